@@ -5,8 +5,8 @@ use clap::ArgMatches;
 use std::io::Write;
 use std::path::Path;
 use tilescope_analysis::confidence::{Confidence, PredictionBand};
-use tilescope_analysis::imported_model::ImportedModelSummary;
 use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
+use tilescope_analysis::imported_model::ImportedModelSummary;
 use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportPart};
@@ -262,10 +262,7 @@ fn print_confidence(confidence: &Confidence, table: &mut TwoColumnTable) -> Resu
 }
 
 /// The file of an imported model, and what became of its nodes.
-fn print_model(
-    summary: &ImportedModelSummary,
-    table: &mut TwoColumnTable,
-) -> Result<(), CliError> {
+fn print_model(summary: &ImportedModelSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
     table.head("Model")?;
     for (name, text) in summary.rows() {
         table.row(name, &text)?;

@@ -23,7 +23,10 @@ fn changed(mut spec: Spec, change: impl FnOnce(&mut OnnxGraph)) -> Spec {
 }
 
 /// The spec with attributes for the nodes that get any.
-fn annotated(spec: Spec, of: impl Fn(usize, &OnnxNode) -> Vec<(&'static str, AttributeValue)>) -> Spec {
+fn annotated(
+    spec: Spec,
+    of: impl Fn(usize, &OnnxNode) -> Vec<(&'static str, AttributeValue)>,
+) -> Spec {
     changed(spec, |graph| {
         for (at, node) in graph.nodes.iter_mut().enumerate() {
             let own = node.attributes.iter().cloned();
@@ -69,7 +72,8 @@ fn stage_of(at: usize, nodes: usize) -> i64 {
 
 #[test]
 fn stages_share_ipus_in_any_order() {
-    let overrides = ["target.ipus=2", "model.loss=cross_entropy", "options.gradient_accumulation=8"];
+    let overrides =
+        ["target.ipus=2", "model.loss=cross_entropy", "options.gradient_accumulation=8"];
     let base = || spec("guide_mnist.onnx", &overrides);
     let nodes = base().model.file.expect("imported").graph.nodes.len();
     let stages = |leaves_out: Option<usize>| {
@@ -180,9 +184,12 @@ fn single_results_are_kept_or_computed_again() {
         spec("guide_mnist.onnx", &["model.loss=cross_entropy", &mode])
     };
     let mark = |spec: Spec, op: &'static str, kind: i64| {
-        annotated(spec, move |_, node| {
-            if node.op == op { vec![(RECOMPUTE, INT(kind))] } else { Vec::new() }
-        })
+        annotated(
+            spec,
+            move |_, node| {
+                if node.op == op { vec![(RECOMPUTE, INT(kind))] } else { Vec::new() }
+            },
+        )
     };
     assert_eq!(again(&base("none")), Vec::<String>::new());
     let marked = again(&mark(base("none"), "Relu", 2));
@@ -225,7 +232,8 @@ fn single_results_are_kept_or_computed_again() {
 #[test]
 fn single_results_wait_in_streaming_memory() {
     let base = || {
-        let options = ["model.loss=cross_entropy", "target.ipus=2", "options.gradient_accumulation=4"];
+        let options =
+            ["model.loss=cross_entropy", "target.ipus=2", "options.gradient_accumulation=4"];
         spec("guide_mnist.onnx", &options)
     };
     let location = |storage: i64| {
@@ -258,11 +266,8 @@ fn with_inputs(spec: Spec, properties: &[(&str, &str)]) -> Spec {
 #[test]
 fn inputs_come_when_and_where_they_say() {
     let base = |options: &[&str]| {
-        let common = [
-            "options.num_io_tiles=32",
-            "options.device_iterations=6",
-            "options.output_mode=final",
-        ];
+        let common =
+            ["options.num_io_tiles=32", "options.device_iterations=6", "options.output_mode=final"];
         spec("guide_mnist.onnx", &[&common, options].concat())
     };
     let just_in_time = figures(&base(&[]));

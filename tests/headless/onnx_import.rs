@@ -153,8 +153,7 @@ fn exported_networks_are_the_built_in_ones() {
         let training = format!("model.training={training}");
         let common = ["model.precision=float16", &training];
         let text = format!("[model]\nname = \"{model}\"\n");
-        let overrides: Vec<String> =
-            sizes.iter().chain(&common).map(ToString::to_string).collect();
+        let overrides: Vec<String> = sizes.iter().chain(&common).map(ToString::to_string).collect();
         let source = SpecSource { overrides, ..SpecSource::from_text("built-in", &text) };
         let built_in = figures(&Spec::build(&source).expect("sane"));
         let mut of_files = Vec::new();
@@ -183,9 +182,8 @@ fn product_flops(spec: &Spec) -> u64 {
     let file = common::report_file(spec, directory.path());
     let report = tilescope_report::Report::open(&file).expect("opens");
     let operations = report.operations().expect("reads");
-    let products = operations
-        .iter()
-        .filter(|of| of.kind.starts_with("matmul") || of.kind.starts_with("conv"));
+    let products =
+        operations.iter().filter(|of| of.kind.starts_with("matmul") || of.kind.starts_with("conv"));
     products.map(|of| of.flops).sum()
 }
 
@@ -201,9 +199,8 @@ fn joined_nodes_multiply_as_much() {
         ("guide_mnist_loss.onnx", true),
     ] {
         let training = format!("model.training={training}");
-        let flops = |fuse: &str| {
-            product_flops(&spec(name, &[&format!("model.fuse={fuse}"), &training]))
-        };
+        let flops =
+            |fuse: &str| product_flops(&spec(name, &[&format!("model.fuse={fuse}"), &training]));
         assert_eq!(flops("auto"), flops("none"), "{name}");
     }
 }
@@ -270,8 +267,7 @@ fn training_begins_at_any_number() {
     assert!(wide.contains("[40, 10]") && wide.contains("identity"), "{wide}");
     let wrong = refusal("guide_mnist.onnx", &["model.loss=identity", "model.loss_output=91"]);
     assert!(wrong.contains("is one of 19"), "{wrong}");
-    let frozen =
-        refusal("guide_mnist.onnx", &["model.loss=identity", "model.frozen=[\".*\"]"]);
+    let frozen = refusal("guide_mnist.onnx", &["model.loss=identity", "model.frozen=[\".*\"]"]);
     assert!(frozen.contains("no weight that is trained leads to this loss"), "{frozen}");
 }
 
@@ -350,9 +346,8 @@ fn damaged_files_are_told() {
             std::fs::write(&path, bytes).expect("written");
             let overrides = ["model.allow_unknown=true".to_owned(), "model.loss=none".to_owned()];
             let source = SpecSource::find(&named, &overrides).expect("a file");
-            let outcome = Spec::build(&source)
-                .map_err(|error| error.to_string())
-                .and_then(|spec| {
+            let outcome =
+                Spec::build(&source).map_err(|error| error.to_string()).and_then(|spec| {
                     (spec.model.definition.build)(&spec.model).map_err(|error| error.to_string())
                 });
             match outcome {

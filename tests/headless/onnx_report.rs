@@ -20,14 +20,14 @@ fn spec(path: &Path, overrides: &[&str]) -> Spec {
 
 #[test]
 fn operations_say_which_nodes_they_are_of() {
-    let (report, _directory) = common::report(&file("bert_dynamo_train.onnx").to_string_lossy(), &[]);
+    let (report, _directory) =
+        common::report(&file("bert_dynamo_train.onnx").to_string_lossy(), &[]);
     let operations = report.operations().expect("reads");
     let source = |part: &str| {
         let found = operations.iter().find(|of| of.name.ends_with(part));
         found.and_then(|of| of.source.clone()).unwrap_or_default()
     };
-    let found: Vec<&str> =
-        operations.iter().filter_map(|of| of.source.as_deref()).collect();
+    let found: Vec<&str> = operations.iter().filter_map(|of| of.source.as_deref()).collect();
     assert!(found.contains(&"Softmax@18") && found.contains(&"MatMul@18, Add@18"), "{found:?}");
     // Modules of dynamo stand before the names of nodes, and gradients are of their nodes.
     let layer = operations.iter().filter(|of| of.name.starts_with("layer.1/attention/qkv/"));

@@ -36,11 +36,7 @@ impl Message {
     }
 
     /// A field for each of some texts or messages.
-    pub fn each<T: AsRef<[u8]>>(
-        self,
-        field: u64,
-        list: impl IntoIterator<Item = T>,
-    ) -> Self {
+    pub fn each<T: AsRef<[u8]>>(self, field: u64, list: impl IntoIterator<Item = T>) -> Self {
         list.into_iter().fold(self, |message, item| message.bytes(field, item))
     }
 }
@@ -154,12 +150,7 @@ impl Node {
 }
 
 /// A graph: nodes, initialisers, inputs, outputs.
-pub fn graph(
-    nodes: &[Node],
-    tensors: &[Message],
-    inputs: &[Message],
-    outputs: &[&str],
-) -> Message {
+pub fn graph(nodes: &[Node], tensors: &[Message], inputs: &[Message], outputs: &[&str]) -> Message {
     let outputs = outputs.iter().map(|name| Message::default().bytes(1, name));
     Message::default()
         .each(1, nodes.iter().map(|node| &node.0))

@@ -8,8 +8,8 @@ mod shapes;
 mod structure;
 
 use crate::{DimValues, OnnxError, OnnxFile, OnnxGraph};
-use tilescope_fixtures::onnx_file::ModelBuilder;
 use std::io::Cursor;
+use tilescope_fixtures::onnx_file::ModelBuilder;
 
 /// Reads a model and gives all its dimensions values.
 fn resolved(model: &ModelBuilder) -> Result<OnnxGraph, OnnxError> {

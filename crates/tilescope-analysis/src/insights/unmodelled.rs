@@ -1,8 +1,6 @@
 //! Operators of an imported model that are not modelled.
 
-use super::{
-    InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
-};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "unmodelled",

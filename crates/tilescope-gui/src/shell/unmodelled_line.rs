@@ -10,10 +10,7 @@ const ICON: f32 = 18.0;
 
 /// A line for each report with operators that are not modelled: which share of its figures rests on
 /// them.
-pub(crate) fn unmodelled_lines_ui<'a>(
-    ui: &mut Ui,
-    reports: impl Iterator<Item = &'a OpenReport>,
-) {
+pub(crate) fn unmodelled_lines_ui<'a>(ui: &mut Ui, reports: impl Iterator<Item = &'a OpenReport>) {
     for (at, opened) in reports.enumerate() {
         let Some(words) = &opened.unmodelled else { continue };
         let palette = ThemePalette::for_ui(ui);

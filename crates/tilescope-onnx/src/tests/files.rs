@@ -1,10 +1,10 @@
 //! Files that exporters wrote, and weights that are not read.
 
-use tilescope_fixtures::onnx_file::{FLOAT, ModelBuilder, Node, value_info};
 use crate::{DimValues, Dimension, OnnxFile, OnnxGraph, ValueSource};
 use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use tilescope_fixtures::onnx_file::{FLOAT, ModelBuilder, Node, value_info};
 
 /// A file of the repository's small ones.
 fn file(name: &str) -> OnnxFile {
@@ -127,10 +127,13 @@ fn weights_are_passed_over() {
         &[value_info("x", FLOAT, &[8, rows])],
         &["y"],
     );
-    let tensor_head = tilescope_fixtures::onnx_file::Message::default().int(1, rows).int(1, 1000).int(2, FLOAT);
+    let tensor_head =
+        tilescope_fixtures::onnx_file::Message::default().int(1, rows).int(1, 1000).int(2, FLOAT);
     let tensor_head = tensor_head.bytes(8, "w").0;
-    let length_of =
-        |bytes: u64| tilescope_fixtures::onnx_file::Message::default().int(1, bytes.cast_signed()).0[1..].to_vec();
+    let length_of = |bytes: u64| {
+        tilescope_fixtures::onnx_file::Message::default().int(1, bytes.cast_signed()).0[1..]
+            .to_vec()
+    };
     let raw_head = [&[9 << 3 | 2][..], &length_of(WEIGHT_BYTES)].concat();
     let tensor_bytes = (tensor_head.len() + raw_head.len()) as u64 + WEIGHT_BYTES;
     let in_graph = [&[5 << 3 | 2][..], &length_of(tensor_bytes)].concat();

@@ -207,7 +207,8 @@ impl Report {
     /// report says of it is not understood.
     pub fn imported_model(&self) -> Option<ImportedModel> {
         let read = serde_json::from_str(self.meta.get("onnx")?);
-        let odd = |error| self.warnings.add(format!("the imported model is not understood: {error}"));
+        let odd =
+            |error| self.warnings.add(format!("the imported model is not understood: {error}"));
         read.map_err(odd).ok()
     }
 

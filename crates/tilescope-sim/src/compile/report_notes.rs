@@ -129,9 +129,8 @@ fn changed_file(spec: &Spec) -> Option<String> {
 fn ignored_annotations(imported: &ImportedModel) -> Option<String> {
     let list: Vec<String> =
         imported.ignored.iter().map(|(name, count)| format!("{name} ({count})")).collect();
-    (!list.is_empty()).then(|| {
-        format!("Annotations of the file that change nothing here: {}", list.join(", "))
-    })
+    (!list.is_empty())
+        .then(|| format!("Annotations of the file that change nothing here: {}", list.join(", ")))
 }
 
 /// Inputs that the model wants on I/O tiles which the program does not set aside.
@@ -144,8 +143,7 @@ pub(super) fn inputs_without_io_tiles(spec: &Spec, graph: &ModelGraph) -> Option
         overlaps || settings.io_tiles == Some(true)
     };
     let asking = graph.input_settings.iter().filter(|(_, settings)| asks(settings));
-    let names: Vec<&str> =
-        asking.map(|(tensor, _)| graph.tensor(*tensor).name.as_str()).collect();
+    let names: Vec<&str> = asking.map(|(tensor, _)| graph.tensor(*tensor).name.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
             "Warning: The file asks for I/O tiles for {}; none are set aside: set \

@@ -41,12 +41,24 @@ impl GraphBuilder {
             imported: None,
             notes: Vec::new(),
         };
-        Self { graph, pass: TrainingPass::Forward, block: BlockId(0), source: None, options: NodeOptions::default() }
+        Self {
+            graph,
+            pass: TrainingPass::Forward,
+            block: BlockId(0),
+            source: None,
+            options: NodeOptions::default(),
+        }
     }
 
     /// Goes on with an existing graph.
     pub(super) fn extend(graph: ModelGraph) -> Self {
-        Self { graph, pass: TrainingPass::Backward, block: BlockId(0), source: None, options: NodeOptions::default() }
+        Self {
+            graph,
+            pass: TrainingPass::Backward,
+            block: BlockId(0),
+            source: None,
+            options: NodeOptions::default(),
+        }
     }
 
     /// What follows belongs to the block of this name.

@@ -17,8 +17,8 @@ use crate::operators::{NodeOperands, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_report::{ImportedModel, TrainingPass};
 use tilescope_report::units::IpuId;
+use tilescope_report::{ImportedModel, TrainingPass};
 
 /// Index of a node in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -238,7 +238,9 @@ impl AnnotationReader<'_> {
                 on_chip: storage == ON_CHIP,
                 use_io_tiles: values.get(1..3).is_some_and(|sets| sets.contains(&IO_TILES)),
             })),
-            Some(other) => Err(self.refuse(LOCATION, format!("has the storage {other}, not 0 or 1"))),
+            Some(other) => {
+                Err(self.refuse(LOCATION, format!("has the storage {other}, not 0 or 1")))
+            }
         }
     }
 }

@@ -14,7 +14,8 @@ impl FileBatch {
     /// The samples of a file: its batch symbol, the size that all inputs have in common as their
     /// dimension 0, or in another dimension; else dimension 0 of the first input.
     pub(super) fn of(file: &OnnxFile, graph: &OnnxGraph) -> Self {
-        let inputs: Vec<&OnnxValue> = graph.inputs.iter().map(|input| graph.value(*input)).collect();
+        let inputs: Vec<&OnnxValue> =
+            graph.inputs.iter().map(|input| graph.value(*input)).collect();
         let with_dims: Vec<&OnnxValue> =
             inputs.iter().copied().filter(|input| !input.dims.is_empty()).collect();
         let Some(first) = with_dims.first() else {

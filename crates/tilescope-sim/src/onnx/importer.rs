@@ -1,9 +1,9 @@
 //! The walk over the nodes of a file.
 
 use super::build;
+use super::fuse::NodeOrigin;
 use super::node_import::NodeImport;
 use super::{ImportSettings, blocks, loss};
-use super::fuse::NodeOrigin;
 use crate::graph::{GraphBuilder, GraphError, ModelGraph, NodeOptions};
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use regex::Regex;

@@ -135,10 +135,43 @@ fn scalar(place: usize, value: f32) -> Message {
 /// Functions of every element.
 fn elementwise_cases() -> Vec<NodeCase> {
     let smooth = [
-        "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Clip", "Cos", "Cosh",
-        "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log",
-        "LogSoftmax", "Mish", "Neg", "Reciprocal", "Relu", "Selu", "Shrink", "Sigmoid", "Sin",
-        "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu",
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "Celu",
+        "Clip",
+        "Cos",
+        "Cosh",
+        "Elu",
+        "Erf",
+        "Exp",
+        "Gelu",
+        "HardSigmoid",
+        "HardSwish",
+        "Identity",
+        "LeakyRelu",
+        "Log",
+        "LogSoftmax",
+        "Mish",
+        "Neg",
+        "Reciprocal",
+        "Relu",
+        "Selu",
+        "Shrink",
+        "Sigmoid",
+        "Sin",
+        "Sinh",
+        "Softmax",
+        "Softplus",
+        "Softsign",
+        "Sqrt",
+        "Tan",
+        "Tanh",
+        "ThresholdedRelu",
     ];
     let steps = ["Ceil", "Floor", "Round", "Sign"];
     let shape: &[i64] = &[3, 7, 13];
@@ -205,9 +238,7 @@ fn layer_cases() -> Vec<NodeCase> {
         NodeCase::new("AveragePool", &[image], Yes).with(kernel),
         NodeCase::new("GlobalAveragePool", &[image], Yes),
         NodeCase::new("GlobalMaxPool", &[image], Yes),
-        norm("BatchNormalization")
-            .at(3, weight("other3", &[8]))
-            .at(4, weight("other4", &[8])),
+        norm("BatchNormalization").at(3, weight("other3", &[8])).at(4, weight("other4", &[8])),
         norm("InstanceNormalization"),
         norm("GroupNormalization").opset(21).with(|node| node.int("num_groups", 4)),
         NodeCase::new("LayerNormalization", &[&[3, 7, 16], &[16], &[16]], Yes),
@@ -233,8 +264,16 @@ fn layer_cases() -> Vec<NodeCase> {
 fn other_cases() -> Vec<NodeCase> {
     let x: &[i64] = &[3, 8, 12];
     let reduced = [
-        "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
-        "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceMax",
+        "ReduceMean",
+        "ReduceMin",
+        "ReduceProd",
+        "ReduceSum",
+        "ReduceSumSquare",
     ];
     let mut cases: Vec<NodeCase> = Vec::new();
     for op in reduced {
@@ -275,9 +314,7 @@ fn other_cases() -> Vec<NodeCase> {
         NodeCase::new("Gather", &[&[30, 16]], Yes).at(1, indices.clone()),
         NodeCase::new("GatherElements", &[&[4, 3]], Yes).at(1, indices.clone()),
         NodeCase::new("GatherND", &[&[4, 5, 6, 7]], Yes).at(1, indices),
-        NodeCase::new("Scatter", &[&[4, 3], &[2, 3]], No)
-            .opset(10)
-            .at(1, fed(1, INT64, &[2, 3])),
+        NodeCase::new("Scatter", &[&[4, 3], &[2, 3]], No).opset(10).at(1, fed(1, INT64, &[2, 3])),
         NodeCase::new("ScatterElements", &[&[4, 3], &[2, 3]], Yes).at(1, fed(1, INT64, &[2, 3])),
         NodeCase::new("ScatterND", &[&[4, 5], &[2, 5]], Yes).at(1, fed(1, INT64, &[2, 1])),
         NodeCase::new("ArgMax", &[x], No),
@@ -325,13 +362,15 @@ fn every_operator_is_built_and_differentiated() {
         if case.trains == No {
             continue;
         }
-        let training = TrainingConfig {
-            optimizer: Optimizer::Sgd,
-            accumulate: false,
-            loss_scaling: 1.0,
-        };
+        let training =
+            TrainingConfig { optimizer: Optimizer::Sgd, accumulate: false, loss_scaling: 1.0 };
         let trained = imported(&model, FuseChoice::None, true).and_then(|graph| {
-            assert!(graph.nodes.iter().all(|node| node.source.is_some() || node.name.starts_with("loss")));
+            assert!(
+                graph
+                    .nodes
+                    .iter()
+                    .all(|node| node.source.is_some() || node.name.starts_with("loss"))
+            );
             graph.train(training)
         });
         let trained = trained.unwrap_or_else(|error| panic!("{}: {error}", case.op));
@@ -364,11 +403,13 @@ fn pattern_models() -> Vec<(&'static str, ModelBuilder)> {
             .tensor(weight("shift", &[16]))
             .node(Node::new("MatMul", &["in", "w"], &["x"]))
     };
-    let number = |model: ModelBuilder, name: &str, value: f32| model.tensor(floats(name, &[], &[value]));
+    let number =
+        |model: ModelBuilder, name: &str, value: f32| model.tensor(floats(name, &[], &[value]));
     let two = |model: ModelBuilder, op: &str, a: &str, b: &str, y: &str| {
         model.node(Node::new(op, &[a, b], &[y]))
     };
-    let one = |model: ModelBuilder, op: &str, x: &str, y: &str| model.node(Node::new(op, &[x], &[y]));
+    let one =
+        |model: ModelBuilder, op: &str, x: &str, y: &str| model.node(Node::new(op, &[x], &[y]));
     let mean = |model: ModelBuilder, x: &str, y: &str| {
         model.node(Node::new("ReduceMean", &[x], &[y]).ints("axes", &[-1]))
     };
@@ -467,7 +508,8 @@ fn every_pattern_is_found_and_multiplies_as_much() {
     for (becomes, model) in pattern_models() {
         for training in [false, true] {
             let [joined, plain] = [FuseChoice::Auto, FuseChoice::None].map(|fuse| {
-                imported(&model, fuse, training).unwrap_or_else(|error| panic!("{becomes}: {error}"))
+                imported(&model, fuse, training)
+                    .unwrap_or_else(|error| panic!("{becomes}: {error}"))
             });
             let fused = joined.imported.as_ref().expect("a file").fused.clone();
             assert!(fused.contains_key(becomes), "{becomes}: {fused:?}");

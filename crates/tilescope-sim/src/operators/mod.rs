@@ -67,8 +67,6 @@ pub(crate) use cast::CastOp;
 pub use clamp::ClampOp;
 pub(crate) use concat::ConcatOp;
 pub(crate) use constant_value::ConstantValue;
-#[cfg(test)]
-pub(crate) use tests::check_lowering;
 pub use context::{LoweredOperation, LoweringContext, LoweringError, NodeOperands, ReplicaSum};
 pub use convolution::{ConvDimTransforms, ConvOp};
 pub use cross_entropy::CrossEntropyOp;
@@ -107,6 +105,8 @@ pub use stencil::StencilOp;
 pub use take::TakeOp;
 pub use tensor_parallel::ShardCrossing;
 pub(crate) use tensor_parallel::TensorParallelOp;
+#[cfg(test)]
+pub(crate) use tests::check_lowering;
 pub use top_k::TopKOp;
 pub use transpose::TransposeOp;
 pub(crate) use unary::UnaryOp;

@@ -36,9 +36,7 @@ impl Operator for UnknownOp {
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let is_number = |ty: &TensorInfo| matches!(ty.dtype, DType::Half | DType::Float);
         let needed: Vec<usize> = (0..backward.node.inputs.len())
-            .filter(|at| {
-                backward.needs_input_gradient(*at) && is_number(&backward.input_type(*at))
-            })
+            .filter(|at| backward.needs_input_gradient(*at) && is_number(&backward.input_type(*at)))
             .collect();
         let mut gradients = vec![None; backward.node.inputs.len()];
         if needed.is_empty() {

@@ -372,12 +372,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.inputs.iter().filter(works_next).collect()
     }
 
-    fn slot(
-        &mut self,
-        slot: &ScheduleSlot,
-        index: usize,
-        iteration: u64,
-    ) -> Result<(), S::Error> {
+    fn slot(&mut self, slot: &ScheduleSlot, index: usize, iteration: u64) -> Result<(), S::Error> {
         let compiled: &'a CompiledProgram = self.compiled;
         self.inputs(&self.inputs_of(slot))?;
         // The I/O tiles have handed over what they held: they fetch and send while others compute.

@@ -167,9 +167,10 @@ pub(super) fn value(
             let other = if path == DEVICE_ITERATIONS { ACCUMULATION } else { DEVICE_ITERATIONS };
             let trained = values.field("model", "training") == Some(true);
             let counts = trained == (path == ACCUMULATION);
-            let pipelined = values
-                .field("options", "execution")
-                .is_none_or(|execution: ExecutionStrategy| execution == ExecutionStrategy::Pipelined);
+            let pipelined =
+                values.field("options", "execution").is_none_or(|execution: ExecutionStrategy| {
+                    execution == ExecutionStrategy::Pipelined
+                });
             let stages = file.annotated.map_or(1, |annotated| annotated.stages as i64);
             let fewest = if trained { 2 * stages - 1 } else { stages };
             let fills = stages > 1 && counts && pipelined && !values.is_set(other);

@@ -42,8 +42,7 @@ pub(super) fn find(file: &OnnxGraph) -> Result<Option<NodeBlocks>, GraphError> {
     let of_node = all_stages(file, &own)?;
     let different: BTreeSet<u32> = of_node.iter().copied().collect();
     if different.len() > MOST_BLOCKS {
-        let problem =
-            format!("{} {word}s are annotated, more than {MOST_BLOCKS}", different.len());
+        let problem = format!("{} {word}s are annotated, more than {MOST_BLOCKS}", different.len());
         return Err(GraphError { node: key.to_string(), problem });
     }
     let stages: Vec<u32> = different.into_iter().collect();
@@ -82,7 +81,9 @@ fn stage_on_ipu(
     if let Some((other, node)) = of_stage.find(|(own, _)| own.ipu != first.ipu) {
         let problem = format!(
             "{word} {stage} is on IPU {} here and on IPU {} at {:?}",
-            other.ipu, first.ipu, named.path()
+            other.ipu,
+            first.ipu,
+            named.path()
         );
         return Err(GraphError { node: node.path(), problem });
     }
@@ -109,7 +110,8 @@ fn all_stages(file: &OnnxGraph, own: &[Option<Annotation>]) -> Result<Vec<u32>, 
             (None, Some((one, maker)), Some((other, reader))) if one != other => {
                 let problem = format!(
                     "it has no {STAGE} and lies between stage {one} ({:?}) and stage {other} ({:?})",
-                    file.nodes[maker].path(), file.nodes[reader].path()
+                    file.nodes[maker].path(),
+                    file.nodes[reader].path()
                 );
                 return Err(GraphError { node: node.path(), problem });
             }

@@ -144,7 +144,11 @@ fn rotary(node: &mut NodeImport) -> Result<(), GraphError> {
             }
             None => table,
         };
-        angles.push(node.reshape(&format!("{part}/tokens"), rows, &[batch, tokens, 1, turned / 2])?);
+        angles.push(node.reshape(
+            &format!("{part}/tokens"),
+            rows,
+            &[batch, tokens, 1, turned / 2],
+        )?);
     }
     let interleaved = node.int("interleaved", 0)? != 0;
     let half = |node: &mut NodeImport, part: &str, which: u64| match interleaved {

@@ -8,10 +8,8 @@ use crate::operators::{ClampOp, UnaryOp};
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::shape::{DType, TensorId};
 
-pub(super) const OPS: &[OpBuilder] = &[
-    composed("DequantizeLinear", dequantize),
-    composed("QuantizeLinear", quantize),
-];
+pub(super) const OPS: &[OpBuilder] =
+    &[composed("DequantizeLinear", dequantize), composed("QuantizeLinear", quantize)];
 
 /// The operand at `input`, along the axis that it has a value for each part of.
 fn along_axis(node: &mut NodeImport, input: usize, dtype: DType) -> Result<TensorId, GraphError> {

@@ -185,8 +185,7 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
             None => None,
         };
         let sequence = in_direction(node, "backwards", x, *backwards)?;
-        let layer =
-            SimpleRnn { sequence, input_weights, recurrent_weights, bias, initial, relu };
+        let layer = SimpleRnn { sequence, input_weights, recurrent_weights, bias, initial, relu };
         let made = node.compose("", |graph, name| simple_rnn(graph, name, layer))?;
         let made = in_direction(node, "forwards", made, *backwards)?;
         outputs.push(node.reshape("direction", made, &[steps, 1, batch, hidden])?);

@@ -10,9 +10,30 @@ use tilescope_onnx::{ConstantData, OnnxGraph, OnnxNode, ValueId};
 
 /// Operators whose operands may be narrower than their result, which repeats them.
 const REPEATING: [&str; 24] = [
-    "Add", "And", "Cast", "Div", "Equal", "Expand", "Greater", "GreaterOrEqual", "Identity", "IsNaN",
-    "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Sub", "Sum",
-    "Where", "Xor",
+    "Add",
+    "And",
+    "Cast",
+    "Div",
+    "Equal",
+    "Expand",
+    "Greater",
+    "GreaterOrEqual",
+    "Identity",
+    "IsNaN",
+    "Less",
+    "LessOrEqual",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Not",
+    "Or",
+    "Pow",
+    "Sub",
+    "Sum",
+    "Where",
+    "Xor",
 ];
 
 /// `(1 - mask) . constant`
@@ -122,7 +143,8 @@ pub(super) fn narrowed(file: &OnnxGraph) -> Option<(OnnxGraph, u64)> {
     let mut left_out = 0;
     for node in graph.nodes.iter_mut().filter(|node| repeats(node)) {
         let Some(output) = node.outputs.first().copied().flatten() else { continue };
-        let shape = |value: ValueId| shapes[value.index()].as_ref().unwrap_or(&file.value(value).dims);
+        let shape =
+            |value: ValueId| shapes[value.index()].as_ref().unwrap_or(&file.value(value).dims);
         let wanted = shape(output).clone();
         let all: Vec<ValueId> = node.inputs.iter().flatten().copied().collect();
         let only = match (node.op.as_str(), &values.operands(node)[..]) {
@@ -193,9 +215,8 @@ fn wanted_shapes(values: &NarrowValues) -> Vec<Option<Vec<u64>>> {
         let made = shapes[output.index()].as_deref().unwrap_or(&file.value(output).dims).to_vec();
         let operands: Vec<ValueId> = node.inputs.iter().flatten().copied().collect();
         for (behind, size) in made.iter().rev().enumerate().filter(|(_, size)| **size > 1) {
-            let size_of = |dims: &[u64]| {
-                dims.len().checked_sub(behind + 1).map_or(1, |axis| dims[axis])
-            };
+            let size_of =
+                |dims: &[u64]| dims.len().checked_sub(behind + 1).map_or(1, |axis| dims[axis]);
             // Somebody has to be as wide as the result; whoever is so in any case will do.
             if operands.iter().any(|of| size_of(values.narrowest(*of)) == *size) {
                 continue;
