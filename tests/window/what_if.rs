@@ -25,7 +25,7 @@ fn window() -> (Window, tempfile::TempDir) {
 
 /// Keeps what is tried beside the report, as a user's session keeps it in the user's directory.
 fn keep_variants(window: &mut Window, directory: &tempfile::TempDir) {
-    window.state_mut().session_mut().keep_variants_in(directory.path().join("what-if"));
+    window.state_mut().session_mut().keep_simulated_in(directory.path().to_owned());
 }
 
 /// Lets a window run until something holds.

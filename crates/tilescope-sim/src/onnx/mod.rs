@@ -68,6 +68,16 @@ impl ImportedFile {
     }
 }
 
+/// Whether a file itself says what training makes small.
+pub fn has_loss(graph: &OnnxGraph) -> bool {
+    loss::of_file(graph).is_some()
+}
+
+/// The stages and IPUs that annotations of a file ask for, if there are any.
+pub fn annotated_stages(graph: &OnnxGraph) -> Option<AnnotatedStages> {
+    blocks::annotated_stages(graph)
+}
+
 /// How a file is imported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImportSettings<'a> {
