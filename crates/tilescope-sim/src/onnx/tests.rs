@@ -26,19 +26,12 @@ fn options(fuse: FuseChoice) -> ImportOptions {
     }
 }
 
-fn file(model: &ModelBuilder) -> ImportedFile {
-    let file = OnnxFile::read(Cursor::new(model.bytes())).expect("a file");
-    let graph = file.resolve(&DimValues::default()).expect("a graph");
-    ImportedFile::new("test.onnx", &file, graph)
-}
-
-fn imported(
-    model: &ModelBuilder,
-    fuse: FuseChoice,
-    training: bool,
-) -> Result<ModelGraph, GraphError> {
-    let options = options(fuse);
-    import(&file(model), &ImportSettings { options: &options, types: None, training })
+fn imported(model: &ModelBuilder, fuse: FuseChoice, training: bool) -> Result<ModelGraph, String> {
+    let file = OnnxFile::read(Cursor::new(model.bytes())).map_err(|error| error.to_string())?;
+    let graph = file.resolve(&DimValues::default()).map_err(|error| error.to_string())?;
+    let file = ImportedFile::new("test.onnx", &file, graph);
+    let settings = ImportSettings { options: &options(fuse), types: None, training };
+    import(&file, &settings).map_err(|error| error.to_string())
 }
 
 /// Whether an operator has gradients of its float operands.
@@ -524,8 +517,6 @@ fn every_pattern_is_found_and_multiplies_as_much() {
             let fused = joined.imported.as_ref().expect("a file").fused.clone();
             assert!(fused.contains_key(becomes), "{becomes}: {fused:?}");
             assert_eq!(product_flops(&joined), product_flops(&plain), "{becomes}");
-            // What is composed again has as many operations, of which fewer keep their results.
-            assert!(joined.nodes.len() <= plain.nodes.len(), "{becomes}");
             crate::operators::check_lowering(&joined, becomes);
             found.extend(fused.into_keys());
         }
