@@ -136,8 +136,8 @@ fn one_operation_is_planned_as_it_says() {
 fn what_all_say_is_the_option_of_the_program() {
     let cases: [(&str, Vec<(&'static str, AttributeValue)>); 4] = [
         (
-            "options.available_memory_proportion=0.02",
-            vec![("__available_memory", AttributeValue::Float(f64::from(0.02_f32)))],
+            "options.available_memory_proportion=0.002",
+            vec![("__available_memory", AttributeValue::Float(f64::from(0.002_f32)))],
         ),
         (
             "options.partials_type=float16",

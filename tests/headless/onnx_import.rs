@@ -263,9 +263,9 @@ fn training_begins_at_any_number() {
     trained("guide_mnist.onnx", &["model.loss=mse"]);
     trained("guide_mnist.onnx", &["model.loss=l1", "options.gradient_accumulation=2"]);
     trained("guide_mnist.onnx", &["model.loss=identity", "model.loss_scaling=128"]);
-    let wide = refusal("guide_mnist.onnx", &["model.training=true", "model.loss_output=19"]);
+    let wide = refusal("guide_mnist.onnx", &["model.training=true", "model.loss_output=\"19\""]);
     assert!(wide.contains("[40, 10]") && wide.contains("identity"), "{wide}");
-    let wrong = refusal("guide_mnist.onnx", &["model.loss=identity", "model.loss_output=91"]);
+    let wrong = refusal("guide_mnist.onnx", &["model.loss=identity", "model.loss_output=\"91\""]);
     assert!(wrong.contains("is one of 19"), "{wrong}");
     let frozen = refusal("guide_mnist.onnx", &["model.loss=identity", "model.frozen=[\".*\"]"]);
     assert!(frozen.contains("no weight that is trained leads to this loss"), "{frozen}");
