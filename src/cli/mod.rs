@@ -12,6 +12,7 @@ mod onnx;
 mod plain_output;
 mod progress;
 mod reproduce;
+mod sensitivity;
 mod simulate;
 mod specs;
 mod summary;
@@ -41,6 +42,7 @@ pub(crate) struct CliCommand {
 pub(crate) const COMMANDS: &[CliCommand] = &[
     simulate::COMMAND,
     specs::COMMAND,
+    sensitivity::COMMAND,
     reproduce::COMMAND,
     summary::COMMAND,
     insights::COMMAND,

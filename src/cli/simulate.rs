@@ -165,7 +165,7 @@ pub(super) fn headless(matches: &ArgMatches, output: &mut dyn Write) -> Result<(
 }
 
 /// The checked spec; warnings go to stderr.
-fn build(source: &SpecSource) -> Result<Spec, CliError> {
+pub(super) fn build(source: &SpecSource) -> Result<Spec, CliError> {
     let spec = Spec::build(source).map_err(usage)?;
     for warning in &spec.warnings {
         let _ = writeln!(super::plain_output::stderr(), "warning: {warning}");
@@ -177,7 +177,8 @@ fn usage(error: tilescope_sim::spec::SpecError) -> CliError {
     CliError::Usage(error.to_string())
 }
 
-fn source(name: &str, matches: &ArgMatches) -> Result<SpecSource, CliError> {
+/// The spec of this name or file, with what `--set` changes.
+pub(super) fn source(name: &str, matches: &ArgMatches) -> Result<SpecSource, CliError> {
     let overrides: Vec<String> = matches.get_many("set").into_iter().flatten().cloned().collect();
     SpecSource::find(name, &overrides).map_err(usage)
 }
@@ -215,7 +216,8 @@ fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, 
     Ok(simulation)
 }
 
-fn failure(error: SimulateError) -> CliError {
+/// What could not be simulated, or written.
+pub(super) fn failure(error: SimulateError) -> CliError {
     match error {
         SimulateError::Report(error) => CliError::Failed(error.to_string()),
         error => CliError::Usage(error.to_string()),

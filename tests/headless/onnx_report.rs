@@ -99,7 +99,10 @@ fn with_unknown(overrides: &[&str]) -> Spec {
 fn what_rests_on_unknown_operators_is_told_everywhere() {
     let refused = Simulation::compile(&with_unknown(&[]), MOST_RECORDS).err();
     let refused = refused.expect("it is refused").to_string();
-    assert!(refused.contains("com.example.Odd@3 at") && refused.contains("/layer3_act/Relu"), "{refused}");
+    assert!(
+        refused.contains("com.example.Odd@3 at") && refused.contains("/layer3_act/Relu"),
+        "{refused}"
+    );
     for loss in ["model.loss=none", "model.loss=cross_entropy"] {
         let directory = tempfile::tempdir().expect("a directory");
         let spec = with_unknown(&["model.allow_unknown=true", loss]);

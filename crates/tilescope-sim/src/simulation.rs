@@ -16,7 +16,7 @@ pub const MOST_RECORDS: u64 = 1 << 30;
 
 /// Micro-batches of the longest run that is counted out to see how long it is. Beyond, even its
 /// schedule would take minutes to write down, and a shorter run is counted instead.
-const MOST_COUNTED_MICRO_BATCHES: u64 = 1 << 16;
+pub(crate) const MOST_COUNTED_MICRO_BATCHES: u64 = 1 << 16;
 
 /// Micro-batches of that shorter run: more than any pipeline needs to be full.
 const SHORT_RUN_MICRO_BATCHES: u64 = 256;
@@ -136,6 +136,16 @@ impl<'a> Simulation<'a> {
     pub fn fullest_tile(&self) -> Bytes {
         let needed = |tile: &TileMemory| tile.including_gaps + tile.overflowed;
         self.compiled.compilation.tile_memory.map(needed).max()
+    }
+
+    /// The compiled program.
+    pub(crate) fn compiled(&self) -> &CompiledProgram {
+        &self.compiled
+    }
+
+    /// What the run will be like; nothing for a program that does not fit in memory.
+    pub(crate) fn dry_run(&self) -> Option<&DryRunSummary> {
+        self.run.as_ref()
     }
 
     /// What the run will take; nothing for a program that does not fit in memory.

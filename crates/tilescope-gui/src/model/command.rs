@@ -168,6 +168,8 @@ pub enum AppCommand {
     SaveModelSpec(PathBuf),
     /// Close the dialog of a model. Its simulation goes on.
     CloseModel,
+    /// Ask what other machines would make of the spec of the report.
+    TryOtherMachines,
     /// Give up opening a report.
     CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.

@@ -2,6 +2,7 @@
 
 use crate::shell::simulation_process::{ChildProgramError, program};
 use crate::views::what_if::model_file::{ModelFile, ModelQuestion};
+use crate::views::what_if::sensitivity::SensitivityAnswer;
 use crate::views::what_if::spec_keys::{Cancelled, CheckedSpec, SpecKeyInfo, SpecQueries, problem};
 use crate::widgets::background_query::BackgroundQueryError;
 use serde::de::DeserializeOwned;
@@ -25,6 +26,9 @@ pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
     },
     model: |question, cancelled| {
         ask_model(question, cancelled).map_err(BackgroundQueryError::failed)
+    },
+    sensitivity: |directory, text, cancelled| {
+        ask_sensitivity(directory, text, cancelled).map_err(BackgroundQueryError::failed)
     },
 };
 
@@ -65,15 +69,48 @@ fn check_text(
     text: &str,
     cancelled: &Cancelled,
 ) -> Result<CheckedSpec, ChildProgramError> {
+    with_spec_file(directory, text, |file| check_spec(file, cancelled))
+}
+
+/// Asks what other machines would make of a text.
+///
+/// # Errors
+/// The file cannot be written, the simulator not be asked, or its answer not be read.
+fn ask_sensitivity(
+    directory: &Path,
+    text: &str,
+    cancelled: &Cancelled,
+) -> Result<SensitivityAnswer, ChildProgramError> {
+    with_spec_file(directory, text, |file| {
+        let mut question = program()?;
+        question.args(["sensitivity", "--json"]).arg(file);
+        let answer = answer(question, cancelled)?;
+        if !answer.status.success() {
+            let said = problem(&String::from_utf8_lossy(&answer.errors), file);
+            return Err(ChildProgramError::Refused(said.message));
+        }
+        answer.parsed()
+    })
+}
+
+/// Writes a text to a file while something is asked about it.
+///
+/// # Errors
+/// The file cannot be written, or what the question fails with.
+fn with_spec_file<T>(
+    directory: &Path,
+    text: &str,
+    ask: impl FnOnce(&Path) -> Result<T, ChildProgramError>,
+) -> Result<T, ChildProgramError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // What is checked meanwhile for another text or report has a file of its own.
+    // What is asked meanwhile about another text or report has a file of its own.
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let file = directory.join(format!("check-{number}.toml"));
+    let file = directory.join(format!("question-{number}.toml"));
     write_spec(&file, text)?;
-    let checked = check_spec(&file, cancelled);
+    let answer = ask(&file);
     // The directory goes with the session; so would the file.
     let _ = std::fs::remove_file(&file);
-    checked
+    answer
 }
 
 /// Asks the simulator about the spec in a file.

@@ -283,6 +283,7 @@ impl Report {
             bandwidths: self.bandwidths()?,
             sync_groups: self.sync_groups()?,
             error_bands: self.error_bands()?,
+            running_costs: self.running_costs()?,
             graph: self.graph()?,
             options: self.options()?,
             batching: self.batching()?,

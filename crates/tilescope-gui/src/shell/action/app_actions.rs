@@ -113,6 +113,16 @@ const APP_ACTIONS: &[AppAction] = &[
         ..action_template(ActionGroup::Report)
     },
     AppAction {
+        name: "other-machines",
+        title: "Try other machines",
+        help: "Simulate the spec of this report with twice the exchange, clock, memory, links, host, …: what each would gain.",
+        effect: ActionEffect::RunCommand(|session| {
+            let spec = session.page()?.opened().report.spec();
+            spec.map(|_| AppCommand::TryOtherMachines)
+        }),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
         name: "simulate-variant",
         title: "Simulate the changed spec",
         help: "Simulate the changes made under What if… and compare the result.",

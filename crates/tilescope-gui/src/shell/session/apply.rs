@@ -92,6 +92,7 @@ impl AppSession {
             AppCommand::ToggleComparisonCandidate(path) => self.home.toggle_candidate(path),
 
             AppCommand::ToggleWhatIf => self.toggle_what_if(),
+            AppCommand::TryOtherMachines => self.try_other_machines(),
             AppCommand::OpenWhatIfWith(key, value) => self.what_if_with(key, &value),
             AppCommand::SimulateVariant => self.simulate_variant(context),
             AppCommand::SetSpecModel(path) => {
@@ -193,6 +194,17 @@ impl AppSession {
         if let Some(page) = self.workspace.shown() {
             let toggled = self.what_ifs.toggle(page.opened(), &mut self.places);
             self.tell_failure(toggled);
+        }
+    }
+
+    /// Opens the spec of the report that is shown, and tries it on other machines.
+    fn try_other_machines(&mut self) {
+        if let Some(page) = self.workspace.shown() {
+            let opened = self.what_ifs.open_for(page.opened(), &mut self.places);
+            self.tell_failure(opened);
+            if let Some(panel) = self.what_ifs.open_mut() {
+                panel.try_other_machines();
+            }
         }
     }
 

@@ -69,6 +69,21 @@ impl WhatIfPanels {
         Ok(())
     }
 
+    /// Opens the spec of a report, unless it is open.
+    ///
+    /// # Errors
+    /// There is no place for files that end with the session.
+    pub(super) fn open_for(
+        &mut self,
+        opened: &OpenReport,
+        places: &mut SimulationPlaces,
+    ) -> Result<(), SessionDirectoryError> {
+        match self.open().is_some_and(|panel| panel.is_about(&opened.path)) {
+            true => Ok(()),
+            false => self.toggle(opened, places),
+        }
+    }
+
     /// Opens the spec of a report, with a key changed to a value.
     ///
     /// # Errors
@@ -79,9 +94,7 @@ impl WhatIfPanels {
         (key, value): (&str, &str),
         places: &mut SimulationPlaces,
     ) -> Result<(), SessionDirectoryError> {
-        if !self.open().is_some_and(|panel| panel.is_about(&opened.path)) {
-            self.toggle(opened, places)?;
-        }
+        self.open_for(opened, places)?;
         if let Some(panel) = &mut self.current {
             panel.set_text(with_value(panel.text(), key, value));
         }

@@ -6,6 +6,7 @@ pub(crate) mod model_file;
 pub(crate) mod model_form;
 mod model_rows;
 mod option_sliders;
+pub(crate) mod sensitivity;
 pub(crate) mod spec_draft;
 mod spec_editor;
 pub(crate) mod spec_keys;
@@ -40,6 +41,7 @@ pub struct WhatIfPanel {
     model: ModelFileRows,
     /// Where specs and reports of variants are written.
     directory: PathBuf,
+    sensitivity: sensitivity::SensitivitySection,
     history: VariantList,
     /// Where what was tried is kept.
     notes: ReportNotes,
@@ -69,6 +71,7 @@ impl WhatIfPanel {
             ),
             model: ModelFileRows::of(&opened.report),
             directory,
+            sensitivity: sensitivity::SensitivitySection::default(),
             history,
             notes,
             running: None,
@@ -107,6 +110,11 @@ impl WhatIfPanel {
     /// Whether it is about this report or one of its variants.
     pub(crate) fn is_about(&self, path: &Path) -> bool {
         self.base == path || self.history.has(path)
+    }
+
+    /// Asks what other machines would make of the text.
+    pub(crate) fn try_other_machines(&mut self) {
+        self.sensitivity.ask(self.draft.whole_text());
     }
 
     /// Whether the simulator has found nothing wrong with the text.
@@ -202,6 +210,8 @@ impl WhatIfPanel {
         });
         ui.separator();
         self.history.ui(ui, workers, &mut self.draft.text, commands);
+        ui.separator();
+        self.sensitivity.ui(ui, (workers, queries), &mut self.draft, sane);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::widgets::icons::{self, Icon};
 use egui::accesskit::Live;
 use egui::{Label, RichText, Sense, Ui, vec2};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tilescope_report::units::{binary_bytes, grouped};
 
 /// A spec, as text that may be wrong.
@@ -84,6 +84,11 @@ impl SpecDraft {
             model: ModelFileQueries::default(),
             editor: SpecEditor::default(),
         }
+    }
+
+    /// Where texts are written to be asked about.
+    pub(crate) fn check_directory(&self) -> &Path {
+        &self.check_directory
     }
 
     /// The text for a file of any directory.

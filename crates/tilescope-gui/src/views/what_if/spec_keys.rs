@@ -1,6 +1,7 @@
 //! What the program says about specs: their keys, and whether one is sane.
 
 use super::model_file::{ModelFile, ModelQuestion};
+use super::sensitivity::SensitivityAnswer;
 use crate::widgets::background_query::BackgroundQueryError;
 use serde::Deserialize;
 use std::fmt;
@@ -125,6 +126,8 @@ pub(crate) struct SpecQueries {
     pub check: fn(&Path, &str, &Cancelled) -> Result<CheckedSpec, BackgroundQueryError>,
     /// What an ONNX file holds.
     pub model: fn(&ModelQuestion, &Cancelled) -> Result<ModelFile, BackgroundQueryError>,
+    /// What other machines would make of a spec; the directory is for the same.
+    pub sensitivity: fn(&Path, &str, &Cancelled) -> Result<SensitivityAnswer, BackgroundQueryError>,
 }
 
 /// What the simulator has said about the spec in a file.

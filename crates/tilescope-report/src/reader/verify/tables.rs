@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 32] = [
+const NUMBERED_TABLES: [(&str, &str); 34] = [
+    ("machine_changes", "id"),
+    ("running_costs", "id"),
     ("bandwidths", "id"),
     ("sync_groups", "id"),
     ("error_bands", "id"),
