@@ -178,9 +178,7 @@ impl AnnotationReader<'_> {
         let valid = share.filter(|share| (0.0..=1.0).contains(share));
         let share = valid
             .ok_or_else(|| self.refuse(MEMORY, "is no share of a tile's memory, from 0 to 1"))?;
-        // Files have it in single precision: 0.2 is not to be 0.20000000298.
-        let written = (share as f32).to_string().parse().unwrap_or(share);
-        Ok(Some(Proportion::new(written)))
+        Ok(Some(Proportion::new(as_written(share))))
     }
 
     /// `half` or `float`; a convolution may have one for each pass.
@@ -243,4 +241,10 @@ impl AnnotationReader<'_> {
             }
         }
     }
+}
+
+/// A number that a file has in single precision, as somebody wrote it: 0.2 for 0.20000000298.
+#[expect(clippy::cast_possible_truncation, reason = "it comes from single precision")]
+fn as_written(number: f64) -> f64 {
+    (number as f32).to_string().parse().unwrap_or(number)
 }

@@ -437,7 +437,11 @@ fn pattern_models() -> Vec<(&'static str, ModelBuilder)> {
         two(two(model, "Mul", "x", "inverse", "normal"), "Mul", "scale", "normal", "y")
     };
     let by_erf = {
-        let model = number(number(number(start(), "root2", 1.414_213_6), "one", 1.0), "half", 0.5);
+        let model = number(
+            number(number(start(), "root2", std::f32::consts::SQRT_2), "one", 1.0),
+            "half",
+            0.5,
+        );
         let model = one(two(model, "Div", "x", "root2", "small"), "Erf", "small", "erf");
         let model = two(two(model, "Add", "erf", "one", "gate"), "Mul", "x", "gate", "gated");
         two(model, "Mul", "gated", "half", "y")
