@@ -602,7 +602,8 @@ fn the_dialog_fits_into_small_and_large_windows() {
             let screen = egui::Rect::from_min_size(egui::Pos2::ZERO, size);
             assert!(screen.contains_rect(close), "{size:?}: {close:?}");
             // In a low window with much to say, all of it scrolls.
-            if size.y > if path == unknown { 400.0 } else { 200.0 } {
+            let least = if path == unknown { 400.0 } else { 200.0 };
+            if size.y > least {
                 let simulate = window.get_by_role_and_label(Role::Button, "Simulate").rect();
                 assert!(screen.contains_rect(simulate), "{size:?}: {simulate:?}");
             }
