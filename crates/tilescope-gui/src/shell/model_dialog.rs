@@ -20,12 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// Widest the dialog gets.
 const WIDTH: f32 = 900.0;
-/// Height of what stands above and below the form, with a line of what the check says.
+/// Height of what stands above and below the form.
 const AROUND_FORM: f32 = 210.0;
-/// Most height of what is wrong; the rest is scrolled to.
-const SAID: f32 = 80.0;
-/// Height of the row that asks for the file of a spec.
-const SAVING: f32 = 34.0;
 /// Least height of a form that scrolls by itself.
 const LEAST_FORM: f32 = 120.0;
 /// Height around all of it: margins and a gap.
@@ -155,10 +151,7 @@ impl ModelDialog {
         let (state, answers) = self.form.ask(ui, around.workers, SPEC_QUERIES);
         self.is_read.0 |= state == FormState::Filled;
         let room = ui.ctx().content_rect().height();
-        let is_wrong = self.failed.is_some() || answers.problem().is_some();
-        let said = if is_wrong { SAID } else { 0.0 };
-        let saving = if self.saving.is_some() { SAVING } else { 0.0 };
-        let form_height = room - AROUND_FORM - said - saving;
+        let form_height = room - AROUND_FORM;
         if form_height >= LEAST_FORM {
             return self.parts_ui(ui, state, &answers, (form_height, around));
         }
@@ -181,8 +174,7 @@ impl ModelDialog {
         let mut form_ui = |ui: &mut Ui| {
             ui.add_enabled_ui(!is_running, |ui| self.form.ui(ui, answers, around.commands));
         };
-        // What has no form is a sentence.
-        if form_height.is_finite() && state == FormState::Filled {
+        if form_height.is_finite() {
             scroll_area("form", form_height).show(ui, form_ui);
         } else {
             form_ui(ui);
@@ -219,12 +211,11 @@ impl ModelDialog {
             place = format!("{place}  ({more}, shown next)");
         }
         let words = RichText::new(&place).color(palette.weak_text).size(text_size::CAPTION);
-        let words = Label::new(words).truncate().show_tooltip_when_elided(false);
-        ui.add(words).on_hover_text(place);
+        ui.add(Label::new(words).truncate()).on_hover_text(place);
     }
 
-    /// What the check says, how the last simulation failed, how saving went.
-    fn said_ui(&self, ui: &mut Ui, answers: &SpecAnswers) {
+    /// What the check says, and what can be done.
+    fn foot_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, around: &DialogContext<'_>) {
         let palette = ThemePalette::for_ui(ui);
         match &self.failed {
             Some(words) => {
@@ -238,12 +229,6 @@ impl ModelDialog {
             let colour = message.kind.colour(palette);
             ui.add(Label::new(RichText::new(&message.text).color(colour)).wrap());
         }
-    }
-
-    /// What the check says, and what can be done.
-    fn foot_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, around: &DialogContext<'_>) {
-        // What is wrong may be many lines; what can be done about it stays in sight.
-        scroll_area("said", SAID).show(ui, |ui| self.said_ui(ui, answers));
         ui.add_space(spacing::XS);
         let is_busy = around.simulation.is_some();
         // What is not refused may be simulated while it is still being checked.

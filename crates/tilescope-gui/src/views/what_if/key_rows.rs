@@ -41,12 +41,11 @@ pub(super) fn row_ui<R>(
     .inner
 }
 
-/// Words behind a control that say more. Where they may be cut, whoever shows them says them whole
-/// where the pointer rests.
+/// Words behind a control that say more.
 pub(super) fn aside_ui(ui: &mut Ui, words: &str) -> Response {
     let palette = ThemePalette::for_ui(ui);
     let words = RichText::new(words).color(palette.weak_text).size(text_size::CAPTION);
-    ui.add(Label::new(words).truncate().show_tooltip_when_elided(false))
+    ui.add(Label::new(words).truncate())
 }
 
 /// The row of a key; its new value as TOML, if it was changed.

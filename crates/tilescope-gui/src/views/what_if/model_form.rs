@@ -434,8 +434,7 @@ fn tensors_ui(ui: &mut Ui, title: &str, tensors: &[ModelTensor]) {
             let whole = format!("{}\n{shape}", tensor.name);
             ui.label(short.unwrap_or_else(|| tensor.name.clone())).on_hover_text(whole.as_str());
             let shape = RichText::new(&shape).color(palette.weak_text).size(text_size::SMALL);
-            let shape = Label::new(shape).truncate().show_tooltip_when_elided(false);
-            ui.add(shape).on_hover_text(whole);
+            ui.add(Label::new(shape).truncate()).on_hover_text(whole);
         });
     });
 }

@@ -63,8 +63,7 @@ impl ModelFileRows {
                     commands.push(AppCommand::ChooseReport(ChooserPurpose::SpecModel));
                 }
                 ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                    let name = Label::new(name).truncate().show_tooltip_when_elided(false);
-                    ui.add(name).on_hover_text(path.as_str());
+                    ui.add(Label::new(name).truncate()).on_hover_text(path.as_str());
                 });
             });
         });
@@ -137,7 +136,7 @@ pub(super) fn dimensions_ui(
                 false if size == symbol.suggested => format!("a guess; {places}"),
                 false => places.clone(),
             };
-            aside_ui(ui, &aside).on_hover_text(aside.as_str());
+            aside_ui(ui, &aside).on_hover_text(places.as_str());
         });
     });
     changed
