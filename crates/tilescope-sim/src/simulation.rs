@@ -4,7 +4,7 @@ use super::compile::{self, CompileError, CompiledProgram};
 use super::run::{self, DryRunSummary, StepSink};
 use super::spec::Spec;
 use std::path::{Path, PathBuf};
-use tilescope_report::units::{Bytes, Cycles, grouped};
+use tilescope_report::units::{Bytes, Cycles, IpuId, grouped};
 use tilescope_report::{
     ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, StepLayout, TraceMark,
 };
@@ -211,6 +211,10 @@ impl StepSink for RecorderSink<'_> {
 
     fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.recorder.step(step)
+    }
+
+    fn wait_for_tiles(&mut self, ipu: IpuId, waiting: u8, awaited: u8) {
+        self.recorder.wait_for_tiles(ipu, waiting, awaited);
     }
 
     fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {

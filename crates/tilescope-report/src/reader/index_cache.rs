@@ -8,8 +8,8 @@ use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// `PRAGMA application_id` of cache files: `tSi2`. Raise the digit when the index changes.
-pub(super) const APPLICATION_ID: i32 = 0x7453_6932;
+/// `PRAGMA application_id` of cache files: `tSi3`. Raise the digit when the index changes.
+pub(super) const APPLICATION_ID: i32 = 0x7453_6933;
 /// Files kept; older ones go when a new one comes.
 const MAX_CACHED_INDEXES: usize = 32;
 

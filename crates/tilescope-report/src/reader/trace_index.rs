@@ -11,7 +11,7 @@ use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
 use crate::model::{ProgramKind, StreamEndpoint};
 use crate::row_writer::RowWriter;
-use crate::trace::{LaneRecord, StepClass, StepRecord, Trace, TraceIndexWriter};
+use crate::trace::{InternalSyncs, LaneRecord, StepClass, StepRecord, Trace, TraceIndexWriter};
 use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
 use crate::{open_file, schema};
 use rusqlite::{Connection, params};
@@ -176,6 +176,7 @@ impl Report {
         let build = ForeignIndexBuilder {
             tiles_per_ipu: self.target()?.tiles_per_ipu,
             remote: remote_programs(&source)?,
+            internal: internal_syncs(&source)?,
             source,
         };
         if let Some((place, key)) = self.cache_file()?
@@ -269,6 +270,19 @@ fn remote_programs(db: &ReportDatabase) -> Result<HashSet<u32>, ReportError> {
     Ok(remote)
 }
 
+/// Syncs of one IPU alone; only their names tell in foreign files.
+fn internal_syncs(db: &ReportDatabase) -> Result<InternalSyncs, ReportError> {
+    let (mut internal, mut found) = (InternalSyncs::default(), 0);
+    db.stream(SelectQuery::all("programs", &["id", "name"]), |cells| {
+        let is_internal = cells.text(1).is_some_and(|name| name == InternalSyncs::NAME);
+        let id = cells.small_up_to(0, MAX_PROGRAMS as u32).filter(|_| is_internal);
+        found += usize::from(id.is_some());
+        id.into_iter().for_each(|id| internal.add(ProgramId(id)));
+        Ok(if found < MAX_PROGRAMS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    Ok(internal)
+}
+
 /// Columns of a row of `steps`.
 #[derive(Clone, Copy)]
 struct StepProgramInfo {
@@ -282,6 +296,7 @@ struct ForeignIndexBuilder {
     source: ReportDatabase,
     tiles_per_ipu: u32,
     remote: HashSet<u32>,
+    internal: InternalSyncs,
 }
 
 /// State of one pass over the rows.
@@ -371,7 +386,7 @@ impl ForeignIndexBuilder {
         let mut pass = IndexBuildPass {
             build: self,
             rows,
-            lanes: TraceIndexWriter::default(),
+            lanes: TraceIndexWriter::new(self.internal.clone()),
             executed: BTreeMap::new(),
             count: 0,
             last_step: StepId(0),

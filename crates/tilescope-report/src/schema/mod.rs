@@ -24,7 +24,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 3);
+pub(crate) const FORMAT: (i32, i32) = (2, 5);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -686,6 +686,30 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "trace_sync_points",
+        "1,024 points of the run at which lanes wait for each other, in the order of the program; \
+         the critical path follows from them; since version 2.5",
+        &[col("id", KEY, "position"), col("data", BLOB, "compressed points")],
+        "",
+    ),
+    table(
+        "trace_beside",
+        "steps of a program on tiles beside the compute tiles of an IPU; since version 2.5",
+        &[
+            col("id", KEY, "position"),
+            col("lane", INT, "trace_lanes.lane"),
+            col("program", INT, "programs.id"),
+            col("type", TEXT, "steps.type"),
+            col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
+            col(
+                "hidden_cycles",
+                INT,
+                "cycles of theirs while the compute tiles work; NULL where not known",
+            ),
+        ],
+        "",
+    ),
+    table(
         MARK_CHUNKS,
         "marks of one kind on one IPU, where there are too many for rows; since version 2.0",
         &[
@@ -720,8 +744,15 @@ pub(crate) const TABLES: &[SchemaTable] = &[
 pub(crate) const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";
 
 /// Tables of a trace index, in a report or in a cache beside it.
-pub(crate) const TRACE_TABLES: &[&str] =
-    &["trace_lanes", "trace_chunks", "trace_details", "trace_nodes", "trace_totals"];
+pub(crate) const TRACE_TABLES: &[&str] = &[
+    "trace_lanes",
+    "trace_chunks",
+    "trace_details",
+    "trace_nodes",
+    "trace_totals",
+    "trace_sync_points",
+    "trace_beside",
+];
 
 /// Every table and column as Markdown, for `docs/format.md`.
 pub fn document() -> String {

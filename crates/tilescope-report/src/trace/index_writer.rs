@@ -2,6 +2,7 @@
 
 use super::lane_builder::{LaneBuilder, TraceIndexBlob, lane_number};
 use super::step_record::{StepRecord, StepRecordDetails};
+use super::sync_points::{BesideCompute, InternalSyncs, LaneIndex, SyncPointRecorder};
 use crate::codec::pack;
 use crate::error::ReportError;
 use crate::row_writer::RowWriter;
@@ -20,30 +21,70 @@ pub(crate) struct LaneRecord {
     pub(crate) details: Option<StepRecordDetails>,
 }
 
-/// Writes the tables `trace_lanes`, `trace_chunks`, `trace_nodes` and `trace_totals`, step by step.
-pub(crate) struct TraceIndexWriter {
-    lanes: BTreeMap<(IpuId, u8), LaneBuilder>,
-    prediction_budget: usize,
-    blobs: Vec<TraceIndexBlob>,
+/// The tiles `from` of an IPU hand over to its tiles `to`, by sub-lane: the next step of these waits
+/// for what those did so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TileHandOver {
+    pub(crate) ipu: IpuId,
+    pub(crate) from: u8,
+    pub(crate) to: u8,
 }
 
-impl Default for TraceIndexWriter {
-    fn default() -> Self {
-        Self { lanes: BTreeMap::new(), prediction_budget: MAX_PREDICTIONS, blobs: Vec::new() }
-    }
+/// What a trace index is made of, in the order of the program.
+pub(crate) enum TraceEvent {
+    Step(LaneRecord),
+    HandOver(TileHandOver),
+}
+
+/// Writes the tables [`TRACE_TABLES`](crate::schema::TRACE_TABLES), step by step.
+pub(crate) struct TraceIndexWriter {
+    lanes: BTreeMap<(IpuId, u8), (LaneBuilder, LaneIndex)>,
+    prediction_budget: usize,
+    blobs: Vec<TraceIndexBlob>,
+    sync_points: SyncPointRecorder,
+    sync_point_blocks: i64,
 }
 
 impl TraceIndexWriter {
+    /// A writer for a run of a program with these syncs.
+    pub(crate) fn new(internal: InternalSyncs) -> Self {
+        Self {
+            lanes: BTreeMap::new(),
+            prediction_budget: MAX_PREDICTIONS,
+            blobs: Vec::new(),
+            sync_points: SyncPointRecorder::new(internal),
+            sync_point_blocks: 0,
+        }
+    }
+
     /// Where the last step of a lane (IPU and sub-lane) ends; 0 for a new lane.
     pub(crate) fn end(&self, lane: (IpuId, u8)) -> Cycles {
-        self.lanes.get(&lane).map_or(Cycles::ZERO, LaneBuilder::end)
+        self.lanes.get(&lane).map_or(Cycles::ZERO, |(builder, _)| builder.end())
+    }
+
+    /// Takes in what happens next.
+    pub(crate) fn event(&mut self, event: TraceEvent) {
+        match event {
+            TraceEvent::Step(record) => self.push(record),
+            TraceEvent::HandOver(TileHandOver { ipu, from, to }) => {
+                self.sync_points.hand_over(ipu, from, to);
+            }
+        }
     }
 
     /// Adds a step to a lane; it must not start before [`TraceIndexWriter::end`].
     pub(crate) fn push(&mut self, LaneRecord { lane, record, details }: LaneRecord) {
-        let new = || LaneBuilder::new(lane_number(lane.0, lane.1));
-        let builder = self.lanes.entry(lane).or_insert_with(new);
+        let Self { lanes, sync_points, .. } = self;
+        let (builder, index) = lanes.entry(lane).or_insert_with(|| {
+            let (ipu, sub_lane) = lane;
+            (LaneBuilder::new(lane_number(ipu, sub_lane)), sync_points.add_lane(ipu, sub_lane))
+        });
+        sync_points.push(*index, &record);
         builder.push(record, details, &mut self.prediction_budget, &mut self.blobs);
+        for block in self.sync_points.complete() {
+            self.blobs.push(TraceIndexBlob::SyncPoints(self.sync_point_blocks, block));
+            self.sync_point_blocks += 1;
+        }
     }
 
     /// Pieces that are complete; they are to be stored in this order.
@@ -52,10 +93,24 @@ impl TraceIndexWriter {
     }
 
     /// Writes what is left.
-    pub(crate) fn finish(mut self, rows: &RowWriter) -> Result<(), ReportError> {
-        for ((ipu, sub_lane), builder) in self.lanes {
-            let lane = builder.finish(&mut self.prediction_budget, &mut self.blobs);
-            self.blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
+    pub(crate) fn finish(self, rows: &RowWriter) -> Result<(), ReportError> {
+        let Self { lanes, prediction_budget: mut budget, mut blobs, .. } = self;
+        let (blocks, beside) = self.sync_points.finish();
+        blobs.extend(
+            (self.sync_point_blocks..)
+                .zip(blocks)
+                .map(|(id, block)| TraceIndexBlob::SyncPoints(id, block)),
+        );
+        for (id, sum) in (0i64..).zip(beside) {
+            let BesideCompute { lane, class, hidden, .. } = sum;
+            let program = sum.program.map(|program| program.0);
+            let (kind, stream) = (class.kind().name(), class.stream().name());
+            let hidden = hidden.map(|cycles| cycles.0 as i64);
+            rows.insert("trace_beside", params![id, lane, program, kind, stream, hidden])?;
+        }
+        for ((ipu, sub_lane), (builder, _)) in lanes {
+            let lane = builder.finish(&mut budget, &mut blobs);
+            blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
             rows.insert(
                 "trace_lanes",
                 params![
@@ -69,7 +124,7 @@ impl TraceIndexWriter {
                 ],
             )?;
         }
-        Ok(())
+        blobs.into_iter().try_for_each(|blob| blob.insert(rows))
     }
 }
 
@@ -81,6 +136,7 @@ impl TraceIndexBlob {
             Self::Details(key, raw) => ("trace_details", key, raw),
             Self::Nodes(key, raw) => ("trace_nodes", key, raw),
             Self::Totals(key, raw) => ("trace_totals", key, raw),
+            Self::SyncPoints(key, raw) => ("trace_sync_points", key, raw),
         };
         rows.insert(table, params![key, pack(&raw)])
     }

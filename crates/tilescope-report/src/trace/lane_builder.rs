@@ -20,6 +20,8 @@ pub(crate) enum TraceIndexBlob {
     Nodes(i64, Vec<u8>),
     /// Totals by program of a segment of steps.
     Totals(i64, Vec<u8>),
+    /// A block of points at which lanes wait for each other.
+    SyncPoints(i64, Vec<u8>),
 }
 
 /// Number of a lane in keys: by IPU, then sub-lane, with room for all that may turn up later.

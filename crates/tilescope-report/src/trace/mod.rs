@@ -51,19 +51,24 @@ mod pyramid;
 mod step_predictor;
 mod step_record;
 mod store;
+mod sync_points;
 mod verify;
 
 pub use answers::{
     FixedPointBalance, LaneInfo, LaneSpan, LaneStep, LongestStep, PerActivity, StepBucket,
     StepTotals,
 };
-pub(super) use index_writer::{LaneRecord, TraceIndexWriter};
+pub(super) use index_writer::{LaneRecord, TileHandOver, TraceEvent, TraceIndexWriter};
 pub(super) use lane::LaneStepCursor;
 pub use lane::TraceLane;
 pub(super) use lane_builder::TraceIndexBlob;
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
+pub(super) use sync_points::InternalSyncs;
+pub use sync_points::{
+    CriticalPath, LaneSlack, PathHop, PathLead, PathProgram, PathSpan, PathStretch,
+};
 pub(super) use verify::{LaneEdge, StepObserver, VerifiedLane};
 
 use super::database::ReportDatabase;
@@ -103,6 +108,13 @@ impl Trace {
     pub fn lane_of(&self, ipu: IpuId, sub_lane: u8) -> Option<TraceLane<'_>> {
         let wanted = |info: &LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
         self.lane(self.lanes().iter().position(wanted)?)
+    }
+
+    /// The critical path; none where who waits for whom was not recorded. Made once, of one look at
+    /// all places where lanes wait for each other.
+    pub fn critical_path(&self) -> Result<Option<CriticalPath>, ReportError> {
+        let index = self.store.path_index()?;
+        Ok(index.map(|index| CriticalPath::new(self.store.clone(), index)))
     }
 
     /// From the first start to the last end of any step.

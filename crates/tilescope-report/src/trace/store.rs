@@ -11,10 +11,13 @@ use super::program_totals::{ProgramStepSums, ProgramTotals, steps_per_segment};
 use super::pyramid::{self, BLOCK_NODES, PyramidNode};
 use super::step_predictor::StepPredictor;
 use super::step_record::{StepRecord, StepRecordDetails};
+use super::sync_points::{
+    self, BlockDetails, LanePlaces, PathIndex, PathIndexBuilder, PathProgram, SyncPoint,
+};
 use crate::database::{ReportDatabase, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEPS, MAX_SUB_LANES};
-use crate::units::{CycleRange, IpuId};
+use crate::units::{CycleRange, Cycles, IpuId};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -33,6 +36,7 @@ enum CachedTracePiece {
     Totals(Arc<ProgramTotals>),
     Sums(Arc<Vec<ProgramStepSums>>),
     Expectations(Arc<StepPredictor>),
+    PathBlock(Arc<BlockDetails>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,6 +47,7 @@ enum TraceCacheKey {
     Totals(i64),
     Sums(u32),
     Expectations(u32),
+    PathBlock(usize),
 }
 
 /// Decoded pieces, the least recently used of which go first.
@@ -97,6 +102,9 @@ pub(super) struct TraceStore {
     disposable: Option<PathBuf>,
     pub(super) lanes: Vec<LaneInfo>,
     recent: Mutex<TracePieceCache>,
+    /// The critical path, once it was asked for.
+    path: Mutex<Option<Arc<PathIndex>>>,
+    path_programs: Mutex<Option<Arc<Vec<PathProgram>>>>,
 }
 
 impl TraceStore {
@@ -118,7 +126,14 @@ impl TraceStore {
         if !sound {
             return Err(db.damage("trace_lanes", "an impossible lane"));
         }
-        Ok(Self { db, disposable, lanes, recent: Mutex::default() })
+        Ok(Self {
+            db,
+            disposable,
+            lanes,
+            recent: Mutex::default(),
+            path: Mutex::default(),
+            path_programs: Mutex::default(),
+        })
     }
 
     /// Steps of one chunk.
@@ -288,6 +303,78 @@ impl TraceStore {
         let bytes = sums.len() * size_of::<ProgramStepSums>();
         lock(&self.recent).put(key, CachedTracePiece::Sums(sums.clone()), bytes);
         Ok(sums)
+    }
+
+    /// The critical path; none where sync points are not kept, as in files before version 2.5.
+    pub(super) fn path_index(&self) -> Result<Option<Arc<PathIndex>>, ReportError> {
+        if !self.db.has("trace_sync_points", "id") {
+            return Ok(None);
+        }
+        // Held while the path is made: others who ask meanwhile would make the same.
+        let mut path = lock(&self.path);
+        if path.is_none() {
+            *path = Some(Arc::new(self.read_path_index()?));
+        }
+        Ok(path.clone())
+    }
+
+    fn read_path_index(&self) -> Result<PathIndex, ReportError> {
+        let ranges: Vec<CycleRange> = self.lanes.iter().map(|lane| lane.range).collect();
+        let starts: Vec<Cycles> = ranges.iter().map(|range| range.start).collect();
+        let places = self.lane_places();
+        let mut builder = PathIndexBuilder::new(&ranges);
+        for block in (0..self.piece_count("trace_sync_points")?).rev() {
+            let points = self.sync_points(block)?;
+            builder.block(&points, &places).map_err(|_| self.path_contradiction())?;
+        }
+        builder.finish(&starts).map_err(|_| self.path_contradiction())
+    }
+
+    /// A block of the critical path, and the slack of the steps it tells of.
+    pub(super) fn path_block(
+        &self,
+        path: &PathIndex,
+        block: usize,
+    ) -> Result<Arc<BlockDetails>, ReportError> {
+        let key = TraceCacheKey::PathBlock(block);
+        if let Some(CachedTracePiece::PathBlock(details)) = lock(&self.recent).get(key) {
+            return Ok(details);
+        }
+        let points = self.sync_points(block as u64)?;
+        let details = path.details(block, &points, &self.lane_places());
+        let details = Arc::new(details.map_err(|_| self.path_contradiction())?);
+        lock(&self.recent).put(key, CachedTracePiece::PathBlock(details.clone()), details.bytes());
+        Ok(details)
+    }
+
+    /// Sums by program over the critical path, which `read` makes where they are not at hand.
+    pub(super) fn path_programs(
+        &self,
+        read: impl FnOnce() -> Result<Vec<PathProgram>, ReportError>,
+    ) -> Result<Arc<Vec<PathProgram>>, ReportError> {
+        let mut programs = lock(&self.path_programs);
+        if programs.is_none() {
+            *programs = Some(Arc::new(read()?));
+        }
+        Ok(programs.clone().unwrap_or_default())
+    }
+
+    /// Places of lanes in the list of them, by number.
+    fn lane_places(&self) -> LanePlaces {
+        (0..).zip(&self.lanes).map(|(place, lane)| (lane.number(), place)).collect()
+    }
+
+    /// The points of one block; nothing is kept.
+    pub(super) fn sync_points(&self, block: u64) -> Result<Vec<SyncPoint>, ReportError> {
+        let what = BlobColumn { table: "trace_sync_points", column: "data", key: "id" };
+        let key = i64::try_from(block).unwrap_or(i64::MAX);
+        self.decoded(&what, key, sync_points::decode)
+    }
+
+    /// Damage found in the sync points.
+    pub(super) fn path_contradiction(&self) -> ReportError {
+        self.discard();
+        self.db.damage("trace_sync_points", "they contradict each other or the lanes")
     }
 
     /// Number of pieces in a table of the index.

@@ -10,9 +10,10 @@ use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LA
 use crate::model::{CompilationReport, ExecutionStep, MarkKind, StepOnIpu, TraceMark};
 use crate::row_writer::{RowWriter, checked_i64};
 use crate::trace::{
-    FixedPointBalance, LaneRecord, StepClass, StepRecord, StepRecordDetails, TraceIndexWriter,
+    FixedPointBalance, InternalSyncs, LaneRecord, StepClass, StepRecord, StepRecordDetails, TileHandOver,
+    TraceEvent, TraceIndexWriter,
 };
-use crate::units::{Cycles, IpuId, StepId};
+use crate::units::{Cycles, IpuId, ProgramId, StepId};
 use crate::writer::StepLayout;
 use rusqlite::params;
 use std::collections::BTreeMap;
@@ -40,8 +41,8 @@ pub(super) struct ExecutionWriter {
     end_cycle: Cycles,
     /// Where the last step of each lane ends.
     lane_ends: BTreeMap<(IpuId, u8), Cycles>,
-    /// Steps to be indexed next.
-    records: Vec<LaneRecord>,
+    /// Steps to be indexed next, and what they wait for.
+    records: Vec<TraceEvent>,
     marks: i64,
     mark_lanes: MarkLanes,
     mark_kinds: BTreeMap<MarkKind, (u64, Cycles)>,
@@ -126,7 +127,7 @@ impl ExecutionWriter {
             let record = record(step, id, leaf.class, on_ipu, balance);
             let details =
                 (self.layout == StepLayout::Columns).then(|| StepRecordDetails::from_step(on_ipu));
-            self.records.push(LaneRecord { lane, record, details });
+            self.records.push(TraceEvent::Step(LaneRecord { lane, record, details }));
             self.end_cycle = self.end_cycle.max(on_ipu.to_max);
             if self.layout == StepLayout::Rows {
                 self.pieces.push(ExecutionRow::OnIpu { id, on_ipu: *on_ipu, balance });
@@ -139,6 +140,11 @@ impl ExecutionWriter {
             self.pieces.push(ExecutionRow::Records(records));
         }
         Ok(())
+    }
+
+    /// Takes in that tiles of an IPU wait for others of it.
+    pub(super) fn hand_over(&mut self, hand_over: TileHandOver) {
+        self.records.push(TraceEvent::HandOver(hand_over));
     }
 
     fn check(&self, on_ipu: &StepOnIpu, id: StepId) -> Result<(), ReportError> {
@@ -218,6 +224,14 @@ impl ExecutionWriter {
         }
         lanes.finish(rows)
     }
+}
+
+/// The syncs of a program that are of one IPU alone.
+pub(super) fn internal_syncs(compilation: &CompilationReport) -> InternalSyncs {
+    let programs = compilation.programs.iter().enumerate();
+    InternalSyncs::among(
+        programs.map(|(id, node)| (ProgramId::from_index(id), node.kind, node.name.as_str())),
+    )
 }
 
 fn record(

@@ -20,8 +20,9 @@ use super::open_file::REPORT_FILE;
 use super::row_writer::RowWriter;
 use super::schema;
 use super::table_checksums::{TableChecksums, TablePart};
-use super::trace::TraceIndexWriter;
-use execution::ExecutionWriter;
+use super::trace::{TileHandOver, TraceIndexWriter};
+use super::units::IpuId;
+use execution::{ExecutionWriter, internal_syncs};
 use rusqlite::{Connection, OpenFlags, ToSql, params};
 use std::cell::RefCell;
 use std::fs;
@@ -146,7 +147,8 @@ impl ReportWriter {
         }
         let execution = ExecutionWriter::new(compilation, self.layout);
         self.refuse_after_failure(|writer| compilation::write(&writer.rows(), compilation))?;
-        self.execution = Some((execution, TraceIndexWriter::default()));
+        let lanes = TraceIndexWriter::new(internal_syncs(compilation));
+        self.execution = Some((execution, lanes));
         Ok(())
     }
 
@@ -166,6 +168,20 @@ impl ReportWriter {
     /// (IPU and sub-lane) must not overlap. A report without steps has no execution.
     pub fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.executing(|execution| execution.step(step))
+    }
+
+    /// Tells that the next step of the tiles `waiting` of an IPU waits for what its tiles `awaited`
+    /// did so far; both by sub-lane. Where this is never told, it is inferred from when steps run.
+    pub fn wait_for_tiles(
+        &mut self,
+        ipu: IpuId,
+        waiting: u8,
+        awaited: u8,
+    ) -> Result<(), ReportError> {
+        self.executing(|execution| {
+            execution.hand_over(TileHandOver { ipu, from: awaited, to: waiting });
+            Ok(())
+        })
     }
 
     /// Writes a mark; order does not matter.
