@@ -13,6 +13,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod compute_sets;
+mod critical_path;
 mod data_flow;
 mod exchange;
 mod execution;

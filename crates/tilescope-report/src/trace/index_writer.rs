@@ -101,13 +101,7 @@ impl TraceIndexWriter {
                 .zip(blocks)
                 .map(|(id, block)| TraceIndexBlob::SyncPoints(id, block)),
         );
-        for (id, sum) in (0i64..).zip(beside) {
-            let BesideCompute { lane, class, hidden, .. } = sum;
-            let program = sum.program.map(|program| program.0);
-            let (kind, stream) = (class.kind().name(), class.stream().name());
-            let hidden = hidden.map(|cycles| cycles.0 as i64);
-            rows.insert("trace_beside", params![id, lane, program, kind, stream, hidden])?;
-        }
+        insert_beside(rows, beside)?;
         for ((ipu, sub_lane), (builder, _)) in lanes {
             let lane = builder.finish(&mut budget, &mut blobs);
             blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
@@ -126,6 +120,21 @@ impl TraceIndexWriter {
         }
         blobs.into_iter().try_for_each(|blob| blob.insert(rows))
     }
+}
+
+/// Writes what ran beside compute tiles.
+pub(super) fn insert_beside(
+    rows: &RowWriter,
+    beside: Vec<BesideCompute>,
+) -> Result<(), ReportError> {
+    for (id, sum) in (0i64..).zip(beside) {
+        let BesideCompute { lane, class, hidden, .. } = sum;
+        let program = sum.program.map(|program| program.0);
+        let (kind, stream) = (class.kind().name(), class.stream().name());
+        let hidden = hidden.map(|cycles| cycles.0 as i64);
+        rows.insert("trace_beside", params![id, lane, program, kind, stream, hidden])?;
+    }
+    Ok(())
 }
 
 impl TraceIndexBlob {

@@ -73,6 +73,7 @@ pub(super) use verify::{LaneEdge, StepObserver, VerifiedLane};
 
 use super::database::ReportDatabase;
 use super::error::ReportError;
+use super::row_writer::RowWriter;
 use crate::units::{CycleRange, IpuId};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -108,6 +109,41 @@ impl Trace {
     pub fn lane_of(&self, ipu: IpuId, sub_lane: u8) -> Option<TraceLane<'_>> {
         let wanted = |info: &LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
         self.lane(self.lanes().iter().position(wanted)?)
+    }
+
+    /// Whether it is known who waits for whom.
+    pub(super) fn has_sync_points(&self) -> bool {
+        self.store.has_sync_points()
+    }
+
+    /// Takes who waits for whom from another file, `disposable` if that is only a cache.
+    pub(super) fn use_sync_points(&self, db: ReportDatabase, disposable: Option<PathBuf>) {
+        self.store.use_sync_points(db, disposable);
+    }
+
+    /// Writes who waits for whom, as the steps tell, in a run of a program with these syncs.
+    pub(super) fn make_sync_points(
+        &self,
+        internal: InternalSyncs,
+        on_steps: &mut dyn FnMut(u64) -> Result<(), ReportError>,
+        rows: &RowWriter,
+    ) -> Result<(), ReportError> {
+        let mut blocks = 0i64..;
+        let beside = sync_points::make(&self.store, internal, on_steps, |block| {
+            let id = blocks.next().unwrap_or_default();
+            TraceIndexBlob::SyncPoints(id, block).insert(rows)
+        })?;
+        index_writer::insert_beside(rows, beside)
+    }
+
+    /// Compares who waits for whom with what the steps tell, and the critical path with both; what
+    /// is wrong first, in words.
+    pub(super) fn verify_sync_points(
+        &self,
+        internal: InternalSyncs,
+        on_steps: &mut dyn FnMut(u64) -> Result<(), ReportError>,
+    ) -> Result<Option<String>, ReportError> {
+        sync_points::compare(&self.store, internal, on_steps)
     }
 
     /// The critical path; none where who waits for whom was not recorded. Made once, of one look at

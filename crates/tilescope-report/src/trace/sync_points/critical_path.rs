@@ -270,6 +270,39 @@ impl CriticalPath {
         Ok(step.map(|step| (stretch.lane, step)))
     }
 
+    /// What is wrong with the path, in words: it goes through the run without a gap, its sums are
+    /// those of its steps, and none of these could end later.
+    pub(crate) fn verify(&self) -> Result<Vec<String>, ReportError> {
+        let mut wrong = Vec::new();
+        let (mut end, mut sums) = (self.range().start, StepTotals::default());
+        self.visit_stretches(self.range(), &mut |stretch| {
+            let PathStretch { lane, range, totals, .. } = stretch;
+            let at = range.start.0;
+            if range.start != end {
+                wrong.push(format!("the path is at {} and goes on at {at}", end.0));
+            }
+            end = range.end;
+            sums.add(&totals);
+            let own = self.lane(lane)?;
+            if own.totals(range)?.cycles != totals.cycles {
+                wrong.push(format!("sums of the path from {at} on are not those of its steps"));
+            }
+            let last = own.touching(range)?.end.checked_sub(1);
+            let slack = last.map(|last| self.slack(lane, last)).transpose()?.flatten();
+            if slack.is_none_or(|slack| !slack.is_zero()) {
+                wrong.push(format!("steps of the path from {at} on have slack"));
+            }
+            Ok(())
+        })?;
+        if end != self.range().end {
+            wrong.push(format!("the path ends at {}, the run at {}", end.0, self.range().end.0));
+        }
+        if sums.cycles != self.totals().cycles {
+            wrong.push("the path is not the sum of its stretches".to_owned());
+        }
+        Ok(wrong)
+    }
+
     fn lane(&self, lane: usize) -> Result<TraceLane<'_>, ReportError> {
         let info: Option<&LaneInfo> = self.store.lanes.get(lane);
         let info = info.ok_or_else(|| self.store.path_contradiction())?;

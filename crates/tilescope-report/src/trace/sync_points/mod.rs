@@ -28,16 +28,18 @@ mod path_index;
 mod point;
 mod program_cycles;
 mod recorder;
+mod replay;
 mod walk;
 
 pub use critical_path::{CriticalPath, PathSpan, PathStretch};
 pub(super) use overlap::BesideCompute;
 pub use path_index::{LaneSlack, PathLead};
 pub(super) use path_index::{BlockDetails, PathIndex, PathIndexBuilder};
-pub(super) use point::{SyncPoint, decode};
+pub(super) use point::{SyncPoint, decode, unpack};
 pub use program_cycles::PathProgram;
 pub(crate) use recorder::InternalSyncs;
 pub(super) use recorder::{LaneIndex, SyncPointRecorder};
+pub(super) use replay::{compare, make};
 pub(super) use walk::LanePlaces;
 pub use walk::PathHop;
 

@@ -5,7 +5,7 @@
 
 use super::super::answers::{ACTIVITIES, LongestStep, PerActivity, StepTotals};
 use super::super::step_record::{StepClass, StepRecord};
-use crate::codec::{VarintReader, apply_zigzag_difference, difference, unpack, write_varint};
+use crate::codec::{self, VarintReader, apply_zigzag_difference, difference, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::units::{Bytes, Cycles, ProgramId};
 use std::collections::HashMap;
@@ -24,6 +24,7 @@ const AWAITED: u64 = 1;
 const HAND_OVER: u64 = 2;
 const HAS_STRETCH: u64 = 1 << 2;
 const IN_STEP: u64 = 1 << 3;
+const IS_TOLD: u64 = 1 << 3;
 const SAME_LANES: u64 = 1 << 4;
 const SAME_STEPS: u64 = 1 << 5;
 const NO_WAITS: u64 = 1 << 6;
@@ -46,8 +47,7 @@ pub(crate) struct SyncPoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SyncPointKind {
     Join(LaneJoin),
-    /// What a lane did so far is waited for, by whoever goes on at the hand-over of this number.
-    Awaited { number: u64, lane: LanePlace },
+    Awaited(AwaitedLane),
     HandOver(LaneHandOver),
 }
 
@@ -79,10 +79,23 @@ pub(crate) struct JoinMember {
     pub(crate) tail: Cycles,
 }
 
+/// What a lane did so far is waited for, by the next step of another one of its IPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AwaitedLane {
+    /// Tells it from others; they rise.
+    pub(crate) number: u64,
+    /// The lane that is waited for, and how far it is.
+    pub(crate) lane: LanePlace,
+    /// The lane that waits, and how far it is.
+    pub(crate) waiting: LanePlace,
+    /// Whether that was told, and not inferred.
+    pub(crate) is_told: bool,
+}
+
 /// A lane goes on when another one of its IPU is done with what it had done when it was awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneHandOver {
-    /// Tells it from others; they rise.
+    /// That of the [`AwaitedLane`].
     pub(crate) number: u64,
     /// The number of the lane that is waited for.
     pub(crate) from: u32,
@@ -189,13 +202,16 @@ impl SyncPointBlock {
         let has_stretch = if point.stretch.is_some() { HAS_STRETCH } else { 0 };
         match &point.kind {
             SyncPointKind::Join(join) => self.add_join(join, has_stretch, release),
-            SyncPointKind::Awaited { number, lane } => {
+            SyncPointKind::Awaited(awaited) => {
                 let Self { raw, base, .. } = self;
-                write_varint(raw, AWAITED | has_stretch);
+                let AwaitedLane { number, lane, waiting, is_told } = *awaited;
+                write_varint(raw, AWAITED | if is_told { IS_TOLD } else { 0 });
                 write_varint(raw, release);
-                write_varint(raw, number - std::mem::replace(&mut base.awaited, *number));
-                write_varint(raw, u64::from(lane.lane));
-                write_varint(raw, base.steps(lane.lane, lane.behind));
+                write_varint(raw, number - std::mem::replace(&mut base.awaited, number));
+                for place in [lane, waiting] {
+                    write_varint(raw, u64::from(place.lane));
+                    write_varint(raw, base.steps(place.lane, place.behind));
+                }
             }
             SyncPointKind::HandOver(hand_over) => {
                 self.add_hand_over(hand_over, has_stretch, release);
@@ -281,8 +297,17 @@ fn write_stretch(raw: &mut Vec<u8>, stretch: &StretchSums, release: Cycles) {
 
 /// The points of a block, if it is sound.
 pub(crate) fn decode(blob: &[u8]) -> Option<Vec<SyncPoint>> {
-    let raw = unpack(blob, MAX_BLOCK_BYTES)?;
-    let mut cursor = VarintReader::new(&raw);
+    decode_raw(&unpack(blob)?)
+}
+
+/// A block as it was before it was packed.
+pub(crate) fn unpack(blob: &[u8]) -> Option<Vec<u8>> {
+    codec::unpack(blob, MAX_BLOCK_BYTES)
+}
+
+/// The same of one that is not packed.
+pub(super) fn decode_raw(raw: &[u8]) -> Option<Vec<SyncPoint>> {
+    let mut cursor = VarintReader::new(raw);
     let count = usize::try_from(cursor.take()?).ok()?;
     // Every point takes several bytes: a larger count is a lie, told before anything is allocated.
     (count > 0 && count <= cursor.left()).then_some(())?;
@@ -303,7 +328,9 @@ fn read_point(cursor: &mut VarintReader<'_>, base: &mut PointBase) -> Option<Syn
         JOIN => SyncPointKind::Join(read_join(cursor, base, marks, release)?),
         AWAITED => {
             base.awaited = base.awaited.checked_add(cursor.take()?)?;
-            SyncPointKind::Awaited { number: base.awaited, lane: read_place(cursor, base)? }
+            let (number, is_told) = (base.awaited, marks & IS_TOLD != 0);
+            let (lane, waiting) = (read_place(cursor, base)?, read_place(cursor, base)?);
+            SyncPointKind::Awaited(AwaitedLane { number, lane, waiting, is_told })
         }
         HAND_OVER => SyncPointKind::HandOver(read_hand_over(cursor, base, marks)?),
         _ => return None,

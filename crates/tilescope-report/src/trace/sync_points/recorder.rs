@@ -15,11 +15,11 @@ use super::super::lane_builder::lane_number;
 use super::super::step_record::StepRecord;
 use super::overlap::{BesideCompute, IpuOverlap};
 use super::point::{
-    JoinMember, LaneHandOver, LaneJoin, LanePlace, StretchSums, SyncPoint, SyncPointBlock,
-    SyncPointKind,
+    AwaitedLane, JoinMember, LaneHandOver, LaneJoin, LanePlace, StretchSums, SyncPoint,
+    SyncPointBlock, SyncPointKind,
 };
 use crate::model::ProgramKind;
-use crate::units::{CycleRange, Cycles, IpuId, ProgramId};
+use crate::units::{CycleRange, Cycles, IpuId, ProgramId, StepId};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -123,6 +123,7 @@ struct OpenHandOver {
 }
 
 /// Finds sync points, and hands them out in blocks.
+#[derive(Default)]
 pub(crate) struct SyncPointRecorder {
     internal: InternalSyncs,
     lanes: Vec<LaneProgress>,
@@ -135,23 +136,14 @@ pub(crate) struct SyncPointRecorder {
     is_told: bool,
     /// Number of the last lane that was waited for.
     awaited: u64,
+    points: u64,
     block: SyncPointBlock,
     full: Vec<Vec<u8>>,
 }
 
 impl SyncPointRecorder {
     pub(crate) fn new(internal: InternalSyncs) -> Self {
-        Self {
-            internal,
-            lanes: Vec::new(),
-            ipus: Vec::new(),
-            shared: Vec::new(),
-            open: BTreeMap::new(),
-            is_told: false,
-            awaited: 0,
-            block: SyncPointBlock::default(),
-            full: Vec::new(),
-        }
+        Self { internal, ..Self::default() }
     }
 
     /// Adds a lane.
@@ -185,11 +177,29 @@ impl SyncPointRecorder {
         self.end_shared_step();
         self.is_told = true;
         let Some(from) = self.lane_of(ipu, from) else { return };
-        let waited_for = self.lane_of(ipu, to).and_then(|to| self.lanes[to.0].waited_for);
+        let to_lane = self.lane_of(ipu, to).map(|to| &self.lanes[to.0]);
         // Nothing is left to wait for where it did that before.
-        if waited_for != Some(self.lanes[from.0].place()) {
-            self.open_hand_over(lane_number(ipu, to), from);
+        if to_lane.and_then(|to| to.waited_for) != Some(self.lanes[from.0].place()) {
+            let unseen = LanePlace { lane: lane_number(ipu, to), behind: 0 };
+            self.open_hand_over(to_lane.map_or(unseen, LaneProgress::place), from, true);
         }
+    }
+
+    /// Number of points so far.
+    pub(super) fn point_count(&self) -> u64 {
+        self.points
+    }
+
+    /// Hears that the parts of all steps before this one are in.
+    pub(super) fn end_step_before(&mut self, step: StepId) {
+        if self.shared.first().is_some_and(|(_, first)| first.step != step) {
+            self.end_shared_step();
+        }
+    }
+
+    /// Takes it that hand-overs are told, from the first step on.
+    pub(super) fn infer_nothing(&mut self) {
+        self.is_told = true;
     }
 
     fn lane_of(&self, ipu: IpuId, sub_lane: u8) -> Option<LaneIndex> {
@@ -199,16 +209,18 @@ impl SyncPointRecorder {
 
     /// Notes that a lane waits for what another one did so far. One that was told before, of a step
     /// that did not come, waits for no more than this.
-    fn open_hand_over(&mut self, to: u32, from: LaneIndex) {
+    fn open_hand_over(&mut self, waiting: LanePlace, from: LaneIndex, is_told: bool) {
         self.awaited += 1;
         let (from, number) = (&self.lanes[from.0], self.awaited);
         let (end, stretch, lane) = (from.end(), from.stretch, from.place());
-        self.open.insert(to, OpenHandOver { from: lane, end, stretch, number });
-        let kind = SyncPointKind::Awaited { number, lane };
+        self.open.insert(waiting.lane, OpenHandOver { from: lane, end, stretch, number });
+        let awaited = AwaitedLane { number, lane, waiting, is_told };
+        let kind = SyncPointKind::Awaited(awaited);
         self.add_point(SyncPoint { release: end, kind, stretch: None });
     }
 
     fn add_point(&mut self, point: SyncPoint) {
+        self.points += 1;
         self.block.add(&point);
         if self.block.is_full() {
             self.full.push(self.block.take());
@@ -217,9 +229,7 @@ impl SyncPointRecorder {
 
     /// Takes in a step of a lane.
     pub(crate) fn push(&mut self, lane: LaneIndex, record: &StepRecord) {
-        if self.shared.first().is_some_and(|(_, first)| first.step != record.step) {
-            self.end_shared_step();
-        }
+        self.end_step_before(record.step);
         let kind = record.class.kind();
         let may_join = match kind {
             ProgramKind::Sync => !self.internal.has(record.program),
@@ -282,7 +292,8 @@ impl SyncPointRecorder {
         self.add_join(LaneJoin { program, in_shared_step: false, cost, last, members }, end, stretch);
     }
 
-    fn end_shared_step(&mut self) {
+    /// Hears that all parts of the last step are in.
+    pub(super) fn end_shared_step(&mut self) {
         if self.shared.is_empty() {
             return;
         }
@@ -450,7 +461,7 @@ impl SyncPointRecorder {
 
     /// Takes it that a lane waits for the one of its IPU that ended last of those that `may` be it.
     fn infer(&mut self, lane: LaneIndex, may: impl Fn(&LaneProgress) -> bool) {
-        let LaneProgress { ipu, number, .. } = self.lanes[lane.0];
+        let (ipu, waiting) = (self.lanes[lane.0].ipu, self.lanes[lane.0].place());
         let others = self.ipus[ipu].lanes.iter().filter(|other| **other != lane);
         let others = others.filter(|other| may(&self.lanes[other.0]));
         let from = others.max_by_key(|other| {
@@ -458,7 +469,7 @@ impl SyncPointRecorder {
             (other.end(), Reverse(other.number))
         });
         if let Some(from) = from.copied() {
-            self.open_hand_over(number, from);
+            self.open_hand_over(waiting, from, false);
         }
     }
 }

@@ -6,7 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::answers::StepTotals;
-use super::point::{LaneHandOver, LaneJoin, LanePlace, SyncPoint, SyncPointKind};
+use super::point::{AwaitedLane, LaneHandOver, LaneJoin, SyncPoint, SyncPointKind};
 use crate::units::{CycleRange, Cycles, ProgramId};
 use std::collections::{BTreeMap, HashMap};
 
@@ -104,9 +104,7 @@ impl WalkState {
         match &point.kind {
             SyncPointKind::Join(join) => self.join(join, point, places, seen),
             SyncPointKind::HandOver(of) => self.hand_over(of, point, places, seen),
-            SyncPointKind::Awaited { number, lane } => {
-                self.awaited(*number, lane, point.release, places, seen)
-            }
+            SyncPointKind::Awaited(awaited) => self.awaited(awaited, point.release, places, seen),
         }
     }
 
@@ -209,20 +207,19 @@ impl WalkState {
 
     fn awaited(
         &mut self,
-        number: u64,
-        place: &LanePlace,
+        of: &AwaitedLane,
         end: Cycles,
         places: &LanePlaces,
         seen: &mut impl WalkObserver,
     ) -> Result<(), Contradiction> {
         // Nobody may have come to wait for it.
-        let Some(bound) = self.bounds.remove(&number) else { return Ok(()) };
-        let lane = *places.get(&place.lane).ok_or(Contradiction)?;
+        let Some(bound) = self.bounds.remove(&of.number) else { return Ok(()) };
+        let lane = *places.get(&of.lane.lane).ok_or(Contradiction)?;
         let awaited = self.lanes.get_mut(lane).ok_or(Contradiction)?;
         if bound < awaited.slack {
             seen.work(lane, awaited.until.saturating_sub(end), awaited.slack);
             *awaited = LaneState { slack: bound, until: end.min(awaited.until) };
-            seen.slack(lane, place.behind, bound);
+            seen.slack(lane, of.lane.behind, bound);
         }
         Ok(())
     }
