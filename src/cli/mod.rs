@@ -17,6 +17,7 @@ mod specs;
 mod summary;
 mod validate;
 mod verify;
+mod why;
 mod window;
 
 use clap::{Arg, ArgAction, ArgMatches};
@@ -43,6 +44,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     specs::COMMAND,
     reproduce::COMMAND,
     summary::COMMAND,
+    why::COMMAND,
     insights::COMMAND,
     find::COMMAND,
     compare::COMMAND,

@@ -58,6 +58,7 @@ impl ReportBuilder {
         let parts = CompilationReport {
             target,
             bandwidths: Vec::new(),
+            action_costs: Vec::new(),
             sync_groups: None,
             error_bands: Vec::new(),
             graph: GraphCounts::default(),

@@ -6,10 +6,13 @@
 
 use super::flow_arrows::InterIpuTransfers;
 use super::micro_batch::{stage_at, stage_name};
+use crate::critical_path::{ON_PATH, SLACK, step_on_path};
 use tilescope_report::units::{
     Bytes, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, StepId, grouped, percent,
 };
-use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic};
+use tilescope_report::{
+    ProgramKind, Report, ReportError, ReportPart, StepOnIpu, StreamEndpoint, TileTraffic,
+};
 
 const CYCLES: &str = "end of the last tile - start of the last tile; \
                       overlapped: start of the last tile - start of the first";
@@ -81,6 +84,7 @@ pub fn step_view(
     let range = here.range();
     let overlap = here.from_max.saturating_sub(here.from_min);
     rows.derived("Cycles", cycles_row(range, overlap), CYCLES);
+    path_rows(report, step, here, &mut rows)?;
     if here.active_tiles > 0 {
         rows.push("Active tiles", grouped(u64::from(here.active_tiles)));
     }
@@ -150,6 +154,23 @@ pub fn step_view(
         rows: rows.rows,
         vertices,
     }))
+}
+
+/// Whether the step is on the critical path, how much later it could end, and whom it waits for;
+/// where the path is known.
+fn path_rows(
+    report: &Report,
+    step: StepId,
+    here: &StepOnIpu,
+    rows: &mut StepDetailRows,
+) -> Result<(), ReportError> {
+    let Some(known) = step_on_path(report, step, here.ipu, here.sub_lane)? else { return Ok(()) };
+    let words = if known.is_on_path { "on it" } else { "not on it" };
+    rows.derived("Critical path", words.to_owned(), ON_PATH);
+    if let Some(slack) = known.slack {
+        rows.derived("Slack", format!("{slack} cycles"), SLACK);
+    }
+    Ok(())
 }
 
 struct StepDetailRows {

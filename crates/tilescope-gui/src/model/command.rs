@@ -93,6 +93,12 @@ pub enum ViewAction {
     GoToSlowest,
     /// Follow the micro-batch of what is chosen, or follow none any more.
     FollowMicroBatch,
+    /// Light the critical path and veil all else, or veil nothing any more.
+    LightPath,
+    /// Choose the next step of the critical path.
+    SelectNextOnPath,
+    /// Choose the step of the critical path before.
+    SelectPreviousOnPath,
     /// Choose nothing, filter nothing.
     ClearSelection,
     /// Type a filter.

@@ -21,6 +21,16 @@ impl Report {
         self.critical_path_with(&mut |_| {}, &Arc::default())
     }
 
+    /// The critical path, if that is known without going through all steps: for figures beside others
+    /// that are there at once.
+    pub fn known_critical_path(&self) -> Result<Option<CriticalPath>, ReportError> {
+        let Some(trace) = self.trace()? else { return Ok(None) };
+        if !trace.has_sync_points() && !self.open_cached_points(&trace)? {
+            return Ok(None);
+        }
+        trace.critical_path()
+    }
+
     /// Like [`Report::critical_path`]. `progress` gets a share from 0 to 1 where that takes long;
     /// setting `cancel` ends it with [`ReportError::Cancelled`].
     pub fn critical_path_with(

@@ -270,6 +270,7 @@ impl Report {
         Ok(CompilationReport {
             target: self.target()?.as_ref().clone(),
             bandwidths: self.bandwidths()?,
+            action_costs: self.action_costs()?,
             sync_groups: self.sync_groups()?,
             error_bands: self.error_bands()?,
             graph: self.graph()?,

@@ -4,17 +4,17 @@
 //! one chunk per lane: memory does not grow with the number of steps. Bars that overlap on an IPU
 //! go to further lanes below the first, as the tools people know draw them.
 
-use super::step_row::{COLUMNS, StepRow};
 use super::index_cache::{self, CacheFile, CachePlace};
+use super::step_row::{COLUMNS, StepRow};
 use super::{Report, ReportOrigin, ReportPart, TraceState};
 use crate::database::{ReportDatabase, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
 use crate::model::{ProgramKind, StreamEndpoint};
 use crate::row_writer::RowWriter;
+use crate::schema;
 use crate::trace::{InternalSyncs, LaneRecord, StepClass, StepRecord, Trace, TraceIndexWriter};
 use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
-use crate::schema;
 use rusqlite::params;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;

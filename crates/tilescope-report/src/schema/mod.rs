@@ -155,6 +155,22 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "action_costs",
+        "something that the machine does now and then, and that always takes as long; since version \
+         2.5",
+        &[
+            col("id", KEY, "position"),
+            col(
+                "action",
+                TEXT,
+                "external_sync: a sync of several IPUs, after the last one has come; stream_begin, \
+                 stream_end: before and after the transfer of a stream copy with the host",
+            ),
+            col("cycles", INT, "its length"),
+        ],
+        "",
+    ),
+    table(
         "sync_groups",
         "an IPU of a replica that waits for others; none where a replica is one IPU; since version \
          2.3",

@@ -67,7 +67,8 @@ pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
 pub(super) use sync_points::InternalSyncs;
 pub use sync_points::{
-    CriticalPath, LaneSlack, PathHop, PathLead, PathProgram, PathSpan, PathStretch,
+    BesideProgram, CriticalPath, LaneSlack, LaneWait, PathHop, PathLead, PathProgram, PathSpan,
+    PathStretch,
 };
 pub(super) use verify::{LaneEdge, StepObserver, VerifiedLane};
 

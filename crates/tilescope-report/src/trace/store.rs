@@ -12,7 +12,8 @@ use super::pyramid::{self, BLOCK_NODES, PyramidNode};
 use super::step_predictor::StepPredictor;
 use super::step_record::{StepClass, StepRecord, StepRecordDetails};
 use super::sync_points::{
-    self, BesideCompute, BlockDetails, LanePlaces, PathIndex, PathIndexBuilder, PathProgram, SyncPoint,
+    self, BesideCompute, BlockDetails, LanePlaces, PathIndex, PathIndexBuilder, PathProgram,
+    SyncPoint,
 };
 use crate::database::{ReportDatabase, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
@@ -494,7 +495,7 @@ fn discard(disposable: &Option<PathBuf>) {
 
 impl LaneInfo {
     /// The number of the lane in keys.
-    fn number(self) -> u32 {
+    pub(super) fn number(self) -> u32 {
         lane_number(self.ipu, self.sub_lane)
     }
 }

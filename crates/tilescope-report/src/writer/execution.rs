@@ -10,8 +10,8 @@ use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LA
 use crate::model::{CompilationReport, ExecutionStep, MarkKind, StepOnIpu, TraceMark};
 use crate::row_writer::{RowWriter, checked_i64};
 use crate::trace::{
-    FixedPointBalance, InternalSyncs, LaneRecord, StepClass, StepRecord, StepRecordDetails, TileHandOver,
-    TraceEvent, TraceIndexWriter,
+    FixedPointBalance, InternalSyncs, LaneRecord, StepClass, StepRecord, StepRecordDetails,
+    TileHandOver, TraceEvent, TraceIndexWriter,
 };
 use crate::units::{Cycles, IpuId, ProgramId, StepId};
 use crate::writer::StepLayout;

@@ -40,6 +40,8 @@ pub(super) enum TraceEvent {
     GoToMark(SelectedMark),
     /// Lights the path of a micro-batch and veils all else, or veils nothing any more.
     FollowMicroBatch(Option<u64>),
+    /// Veils what is not on the critical path, or veils nothing any more.
+    LightPath(bool),
     /// Gives an IPU all of its rows, or again as much as the others.
     EnlargeIpu(IpuId),
     /// Gives an IPU a height in points, or again as much as the others.

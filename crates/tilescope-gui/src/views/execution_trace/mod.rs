@@ -18,6 +18,7 @@ mod layout;
 mod loaded_trace;
 mod mark_walk;
 mod paint;
+mod path_scene;
 mod places;
 mod queries;
 mod replica_row;
@@ -31,6 +32,7 @@ mod step_details;
 mod step_statistics;
 mod step_walk;
 mod toolbar;
+mod why_links;
 
 use super::compare::ComparisonSide;
 use super::{LaneFilter, ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
@@ -132,8 +134,8 @@ impl ReportView for ExecutionTraceView {
     fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, open: &mut bool) {
         let prepared = self.queries.prepared.latest().and_then(|prepared| prepared.as_ref());
         let Some(prepared) = prepared.cloned() else { return };
-        let event = tables_ui(ui, context, &prepared, (&self.settings, &mut self.queries), open);
-        self.apply(context, event);
+        let events = tables_ui(ui, context, &prepared, (&self.settings, &mut self.queries), open);
+        self.apply(context, events);
     }
 
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
@@ -244,12 +246,12 @@ impl ExecutionTraceView {
         prepared: &Versioned<LoadedTrace>,
     ) {
         let size = (ui.available_height() * 0.32).clamp(90.0, 300.0);
-        let mut event = None;
+        let mut events = Vec::new();
         let parts = (&self.settings, &mut self.queries);
         self.panel.ui(ui, "trace details", (size, 420.0), |ui, open| {
-            event = tables_ui(ui, context, prepared, parts, open);
+            events = tables_ui(ui, context, prepared, parts, open);
         });
-        self.apply(context, event);
+        self.apply(context, events);
     }
 }
 

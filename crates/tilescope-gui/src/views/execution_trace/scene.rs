@@ -4,6 +4,7 @@
 use super::bar_raster::{BarFilter, BarRasterLayout, raster};
 use super::bsp_raster::BspRaster;
 use super::loaded_trace::{IpuLanes, LoadedTrace};
+use super::path_scene::{PathScene, path_scene};
 use super::share_graph::{COLUMN_PIXELS, is_far_out, share_raster};
 use crate::theme::{ColourScheme, ThemePalette};
 use crate::views::cycle_axis::cycles_on_screen;
@@ -51,6 +52,8 @@ pub(crate) struct TraceSceneKey {
     pub marks_known: bool,
     /// Whether there are arrows between IPUs.
     pub arrows: bool,
+    /// Height of the lane of the critical path in pixels; 0 without one.
+    pub path: usize,
     /// The chosen step, which has arrows however narrow it is.
     pub chosen: Option<StepId>,
     /// The filter text, in lower case.
@@ -133,6 +136,8 @@ pub(crate) struct TraceScene {
     pub host: Vec<(CycleRange, HostActivity)>,
     /// Data on its way between IPUs.
     pub arrows: Vec<FlowArrow>,
+    /// The critical path.
+    pub path: Option<PathScene>,
 }
 
 /// Reads, arranges and fills a window.
@@ -169,7 +174,11 @@ pub(crate) fn build_scene(
         true => arrows(&prepared.trace, &prepared.links, &exchanges(&ipus, key))?,
         false => Vec::new(),
     };
-    Ok(TraceScene { key: key.clone(), ipus, marks, host, arrows })
+    let path = match prepared.known_path() {
+        Some(path) if key.path > 0 => Some(path_scene(prepared, path, key, &filter)?),
+        _ => None,
+    };
+    Ok(TraceScene { key: key.clone(), ipus, marks, host, arrows, path })
 }
 
 /// The widest exchanges between IPUs, wide enough to begin an arrow in.

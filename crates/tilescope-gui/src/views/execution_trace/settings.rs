@@ -38,6 +38,8 @@ pub(super) struct TraceSettings {
     pub mark: Option<SelectedMark>,
     /// The micro-batch whose path is lit.
     pub micro_batch: Option<u64>,
+    /// Whether the critical path is lit.
+    pub path_lit: bool,
     /// Steps that are chosen beside the one that all tabs know, in the order in which they were.
     pub also: Vec<SelectedStep>,
     /// What the user has marked, in order.
@@ -98,7 +100,15 @@ impl TraceSettings {
                 self.marks = vec![mark];
                 self.zoom_to(zoom);
             }
-            TraceEvent::FollowMicroBatch(number) => self.micro_batch = number,
+            // One veil at a time: two of them hide what they are to let through.
+            TraceEvent::FollowMicroBatch(number) => {
+                self.micro_batch = number;
+                self.path_lit &= number.is_none();
+            }
+            TraceEvent::LightPath(lit) => {
+                self.path_lit = lit;
+                self.micro_batch = self.micro_batch.filter(|_| !lit);
+            }
             TraceEvent::EnlargeIpu(ipu) => {
                 self.heights.remove(&ipu);
                 if !self.enlarged.remove(&ipu) {
@@ -251,6 +261,7 @@ impl TraceSettings {
         self.bar = None;
         self.mark = None;
         self.micro_batch = None;
+        self.path_lit = false;
         self.also.clear();
         self.marks.clear();
         self.filter.clear();
@@ -427,6 +438,7 @@ mod tests {
             "mark",
             "marks",
             "micro_batch",
+            "path_lit",
             "reach",
             "scroll",
             "tab",

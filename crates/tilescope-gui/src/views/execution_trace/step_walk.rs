@@ -9,7 +9,8 @@ use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, Ve
 use egui::Ui;
 use tilescope_analysis::trace::{LaneItem, LaneItemList};
 use tilescope_report::ReportError;
-use tilescope_report::units::{CycleRange, StepId};
+use tilescope_report::trace::{LaneInfo, LaneStep};
+use tilescope_report::units::{CycleRange, Cycles, StepId};
 
 /// Which way to walk, and what becomes of the steps chosen before.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,12 +18,22 @@ pub(super) struct StepMove {
     pub forwards: bool,
     /// Whether the step is chosen beside what is chosen already.
     pub add: bool,
+    /// Whether to walk along the critical path, on whichever lane that is.
+    pub on_path: bool,
+}
+
+/// Where a walk goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum WalkOrigin {
+    Step(SelectedStep),
+    /// Where nothing is chosen: the first step of the critical path from a cycle on.
+    Cycle(Cycles),
 }
 
 /// A step to look up beside another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct NeighbourStepKey {
-    from: SelectedStep,
+    from: WalkOrigin,
     step_move: StepMove,
     /// Tells one key press from the next.
     press: u64,
@@ -49,6 +60,15 @@ impl StepWalk {
     /// Walks on from a step.
     pub(super) fn start(&mut self, from: SelectedStep, step_move: StepMove) {
         self.presses += 1;
+        let from = WalkOrigin::Step(from);
+        self.wanted = Some(NeighbourStepKey { from, step_move, press: self.presses });
+    }
+
+    /// Walks to the critical path, from a cycle on.
+    pub(super) fn start_on_path(&mut self, from: Cycles) {
+        self.presses += 1;
+        let step_move = StepMove { forwards: true, add: false, on_path: true };
+        let from = WalkOrigin::Cycle(from);
         self.wanted = Some(NeighbourStepKey { from, step_move, press: self.presses });
     }
 
@@ -101,12 +121,49 @@ fn neighbour(
     prepared: &LoadedTrace,
     wanted: &NeighbourStepKey,
 ) -> Result<Option<(SelectedStep, CycleRange)>, ReportError> {
-    let SelectedStep { ipu, sub_lane, position, .. } = wanted.from;
+    let StepMove { forwards, on_path, .. } = wanted.step_move;
+    let SelectedStep { ipu, sub_lane, position, .. } = match wanted.from {
+        WalkOrigin::Step(step) if on_path => return on_critical_path(prepared, step, forwards),
+        WalkOrigin::Step(step) => step,
+        WalkOrigin::Cycle(cycle) => {
+            let Some(path) = prepared.known_path() else { return Ok(None) };
+            return Ok(path.step_at(cycle)?.and_then(|found| chosen(prepared, found)));
+        }
+    };
     let Some(lane) = prepared.trace.lane_of(ipu, sub_lane) else { return Ok(None) };
-    let forwards = wanted.step_move.forwards;
     let found = if forwards { lane.next(position)? } else { lane.previous(position)? };
     Ok(found.map(|found| {
         let step = SelectedStep { ipu, sub_lane, position: found.position, step: found.step };
         (step, found.range)
     }))
+}
+
+/// The next step of the critical path; from a step beside it, the one at its end or its start.
+fn on_critical_path(
+    prepared: &LoadedTrace,
+    from: SelectedStep,
+    forwards: bool,
+) -> Result<Option<(SelectedStep, CycleRange)>, ReportError> {
+    let Some(path) = prepared.known_path() else { return Ok(None) };
+    let own = |info: &LaneInfo| (info.ipu, info.sub_lane) == (from.ipu, from.sub_lane);
+    let Some(at) = prepared.trace.lanes().iter().position(own) else { return Ok(None) };
+    let step = prepared.trace.lane(at).map(|lane| lane.step(from.position)).transpose()?;
+    let Some(step) = step.flatten() else { return Ok(None) };
+    let found = match (path.stretch_of(at, &step)?, forwards) {
+        (Some(_), true) => path.next(at, &step)?,
+        (Some(_), false) => path.previous(at, &step)?,
+        (None, true) => path.step_at(step.range.end)?,
+        (None, false) => path.step_at(step.range.start)?,
+    };
+    Ok(found.and_then(|found| chosen(prepared, found)))
+}
+
+/// A step of a lane, by the position of that, as it is chosen.
+fn chosen(
+    prepared: &LoadedTrace,
+    (lane, step): (usize, LaneStep),
+) -> Option<(SelectedStep, CycleRange)> {
+    let info = prepared.trace.lanes().get(lane)?;
+    let (ipu, sub_lane, position) = (info.ipu, info.sub_lane, step.position);
+    Some((SelectedStep { ipu, sub_lane, position, step: step.step }, step.range))
 }

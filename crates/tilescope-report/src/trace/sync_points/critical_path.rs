@@ -7,6 +7,7 @@ use super::super::answers::{LaneInfo, LaneSpan, LaneStep, StepTotals};
 use super::super::lane::TraceLane;
 use super::super::store::TraceStore;
 use super::path_index::{BlockDetails, LaneSlack, PathIndex, PathLead, StretchGroup};
+use super::point::SyncPoint;
 use super::program_cycles::{PathProgram, ProgramCycleCounter};
 use super::walk::{FoundStretch, PathHop};
 use crate::error::ReportError;
@@ -52,6 +53,17 @@ pub enum PathSpan {
         /// Their lane, if they are of one.
         lane: Option<usize>,
     },
+}
+
+/// Steps of a program on a lane beside compute tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BesideProgram {
+    /// Position of the lane.
+    pub lane: usize,
+    /// The program; `None` for steps that belong to none.
+    pub program: Option<ProgramId>,
+    /// Cycles while the compute tiles of the IPU work; none where that is not known of all steps.
+    pub hidden: Option<Cycles>,
 }
 
 impl PathSpan {
@@ -106,13 +118,16 @@ impl CriticalPath {
     /// `6 * pixels + 6` spans.
     pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<PathSpan>, ReportError> {
         let pixel = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
-        let mut spans = PathSpanCollector { path: self, window, pixel, done: Vec::new(), narrow: None };
+        let mut spans =
+            PathSpanCollector { path: self, window, pixel, done: Vec::new(), narrow: None };
         for group in self.groups_in(window) {
             if group.range.length() < pixel {
                 spans.add_narrow(*group);
                 continue;
             }
-            self.visit_stretches(group.range.intersection(window), &mut |stretch| spans.add(stretch))?;
+            self.visit_stretches(group.range.intersection(window), &mut |stretch| {
+                spans.add(stretch)
+            })?;
         }
         spans.close();
         debug_assert!(spans.done.len() <= 6 * pixels as usize + 6, "a screen of spans");
@@ -148,6 +163,15 @@ impl CriticalPath {
             let inside = stretch.range.intersection(window);
             counter.add(stretch.lane, self.lane(stretch.lane)?, inside)
         })?;
+        Ok(counter.finish())
+    }
+
+    /// The same over what led to a place, see [`CriticalPath::path_to`].
+    pub fn programs_of(&self, stretches: &[PathStretch]) -> Result<Vec<PathProgram>, ReportError> {
+        let mut counter = ProgramCycleCounter::default();
+        for stretch in stretches {
+            counter.add(stretch.lane, self.lane(stretch.lane)?, stretch.range)?;
+        }
         Ok(counter.finish())
     }
 
@@ -197,7 +221,8 @@ impl CriticalPath {
     ) -> Result<Option<PathStretch>, ReportError> {
         let CycleRange { start, end } = step.range;
         // A step of no cycles is on the path if those around it are.
-        let window = CycleRange::new(start.saturating_sub(Cycles(1)), end.saturating_add(Cycles(1)));
+        let window =
+            CycleRange::new(start.saturating_sub(Cycles(1)), end.saturating_add(Cycles(1)));
         let mut found = None;
         self.visit_stretches(window, &mut |stretch| {
             let inside = stretch.range.intersection(step.range);
@@ -216,11 +241,7 @@ impl CriticalPath {
     /// How much later a step of a lane, at a position on it, could end without the run ending later.
     /// What is not known to wait for it is taken not to.
     pub fn slack(&self, lane: usize, position: u64) -> Result<Option<Cycles>, ReportError> {
-        let limit = |limits: &[u64]| limits.get(lane).copied().unwrap_or(0);
-        let block = self.index.blocks.partition_point(|block| limit(&block.limits) <= position);
-        if block == self.index.blocks.len() {
-            return Ok(None);
-        }
+        let Some(block) = self.block_of(lane, position) else { return Ok(None) };
         Ok(self.details(block)?.slack(lane, position))
     }
 
@@ -303,6 +324,53 @@ impl CriticalPath {
         Ok(wrong)
     }
 
+    /// Programs of lanes beside compute tiles, and how long they run while those work.
+    pub fn beside_compute(&self) -> Result<Vec<BesideProgram>, ReportError> {
+        let found = self.store.beside_compute()?.into_iter();
+        Ok(found
+            .filter_map(|sum| {
+                let lane = self.lane_position(sum.lane)?;
+                Some(BesideProgram { lane, program: sum.program, hidden: sum.hidden })
+            })
+            .collect())
+    }
+
+    /// The number of a lane in files.
+    pub(super) fn lane_number(&self, lane: usize) -> Option<u32> {
+        self.store.lanes.get(lane).map(|info| info.number())
+    }
+
+    /// The position of the lane with a number.
+    pub(super) fn lane_position(&self, number: u32) -> Option<usize> {
+        // Lanes are sorted by it.
+        self.store.lanes.binary_search_by_key(&number, |info| info.number()).ok()
+    }
+
+    pub(super) fn block_count(&self) -> usize {
+        self.index.blocks.len()
+    }
+
+    /// The block that tells of the step of a lane at a position.
+    pub(super) fn block_of(&self, lane: usize, position: u64) -> Option<usize> {
+        let limit = |limits: &[u64]| limits.get(lane).copied().unwrap_or(0);
+        let block = self.index.blocks.partition_point(|block| limit(&block.limits) <= position);
+        (block < self.index.blocks.len()).then_some(block)
+    }
+
+    pub(super) fn points(&self, block: usize) -> Result<Vec<SyncPoint>, ReportError> {
+        self.store.sync_points(block as u64)
+    }
+
+    /// Position of the last step of a lane that begins before a cycle.
+    pub(super) fn last_before(
+        &self,
+        lane: usize,
+        cycle: Cycles,
+    ) -> Result<Option<u64>, ReportError> {
+        let before = CycleRange::new(Cycles::ZERO, cycle);
+        Ok(self.lane(lane)?.touching(before)?.end.checked_sub(1))
+    }
+
     fn lane(&self, lane: usize) -> Result<TraceLane<'_>, ReportError> {
         let info: Option<&LaneInfo> = self.store.lanes.get(lane);
         let info = info.ok_or_else(|| self.store.path_contradiction())?;
@@ -335,7 +403,11 @@ impl CriticalPath {
     ) -> Result<(), ReportError> {
         let mut tell = |found: &FoundStretch| {
             let FoundStretch { lane, range, totals, hop } = *found;
-            if range.overlaps(window) { each(PathStretch { lane, range, totals, hop }) } else { Ok(()) }
+            if range.overlaps(window) {
+                each(PathStretch { lane, range, totals, hop })
+            } else {
+                Ok(())
+            }
         };
         self.index.first.iter().try_for_each(&mut tell)?;
         let blocks = &self.index.blocks;

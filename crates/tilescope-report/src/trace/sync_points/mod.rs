@@ -29,18 +29,20 @@ mod point;
 mod program_cycles;
 mod recorder;
 mod replay;
+mod waits;
 mod walk;
 
-pub use critical_path::{CriticalPath, PathSpan, PathStretch};
+pub use critical_path::{BesideProgram, CriticalPath, PathSpan, PathStretch};
 pub(super) use overlap::BesideCompute;
-pub use path_index::{LaneSlack, PathLead};
 pub(super) use path_index::{BlockDetails, PathIndex, PathIndexBuilder};
+pub use path_index::{LaneSlack, PathLead};
 pub(super) use point::{SyncPoint, decode, unpack};
 pub use program_cycles::PathProgram;
 pub(crate) use recorder::InternalSyncs;
 pub(super) use recorder::{LaneIndex, SyncPointRecorder};
 pub(super) use replay::{compare, make};
 pub(super) use walk::LanePlaces;
+pub use waits::LaneWait;
 pub use walk::PathHop;
 
 #[cfg(test)]

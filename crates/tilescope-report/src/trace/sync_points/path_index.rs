@@ -5,8 +5,8 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::answers::StepTotals;
-use super::walk::{Contradiction, FoundStretch, LanePlaces, WalkObserver, WalkState};
 use super::point::SyncPoint;
+use super::walk::{Contradiction, FoundStretch, LanePlaces, WalkObserver, WalkState};
 use crate::units::{CycleRange, Cycles, ProgramId};
 use std::collections::BTreeMap;
 
@@ -120,12 +120,7 @@ impl PathIndexBuilder {
         };
         Self {
             state: WalkState::at_end(lanes.len(), range.end),
-            found: IndexObserver {
-                index,
-                group_size: 1,
-                limits: vec![0; lanes.len()],
-                from: None,
-            },
+            found: IndexObserver { index, group_size: 1, limits: vec![0; lanes.len()], from: None },
             blocks: Vec::new(),
         }
     }

@@ -23,6 +23,11 @@ pub struct PathProgram {
     pub steps: u64,
     /// Cycles of the path.
     pub cycles: Cycles,
+    /// Position on the lane of a step that is worth showing: the longest one, of those that were
+    /// looked at one by one.
+    pub position: u64,
+    /// Cycles of that step.
+    longest: Cycles,
 }
 
 impl PathProgram {
@@ -65,7 +70,7 @@ impl ProgramCycleCounter {
         }
         self.steps(lane, of, first..inner.start, range)?;
         for totals in of.program_totals(inner.clone())? {
-            let place = self.place(lane, totals.program, totals.class());
+            let place = self.place(lane, totals.program, totals.class(), totals.first_position);
             self.add_to(place, totals.steps, totals.cycles);
         }
         self.steps(lane, of, inner.end..end, range)
@@ -78,23 +83,35 @@ impl ProgramCycleCounter {
         positions: Range<u64>,
         range: CycleRange,
     ) -> Result<(), ReportError> {
-        of.for_each_record(positions, |_, record| {
+        of.for_each_record(positions, |position, record| {
             let StepRecord { program, class, .. } = *record;
             let next = self.followers.get(self.last).copied().unwrap_or(usize::MAX);
-            let as_before = self.sums.get(next).is_some_and(|sum| {
-                (sum.lane, sum.program, sum.class) == (lane, program, class)
-            });
-            let place = if as_before { next } else { self.place(lane, program, class) };
-            self.add_to(place, 1, record.range.intersection(range).length());
+            let as_before = self
+                .sums
+                .get(next)
+                .is_some_and(|sum| (sum.lane, sum.program, sum.class) == (lane, program, class));
+            let place =
+                if as_before { next } else { self.place(lane, program, class, position) };
+            let cycles = record.range.intersection(range).length();
+            self.add_to(place, 1, cycles);
+            if let Some(sum) = self.sums.get_mut(place).filter(|sum| cycles > sum.longest) {
+                (sum.longest, sum.position) = (cycles, position);
+            }
         })
     }
 
-    fn place(&mut self, lane: usize, program: Option<ProgramId>, class: StepClass) -> usize {
+    fn place(
+        &mut self,
+        lane: usize,
+        program: Option<ProgramId>,
+        class: StepClass,
+        position: u64,
+    ) -> usize {
         let fresh = self.sums.len();
         let place = *self.places.entry((lane, program, class)).or_insert(fresh);
         if place == fresh {
-            let (steps, cycles) = (0, Cycles::ZERO);
-            self.sums.push(PathProgram { lane, program, class, steps, cycles });
+            let (steps, cycles, longest) = (0, Cycles::ZERO, Cycles::ZERO);
+            self.sums.push(PathProgram { lane, program, class, steps, cycles, position, longest });
             self.followers.push(fresh);
         }
         place

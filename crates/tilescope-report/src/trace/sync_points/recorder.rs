@@ -289,7 +289,11 @@ impl SyncPointRecorder {
         let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
         let members = lanes().map(member).collect();
         let (program, cost) = (None, Cycles::ZERO);
-        self.add_join(LaneJoin { program, in_shared_step: false, cost, last, members }, end, stretch);
+        self.add_join(
+            LaneJoin { program, in_shared_step: false, cost, last, members },
+            end,
+            stretch,
+        );
     }
 
     /// Hears that all parts of the last step are in.

@@ -161,7 +161,8 @@ impl<'a> Comparison<'a> {
         };
         // Whoever tells of hand-overs tells of all: none was inferred.
         for block in 0..own.blocks {
-            let told = |point: &SyncPoint| matches!(&point.kind, SyncPointKind::Awaited(a) if a.is_told);
+            let told =
+                |point: &SyncPoint| matches!(&point.kind, SyncPointKind::Awaited(a) if a.is_told);
             if store.sync_points(block)?.iter().any(told) {
                 own.replay.recorder.infer_nothing();
                 break;
@@ -265,8 +266,15 @@ fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
     match pairs.find(|(found, stored)| found != stored) {
         Some((found, stored)) => format!(
             "the steps have {} at {}, the sync points {} at {}",
-            words(found), found.release.0, words(stored), stored.release.0
+            words(found),
+            found.release.0,
+            words(stored),
+            stored.release.0
         ),
-        None => format!("the steps have {} sync points in a row, {} are stored", found.len(), stored.len()),
+        None => format!(
+            "the steps have {} sync points in a row, {} are stored",
+            found.len(),
+            stored.len()
+        ),
     }
 }

@@ -14,11 +14,23 @@ use proptest::prelude::*;
 /// Something that a small machine does next.
 #[derive(Clone, Debug)]
 enum Order {
-    Work { ipu: usize, io: bool, cycles: u64 },
+    Work {
+        ipu: usize,
+        io: bool,
+        cycles: u64,
+    },
     /// The IPUs with a bit in the mask sync, on one of both kinds of tiles.
-    Sync { ipus: usize, io: bool, cost: u64 },
-    IoWaits { ipu: usize },
-    ComputeWaits { ipu: usize },
+    Sync {
+        ipus: usize,
+        io: bool,
+        cost: u64,
+    },
+    IoWaits {
+        ipu: usize,
+    },
+    ComputeWaits {
+        ipu: usize,
+    },
 }
 
 const IPUS: usize = 3;
@@ -47,7 +59,11 @@ fn run(
     let mut steps: Vec<RanStep> = Vec::new();
     let mut positions = [0u64; IPUS * 2];
     let mut number = 0;
-    let mut step = |lane: usize, kind, program, range: (u64, u64), id: u64,
+    let mut step = |lane: usize,
+                    kind,
+                    program,
+                    range: (u64, u64),
+                    id: u64,
                     recorder: &mut Option<&mut Recording>| {
         let record = StepRecord {
             step: StepId(id),
@@ -211,9 +227,9 @@ fn check(orders: &[Order]) {
         number += 1;
         assert_eq!(slack.0, LONG - (late_end - end), "slack of {step:?}");
         let range = step.record.range;
-        let on_path = stretches.iter().any(|stretch| {
-            lanes[stretch.lane].0 == step.lane && stretch.range.overlaps(range)
-        });
+        let on_path = stretches
+            .iter()
+            .any(|stretch| lanes[stretch.lane].0 == step.lane && stretch.range.overlaps(range));
         if on_path {
             assert_eq!(slack, Cycles::ZERO, "{step:?} is on the path");
         }

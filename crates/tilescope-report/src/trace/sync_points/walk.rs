@@ -230,7 +230,11 @@ impl OpenStretch {
     /// the lane before, for a hand-over that came later.
     fn begins_at(&self, release: Cycles) -> Result<bool, Contradiction> {
         // Behind a point that the path has to go through there is nothing more of the lane.
-        if release < self.range.start { Err(Contradiction) } else { Ok(release == self.range.start) }
+        if release < self.range.start {
+            Err(Contradiction)
+        } else {
+            Ok(release == self.range.start)
+        }
     }
 
     /// Goes on with the stretch that a point waits for.

@@ -1,0 +1,41 @@
+//! What the critical path says of one step.
+
+use tilescope_report::trace::LaneWait;
+use tilescope_report::units::{Cycles, IpuId, StepId};
+use tilescope_report::{Report, ReportError};
+
+/// A step beside the critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepOnPath {
+    /// Whether it is on the path.
+    pub is_on_path: bool,
+    /// How much later it could end without the run ending later.
+    pub slack: Option<Cycles>,
+    /// Whom it waits for.
+    pub wait: Option<LaneWait>,
+}
+
+/// Looks a step of a lane up; none where the critical path is not known, or the lane has no such step.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn step_on_path(
+    report: &Report,
+    step: StepId,
+    ipu: IpuId,
+    sub_lane: u8,
+) -> Result<Option<StepOnPath>, ReportError> {
+    let (Some(trace), Some(path)) = (report.trace()?, report.known_critical_path()?) else {
+        return Ok(None);
+    };
+    let own = |info: &tilescope_report::trace::LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
+    let Some(at) = trace.lanes().iter().position(own) else { return Ok(None) };
+    let Some(found) = trace.lane(at).map(|lane| lane.find(step)).transpose()?.flatten() else {
+        return Ok(None);
+    };
+    Ok(Some(StepOnPath {
+        is_on_path: path.stretch_of(at, &found)?.is_some(),
+        slack: path.slack(at, found.position)?,
+        wait: path.wait_of(at, &found)?,
+    }))
+}
