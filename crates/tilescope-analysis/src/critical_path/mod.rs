@@ -17,7 +17,7 @@ pub use ipu_slack::{IpuSlack, ipu_slacks};
 pub use mechanism::{MECHANISMS, Mechanism, MechanismOptions};
 pub use step_path::{StepOnPath, step_on_path};
 pub use totals::{PathKind, PathRow, PathTotals, path_totals};
-pub use why::{WhyChain, WhyLink, why, why_run};
+pub use why::{WhyChain, WhyLink, WhyPlace, why, why_run};
 
 /// What *on the path* means.
 pub const ON_PATH: &str = "cycles of its steps that are on the critical path: the longest chain of \

@@ -110,7 +110,7 @@ fn ask_why(
     };
     let key = (step, numbers(ui));
     let asked = queries.why.ask(ui.ctx(), context.workers, &key, question);
-    asked.answer().and_then(|found| found.as_ref().clone())
+    asked.answer().and_then(|found| found.as_ref().cloned())
 }
 
 /// Those of the steps that are in the report.
