@@ -189,7 +189,12 @@ impl ProgramTreeTotals {
     /// Cycles of a node as a mean over all lanes: at most those of the run, and those of its children
     /// together.
     pub fn mean_elapsed(&self, costs: &ProgramTreeCosts) -> Cycles {
-        costs.lane_cycles / self.lanes.max(1)
+        self.mean(costs.lane_cycles)
+    }
+
+    /// Some cycles as a mean over all lanes.
+    pub fn mean(&self, cycles: Cycles) -> Cycles {
+        cycles / self.lanes.max(1)
     }
 }
 

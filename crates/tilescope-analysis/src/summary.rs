@@ -1,7 +1,7 @@
 //! The figures of a report at a glance: what `tilescope summary` prints and the Summary tab shows.
 
 use crate::confidence::{Confidence, confidence};
-use crate::critical_path::{IpuSlack, ipu_slacks};
+use crate::critical_path::{ActivityExposure, IpuSlack, activity_exposures, ipu_slacks};
 use crate::host::{self, HostSummary};
 use crate::memory::needed;
 use serde::Serialize;
@@ -98,6 +98,11 @@ pub struct ExecutionSummary {
     pub samples_per_second: Option<f64>,
     /// Each IPU of the replica.
     pub ipus: Vec<IpuSummary>,
+    /// What the critical path is spent on, and what runs beside compute; empty where the path is not
+    /// known.
+    pub critical_path: Vec<ActivityExposure>,
+    /// What of the path is on each lane, its slack and lead; empty where the path is not known.
+    pub slack: Vec<IpuSlack>,
 }
 
 /// Cycles of one IPU by activity.
@@ -108,9 +113,6 @@ pub struct IpuSummary {
     pub proportions: ActivityProportions,
     /// Mean share of tiles that work while the IPU does not wait.
     pub tile_balance: f64,
-    /// What of the critical path is on its compute tiles, their slack and lead; `None` where the
-    /// path is not known.
-    pub path: Option<IpuSlack>,
 }
 
 /// Shares of a stretch of time.
@@ -256,7 +258,6 @@ fn memory(report: &Report) -> Result<MemorySummary, ReportError> {
 fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary>, ReportError> {
     let Some(trace) = report.trace()? else { return Ok(None) };
     let window = trace.range();
-    let slacks = ipu_slacks(report)?;
     let mut ipus = Vec::new();
     for ipu in (0..target.ipus_per_replica).map(IpuId) {
         let Some(lane) = trace.lane_of(ipu, 0) else { continue };
@@ -265,7 +266,6 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
             steps: totals.steps,
             proportions: ActivityProportions::new(|activity| totals.cycles[activity], window),
             tile_balance: totals.tile_balance(&WORKING).unwrap_or(0.0),
-            path: slacks.iter().find(|of| (of.ipu, of.sub_lane) == (ipu, 0)).copied(),
         });
     }
     let cycles = window.length();
@@ -277,6 +277,8 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
         samples,
         samples_per_second: samples.map(|samples| samples as f64 / seconds.max(f64::MIN_POSITIVE)),
         ipus,
+        critical_path: activity_exposures(report)?,
+        slack: ipu_slacks(report)?,
     }))
 }
 

@@ -1,9 +1,11 @@
 //! Which cycles of programs run beside compute, and which do not.
 
+use super::totals::PathKind;
 use crate::trace::program_runs;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{Cycles, ProgramId};
-use tilescope_report::{Report, ReportError};
+use tilescope_report::{Report, ReportError, StepActivity};
 
 /// Cycles of a program, as far as it runs beside the compute of its IPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +35,59 @@ impl ProgramExposure {
     pub fn nothing() -> Self {
         Self { hidden: Some(Cycles::ZERO), ..Self::default() }
     }
+}
+
+/// Cycles that IPUs spend on one activity, as far as they run beside compute.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ActivityExposure {
+    pub kind: PathKind,
+    /// Cycles of all its steps on all IPUs.
+    pub cycles: Cycles,
+    /// Those on the critical path, and the share of the path that they are.
+    pub on_path: Cycles,
+    pub path_share: f64,
+    /// Those that are not beside compute, and those that are; none where that is not known.
+    pub exposed: Option<Cycles>,
+    pub hidden: Option<Cycles>,
+}
+
+/// The exposure of every activity that there is; none where nothing was executed, or the critical path
+/// is not known.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn activity_exposures(report: &Report) -> Result<Vec<ActivityExposure>, ReportError> {
+    let (Some(trace), Some(path)) = (report.trace()?, report.known_critical_path()?) else {
+        return Ok(Vec::new());
+    };
+    let (mut all, mut hidden) = (BTreeMap::new(), BTreeMap::new());
+    for lane in (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)) {
+        let totals = lane.totals(trace.range())?;
+        for activity in StepActivity::ALL {
+            let sum: &mut Cycles = all.entry(activity).or_default();
+            *sum = sum.saturating_add(totals.cycles[activity]);
+        }
+    }
+    for beside in path.beside_compute()? {
+        let sum = hidden.entry(beside.activity).or_insert(Some(Cycles::ZERO));
+        *sum = sum.zip(beside.hidden).map(|(own, more)| own.saturating_add(more));
+    }
+    let run = path.range().length().as_f64().max(1.0);
+    let exposure = |activity: StepActivity| {
+        let cycles = all.get(&activity).copied().unwrap_or_default();
+        let on_path = path.totals().cycles[activity];
+        let hidden = hidden.get(&activity).copied().unwrap_or(Some(Cycles::ZERO));
+        ActivityExposure {
+            kind: PathKind::of_activity(activity),
+            cycles,
+            on_path,
+            path_share: on_path.as_f64() / run,
+            exposed: hidden.map(|hidden| cycles.saturating_sub(hidden)),
+            hidden,
+        }
+    };
+    let exposures = StepActivity::ALL.into_iter().map(exposure);
+    Ok(exposures.filter(|of| !of.cycles.is_zero()).collect())
 }
 
 /// The exposure of every program that ran; none where the critical path is not known, as in reports

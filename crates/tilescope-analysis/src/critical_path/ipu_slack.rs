@@ -24,6 +24,14 @@ pub struct IpuSlack {
     pub lead: Cycles,
 }
 
+impl IpuSlack {
+    /// `IPU 1`, or `IPU 1, I/O tiles`
+    pub fn title(&self) -> String {
+        let tiles = if self.sub_lane > 0 { ", I/O tiles" } else { "" };
+        format!("IPU {}{tiles}", self.ipu)
+    }
+}
+
 /// All lanes, by IPU; none where nothing was executed, or the critical path is not known.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ mod step_path;
 mod totals;
 mod why;
 
-pub use exposure::{ProgramExposure, exposure};
+pub use exposure::{ActivityExposure, ProgramExposure, activity_exposures, exposure};
 pub use ipu_slack::{IpuSlack, ipu_slacks};
 pub use mechanism::{MECHANISMS, Mechanism, MechanismOptions};
 pub use step_path::{StepOnPath, step_on_path};
@@ -34,6 +34,8 @@ pub const SLACK: &str =
 /// What the slack of an IPU means.
 pub const IPU_SLACK: &str = "mean slack of its cycles of work: how much later they could end without \
     the run ending later";
+/// What the waits of an IPU mean.
+pub const WAITS: &str = "cycles in which it waits for others";
 /// What the lead of an IPU means.
 pub const LEAD: &str = "where the critical path waits for the IPU, by how much it is later than the \
     next one, summed up: what it alone being faster gains at most";

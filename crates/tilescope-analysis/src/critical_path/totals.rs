@@ -61,7 +61,7 @@ impl PathKind {
         }
     }
 
-    fn of_activity(activity: StepActivity) -> Self {
+    pub(super) fn of_activity(activity: StepActivity) -> Self {
         match activity {
             StepActivity::Compute => Self::Compute,
             StepActivity::InternalExchange => Self::InternalExchange,
@@ -78,6 +78,9 @@ impl PathKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathRow {
     pub kind: PathKind,
+    /// The position of its lane among those of the trace, and on that of the longest step of the
+    /// path that was looked at.
+    pub longest: (usize, u64),
     pub ipu: IpuId,
     /// 0 for compute tiles; higher for other tiles of the IPU.
     pub sub_lane: u8,
@@ -107,23 +110,6 @@ pub struct PathTotals {
 }
 
 impl PathTotals {
-    /// Cycles by some property of rows, most first.
-    pub fn by<K: Ord + Clone>(&self, key: impl Fn(&PathRow) -> K) -> Vec<(K, Cycles)> {
-        let mut sums: BTreeMap<K, Cycles> = BTreeMap::new();
-        for row in &self.rows {
-            let sum = sums.entry(key(row)).or_default();
-            *sum = sum.saturating_add(row.cycles);
-        }
-        let mut sums: Vec<(K, Cycles)> = sums.into_iter().collect();
-        sums.sort_by_key(|(_, cycles)| Reverse(*cycles));
-        sums
-    }
-
-    /// Cycles of one kind.
-    pub fn of_kind(&self, kind: PathKind) -> Cycles {
-        self.rows.iter().filter(|row| row.kind == kind).map(|row| row.cycles).sum()
-    }
-
     /// The share of the path that some cycles of it are.
     pub fn share(&self, cycles: Cycles) -> f64 {
         if self.cycles.is_zero() { 0.0 } else { cycles.as_f64() / self.cycles.as_f64() }
@@ -164,14 +150,24 @@ pub fn path_totals(
     Ok(Some(sums.finish(&trace, range.length())))
 }
 
+/// What the steps of a row come to.
+#[derive(Clone, Copy, Default)]
+struct RowSum {
+    steps: u64,
+    cycles: Cycles,
+    /// The program that most of the cycles are of, these cycles, and a step of it.
+    program: Option<ProgramId>,
+    most: Cycles,
+    position: u64,
+}
+
 /// Rows in the making.
 struct RowSums<'a> {
     report: &'a Report,
     programs: std::sync::Arc<ProgramNodeTable>,
     /// Cycles of a handshake with the host, where the report tells.
     handshake: Option<Cycles>,
-    /// Steps, cycles and one of the programs.
-    sums: BTreeMap<PathRowKey, (u64, Cycles, Option<ProgramId>)>,
+    sums: BTreeMap<PathRowKey, RowSum>,
     lanes: BTreeMap<usize, Cycles>,
 }
 
@@ -211,9 +207,12 @@ impl<'a> RowSums<'a> {
             (PathKind::of_activity(of.activity()), working),
         ];
         for (kind, cycles) in parts.into_iter().filter(|(_, cycles)| !cycles.is_zero()) {
-            let sum = self.sums.entry(key(kind)).or_insert((0, Cycles::ZERO, of.program));
-            sum.0 += of.steps;
-            sum.1 = sum.1.saturating_add(cycles);
+            let sum = self.sums.entry(key(kind)).or_default();
+            sum.steps += of.steps;
+            sum.cycles = sum.cycles.saturating_add(cycles);
+            if cycles > sum.most {
+                (sum.program, sum.most, sum.position) = (of.program, cycles, of.position);
+            }
         }
         *self.lanes.entry(of.lane).or_default() += of.cycles;
     }
@@ -246,7 +245,7 @@ impl<'a> RowSums<'a> {
             if !idle.is_zero() {
                 let key =
                     PathRowKey { lane, kind: PathKind::Idle, operation: None, program: None };
-                self.sums.insert(key, (0, idle, None));
+                self.sums.insert(key, RowSum { cycles: idle, ..RowSum::default() });
             }
         }
         Ok(())
@@ -255,13 +254,15 @@ impl<'a> RowSums<'a> {
     fn finish(self, trace: &Trace, cycles: Cycles) -> PathTotals {
         let operations = self.report.operations().unwrap_or_default();
         let all = cycles.as_f64().max(1.0);
-        let row = |(key, (steps, cycles, program)): (PathRowKey, (u64, Cycles, _))| {
+        let row = |(key, sum): (PathRowKey, RowSum)| {
+            let RowSum { steps, cycles, program, position, .. } = sum;
             let lane = trace.lanes().get(key.lane);
             let operation = key.operation.and_then(|id| operations.get(id.index()));
             let node = key.program.and_then(|id| self.programs.get(id));
             let name = operation.map(|of| &of.name).or(node.map(|node| &node.name));
             PathRow {
                 kind: key.kind,
+                longest: (key.lane, position),
                 ipu: lane.map_or(IpuId(0), |lane| lane.ipu),
                 sub_lane: lane.map_or(0, |lane| lane.sub_lane),
                 operation: key.operation,

@@ -2,8 +2,8 @@
 
 use super::operations::pass_title;
 use crate::critical_path::{
-    EXPOSED, HIDDEN, IPU_SLACK, IpuSlack, LEAD, ON_PATH, PathKind, PathRow, PathTotals,
-    ProgramExposure, ipu_slacks, path_totals,
+    EXPOSED, HIDDEN, IPU_SLACK, IpuSlack, LEAD, ON_PATH, PathRow, PathTotals, ProgramExposure, WAITS,
+    ipu_slacks, path_totals,
 };
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_report::units::Cycles;
@@ -11,7 +11,6 @@ use tilescope_report::{Report, ReportError};
 
 const KIND: &str = "What the cycles are spent on; host_wait: until the host is ready, beyond the \
                     handshake; sync: syncs themselves, once all have come";
-const WAITS: &str = "Cycles in which the lane waits for others";
 
 /// What the path goes through: by lane, kind and operation, or program where there is none.
 ///
@@ -60,12 +59,6 @@ pub fn exposure_cells(of: Option<&ProgramExposure>) -> [TableCell; 3] {
         cell(of.and_then(ProgramExposure::exposed)),
         cell(of.and_then(|of| of.hidden)),
     ]
-}
-
-/// What the path spends its cycles on, kind by kind.
-pub fn kinds(totals: &PathTotals) -> Vec<(PathKind, f64)> {
-    let kinds = totals.by(|row| row.kind).into_iter();
-    kinds.map(|(kind, cycles)| (kind, totals.share(cycles))).collect()
 }
 
 /// Slack, waits and lead of each lane.

@@ -158,6 +158,8 @@ pub enum AppCommand {
     ToggleWhatIf,
     /// Show it with a key changed to a value.
     OpenWhatIfWith(&'static str, String),
+    /// Show it with the cursor on a key.
+    OpenWhatIfAt(&'static str),
     /// Give up opening a report.
     CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.

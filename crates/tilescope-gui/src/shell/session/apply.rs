@@ -6,6 +6,7 @@ use crate::model::export_request::ExportRequest;
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
 use crate::shell::simulation_process::new_window;
+use crate::views::what_if::WhatIfPanel;
 use crate::widgets::requested_control::{ControlKind, forget_request, request_control};
 use egui::{Context, ViewportCommand};
 use std::path::{Path, PathBuf};
@@ -91,7 +92,10 @@ impl AppSession {
             AppCommand::ToggleComparisonCandidate(path) => self.home.toggle_candidate(path),
 
             AppCommand::ToggleWhatIf => self.toggle_what_if(),
-            AppCommand::OpenWhatIfWith(key, value) => self.what_if_with(key, &value),
+            AppCommand::OpenWhatIfWith(key, value) => {
+                self.with_what_if(|panel| panel.set_value(key, &value));
+            }
+            AppCommand::OpenWhatIfAt(key) => self.with_what_if(|panel| panel.go_to(key)),
             AppCommand::SimulateVariant => self.simulate_variant(context),
 
             AppCommand::Overlay(kind) => self.dialogs.toggle_overlay(kind),
@@ -187,9 +191,10 @@ impl AppSession {
     }
 
     /// Opens the spec of the report that is shown, with a key changed to a value.
-    fn what_if_with(&mut self, key: &str, value: &str) {
+    /// Shows the spec of the report, and does something with it.
+    fn with_what_if(&mut self, then: impl FnOnce(&mut WhatIfPanel)) {
         if let Some(page) = self.workspace.shown() {
-            let opened = self.what_ifs.open_with(page.opened(), key, value);
+            let opened = self.what_ifs.open_with(page.opened(), then);
             self.tell_failure(opened);
         }
     }

@@ -8,7 +8,6 @@ use crate::shell::session_temp_dir::{SessionDirectoryError, SessionTempDir};
 use crate::shell::simulation_process::{ChildProgramError, SimulationProcess};
 use crate::shell::spec_queries::write_spec;
 use crate::views::what_if::WhatIfPanel;
-use crate::views::what_if::spec_text::with_value;
 use egui::Context;
 use std::path::{Path, PathBuf};
 
@@ -73,21 +72,20 @@ impl WhatIfPanels {
         Ok(())
     }
 
-    /// Opens the spec of a report, with a key changed to a value.
+    /// Opens the spec of a report, and does something with it.
     ///
     /// # Errors
     /// There is no place for files that end with the session.
     pub(super) fn open_with(
         &mut self,
         opened: &OpenReport,
-        key: &str,
-        value: &str,
+        then: impl FnOnce(&mut WhatIfPanel),
     ) -> Result<(), SessionDirectoryError> {
         if !self.open().is_some_and(|panel| panel.is_about(&opened.path)) {
             self.toggle(opened)?;
         }
         if let Some(panel) = &mut self.current {
-            panel.set_text(with_value(panel.text(), key, value));
+            then(panel);
         }
         Ok(())
     }

@@ -37,6 +37,7 @@ pub(super) fn tables_ui(
     let tabs = [
         (TraceDetailsTab::Summary, "Summary"),
         (TraceDetailsTab::Details, "Details"),
+        (TraceDetailsTab::Path, "Critical path"),
         (TraceDetailsTab::Statistics, "Statistics"),
         (TraceDetailsTab::Schedule, "Schedule"),
     ];
@@ -60,6 +61,9 @@ pub(super) fn tables_ui(
         TraceDetailsTab::Summary => summary_ui(ui, context, prepared, settings, queries),
         TraceDetailsTab::Details => {
             chosen.extend(details_ui(ui, context, prepared, (settings, queries)));
+        }
+        TraceDetailsTab::Path => {
+            chosen.extend(queries.path_tables.ui(ui, context, prepared, settings));
         }
         TraceDetailsTab::Schedule => {
             chosen.extend(queries.schedule.ui(ui, context, settings));

@@ -32,6 +32,8 @@ pub(super) enum TraceEvent {
     ShowTab(TraceDetailsTab),
     /// Chooses a step; with `add` beside those chosen before, and a chosen one no longer.
     ChooseStep { step: SelectedStep, add: bool },
+    /// Chooses the step at a position of a lane, which is told by its own position.
+    GoToPosition { lane: usize, position: u64 },
     /// Chooses a bar that stands for several steps.
     ChooseBar(SelectedBar),
     /// Chooses a mark, or a block of marks.

@@ -19,6 +19,7 @@ mod loaded_trace;
 mod mark_walk;
 mod paint;
 mod path_scene;
+mod path_tables;
 mod places;
 mod queries;
 mod replica_row;
@@ -193,6 +194,9 @@ impl ExecutionTraceView {
     /// Does what events say, in order: what the user does changes the settings here alone.
     fn apply(&mut self, context: &ViewContext<'_>, events: impl IntoIterator<Item = TraceEvent>) {
         for event in events {
+            if let TraceEvent::GoToPosition { lane, position } = event {
+                self.walk.start_at(lane, position);
+            }
             if let Some(command) = self.settings.apply(event, context.selection.step) {
                 context.commands.push(command);
             }

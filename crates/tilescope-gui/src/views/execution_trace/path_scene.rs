@@ -86,7 +86,7 @@ pub(crate) fn path_scene(
         true => Vec::new(),
         false => wide.map(|(at, _)| at).collect(),
     };
-    let hop_count = path.stretch_count_in(window).saturating_sub(1);
+    let hop_count = path.stretch_count_in(window)?.saturating_sub(1);
     let hops = if hop_count <= MAX_HOPS as u64 { hops(path, window, lane)? } else { Vec::new() };
     Ok(PathScene { bars, lanes, labelled_bars, shares, image, hops, hop_count })
 }

@@ -4,6 +4,7 @@
 use super::layout::{IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
 use super::loaded_trace::{LoadedTrace, prepare};
 use super::scene::{IpuRowsKey, TraceScene, TraceSceneKey, build_scene, overview, scene_window};
+use super::path_tables::PathTablesPanel;
 use super::schedule_panel::SchedulePanel;
 use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;
@@ -60,6 +61,7 @@ pub(super) struct TraceQueries {
     pub mark_details: BackgroundQuery<SelectedMark, Option<MarkDetailReport>>,
     pub statistics: BackgroundQuery<TraceStatisticsKey, ValueStatistics>,
     pub schedule: SchedulePanel,
+    pub path_tables: PathTablesPanel,
 }
 
 impl TraceQueries {

@@ -22,6 +22,7 @@ pub(super) enum TraceDetailsTab {
     #[default]
     Summary,
     Details,
+    Path,
     Statistics,
     Schedule,
 }
@@ -90,6 +91,8 @@ impl TraceSettings {
             TraceEvent::ChooseStep { step, add } => {
                 return Some(self.choose_step(step, add, selected));
             }
+            // Which step that is has to be looked up: the view does.
+            TraceEvent::GoToPosition { .. } => {}
             TraceEvent::ChooseBar(bar) => return Some(self.choose_bar(bar)),
             TraceEvent::ChooseMark(mark) => return Some(self.choose_mark(mark)),
             TraceEvent::GoToMark(mark) => {

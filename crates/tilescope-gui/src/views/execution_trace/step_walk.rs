@@ -28,6 +28,8 @@ enum WalkOrigin {
     Step(SelectedStep),
     /// Where nothing is chosen: the first step of the critical path from a cycle on.
     Cycle(Cycles),
+    /// To a step itself: the position of its lane, and its own on that.
+    Position(usize, u64),
 }
 
 /// A step to look up beside another one.
@@ -69,6 +71,14 @@ impl StepWalk {
         self.presses += 1;
         let step_move = StepMove { forwards: true, add: false, on_path: true };
         let from = WalkOrigin::Cycle(from);
+        self.wanted = Some(NeighbourStepKey { from, step_move, press: self.presses });
+    }
+
+    /// Walks to the step at a position of a lane.
+    pub(super) fn start_at(&mut self, lane: usize, position: u64) {
+        self.presses += 1;
+        let step_move = StepMove { forwards: true, add: false, on_path: false };
+        let from = WalkOrigin::Position(lane, position);
         self.wanted = Some(NeighbourStepKey { from, step_move, press: self.presses });
     }
 
@@ -128,6 +138,10 @@ fn neighbour(
         WalkOrigin::Cycle(cycle) => {
             let Some(path) = prepared.known_path() else { return Ok(None) };
             return Ok(path.step_at(cycle)?.and_then(|found| chosen(prepared, found)));
+        }
+        WalkOrigin::Position(at, position) => {
+            let step = prepared.trace.lane(at).map(|lane| lane.step(position)).transpose()?;
+            return Ok(step.flatten().and_then(|step| chosen(prepared, (at, step))));
         }
     };
     let Some(lane) = prepared.trace.lane_of(ipu, sub_lane) else { return Ok(None) };

@@ -2,9 +2,10 @@
 //! speaks of.
 
 use super::events::TraceEvent;
-use crate::model::command::SelectedStep;
+use crate::model::command::{AppCommand, SelectedStep};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing};
+use crate::views::ViewContext;
 use egui::{Label, RichText, Ui};
 use tilescope_analysis::critical_path::{WhyChain, WhyLink, WhyPlace};
 
@@ -12,7 +13,7 @@ use tilescope_analysis::critical_path::{WhyChain, WhyLink, WhyPlace};
 const INDENT: f32 = 14.0;
 
 /// Shows a chain; what to do where one of its steps was clicked on.
-pub(super) fn why_ui(ui: &mut Ui, chain: &WhyChain) -> Vec<TraceEvent> {
+pub(super) fn why_ui(ui: &mut Ui, context: &ViewContext<'_>, chain: &WhyChain) -> Vec<TraceEvent> {
     let palette = ThemePalette::for_ui(ui);
     let mut events = Vec::new();
     ui.add_space(spacing::S);
@@ -32,10 +33,19 @@ pub(super) fn why_ui(ui: &mut Ui, chain: &WhyChain) -> Vec<TraceEvent> {
         ui.horizontal(|ui| {
             ui.add_space(chain.links.len() as f32 * INDENT);
             ui.label(RichText::new("set by").color(palette.weak_text));
-            ui.add(Label::new(chain.options.join(", ")).selectable(true).extend());
+            chain.options.iter().for_each(|option| option_ui(ui, context, option));
         });
     }
     events
+}
+
+/// A key of a spec, which leads to What if where the report has its spec.
+fn option_ui(ui: &mut Ui, context: &ViewContext<'_>, option: &'static str) {
+    if context.opened.report.spec().is_none() {
+        ui.add(Label::new(option).selectable(true).extend());
+    } else if ui.link(option).on_hover_text("Go to this key in What if").clicked() {
+        context.commands.push(AppCommand::OpenWhatIfAt(option));
+    }
 }
 
 fn link_ui(ui: &mut Ui, link: &WhyLink) -> Vec<TraceEvent> {

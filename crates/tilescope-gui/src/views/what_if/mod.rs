@@ -4,7 +4,7 @@
 mod option_sliders;
 mod spec_editor;
 pub(crate) mod spec_keys;
-pub(crate) mod spec_text;
+mod spec_text;
 mod variant_list;
 
 use crate::model::command::{AppCommand, CommandQueue};
@@ -77,6 +77,16 @@ impl WhatIfPanel {
     /// Replaces the text of the spec.
     pub fn set_text(&mut self, text: String) {
         self.text = text;
+    }
+
+    /// Sets a key of the spec.
+    pub(crate) fn set_value(&mut self, key: &str, value: &str) {
+        self.text = spec_text::with_value(&self.text, key, value);
+    }
+
+    /// Goes to a key of the spec.
+    pub(crate) fn go_to(&mut self, key: &'static str) {
+        self.editor.go_to(key);
     }
 
     /// Whether the text was changed, and is none of the specs that were simulated.

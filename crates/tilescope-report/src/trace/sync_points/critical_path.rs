@@ -6,11 +6,13 @@
 use super::super::answers::{LaneInfo, LaneSpan, LaneStep, StepTotals};
 use super::super::lane::TraceLane;
 use super::super::store::TraceStore;
+use super::overlap::BesideCompute;
 use super::path_index::{BlockDetails, LaneSlack, PathIndex, PathLead, StretchGroup};
 use super::point::SyncPoint;
 use super::program_cycles::{PathProgram, ProgramCycleCounter};
 use super::walk::{FoundStretch, PathHop};
 use crate::error::ReportError;
+use crate::model::StepActivity;
 use crate::units::{CycleRange, Cycles, ProgramId};
 use std::sync::Arc;
 
@@ -62,6 +64,8 @@ pub struct BesideProgram {
     pub lane: usize,
     /// The program; `None` for steps that belong to none.
     pub program: Option<ProgramId>,
+    /// What its steps spend their time on.
+    pub activity: StepActivity,
     /// Cycles while the compute tiles of the IPU work; none where that is not known of all steps.
     pub hidden: Option<Cycles>,
 }
@@ -202,9 +206,20 @@ impl CriticalPath {
         Ok(found)
     }
 
-    /// About how many stretches touch `window`: exact where it covers those it touches.
-    pub fn stretch_count_in(&self, window: CycleRange) -> u64 {
-        self.groups_in(window).iter().map(|group| group.stretches).sum()
+    /// How many stretches touch `window`.
+    pub fn stretch_count_in(&self, window: CycleRange) -> Result<u64, ReportError> {
+        let mut count = 0;
+        for group in self.groups_in(window) {
+            if group.stretches == 1 || group.range.intersection(window) == group.range {
+                count += group.stretches;
+                continue;
+            }
+            self.visit_stretches(group.range.intersection(window), &mut |_| {
+                count += 1;
+                Ok(())
+            })?;
+        }
+        Ok(count)
     }
 
     /// The stretch at a cycle of the run.
@@ -330,7 +345,8 @@ impl CriticalPath {
         Ok(found
             .filter_map(|sum| {
                 let lane = self.lane_position(sum.lane)?;
-                Some(BesideProgram { lane, program: sum.program, hidden: sum.hidden })
+                let BesideCompute { program, class, hidden, .. } = sum;
+                Some(BesideProgram { lane, program, activity: class.activity(), hidden })
             })
             .collect())
     }
@@ -391,8 +407,9 @@ impl CriticalPath {
 
     /// Where the stretches end that begin in the same block as the one at a cycle.
     fn end_of_block(&self, cycle: Cycles) -> Cycles {
-        let next = self.index.blocks.iter().map(|block| block.from).find(|from| *from > cycle);
-        next.unwrap_or(self.index.range.end)
+        let blocks = &self.index.blocks;
+        let next = blocks.get(blocks.partition_point(|block| block.from <= cycle));
+        next.map_or(self.index.range.end, |block| block.from)
     }
 
     /// Hands the stretches that share a cycle with a window to `each`, in order.
