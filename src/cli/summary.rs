@@ -204,10 +204,7 @@ fn print_execution(
 }
 
 /// What the run waits for, in a line for each activity and each lane.
-fn print_path(
-    execution: &ExecutionSummary,
-    table: &mut TwoColumnTable,
-) -> Result<(), CliError> {
+fn print_path(execution: &ExecutionSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
     if execution.critical_path.is_empty() {
         return Ok(());
     }

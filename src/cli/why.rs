@@ -134,7 +134,12 @@ fn at_step(
         });
         return print_json(&value, output);
     }
-    writeln!(output, "Step {step} on IPU {}: {}", place.0, state_words(&state, on.range().length()))?;
+    writeln!(
+        output,
+        "Step {step} on IPU {}: {}",
+        place.0,
+        state_words(&state, on.range().length())
+    )?;
     print_chain(&chain, output)
 }
 
@@ -179,11 +184,7 @@ fn print_json(value: &Value, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(())
 }
 
-fn print_path(
-    totals: &PathTotals,
-    limit: usize,
-    output: &mut dyn Write,
-) -> Result<(), CliError> {
+fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
     writeln!(output, "Critical path: {} cycles", totals.cycles)?;
     writeln!(output, "\n{:>7} {:>16}  {:17} {:>4}  operation", "share", "cycles", "kind", "IPU")?;
     let line = |share: f64, cycles: Cycles, kind: &str, ipu: &str, name: &str| {

@@ -274,10 +274,8 @@ impl OutlinedRuns {
             let outlined = programs.get(id).and_then(|program| program.outlined);
             let call = outlined.map(|outlined| outlined.call);
             found.calls.extend(call);
-            let of_cycles = ProgramExposure {
-                cycles: run.totals.cycles,
-                ..ProgramExposure::nothing()
-            };
+            let of_cycles =
+                ProgramExposure { cycles: run.totals.cycles, ..ProgramExposure::nothing() };
             let exposure = exposures.and_then(|all| all.get(&id)).copied().unwrap_or(of_cycles);
             for node in call.into_iter().chain([programs.body(id)]) {
                 let fresh =

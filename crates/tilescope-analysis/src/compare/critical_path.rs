@@ -45,10 +45,9 @@ fn row((source, target): &(Option<PathPart>, Option<PathPart>)) -> ComparisonRow
     let place = |side: &Option<PathPart>| {
         let part = side.as_ref()?;
         match (part.operation, part.program) {
-            (Some(_), _) => Some(ViewLocation {
-                operation: part.operation,
-                ..ViewLocation::view("operations")
-            }),
+            (Some(_), _) => {
+                Some(ViewLocation { operation: part.operation, ..ViewLocation::view("operations") })
+            }
             (None, Some(_)) => Some(ViewLocation {
                 program: part.program,
                 ..ViewLocation::view("execution-trace")

@@ -28,7 +28,8 @@ pub fn step_on_path(
     let (Some(trace), Some(path)) = (report.trace()?, report.known_critical_path()?) else {
         return Ok(None);
     };
-    let own = |info: &tilescope_report::trace::LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
+    let own =
+        |info: &tilescope_report::trace::LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
     let Some(at) = trace.lanes().iter().position(own) else { return Ok(None) };
     let Some(found) = trace.lane(at).map(|lane| lane.find(step)).transpose()?.flatten() else {
         return Ok(None);

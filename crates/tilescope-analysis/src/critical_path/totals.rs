@@ -202,10 +202,8 @@ impl<'a> RowSums<'a> {
         let program = of.program.filter(|_| operation.is_none());
         let key = |kind| PathRowKey { lane: of.lane, kind, operation, program };
         let working = of.cycles - waiting;
-        let parts = [
-            (PathKind::HostWait, waiting),
-            (PathKind::of_activity(of.activity()), working),
-        ];
+        let parts =
+            [(PathKind::HostWait, waiting), (PathKind::of_activity(of.activity()), working)];
         for (kind, cycles) in parts.into_iter().filter(|(_, cycles)| !cycles.is_zero()) {
             let sum = self.sums.entry(key(kind)).or_default();
             sum.steps += of.steps;
@@ -243,8 +241,7 @@ impl<'a> RowSums<'a> {
             let busy = self.lanes.get(&lane).copied().unwrap_or_default();
             let idle = cycles.saturating_sub(busy);
             if !idle.is_zero() {
-                let key =
-                    PathRowKey { lane, kind: PathKind::Idle, operation: None, program: None };
+                let key = PathRowKey { lane, kind: PathKind::Idle, operation: None, program: None };
                 self.sums.insert(key, RowSum { cycles: idle, ..RowSum::default() });
             }
         }

@@ -15,6 +15,8 @@ use tilescope_report::{
 
 /// Links of the longest chain: more do not help anybody.
 const MAX_LINKS: usize = 8;
+/// Callbacks that are looked at during one step: more than any prefetch fills buffers for.
+const MAX_CALLBACKS: usize = 4096;
 
 /// A step, as a place to go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +60,8 @@ impl WhyChain {
     }
 }
 
-/// Explains a step of a lane, with figures as `numbers` writes them; none where nothing was executed, or the lane has no such step.
+/// Explains a step of a lane, with figures as `numbers` writes them; none where nothing was executed,
+/// or the lane has no such step.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -224,7 +227,7 @@ impl<'a> WhyFacts<'a> {
             }
             (lane, step) = (next, found);
         }
-        let (mechanism, text, detail) = self.cause(lane, &step)?;
+        let (mechanism, text, detail) = self.cause(&step)?;
         links.push(self.link(text, detail, lane, &step));
         Ok(WhyChain { links, options: mechanism.entry().options })
     }
@@ -267,12 +270,8 @@ impl<'a> WhyFacts<'a> {
     }
 
     /// What of the machine or the host a step spends its cycles on, in words.
-    fn cause(
-        &self,
-        lane: usize,
-        step: &LaneStep,
-    ) -> Result<(Mechanism, String, String), ReportError> {
-        let (mechanism, detail) = self.mechanism(lane, step)?;
+    fn cause(&self, step: &LaneStep) -> Result<(Mechanism, String, String), ReportError> {
+        let (mechanism, detail) = self.mechanism(step)?;
         let verb = match mechanism {
             Mechanism::Compute
             | Mechanism::WeightUpdate
@@ -284,11 +283,7 @@ impl<'a> WhyFacts<'a> {
         Ok((mechanism, text, detail))
     }
 
-    fn mechanism(
-        &self,
-        lane: usize,
-        step: &LaneStep,
-    ) -> Result<(Mechanism, String), ReportError> {
+    fn mechanism(&self, step: &LaneStep) -> Result<(Mechanism, String), ReportError> {
         let node = self.node(step);
         let name = node.map_or("", |node| node.name.as_str());
         let cycles = step.range.length();
@@ -313,12 +308,11 @@ impl<'a> WhyFacts<'a> {
                 (Mechanism::HostOutput, rate)
             }
             (ProgramKind::StreamCopyMid, _) => (Mechanism::HostInput, rate),
-            (ProgramKind::StreamCopyBegin, _) => self.begin(lane, step)?,
+            (ProgramKind::StreamCopyBegin, _) => self.begin(step)?,
             (ProgramKind::StreamCopyEnd, _) => (Mechanism::Handshake, plain),
             (ProgramKind::GlobalExchange, _) => {
                 let collective = crate::label_conventions::collective(name).is_some();
-                let links =
-                    if collective { Mechanism::Collective } else { Mechanism::IpuLinks };
+                let links = if collective { Mechanism::Collective } else { Mechanism::IpuLinks };
                 (links, rate)
             }
             (ProgramKind::Sync, _) if name == "Internal" => (Mechanism::InternalSync, plain),
@@ -327,7 +321,8 @@ impl<'a> WhyFacts<'a> {
             }
             (ProgramKind::DoExchange, _) => (Mechanism::InternalExchange, rate),
             (ProgramKind::OnTileExecute, _) => {
-                let balance = format!("{cycles} cycles, tile balance {}", percent(step.tile_balance.share()));
+                let balance =
+                    format!("{cycles} cycles, tile balance {}", percent(step.tile_balance.share()));
                 (self.compute(node), balance)
             }
             _ => (Mechanism::NotRecorded, plain),
@@ -348,26 +343,20 @@ impl<'a> WhyFacts<'a> {
     }
 
     /// What the begin of a copy with the host waits for.
-    fn begin(
-        &self,
-        lane: usize,
-        step: &LaneStep,
-    ) -> Result<(Mechanism, String), ReportError> {
+    fn begin(&self, step: &LaneStep) -> Result<(Mechanism, String), ReportError> {
         let (cycles, handshake) = (step.range.length(), self.handshake.unwrap_or(Cycles::MAX));
         let waiting = cycles.saturating_sub(handshake);
         if waiting <= handshake.min(cycles) {
             return Ok((Mechanism::Handshake, format!("{cycles} cycles")));
         }
         let detail = format!("{waiting} of its {cycles} cycles are beyond the handshake");
-        let ipu = self.trace.lanes().get(lane).map(|info| info.ipu);
         let filter = MarkFilter {
             kind: Some(MarkKind::Callback),
             ipu: None,
             window: Some(step.range),
-            limit: 64,
+            limit: MAX_CALLBACKS,
         };
         let callbacks = self.report.marks(&filter)?;
-        debug_assert!(ipu.is_some(), "steps are on lanes");
         // A callback that is done when the copy goes on held it up; else the host's links did.
         let held_up = callbacks.iter().any(|mark| mark.cycles.end == step.range.end);
         Ok((if held_up { Mechanism::Callback } else { Mechanism::SharedHostLink }, detail))

@@ -2,14 +2,14 @@
 
 use super::operations::pass_title;
 use crate::critical_path::{
-    EXPOSED, HIDDEN, IPU_SLACK, IpuSlack, LEAD, ON_PATH, PathRow, PathTotals, ProgramExposure, WAITS,
-    ipu_slacks, path_totals,
+    EXPOSED, HIDDEN, IPU_SLACK, IpuSlack, LEAD, ON_PATH, PathRow, PathTotals, ProgramExposure,
+    WAITS, ipu_slacks, path_totals,
 };
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_report::units::Cycles;
 use tilescope_report::{Report, ReportError};
 
-const KIND: &str = "What the cycles are spent on; host_wait: until the host is ready, beyond the \
+const KIND: &str = "What the cycles are spent on; host wait: until the host is ready, beyond the \
                     handshake; sync: syncs themselves, once all have come";
 
 /// What the path goes through: by lane, kind and operation, or program where there is none.
@@ -23,9 +23,10 @@ pub fn path(report: &Report) -> Result<DataTable, ReportError> {
 /// The same of totals that are known.
 pub fn path_table(totals: &PathTotals) -> DataTable {
     let columns = vec![
-        TableColumn::text("Kind").about(KIND),
-        TableColumn::short("IPU"),
         TableColumn::text("Operation").about("The operation of the model, or else the program"),
+        TableColumn::short("Kind").about(KIND),
+        TableColumn::short("IPU"),
+        TableColumn::short("Tiles"),
         TableColumn::short("Pass"),
         TableColumn::number("Steps").without_sum(),
         TableColumn::number("Cycles").about(ON_PATH),
@@ -33,9 +34,10 @@ pub fn path_table(totals: &PathTotals) -> DataTable {
     ];
     let cells = |row: &PathRow| {
         vec![
-            row.kind.name().into(),
-            TableCell::Id(row.ipu.into()),
             row.name.as_str().into(),
+            row.kind.name().replace('_', " ").into(),
+            TableCell::Id(row.ipu.into()),
+            tiles(row.sub_lane).into(),
             pass_title(row.pass).into(),
             TableCell::Count(row.steps),
             TableCell::Count(row.cycles.0),
@@ -66,6 +68,8 @@ pub fn exposure_cells(of: Option<&ProgramExposure>) -> [TableCell; 3] {
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn slack(report: &Report) -> Result<DataTable, ReportError> {
+    // Found where it is not known yet: whoever asks for the table waits for it.
+    report.critical_path()?;
     Ok(slack_table(&ipu_slacks(report)?))
 }
 

@@ -190,7 +190,6 @@ impl AppSession {
         }
     }
 
-    /// Opens the spec of the report that is shown, with a key changed to a value.
     /// Shows the spec of the report, and does something with it.
     fn with_what_if(&mut self, then: impl FnOnce(&mut WhatIfPanel)) {
         if let Some(page) = self.workspace.shown() {

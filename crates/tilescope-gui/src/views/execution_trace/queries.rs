@@ -3,8 +3,8 @@
 
 use super::layout::{IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
 use super::loaded_trace::{LoadedTrace, prepare};
-use super::scene::{IpuRowsKey, TraceScene, TraceSceneKey, build_scene, overview, scene_window};
 use super::path_tables::PathTablesPanel;
+use super::scene::{IpuRowsKey, TraceScene, TraceSceneKey, build_scene, overview, scene_window};
 use super::schedule_panel::SchedulePanel;
 use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;

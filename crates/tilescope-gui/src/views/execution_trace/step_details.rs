@@ -89,7 +89,8 @@ fn steps_ui(
     views.show(ui, texts, |ui, views| match (views.as_slice(), steps.as_slice()) {
         ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
         ([view], [step]) => {
-            let below = |ui: &mut Ui| why.iter().flat_map(|chain| why_ui(ui, context, chain)).collect();
+            let below =
+                |ui: &mut Ui| why.iter().flat_map(|chain| why_ui(ui, context, chain)).collect();
             events = details_tables::step_ui(ui, view, step.ipu, below);
         }
         (views, _) => details_tables::steps_ui(ui, views),

@@ -169,13 +169,7 @@ impl SpecEditor {
 
     /// What there is to know about the key that was asked about or is under the cursor, and what its
     /// values have cost so far.
-    fn key_ui(
-        &self,
-        ui: &mut Ui,
-        text: &mut String,
-        keys: &[SpecKeyInfo],
-        history: &VariantList,
-    ) {
+    fn key_ui(&self, ui: &mut Ui, text: &mut String, keys: &[SpecKeyInfo], history: &VariantList) {
         let palette = ThemePalette::for_ui(ui);
         let asked = self.asked.map(str::to_owned);
         let path = asked.or_else(|| key_on_line(text, self.line(text)));

@@ -41,8 +41,8 @@ pub use program_cycles::PathProgram;
 pub(crate) use recorder::InternalSyncs;
 pub(super) use recorder::{LaneIndex, SyncPointRecorder};
 pub(super) use replay::{compare, make};
-pub(super) use walk::LanePlaces;
 pub use waits::LaneWait;
+pub(super) use walk::LanePlaces;
 pub use walk::PathHop;
 
 #[cfg(test)]

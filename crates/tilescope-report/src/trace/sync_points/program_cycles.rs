@@ -90,8 +90,7 @@ impl ProgramCycleCounter {
                 .sums
                 .get(next)
                 .is_some_and(|sum| (sum.lane, sum.program, sum.class) == (lane, program, class));
-            let place =
-                if as_before { next } else { self.place(lane, program, class, position) };
+            let place = if as_before { next } else { self.place(lane, program, class, position) };
             let cycles = record.range.intersection(range).length();
             self.add_to(place, 1, cycles);
             if let Some(sum) = self.sums.get_mut(place).filter(|sum| cycles > sum.longest) {

@@ -63,9 +63,10 @@ impl IpuBand<'_> {
     pub(crate) fn is_unlit(&self, bar: Rect) -> bool {
         let middle = bar.center();
         let misses = |lit: &Vec<Rangef>| lit.iter().all(|part| !part.contains(middle.x));
-        let group = self.on_path.as_ref().and_then(|groups| {
-            groups.iter().find(|(area, _)| area.y_range().contains(middle.y))
-        });
+        let group = self
+            .on_path
+            .as_ref()
+            .and_then(|groups| groups.iter().find(|(area, _)| area.y_range().contains(middle.y)));
         self.lit.as_ref().is_some_and(misses) || group.is_some_and(|(_, lit)| misses(lit))
     }
 }

@@ -10,9 +10,7 @@ use crate::views::execution_trace::layout::{
 use crate::views::execution_trace::share_graph::{self, TimeShare};
 use crate::widgets::{elided_text::elided, node_ui, region_ui};
 use egui::accesskit::Role;
-use egui::{
-    Align2, Color32, CornerRadius, FontId, Painter, Rect, Shape, Stroke, Vec2, pos2, vec2,
-};
+use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Shape, Stroke, Vec2, pos2, vec2};
 use tilescope_analysis::trace::MarkRowId;
 use tilescope_report::units::grouped;
 

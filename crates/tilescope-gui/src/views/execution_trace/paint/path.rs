@@ -95,11 +95,11 @@ impl TracePainter<'_> {
             let node = id(self.ui, "hop").with((mark.at, mark.from));
             let rect = Rect::from_two_pos(*from, *to).expand(2.0).intersect(self.regions.lanes);
             let words = || {
-                let name = format!("Critical path goes from IPU {} to IPU {}", mark.from.0, mark.to.0);
+                let name =
+                    format!("Critical path goes from IPU {} to IPU {}", mark.from.0, mark.to.0);
                 (name, format!("at cycle {}", mark.at))
             };
             node_ui(self.ui, node, rect, Role::GraphicsObject, words);
         }
     }
-
 }
