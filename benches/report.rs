@@ -69,7 +69,7 @@ impl Loop {
         };
         let ipus = (0..).zip(&mut self.clocks).map(bar).collect();
         self.clock = self.clocks.iter().copied().max().unwrap_or(0);
-        ExecutionStep { program, ipus }
+        ExecutionStep::new(program, ipus)
     }
 }
 

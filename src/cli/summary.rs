@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use tilescope_analysis::confidence::{Confidence, PredictionBand};
 use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
+use tilescope_analysis::replica_classes::sentence;
 use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::units::{Cycles, binary_bytes, exact_bytes, grouped, percent, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportPart};
@@ -108,6 +109,9 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         };
         let replicas = format!("{} x {}{alike}", target.replicas, target.ipus_per_replica);
         table.row("Replicas x IPUs", &replicas)?;
+    }
+    if let Some(differ) = sentence(&report.replica_classes().map_err(failed)?) {
+        table.row("Replicas", &format!("{differ}; figures of IPUs are those of replica 0"))?;
     }
     table.row("Tiles per IPU", &grouped(target.tiles_per_ipu.into()))?;
     table.row("Memory per tile", &binary_bytes(target.bytes_per_tile.0))?;

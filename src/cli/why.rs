@@ -8,7 +8,9 @@ use tilescope_analysis::critical_path::{
     IpuSlack, PathRow, PathTotals, StepOnPath, WhyChain, WhyLink, ipu_slacks, path_totals,
     step_on_path, why, why_run,
 };
-use tilescope_report::units::{Cycles, IpuId, NumberFormat, StepId, grouped, percent};
+use tilescope_report::units::{
+    Cycles, IpuId, NumberFormat, ReplicaIpu, StepId, grouped, percent,
+};
 use tilescope_report::{Report, ReportError};
 
 /// `tilescope why`
@@ -117,7 +119,7 @@ fn at_step(
         let problem = format!("step {step} did not run on that IPU: it ran on {ipus}");
         return Err(CliError::Usage(problem));
     };
-    let place = (on.ipu, on.sub_lane);
+    let place = (ReplicaIpu::from(on.ipu), on.sub_lane);
     let state = step_on_path(report, step, place.0, place.1).map_err(failed)?;
     let chain = why(report, step, place.0, place.1, NumberFormat::default()).map_err(failed)?;
     let (Some(state), Some(chain)) = (state, chain) else {
@@ -126,7 +128,7 @@ fn at_step(
     if is_json {
         let value = json!({
             "step": step.0,
-            "ipu": place.0,
+            "ipu": on.ipu,
             "cycles": on.range().length(),
             "on_path": state.is_on_path,
             "slack": state.slack,
@@ -171,7 +173,7 @@ fn chain_json(chain: &WhyChain) -> Value {
             "detail": link.detail,
             "cycles": link.cycles,
             "step": link.place.map(|place| place.step.0),
-            "ipu": link.place.map(|place| place.ipu),
+            "ipu": link.place.map(|place| place.at.ipu),
         })
     };
     json!({ "links": chain.links.iter().map(link).collect::<Vec<_>>(), "options": chain.options })
@@ -192,7 +194,7 @@ fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Resu
         format!("{share:>7} {cycles:>16}  {kind:17} {ipu:>4}  {name}")
     };
     for row in totals.rows.iter().take(limit) {
-        let ipu = row.ipu.to_string();
+        let ipu = row.ipu.ipu.to_string();
         writeln!(output, "{}", line(row.share, row.cycles, row.kind.name(), &ipu, &row.name))?;
     }
     let rest = totals.rows.iter().skip(limit);

@@ -193,7 +193,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
                 report.run_on(work, ipu, 0..600);
                 let beside = report.bar(ipu, 100..500);
                 let ipus = vec![StepOnIpu { sub_lane: 1, active_tiles: 2, ..beside }];
-                report.steps.push(ExecutionStep { program: copy, ipus });
+                report.steps.push(ExecutionStep::new(copy, ipus));
             }
             report.write(path).expect("writes");
         },

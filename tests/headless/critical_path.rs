@@ -205,7 +205,7 @@ fn longest_wait(report: &Report, name: &str) -> WhyChain {
         }
     }
     let (_, step, ipu, sub_lane) = best.expect("a step of the program");
-    why(report, step, ipu, sub_lane, NumberFormat::default()).unwrap().expect("an answer")
+    why(report, step, ReplicaIpu::from(ipu), sub_lane, NumberFormat::default()).unwrap().expect("an answer")
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_wait_is_explained_down_to_its_options() {
     for link in &chain.links {
         let place = link.place.expect("each leads somewhere");
         let step = report.step(place.step).unwrap().expect("to a step of the report");
-        assert!(step.ipus.iter().any(|on| on.ipu == place.ipu));
+        assert!(step.ipus.iter().any(|on| on.ipu == place.at.ipu));
     }
     // The loader is waited for in what the run of a data loading program has most of.
     let (report, _directory) = common::report("data_loading", &["options.device_iterations=5"]);

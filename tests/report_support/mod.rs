@@ -267,7 +267,7 @@ fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps
             }
         }
         let program = ProgramId(rng.below(programs) as u32);
-        report.steps.push(ExecutionStep { program, ipus: bars });
+        report.steps.push(ExecutionStep::new(program, bars));
     }
     for _ in 0..rng.below(10) {
         let start = rng.below(steps + 1);
@@ -293,7 +293,6 @@ pub(crate) fn steps_of(report: &Report) -> Vec<ExecutionStep> {
     let count = report.step_count().unwrap();
     let steps = report.steps(StepId(0)..StepId(count), usize::MAX).unwrap();
     assert!(steps.iter().enumerate().all(|(id, step)| step.id == StepId(id as u64)));
-    let step =
-        |step: StepDetails| ExecutionStep { program: step.program.unwrap(), ipus: step.ipus };
+    let step = |step: StepDetails| ExecutionStep::new(step.program.unwrap(), step.ipus);
     steps.into_iter().map(step).collect()
 }

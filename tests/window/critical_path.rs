@@ -63,7 +63,7 @@ fn the_path_is_walked_and_lit_by_keys() {
     assert!(walked[0] != walked[1] && walked[1] != walked[2]);
     let report = window.state().session().page().unwrap().opened().report.clone();
     for step in walked {
-        let known = step_on_path(&report, step.step, step.ipu, step.sub_lane).unwrap().unwrap();
+        let known = step_on_path(&report, step.step, step.at, step.sub_lane).unwrap().unwrap();
         assert!(known.is_on_path, "{step:?}");
     }
     assert!(says(&window, "on it"), "details say that it is on the path");

@@ -27,6 +27,7 @@ mod messages;
 mod numbers;
 mod pairs;
 mod pictures;
+mod replicas;
 mod shares;
 mod tiles;
 mod tour;

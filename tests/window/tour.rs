@@ -169,10 +169,7 @@ fn what_the_run_waits_for_and_what_sets_it() {
     let most = &totals.rows[0];
     walk.finds(&most.name);
     walk.finds(&percent(most.share));
-    let rows = walk.window.query_all_by_role(Role::Row);
-    let mut names = rows.filter_map(|row| row.accesskit_node().label());
-    let first = names.find(|name| name.contains(&most.name)).unwrap();
-    walk.click(Role::Row, &first);
+    walk.click(Role::Row, &most.name);
     walk.finds("Why");
     let chain = why_run(&walk.report, 1, NumberFormat::default()).unwrap().remove(0);
     walk.finds(&chain.links.last().unwrap().text);

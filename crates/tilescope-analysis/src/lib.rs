@@ -23,6 +23,8 @@ pub mod operations_graph;
 pub mod pipeline_schedule;
 mod program_names;
 pub mod program_tree;
+pub mod replica_classes;
+pub mod replica_rings;
 pub mod replicas;
 pub mod statistics;
 pub mod summary;

@@ -4,7 +4,7 @@ use super::compile::{self, CompileError, CompiledProgram};
 use super::run::{self, DryRunSummary, StepSink};
 use super::spec::Spec;
 use std::path::{Path, PathBuf};
-use tilescope_report::units::{Bytes, Cycles, IpuId, grouped};
+use tilescope_report::units::{Bytes, Cycles, IpuId, ReplicaClassId, grouped};
 use tilescope_report::{
     ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, StepLayout, TraceMark,
 };
@@ -111,7 +111,10 @@ impl<'a> Simulation<'a> {
         let fits = compiled.tiles_out_of_memory() == 0;
         let run = fits.then(|| run::dry_run(&compiled, spec));
         allowed(run.as_ref().map_or(0, |run| run.trace_bars))?;
-        compiled.compilation.host = run.as_ref().and_then(|run| run.host.clone());
+        if let Some(run) = &run {
+            compiled.compilation.host = run.host.clone();
+            compiled.compilation.replica_classes = run.replica_classes.clone();
+        }
         Ok(Self { spec, compiled, run })
     }
 
@@ -219,6 +222,14 @@ impl StepSink for RecorderSink<'_> {
 
     fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.recorder.mark(mark)
+    }
+
+    fn mark_of_class(
+        &mut self,
+        class: ReplicaClassId,
+        mark: &TraceMark,
+    ) -> Result<(), ReportError> {
+        self.recorder.mark_of_class(class, mark)
     }
 
     fn progress(&mut self, share: f64) {

@@ -3,11 +3,11 @@
 
 use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, WorkDivisors};
-use crate::critical_path::{PathRow, PathTotals, path_totals};
+use crate::critical_path::{PathRow, PathTotals, lane_title, path_totals};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
 use tilescope_report::ReportError;
-use tilescope_report::units::{Cycles, IpuId, OperationId, ProgramId};
+use tilescope_report::units::{Cycles, OperationId, ProgramId};
 
 /// One thing on the path of a side.
 struct PathPart {
@@ -71,10 +71,7 @@ fn by_operation(totals: &PathTotals) -> Vec<PathPart> {
 }
 
 fn by_ipu(totals: &PathTotals) -> Vec<PathPart> {
-    let name = |ipu: IpuId, beside: bool| {
-        if beside { format!("IPU {ipu}, I/O tiles") } else { format!("IPU {ipu}") }
-    };
-    let mut parts = parts(totals, |row| name(row.ipu, row.sub_lane > 0));
+    let mut parts = parts(totals, |row| lane_title(row.ipu, row.sub_lane));
     parts.iter_mut().for_each(|part| (part.operation, part.program) = (None, None));
     parts
 }

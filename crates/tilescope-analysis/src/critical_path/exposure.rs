@@ -4,7 +4,8 @@ use super::totals::PathKind;
 use crate::trace::program_runs;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{Cycles, ProgramId};
+use tilescope_report::trace::{BesideProgram, CriticalPath};
+use tilescope_report::units::{Cycles, ProgramId, ReplicaClassId};
 use tilescope_report::{Report, ReportError, StepActivity};
 
 /// Cycles of a program, as far as it runs beside the compute of its IPU.
@@ -51,6 +52,12 @@ pub struct ActivityExposure {
     pub hidden: Option<Cycles>,
 }
 
+/// Whether something runs on the replicas whose figures are shown: those of replica 0.
+fn is_shown(path: &CriticalPath, beside: &BesideProgram) -> bool {
+    let info = path.lane_infos().get(beside.lane);
+    info.is_some_and(|info| info.class == ReplicaClassId(0))
+}
+
 /// The exposure of every activity that there is; none where nothing was executed, or the critical path
 /// is not known.
 ///
@@ -68,7 +75,7 @@ pub fn activity_exposures(report: &Report) -> Result<Vec<ActivityExposure>, Repo
             *sum = sum.saturating_add(totals.cycles[activity]);
         }
     }
-    for beside in path.beside_compute()? {
+    for beside in path.beside_compute()?.into_iter().filter(|beside| is_shown(&path, beside)) {
         let sum = hidden.entry(beside.activity).or_insert(Some(Cycles::ZERO));
         *sum = sum.zip(beside.hidden).map(|(own, more)| own.saturating_add(more));
     }
@@ -112,7 +119,7 @@ pub fn exposure(
         }
     }
     let mut unknown: BTreeSet<ProgramId> = BTreeSet::new();
-    for beside in path.beside_compute()? {
+    for beside in path.beside_compute()?.into_iter().filter(|beside| is_shown(&path, beside)) {
         let Some(program) = beside.program else { continue };
         match (beside.hidden, found.get_mut(&program)) {
             (Some(hidden), Some(of)) => of.hidden = of.hidden.map(|own| own + hidden),

@@ -1,13 +1,14 @@
 //! Slack, waits and lead of each IPU.
 
 use serde::Serialize;
-use tilescope_report::units::{Cycles, IpuId};
+use tilescope_report::units::{Cycles, ReplicaClassId, ReplicaIpu};
 use tilescope_report::{Report, ReportError};
 
 /// How much of the critical path an IPU has, and how much later or sooner it could be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct IpuSlack {
-    pub ipu: IpuId,
+    /// The IPU, and the replicas where these differ.
+    pub ipu: ReplicaIpu,
     /// 0 for compute tiles; higher for other tiles of the IPU.
     pub sub_lane: u8,
     /// Cycles of the critical path that are its own.
@@ -24,11 +25,21 @@ pub struct IpuSlack {
     pub lead: Cycles,
 }
 
+/// `IPU 1`, or `IPU 1, I/O tiles`; of replicas that differ from replica 0
+/// `replica class 1, IPU 1`.
+pub fn lane_title(at: ReplicaIpu, sub_lane: u8) -> String {
+    let ReplicaIpu { class, ipu } = at;
+    let tiles = if sub_lane > 0 { ", I/O tiles" } else { "" };
+    match class {
+        ReplicaClassId(0) => format!("IPU {ipu}{tiles}"),
+        class => format!("replica class {class}, IPU {ipu}{tiles}"),
+    }
+}
+
 impl IpuSlack {
-    /// `IPU 1`, or `IPU 1, I/O tiles`
+    /// The lane in words.
     pub fn title(&self) -> String {
-        let tiles = if self.sub_lane > 0 { ", I/O tiles" } else { "" };
-        format!("IPU {}{tiles}", self.ipu)
+        lane_title(self.ipu, self.sub_lane)
     }
 }
 
@@ -37,14 +48,12 @@ impl IpuSlack {
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn ipu_slacks(report: &Report) -> Result<Vec<IpuSlack>, ReportError> {
-    let (Some(trace), Some(path)) = (report.trace()?, report.known_critical_path()?) else {
-        return Ok(Vec::new());
-    };
+    let Some(path) = report.known_critical_path()? else { return Ok(Vec::new()) };
     let all = path.range().length().as_f64().max(1.0);
-    let lanes = trace.lanes().iter().zip(path.lanes());
+    let lanes = path.lane_infos().iter().zip(path.lanes());
     Ok(lanes
         .map(|(info, of)| IpuSlack {
-            ipu: info.ipu,
+            ipu: ReplicaIpu { class: info.class, ipu: info.ipu },
             sub_lane: info.sub_lane,
             path_cycles: of.path_cycles,
             path_share: of.path_cycles.as_f64() / all,

@@ -13,7 +13,7 @@ mod totals;
 mod why;
 
 pub use exposure::{ActivityExposure, ProgramExposure, activity_exposures, exposure};
-pub use ipu_slack::{IpuSlack, ipu_slacks};
+pub use ipu_slack::{IpuSlack, ipu_slacks, lane_title};
 pub use mechanism::{MECHANISMS, Mechanism, MechanismOptions};
 pub use step_path::{StepOnPath, step_on_path};
 pub use totals::{PathKind, PathRow, PathTotals, path_totals};

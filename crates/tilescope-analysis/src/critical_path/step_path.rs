@@ -1,7 +1,7 @@
 //! What the critical path says of one step.
 
 use tilescope_report::trace::LaneWait;
-use tilescope_report::units::{Cycles, IpuId, StepId};
+use tilescope_report::units::{Cycles, ReplicaIpu, StepId};
 use tilescope_report::{Report, ReportError};
 
 /// A step beside the critical path.
@@ -22,21 +22,17 @@ pub struct StepOnPath {
 pub fn step_on_path(
     report: &Report,
     step: StepId,
-    ipu: IpuId,
+    at: ReplicaIpu,
     sub_lane: u8,
 ) -> Result<Option<StepOnPath>, ReportError> {
-    let (Some(trace), Some(path)) = (report.trace()?, report.known_critical_path()?) else {
-        return Ok(None);
-    };
-    let own =
-        |info: &tilescope_report::trace::LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
-    let Some(at) = trace.lanes().iter().position(own) else { return Ok(None) };
-    let Some(found) = trace.lane(at).map(|lane| lane.find(step)).transpose()?.flatten() else {
+    let Some(path) = report.known_critical_path()? else { return Ok(None) };
+    let Some(lane) = path.position_of(at, sub_lane) else { return Ok(None) };
+    let Some(found) = path.lane_at(lane).map(|lane| lane.find(step)).transpose()?.flatten() else {
         return Ok(None);
     };
     Ok(Some(StepOnPath {
-        is_on_path: path.stretch_of(at, &found)?.is_some(),
-        slack: path.slack(at, found.position)?,
-        wait: path.wait_of(at, &found)?,
+        is_on_path: path.stretch_of(lane, &found)?.is_some(),
+        slack: path.slack(lane, found.position)?,
+        wait: path.wait_of(lane, &found)?,
     }))
 }

@@ -3,8 +3,10 @@
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tilescope_report::trace::{CriticalPath, PathProgram, Trace};
-use tilescope_report::units::{CycleRange, Cycles, IpuId, OperationId, ProgramId};
+use tilescope_report::trace::{CriticalPath, PathProgram};
+use tilescope_report::units::{
+    CycleRange, Cycles, OperationId, ProgramId, ReplicaIpu,
+};
 use tilescope_report::{
     HostCallPart, MachineAction, ProgramKind, ProgramNodeTable, Report, ReportError, StepActivity,
     TrainingPass,
@@ -81,7 +83,8 @@ pub struct PathRow {
     /// The position of its lane among those of the trace, and on that of the longest step of the
     /// path that was looked at.
     pub longest: (usize, u64),
-    pub ipu: IpuId,
+    /// The IPU, and the replicas where these differ.
+    pub ipu: ReplicaIpu,
     /// 0 for compute tiles; higher for other tiles of the IPU.
     pub sub_lane: u8,
     /// The operation of the model, where it is for one.
@@ -134,9 +137,7 @@ pub fn path_totals(
     report: &Report,
     window: Option<CycleRange>,
 ) -> Result<Option<PathTotals>, ReportError> {
-    let (Some(trace), Some(path)) = (report.trace()?, report.critical_path()?) else {
-        return Ok(None);
-    };
+    let Some(path) = report.critical_path()? else { return Ok(None) };
     let range = window.map_or(path.range(), |window| window.intersection(path.range()));
     let programs = match window {
         Some(_) => path.programs_in(range)?,
@@ -146,8 +147,8 @@ pub fn path_totals(
     for program in &programs {
         sums.add(program);
     }
-    sums.add_idle(&trace, &path, range, window.is_none())?;
-    Ok(Some(sums.finish(&trace, range.length())))
+    sums.add_idle(&path, range, window.is_none())?;
+    Ok(Some(sums.finish(&path, range.length())))
 }
 
 /// What the steps of a row come to.
@@ -218,7 +219,6 @@ impl<'a> RowSums<'a> {
     /// Cycles of the path in which no step was recorded, lane by lane.
     fn add_idle(
         &mut self,
-        trace: &Trace,
         path: &CriticalPath,
         range: CycleRange,
         is_whole: bool,
@@ -227,7 +227,7 @@ impl<'a> RowSums<'a> {
         if busy == range.length() {
             return Ok(());
         }
-        let mut on_lanes = vec![Cycles::ZERO; trace.lanes().len()];
+        let mut on_lanes = vec![Cycles::ZERO; path.lane_infos().len()];
         if is_whole {
             let known = path.lanes().iter().map(|lane| lane.path_cycles);
             on_lanes.iter_mut().zip(known).for_each(|(own, cycles)| *own = cycles);
@@ -248,19 +248,20 @@ impl<'a> RowSums<'a> {
         Ok(())
     }
 
-    fn finish(self, trace: &Trace, cycles: Cycles) -> PathTotals {
+    fn finish(self, path: &CriticalPath, cycles: Cycles) -> PathTotals {
         let operations = self.report.operations().unwrap_or_default();
         let all = cycles.as_f64().max(1.0);
         let row = |(key, sum): (PathRowKey, RowSum)| {
             let RowSum { steps, cycles, program, position, .. } = sum;
-            let lane = trace.lanes().get(key.lane);
+            let lane = path.lane_infos().get(key.lane);
             let operation = key.operation.and_then(|id| operations.get(id.index()));
             let node = key.program.and_then(|id| self.programs.get(id));
             let name = operation.map(|of| &of.name).or(node.map(|node| &node.name));
             PathRow {
                 kind: key.kind,
                 longest: (key.lane, position),
-                ipu: lane.map_or(IpuId(0), |lane| lane.ipu),
+                ipu: lane
+                    .map_or_else(ReplicaIpu::default, |of| ReplicaIpu { class: of.class, ipu: of.ipu }),
                 sub_lane: lane.map_or(0, |lane| lane.sub_lane),
                 operation: key.operation,
                 program,

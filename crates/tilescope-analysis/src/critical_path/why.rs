@@ -1,12 +1,14 @@
 //! Why a step takes as long as it does: whom it waits for, what that one did meanwhile, and so on
 //! down to the machine or the host, and the options that decide it.
 
+use super::ipu_slack::lane_title;
 use super::mechanism::Mechanism;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tilescope_report::trace::{CriticalPath, LaneInfo, LaneStep, LaneWait, PathHop, Trace};
+use tilescope_report::trace::{CriticalPath, LaneStep, LaneWait, PathHop};
 use tilescope_report::units::{
-    CycleRange, Cycles, IpuId, NumberFormat, OperationId, ProgramId, StepId, percent,
+    CycleRange, Cycles, NumberFormat, OperationId, ProgramId, ReplicaIpu, StepId,
+    percent,
 };
 use tilescope_report::{
     HostCallPart, MachineAction, MarkFilter, MarkKind, ProgramKind, ProgramNode, Report,
@@ -21,7 +23,7 @@ const MAX_CALLBACKS: usize = 4096;
 /// A step, as a place to go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WhyPlace {
-    pub ipu: IpuId,
+    pub at: ReplicaIpu,
     pub sub_lane: u8,
     pub step: StepId,
     /// Its position on the lane.
@@ -68,19 +70,16 @@ impl WhyChain {
 pub fn why(
     report: &Report,
     step: StepId,
-    ipu: IpuId,
+    at: ReplicaIpu,
     sub_lane: u8,
     numbers: NumberFormat,
 ) -> Result<Option<WhyChain>, ReportError> {
-    let (Some(trace), Some(path)) = (report.trace()?, report.critical_path()?) else {
+    let Some(path) = report.critical_path()? else { return Ok(None) };
+    let Some(lane) = path.position_of(at, sub_lane) else { return Ok(None) };
+    let Some(step) = path.lane_at(lane).map(|lane| lane.find(step)).transpose()?.flatten() else {
         return Ok(None);
     };
-    let own = |info: &LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
-    let Some(lane) = trace.lanes().iter().position(own) else { return Ok(None) };
-    let Some(step) = trace.lane(lane).map(|lane| lane.find(step)).transpose()?.flatten() else {
-        return Ok(None);
-    };
-    let facts = WhyFacts::read(report, (trace, path), numbers)?;
+    let facts = WhyFacts::read(report, path, numbers)?;
     Ok(Some(facts.chain(lane, step)?))
 }
 
@@ -93,10 +92,8 @@ pub fn why_run(
     limit: usize,
     numbers: NumberFormat,
 ) -> Result<Vec<WhyChain>, ReportError> {
-    let (Some(trace), Some(path)) = (report.trace()?, report.critical_path()?) else {
-        return Ok(Vec::new());
-    };
-    let facts = WhyFacts::read(report, (trace, path), numbers)?;
+    let Some(path) = report.critical_path()? else { return Ok(Vec::new()) };
+    let facts = WhyFacts::read(report, path, numbers)?;
     let programs = facts.path.programs()?;
     let mut sums: BTreeMap<(usize, WhatIsDone), (Cycles, Cycles, u64)> = BTreeMap::new();
     for program in programs.iter() {
@@ -112,7 +109,7 @@ pub fn why_run(
     sums.sort_by_key(|(_, (cycles, ..))| Reverse(*cycles));
     let mut chains = Vec::new();
     for ((lane, _), (cycles, _, position)) in sums.into_iter().take(limit) {
-        let step = facts.trace.lane(lane).map(|lane| lane.step(position)).transpose()?.flatten();
+        let step = facts.path.lane_at(lane).map(|lane| lane.step(position)).transpose()?.flatten();
         let Some(step) = step else { continue };
         let mut chain = facts.chain(lane, step)?;
         let what = facts.name(&step);
@@ -152,7 +149,6 @@ impl WhatIsDone {
 /// What chains are made of.
 struct WhyFacts<'a> {
     report: &'a Report,
-    trace: Trace,
     path: CriticalPath,
     numbers: NumberFormat,
     programs: std::sync::Arc<tilescope_report::ProgramNodeTable>,
@@ -163,14 +159,13 @@ struct WhyFacts<'a> {
 impl<'a> WhyFacts<'a> {
     fn read(
         report: &'a Report,
-        (trace, path): (Trace, CriticalPath),
+        path: CriticalPath,
         numbers: NumberFormat,
     ) -> Result<Self, ReportError> {
         let costs = report.action_costs()?;
         let begin = costs.iter().find(|cost| cost.action == MachineAction::StreamBegin);
         Ok(Self {
             report,
-            trace,
             path,
             numbers,
             programs: report.programs()?,
@@ -192,16 +187,18 @@ impl<'a> WhyFacts<'a> {
     }
 
     fn lane_name(&self, lane: usize) -> String {
-        let Some(info) = self.trace.lanes().get(lane) else { return "an IPU".to_owned() };
+        let Some(info) = self.path.lane_infos().get(lane) else { return "an IPU".to_owned() };
         let tiles = if info.sub_lane > 0 { "the I/O tiles of " } else { "" };
-        format!("{tiles}IPU {}", info.ipu)
+        let at = ReplicaIpu { class: info.class, ipu: info.ipu };
+        format!("{tiles}{}", lane_title(at, 0))
     }
 
     fn place(&self, lane: usize, step: &LaneStep) -> Option<WhyPlace> {
-        let info = self.trace.lanes().get(lane)?;
+        let info = self.path.lane_infos().get(lane)?;
         let LaneStep { step, position, range, program, .. } = *step;
-        let (ipu, sub_lane) = (info.ipu, info.sub_lane);
-        Some(WhyPlace { ipu, sub_lane, step, position, range, program })
+        let at = ReplicaIpu { class: info.class, ipu: info.ipu };
+        let sub_lane = info.sub_lane;
+        Some(WhyPlace { at, sub_lane, step, position, range, program })
     }
 
     fn link(&self, text: String, detail: String, lane: usize, step: &LaneStep) -> WhyLink {
@@ -264,7 +261,7 @@ impl<'a> WhyFacts<'a> {
         }
         let most = sums.into_iter().max_by_key(|(_, (cycles, ..))| *cycles);
         let Some(((lane, _), (cycles, _, position))) = most else { return Ok(None) };
-        let step = self.trace.lane(lane).map(|lane| lane.step(position)).transpose()?.flatten();
+        let step = self.path.lane_at(lane).map(|lane| lane.step(position)).transpose()?.flatten();
         let share = cycles.as_f64() / wait.range.length().as_f64().max(1.0);
         Ok(step.map(|step| (lane, step, share)))
     }

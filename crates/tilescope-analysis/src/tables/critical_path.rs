@@ -6,7 +6,7 @@ use crate::critical_path::{
     WAITS, ipu_slacks, path_totals,
 };
 use crate::data_table::{DataTable, TableCell, TableColumn};
-use tilescope_report::units::Cycles;
+use tilescope_report::units::{Cycles, ReplicaClassId, ReplicaIpu};
 use tilescope_report::{Report, ReportError};
 
 const KIND: &str = "What the cycles are spent on; host wait: until the host is ready, beyond the \
@@ -36,7 +36,7 @@ pub fn path_table(totals: &PathTotals) -> DataTable {
         vec![
             row.name.as_str().into(),
             row.kind.name().replace('_', " ").into(),
-            TableCell::Id(row.ipu.into()),
+            ipu_cell(row.ipu),
             tiles(row.sub_lane).into(),
             pass_title(row.pass).into(),
             TableCell::Count(row.steps),
@@ -86,7 +86,7 @@ pub fn slack_table(slacks: &[IpuSlack]) -> DataTable {
     ];
     let cells = |of: &IpuSlack| {
         vec![
-            TableCell::Id(of.ipu.into()),
+            ipu_cell(of.ipu),
             tiles(of.sub_lane).into(),
             TableCell::Count(of.path_cycles.0),
             TableCell::Share(of.path_share),
@@ -96,6 +96,14 @@ pub fn slack_table(slacks: &[IpuSlack]) -> DataTable {
         ]
     };
     DataTable::new(columns, slacks.iter().map(cells).collect())
+}
+
+/// The number of an IPU, and the class of its replicas where these differ from replica 0.
+fn ipu_cell(at: ReplicaIpu) -> TableCell {
+    match at.class {
+        ReplicaClassId(0) => TableCell::Id(at.ipu.into()),
+        class => format!("{} of replica class {class}", at.ipu).into(),
+    }
 }
 
 /// Which tiles of an IPU a lane is of.

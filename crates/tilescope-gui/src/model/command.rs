@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::{
-    CycleRange, IpuId, OperationId, ProgramId, StepId, TileId, VariableId,
+    CycleRange, IpuId, OperationId, ProgramId, ReplicaIpu, StepId, TileId, VariableId,
 };
 
 /// Collects what is asked for during a frame, in order.
@@ -51,8 +51,9 @@ impl CommandQueue {
 /// A step that is chosen in the trace: every tab knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectedStep {
-    /// IPU of the replica.
-    pub ipu: IpuId,
+    /// The IPU, and the replicas it is of.
+    #[serde(rename = "ipu")]
+    pub at: ReplicaIpu,
     /// Its group of tiles.
     pub sub_lane: u8,
     /// Position on that lane.

@@ -145,12 +145,25 @@ pub enum MachineInterface {
     Host,
     /// Between streaming memory and an IPU.
     RemoteBuffer,
+    /// The links of an IPU up or down the ladder of pairs, one way.
+    LadderLinks,
+    /// Those to the other IPU of its pair, one way.
+    PairLinks,
+    /// Its share of the links between racks, one way.
+    Gateways,
 }
 
 impl MachineInterface {
     /// Every interface.
-    pub const ALL: [MachineInterface; 4] =
-        [Self::Tile, Self::IpuLinks, Self::Host, Self::RemoteBuffer];
+    pub const ALL: [MachineInterface; 7] = [
+        Self::Tile,
+        Self::IpuLinks,
+        Self::Host,
+        Self::RemoteBuffer,
+        Self::LadderLinks,
+        Self::PairLinks,
+        Self::Gateways,
+    ];
 
     /// The name in the file.
     pub fn name(self) -> &'static str {
@@ -159,6 +172,9 @@ impl MachineInterface {
             Self::IpuLinks => "ipu_links",
             Self::Host => "host",
             Self::RemoteBuffer => "remote_buffer",
+            Self::LadderLinks => "ladder_links",
+            Self::PairLinks => "pair_links",
+            Self::Gateways => "gateways",
         }
     }
 

@@ -1,7 +1,6 @@
 //! The critical path: of what the report says of who waits for whom, or, in reports of older
 //! versions, of its steps, once.
 
-use super::trace_index::internal_syncs;
 use super::{Report, index_cache};
 use crate::database::{ReportDatabase, lock};
 use crate::error::ReportError;
@@ -74,7 +73,7 @@ impl Report {
                     schema::find(table).map(schema::SchemaTable::create).unwrap_or_default();
                 rows.execute(&table)?;
             }
-            trace.make_sync_points(internal_syncs(&self.db)?, &mut on_steps, rows)
+            trace.make_sync_points(self.sync_programs()?, &mut on_steps, rows)
         })?;
         use_points(trace, written)
     }

@@ -3,7 +3,7 @@
 use super::{ProgramOutcome, Report, ReportPart};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
-use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_TILES};
+use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_REPLICAS, MAX_TILES};
 use crate::model::{
     ActionCost, Bandwidth, BatchingConfig, CostBasis, ErrorBand, FactorBand, GS1, GS2, GraphCounts,
     MachineAction, MachineInterface, SyncGroupMembers, Target, TargetKind,
@@ -79,7 +79,7 @@ impl Report {
                 io_tiles_per_ipu: cells.small_up_to(5, tiles_per_ipu)?,
                 bytes_per_tile: bytes(6)?,
                 clock: Hertz(cells.count(7, MAX_COUNT)?),
-                replicas: cells.small(8)?,
+                replicas: cells.small_up_to(8, MAX_REPLICAS)?,
                 ipus_per_replica,
                 memory_element_bytes: bytes(10)?,
                 interleaved_offset: bytes(11)?,

@@ -13,8 +13,10 @@ use crate::limits::MAX_SUB_LANES;
 use crate::model::{ProgramKind, StreamEndpoint};
 use crate::row_writer::RowWriter;
 use crate::schema;
-use crate::trace::{InternalSyncs, LaneRecord, StepClass, StepRecord, Trace, TraceIndexWriter};
-use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
+use crate::trace::{
+    LaneNumber, LaneRecord, StepClass, StepRecord, SyncPrograms, Trace, TraceIndexWriter,
+};
+use crate::units::{ComputeSetId, CycleRange, IpuId, ProgramId, ReplicaClassId, StepId};
 use rusqlite::params;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
@@ -139,6 +141,11 @@ impl Report {
         }
     }
 
+    /// Syncs of one IPU alone, and of all replicas.
+    pub(super) fn sync_programs(&self) -> Result<SyncPrograms, ReportError> {
+        Ok(sync_programs(&self.db)?.joining_replicas(self.replica_classes()?.joins))
+    }
+
     /// Where is kept what is made of this report, of one kind.
     pub(super) fn cache_place(&self, kind: &str) -> Result<Option<CachePlace>, ReportError> {
         let directory = self.cache_directory.as_deref();
@@ -167,7 +174,7 @@ impl Report {
         let build = ForeignIndexBuilder {
             tiles_per_ipu: self.target()?.tiles_per_ipu,
             remote: remote_programs(&source)?,
-            internal: internal_syncs(&source)?,
+            programs: sync_programs(&source)?,
             source,
         };
         let place = self.cache_place("trace")?;
@@ -214,10 +221,10 @@ fn remote_programs(db: &ReportDatabase) -> Result<HashSet<u32>, ReportError> {
 }
 
 /// Syncs of one IPU alone; only their names tell in foreign files.
-pub(super) fn internal_syncs(db: &ReportDatabase) -> Result<InternalSyncs, ReportError> {
-    let (mut internal, mut found) = (InternalSyncs::default(), 0);
+fn sync_programs(db: &ReportDatabase) -> Result<SyncPrograms, ReportError> {
+    let (mut internal, mut found) = (SyncPrograms::default(), 0);
     db.stream(SelectQuery::all("programs", &["id", "name"]), |cells| {
-        let is_internal = cells.text(1).is_some_and(|name| name == InternalSyncs::NAME);
+        let is_internal = cells.text(1).is_some_and(|name| name == SyncPrograms::NAME);
         let id = cells.small_up_to(0, MAX_PROGRAMS as u32).filter(|_| is_internal);
         found += usize::from(id.is_some());
         id.into_iter().for_each(|id| internal.add(ProgramId(id)));
@@ -239,7 +246,7 @@ struct ForeignIndexBuilder {
     source: ReportDatabase,
     tiles_per_ipu: u32,
     remote: HashSet<u32>,
-    internal: InternalSyncs,
+    programs: SyncPrograms,
 }
 
 /// State of one pass over the rows.
@@ -313,7 +320,7 @@ impl ForeignIndexBuilder {
         let mut pass = IndexBuildPass {
             build: self,
             rows,
-            lanes: TraceIndexWriter::new(self.internal.clone()),
+            lanes: TraceIndexWriter::new(self.programs.clone()),
             executed: BTreeMap::new(),
             count: 0,
             last_step: StepId(0),
@@ -355,6 +362,11 @@ impl ForeignIndexBuilder {
     }
 }
 
+/// A lane of the only replica that rows are of.
+fn lane_of(ipu: IpuId, sub_lane: u8) -> LaneNumber {
+    LaneNumber::new(ReplicaClassId(0), ipu, sub_lane)
+}
+
 fn step_facts(cells: &RowCells) -> StepProgramInfo {
     StepProgramInfo {
         kind: cells.text(1).map_or(ProgramKind::Unknown, |name| ProgramKind::from_name(&name)),
@@ -393,7 +405,7 @@ impl IndexBuildPass<'_> {
             compute_set: None,
         });
         let class = self.class(&facts);
-        let clock = self.lanes.end((row.ipu, row.sub_lane.unwrap_or(0)));
+        let clock = self.lanes.end(lane_of(row.ipu, row.sub_lane.unwrap_or(0)));
         let Some(bar) = row.bar(clock) else {
             self.unusable += 1;
             return Ok(true);
@@ -408,7 +420,7 @@ impl IndexBuildPass<'_> {
             bytes_in: row.bytes_in,
             bytes_out: row.bytes_out,
         };
-        self.lanes.push(LaneRecord { lane: (row.ipu, sub_lane), record, details: None });
+        self.lanes.push(LaneRecord { lane: lane_of(row.ipu, sub_lane), record, details: None });
         self.lanes.complete().try_for_each(|blob| blob.insert(&self.rows))?;
         Ok(true)
     }
@@ -429,12 +441,14 @@ impl IndexBuildPass<'_> {
     /// is pushed behind what runs on the one that is free first.
     fn free_lane(&mut self, row: &StepRow, bar: CycleRange) -> (u8, CycleRange) {
         let first = row.sub_lane.unwrap_or(0);
-        let mut lanes = (first..MAX_SUB_LANES).map(|lane| (self.lanes.end((row.ipu, lane)), lane));
+        let mut lanes =
+            (first..MAX_SUB_LANES).map(|lane| (self.lanes.end(lane_of(row.ipu, lane)), lane));
         if let Some((_, lane)) = lanes.find(|(end, _)| *end <= bar.start) {
             return (lane, bar);
         }
         self.squeezed += 1;
-        let lanes = (first..MAX_SUB_LANES).map(|lane| (self.lanes.end((row.ipu, lane)), lane));
+        let lanes =
+            (first..MAX_SUB_LANES).map(|lane| (self.lanes.end(lane_of(row.ipu, lane)), lane));
         // The lane that is free first moves the bar least.
         let (end, lane) = lanes.min().unwrap_or_default();
         (lane, CycleRange::new(end, bar.end.max(end)))

@@ -13,10 +13,15 @@
 //! `trace_chunks` with `trace_details` hold all steps, and `mark_chunks` the marks. In place of
 //! their tables are views that fail with a sentence on how to ask.
 //!
+//! All of it is of replica 0. Where replicas differ, those that do the same are a class; steps and
+//! marks of the other classes are in tables of their own (`replica_lanes`, `replica_mark_chunks`),
+//! always as compressed columns, so that scripts and older versions see one replica as before.
+//!
 //! Tiles are numbered over the IPUs of one replica. Columns `first_tile` and `end_tile` bound a
 //! half-open run of tiles, the columns behind them hold for each tile of the run. Cycles count
 //! from the start of the trace. NULL means that there is none.
 
+mod replicas;
 mod views;
 
 pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
@@ -105,6 +110,8 @@ const BASE_TILE: SchemaColumn =
 
 /// The table of marks that are kept as compressed columns.
 pub(crate) const MARK_CHUNKS: &str = "mark_chunks";
+/// The same of replicas that differ from replica 0.
+pub(crate) const REPLICA_MARK_CHUNKS: &str = "replica_mark_chunks";
 /// The table of checksums of all others.
 pub(crate) const CHECKSUMS: &str = "checksums";
 
@@ -148,7 +155,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                 "interface",
                 TEXT,
                 "tile: what a tile receives or sends; ipu_links: what goes into or out of an IPU \
-                 over all its links; host, remote_buffer: what goes between those and an IPU",
+                 over all its links; host, remote_buffer: what goes between those and an IPU; \
+                 ladder_links, pair_links, gateways: what goes one way up or down the ladder, to the \
+                 other IPU of a pair, or between racks",
             ),
             col("bytes_per_cycle", REAL, "most bytes per cycle"),
         ],
@@ -297,6 +306,11 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         ],
         "",
     ),
+    replicas::RINGS,
+    replicas::RING_PROGRAMS,
+    replicas::CLASSES,
+    replicas::MEMBERS,
+    replicas::JOINS,
     table(
         "notes",
         "a warning of the compiler",
@@ -671,6 +685,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         ],
         "",
     ),
+    replicas::LANES,
     table(
         "trace_chunks",
         "4,096 steps of a lane",
@@ -679,7 +694,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "trace_details",
-        "what a chunk leaves out; only where there are no rows of steps",
+        "what a chunk leaves out; only where there are no rows of its steps",
         &[col("id", KEY, "as in trace_chunks"), col("data", BLOB, "compressed columns")],
         "",
     ),
@@ -739,6 +754,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         ],
         "",
     ),
+    replicas::MARK_CHUNKS,
     table(
         CHECKSUMS,
         "the checksum of rows of a table as they were written; since version 2.0",
@@ -758,6 +774,13 @@ pub(crate) const TABLES: &[SchemaTable] = &[
 
 /// Marks are looked up by kind and start.
 pub(crate) const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";
+
+/// Tables of copies between replicas; a report without any has none of them.
+pub(crate) const RING_TABLES: [&str; 2] = ["replica_rings", "replica_ring_programs"];
+/// Tables of replicas that differ; a report in which all are alike has none of them, and no byte for
+/// them.
+pub(crate) const REPLICA_TABLES: [&str; 5] =
+    ["replica_classes", "replicas", "replica_joins", "replica_lanes", REPLICA_MARK_CHUNKS];
 
 /// Tables of a trace index, in a report or in a cache beside it.
 pub(crate) const TRACE_TABLES: &[&str] = &[

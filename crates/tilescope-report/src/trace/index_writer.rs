@@ -1,31 +1,32 @@
 //! All lanes of a trace index on their way into a file.
 
-use super::lane_builder::{LaneBuilder, TraceIndexBlob, lane_number};
+use super::lane_builder::{LaneBuilder, TraceIndexBlob};
+use super::lane_number::LaneNumber;
 use super::step_record::{StepRecord, StepRecordDetails};
-use super::sync_points::{BesideCompute, InternalSyncs, LaneIndex, SyncPointRecorder};
+use super::sync_points::{BesideCompute, LaneIndex, SyncPointRecorder, SyncPrograms};
 use crate::codec::pack;
 use crate::error::ReportError;
 use crate::row_writer::RowWriter;
-use crate::units::{Cycles, IpuId};
+use crate::units::{Cycles, ReplicaClassId, ReplicaIpu};
 use rusqlite::params;
 use std::collections::BTreeMap;
 
 /// Most programs that the lanes learn expectations of, together: 100 MB.
 const MAX_PREDICTIONS: usize = 1 << 20;
 
-/// A step on its lane (IPU and sub-lane), on its way into the index.
+/// A step on its lane, on its way into the index.
 pub(crate) struct LaneRecord {
-    pub(crate) lane: (IpuId, u8),
+    pub(crate) lane: LaneNumber,
     pub(crate) record: StepRecord,
-    /// Given with every step or with none.
+    /// Given with every step of the lane or with none.
     pub(crate) details: Option<StepRecordDetails>,
 }
 
-/// The tiles `from` of an IPU hand over to its tiles `to`, by sub-lane: the next step of these waits
-/// for what those did so far.
+/// Tiles of an IPU of some replicas hand over to others of it, by sub-lane: the next step of `to`
+/// waits for what `from` did so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TileHandOver {
-    pub(crate) ipu: IpuId,
+    pub(crate) at: ReplicaIpu,
     pub(crate) from: u8,
     pub(crate) to: u8,
 }
@@ -38,7 +39,7 @@ pub(crate) enum TraceEvent {
 
 /// Writes the tables [`TRACE_TABLES`](crate::schema::TRACE_TABLES), step by step.
 pub(crate) struct TraceIndexWriter {
-    lanes: BTreeMap<(IpuId, u8), (LaneBuilder, LaneIndex)>,
+    lanes: BTreeMap<LaneNumber, (LaneBuilder, LaneIndex)>,
     prediction_budget: usize,
     blobs: Vec<TraceIndexBlob>,
     sync_points: SyncPointRecorder,
@@ -47,18 +48,18 @@ pub(crate) struct TraceIndexWriter {
 
 impl TraceIndexWriter {
     /// A writer for a run of a program with these syncs.
-    pub(crate) fn new(internal: InternalSyncs) -> Self {
+    pub(crate) fn new(programs: SyncPrograms) -> Self {
         Self {
             lanes: BTreeMap::new(),
             prediction_budget: MAX_PREDICTIONS,
             blobs: Vec::new(),
-            sync_points: SyncPointRecorder::new(internal),
+            sync_points: SyncPointRecorder::new(programs),
             sync_point_blocks: 0,
         }
     }
 
-    /// Where the last step of a lane (IPU and sub-lane) ends; 0 for a new lane.
-    pub(crate) fn end(&self, lane: (IpuId, u8)) -> Cycles {
+    /// Where the last step of a lane ends; 0 for a new lane.
+    pub(crate) fn end(&self, lane: LaneNumber) -> Cycles {
         self.lanes.get(&lane).map_or(Cycles::ZERO, |(builder, _)| builder.end())
     }
 
@@ -66,8 +67,8 @@ impl TraceIndexWriter {
     pub(crate) fn event(&mut self, event: TraceEvent) {
         match event {
             TraceEvent::Step(record) => self.push(record),
-            TraceEvent::HandOver(TileHandOver { ipu, from, to }) => {
-                self.sync_points.hand_over(ipu, from, to);
+            TraceEvent::HandOver(TileHandOver { at, from, to }) => {
+                self.sync_points.hand_over(at, from, to);
             }
         }
     }
@@ -75,10 +76,9 @@ impl TraceIndexWriter {
     /// Adds a step to a lane; it must not start before [`TraceIndexWriter::end`].
     pub(crate) fn push(&mut self, LaneRecord { lane, record, details }: LaneRecord) {
         let Self { lanes, sync_points, .. } = self;
-        let (builder, index) = lanes.entry(lane).or_insert_with(|| {
-            let (ipu, sub_lane) = lane;
-            (LaneBuilder::new(lane_number(ipu, sub_lane)), sync_points.add_lane(ipu, sub_lane))
-        });
+        let (builder, index) = lanes
+            .entry(lane)
+            .or_insert_with(|| (LaneBuilder::new(lane), sync_points.add_lane(lane)));
         sync_points.push(*index, &record);
         builder.push(record, details, &mut self.prediction_budget, &mut self.blobs);
         for block in self.sync_points.complete() {
@@ -96,27 +96,23 @@ impl TraceIndexWriter {
     pub(crate) fn finish(self, rows: &RowWriter) -> Result<(), ReportError> {
         let Self { lanes, prediction_budget: mut budget, mut blobs, .. } = self;
         let (blocks, beside) = self.sync_points.finish();
-        blobs.extend(
-            (self.sync_point_blocks..)
-                .zip(blocks)
-                .map(|(id, block)| TraceIndexBlob::SyncPoints(id, block)),
-        );
+        let numbered = (self.sync_point_blocks..).zip(blocks);
+        blobs.extend(numbered.map(|(id, block)| TraceIndexBlob::SyncPoints(id, block)));
         insert_beside(rows, beside)?;
-        for ((ipu, sub_lane), (builder, _)) in lanes {
+        for (number, (builder, _)) in lanes {
             let lane = builder.finish(&mut budget, &mut blobs);
             blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
-            rows.insert(
-                "trace_lanes",
-                params![
-                    lane_number(ipu, sub_lane),
-                    ipu,
-                    sub_lane,
-                    lane.steps as i64,
-                    lane.range.start.0 as i64,
-                    lane.range.end.0 as i64,
-                    lane.expectations,
-                ],
-            )?;
+            let (key, class) = (number.number(), number.class());
+            let (ipu, sub_lane) = (number.ipu(), number.sub_lane());
+            let (steps, expected) = (lane.steps as i64, lane.expectations);
+            let (start, end) = (lane.range.start.0 as i64, lane.range.end.0 as i64);
+            if class == ReplicaClassId(0) {
+                let row = params![key, ipu, sub_lane, steps, start, end, expected];
+                rows.insert("trace_lanes", row)?;
+            } else {
+                let row = params![key, class, ipu, sub_lane, steps, start, end, expected];
+                rows.insert("replica_lanes", row)?;
+            }
         }
         blobs.into_iter().try_for_each(|blob| blob.insert(rows))
     }

@@ -44,6 +44,7 @@ mod chunk;
 mod index_writer;
 mod lane;
 mod lane_builder;
+mod lane_number;
 mod lane_sums;
 mod log_histogram;
 mod program_totals;
@@ -62,10 +63,11 @@ pub(super) use index_writer::{LaneRecord, TileHandOver, TraceEvent, TraceIndexWr
 pub(super) use lane::LaneStepCursor;
 pub use lane::TraceLane;
 pub(super) use lane_builder::TraceIndexBlob;
+pub(crate) use lane_number::LaneNumber;
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
-pub(super) use sync_points::InternalSyncs;
+pub(super) use sync_points::SyncPrograms;
 pub use sync_points::{
     BesideProgram, CriticalPath, LaneSlack, LaneWait, PathHop, PathLead, PathProgram, PathSpan,
     PathStretch,
@@ -75,15 +77,17 @@ pub(super) use verify::{LaneEdge, StepObserver, VerifiedLane};
 use super::database::ReportDatabase;
 use super::error::ReportError;
 use super::row_writer::RowWriter;
-use crate::units::{CycleRange, IpuId};
+use crate::units::{CycleRange, IpuId, ReplicaClassId, ReplicaIpu};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::TraceStore;
 
-/// The executed steps of a report, lane by lane. Cheap to clone; clones share what is decoded.
+/// The executed steps of a report, lane by lane: those of one class of replicas. Cheap to clone;
+/// clones, and the traces of other classes, share what is decoded.
 #[derive(Clone)]
 pub struct Trace {
     store: Arc<TraceStore>,
+    class: ReplicaClassId,
 }
 
 impl Trace {
@@ -92,12 +96,32 @@ impl Trace {
         db: ReportDatabase,
         disposable: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
-        Ok(Self { store: Arc::new(TraceStore::open(db, disposable)?) })
+        let store = Arc::new(TraceStore::open(db, disposable)?);
+        Ok(Self { store, class: ReplicaClassId(0) })
     }
 
-    /// All lanes, by IPU and then sub-lane.
+    /// The replicas whose lanes these are; the first class, which replica 0 is in, unless another
+    /// one was asked for.
+    pub fn class(&self) -> ReplicaClassId {
+        self.class
+    }
+
+    /// The same run on every class of replicas, the first class first.
+    pub fn classes(&self) -> impl Iterator<Item = Trace> {
+        let store = &self.store;
+        let class = |class| Self { store: store.clone(), class: ReplicaClassId::from_index(class) };
+        (0..store.classes()).map(class)
+    }
+
+    /// The same run on replicas of another class, if their lanes are in the report.
+    pub fn of_class(&self, class: ReplicaClassId) -> Option<Trace> {
+        let known = class.index() < self.store.classes();
+        known.then(|| Self { store: self.store.clone(), class })
+    }
+
+    /// All lanes of these replicas, by IPU and then sub-lane.
     pub fn lanes(&self) -> &[LaneInfo] {
-        &self.store.lanes
+        self.store.lanes_of(self.class)
     }
 
     /// The lane at a position in [`Trace::lanes`].
@@ -106,10 +130,9 @@ impl Trace {
         Some(TraceLane::new(&self.store, info))
     }
 
-    /// The lane of an IPU of the replica.
+    /// The lane of an IPU of these replicas.
     pub fn lane_of(&self, ipu: IpuId, sub_lane: u8) -> Option<TraceLane<'_>> {
-        let wanted = |info: &LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
-        self.lane(self.lanes().iter().position(wanted)?)
+        self.lane_at(ReplicaIpu { class: self.class, ipu }, sub_lane)
     }
 
     /// Whether it is known who waits for whom.
@@ -125,12 +148,12 @@ impl Trace {
     /// Writes who waits for whom, as the steps tell, in a run of a program with these syncs.
     pub(super) fn make_sync_points(
         &self,
-        internal: InternalSyncs,
+        programs: SyncPrograms,
         on_steps: &mut dyn FnMut(u64) -> Result<(), ReportError>,
         rows: &RowWriter,
     ) -> Result<(), ReportError> {
         let mut blocks = 0i64..;
-        let beside = sync_points::make(&self.store, internal, on_steps, |block| {
+        let beside = sync_points::make(&self.store, programs, on_steps, |block| {
             let id = blocks.next().unwrap_or_default();
             TraceIndexBlob::SyncPoints(id, block).insert(rows)
         })?;
@@ -141,25 +164,32 @@ impl Trace {
     /// is wrong first, in words.
     pub(super) fn verify_sync_points(
         &self,
-        internal: InternalSyncs,
+        programs: SyncPrograms,
         on_steps: &mut dyn FnMut(u64) -> Result<(), ReportError>,
     ) -> Result<Option<String>, ReportError> {
-        sync_points::compare(&self.store, internal, on_steps)
+        sync_points::compare(&self.store, programs, on_steps)
     }
 
-    /// The critical path; none where who waits for whom was not recorded. Made once, of one look at
-    /// all places where lanes wait for each other.
+    /// The critical path, over all replicas; none where who waits for whom was not recorded. Made
+    /// once, of one look at all places where lanes wait for each other.
     pub fn critical_path(&self) -> Result<Option<CriticalPath>, ReportError> {
         let index = self.store.path_index()?;
         Ok(index.map(|index| CriticalPath::new(self.store.clone(), index)))
     }
 
-    /// From the first start to the last end of any step.
-    pub fn range(&self) -> CycleRange {
-        self.lanes().iter().map(|lane| lane.range).reduce(CycleRange::union).unwrap_or_default()
+    /// The lane of an IPU of some replicas, whichever class this trace is of.
+    pub fn lane_at(&self, at: ReplicaIpu, sub_lane: u8) -> Option<TraceLane<'_>> {
+        let lanes = self.store.lanes_of(at.class).iter();
+        let mut wanted = lanes.filter(|info| (info.ipu, info.sub_lane) == (at.ipu, sub_lane));
+        wanted.next().map(|info| TraceLane::new(&self.store, *info))
     }
 
-    /// Bars over all lanes: the number of (step, lane) pairs.
+    /// From the first start to the last end of any step, on all replicas.
+    pub fn range(&self) -> CycleRange {
+        self.store.lanes.iter().map(|lane| lane.range).reduce(CycleRange::union).unwrap_or_default()
+    }
+
+    /// Bars over all lanes of these replicas: the number of (step, lane) pairs.
     pub fn bars(&self) -> u64 {
         self.lanes().iter().map(|lane| lane.steps).sum()
     }

@@ -13,6 +13,7 @@ mod plan_selection;
 mod program_tables;
 mod program_tree;
 mod remote_buffers;
+mod replica_rings;
 mod replicated_sharding;
 mod report_notes;
 mod stash;
@@ -46,6 +47,7 @@ use fragments::ProgramBuilder;
 use plan_selection::{PlanSelectionTrial, with_selection};
 use program_tables::ProgramTables;
 use program_tree::ProgramParts;
+use replica_rings::ReplicaRings;
 use replicated_sharding::ReplicatedSharding;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +56,7 @@ use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
     ActionCost, Bandwidth, BatchingConfig, CompilationReport, ControlCode, GraphCounts,
-    MachineAction, MachineInterface, Target, TrainingPass,
+    MachineAction, MachineInterface, ReplicaClasses, Target, TrainingPass,
 };
 
 /// Why a spec could not be compiled.
@@ -161,10 +163,12 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         sharding,
         producers: BTreeMap::new(),
         data_flows: DataFlowRecorder::default(),
+        rings: ReplicaRings::default(),
     };
     let (parts, root) = program_tree::assemble(&mut builder, &schedule)?;
     let memory = variables::place_variables(&mut builder, chip, tiles);
-    let ProgramBuilder { tables, operations, data_flows, .. } = builder;
+    let ProgramBuilder { tables, operations, data_flows, rings, .. } = builder;
+    let (replica_rings, of_links) = rings.into_rings(&system);
     let counts = GraphCounts {
         compute_sets: tables.compute_sets.len() as u64,
         vertices: count(&tables, |_| 1),
@@ -178,7 +182,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let sync_groups = SyncGroups::new(spec.options.sync_pattern, spec.target.ipus);
     let compilation = CompilationReport {
         target,
-        bandwidths: bandwidths(&system, chip),
+        bandwidths: [bandwidths(&system, chip), of_links].concat(),
         action_costs: action_costs(&system),
         sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
         error_bands: error_bands::bands(&operations),
@@ -200,6 +204,8 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         tile_categories: memory.allocation.categories,
         liveness: tables.liveness,
         host: None,
+        replica_rings,
+        replica_classes: ReplicaClasses::default(),
         notes: Vec::new(),
     };
     let mut compiled = CompiledProgram {

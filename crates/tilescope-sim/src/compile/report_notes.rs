@@ -237,7 +237,9 @@ fn replicas(spec: &Spec) -> Option<String> {
 fn independent_replicas(spec: &Spec) -> Option<String> {
     let options = &spec.options;
     (options.sync_replicas_independently && options.replication_factor > 1).then(|| {
-        "Each replica syncs with the host by itself and waits for its own data only; a sync is          assumed to take as long as one of all replicas, which meet where they exchange data and at          the end of a call"
+        "Each replica syncs with the host by itself and waits for its own data only; a sync is \
+         assumed to take as long as one of all replicas, which meet where they exchange data and at \
+         the end of a call"
             .to_string()
     })
 }

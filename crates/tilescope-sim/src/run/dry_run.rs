@@ -1,24 +1,27 @@
 //! A run without its steps: how long it is, and what the host does for it.
 
 use super::host::{
-    self, AlikeReplicas, HostCallMeasurement, host_report, loader_seconds_of, replica_waits,
+    self, AlikeReplicas, HostCallMeasurement, host_report, loader_seconds_of, replica_classes,
+    replica_waits,
 };
 use super::{RunLength, SampleSource, StepSink, cycles_of, run_from};
 use crate::compile::CompiledProgram;
 use crate::spec::Spec;
 use tilescope_report::units::{Bytes, Cycles};
-use tilescope_report::{ExecutionStep, HostReport, TraceMark};
+use tilescope_report::{ExecutionStep, HostReport, ReplicaClasses, TraceMark};
 
 /// What a run will be like.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DryRunSummary {
-    /// Bars of the trace: one per step and IPU that takes part.
+    /// Bars of the trace: one per step, class of replicas, and IPU that takes part.
     pub trace_bars: u64,
-    /// Cycles until the samples of the call are there, for each group of replicas that are alike:
-    /// replica 0 is in the first.
+    /// Cycles until the samples of the call are there, for each class of replicas: replica 0 is in
+    /// the first.
     pub samples_ready: Vec<Cycles>,
     /// What the host does for it; none for a model that works on no samples.
     pub host: Option<HostReport>,
+    /// Replicas that differ from each other.
+    pub replica_classes: ReplicaClasses,
 }
 
 /// Runs the program without keeping its steps: how many bars they have in a trace, and how long they
@@ -39,7 +42,7 @@ fn counted_run(
         }
 
         fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error> {
-            self.0 += step.ipus.len() as u64;
+            self.0 += step.parts().count() as u64;
             Ok(())
         }
 
@@ -103,7 +106,8 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
             ..host_report(compiled, spec, &measured)
         }
     });
-    DryRunSummary { trace_bars, samples_ready, host }
+    let replica_classes = ReplicaClasses { classes: replica_classes(spec), joins: length.joins };
+    DryRunSummary { trace_bars, samples_ready, host, replica_classes }
 }
 
 /// Seconds that each group of replicas waits for the loader of its instance, in calls of `call`

@@ -11,7 +11,7 @@ use tilescope_analysis::trace::{
 };
 use tilescope_report::ReportError;
 use tilescope_report::trace::{CriticalPath, LaneSpan, PathHop, PathSpan, StepBucket};
-use tilescope_report::units::{CycleRange, Cycles, IpuId, StepId};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, StepId};
 
 /// Most hops of a window that are told apart: more would be a net over the lanes.
 const MAX_HOPS: usize = 200;
@@ -19,7 +19,7 @@ const MAX_HOPS: usize = 200;
 const LEAST_WIDE: f64 = 16.0;
 
 /// The lane of an IPU: its group of tiles.
-pub(crate) type PathLane = (IpuId, u8);
+pub(crate) type PathLane = (ReplicaIpu, u8);
 
 /// The critical path in a window.
 pub(crate) struct PathScene {
@@ -57,14 +57,17 @@ pub(crate) fn path_scene(
 ) -> Result<PathScene, ReportError> {
     let window = key.window;
     let spans = path.spans(window, key.width as u32)?;
-    let lane = |at: usize| prepared.trace.lanes().get(at).map(|info| (info.ipu, info.sub_lane));
+    let lane = |at: usize| {
+        let info = path.lane_infos().get(at)?;
+        Some((ReplicaIpu { class: info.class, ipu: info.ipu }, info.sub_lane))
+    };
     let lanes = spans.iter().map(|span| of_lane(span).and_then(lane)).collect();
     let spans: Vec<LaneSpan> = spans.iter().map(as_of_a_lane).collect();
     let pixel = window.length().div_ceil(key.width.max(1) as u64).max(Cycles(1));
     // Bars stay single: a group would have steps of several lanes.
     let single = TraceStepGrouping { executions: false, syncs: false };
     let items = arrange(&spans, &prepared.labels, TraceLaneStyle::Flat, single, pixel);
-    let bars = LaneItemList { ipu: IpuId(0), sub_lane: 0, items };
+    let bars = LaneItemList { at: ReplicaIpu::default(), sub_lane: 0, items };
     let fill = BarRasterLayout {
         window,
         width: key.width,

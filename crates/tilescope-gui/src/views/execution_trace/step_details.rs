@@ -27,7 +27,7 @@ pub(super) fn details_ui(
     (settings, queries): (&TraceSettings, &mut TraceQueries),
 ) -> Vec<TraceEvent> {
     if let Some(bar) = &settings.bar {
-        details_tables::bar_ui(ui, bar);
+        details_tables::bar_ui(ui, bar, &prepared.ipu_words(bar.at));
     } else if let Some(mark) = settings.mark {
         mark_ui(ui, context, prepared, mark, queries);
     } else if settings.chosen_steps(context.selection.step).is_empty() {
@@ -91,7 +91,7 @@ fn steps_ui(
         ([view], [step]) => {
             let below =
                 |ui: &mut Ui| why.iter().flat_map(|chain| why_ui(ui, context, chain)).collect();
-            events = details_tables::step_ui(ui, view, step.ipu, below);
+            events = details_tables::step_ui(ui, view, &prepared.ipu_words(step.at), below);
         }
         (views, _) => details_tables::steps_ui(ui, views),
     });
@@ -107,7 +107,7 @@ fn ask_why(
 ) -> Option<WhyChain> {
     let report = context.opened.report.clone();
     let question = move |(step, numbers): &(SelectedStep, NumberFormat)| {
-        why(&report, step.step, step.ipu, step.sub_lane, *numbers)
+        why(&report, step.step, step.at, step.sub_lane, *numbers)
     };
     let key = (step, numbers(ui));
     let asked = queries.why.ask(ui.ctx(), context.workers, &key, question);
@@ -120,7 +120,7 @@ fn views(
     steps: &[SelectedStep],
     numbers: NumberFormat,
 ) -> Result<Vec<StepDetailReport>, ReportError> {
-    let view = |step: &SelectedStep| step_view(report, step.step, step.ipu, step.sub_lane, numbers);
+    let view = |step: &SelectedStep| step_view(report, step.step, step.at, step.sub_lane, numbers);
     let found: Result<Vec<Option<StepDetailReport>>, _> = steps.iter().map(view).collect();
     Ok(found?.into_iter().flatten().collect())
 }

@@ -9,8 +9,8 @@ use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, Ve
 use egui::Ui;
 use tilescope_analysis::trace::{LaneItem, LaneItemList};
 use tilescope_report::ReportError;
-use tilescope_report::trace::{LaneInfo, LaneStep};
-use tilescope_report::units::{CycleRange, Cycles, StepId};
+use tilescope_report::trace::{CriticalPath, LaneStep};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, StepId};
 
 /// Which way to walk, and what becomes of the steps chosen before.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,7 +112,7 @@ pub(super) fn first_step_on_screen(scene: &TraceScene, window: CycleRange) -> Op
 pub(super) fn first_step_of_trace(prepared: &LoadedTrace) -> Option<SelectedStep> {
     let lanes = prepared.ipus.first()?;
     let sub_lane = *lanes.sub_lanes.first()?;
-    Some(SelectedStep { ipu: lanes.ipu, sub_lane, position: 0, step: StepId(0) })
+    Some(SelectedStep { at: lanes.at, sub_lane, position: 0, step: StepId(0) })
 }
 
 fn first_step(lane: &LaneItemList, window: CycleRange) -> Option<SelectedStep> {
@@ -124,7 +124,7 @@ fn first_step(lane: &LaneItemList, window: CycleRange) -> Option<SelectedStep> {
         .filter_map(|item| item.step().map(|step| (item, step)))
         .min_by_key(|(item, _)| item.range.start)?;
     let position = item.first_position();
-    Some(SelectedStep { ipu: lane.ipu, sub_lane: lane.sub_lane, position, step })
+    Some(SelectedStep { at: lane.at, sub_lane: lane.sub_lane, position, step })
 }
 
 fn neighbour(
@@ -132,22 +132,23 @@ fn neighbour(
     wanted: &NeighbourStepKey,
 ) -> Result<Option<(SelectedStep, CycleRange)>, ReportError> {
     let StepMove { forwards, on_path, .. } = wanted.step_move;
-    let SelectedStep { ipu, sub_lane, position, .. } = match wanted.from {
+    let SelectedStep { at, sub_lane, position, .. } = match wanted.from {
         WalkOrigin::Step(step) if on_path => return on_critical_path(prepared, step, forwards),
         WalkOrigin::Step(step) => step,
         WalkOrigin::Cycle(cycle) => {
             let Some(path) = prepared.known_path() else { return Ok(None) };
-            return Ok(path.step_at(cycle)?.and_then(|found| chosen(prepared, found)));
+            return Ok(path.step_at(cycle)?.and_then(|found| chosen(path, found)));
         }
-        WalkOrigin::Position(at, position) => {
-            let step = prepared.trace.lane(at).map(|lane| lane.step(position)).transpose()?;
-            return Ok(step.flatten().and_then(|step| chosen(prepared, (at, step))));
+        WalkOrigin::Position(lane, position) => {
+            let Some(path) = prepared.known_path() else { return Ok(None) };
+            let step = path.lane_at(lane).map(|lane| lane.step(position)).transpose()?;
+            return Ok(step.flatten().and_then(|step| chosen(path, (lane, step))));
         }
     };
-    let Some(lane) = prepared.trace.lane_of(ipu, sub_lane) else { return Ok(None) };
+    let Some(lane) = prepared.trace.lane_at(at, sub_lane) else { return Ok(None) };
     let found = if forwards { lane.next(position)? } else { lane.previous(position)? };
     Ok(found.map(|found| {
-        let step = SelectedStep { ipu, sub_lane, position: found.position, step: found.step };
+        let step = SelectedStep { at, sub_lane, position: found.position, step: found.step };
         (step, found.range)
     }))
 }
@@ -159,9 +160,8 @@ fn on_critical_path(
     forwards: bool,
 ) -> Result<Option<(SelectedStep, CycleRange)>, ReportError> {
     let Some(path) = prepared.known_path() else { return Ok(None) };
-    let own = |info: &LaneInfo| (info.ipu, info.sub_lane) == (from.ipu, from.sub_lane);
-    let Some(at) = prepared.trace.lanes().iter().position(own) else { return Ok(None) };
-    let step = prepared.trace.lane(at).map(|lane| lane.step(from.position)).transpose()?;
+    let Some(at) = path.position_of(from.at, from.sub_lane) else { return Ok(None) };
+    let step = path.lane_at(at).map(|lane| lane.step(from.position)).transpose()?;
     let Some(step) = step.flatten() else { return Ok(None) };
     let found = match (path.stretch_of(at, &step)?, forwards) {
         (Some(_), true) => path.next(at, &step)?,
@@ -169,15 +169,16 @@ fn on_critical_path(
         (None, true) => path.step_at(step.range.end)?,
         (None, false) => path.step_at(step.range.start)?,
     };
-    Ok(found.and_then(|found| chosen(prepared, found)))
+    Ok(found.and_then(|found| chosen(path, found)))
 }
 
 /// A step of a lane, by the position of that, as it is chosen.
 fn chosen(
-    prepared: &LoadedTrace,
+    path: &CriticalPath,
     (lane, step): (usize, LaneStep),
 ) -> Option<(SelectedStep, CycleRange)> {
-    let info = prepared.trace.lanes().get(lane)?;
-    let (ipu, sub_lane, position) = (info.ipu, info.sub_lane, step.position);
-    Some((SelectedStep { ipu, sub_lane, position, step: step.step }, step.range))
+    let info = path.lane_infos().get(lane)?;
+    let at = ReplicaIpu { class: info.class, ipu: info.ipu };
+    let (sub_lane, position) = (info.sub_lane, step.position);
+    Some((SelectedStep { at, sub_lane, position, step: step.step }, step.range))
 }

@@ -49,14 +49,14 @@ fn option_ui(ui: &mut Ui, context: &ViewContext<'_>, option: &'static str) {
 }
 
 fn link_ui(ui: &mut Ui, link: &WhyLink) -> Vec<TraceEvent> {
-    let Some(WhyPlace { ipu, sub_lane, step, position, range, .. }) = link.place else {
+    let Some(WhyPlace { at, sub_lane, step, position, range, .. }) = link.place else {
         ui.label(&link.text);
         return Vec::new();
     };
-    let shown = ui.link(&link.text).on_hover_text(format!("Go to step {step} on IPU {ipu}"));
+    let shown = ui.link(&link.text).on_hover_text(format!("Go to step {step} on IPU {}", at.ipu));
     if !shown.clicked() {
         return Vec::new();
     }
-    let step = SelectedStep { ipu, sub_lane, position, step };
+    let step = SelectedStep { at, sub_lane, position, step };
     vec![TraceEvent::ChooseStep { step, add: false }, TraceEvent::BringIntoView(range)]
 }

@@ -5,6 +5,7 @@
 
 use super::super::answers::{LaneInfo, LaneSpan, LaneStep, StepTotals};
 use super::super::lane::TraceLane;
+use super::super::lane_number::LaneNumber;
 use super::super::store::TraceStore;
 use super::overlap::BesideCompute;
 use super::path_index::{BlockDetails, LaneSlack, PathIndex, PathLead, StretchGroup};
@@ -13,14 +14,14 @@ use super::program_cycles::{PathProgram, ProgramCycleCounter};
 use super::walk::{FoundStretch, PathHop};
 use crate::error::ReportError;
 use crate::model::StepActivity;
-use crate::units::{CycleRange, Cycles, ProgramId};
+use crate::units::{CycleRange, Cycles, ProgramId, ReplicaIpu};
 use std::sync::Arc;
 
 /// The longest chain of steps of a run, each of which waits for the one before it: from the first
 /// cycle to the last, without a gap. At a join it goes on where the last one came from, and where
 /// several came at once, on the first lane of them.
 ///
-/// Positions of lanes are those of [`Trace::lanes`](super::super::Trace::lanes).
+/// Positions of lanes are those of [`CriticalPath::lane_infos`].
 #[derive(Clone)]
 pub struct CriticalPath {
     store: Arc<TraceStore>,
@@ -90,6 +91,21 @@ impl PathSpan {
 impl CriticalPath {
     pub(in super::super) fn new(store: Arc<TraceStore>, index: Arc<PathIndex>) -> Self {
         Self { store, index }
+    }
+
+    /// All lanes that it may go over, of every class of replicas.
+    pub fn lane_infos(&self) -> &[LaneInfo] {
+        &self.store.lanes
+    }
+
+    /// The position of a lane.
+    pub fn position_of(&self, at: ReplicaIpu, sub_lane: u8) -> Option<usize> {
+        self.lane_position(LaneNumber::new(at.class, at.ipu, sub_lane).number())
+    }
+
+    /// The lane at a position.
+    pub fn lane_at(&self, position: usize) -> Option<TraceLane<'_>> {
+        self.lane(position).ok()
     }
 
     /// The run that it covers.
@@ -353,13 +369,13 @@ impl CriticalPath {
 
     /// The number of a lane in files.
     pub(super) fn lane_number(&self, lane: usize) -> Option<u32> {
-        self.store.lanes.get(lane).map(|info| info.number())
+        self.store.lanes.get(lane).map(|info| info.number().number())
     }
 
     /// The position of the lane with a number.
     pub(super) fn lane_position(&self, number: u32) -> Option<usize> {
         // Lanes are sorted by it.
-        self.store.lanes.binary_search_by_key(&number, |info| info.number()).ok()
+        self.store.lanes.binary_search_by_key(&number, |info| info.number().number()).ok()
     }
 
     pub(super) fn block_count(&self) -> usize {

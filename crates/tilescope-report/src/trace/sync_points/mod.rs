@@ -38,7 +38,7 @@ pub(super) use path_index::{BlockDetails, PathIndex, PathIndexBuilder};
 pub use path_index::{LaneSlack, PathLead};
 pub(super) use point::{SyncPoint, decode, unpack};
 pub use program_cycles::PathProgram;
-pub(crate) use recorder::InternalSyncs;
+pub(crate) use recorder::SyncPrograms;
 pub(super) use recorder::{LaneIndex, SyncPointRecorder};
 pub(super) use replay::{compare, make};
 pub use waits::LaneWait;

@@ -11,7 +11,7 @@
 //! A step is added to the sums of its lane; nothing is looked up. In memory are those sums for each
 //! lane, and one block of points.
 
-use super::super::lane_builder::lane_number;
+use super::super::lane_number::LaneNumber;
 use super::super::step_record::StepRecord;
 use super::overlap::{BesideCompute, IpuOverlap};
 use super::point::{
@@ -19,23 +19,26 @@ use super::point::{
     SyncPointBlock, SyncPointKind,
 };
 use crate::model::ProgramKind;
-use crate::units::{CycleRange, Cycles, IpuId, ProgramId, StepId};
+use crate::units::{CycleRange, Cycles, ProgramId, ReplicaIpu, StepId};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A lane in a recorder, in the order of their first steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneIndex(usize);
 
-/// Which syncs are of one IPU alone.
+/// Which syncs are of one IPU alone, and which of all replicas.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct InternalSyncs(Vec<bool>);
+pub(crate) struct SyncPrograms {
+    internal: Vec<bool>,
+    joins_replicas: BTreeSet<ProgramId>,
+}
 
-impl InternalSyncs {
-    /// The name of such a program, in our files and in those of Poplar.
+impl SyncPrograms {
+    /// The name of a program that is of one IPU alone, in our files and in those of Poplar.
     pub(crate) const NAME: &'static str = "Internal";
 
-    /// Those among programs, of which each has its place, kind and name.
+    /// Those of one IPU alone among programs, of which each has its place, kind and name.
     pub(crate) fn among<'n>(
         programs: impl Iterator<Item = (ProgramId, ProgramKind, &'n str)>,
     ) -> Self {
@@ -46,23 +49,33 @@ impl InternalSyncs {
         found
     }
 
-    /// Notes a program, whatever its kind.
-    pub(crate) fn add(&mut self, program: ProgramId) {
-        let at = program.index();
-        if self.0.len() <= at {
-            self.0.resize(at + 1, false);
-        }
-        self.0[at] = true;
+    /// The same with those at which replicas that differ wait for each other.
+    pub(crate) fn joining_replicas(self, programs: impl IntoIterator<Item = ProgramId>) -> Self {
+        Self { joins_replicas: programs.into_iter().collect(), ..self }
     }
 
-    fn has(&self, program: Option<ProgramId>) -> bool {
-        program.and_then(|program| self.0.get(program.index())).is_some_and(|internal| *internal)
+    /// Notes a program of one IPU alone, whatever its kind.
+    pub(crate) fn add(&mut self, program: ProgramId) {
+        let at = program.index();
+        if self.internal.len() <= at {
+            self.internal.resize(at + 1, false);
+        }
+        self.internal[at] = true;
+    }
+
+    fn is_internal(&self, program: Option<ProgramId>) -> bool {
+        let known = program.and_then(|program| self.internal.get(program.index()));
+        known.is_some_and(|internal| *internal)
+    }
+
+    fn joins_replicas(&self, program: Option<ProgramId>) -> bool {
+        program.is_some_and(|program| self.joins_replicas.contains(&program))
     }
 }
 
 /// How far a lane is.
 struct LaneProgress {
-    number: u32,
+    number: LaneNumber,
     /// The place of its IPU.
     ipu: usize,
     sub_lane: u8,
@@ -100,13 +113,13 @@ impl LaneProgress {
     }
 
     fn place(&self) -> LanePlace {
-        LanePlace { lane: self.number, behind: self.steps }
+        LanePlace { lane: self.number.number(), behind: self.steps }
     }
 }
 
 /// The lanes of an IPU.
 struct IpuLanes {
-    ipu: IpuId,
+    at: ReplicaIpu,
     lanes: Vec<LaneIndex>,
     /// What runs beside compute tiles; none where nothing does.
     overlap: Option<IpuOverlap>,
@@ -125,7 +138,7 @@ struct OpenHandOver {
 /// Finds sync points, and hands them out in blocks.
 #[derive(Default)]
 pub(crate) struct SyncPointRecorder {
-    internal: InternalSyncs,
+    programs: SyncPrograms,
     lanes: Vec<LaneProgress>,
     ipus: Vec<IpuLanes>,
     /// Parts of the last step, if it may be a join.
@@ -142,16 +155,17 @@ pub(crate) struct SyncPointRecorder {
 }
 
 impl SyncPointRecorder {
-    pub(crate) fn new(internal: InternalSyncs) -> Self {
-        Self { internal, ..Self::default() }
+    pub(crate) fn new(programs: SyncPrograms) -> Self {
+        Self { programs, ..Self::default() }
     }
 
     /// Adds a lane.
-    pub(crate) fn add_lane(&mut self, ipu: IpuId, sub_lane: u8) -> LaneIndex {
+    pub(crate) fn add_lane(&mut self, number: LaneNumber) -> LaneIndex {
         let lane = LaneIndex(self.lanes.len());
-        let at = self.ipus.iter().position(|lanes| lanes.ipu == ipu).unwrap_or(self.ipus.len());
+        let (own, sub_lane) = (number.at(), number.sub_lane());
+        let at = self.ipus.iter().position(|lanes| lanes.at == own).unwrap_or(self.ipus.len());
         if at == self.ipus.len() {
-            self.ipus.push(IpuLanes { ipu, lanes: Vec::new(), overlap: None });
+            self.ipus.push(IpuLanes { at: own, lanes: Vec::new(), overlap: None });
         }
         let of_ipu = &mut self.ipus[at];
         if sub_lane > 0 && of_ipu.overlap.is_none() {
@@ -161,7 +175,7 @@ impl SyncPointRecorder {
         }
         of_ipu.lanes.push(lane);
         self.lanes.push(LaneProgress {
-            number: lane_number(ipu, sub_lane),
+            number,
             ipu: at,
             sub_lane,
             steps: 0,
@@ -173,14 +187,15 @@ impl SyncPointRecorder {
     }
 
     /// The next step of the lane `to` of an IPU waits for what the lane `from` did so far.
-    pub(crate) fn hand_over(&mut self, ipu: IpuId, from: u8, to: u8) {
+    pub(crate) fn hand_over(&mut self, at: ReplicaIpu, from: u8, to: u8) {
         self.end_shared_step();
         self.is_told = true;
-        let Some(from) = self.lane_of(ipu, from) else { return };
-        let to_lane = self.lane_of(ipu, to).map(|to| &self.lanes[to.0]);
+        let Some(from) = self.lane_of(at, from) else { return };
+        let to_lane = self.lane_of(at, to).map(|to| &self.lanes[to.0]);
         // Nothing is left to wait for where it did that before.
         if to_lane.and_then(|to| to.waited_for) != Some(self.lanes[from.0].place()) {
-            let unseen = LanePlace { lane: lane_number(ipu, to), behind: 0 };
+            let number = LaneNumber::new(at.class, at.ipu, to);
+            let unseen = LanePlace { lane: number.number(), behind: 0 };
             self.open_hand_over(to_lane.map_or(unseen, LaneProgress::place), from, true);
         }
     }
@@ -202,8 +217,8 @@ impl SyncPointRecorder {
         self.is_told = true;
     }
 
-    fn lane_of(&self, ipu: IpuId, sub_lane: u8) -> Option<LaneIndex> {
-        let of_ipu = self.ipus.iter().find(|lanes| lanes.ipu == ipu)?;
+    fn lane_of(&self, at: ReplicaIpu, sub_lane: u8) -> Option<LaneIndex> {
+        let of_ipu = self.ipus.iter().find(|lanes| lanes.at == at)?;
         of_ipu.lanes.iter().find(|lane| self.lanes[lane.0].sub_lane == sub_lane).copied()
     }
 
@@ -232,7 +247,7 @@ impl SyncPointRecorder {
         self.end_step_before(record.step);
         let kind = record.class.kind();
         let may_join = match kind {
-            ProgramKind::Sync => !self.internal.has(record.program),
+            ProgramKind::Sync => !self.programs.is_internal(record.program),
             // Lanes that do nothing until all have come are only inferred.
             ProgramKind::GlobalExchange => !self.is_told,
             _ => false,
@@ -254,7 +269,7 @@ impl SyncPointRecorder {
     fn watch_overlap(&mut self, lane: LaneIndex, record: &StepRecord, waits: bool) {
         let LaneProgress { number, ipu, sub_lane, .. } = self.lanes[lane.0];
         if let Some(overlap) = &mut self.ipus[ipu].overlap {
-            overlap.push(sub_lane, number, record, waits);
+            overlap.push(sub_lane, number.number(), record, waits);
         }
     }
 
@@ -284,7 +299,7 @@ impl SyncPointRecorder {
         let Some((last, end)) = first_max(lanes().map(LaneProgress::end)) else { return };
         let member = |lane: &LaneProgress| {
             let (wait, tail) = (end - lane.end(), Cycles::ZERO);
-            JoinMember { lane: lane.number, behind: lane.steps, wait, tail }
+            JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail }
         };
         let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
         let members = lanes().map(member).collect();
@@ -305,12 +320,30 @@ impl SyncPointRecorder {
         for (lane, record) in &shared {
             self.go_on(*lane, record);
         }
-        if !self.join_in_front(&shared) && !self.join_within(&shared) {
-            shared.iter().for_each(|(lane, record)| self.lanes[lane.0].take(record));
+        let groups: Vec<usize> = shared.chunk_by(|a, b| self.meet(a, b)).map(<[_]>::len).collect();
+        let mut rest = shared.as_slice();
+        for length in groups {
+            let (group, others) = rest.split_at(length);
+            self.join(group);
+            rest = others;
         }
         // Its room is used again.
         shared.clear();
         self.shared = shared;
+    }
+
+    /// Whether the lanes of two parts of a step may wait for each other. Parts come by class of
+    /// replicas, each of which waits by itself but where all meet.
+    fn meet(&self, one: &(LaneIndex, StepRecord), other: &(LaneIndex, StepRecord)) -> bool {
+        let class = |part: &(LaneIndex, StepRecord)| self.lanes[part.0.0].number.class();
+        self.programs.joins_replicas(one.1.program) || class(one) == class(other)
+    }
+
+    /// Takes in parts of a step whose lanes may wait for each other.
+    fn join(&mut self, shared: &[(LaneIndex, StepRecord)]) {
+        if !self.join_in_front(shared) && !self.join_within(shared) {
+            shared.iter().for_each(|(lane, record)| self.lanes[lane.0].take(record));
+        }
     }
 
     /// Lanes that did nothing until the last of them came to a step.
@@ -328,7 +361,7 @@ impl SyncPointRecorder {
             return false;
         }
         let member = |lane: &LaneProgress| JoinMember {
-            lane: lane.number,
+            lane: lane.number.number(),
             behind: lane.steps,
             wait: arrived - lane.end(),
             tail: Cycles::ZERO,
@@ -386,7 +419,7 @@ impl SyncPointRecorder {
                 lane.sum(&rest);
             }
             let (wait, tail) = (arrived - start, end - release);
-            members.push(JoinMember { lane: lane.number, behind: lane.steps, wait, tail });
+            members.push(JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail });
         }
         let join = LaneJoin {
             program: shared.first().and_then(|(_, record)| record.program),
@@ -416,7 +449,7 @@ impl SyncPointRecorder {
         if !self.is_told {
             self.infer(lane, |other| other.end() == end && other.steps > 0);
         }
-        let LaneProgress { number, .. } = self.lanes[lane.0];
+        let number = self.lanes[lane.0].number.number();
         // That of an earlier end is one for the start of this step.
         let Some(open) = self.open.get(&number).filter(|open| open.end == end) else {
             return false;
@@ -446,7 +479,7 @@ impl SyncPointRecorder {
             return;
         }
         let lane = &mut self.lanes[lane.0];
-        let open = self.open.remove(&lane.number);
+        let open = self.open.remove(&lane.number.number());
         // Lanes of other tools may overlap: then it did not wait after all.
         let Some(open) = open.filter(|open| open.end <= start) else { return };
         let (from, number, release) = (open.from.lane, open.number, open.end);

@@ -5,14 +5,14 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::chunk::CHUNK_STEPS;
+use super::super::lane_number::LaneNumber;
 use super::super::step_record::StepRecord;
 use super::super::store::TraceStore;
 use super::overlap::BesideCompute;
 use super::point::{AwaitedLane, LanePlace, SyncPoint, SyncPointKind, decode_raw};
-use super::recorder::{InternalSyncs, LaneIndex, SyncPointRecorder};
+use super::recorder::{SyncPrograms, LaneIndex, SyncPointRecorder};
 use crate::error::ReportError;
-use crate::limits::MAX_SUB_LANES;
-use crate::units::{IpuId, StepId};
+use crate::units::StepId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
@@ -86,14 +86,14 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(internal: InternalSyncs) -> Self {
-        Self { recorder: SyncPointRecorder::new(internal), lanes: HashMap::new() }
+    fn new(programs: SyncPrograms) -> Self {
+        Self { recorder: SyncPointRecorder::new(programs), lanes: HashMap::new() }
     }
 
     fn step(&mut self, store: &TraceStore, at: usize, record: &StepRecord) {
         let Some(info) = store.lanes.get(at) else { return };
         let recorder = &mut self.recorder;
-        let new = || (recorder.add_lane(info.ipu, info.sub_lane), 0);
+        let new = || (recorder.add_lane(info.number()), 0);
         let (lane, steps) = self.lanes.entry(at).or_insert_with(new);
         *steps += 1;
         self.recorder.push(*lane, record);
@@ -104,11 +104,11 @@ impl Replay {
 /// in order, and gives what ran beside compute tiles.
 pub(crate) fn make(
     store: &TraceStore,
-    internal: InternalSyncs,
+    programs: SyncPrograms,
     on_steps: OnSteps<'_>,
     mut keep: impl FnMut(Vec<u8>) -> Result<(), ReportError>,
 ) -> Result<Vec<BesideCompute>, ReportError> {
-    let mut replay = Replay::new(internal);
+    let mut replay = Replay::new(programs);
     for_each_step(store, on_steps, |at, record| {
         replay.step(store, at, record);
         replay.recorder.complete().try_for_each(&mut keep)
@@ -122,10 +122,10 @@ pub(crate) fn make(
 /// what is wrong first, in words.
 pub(crate) fn compare(
     store: &TraceStore,
-    internal: InternalSyncs,
+    programs: SyncPrograms,
     on_steps: OnSteps<'_>,
 ) -> Result<Option<String>, ReportError> {
-    let mut comparison = Comparison::new(store, internal)?;
+    let mut comparison = Comparison::new(store, programs)?;
     for_each_step(store, on_steps, |at, record| comparison.step(at, record))?;
     comparison.finish()
 }
@@ -147,10 +147,10 @@ struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    fn new(store: &'a TraceStore, internal: InternalSyncs) -> Result<Self, ReportError> {
+    fn new(store: &'a TraceStore, programs: SyncPrograms) -> Result<Self, ReportError> {
         let mut own = Self {
             store,
-            replay: Replay::new(internal),
+            replay: Replay::new(programs),
             places: store.lane_places(),
             blocks: store.sync_point_blocks()?,
             read: 0,
@@ -212,10 +212,10 @@ impl<'a> Comparison<'a> {
                 return Ok(());
             }
             self.told.pop_front();
-            let lanes = u32::from(MAX_SUB_LANES);
-            let sub_lane = |place: LanePlace| u8::try_from(place.lane % lanes).unwrap_or(0);
-            let (from, to) = (sub_lane(awaited.lane), sub_lane(awaited.waiting));
-            self.replay.recorder.hand_over(IpuId(awaited.lane.lane / lanes), from, to);
+            let number = |place: LanePlace| LaneNumber::from_number(place.lane);
+            if let (Some(from), Some(to)) = (number(awaited.lane), number(awaited.waiting)) {
+                self.replay.recorder.hand_over(from.at(), from.sub_lane(), to.sub_lane());
+            }
             self.compare_blocks()?;
         }
         Ok(())

@@ -2,13 +2,15 @@
 //! made longer.
 
 use super::super::answers::FixedPointBalance;
-use super::super::lane_builder::lane_number;
+use super::super::lane_number::LaneNumber;
 use super::super::step_record::{StepClass, StepRecord};
 use super::point::decode;
 use super::*;
 use crate::codec::pack;
 use crate::model::{ProgramKind, StreamEndpoint};
-use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, StepId};
+use crate::units::{
+    Bytes, CycleRange, Cycles, IpuId, ProgramId, ReplicaClassId, ReplicaIpu, StepId,
+};
 use proptest::prelude::*;
 
 /// Something that a small machine does next.
@@ -111,13 +113,13 @@ fn run(
             Order::IoWaits { ipu } => {
                 clocks[lane(ipu, true)] = clocks[lane(ipu, true)].max(clocks[lane(ipu, false)]);
                 if let Some(recorder) = &mut recorder {
-                    recorder.recorder.hand_over(IpuId(ipu as u32), 0, 1);
+                    recorder.recorder.hand_over(on(ipu), 0, 1);
                 }
                 continue;
             }
             Order::ComputeWaits { ipu } => {
                 if let Some(recorder) = &mut recorder {
-                    recorder.recorder.hand_over(IpuId(ipu as u32), 1, 0);
+                    recorder.recorder.hand_over(on(ipu), 1, 0);
                 }
                 let (start, io) = (clocks[lane(ipu, false)], clocks[lane(ipu, true)]);
                 if io <= start {
@@ -135,6 +137,10 @@ fn run(
     (steps, end)
 }
 
+fn on(ipu: usize) -> ReplicaIpu {
+    ReplicaIpu { class: ReplicaClassId(0), ipu: IpuId(ipu as u32) }
+}
+
 /// A recorder, and the lanes that have steps.
 struct Recording {
     recorder: SyncPointRecorder,
@@ -143,7 +149,7 @@ struct Recording {
 
 impl Recording {
     fn new() -> Self {
-        let mut internal = InternalSyncs::default();
+        let mut internal = SyncPrograms::default();
         internal.add(ProgramId(101));
         Self { recorder: SyncPointRecorder::new(internal), lanes: Vec::new() }
     }
@@ -151,8 +157,7 @@ impl Recording {
     fn step(&mut self, lane: usize, record: &StepRecord) {
         let known = self.lanes.iter().position(|(own, ..)| *own == lane);
         let at = known.unwrap_or_else(|| {
-            let (ipu, sub_lane) = (IpuId(lane as u32 / 2), (lane % 2) as u8);
-            let index = self.recorder.add_lane(ipu, sub_lane);
+            let index = self.recorder.add_lane(number_of(lane));
             self.lanes.push((lane, index, record.range));
             self.lanes.len() - 1
         });
@@ -172,7 +177,7 @@ impl Recording {
 }
 
 fn places(lanes: &[(usize, CycleRange)]) -> LanePlaces {
-    let number = |lane: usize| lane_number(IpuId(lane as u32 / 2), (lane % 2) as u8);
+    let number = |lane: usize| number_of(lane).number();
     lanes.iter().enumerate().map(|(place, (lane, _))| (number(*lane), place)).collect()
 }
 
@@ -217,7 +222,7 @@ fn check(orders: &[Order]) {
     // Slack is what a step can be put off, told by running it all again.
     let mut number = 0;
     for step in &steps {
-        let (place, limit) = (places[&number_of(step.lane)], step.position);
+        let (place, limit) = (places[&number_of(step.lane).number()], step.position);
         let block = index.blocks.iter().position(|block| block.limits[place] > limit).unwrap();
         let slack = details[block].slack(place, step.position).expect("told of");
         if step.record.program == Some(ProgramId(101)) {
@@ -236,8 +241,8 @@ fn check(orders: &[Order]) {
     }
 }
 
-fn number_of(lane: usize) -> u32 {
-    lane_number(IpuId(lane as u32 / 2), (lane % 2) as u8)
+fn number_of(lane: usize) -> LaneNumber {
+    LaneNumber::new(ReplicaClassId(0), IpuId(lane as u32 / 2), (lane % 2) as u8)
 }
 
 fn order() -> impl Strategy<Value = Order> {

@@ -75,7 +75,7 @@ fn labels<'a>(
         let rect = bar(layout, item.range);
         let text = item.text(&prepared.labels);
         let text = match lane {
-            Some((ipu, _)) if prepared.ipus.len() > 1 => format!("{ipu}: {text}"),
+            Some((at, _)) if prepared.ipus.len() > 1 => format!("{}: {text}", at.ipu),
             _ => text,
         };
         let seen = item.range.overlaps(window) && rect.width() >= LEAST_LABEL;
@@ -101,8 +101,8 @@ fn bar(layout: &TraceLayout<'_>, range: CycleRange) -> Rect {
 }
 
 /// The middle of the bars of a lane on the screen.
-fn middle_of(layout: &TraceLayout<'_>, (ipu, sub_lane): PathLane) -> Option<f32> {
-    let block = layout.block_of(ipu)?;
+fn middle_of(layout: &TraceLayout<'_>, (at, sub_lane): PathLane) -> Option<f32> {
+    let block = layout.block_of(at)?;
     let index = block.lanes.sub_lanes.iter().position(|own| *own == sub_lane)?;
     Some(lane_rect(layout, block, index).center().y)
 }
@@ -138,7 +138,7 @@ pub(crate) fn lit_by_path(
 ) -> Vec<(Rect, Vec<Rangef>)> {
     let lanes = layout.regions.lanes;
     let parts = |sub_lane: u8| {
-        let own = |lane: &Option<PathLane>| lane.is_none_or(|of| of == (block.lanes.ipu, sub_lane));
+        let own = |lane: &Option<PathLane>| lane.is_none_or(|of| of == (block.lanes.at, sub_lane));
         let bars = path.bars.items.iter().zip(&path.lanes).filter(|(_, lane)| own(lane));
         let mut lit: Vec<Rangef> = Vec::new();
         for (item, _) in bars {

@@ -47,7 +47,9 @@ impl TracePainter<'_> {
         }
         // Where it goes to another lane; the lanes below say which.
         let line = Stroke::new(1.0, self.palette.page);
-        scene.hops.iter().for_each(|x| drop(painter.vline(*x, row.y_range(), line)));
+        for x in &scene.hops {
+            painter.vline(*x, row.y_range(), line);
+        }
         for label in &scene.labels {
             self.path_label_ui(row, label);
         }
@@ -95,8 +97,8 @@ impl TracePainter<'_> {
             let node = id(self.ui, "hop").with((mark.at, mark.from));
             let rect = Rect::from_two_pos(*from, *to).expand(2.0).intersect(self.regions.lanes);
             let words = || {
-                let name =
-                    format!("Critical path goes from IPU {} to IPU {}", mark.from.0, mark.to.0);
+                let [from, to] = [mark.from, mark.to].map(|(at, _)| self.prepared.ipu_words(at));
+                let name = format!("Critical path goes from {from} to {to}");
                 (name, format!("at cycle {}", mark.at))
             };
             node_ui(self.ui, node, rect, Role::GraphicsObject, words);
