@@ -194,12 +194,12 @@ fn read(path: &std::path::Path) {
     let started = Instant::now();
     report.step(StepId(report.step_count().unwrap() / 2)).unwrap();
     println!("  step: {:?}", started.elapsed());
-    path(&report);
+    critical_path(&report);
     println!("  resident {}, at most {}", memory("VmRSS"), memory("VmHWM"));
 }
 
 /// The critical path of all steps: itself, by program, and what is drawn of it.
-fn path(report: &Report) {
+fn critical_path(report: &Report) {
     let started = Instant::now();
     let path = report.critical_path().unwrap().unwrap();
     let (found, stretches) = (started.elapsed(), grouped(path.stretch_count()));

@@ -8,9 +8,7 @@ use tilescope_analysis::critical_path::{
     IpuSlack, PathRow, PathTotals, StepOnPath, WhyChain, WhyLink, ipu_slacks, path_totals,
     step_on_path, why, why_run,
 };
-use tilescope_report::units::{
-    Cycles, IpuId, NumberFormat, ReplicaIpu, StepId, grouped, percent,
-};
+use tilescope_report::units::{Cycles, IpuId, NumberFormat, ReplicaIpu, StepId, grouped, percent};
 use tilescope_report::{Report, ReportError};
 
 /// `tilescope why`
@@ -139,7 +137,7 @@ fn at_step(
     writeln!(
         output,
         "Step {step} on IPU {}: {}",
-        place.0,
+        on.ipu,
         state_words(&state, on.range().length())
     )?;
     print_chain(&chain, output)
@@ -208,15 +206,15 @@ fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Resu
 }
 
 fn print_slack(slacks: &[IpuSlack], output: &mut dyn Write) -> Result<(), CliError> {
-    let heads = ["IPU", "on the path", "waits", "mean slack", "lead"];
+    let heads = ["", "on the path", "waits", "mean slack", "lead"];
     let [ipu, path, waits, slack, lead] = heads;
-    writeln!(output, "\n{ipu:>12} {path:>24} {waits:>16} {slack:>16} {lead:>16}")?;
+    writeln!(output, "\n{ipu:24} {path:>24} {waits:>16} {slack:>16} {lead:>16}")?;
     for of in slacks {
-        let name = if of.sub_lane > 0 { format!("{} (I/O)", of.ipu) } else { of.ipu.to_string() };
+        let name = of.title();
         let path = format!("{} ({})", of.path_cycles, percent(of.path_share));
         let [waits, lead] = [of.waits, of.lead].map(|cycles| cycles.to_string());
         let slack = Cycles::from_f64(of.slack.round()).to_string();
-        writeln!(output, "{name:>12} {path:>24} {waits:>16} {slack:>16} {lead:>16}")?;
+        writeln!(output, "{name:24} {path:>24} {waits:>16} {slack:>16} {lead:>16}")?;
     }
     Ok(())
 }

@@ -205,7 +205,9 @@ fn longest_wait(report: &Report, name: &str) -> WhyChain {
         }
     }
     let (_, step, ipu, sub_lane) = best.expect("a step of the program");
-    why(report, step, ReplicaIpu::from(ipu), sub_lane, NumberFormat::default()).unwrap().expect("an answer")
+    why(report, step, ReplicaIpu::from(ipu), sub_lane, NumberFormat::default())
+        .unwrap()
+        .expect("an answer")
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod keyboard;
 mod layout;
 mod marks;
 mod messages;
+mod models;
 mod numbers;
 mod pairs;
 mod pictures;

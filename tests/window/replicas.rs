@@ -122,7 +122,8 @@ fn replicas_that_differ_have_their_own_lanes() {
 fn a_click_on_another_replica_shows_what_that_one_did() {
     let mut window = trace(differing());
     let lanes = unfold(&mut window);
-    click_at(&mut window, bars(&window, lanes[5], "fwd")[0].center(), 1);
+    let bar = bars(&window, lanes[5], "fwd")[0].center();
+    click_at(&mut window, bar, 1);
     assert!(says(&window, "2, 3 (host 2 times slower)"));
     assert!(says(&window, "600 - 1,500"), "its own cycles");
     let chosen = window.state().session().selection().step.expect("a step");
@@ -131,7 +132,8 @@ fn a_click_on_another_replica_shows_what_that_one_did() {
     assert!(press_role(&mut window, Role::Button, "Fold replicas"));
     settle(&mut window);
     let own = lane(&window, "IPU 1").expect("a lane");
-    click_at(&mut window, bars(&window, own, "fwd")[0].center(), 1);
+    let bar = bars(&window, own, "fwd")[0].center();
+    click_at(&mut window, bar, 1);
     assert!(says(&window, "0, 1 (fast host)") && says(&window, "0 - 900"));
 }
 

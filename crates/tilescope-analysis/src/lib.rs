@@ -26,6 +26,7 @@ pub mod program_tree;
 pub mod replica_classes;
 pub mod replica_rings;
 pub mod replicas;
+pub mod running_costs;
 pub mod statistics;
 pub mod summary;
 pub mod tables;

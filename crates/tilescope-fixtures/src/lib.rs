@@ -56,6 +56,7 @@ impl ReportBuilder {
             memory_element_bytes: Bytes(16 * 1024),
             interleaved_offset: Bytes(208 * 1024),
             tiles_per_column: tiles_per_ipu.min(64),
+            changes: Vec::new(),
         };
         let parts = CompilationReport {
             target,
@@ -63,6 +64,7 @@ impl ReportBuilder {
             action_costs: Vec::new(),
             sync_groups: None,
             error_bands: Vec::new(),
+            running_costs: Vec::new(),
             graph: GraphCounts::default(),
             options: Vec::new(),
             batching: None,

@@ -20,9 +20,11 @@ pub(crate) const MAX_COUNT: u64 = 1 << 56;
 /// Executed steps of one report.
 pub(crate) const MAX_STEPS: u64 = 1 << 40;
 /// Tiles of one replica; a pod of 256 IPUs has 376,832.
-pub(crate) const MAX_TILES: u32 = 1 << 20;
+pub const MAX_TILES: u32 = 1 << 20;
 /// Runs of tiles of all things of a kind that share patterns: a hundred times those of BERT-Large.
 pub(crate) const MAX_PATTERN_RUNS: usize = 1 << 27;
+/// A constant of a machine: its clock in hertz, bytes per second of a link, watts, a price.
+pub(crate) const MAX_MACHINE_AMOUNT: f64 = 1e18;
 /// IPUs of one replica.
 pub(crate) const MAX_IPUS: u32 = 1024;
 /// Lanes of work side by side on one IPU.

@@ -4,9 +4,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tilescope_report::trace::{CriticalPath, PathProgram};
-use tilescope_report::units::{
-    CycleRange, Cycles, OperationId, ProgramId, ReplicaIpu,
-};
+use tilescope_report::units::{CycleRange, Cycles, OperationId, ProgramId, ReplicaIpu};
 use tilescope_report::{
     HostCallPart, MachineAction, ProgramKind, ProgramNodeTable, Report, ReportError, StepActivity,
     TrainingPass,
@@ -260,8 +258,10 @@ impl<'a> RowSums<'a> {
             PathRow {
                 kind: key.kind,
                 longest: (key.lane, position),
-                ipu: lane
-                    .map_or_else(ReplicaIpu::default, |of| ReplicaIpu { class: of.class, ipu: of.ipu }),
+                ipu: lane.map_or_else(ReplicaIpu::default, |of| ReplicaIpu {
+                    class: of.class,
+                    ipu: of.ipu,
+                }),
                 sub_lane: lane.map_or(0, |lane| lane.sub_lane),
                 operation: key.operation,
                 program,

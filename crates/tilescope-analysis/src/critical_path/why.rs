@@ -7,8 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tilescope_report::trace::{CriticalPath, LaneStep, LaneWait, PathHop};
 use tilescope_report::units::{
-    CycleRange, Cycles, NumberFormat, OperationId, ProgramId, ReplicaIpu, StepId,
-    percent,
+    CycleRange, Cycles, NumberFormat, OperationId, ProgramId, ReplicaIpu, StepId, percent,
 };
 use tilescope_report::{
     HostCallPart, MachineAction, MarkFilter, MarkKind, ProgramKind, ProgramNode, Report,

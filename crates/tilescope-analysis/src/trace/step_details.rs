@@ -11,9 +11,7 @@ use crate::replica_classes::class_words;
 use tilescope_report::units::{
     Bytes, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, ReplicaIpu, StepId, grouped, percent,
 };
-use tilescope_report::{
-    ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic,
-};
+use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic};
 
 const CYCLES: &str = "end of the last tile - start of the last tile; \
                       overlapped: start of the last tile - start of the first";

@@ -127,20 +127,27 @@ pub enum OverlayKind {
     Help,
 }
 
-/// What a report is chosen for.
+/// What a report or a model is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChooserPurpose {
+    /// Open a report, or a model to simulate it.
     Open,
-    /// Compare the report that is shown with it.
+    /// Compare the report that is shown with another one.
     Compare,
+    /// Simulate a model.
+    Model,
+    /// Have the spec that is being changed read another model.
+    SpecModel,
 }
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AppCommand {
-    /// Open a report: a directory or a file.
+    /// Open a report, a directory or a file; or an ONNX file, to simulate it.
     Open(PathBuf),
-    /// Ask for a report, or ask no more.
+    /// Open several of them: each report in a tab, one model after another.
+    OpenAll(Vec<PathBuf>),
+    /// Ask for a report or a model, or ask no more.
     ChooseReport(ChooserPurpose),
     Compare(PathBuf, PathBuf),
     /// Compare the report that is shown with another one.
@@ -161,6 +168,16 @@ pub enum AppCommand {
     OpenWhatIfWith(&'static str, String),
     /// Show it with the cursor on a key.
     OpenWhatIfAt(&'static str),
+    /// Have the spec that is being changed read another ONNX file.
+    SetSpecModel(PathBuf),
+    /// Simulate the model that the dialog shows.
+    SimulateModel,
+    /// Write the spec of the model that the dialog shows.
+    SaveModelSpec(PathBuf),
+    /// Close the dialog of a model. Its simulation goes on.
+    CloseModel,
+    /// Ask what other machines would make of the spec of the report.
+    TryOtherMachines,
     /// Give up opening a report.
     CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.

@@ -9,6 +9,7 @@ mod data_flow;
 mod error_band;
 mod execution;
 mod host;
+mod machine;
 mod memory;
 mod program;
 mod replica_class;
@@ -19,6 +20,7 @@ pub use data_flow::*;
 pub use error_band::*;
 pub use execution::*;
 pub use host::*;
+pub use machine::*;
 pub use memory::*;
 pub use program::*;
 pub use replica_class::*;
@@ -40,6 +42,8 @@ pub struct CompilationReport {
     pub sync_groups: Option<SyncGroupMembers>,
     /// How far predictions may be off; empty where that was not recorded, or nothing was predicted.
     pub error_bands: Vec<ErrorBand>,
+    /// Power and price of the machine, part by part; empty where they are not known.
+    pub running_costs: Vec<RunningCost>,
     pub graph: GraphCounts,
     /// Options in effect, as key and value.
     pub options: Vec<(String, String)>,

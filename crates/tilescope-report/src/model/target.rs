@@ -1,5 +1,6 @@
 //! The target a program was compiled for, and the size of its graph.
 
+use super::MachineChange;
 use crate::units::{Bytes, Cycles, Hertz, IpuId, TileId, TileRange};
 
 /// Hardware, or the IPU Model.
@@ -57,9 +58,25 @@ pub struct Target {
     pub interleaved_offset: Bytes,
     /// Tiles of one column of the chip's floor plan.
     pub tiles_per_column: u32,
+    /// In what it differs from the machine of that name; empty for one that can be bought.
+    pub changes: Vec<MachineChange>,
 }
 
 impl Target {
+    /// Whether nobody can buy it: a spec changed some of its constants.
+    pub fn is_changed(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// The machine in words: `mk2`, or `mk2, changed: exchange 16 B/cycle`.
+    pub fn machine_name(&self) -> String {
+        let changes: Vec<String> = self.changes.iter().map(MachineChange::text).collect();
+        match self.is_changed() {
+            true => format!("{}, changed: {}", self.name, changes.join(", ")),
+            false => self.name.clone(),
+        }
+    }
+
     /// IPUs that work alike for each IPU of the report, itself among them: with tensor parallelism
     /// they are several.
     pub fn ipus_alike(&self) -> u32 {

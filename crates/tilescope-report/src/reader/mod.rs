@@ -276,6 +276,7 @@ impl Report {
             action_costs: self.action_costs()?,
             sync_groups: self.sync_groups()?,
             error_bands: self.error_bands()?,
+            running_costs: self.running_costs()?,
             graph: self.graph()?,
             options: self.options()?,
             batching: self.batching()?,

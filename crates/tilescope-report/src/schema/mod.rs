@@ -147,6 +147,39 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "machine_changes",
+        "a constant in which the machine differs from the one of target.name; none for a machine \
+         that can be bought; since version 2.4",
+        &[
+            col("id", KEY, "position"),
+            col("key", TEXT, "name in a spec, below target.machine"),
+            col("title", TEXT, "name for people"),
+            col(
+                "unit",
+                TEXT,
+                "count, bytes, hertz, cycles, seconds, bytes_per_cycle or bytes_per_second",
+            ),
+            col("inherited", REAL, "what the machine of that name has"),
+            col("value", REAL, "what this one has"),
+        ],
+        "",
+    ),
+    table(
+        "running_costs",
+        "what a part of the machine takes to run; no rows of a kind: not known; since version 2.4",
+        &[
+            col("id", KEY, "position"),
+            col("kind", TEXT, "power: watts; price: money per hour"),
+            col("part", TEXT, "what it is: IPU-M2000"),
+            col("count", INT, "how many of them the program's IPUs are in"),
+            col("each", REAL, "watts, or money per hour, of one"),
+            col("currency", TEXT, "three letters; NULL for power"),
+            col("basis", TEXT, "given: by the spec; published; assumed"),
+            col("source", TEXT, "where the figure comes from"),
+        ],
+        "",
+    ),
+    table(
         "bandwidths",
         "what an interface of the machine moves at most; since version 2.1",
         &[

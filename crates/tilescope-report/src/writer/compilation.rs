@@ -3,8 +3,8 @@
 use crate::address_blob;
 use crate::error::ReportError;
 use crate::limits::{
-    MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_REPLICAS, MAX_TILE_BYTES, MAX_TILE_CYCLES,
-    MAX_TILE_VERTICES, MAX_TILES,
+    MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REPLICAS, MAX_TILE_BYTES,
+    MAX_TILE_CYCLES, MAX_TILE_VERTICES, MAX_TILES,
 };
 use crate::model::*;
 use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
@@ -76,6 +76,20 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             target.tiles_per_column,
         ],
     )?;
+    for (id, change) in (0i64..).zip(&target.changes) {
+        let MachineChange { key, title, unit, inherited, value } = change;
+        let (inherited, value) = (finite(*inherited, key)?, finite(*value, key)?);
+        rows.insert("machine_changes", params![id, key, title, unit.name(), inherited, value])?;
+    }
+    for (id, cost) in (0i64..).zip(&compilation.running_costs) {
+        let RunningCost { kind, part, count: parts, each, currency, basis, source } = cost;
+        let (parts, each) = (count(*parts, "parts")?, finite(*each, part)?);
+        let currency = (*kind == RunningCostKind::Price).then_some(currency);
+        rows.insert(
+            "running_costs",
+            params![id, kind.name(), part, parts, each, currency, basis.name(), source],
+        )?;
+    }
     for (id, bandwidth) in compilation.bandwidths.iter().enumerate() {
         let (interface, most) = (bandwidth.interface.name(), bandwidth.bytes_per_cycle);
         rows.insert("bandwidths", params![id as i64, interface, most])?;
@@ -175,6 +189,14 @@ fn replica_classes(rows: &RowWriter, compilation: &CompilationReport) -> WriteRe
         rows.insert("replica_joins", params![program])?;
     }
     Ok(())
+}
+
+/// An amount of a machine: readers take none that is not a plain number.
+fn finite(number: f64, of: &str) -> Result<f64, ReportError> {
+    match (0.0..=MAX_MACHINE_AMOUNT).contains(&number) {
+        true => Ok(number),
+        false => Err(ReportError::invalid_input(format!("{of} of the machine is {number}"))),
+    }
 }
 
 fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {

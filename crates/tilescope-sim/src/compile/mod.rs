@@ -38,10 +38,8 @@ use crate::poplin::PlanCache;
 use crate::schedule::{
     ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks, split_balanced,
 };
-use crate::spec::{
-    DomainSharding, ExecutionStrategy, Spec, SpecError, StageSpec, StreamConnection,
-};
-use crate::targets::{Chip, HostConnection, IpuTarget, SystemCosts};
+use crate::spec::{DomainSharding, ExecutionStrategy, Spec, SpecError, StageSpec, TargetSpec};
+use crate::targets::{Chip, IpuTarget, SystemCosts, published_power, published_price};
 use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
 use plan_selection::{PlanSelectionTrial, with_selection};
@@ -55,8 +53,9 @@ use std::ops::Range;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
-    ActionCost, Bandwidth, BatchingConfig, CompilationReport, ControlCode, GraphCounts,
-    MachineAction, MachineInterface, ReplicaClasses, Target, TrainingPass,
+    ActionCost, Bandwidth, BatchingConfig, CompilationReport, ControlCode, ErrorBand, GraphCounts,
+    MachineAction, MachineInterface, ModelOperation, ReplicaClasses, RunningCost, RunningCostBasis,
+    RunningCostKind, Target, TargetKind, TrainingPass,
 };
 
 /// Why a spec could not be compiled.
@@ -139,7 +138,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     };
     let tensors = TensorAnalysis::new(&graph, &placement, &keeping);
     let target = target(spec);
-    let chip = spec.target.chip;
+    let chip = &spec.target.chip;
     let tiles = target.tiles_per_replica();
     let system = system_costs(spec);
     let mut builder = ProgramBuilder {
@@ -149,7 +148,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         lowering: lowering(spec, &graph, plans),
         tables: ProgramTables::new(
             spec.target.kind,
-            chip.tiles,
+            chip,
             TileCodeBytes::new(chip, spec.target.kind, tiles),
             spec.options.enable_outlining,
         ),
@@ -185,7 +184,8 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         bandwidths: [bandwidths(&system, chip), of_links].concat(),
         action_costs: action_costs(&system),
         sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
-        error_bands: error_bands::bands(&operations),
+        error_bands: error_bands(spec, &operations),
+        running_costs: running_costs(spec),
         graph: counts,
         options: spec.effective_values.clone(),
         batching: batching(spec),
@@ -293,7 +293,7 @@ fn lowering<'a>(
 ) -> LoweringContext<'a> {
     let chip = spec.target.chip;
     let tiles = chip.tiles - spec.options.num_io_tiles;
-    let machine = IpuTarget { chip: *chip, tiles };
+    let machine = IpuTarget { chip, tiles };
     LoweringContext::new(&graph.tensors, machine, spec.model.training, &spec.options.library, plans)
 }
 
@@ -306,7 +306,7 @@ fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<Cycles
     let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
     for node in graph.nodes.iter().filter(|node| node.pass != TrainingPass::Update) {
         if let Ok(lowered) = lowering.lower(node) {
-            costs[node.block.0] += lowered.work.cycles();
+            costs[node.block.0] += lowered.work.cycles(&spec.target.chip);
         }
     }
     costs
@@ -339,7 +339,7 @@ pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
 }
 
 fn target(spec: &Spec) -> Target {
-    let chip = spec.target.chip;
+    let chip = &spec.target.chip;
     Target {
         kind: spec.target.kind,
         name: chip.name.to_string(),
@@ -354,17 +354,58 @@ fn target(spec: &Spec) -> Target {
         memory_element_bytes: chip.memory_element_bytes,
         interleaved_offset: chip.interleaved_offset,
         tiles_per_column: chip.tiles_per_column,
+        changes: spec.machine_changes.clone(),
     }
 }
 
 /// What surrounds a replica.
 fn system_costs(spec: &Spec) -> SystemCosts {
-    let (target, host) = (&spec.target, &spec.options.host);
-    let connection = HostConnection {
-        bytes_per_second: host.bytes_per_second,
-        raw: host.streams == StreamConnection::Raw,
+    let target = &spec.target;
+    SystemCosts::new(target.system, &target.machine.rates(), target.kind, target.chip.clock)
+}
+
+/// How far predictions may be off. The errors of real machines say nothing of one that nobody measured.
+fn error_bands(spec: &Spec, operations: &[ModelOperation]) -> Vec<ErrorBand> {
+    match spec.machine_changes.is_empty() {
+        true => error_bands::bands(operations),
+        false => Vec::new(),
+    }
+}
+
+/// What it takes to run the machine: as the spec says, or as it was published of the machines that
+/// its IPUs are in. Nothing was published of a machine that does not exist, and an IPU Model is none.
+fn running_costs(spec: &Spec) -> Vec<RunningCost> {
+    let TargetSpec { chip, kind, power_watts, price_per_hour, currency, .. } = &spec.target;
+    let exists = *kind == TargetKind::Ipu && spec.machine_changes.is_empty();
+    let ipus = spec.total_ipus();
+    let power = match power_watts {
+        Some(watts) => {
+            vec![given(RunningCostKind::Power, *watts, String::new(), "target.power_watts")]
+        }
+        None if exists => published_power(chip, ipus, spec.options.num_hosts),
+        None => Vec::new(),
     };
-    SystemCosts::new(target.system, target.kind, target.ipus, connection)
+    let price = match price_per_hour {
+        Some(price) => {
+            vec![given(RunningCostKind::Price, *price, currency.code(), "target.price_per_hour")]
+        }
+        None if exists => published_price(chip, ipus),
+        None => Vec::new(),
+    };
+    [power, price].concat()
+}
+
+/// Power or price of the whole machine, as a key of the spec gives it.
+fn given(kind: RunningCostKind, each: f64, currency: String, key: &str) -> RunningCost {
+    RunningCost {
+        kind,
+        part: "whole machine".to_owned(),
+        count: 1,
+        each,
+        currency,
+        basis: RunningCostBasis::Given,
+        source: key.to_owned(),
+    }
 }
 
 /// What the machine moves at most.

@@ -193,7 +193,7 @@ pub(crate) fn slice_cycles(Elements(count): Elements, dtype: DType) -> Cycles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::targets::{HostConnection, find_system};
+    use crate::targets::{SystemRates, find_system};
     use proptest::prelude::*;
     use tilescope_report::TargetKind;
 
@@ -227,8 +227,8 @@ mod tests {
             log in 1u32..7, ipus in prop_oneof![Just(1u64), Just(4)], bytes in 1u64..1 << 30
         ) {
             let pod = find_system("pod256").expect("a system");
-            let host = HostConnection { bytes_per_second: None, raw: false };
-            let system = SystemCosts::new(pod, TargetKind::Ipu, ipus as u32, host);
+            let rates = SystemRates::of(pod, TargetKind::Ipu, ipus as u32, false);
+            let system = SystemCosts::new(pod, &rates, TargetKind::Ipu, pod.chip.clock);
             let ranks = CollectiveRanks { count: 1 << log, ipus, groups: 1 };
             for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
                 let rounds = rounds(&system, ranks, kind, Bytes(bytes));

@@ -12,8 +12,8 @@ mod side_by_side;
 mod step_sequences;
 
 use dry_run::input_bytes;
-pub(crate) use dry_run::run_cycles;
 pub use dry_run::{DryRunSummary, HostCallInputs, dry_run, host_call_inputs};
+pub(crate) use dry_run::{retimed_cycles, run_cycles};
 pub use host::loader_seconds;
 
 use crate::compile::{CompiledProgram, FragmentItem, HostStreamCopy, StageFragment, pass_name};
@@ -91,7 +91,12 @@ pub fn run<S: StepSink>(
     sink: &mut S,
 ) -> Result<(), S::Error> {
     let source = SampleSource::Host(&dry_run_summary.samples_ready);
-    run_from(compiled, spec, source, sink).map(|_| ())
+    run_from(compiled, spec, compiled_costs(compiled, spec), source, sink).map(|_| ())
+}
+
+/// What the steps of a program cost as it was compiled.
+fn compiled_costs<'a>(compiled: &'a CompiledProgram, spec: &Spec) -> LeafCostTable<'a> {
+    LeafCostTable::new(compiled, AlikeReplicas::of(spec).len() > 1)
 }
 
 /// Where a run takes its samples from.
@@ -120,6 +125,7 @@ struct RunLength {
 fn run_from<S: StepSink>(
     compiled: &CompiledProgram,
     spec: &Spec,
+    costs: LeafCostTable<'_>,
     source: SampleSource<'_>,
     sink: &mut S,
 ) -> Result<RunLength, S::Error> {
@@ -138,7 +144,7 @@ fn run_from<S: StepSink>(
         compiled,
         spec,
         sink,
-        costs: LeafCostTable::new(compiled, groups.len() > 1),
+        costs,
         sums: StepSequenceCache::default(),
         step: ExecutionStep::new(ProgramId(0), Vec::new()),
         joins: BTreeSet::new(),

@@ -16,6 +16,7 @@ impl AppSession {
     pub(crate) fn apply(&mut self, context: &Context, command: AppCommand) {
         match command {
             AppCommand::Open(path) => self.open(context, path),
+            AppCommand::OpenAll(paths) => self.open_all(paths),
             AppCommand::ChooseReport(purpose) => self.choose_report(purpose),
             AppCommand::OpenLink(link) => self.open_link(context, &link),
             AppCommand::CancelOpening => self.jobs.opening.cancel(),
@@ -92,11 +93,21 @@ impl AppSession {
             AppCommand::ToggleComparisonCandidate(path) => self.home.toggle_candidate(path),
 
             AppCommand::ToggleWhatIf => self.toggle_what_if(),
+            AppCommand::TryOtherMachines => self.with_what_if(WhatIfPanel::try_other_machines),
             AppCommand::OpenWhatIfWith(key, value) => {
                 self.with_what_if(|panel| panel.set_value(key, &value));
             }
             AppCommand::OpenWhatIfAt(key) => self.with_what_if(|panel| panel.go_to(key)),
             AppCommand::SimulateVariant => self.simulate_variant(context),
+            AppCommand::SetSpecModel(path) => {
+                if let Some(panel) = self.what_ifs.current_mut() {
+                    panel.set_model(&path);
+                }
+            }
+
+            AppCommand::SimulateModel => self.simulate_model(context),
+            AppCommand::SaveModelSpec(path) => self.save_model_spec(&path),
+            AppCommand::CloseModel => self.close_model(),
 
             AppCommand::Overlay(kind) => self.dialogs.toggle_overlay(kind),
 
@@ -185,7 +196,7 @@ impl AppSession {
 
     fn toggle_what_if(&mut self) {
         if let Some(page) = self.workspace.shown() {
-            let toggled = self.what_ifs.toggle(page.opened());
+            let toggled = self.what_ifs.toggle(page.opened(), &mut self.places);
             self.tell_failure(toggled);
         }
     }
@@ -193,7 +204,7 @@ impl AppSession {
     /// Shows the spec of the report, and does something with it.
     fn with_what_if(&mut self, then: impl FnOnce(&mut WhatIfPanel)) {
         if let Some(page) = self.workspace.shown() {
-            let opened = self.what_ifs.open_with(page.opened(), then);
+            let opened = self.what_ifs.open_with(page.opened(), &mut self.places, then);
             self.tell_failure(opened);
         }
     }

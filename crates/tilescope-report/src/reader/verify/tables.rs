@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 35] = [
+const NUMBERED_TABLES: [(&str, &str); 37] = [
+    ("machine_changes", "id"),
+    ("running_costs", "id"),
     ("bandwidths", "id"),
     ("action_costs", "id"),
     ("trace_sync_points", "id"),

@@ -10,7 +10,7 @@ use super::super::step_record::StepRecord;
 use super::super::store::TraceStore;
 use super::overlap::BesideCompute;
 use super::point::{AwaitedLane, LanePlace, SyncPoint, SyncPointKind, decode_raw};
-use super::recorder::{SyncPrograms, LaneIndex, SyncPointRecorder};
+use super::recorder::{LaneIndex, SyncPointRecorder, SyncPrograms};
 use crate::error::ReportError;
 use crate::units::StepId;
 use std::cmp::Reverse;
