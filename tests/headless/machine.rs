@@ -253,7 +253,7 @@ fn ends_of_ranges_are_simulated_or_refused() {
             let directory = tempfile::tempdir().expect("directory");
             let written = simulate(&spec, directory.path(), |_| ());
             let report =
-                Report::open(&written.unwrap_or_else(|error| panic!("{key}={end}: {error}")));
+                Report::open(written.unwrap_or_else(|error| panic!("{key}={end}: {error}")));
             let report = report.expect("opens");
             assert!(report.target().expect("target").is_changed(), "{key}={end}");
             assert_eq!(report.verify().expect("verified"), [], "{key}={end}");
