@@ -40,7 +40,7 @@ class Simulations(unittest.TestCase):
         self.assertEqual(told, sorted(told))
 
     def test_operations_of_onnx_files_say_which_nodes_they_are_of(self):
-        file = Path(__file__).parents[2] / "tests/data/onnx/guide_mnist.onnx"
+        file = Path(__file__).resolve().parents[2] / "tests/data/onnx/guide_mnist.onnx"
         report = ts.simulate(str(file))
         self.assertIn("Conv@11", list(report.table("operations")["source"]))
         self.assertEqual(report.summary()["model"]["opset"], 11)

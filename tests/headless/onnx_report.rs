@@ -113,7 +113,8 @@ fn what_rests_on_unknown_operators_is_told_everywhere() {
         let share = model.unmodelled.expect("some are not modelled");
         assert_eq!((share.nodes, model.model.unknown.len()), (3, 1), "{loss}");
         let (cycles, bytes) = (share.cycles.expect("it ran"), share.bytes.expect("recorded"));
-        assert!(cycles > 0.0 && cycles < 0.5 && bytes > 0.0 && bytes < 0.5, "{cycles} {bytes}");
+        // They work in place: no variable is made for them.
+        assert!(cycles > 0.0 && cycles < 0.5 && bytes < 0.5, "{cycles} {bytes}");
         let operations = report.operations().expect("reads");
         let passes = operations.iter().filter(|of| of.kind == "unknown").count();
         assert_eq!(passes, if loss == "model.loss=none" { 3 } else { 6 });
