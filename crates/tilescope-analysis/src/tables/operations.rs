@@ -1,5 +1,7 @@
 //! The table of operations.
 
+use super::critical_path::exposure_cells;
+use crate::critical_path::{EXPOSED, HIDDEN, ON_PATH};
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::operations::{OpRow, OperationLayer};
 use tilescope_report::{CostBasis, ErrorBand, FactorBand, Report, ReportPart, TrainingPass};
@@ -111,6 +113,23 @@ pub static COLUMNS: &[OperationColumn] = &[
         true,
         |row| TableCell::Count(row.exchanging.0),
     )
+    .requiring_part(ReportPart::Execution)
+    .without_sum(),
+    column("on_path", "On the path", ON_PATH, true, |row| {
+        let [on_path, ..] = exposure_cells(row.exposure.as_ref());
+        on_path
+    })
+    .requiring_part(ReportPart::Execution),
+    column("exposed", "Exposed", EXPOSED, false, |row| {
+        let [_, exposed, _] = exposure_cells(row.exposure.as_ref());
+        exposed
+    })
+    .requiring_part(ReportPart::Execution)
+    .without_sum(),
+    column("hidden", "Hidden", HIDDEN, false, |row| {
+        let [.., hidden] = exposure_cells(row.exposure.as_ref());
+        hidden
+    })
     .requiring_part(ReportPart::Execution)
     .without_sum(),
     column("executions", "Executions", "Executions of its most frequent program", false, |row| {

@@ -312,13 +312,19 @@ fn balance_ui(ui: &mut Ui, share: f64) {
     });
 }
 
-pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, place: &str) {
+/// Details of a step, and what stands below them; gives what that gives.
+pub(crate) fn step_ui<T: Default>(
+    ui: &mut Ui,
+    view: &StepDetailReport,
+    place: &str,
+    below: impl FnOnce(&mut Ui) -> T,
+) -> T {
     let activity = StepActivity::from_program_kind(view.kind, view.stream);
     let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
     let palette = ThemePalette::for_ui(ui);
     let colour = step_colour(palette, view.kind, activity, external);
     let title = format!("{} on {place}", view.title);
-    details_ui(ui, colour, &title, |ui| {
+    let rows = |ui: &mut Ui| {
         for row in &view.rows {
             row_ui(ui, row.name, &row.value, row.formula);
         }
@@ -329,7 +335,10 @@ pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, place: &str) {
         if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
             row_ui(ui, "Hint", "A long StreamCopyBegin means that the host was not ready.", "");
         }
-    });
+    };
+    let mut found = T::default();
+    details_with(ui, (colour, &title), rows, |ui| found = below(ui));
+    found
 }
 
 /// Several steps beside each other: a row for each name that any of them has, a column for each
@@ -386,6 +395,16 @@ pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar, place: &str) {
 
 /// A title with an edge in a colour, and rows below it.
 fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut Ui)) {
+    details_with(ui, (colour, title), rows, |_| {});
+}
+
+/// The same with something below the rows.
+fn details_with(
+    ui: &mut Ui,
+    (colour, title): (Color32, &str),
+    rows: impl FnOnce(&mut Ui),
+    below: impl FnOnce(&mut Ui),
+) {
     ScrollArea::both().auto_shrink(false).id_salt("step details").show(ui, |ui| {
         ui.add_space(spacing::S);
         let top = ui.cursor().top();
@@ -400,6 +419,7 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
                     .min_row_height(17.0)
                     .spacing(vec2(24.0, 5.0))
                     .show(ui, rows);
+                below(ui);
             });
         });
         let bottom = ui.cursor().top() - 4.0;
