@@ -1,43 +1,144 @@
-//! `insights`: what is worth doing about a program.
+//! `insights`: what is worth doing about a program, and whether it helps.
 
-use super::{CliCommand, CliError, json_argument, open_report, report_argument};
-use clap::ArgMatches;
+use super::proof::{ProofRequest, prove};
+use super::{CliCommand, CliError, json_argument, open_path, path_of, simulate};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::Write;
-use tilescope_analysis::insights::{InsightSubject, insights};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use tilescope_analysis::insights::{InsightFinding, InsightSubject, insights};
+use tilescope_report::Report;
 use tilescope_report::units::NumberFormat;
 
 /// `tilescope insights`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "insights", arguments, run };
 
+const AFTER_HELP: &str = "\
+Gains are bounds: what a change takes away from the critical path, and from the IPU that works
+longest. --prove simulates the spec of the report with each proposal and without, and the best three
+together; it says what each gains. A proposal that gains nothing is listed at the end.
+
+Examples:
+  tilescope insights out
+  tilescope insights out --prove
+  tilescope insights mnist_pipeline --prove --json";
+
 fn arguments(command: clap::Command) -> clap::Command {
     command
         .about("List what is worth improving in a program, most important first")
-        .arg(report_argument())
+        .arg(
+            Arg::new("report")
+                .value_name("REPORT|SPEC")
+                .value_parser(value_parser!(std::path::PathBuf))
+                .required(true)
+                .help("Report: a directory that contains profile.pop, or a .pop file; or a spec, which is simulated first"),
+        )
+        .arg(
+            Arg::new("prove")
+                .long("prove")
+                .action(ArgAction::SetTrue)
+                .help("Simulate each proposal, and say what it gains"),
+        )
+        .arg(
+            Arg::new("jobs")
+                .long("jobs")
+                .value_name("N")
+                .value_parser(value_parser!(NonZeroUsize))
+                .requires("prove")
+                .help("Simulations at once (default: one for each core)"),
+        )
+        .arg(simulate::set_argument())
         .arg(json_argument())
-        .after_help("Examples:\n  tilescope insights out\n  tilescope insights out --json")
+        .after_help(AFTER_HELP)
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let report = open_report(matches)?;
-    let found = insights(&report, NumberFormat::default())
+    let directory = temporary_directory()?;
+    let report = report(matches, directory.path())?;
+    let mut found = insights(&report, NumberFormat::default())
         .map_err(|error| CliError::Failed(error.to_string()))?;
+    if matches.get_flag("prove") {
+        let spec = report.spec().ok_or_else(|| {
+            let problem = "this report has no spec to change: only reports that tilescope simulated \
+                           have one";
+            CliError::Usage(problem.to_owned())
+        })?;
+        let jobs = matches.get_one::<NonZeroUsize>("jobs").copied();
+        found = prove(found, &ProofRequest { spec, directory: directory.path(), jobs })?;
+    }
     if matches.get_flag("json") {
         let text =
             serde_json::to_string_pretty(&found).map_err(|e| CliError::Failed(e.to_string()))?;
-        writeln!(output, "{text}")?;
-        return Ok(());
+        return Ok(writeln!(output, "{text}")?);
     }
+    print(&found, output)
+}
+
+/// A directory that is gone when the command ends.
+fn temporary_directory() -> Result<tempfile::TempDir, CliError> {
+    let failed = |error| CliError::Failed(format!("no directory for temporary files: {error}"));
+    tempfile::Builder::new().prefix("tilescope-insights").tempdir().map_err(failed)
+}
+
+/// The report that is named, or that of the spec that is named.
+fn report(matches: &ArgMatches, directory: &Path) -> Result<Report, CliError> {
+    let path = path_of(matches, "report");
+    let is_changed = matches.get_many::<String>("set").is_some();
+    let is_report = path.is_dir() || path.extension().is_some_and(|ending| ending == "pop");
+    match path.to_str() {
+        _ if is_report && is_changed => {
+            let problem = "--set changes a spec, and a report was named";
+            Err(CliError::Usage(problem.to_owned()))
+        }
+        Some(name) if !is_report => {
+            let spec = simulate::build(&simulate::source(name, matches)?)?;
+            let simulated = tilescope_sim::simulate(&spec, &directory.join("report"), |_| ());
+            open_path(&simulated.map_err(simulate::failure)?)
+        }
+        _ => open_path(path),
+    }
+}
+
+fn print(found: &[InsightFinding], output: &mut dyn Write) -> Result<(), CliError> {
     if found.is_empty() {
         writeln!(output, "No rule found anything to improve in this report.")?;
     }
-    for (index, finding) in found.iter().enumerate() {
-        let subject = match finding.subject {
-            InsightSubject::Memory => "memory",
-            InsightSubject::Time => "time",
-        };
-        writeln!(output, "{:2}. {}", index + 1, finding.sentence)?;
-        writeln!(output, "    {}", finding.advice)?;
-        writeln!(output, "    {subject}, gain {}; rule {}", finding.gain.text(), finding.rule)?;
+    let in_vain = |finding: &&InsightFinding| {
+        finding.measured.as_ref().is_some_and(|tried| tried.gain().is_none())
+    };
+    let (folded, shown): (Vec<_>, Vec<_>) = found.iter().partition(in_vain);
+    for (number, finding) in (1..).zip(shown) {
+        print_finding(number, finding, output)?;
+    }
+    if !folded.is_empty() {
+        writeln!(output, "\nTried in vain")?;
+    }
+    for finding in folded {
+        let proposal = finding.proposal.as_ref().map(|of| of.text()).unwrap_or_default();
+        let tried = finding.measured.as_ref().map(|of| of.text()).unwrap_or_default();
+        writeln!(output, "    {}: {proposal}; {tried}", finding.rule)?;
+    }
+    Ok(())
+}
+
+fn print_finding(
+    number: usize,
+    finding: &InsightFinding,
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    let subject = match finding.subject {
+        InsightSubject::Memory => "memory",
+        InsightSubject::Time => "time",
+    };
+    writeln!(output, "{number:2}. {}", finding.sentence)?;
+    writeln!(output, "    {}", finding.advice)?;
+    if let Some(proposal) = &finding.proposal {
+        writeln!(output, "    {}", proposal.text())?;
+        writeln!(output, "    price: {}", proposal.cost)?;
+    }
+    writeln!(output, "    {subject}, gain {}; rule {}", finding.gain.text(), finding.rule)?;
+    if let Some(tried) = &finding.measured {
+        writeln!(output, "    {}", tried.text())?;
     }
     Ok(())
 }

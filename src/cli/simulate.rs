@@ -1,6 +1,7 @@
 //! `simulate` and `--headless`: a spec in, a report out.
 
 use super::progress::ProgressReporter;
+use super::trials::TrialFigures;
 use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use tilescope_report::units::{IpuId, NumberFormat, exact_bytes, grouped};
 use tilescope_sim::spec::{Spec, SpecSource};
-use tilescope_sim::{MOST_RECORDS, SimulateError, Simulation, compile};
+use tilescope_sim::{MOST_RECORDS, ProgramFigures, SimulateError, Simulation, compile};
 
 /// The spec of `--headless` without a name.
 pub(super) const DEFAULT_SPEC: &str = "mnist_pipeline";
@@ -46,6 +47,13 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .action(ArgAction::SetTrue)
                 .conflicts_with("balance")
                 .help("Compile the spec without simulating it: what cannot be simulated is refused"),
+        )
+        .arg(
+            Arg::new("figures")
+                .long("figures")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["balance", "check"])
+                .help("Simulate without writing a report, and print cycles, time, samples and memory as JSON"),
         )
         .arg(
             super::json_argument()
@@ -93,7 +101,23 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if matches.get_flag("balance") {
         return balanced(name, matches, output);
     }
+    if matches.get_flag("figures") {
+        return figures(&build(&source(name, matches)?)?, matches, output);
+    }
     simulate_spec(name, matches, output)
+}
+
+/// Simulates a spec without writing a report.
+fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let ProgramFigures { cycles, samples, fullest_tile } = compiled(spec, matches)?.figures();
+    let figures = TrialFigures {
+        cycles,
+        seconds: cycles.map(|cycles| cycles.seconds_at(spec.target.chip.clock)),
+        samples,
+        fullest_tile_bytes: fullest_tile,
+    };
+    let json = serde_json::to_string_pretty(&figures);
+    Ok(writeln!(output, "{}", json.map_err(|error| CliError::Failed(error.to_string()))?)?)
 }
 
 /// Compiles a spec: what simulating would refuse is refused.

@@ -22,6 +22,24 @@ pub(crate) fn collective(exchange: &str) -> Option<&str> {
     Some(path.rsplit_once('/').map_or(path, |(_, kind)| kind))
 }
 
+/// Whether a copy with the host takes results there. The simulator calls it after the result:
+/// `loss/copyToHost`, with the parts of a copy behind it.
+pub(crate) fn is_to_host(copy: &str) -> bool {
+    copy.contains("copyToHost")
+}
+
+/// Whether a program computes a part of the forward pass again. The simulator names it after the
+/// operation: `layer/conv/recompute`.
+pub(crate) fn is_recomputed(program: &str) -> bool {
+    program.split('/').any(|part| part == "recompute")
+}
+
+/// Whether a program is a part of a matmul or a convolution. Poplar's libraries name them so:
+/// `layer/conv/Conv_1/Convolve`, `layer/matmul/Convolve/ExchangePre`, `…/Reduce`.
+pub(crate) fn is_of_convolution(program: &str) -> bool {
+    program.contains("/Conv") || program.contains("/Reduce")
+}
+
 /// Whether a variable holds activations until their backward pass. The simulator names it after the
 /// tensor it keeps: `name/stash`.
 pub(crate) fn is_stash(variable: &str) -> bool {
@@ -59,6 +77,13 @@ mod tests {
     fn collectives_are_told() {
         assert_eq!(collective("Accum___a/b/reduceScatter/crossReplicaCopy"), Some("reduceScatter"));
         assert_eq!(collective("inter-ipu-copies/GlobalPre"), None);
+    }
+
+    #[test]
+    fn copies_and_passes_are_told() {
+        assert!(is_to_host("loss/copyToHost") && !is_to_host("copyFromHost"));
+        assert!(is_recomputed("layer/conv/recompute/Conv_1") && !is_recomputed("layer/conv"));
+        assert!(is_of_convolution("cs0_layer/Conv_1/Convolve") && !is_of_convolution("a/Add"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct ViewLocation {
 
 impl ViewLocation {
     /// A view as it is.
-    pub(crate) fn view(view: &'static str) -> Self {
+    pub fn view(view: &'static str) -> Self {
         Self { view, ..Self::default() }
     }
 }

@@ -1,51 +1,96 @@
-//! Weight updates that come too often.
+//! What comes once for each weight update: filling and draining a pipeline, and the update itself.
 
+use super::host_call::awaited_part;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use std::collections::BTreeMap;
-use tilescope_report::MarkKind;
-use tilescope_report::units::{Cycles, IpuId, percent};
+use crate::label_conventions::is_ramp;
+use serde_json::json;
+use tilescope_report::units::{CycleRange, Cycles, percent};
+use tilescope_report::{MarkKind, TraceMark};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "accumulation", description: "weight updates that are too frequent", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "accumulation",
+    description: "weight updates that are too frequent, pipelines that fill and drain too often",
+    find,
+};
 
-/// Updates that take less are well spread.
-const MIN_SHARE: f64 = 0.03;
+/// Less is well spread.
+const MIN_SHARE: f64 = 0.02;
+
+/// The key of the micro-batches per weight update.
+const KEY: &str = "options.gradient_accumulation";
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let mut ipus: BTreeMap<Option<IpuId>, Cycles> = BTreeMap::new();
-    for mark in facts.marks_of(MarkKind::Update) {
-        *ipus.entry(mark.ipu).or_default() += mark.cycles.length();
-    }
-    let most = ipus.into_iter().max_by_key(|(ipu, cycles)| (*cycles, std::cmp::Reverse(*ipu)));
-    let (ipu, cycles) = most.unwrap_or_default();
-    let share = facts.share(cycles).min(1.0);
     let steps = facts.batching.map_or(1, |batching| batching.gradient_accumulation);
-    if share < MIN_SHARE {
+    let update = facts.share(union(facts.marks_of(MarkKind::Update)));
+    let ramps = ramps(facts, steps).unwrap_or(0.0);
+    let calls = facts.gain_of(1.0, |program| awaited_part(program).is_some()).unwrap_or(0.0);
+    let gain = ((ramps + update + calls) / 2.0).min(0.5);
+    if update + ramps < MIN_SHARE {
         return Vec::new();
     }
+    let filling = match ramps {
+        ramps if ramps > 0.0 => {
+            format!(" and filling and draining the pipeline {}", percent(ramps))
+        }
+        _ => String::new(),
+    };
+    let first = facts.marks_of(MarkKind::Phase).find(|mark| is_ramp(mark));
+    let first = first.or_else(|| facts.marks_of(MarkKind::Update).next());
     vec![InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,
         sentence: format!(
-            "Weight updates take {} of the run: one after every {}.",
-            percent(share),
+            "Weight updates take {} of the run{filling}, once for every {}.",
+            percent(update),
             super::pluralised(steps, "micro-batch").replace("batchs", "batches"),
         ),
-        advice: format!(
-            "gradient_accumulation = {} halves them; the learning rate may need to be adjusted to \
-             the larger batch.",
-            steps * 2
+        advice: format!("With gradient_accumulation = {} they come half as often.", steps * 2),
+        formula: "union of the updates, what phases take beyond one mean slot of the main phase per \
+                  micro-batch, and waits for the host call, / cycles of the run; gain: half of it",
+        gain: InsightGain::Time(gain),
+        proposal: facts.proposal(
+            [(KEY, json!(steps * 2))],
+            "Twice the samples per weight update: the learning rate may need to be adjusted",
         ),
-        formula: "cycles of weight updates on the IPU with most of them / cycles of the run; \
-                  gain: half of it",
-        gain: InsightGain::Time(share / 2.0),
+        measured: None,
         place: ViewLocation {
-            ipu,
-            cycles: facts
-                .marks_of(MarkKind::Update)
-                .find(|mark| mark.ipu == ipu)
-                .map(|mark| mark.cycles),
+            ipu: first.and_then(|mark| mark.ipu),
+            cycles: first.map(|mark| mark.cycles),
             ..ViewLocation::view("execution-trace")
         },
     }]
+}
+
+/// Cycles that are in at least one mark.
+pub(super) fn union<'a>(marks: impl Iterator<Item = &'a TraceMark>) -> Cycles {
+    let mut ranges: Vec<CycleRange> = marks.map(|mark| mark.cycles).collect();
+    ranges.sort_by_key(|range| range.start);
+    let mut covered = Cycles::ZERO;
+    let mut end = Cycles::ZERO;
+    for range in ranges {
+        let start = range.start.max(end);
+        if range.end > start {
+            covered += range.end - start;
+            end = range.end;
+        }
+    }
+    covered
+}
+
+/// What the phases take beyond one main slot per micro-batch, as a share of the run: in a pipeline
+/// that is full, a micro-batch costs one slot.
+fn ramps(facts: &InsightFacts, steps: u64) -> Option<f64> {
+    let phases: Vec<&TraceMark> = facts.marks_of(MarkKind::Phase).collect();
+    let main: Vec<&TraceMark> = phases.iter().copied().filter(|mark| !is_ramp(mark)).collect();
+    let inside = |slot: &&TraceMark| main.iter().any(|phase| phase.cycles.overlaps(slot.cycles));
+    let slots: Vec<Cycles> =
+        facts.marks_of(MarkKind::Slot).filter(inside).map(|slot| slot.cycles.length()).collect();
+    if slots.is_empty() || steps == 0 || main.len() == phases.len() {
+        return None;
+    }
+    let mean = slots.iter().sum::<Cycles>().as_f64() / slots.len() as f64;
+    let all: Cycles = phases.iter().map(|mark| mark.cycles.length()).sum();
+    // Every iteration has one main phase.
+    let full = mean * steps as f64 * main.len() as f64;
+    Some(((all.as_f64() - full) / facts.cycles().max(Cycles(1)).as_f64()).clamp(0.0, 1.0))
 }

@@ -40,6 +40,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "bytes of internal, host and global exchange code / bytes in use without gaps",
         gain: InsightGain::Memory(share),
+        proposal: None,
+        measured: None,
         place: ViewLocation::view("exchange-code"),
     }]
 }

@@ -44,6 +44,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "half of the bytes of float32 variables live on the fullest tile at its peak / \
                   bytes live there",
         gain: InsightGain::Memory(share / 2.0),
+        proposal: None,
+        measured: None,
         place: ViewLocation {
             program: Some(peak.program),
             variable: Some(first.id),

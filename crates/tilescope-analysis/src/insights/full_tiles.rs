@@ -29,6 +29,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "memory of the tile including gaps / memory it has",
         gain: InsightGain::Unknown,
+        proposal: None,
+        measured: None,
         place: ViewLocation { tiles: vec![tile], ..ViewLocation::view("memory") },
     }]
 }

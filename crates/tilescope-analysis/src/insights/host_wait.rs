@@ -2,6 +2,7 @@
 
 use super::insight_facts::activity;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, IpuId, percent};
@@ -15,6 +16,9 @@ pub(crate) const RULE: InsightRule = InsightRule {
 
 /// Smaller shares are the price of talking at all.
 const MIN_SHARE: f64 = 0.02;
+
+/// The key of the micro-batches that the host prepares ahead.
+const DEPTH: &str = "options.prefetch_depth";
 
 /// Whether a program waits for the host.
 pub(crate) fn waits(program: &ProgramNode) -> bool {
@@ -41,9 +45,18 @@ pub(crate) fn waiting_share(facts: &InsightFacts) -> Option<(f64, IpuId)> {
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let Some((share, ipu)) = waiting_share(facts).filter(|(share, _)| *share >= MIN_SHARE) else {
+    let Some((share, ipu)) = waiting_share(facts) else { return Vec::new() };
+    let chains = facts.chains.as_ref();
+    let gain = chains.map_or(0.0, |chains| {
+        chains.gain(&facts.programs, |part| match waits(part.program) {
+            true => chains.waiting(part).as_f64(),
+            false => 0.0,
+        })
+    });
+    if share < MIN_SHARE || gain < MIN_SHARE {
         return Vec::new();
-    };
+    }
+    let depth = facts.spec_number(DEPTH).unwrap_or(1);
     vec![InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,
@@ -56,7 +69,15 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "cycles of StreamCopyBegin with the host on that IPU, less the shortest handshake \
                   for each, / cycles of the run",
-        gain: InsightGain::Time(share),
+        gain: InsightGain::Time(gain),
+        proposal: facts.proposal(
+            [
+                (DEPTH, json!(depth.max(2) + 1)),
+                ("options.host.stream_callbacks_multi_thread_mode", json!("dedicated")),
+            ],
+            "Memory and cores of the host",
+        ),
+        measured: None,
         place: ViewLocation {
             ipu: Some(ipu),
             program: facts.longest(ipu, waits).map(|(program, _)| program),

@@ -1,5 +1,8 @@
 //! The input of all rules, read from a report once.
 
+use super::InsightGain;
+use super::proposal::{Proposal, SpecChanges};
+use super::run_chains::{ChainPart, RunChains};
 use crate::imported_model::imported_model;
 use crate::label_conventions::{is_ramp, is_stash};
 use crate::liveness::{self, LiveVariable, LivenessScope};
@@ -44,6 +47,10 @@ pub struct InsightFacts {
     /// Outcome of the program.
     pub outcome: ProgramOutcome,
     pub options: BTreeMap<String, String>,
+    /// Whether the report has the spec that it was simulated from: what can be changed and tried.
+    pub has_spec: bool,
+    /// What the run cannot be shorter than; none where nothing was executed.
+    pub chains: Option<RunChains>,
     pub batching: Option<BatchingConfig>,
     /// Memory of each tile.
     pub memory: Arc<TileRuns<TileMemory>>,
@@ -85,6 +92,8 @@ impl InsightFacts {
         let marks = marks(report)?;
         let peak = peak(report, &memory, &variables)?;
         let tiles = LivenessScope::Whole.tiles(report.target()?.as_ref());
+        let programs = report.programs()?;
+        let chains = RunChains::read(report, runs.as_ref(), &programs)?;
         let stashes = variables.into_iter().filter(|(_, variable)| is_stash(&variable.name));
         let stashes = liveness::always_live_of(stashes, tiles).collect();
         Ok(Self {
@@ -96,7 +105,9 @@ impl InsightFacts {
             peak,
             memory,
             categories: report.tile_categories()?,
-            programs: report.programs()?,
+            programs,
+            has_spec: report.spec().is_some(),
+            chains,
             operations: report.operations()?,
             compute_sets: report.compute_sets()?.into_iter().collect(),
             vertex_types: report.vertex_types()?,
@@ -108,10 +119,52 @@ impl InsightFacts {
         })
     }
 
-    /// An option, whatever table of the spec it stands in.
-    pub(crate) fn option(&self, name: &str) -> Option<&str> {
-        let found = self.options.iter().find(|(key, _)| key.rsplit('.').next() == Some(name));
-        found.map(|(_, value)| value.as_str())
+    /// The same for a change that takes away a share of the steps of one program.
+    pub(crate) fn gain_of_program(&self, share: f64, id: ProgramId) -> InsightGain {
+        let cycles =
+            |part: ChainPart<'_>| if part.id == id { share * part.cycles.as_f64() } else { 0.0 };
+        InsightGain::of_time(self.gain(cycles))
+    }
+
+    /// The value of a key of the spec; none in reports that have no spec.
+    pub(crate) fn spec(&self, key: &str) -> Option<&str> {
+        self.options.get(key).map(String::as_str).filter(|_| self.has_spec)
+    }
+
+    /// The value of a key of the spec that is a number.
+    pub(crate) fn spec_number(&self, key: &str) -> Option<u64> {
+        self.spec(key)?.parse().ok()
+    }
+
+    /// The change of the keys of a spec, as far as they have other values now; none if they have
+    /// these, or nobody can try them.
+    pub(crate) fn proposal<const N: usize>(
+        &self,
+        changes: [(&str, serde_json::Value); N],
+        cost: &str,
+    ) -> Option<Proposal> {
+        let plain = |value: &serde_json::Value| match value {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let is_new =
+            |(key, value): &(&str, _)| self.spec(key).is_some_and(|now| now != plain(value));
+        let changes: SpecChanges =
+            changes.into_iter().filter(is_new).map(|(key, to)| (key.to_owned(), to)).collect();
+        (!changes.is_empty()).then(|| Proposal { changes, cost: cost.to_owned() })
+    }
+
+    /// The share of the run that a change gains at most which takes away as many cycles of some
+    /// steps as `removed` says; none where nothing was executed.
+    pub(crate) fn gain(&self, removed: impl Fn(ChainPart<'_>) -> f64) -> Option<f64> {
+        Some(self.chains.as_ref()?.gain(&self.programs, removed))
+    }
+
+    /// The same for a change that takes away a share of all steps of the programs that `holds` is
+    /// true of.
+    pub(crate) fn gain_of(&self, share: f64, holds: impl Fn(&ProgramNode) -> bool) -> Option<f64> {
+        let wanted = |part: ChainPart<'_>| holds(part.program);
+        self.gain(|part| if wanted(part) { share * part.cycles.as_f64() } else { 0.0 })
     }
 
     /// Length of the run.
@@ -158,6 +211,13 @@ impl InsightFacts {
             .iter()
             .filter(|((on, id, _), _)| *on == ipu && self.programs.get(*id).is_some_and(&holds));
         own.map(|((_, id, _), of)| (*id, of.cycles)).max_by_key(|(_, cycles)| *cycles)
+    }
+
+    /// Steps of the programs that `holds` is true of.
+    pub(crate) fn count_of(&self, holds: impl Fn(&ProgramNode) -> bool) -> u64 {
+        let wanted = self.programs_that(holds);
+        let steps = self.runs.iter().flat_map(|runs| &runs.steps);
+        steps.filter(|((_, id, _), _)| wanted.contains(id)).map(|(_, of)| of.steps).sum()
     }
 
     /// Cycles as a share of the run.

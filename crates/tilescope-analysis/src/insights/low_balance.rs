@@ -1,6 +1,6 @@
 //! Compute sets in which most tiles wait for a few.
 
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::ComputeSet;
 use tilescope_report::units::{Cycles, ProgramId, percent};
 
@@ -30,7 +30,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }
     found.sort_by(|a, b| b.2.total_cmp(&a.2));
     found.truncate(MAX_NAMED_COMPUTE_SETS);
-    let finding = |(id, balance, idle): (ProgramId, f64, f64)| InsightFinding {
+    let finding = |(id, balance, _): (ProgramId, f64, f64)| InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,
         sentence: format!(
@@ -42,8 +42,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
              tiles, or a larger micro-batch, spread the work."
             .to_owned(),
         formula: "tile balance: mean cycles of all tiles of the IPU / cycles of the slowest tile; \
-                  gain: (1 - tile balance) x share of the run",
-        gain: InsightGain::Time(idle),
+                  gain: (1 - tile balance) x its cycles on the critical path / cycles of the run",
+        gain: facts.gain_of_program(1.0 - balance, id),
+        proposal: None,
+        measured: None,
         place: ViewLocation { program: Some(id), ..ViewLocation::view("program-tree") },
     };
     found.into_iter().map(finding).collect()

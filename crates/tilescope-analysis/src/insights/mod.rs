@@ -6,31 +6,42 @@
 //! facts were not recorded, finds nothing.
 
 mod accumulation;
-mod bandwidth;
-mod bubble;
+mod collectives;
 mod exchange_code;
 mod float32;
 mod full_tiles;
 mod host_call;
 mod host_wait;
+mod input_type;
 mod insight_facts;
 mod low_balance;
+mod micro_batch;
 mod out_of_memory;
+mod output_mode;
+mod overlap_io;
+mod partials;
 mod peak;
-mod prefetch;
+mod precision;
+mod proposal;
 mod rearrangement;
 mod recomputation;
+mod recomputed_passes;
 mod remote_buffers;
 mod replication;
+mod run_chains;
+mod sharded_optimizer;
 mod stage_balance;
 mod strided_copies;
+mod sync_pattern;
 mod tile_memory_overview;
 mod unmodelled;
 mod unused_tiles;
+mod update_schedule;
 mod waiting;
 mod worst_tiles;
 
 pub use insight_facts::{InsightFacts, PeakMemoryTile};
+pub use proposal::{Proposal, SpecChanges};
 pub use tile_memory_overview::{
     FullestTile, TileMemoryBin, TileMemoryOverview, tile_memory_overview,
 };
@@ -65,6 +76,11 @@ pub enum InsightGain {
 }
 
 impl InsightGain {
+    /// A share of the time; unknown where nothing was executed.
+    pub(crate) fn of_time(share: Option<f64>) -> Self {
+        share.map_or(Self::Unknown, Self::Time)
+    }
+
     /// Larger is more important. Memory counts as much as the fullest tile is full: where there is
     /// plenty, less of it gains nothing.
     pub(crate) fn rank(self, fullness: f64) -> f64 {
@@ -99,7 +115,68 @@ pub struct InsightFinding {
     /// The formula of its figures.
     pub formula: &'static str,
     pub gain: InsightGain,
+    /// What to change, where keys of the spec do it.
+    #[serde(flatten)]
+    pub proposal: Option<Proposal>,
+    /// What became of it when it was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<TriedProposal>,
     pub place: ViewLocation,
+}
+
+/// How a proposal was tried: the spec was simulated with it and without.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
+pub enum TriedProposal {
+    /// It was simulated.
+    Ran {
+        /// The share of its time by which a sample takes longer: below 0 where it is faster.
+        time: f64,
+        /// The same for the memory of the fullest tile.
+        memory: f64,
+    },
+    /// The program does not fit in memory without it.
+    NowFits { memory: f64 },
+    /// The program needs more memory than there is; the share by which the fullest tile grows.
+    DoesNotFit { memory: f64 },
+    /// The spec is refused with the changes.
+    Refused { problem: String },
+    /// The simulation did not end by itself.
+    Died { problem: String },
+}
+
+impl TriedProposal {
+    /// Gains that are smaller are none: they are within what a run varies with its length.
+    pub const LEAST_GAIN: f64 = 0.005;
+
+    /// The share of its time that a sample gains; none where that is no gain.
+    pub fn gain(&self) -> Option<f64> {
+        match self {
+            Self::Ran { time, .. } => Some(-time).filter(|gain| *gain >= Self::LEAST_GAIN),
+            Self::NowFits { .. } => Some(1.0),
+            _ => None,
+        }
+    }
+
+    /// `tried: -28.9 % time per sample, memory of the fullest tile +0.2 %`
+    pub fn text(&self) -> String {
+        let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
+        match self {
+            Self::Ran { time, memory } => {
+                let gain = if self.gain().is_some() { "" } else { "no gain: " };
+                let (time, memory) = (signed(*time), signed(*memory));
+                format!("tried: {gain}{time} time per sample, fullest tile {memory}")
+            }
+            Self::NowFits { memory } => {
+                format!("tried: makes it fit, fullest tile {}", signed(*memory))
+            }
+            Self::DoesNotFit { memory } => {
+                format!("tried: does not fit in memory, fullest tile {}", signed(*memory))
+            }
+            Self::Refused { problem } => format!("tried: refused: {problem}"),
+            Self::Died { problem } => format!("not tried to the end: {problem}"),
+        }
+    }
 }
 
 /// A rule that looks for one kind of finding.
@@ -118,12 +195,20 @@ pub static RULES: &[InsightRule] = &[
     peak::RULE,
     worst_tiles::RULE,
     stage_balance::RULE,
-    bubble::RULE,
     accumulation::RULE,
     host_call::RULE,
+    overlap_io::RULE,
     host_wait::RULE,
-    prefetch::RULE,
-    bandwidth::RULE,
+    input_type::RULE,
+    output_mode::RULE,
+    sync_pattern::RULE,
+    update_schedule::RULE,
+    sharded_optimizer::RULE,
+    collectives::RULE,
+    recomputed_passes::RULE,
+    micro_batch::RULE,
+    precision::RULE,
+    partials::RULE,
     remote_buffers::RULE,
     rearrangement::RULE,
     strided_copies::RULE,

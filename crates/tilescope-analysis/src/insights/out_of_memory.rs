@@ -85,6 +85,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: advice(facts, tile),
         formula: "tiles with bytes beyond the end of their memory",
         gain: InsightGain::Everything,
+        proposal: None,
+        measured: None,
         place: ViewLocation { tiles: vec![range.first], ..ViewLocation::view("memory") },
     }]
 }

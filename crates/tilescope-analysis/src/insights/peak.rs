@@ -37,6 +37,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: "What is live at this step limits the batch size.".to_owned(),
         formula: "always-live bytes of the tile + most other bytes live on it at one step",
         gain: InsightGain::Memory(share),
+        proposal: None,
+        measured: None,
         place: ViewLocation {
             program: Some(peak.program),
             variable: Some(largest.id),

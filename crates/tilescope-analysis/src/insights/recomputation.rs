@@ -38,6 +38,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "bytes of stashes over all tiles / bytes in use without gaps; what stages would \
                   still keep of their inputs is not taken off",
         gain: InsightGain::Memory(share),
+        proposal: None,
+        measured: None,
         place: ViewLocation { variable: Some(largest.id), ..ViewLocation::view("liveness") },
     }]
 }

@@ -1,7 +1,9 @@
 //! Time that goes to remote buffers.
 
 use super::insight_facts::activity;
+use super::overlap_io::is_external;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use serde_json::json;
 use tilescope_report::units::percent;
 use tilescope_report::{ProgramNode, StepActivity};
 
@@ -11,15 +13,25 @@ pub(crate) const RULE: InsightRule =
 /// Smaller shares are well spent.
 const MIN_SHARE: f64 = 0.02;
 
+/// The keys of what may be in streaming memory.
+const KINDS: [&str; 4] = [
+    "options.location.optimizer_state.on_chip",
+    "options.location.accumulators.on_chip",
+    "options.location.activations.on_chip",
+    "options.location.weights.on_chip",
+];
+
 fn remote(program: &ProgramNode) -> bool {
     activity(program) == StepActivity::RemoteBuffer
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let Some((share, ipu)) = facts.busiest_share(remote).filter(|(share, _)| *share >= MIN_SHARE)
-    else {
+    let gain = facts.gain_of(1.0, |program| remote(program) || is_external(program));
+    let gain = gain.filter(|gain| *gain >= MIN_SHARE);
+    let (Some((share, ipu)), Some(gain)) = (facts.busiest_share(remote), gain) else {
         return Vec::new();
     };
+    let on_chip = KINDS.map(|kind| (kind, json!(true)));
     vec![InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,
@@ -30,8 +42,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: "Keep what fits on the IPU, offload optimiser state only, or overlap the copies \
                  with I/O tiles."
             .to_owned(),
-        formula: "cycles of stream copies with remote buffers on that IPU / cycles of the run",
-        gain: InsightGain::Time(share),
+        formula: "run without copies with remote buffers and external syncs: what is left of the critical \
+                  path, and of the IPU that works longest",
+        gain: InsightGain::Time(gain),
+        proposal: facts.proposal(on_chip, "Tile memory for what streaming memory holds now"),
+        measured: None,
         place: ViewLocation {
             ipu: Some(ipu),
             program: facts.longest(ipu, remote).map(|(program, _)| program),

@@ -1,6 +1,7 @@
 //! One stage of a pipeline that all others wait for.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{Cycles, IpuId, percent};
 use tilescope_report::{MarkKind, TraceMark, TrainingPass};
@@ -81,7 +82,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     // Each micro-batch would be shorter by what the slowest stage takes beyond the mean.
     let batches = slowest.passes.values().map(|(_, count)| *count).max().unwrap_or(0);
     let spared = (slowest.cycles().as_f64() - mean) * batches as f64;
-    let gain = (spared / facts.cycles().max(Cycles(1)).as_f64()).clamp(0.0, 1.0);
+    let spared = (spared / facts.cycles().max(Cycles(1)).as_f64()).clamp(0.0, 1.0);
+    let even = facts.chains.as_ref().and_then(|chains| chains.gain_of_even_work());
+    let gain = even.map_or(spared, |even| even.min(spared));
     let on = slowest.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
     vec![InsightFinding {
         rule: RULE.name,
@@ -102,6 +105,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "mean cycles of each pass of a stage, added up; gain: (slowest - mean) x \
                   micro-batches / cycles of the run",
         gain: InsightGain::Time(gain),
+        proposal: facts.proposal(
+            [("options.auto_stage", json!("balanced")), ("options.stages", json!([]))],
+            "Other tensors cross between IPUs",
+        ),
+        measured: None,
         place: ViewLocation {
             ipu: slowest.ipu,
             cycles: shown.map(|mark| mark.cycles),

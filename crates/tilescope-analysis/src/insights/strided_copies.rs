@@ -1,6 +1,6 @@
 //! Compute sets made of very many strided copies.
 
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject, ViewLocation};
 use crate::tile_mapping::is_strided_copy;
 use tilescope_report::ProgramKind;
 use tilescope_report::units::{Cycles, ProgramId, grouped, percent};
@@ -30,7 +30,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "cycles of the compute set with StridedCopy vertices that takes longest / cycles \
                   of the run",
-        gain: InsightGain::Time(share),
+        gain: facts.gain_of_program(1.0, program),
+        proposal: None,
+        measured: None,
         place: ViewLocation { program: Some(program), ..ViewLocation::view("program-tree") },
     }]
 }

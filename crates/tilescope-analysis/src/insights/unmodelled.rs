@@ -21,6 +21,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "cycles of their steps / cycles of all steps but syncs, over all IPUs; bytes of \
                   their variables / bytes of all variables, whenever they live",
         gain: InsightGain::Unknown,
+        proposal: None,
+        measured: None,
         place: ViewLocation::view("operations"),
     }]
 }

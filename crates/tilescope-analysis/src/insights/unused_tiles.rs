@@ -41,6 +41,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: "A larger micro-batch or fewer IPUs would put them to work.".to_owned(),
         formula: "tiles without cycles in any compute set, I/O tiles left out / tiles",
         gain: InsightGain::Unknown,
+        proposal: None,
+        measured: None,
         place: ViewLocation {
             tiles: unused.into_iter().take(1).collect(),
             ..ViewLocation::view("memory")

@@ -56,6 +56,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "cycles of external syncs on an IPU / cycles of the run",
         gain: InsightGain::Unknown,
+        proposal: None,
+        measured: None,
         place: ViewLocation {
             ipu: Some(*ipu),
             program: wait.map(|(program, _)| program),

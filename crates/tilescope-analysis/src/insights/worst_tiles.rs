@@ -38,6 +38,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "(fullest tile - mean of all tiles) / fullest tile, gaps included",
         gain: InsightGain::Memory(1.0 - mean / most.as_f64().max(1.0)),
+        proposal: None,
+        measured: None,
         place: ViewLocation {
             tiles: worst.iter().map(|(tile, _)| *tile).collect(),
             ..ViewLocation::view("memory")

@@ -1,0 +1,69 @@
+//! Samples that cross from the host in a wider type than they need.
+
+use super::overlap_io::copies;
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use crate::label_conventions::is_to_host;
+use serde_json::json;
+use tilescope_report::units::percent;
+use tilescope_report::{ProgramKind, ProgramNode};
+
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "input_type",
+    description: "samples that cross from the host in a wide type",
+    find,
+};
+
+/// Smaller shares are not worth a cast.
+const MIN_SHARE: f64 = 0.02;
+
+fn transfers(program: &ProgramNode) -> bool {
+    program.kind == ProgramKind::StreamCopyMid && copies(program) && !is_to_host(&program.name)
+}
+
+/// The share of its bytes that a sample loses as uint8.
+fn saved(facts: &InsightFacts) -> Option<f64> {
+    let precision = facts.spec("model.precision")?;
+    match facts.spec("options.input_type")? {
+        "float32" => Some(0.75),
+        "float16" => Some(0.5),
+        "model" => Some(if precision == "float32" { 0.75 } else { 0.5 }),
+        _ => None,
+    }
+}
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let (Some(saved), Some((share, ipu))) = (saved(facts), facts.busiest_share(transfers)) else {
+        return Vec::new();
+    };
+    let gain = facts.gain_of(saved, transfers).unwrap_or(0.0);
+    if gain < MIN_SHARE {
+        return Vec::new();
+    }
+    vec![InsightFinding {
+        rule: RULE.name,
+        subject: InsightSubject::Time,
+        sentence: format!(
+            "IPU {ipu} takes in samples over the host link for {} of the run.",
+            percent(share)
+        ),
+        advice: format!(
+            "Samples that are bytes, as pictures are, can cross as bytes and be cast on the IPU: \
+             {} less to move.",
+            percent(saved)
+        ),
+        formula: "transfers of samples x the share of their bytes that is saved: what is left of \
+                  the critical path, and of the IPU that works longest",
+        gain: InsightGain::Time(gain),
+        proposal: facts.proposal(
+            [("options.input_type", json!("uint8"))],
+            "Samples must fit in a byte per element; the IPU casts them",
+        ),
+        measured: None,
+        place: ViewLocation {
+            ipu: Some(ipu),
+            program: facts.longest(ipu, transfers).map(|(program, _)| program),
+            cycles: Some(facts.typical_window()),
+            ..ViewLocation::view("execution-trace")
+        },
+    }]
+}

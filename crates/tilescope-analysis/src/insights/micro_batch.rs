@@ -1,0 +1,65 @@
+//! Costs of a micro-batch that do not grow with its samples.
+
+use super::overlap_io::copies;
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use serde_json::json;
+use tilescope_report::units::percent;
+use tilescope_report::{ProgramKind, ProgramNode};
+
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "micro_batch",
+    description: "handshakes and syncs of each micro-batch, whatever its size",
+    find,
+};
+
+/// Less is well spread.
+const MIN_SHARE: f64 = 0.03;
+
+/// The key of the samples of a micro-batch.
+const KEY: &str = "model.batch_size";
+
+/// Whether a program moves samples or results over the host link.
+fn is_transfer(program: &ProgramNode) -> bool {
+    copies(program) && program.kind == ProgramKind::StreamCopyMid
+}
+
+/// Whether the cycles of a program are the same for any number of samples.
+fn is_fixed(program: &ProgramNode) -> bool {
+    program.kind == ProgramKind::Sync || (copies(program) && !is_transfer(program))
+}
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let Some(samples) = facts.spec_number(KEY) else { return Vec::new() };
+    let fixed = facts.gain_of(1.0, is_fixed).unwrap_or(0.0);
+    // Larger operations are more efficient, but what is moved grows with the samples.
+    let gain = facts.gain_of(0.5, |program| !is_transfer(program)).unwrap_or(0.0);
+    if fixed < MIN_SHARE {
+        return Vec::new();
+    }
+    let longest = facts.busiest_share(is_fixed).map(|(_, ipu)| ipu);
+    let program = longest.and_then(|ipu| facts.longest(ipu, is_fixed)).map(|(program, _)| program);
+    vec![InsightFinding {
+        rule: RULE.name,
+        subject: InsightSubject::Time,
+        sentence: format!(
+            "Handshakes and syncs take {} of the critical path, as long for a micro-batch of \
+             {samples} as for any other.",
+            percent(fixed)
+        ),
+        advice: format!("Micro-batches of {} share them among twice the samples.", samples * 2),
+        formula: "all but transfers with the host / 2: what is left of the critical path, and of the \
+                  IPU that works longest",
+        gain: InsightGain::Time(gain),
+        proposal: facts.proposal(
+            [(KEY, json!(samples * 2))],
+            "Twice the activations; the learning rate may need to be adjusted",
+        ),
+        measured: None,
+        place: ViewLocation {
+            ipu: longest,
+            program,
+            cycles: Some(facts.typical_window()),
+            ..ViewLocation::view("execution-trace")
+        },
+    }]
+}

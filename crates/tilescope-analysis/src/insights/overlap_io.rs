@@ -1,0 +1,67 @@
+//! Host copies that could go on beside compute.
+
+use super::insight_facts::activity;
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use serde_json::json;
+use tilescope_report::units::percent;
+use tilescope_report::{ProgramKind, ProgramNode, StepActivity};
+
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "overlap_io",
+    description: "copies from and to the host that compute waits for",
+    find,
+};
+
+/// Smaller shares need no I/O tiles.
+const MIN_SHARE: f64 = 0.02;
+
+/// I/O tiles that are proposed: as many as the guides begin with.
+const IO_TILES: u64 = 32;
+
+/// Whether a program is a part of a copy from or to the host.
+pub(super) fn copies(program: &ProgramNode) -> bool {
+    use ProgramKind::{StreamCopyBegin, StreamCopyEnd, StreamCopyMid};
+    matches!(program.kind, StreamCopyBegin | StreamCopyMid | StreamCopyEnd)
+        && activity(program) == StepActivity::Host
+}
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let gain = facts.gain_of(1.0, |program| copies(program) || is_external(program));
+    let (Some((share, ipu)), Some(gain)) = (facts.busiest_share(copies), gain) else {
+        return Vec::new();
+    };
+    if gain < MIN_SHARE || share < MIN_SHARE || facts.target.io_tiles_per_ipu > 0 {
+        return Vec::new();
+    }
+    let longest = facts.longest(ipu, copies).map(|(program, _)| program);
+    vec![InsightFinding {
+        rule: RULE.name,
+        subject: InsightSubject::Time,
+        sentence: format!(
+            "IPU {ipu} copies from and to the host for {} of the run, and computes nothing \
+             meanwhile.",
+            percent(share)
+        ),
+        advice: "With I/O tiles and overlap, copies of the next micro-batch go on beside compute."
+            .to_owned(),
+        formula: "run without copies with the host and the syncs before them: what is left of the \
+                  critical path, and of the IPU that works longest",
+        gain: InsightGain::Time(gain),
+        proposal: facts.proposal(
+            [("options.num_io_tiles", json!(IO_TILES)), ("options.overlap_io", json!("loops"))],
+            "32 tiles of each IPU compute no more, and hold a micro-batch ahead",
+        ),
+        measured: None,
+        place: ViewLocation {
+            ipu: Some(ipu),
+            program: longest,
+            cycles: Some(facts.typical_window()),
+            ..ViewLocation::view("execution-trace")
+        },
+    }]
+}
+
+/// Whether a program is a sync with the host or between IPUs.
+pub(super) fn is_external(program: &ProgramNode) -> bool {
+    program.kind == ProgramKind::Sync && program.name == "External"
+}

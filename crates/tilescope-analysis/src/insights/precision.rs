@@ -1,0 +1,69 @@
+//! Single precision where half would do.
+
+use super::overlap_io::copies;
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use serde_json::json;
+use tilescope_report::units::percent;
+use tilescope_report::{ModelOperation, ProgramKind, ProgramNode, TrainingPass};
+
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "precision",
+    description: "compute, exchange and copies in single precision",
+    find,
+};
+
+/// Less is not worth losing digits.
+const MIN_SHARE: f64 = 0.05;
+
+/// The key of the element type.
+const KEY: &str = "model.precision";
+
+/// Whether the cycles of a program depend on the width of elements. Weights are as wide as before,
+/// and so are their updates.
+fn depends(program: &ProgramNode, operations: &[ModelOperation]) -> bool {
+    let operation = program.operation.and_then(|id| operations.get(id.index()));
+    if operation.is_some_and(|operation| operation.pass == TrainingPass::Update) {
+        return false;
+    }
+    use ProgramKind::{DoExchange, GlobalExchange, OnTileExecute, StreamCopyMid};
+    match program.kind {
+        OnTileExecute | DoExchange | GlobalExchange => true,
+        StreamCopyMid => copies(program),
+        _ => false,
+    }
+}
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    if facts.spec(KEY) != Some("float32") {
+        return Vec::new();
+    }
+    let depends = |program: &ProgramNode| depends(program, &facts.operations);
+    let gain = facts.gain_of(0.5, depends).unwrap_or(0.0);
+    let Some((share, ipu)) = facts.busiest_share(depends) else { return Vec::new() };
+    if gain < MIN_SHARE {
+        return Vec::new();
+    }
+    vec![InsightFinding {
+        rule: RULE.name,
+        subject: InsightSubject::Time,
+        sentence: format!(
+            "IPU {ipu} computes with and moves 32-bit elements for {} of the run.",
+            percent(share)
+        ),
+        advice: "In mixed precision everything but the weights is half as wide.".to_owned(),
+        formula: "compute sets, exchanges and transfers / 2: what is left of the critical path, and \
+                  of the IPU that works longest",
+        gain: InsightGain::Time(gain),
+        proposal: facts.proposal(
+            [(KEY, json!("mixed"))],
+            "Digits: half precision has 11 bits, and gradients may need loss scaling",
+        ),
+        measured: None,
+        place: ViewLocation {
+            ipu: Some(ipu),
+            program: facts.longest(ipu, depends).map(|(program, _)| program),
+            cycles: Some(facts.typical_window()),
+            ..ViewLocation::view("execution-trace")
+        },
+    }]
+}

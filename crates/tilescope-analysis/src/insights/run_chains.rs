@@ -1,0 +1,137 @@
+//! Chains of steps that wait for each other: how much shorter a run can get at most.
+//!
+//! A run takes at least as long as any chain of its steps. When a change takes cycles away from
+//! steps, what is left of every chain is still a chain of the changed run. So the run gets shorter by
+//! at most what is taken away from its critical path, and never below what the steps of any one IPU
+//! take then.
+
+use crate::trace::ProgramRuns;
+use std::collections::BTreeMap;
+use tilescope_report::units::{Cycles, IpuId, ProgramId};
+use tilescope_report::{
+    MachineAction, ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError,
+};
+
+/// Steps of a program of one kind, in a chain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ChainPart<'a> {
+    pub(crate) id: ProgramId,
+    pub(crate) program: &'a ProgramNode,
+    pub(crate) kind: ProgramKind,
+    pub(crate) steps: u64,
+    pub(crate) cycles: Cycles,
+}
+
+/// Steps that come one after the other.
+#[derive(Clone, Debug, Default)]
+struct Chain {
+    cycles: Cycles,
+    parts: BTreeMap<(ProgramId, ProgramKind), (u64, Cycles)>,
+}
+
+impl Chain {
+    fn add(&mut self, program: ProgramId, kind: ProgramKind, steps: u64, cycles: Cycles) {
+        let part = self.parts.entry((program, kind)).or_default();
+        *part = (part.0 + steps, part.1.saturating_add(cycles));
+    }
+}
+
+/// The critical path of a run, and the work of each IPU.
+#[derive(Clone, Debug)]
+pub struct RunChains {
+    run: Cycles,
+    path: Chain,
+    /// None where I/O tiles work beside the others of an IPU.
+    ipus: Vec<Chain>,
+    /// The handshake before a copy with the host; what its begin takes beyond is waiting.
+    handshake: Cycles,
+}
+
+impl RunChains {
+    /// Reads them; none where nothing was executed.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub(super) fn read(
+        report: &Report,
+        runs: Option<&ProgramRuns>,
+        programs: &ProgramNodeTable,
+    ) -> Result<Option<Self>, ReportError> {
+        let (Some(runs), Some(path)) = (runs, report.critical_path()?) else { return Ok(None) };
+        let run = path.range().length();
+        // Cycles in which nothing was recorded are of no part: nothing takes them away.
+        let mut of_path = Chain { cycles: run, parts: BTreeMap::new() };
+        for of in path.programs()?.iter() {
+            let program = of.program.into_iter();
+            program.for_each(|program| of_path.add(program, of.kind(), of.steps, of.cycles));
+        }
+        let costs = report.action_costs()?;
+        let begin = costs.iter().find(|cost| cost.action == MachineAction::StreamBegin);
+        let handshake = begin.map_or(Cycles::ZERO, |cost| cost.cycles);
+        let mut chains = Self { run, path: of_path, ipus: Vec::new(), handshake };
+        if report.target()?.io_tiles_per_ipu == 0 {
+            chains.ipus = chains.work_of_ipus(runs, programs);
+        }
+        Ok(Some(chains))
+    }
+
+    /// What each IPU does, without its waits.
+    fn work_of_ipus(&self, runs: &ProgramRuns, programs: &ProgramNodeTable) -> Vec<Chain> {
+        let mut ipus: BTreeMap<IpuId, Chain> = BTreeMap::new();
+        for ((ipu, id, kind), of) in &runs.steps {
+            let Some(program) = programs.get(*id) else { continue };
+            let part =
+                ChainPart { id: *id, program, kind: *kind, steps: of.steps, cycles: of.cycles };
+            let work = of.cycles - self.waiting(part);
+            let chain = ipus.entry(*ipu).or_default();
+            chain.cycles = chain.cycles.saturating_add(work);
+            chain.add(*id, *kind, of.steps, work);
+        }
+        ipus.into_values().collect()
+    }
+
+    /// Cycles in which steps wait for other IPUs or the host.
+    pub(crate) fn waiting(&self, part: ChainPart<'_>) -> Cycles {
+        match part.kind {
+            ProgramKind::Sync if part.program.name == "Internal" => Cycles::ZERO,
+            ProgramKind::Sync => part.cycles,
+            ProgramKind::StreamCopyBegin => {
+                part.cycles.saturating_sub(self.handshake.saturating_mul(part.steps))
+            }
+            _ => Cycles::ZERO,
+        }
+    }
+
+    /// The share of the run that a change gains at most which takes away as many cycles of some
+    /// steps as `removed` says.
+    pub(crate) fn gain(
+        &self,
+        programs: &ProgramNodeTable,
+        removed: impl Fn(ChainPart<'_>) -> f64,
+    ) -> f64 {
+        let left = |chain: &Chain| {
+            let removed = chain.parts.iter().filter_map(|(&(id, kind), &(steps, cycles))| {
+                let program = programs.get(id)?;
+                let part = ChainPart { id, program, kind, steps, cycles };
+                Some(removed(part).clamp(0.0, cycles.as_f64()))
+            });
+            chain.cycles.as_f64() - removed.sum::<f64>()
+        };
+        let longest = self.ipus.iter().map(left).fold(left(&self.path), f64::max);
+        (1.0 - longest / self.run.as_f64().max(1.0)).clamp(0.0, 1.0)
+    }
+
+    /// What is gained at most if no IPU waits for another: the one that works longest remains.
+    pub(crate) fn gain_without_waits(&self) -> Option<f64> {
+        let longest = self.ipus.iter().map(|chain| chain.cycles).max()?;
+        Some((1.0 - longest.as_f64() / self.run.as_f64().max(1.0)).clamp(0.0, 1.0))
+    }
+
+    /// What is gained at most if the work is dealt out evenly over the IPUs.
+    pub(crate) fn gain_of_even_work(&self) -> Option<f64> {
+        let longest = self.ipus.iter().map(|chain| chain.cycles).max()?;
+        let all: Cycles = self.ipus.iter().map(|chain| chain.cycles).sum();
+        let mean = all.as_f64() / self.ipus.len() as f64;
+        Some(((longest.as_f64() - mean) / self.run.as_f64().max(1.0)).clamp(0.0, 1.0))
+    }
+}

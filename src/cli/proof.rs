@@ -1,0 +1,176 @@
+//! Proposals of insights that are tried: the spec of a report is simulated with each of them and
+//! without, then the best together.
+
+use super::CliError;
+use super::progress::ProgressReporter;
+use super::trials::{SpecChanges, TrialFigures, TrialOutcome, TrialRunner};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tilescope_analysis::insights::{
+    InsightFinding, InsightGain, InsightSubject, Proposal, TriedProposal,
+};
+use tilescope_analysis::view_location::ViewLocation;
+
+/// Proposals that are tried together.
+const COMBINED: usize = 3;
+
+/// What is tried, and how.
+pub(super) struct ProofRequest<'a> {
+    /// The text of the spec.
+    pub spec: &'a str,
+    /// Where files may be written.
+    pub directory: &'a Path,
+    /// Simulations at once; one for each core where nothing is said.
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// Tries the proposals of findings and combinations of the best: the combination that gains most
+/// comes first, then findings that gain, the best of them before the others, then those that propose
+/// nothing, then what was tried in vain.
+///
+/// # Errors
+/// A spec that cannot be simulated as it is, and children that cannot be started.
+pub(super) fn prove(
+    found: Vec<InsightFinding>,
+    request: &ProofRequest<'_>,
+) -> Result<Vec<InsightFinding>, CliError> {
+    let file = request.directory.join("spec.toml");
+    let failed = |problem: String| CliError::Failed(format!("{}: {problem}", file.display()));
+    std::fs::write(&file, request.spec).map_err(|error| failed(error.to_string()))?;
+    let name = file.to_str().ok_or_else(|| failed("the path is not UTF-8".to_owned()))?;
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let runner = TrialRunner::new(name, Vec::new(), request.jobs.unwrap_or(cores))?;
+    let mut found = found;
+    let changes: Vec<SpecChanges> = found.iter().filter_map(changes_of).collect();
+    let (base, tried) = tried(&runner, None, &changes)?;
+    let proposing = found.iter_mut().filter(|finding| finding.proposal.is_some());
+    for (finding, tried) in proposing.zip(tried) {
+        finding.measured = Some(tried);
+    }
+    sort(&mut found);
+    let mut together = combinations(&found);
+    let changes: Vec<SpecChanges> = together.iter().filter_map(changes_of).collect();
+    let (_, outcomes) = self::tried(&runner, Some(base), &changes)?;
+    for (finding, tried) in together.iter_mut().zip(outcomes) {
+        finding.measured = Some(tried);
+    }
+    // What gains no more together than one of its parts alone says nothing new.
+    let best_alone = found.first().and_then(gain_of).unwrap_or(0.0);
+    sort(&mut together);
+    let best = together.into_iter().next();
+    let best = best.filter(|finding| gain_of(finding).is_some_and(|gain| gain > best_alone));
+    Ok(best.into_iter().chain(found).collect())
+}
+
+fn changes_of(finding: &InsightFinding) -> Option<SpecChanges> {
+    finding.proposal.as_ref().map(|proposal| proposal.changes.clone())
+}
+
+fn gain_of(finding: &InsightFinding) -> Option<f64> {
+    finding.measured.as_ref()?.gain()
+}
+
+/// The largest gain first; findings that were tried in vain last.
+fn sort(found: &mut [InsightFinding]) {
+    let place = |finding: &InsightFinding| match (&finding.measured, gain_of(finding)) {
+        (_, Some(gain)) => (0, -gain),
+        (None, None) => (1, 0.0),
+        (Some(_), None) => (2, 0.0),
+    };
+    found.sort_by(|a, b| {
+        let (a, b) = (place(a), place(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    });
+}
+
+/// Runs changed specs beside the unchanged one, whose figures may be known.
+fn tried(
+    runner: &TrialRunner,
+    base: Option<TrialFigures>,
+    changes: &[SpecChanges],
+) -> Result<(TrialFigures, Vec<TriedProposal>), CliError> {
+    let unchanged = base.is_none().then(SpecChanges::new);
+    let trials: Vec<SpecChanges> = unchanged.into_iter().chain(changes.iter().cloned()).collect();
+    let progress = Mutex::new(ProgressReporter::new("trying proposals"));
+    let done = AtomicUsize::new(0);
+    let outcomes = runner.run(&trials, |_, _| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Ok(mut progress) = progress.lock() {
+            progress.at(done as f64 / trials.len() as f64);
+        }
+    });
+    if let Ok(progress) = progress.lock() {
+        progress.finish();
+    }
+    let mut outcomes = outcomes?.into_iter();
+    let base = match base {
+        Some(base) => base,
+        None => match outcomes.next() {
+            Some(TrialOutcome::Figures(figures)) => figures,
+            Some(TrialOutcome::Refused(problem) | TrialOutcome::Died(problem)) => {
+                let problem = format!("the spec of the report cannot be simulated: {problem}");
+                return Err(CliError::Failed(problem));
+            }
+            None => return Err(CliError::Failed("nothing was simulated".to_owned())),
+        },
+    };
+    Ok((base, outcomes.map(|outcome| compared(&base, outcome)).collect()))
+}
+
+/// What a trial says beside the unchanged spec.
+fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
+    let figures = match outcome {
+        TrialOutcome::Figures(figures) => figures,
+        TrialOutcome::Refused(problem) => return TriedProposal::Refused { problem },
+        TrialOutcome::Died(problem) => return TriedProposal::Died { problem },
+    };
+    let bytes = |of: &TrialFigures| of.fullest_tile_bytes.as_f64().max(1.0);
+    let memory = bytes(&figures) / bytes(base) - 1.0;
+    match (base.seconds_per_sample(), figures.seconds_per_sample()) {
+        (Some(before), Some(now)) => {
+            TriedProposal::Ran { time: now / before.max(f64::MIN_POSITIVE) - 1.0, memory }
+        }
+        (None, Some(_)) => TriedProposal::NowFits { memory },
+        (_, None) => TriedProposal::DoesNotFit { memory },
+    }
+}
+
+/// The best proposals together, as findings that were not tried yet: every two of them, and all.
+fn combinations(found: &[InsightFinding]) -> Vec<InsightFinding> {
+    let best: Vec<&InsightFinding> =
+        found.iter().filter(|finding| gain_of(finding).is_some()).take(COMBINED).collect();
+    let sets = (0_u32..1 << best.len()).filter(|set| set.count_ones() >= 2);
+    let chosen = |set: u32| {
+        let parts = best.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
+        parts.map(|(_, finding)| *finding).collect::<Vec<_>>()
+    };
+    sets.filter_map(|set| together(&chosen(set))).collect()
+}
+
+/// Several proposals at once; none where they set a key to different values.
+fn together(parts: &[&InsightFinding]) -> Option<InsightFinding> {
+    let mut changes = SpecChanges::new();
+    let mut prices = Vec::new();
+    for proposal in parts.iter().filter_map(|finding| finding.proposal.as_ref()) {
+        for (key, value) in &proposal.changes {
+            if changes.insert(key.clone(), value.clone()).is_some_and(|other| other != *value) {
+                return None;
+            }
+        }
+        prices.push(proposal.cost.clone());
+    }
+    let rules: Vec<&str> = parts.iter().map(|finding| finding.rule).collect();
+    Some(InsightFinding {
+        rule: "combination",
+        subject: InsightSubject::Time,
+        sentence: format!("{} gain more together than each alone.", rules.join(" and ")),
+        advice: "Change all of these keys at once.".to_owned(),
+        formula: "simulated with all changes",
+        gain: InsightGain::Unknown,
+        proposal: Some(Proposal { changes, cost: prices.join("; ") }),
+        measured: None,
+        place: ViewLocation::view("summary"),
+    })
+}
