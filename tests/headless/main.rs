@@ -37,6 +37,7 @@ mod onnx_report;
 mod outlining;
 mod pipeline;
 mod planner_properties;
+mod proven_insights;
 mod published_programs;
 mod readme;
 mod replicas;

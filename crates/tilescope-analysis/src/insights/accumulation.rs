@@ -22,9 +22,16 @@ const KEY: &str = "options.gradient_accumulation";
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let steps = facts.batching.map_or(1, |batching| batching.gradient_accumulation);
     let update = facts.share(union(facts.marks_of(MarkKind::Update)));
-    let ramps = ramps(facts, steps).unwrap_or(0.0);
-    let calls = facts.gain_of(1.0, |program| awaited_part(program).is_some()).unwrap_or(0.0);
-    let gain = ((ramps + update + calls) / 2.0).min(0.5);
+    let ramps = ramps(facts, steps);
+    let once = match ramps {
+        Some(ramps) => {
+            let calls = facts.gain_of(1.0, |program| awaited_part(program).is_some());
+            update + ramps + calls.unwrap_or(0.0)
+        }
+        None => 1.0 - facts.share(union(facts.marks_of(MarkKind::Stage))),
+    };
+    let ramps = ramps.unwrap_or(0.0);
+    let gain = once.clamp(0.0, 1.0) / 2.0;
     if update + ramps < MIN_SHARE {
         return Vec::new();
     }
@@ -46,7 +53,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         ),
         advice: format!("With gradient_accumulation = {} they come half as often.", steps * 2),
         formula: "union of the updates, what phases take beyond one mean slot of the main phase per \
-                  micro-batch, and waits for the host call, / cycles of the run; gain: half of it",
+                  micro-batch, and waits for the host call, or without a pipeline all that is in no \
+                  stage, / cycles of the run; gain: half of it",
         gain: InsightGain::Time(gain),
         proposal: facts.proposal(
             [(KEY, json!(steps * 2))],

@@ -29,7 +29,9 @@ fn is_fixed(program: &ProgramNode) -> bool {
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let Some(samples) = facts.spec_number(KEY) else { return Vec::new() };
+    let (Some(samples), Some(_)) = (facts.spec_number(KEY), facts.batching) else {
+        return Vec::new();
+    };
     let fixed = facts.gain_of(1.0, is_fixed).unwrap_or(0.0);
     // Larger operations are more efficient, but what is moved grows with the samples.
     let gain = facts.gain_of(0.5, |program| !is_transfer(program)).unwrap_or(0.0);

@@ -25,8 +25,30 @@ pub(super) fn copies(program: &ProgramNode) -> bool {
         && activity(program) == StepActivity::Host
 }
 
+/// Whether copies can go on beside compute: on one IPU, or in a grouped pipeline.
+fn can_overlap(facts: &InsightFacts) -> bool {
+    let grouped = facts.spec("options.pipeline_schedule") == Some("grouped");
+    let pipelined = facts.spec("options.execution") == Some("pipelined");
+    facts.target.ipus_per_replica == 1 || (grouped && pipelined)
+}
+
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let gain = facts.gain_of(1.0, |program| copies(program) || is_external(program));
+    let micro_batches = facts.batching.map_or(1, |batching| {
+        batching.gradient_accumulation.saturating_mul(batching.device_iterations)
+    });
+    if !can_overlap(facts) || micro_batches < 2 {
+        return Vec::new();
+    }
+    // The first micro-batch has nothing to be copied beside, and a host that is late stays so.
+    let share = (micro_batches - 1) as f64 / micro_batches as f64;
+    let chains = facts.chains.as_ref();
+    let gain = chains.map(|chains| {
+        chains.gain(&facts.programs, |part| match part.program {
+            program if is_external(program) => share * part.cycles.as_f64(),
+            program if copies(program) => share * (part.cycles - chains.waiting(part)).as_f64(),
+            _ => 0.0,
+        })
+    });
     let (Some((share, ipu)), Some(gain)) = (facts.busiest_share(copies), gain) else {
         return Vec::new();
     };

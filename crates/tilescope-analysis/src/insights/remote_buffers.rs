@@ -2,6 +2,7 @@
 
 use super::insight_facts::activity;
 use super::overlap_io::is_external;
+use super::run_chains::ChainPart;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use serde_json::json;
 use tilescope_report::units::percent;
@@ -26,7 +27,16 @@ fn remote(program: &ProgramNode) -> bool {
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let gain = facts.gain_of(1.0, |program| remote(program) || is_external(program));
+    // Each of these copies has a sync, which may stop all IPUs.
+    let removed = |part: ChainPart<'_>| match remote(part.program) || is_external(part.program) {
+        true => part.cycles.as_f64(),
+        false => 0.0,
+    };
+    let chains = facts.chains.as_ref();
+    let gain = match facts.target.ipus_per_replica {
+        0 | 1 => facts.gain(removed),
+        _ => chains.and_then(|chains| chains.gain_without_syncs(&facts.programs, removed)),
+    };
     let gain = gain.filter(|gain| *gain >= MIN_SHARE);
     let (Some((share, ipu)), Some(gain)) = (facts.busiest_share(remote), gain) else {
         return Vec::new();
@@ -42,8 +52,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: "Keep what fits on the IPU, offload optimiser state only, or overlap the copies \
                  with I/O tiles."
             .to_owned(),
-        formula: "run without copies with remote buffers and external syncs: what is left of the critical \
-                  path, and of the IPU that works longest",
+        formula: "run without copies with remote buffers and external syncs: what is left of the IPU that \
+                  works longest",
         gain: InsightGain::Time(gain),
         proposal: facts.proposal(on_chip, "Tile memory for what streaming memory holds now"),
         measured: None,

@@ -34,6 +34,15 @@ impl Chain {
         let part = self.parts.entry((program, kind)).or_default();
         *part = (part.0 + steps, part.1.saturating_add(cycles));
     }
+
+    /// Cycles that are left when `removed` says how many of each part go.
+    fn left(&self, programs: &ProgramNodeTable, removed: &impl Fn(ChainPart<'_>) -> f64) -> f64 {
+        let removed = self.parts.iter().filter_map(|(&(id, kind), &(steps, cycles))| {
+            let part = ChainPart { id, program: programs.get(id)?, kind, steps, cycles };
+            Some(removed(part).clamp(0.0, cycles.as_f64()))
+        });
+        self.cycles.as_f64() - removed.sum::<f64>()
+    }
 }
 
 /// The critical path of a run, and the work of each IPU.
@@ -109,16 +118,21 @@ impl RunChains {
         programs: &ProgramNodeTable,
         removed: impl Fn(ChainPart<'_>) -> f64,
     ) -> f64 {
-        let left = |chain: &Chain| {
-            let removed = chain.parts.iter().filter_map(|(&(id, kind), &(steps, cycles))| {
-                let program = programs.get(id)?;
-                let part = ChainPart { id, program, kind, steps, cycles };
-                Some(removed(part).clamp(0.0, cycles.as_f64()))
-            });
-            chain.cycles.as_f64() - removed.sum::<f64>()
-        };
+        let left = |chain: &Chain| chain.left(programs, &removed);
         let longest = self.ipus.iter().map(left).fold(left(&self.path), f64::max);
         (1.0 - longest / self.run.as_f64().max(1.0)).clamp(0.0, 1.0)
+    }
+
+    /// The same for a change that also takes away syncs at which IPUs wait for each other: only what
+    /// each IPU does itself is a chain then. None where nothing is known of single IPUs.
+    pub(crate) fn gain_without_syncs(
+        &self,
+        programs: &ProgramNodeTable,
+        removed: impl Fn(ChainPart<'_>) -> f64,
+    ) -> Option<f64> {
+        let longest = self.ipus.iter().map(|chain| chain.left(programs, &removed));
+        let longest = longest.reduce(f64::max)?;
+        Some((1.0 - longest / self.run.as_f64().max(1.0)).clamp(0.0, 1.0))
     }
 
     /// What is gained at most if no IPU waits for another: the one that works longest remains.

@@ -15,7 +15,8 @@ pub(crate) const RULE: InsightRule = InsightRule {
 const MIN_SHARE: f64 = 0.02;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let full = facts.spec("options.sync_pattern") == Some("full");
+    let pipelined = facts.spec("options.execution") == Some("pipelined");
+    let full = pipelined && facts.spec("options.sync_pattern") == Some("full");
     let waiting = facts.busiest_share(is_external);
     let gain = facts.chains.as_ref().and_then(|chains| chains.gain_without_waits());
     let (true, Some((share, ipu)), Some(gain)) = (full, waiting, gain) else { return Vec::new() };

@@ -1,0 +1,213 @@
+//! Advice is tried: what `tilescope insights --prove` claims and measures, over many specs.
+
+use crate::common::{stderr, stdout, tilescope};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A spec and what is changed of it.
+type ProvenSpec = (&'static str, &'static [&'static str]);
+
+/// Bundled specs that are simulated in a moment, and programs that spend their time otherwise.
+const SPECS: &[ProvenSpec] = &[
+    ("mnist_pipeline", &[]),
+    ("io_overlap", &[]),
+    ("data_loading", &[]),
+    ("dense_layer", &[]),
+    ("prefetch", &[]),
+    ("heat_stencil", &[]),
+    ("image_blur", &[]),
+    ("mat_vec", &[]),
+    ("matmul_chain", &[]),
+    ("offload", &["options.replication_factor=4"]),
+    ("mnist_pipeline", &["options.recomputation=pipeline"]),
+    (
+        "mnist_pipeline",
+        &[
+            "options.location.optimizer_state.on_chip=false",
+            "options.location.accumulators.on_chip=false",
+        ],
+    ),
+    ("mnist_pipeline", &["options.gradient_accumulation=40", "model.precision=mixed"]),
+];
+
+/// A proposal that was tried.
+struct Tried {
+    spec: String,
+    rule: String,
+    changes: String,
+    /// The bound on its gain, as a share of the time.
+    claim: f64,
+    /// What it gained; `None` where it was not simulated to the end.
+    gain: Option<f64>,
+    outcome: String,
+}
+
+fn changes_text(finding: &Value) -> String {
+    let changes = finding["changes"].as_object().expect("an object of keys and values");
+    let changes = changes.iter().map(|(key, value)| format!("{key} = {value}"));
+    changes.collect::<Vec<_>>().join(", ")
+}
+
+/// Tries the proposals of a spec, in the order in which they are printed.
+fn proven((spec, changed): &ProvenSpec) -> Vec<Tried> {
+    let mut arguments = vec!["insights", spec, "--prove", "--json"];
+    arguments.extend(changed.iter().flat_map(|change| ["--set", change]));
+    let output = tilescope(&arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    let found: Vec<Value> = serde_json::from_str(&stdout(&output)).expect("a list");
+    let name = [&[*spec], *changed].concat().join(" ");
+    let tried = |finding: &Value| {
+        let measured = finding.get("measured")?;
+        let time = measured["time"].as_f64();
+        Some(Tried {
+            spec: name.clone(),
+            rule: finding["rule"].as_str()?.to_owned(),
+            changes: changes_text(finding),
+            claim: finding["gain"]["share"].as_f64()?,
+            gain: time.map(|time| -time),
+            outcome: measured["outcome"].as_str()?.to_owned(),
+        })
+    };
+    found.iter().filter_map(tried).collect()
+}
+
+/// Ranks of values: 0 for the least, equal ones share the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let below = |value: f64| values.iter().filter(|other| **other < value).count() as f64;
+    let equal = |value: f64| values.iter().filter(|other| **other == value).count() as f64;
+    values.iter().map(|value| below(*value) + (equal(*value) - 1.0) / 2.0).collect()
+}
+
+/// How well one list is in the order of another: Spearman's correlation of ranks.
+fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
+    let (a, b) = (ranks(a), ranks(b));
+    let mean = (a.len() as f64 - 1.0) / 2.0;
+    let product = |a: &[f64], b: &[f64]| -> f64 {
+        a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum()
+    };
+    product(&a, &b) / (product(&a, &a) * product(&b, &b)).sqrt()
+}
+
+/// The table of `docs/insights.md`.
+fn table(all: &[Tried]) -> String {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let mut lines = vec![
+        "| spec | rule | changes | gain at most | measured |".to_owned(),
+        "|---|---|---|---|---|".to_owned(),
+    ];
+    lines.extend(all.iter().map(|tried| {
+        let gain = tried.gain.map_or_else(|| tried.outcome.replace('_', " "), percent);
+        let gain = gain.replace("-0.0 %", "0.0 %");
+        let (spec, rule, changes) = (&tried.spec, &tried.rule, &tried.changes);
+        format!("| {spec} | {rule} | `{changes}` | {} | {gain} |", percent(tried.claim))
+    }));
+    lines.join("\n")
+}
+
+#[test]
+fn what_is_advised_was_tried() {
+    let all: Vec<Tried> = SPECS.iter().flat_map(proven).collect();
+    // A bound is a bound, but for cycles that are rounded.
+    for Tried { spec, rule, changes, claim, gain, .. } in &all {
+        assert!(
+            gain.is_none_or(|gain| gain <= claim + 0.001),
+            "{spec}, {rule}: {changes} gains {gain:?}, at most {claim}"
+        );
+    }
+    let shown: Vec<(f64, f64)> = all
+        .iter()
+        .filter_map(|tried| Some((tried.claim, tried.gain.filter(|gain| *gain >= 0.005)?)))
+        .collect();
+    let close = shown.iter().filter(|(claim, gain)| (0.5..=1.1).contains(&(gain / claim))).count();
+    assert!(close * 10 >= shown.len() * 8, "{close} of {} are near their claim", shown.len());
+    let (claims, gains): (Vec<f64>, Vec<f64>) = shown.iter().copied().unzip();
+    let correlation = rank_correlation(&claims, &gains);
+    assert!(correlation > 0.8, "rank correlation {correlation}");
+    documented(&all);
+}
+
+/// `docs/insights.md` has what was tried.
+fn documented(all: &[Tried]) {
+    const BEGIN: &str = "<!-- proposals that were tried -->\n";
+    const END: &str = "\n<!-- end -->";
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/insights.md");
+    let text = std::fs::read_to_string(&path).expect("docs/insights.md");
+    let (before, rest) = text.split_once(BEGIN).expect("a place for the table");
+    let (_, after) = rest.split_once(END).expect("an end of the table");
+    let expected = format!("{before}{BEGIN}{}{END}{after}", table(all));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        return std::fs::write(&path, expected).expect("writing docs/insights.md");
+    }
+    assert!(
+        text == expected,
+        "docs/insights.md differs: UPDATE_DOCS=1 cargo test --test headless proven_insights"
+    );
+}
+
+/// Rules that propose something, and that the specs above have no use for.
+const ELSEWHERE: [&str; 2] = ["stage_balance", "update_schedule"];
+
+#[test]
+fn rules_that_propose_are_tried_somewhere() {
+    let text = include_str!("../../docs/insights.md");
+    let tried: BTreeSet<&str> = text.lines().filter_map(|line| line.split(" | ").nth(1)).collect();
+    for rule in PROPOSING {
+        let known = tried.contains(rule) || ELSEWHERE.contains(&rule);
+        assert!(known, "no proposal of {rule} was tried");
+    }
+}
+
+/// The rules that propose changes of a spec.
+const PROPOSING: [&str; 14] = [
+    "overlap_io",
+    "host_call",
+    "host_wait",
+    "input_type",
+    "output_mode",
+    "sync_pattern",
+    "update_schedule",
+    "sharded_optimizer",
+    "collectives",
+    "recomputed_passes",
+    "micro_batch",
+    "precision",
+    "partials",
+    "accumulation",
+];
+
+#[test]
+fn what_cannot_be_tried_is_said() {
+    let report = crate::common::tilescope(&["insights", "no such spec", "--prove"]);
+    assert_eq!(report.status.code(), Some(2), "{}", stderr(&report));
+    let directory = tempfile::tempdir().expect("directory");
+    tilescope_fixtures::ReportBuilder::new(1, 4).write(directory.path()).expect("writes");
+    let path = directory.path().to_string_lossy().into_owned();
+    let foreign = tilescope(&["insights", &path, "--prove"]);
+    assert_eq!(foreign.status.code(), Some(2));
+    assert!(stderr(&foreign).contains("no spec to change"), "{}", stderr(&foreign));
+    let both = tilescope(&["insights", &path, "--set", "model.batch_size=2"]);
+    assert!(stderr(&both).contains("--set changes a spec"), "{}", stderr(&both));
+}
+
+/// A change that is printed is one that `--set` takes, and gains what was said.
+#[test]
+fn a_proposal_can_be_followed_by_hand() {
+    let figures = |arguments: &[&str]| -> Value {
+        let output = tilescope(&[&["simulate", "prefetch", "--figures"], arguments].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_str(&stdout(&output)).expect("figures")
+    };
+    let of_sample = |figures: &Value| {
+        figures["seconds"].as_f64().expect("it runs")
+            / figures["samples"].as_f64().expect("samples")
+    };
+    let base = of_sample(&figures(&[]));
+    for tried in proven(&("prefetch", &[])) {
+        let Some(gain) = tried.gain else { continue };
+        let sets: Vec<String> =
+            tried.changes.split(", ").map(|change| change.replace(" = ", "=")).collect();
+        let arguments: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        let now = of_sample(&figures(&arguments));
+        assert!((1.0 - now / base - gain).abs() < 1e-9, "{}: {}", tried.rule, tried.changes);
+    }
+}
