@@ -189,6 +189,18 @@ fn speaks_of_its_step(report: &Report, finding: &InsightFinding) {
 fn every_rule_finds_what_it_looks_for() {
     let mut fired: BTreeSet<&str> = found(&bad()).iter().map(|finding| finding.rule).collect();
     fired.extend(found(&nearly_full()).iter().map(|finding| finding.rule));
+    // Proposals are about specs.
+    for (spec, overrides) in [
+        ("mnist_pipeline", &["options.recomputation=pipeline"][..]),
+        ("mnist_pipeline", &["options.location.optimizer_state.on_chip=false"][..]),
+        ("offload", &["options.replication_factor=4"][..]),
+        ("io_overlap", &[][..]),
+    ] {
+        let (report, _directory) = common::report(spec, overrides);
+        let found = insights(&report, NumberFormat::default()).expect("reads");
+        check(&report, &found);
+        fired.extend(found.iter().map(|finding| finding.rule));
+    }
     for rule in RULES {
         assert!(fired.contains(rule.name), "{} found nothing", rule.name);
     }

@@ -2,7 +2,6 @@
 
 use crate::common::{stderr, stdout, tilescope};
 use serde_json::Value;
-use std::collections::BTreeSet;
 
 /// A spec and what is changed of it.
 type ProvenSpec = (&'static str, &'static [&'static str]);
@@ -143,37 +142,6 @@ fn documented(all: &[Tried]) {
         "docs/insights.md differs: UPDATE_DOCS=1 cargo test --test headless proven_insights"
     );
 }
-
-/// Rules that propose something, and that the specs above have no use for.
-const ELSEWHERE: [&str; 2] = ["stage_balance", "update_schedule"];
-
-#[test]
-fn rules_that_propose_are_tried_somewhere() {
-    let text = include_str!("../../docs/insights.md");
-    let tried: BTreeSet<&str> = text.lines().filter_map(|line| line.split(" | ").nth(1)).collect();
-    for rule in PROPOSING {
-        let known = tried.contains(rule) || ELSEWHERE.contains(&rule);
-        assert!(known, "no proposal of {rule} was tried");
-    }
-}
-
-/// The rules that propose changes of a spec.
-const PROPOSING: [&str; 14] = [
-    "overlap_io",
-    "host_call",
-    "host_wait",
-    "input_type",
-    "output_mode",
-    "sync_pattern",
-    "update_schedule",
-    "sharded_optimizer",
-    "collectives",
-    "recomputed_passes",
-    "micro_batch",
-    "precision",
-    "partials",
-    "accumulation",
-];
 
 #[test]
 fn what_cannot_be_tried_is_said() {
