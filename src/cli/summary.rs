@@ -250,7 +250,7 @@ fn print_path(execution: &ExecutionSummary, table: &mut TwoColumnTable) -> Resul
             Cycles::from_f64(of.slack.round()),
             of.lead
         );
-        table.row(&of.title(), &text)?;
+        table.row(&of.title, &text)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, WorkDivisors};
-use crate::critical_path::{PathRow, PathTotals, lane_title, path_totals};
+use crate::critical_path::{PathRow, PathTotals, path_totals};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
 use tilescope_report::ReportError;
@@ -71,7 +71,7 @@ fn by_operation(totals: &PathTotals) -> Vec<PathPart> {
 }
 
 fn by_ipu(totals: &PathTotals) -> Vec<PathPart> {
-    let mut parts = parts(totals, |row| lane_title(row.ipu, row.sub_lane));
+    let mut parts = parts(totals, |row| row.lane.clone());
     parts.iter_mut().for_each(|part| (part.operation, part.program) = (None, None));
     parts
 }

@@ -67,7 +67,7 @@ fn kind_cells(of: &ActivityExposure) -> Vec<String> {
 fn lane_cells(of: &IpuSlack) -> Vec<String> {
     let slack = Cycles::from_f64(of.slack.round()).to_string();
     let path = on_path(of.path_cycles, of.path_share);
-    vec![of.title(), path, of.waits.to_string(), slack, of.lead.to_string()]
+    vec![of.title.clone(), path, of.waits.to_string(), slack, of.lead.to_string()]
 }
 
 fn on_path(cycles: Cycles, share: f64) -> String {
