@@ -222,6 +222,9 @@ fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Resu
         format!("{share:>7} {cycles:>16}  {kind:17} {lane:width$}  {name}")
     };
     writeln!(output, "Critical path: {} cycles", totals.cycles)?;
+    let kinds = totals.by_kind().into_iter();
+    let kinds = kinds.map(|(kind, of)| format!("{} {}", kind.title(), percent(totals.share(of))));
+    writeln!(output, "{}", kinds.collect::<Vec<_>>().join(", "))?;
     let [share, cycles, kind, lane] = ["share", "cycles", "kind", "IPU"];
     writeln!(output, "\n{share:>7} {cycles:>16}  {kind:17} {lane:width$}  operation")?;
     for row in shown {

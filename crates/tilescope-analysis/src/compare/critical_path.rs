@@ -65,8 +65,8 @@ fn row((source, target): &(Option<PathPart>, Option<PathPart>)) -> ComparisonRow
 /// Kind and operation, or program where there is none; IPUs together, since stages move between them.
 fn by_operation(totals: &PathTotals) -> Vec<PathPart> {
     parts(totals, |row| match row.name.as_str() {
-        "" => row.kind.name().replace('_', " "),
-        name => format!("{name} ({})", row.kind.name().replace('_', " ")),
+        "" => row.kind.title().to_owned(),
+        name => format!("{name} ({})", row.kind.title().to_lowercase()),
     })
 }
 

@@ -47,7 +47,7 @@ impl PathKind {
         Self::Idle,
     ];
 
-    /// Key in JSON and name in tables.
+    /// Key in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -59,6 +59,21 @@ impl PathKind {
             Self::HostWait => "host_wait",
             Self::Other => "other",
             Self::Idle => "idle",
+        }
+    }
+
+    /// Name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Compute => "Compute",
+            Self::InternalExchange => "Internal exchange",
+            Self::GlobalExchange => "Global exchange",
+            Self::Host => "Host copies",
+            Self::RemoteBuffer => "Remote buffers",
+            Self::Sync => "Sync",
+            Self::HostWait => "Waiting for the host",
+            Self::Other => "Other",
+            Self::Idle => "Idle",
         }
     }
 
@@ -114,6 +129,17 @@ pub struct PathTotals {
 }
 
 impl PathTotals {
+    /// Cycles of each kind that there are, most first.
+    pub fn by_kind(&self) -> Vec<(PathKind, Cycles)> {
+        let mut sums: BTreeMap<PathKind, Cycles> = BTreeMap::new();
+        for row in &self.rows {
+            *sums.entry(row.kind).or_default() += row.cycles;
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, cycles)| Reverse(*cycles));
+        sums
+    }
+
     /// The share of the path that some cycles of it are.
     pub fn share(&self, cycles: Cycles) -> f64 {
         if self.cycles.is_zero() { 0.0 } else { cycles.as_f64() / self.cycles.as_f64() }
