@@ -38,7 +38,7 @@ for view in $("$program" export --list-views); do
 done
 # What a run waits for: the critical path lit, and the chain of a wait.
 place='tilescope:?view=execution-trace&select.cycles={"start":620000,"end":840000}&path_lit=true'
-wait='&tab=details&select.step={"ipu":2,"sub_lane":0,"position":0,"step":1081}'
+wait='&tab=details&select.step={"ipu":2,"sub_lane":0,"position":0,"step":1383}'
 for picture in critical-path why-chain; do
     case $picture in
     critical-path) at="$place&tab=path" ;;

@@ -1,9 +1,9 @@
 //! Lanes of replicas: folded to one with a sentence that says so, and of all on demand.
 
-use crate::gui_support::{Window, click_at, press, press_role, says, settle};
+use crate::gui_support::{Window, click_at, opened_window, press, press_role, says, settle};
 use crate::marks::{lane, marks, trace};
 use egui::accesskit::Role;
-use egui::{Key, Modifiers, Rect};
+use egui::{Key, Modifiers, Rect, Vec2};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::OpenReport;
 use tilescope_report::units::{
@@ -125,10 +125,10 @@ fn replicas_that_differ_have_their_own_lanes() {
 /// What is clicked in a lane is what the Details speak of.
 #[test]
 fn a_click_on_another_replica_shows_what_that_one_did() {
-    let mut window = trace(differing());
+    // Room for both rows of each lane: what is clicked is to be a step.
+    let mut window = opened_window(differing(), "execution-trace", Vec2::new(1300.0, 1000.0));
     let lanes = unfold(&mut window);
     let bar = bars(&window, lanes[5], "fwd")[0].center();
-    eprintln!("{lanes:?} {:?}", bars(&window, lanes[5], ""));
     click_at(&mut window, bar, 1);
     assert!(says(&window, "2, 3 (host 2 times slower)"));
     assert!(says(&window, "600 - 1,500"), "its own cycles");
