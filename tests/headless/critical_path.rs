@@ -184,7 +184,7 @@ fn reports_of_other_tools_have_a_path_that_verifies() {
 fn older_reports_have_the_same_path() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/versions/2.3-columns");
     // Of an earlier run of the tests, its path would be cached.
-    let report = Report::open_with_cache(&sample.join(REPORT_FILE), None).unwrap();
+    let report = Report::open_with_cache(sample.join(REPORT_FILE), None).unwrap();
     assert!(report.known_critical_path().unwrap().is_none(), "no view waits for it");
     assert!(exposure(&report).unwrap().is_none());
     checked(&report);
