@@ -47,9 +47,8 @@ impl AnnotationKind {
 /// What the nodes of a file are annotated with, if any are.
 pub(super) fn kind(file: &OnnxGraph) -> Option<AnnotationKind> {
     let kinds = [AnnotationKind::Stages, AnnotationKind::Phases, AnnotationKind::Ipus];
-    let has = |kind: &AnnotationKind| {
-        file.nodes.iter().any(|node| number(node, kind.key()).is_some())
-    };
+    let has =
+        |kind: &AnnotationKind| file.nodes.iter().any(|node| number(node, kind.key()).is_some());
     kinds.into_iter().find(has)
 }
 

@@ -9,8 +9,7 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
     match graph.node(last).op.as_str() {
         "Add" => graph.either_way(last).into_iter().find_map(|[product, bias]| {
             let mut linear = product_with_weights(graph, graph.only_maker(product, "MatMul")?)?;
-            let fits =
-                graph.is_weight(bias, 1) && graph.value(bias).elements() == linear.columns;
+            let fits = graph.is_weight(bias, 1) && graph.value(bias).elements() == linear.columns;
             linear.node.inputs.push(bias);
             linear.node.nodes.push(last);
             fits.then_some(linear.node)
