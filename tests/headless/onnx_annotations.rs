@@ -3,7 +3,7 @@
 use crate::common;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tilescope_fixtures::onnx_file::{FLOAT, ModelBuilder, Node, value_info, weight};
+use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};
 use tilescope_onnx::{Attribute, AttributeValue, Attributes, OnnxGraph, OnnxNode};
 use tilescope_report::units::TileRuns;
 use tilescope_report::{ModelOperation, ProgramKind, Report, TileMemory};
@@ -113,7 +113,7 @@ fn stages_share_ipus_in_any_order() {
 
 /// Layers one behind the other, each with attributes, as a file.
 fn annotated_layers(directory: &TempDir, attributes: &[&[(&str, i64)]]) -> String {
-    let mut model = ModelBuilder::new(17).input(value_info("x0", FLOAT, &[32, 64]));
+    let mut model = OnnxFileBuilder::new(17).input(value_info("x0", FLOAT, &[32, 64]));
     for (at, own) in attributes.iter().enumerate() {
         let [weights, before, after] = [format!("w{at}"), format!("x{at}"), format!("x{}", at + 1)];
         let node =

@@ -1,7 +1,7 @@
 //! Laws of imported models: against the built-in ones, and against changes that mean nothing.
 
 use crate::common;
-use tilescope_fixtures::onnx_file::{FLOAT, ModelBuilder, Node, value_info, weight};
+use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
 
@@ -273,10 +273,10 @@ fn training_begins_at_any_number() {
 }
 
 /// Two linear layers, with weights as they are or turned around by a node of their own.
-fn linear_layers(turned: bool, bias: bool) -> ModelBuilder {
+fn linear_layers(turned: bool, bias: bool) -> OnnxFileBuilder {
     let sizes = [64, 96, 32];
-    let model = ModelBuilder::new(17).input(value_info("x0", FLOAT, &[2, 16, sizes[0]]));
-    let layer = |model: ModelBuilder, at: usize| {
+    let model = OnnxFileBuilder::new(17).input(value_info("x0", FLOAT, &[2, 16, sizes[0]]));
+    let layer = |model: OnnxFileBuilder, at: usize| {
         let [weights, used, product, made, before] =
             ["w", "t", "p", "b", "x"].map(|name| format!("{name}{at}"));
         let result = format!("x{}", at + 1);
