@@ -26,6 +26,8 @@ const MOST_SAID: f32 = 90.0;
 const BETWEEN_PARTS: f32 = 30.0;
 /// Least height of a form that scrolls by itself.
 const LEAST_FORM: f32 = 120.0;
+/// Least height of a dialog whose form scrolls by itself: with all that stands around it.
+const LEAST_ROOM: f32 = 380.0;
 /// Height around all of it: margins and a gap.
 const AROUND_ALL: f32 = 60.0;
 
@@ -171,10 +173,11 @@ impl ModelDialog {
                 .show(ui, |ui| self.parts_ui(ui, &answers, (None, false), around));
             return;
         }
-        let around_form = before.header + before.said.min(MOST_SAID) + before.foot + BETWEEN_PARTS;
-        let form_height = Some(room - around_form).filter(|height| *height >= LEAST_FORM);
-        if form_height.is_some() {
-            self.parts_ui(ui, &answers, (form_height, true), around);
+        if room >= LEAST_ROOM {
+            let around_form =
+                before.header + before.said.min(MOST_SAID) + before.foot + BETWEEN_PARTS;
+            let form_height = (room - around_form).max(LEAST_FORM);
+            self.parts_ui(ui, &answers, (Some(form_height), true), around);
         } else {
             // In a low window all scrolls but what can be done.
             scroll_area("dialog", room - before.foot - spacing::M)
@@ -213,10 +216,13 @@ impl ModelDialog {
             }
             None => form_ui(ui),
         }
-        if !is_filled || is_running {
+        if !is_filled {
             return;
         }
         ui.separator();
+        if is_running {
+            return;
+        }
         self.heights.said = match form_height {
             Some(_) => {
                 let said = ScrollArea::vertical().id_salt("said").max_height(MOST_SAID);
