@@ -1,6 +1,7 @@
 //! PopART's attributes of single nodes and inputs mean what they mean in PopART.
 
 use crate::common;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};
@@ -131,14 +132,16 @@ const STAGE: &str = "__pipeline_stage";
 const IPU: &str = "__ipu_number";
 const PHASE: &str = "__execution_phase";
 
-/// The block and IPU of each of the layers.
+/// The block and IPU of each of the layers: gradients are where the layer is.
 fn places(spec: &Spec) -> Vec<(String, u32)> {
-    let operations = operations(spec);
-    let mut layers: Vec<&ModelOperation> =
-        operations.iter().filter(|of| of.name.starts_with("layer") && of.flops > 0).collect();
-    layers.sort_by(|a, b| a.name.cmp(&b.name));
-    layers.dedup_by(|a, b| a.name == b.name);
-    layers.iter().map(|of| (of.block.clone().expect("a block"), of.ipu.0)).collect()
+    let mut found: BTreeMap<String, (String, u32)> = BTreeMap::new();
+    for of in operations(spec).iter().filter(|of| of.name.starts_with("layer") && of.flops > 0) {
+        let layer = of.name.split('/').next().unwrap_or_default().to_owned();
+        let place = (of.block.clone().expect("a block"), of.ipu.0);
+        let known = found.entry(layer).or_insert_with(|| place.clone());
+        assert_eq!(*known, place, "{}", of.name);
+    }
+    found.into_values().collect()
 }
 
 fn placed(expected: &[(&str, u32)]) -> Vec<(String, u32)> {

@@ -618,10 +618,10 @@ fn a_long_error_leaves_the_buttons_in_sight() {
         let screen = egui::Rect::from_min_size(egui::Pos2::ZERO, size);
         let (mut window, _directory) = home(size);
         open(&mut window, &unknown);
-        for problem in [None, Some("no_such_key_of_any_table ".repeat(200))] {
+        for problem in [None, Some("no regular expression ".repeat(200))] {
             if let Some(words) = problem {
                 set_spec(&mut window, |text| {
-                    text.replace("[model]", &format!("[model]\n\"{words}\" = 1"))
+                    text.replace("[model]", &format!("[model]\nfrozen = [\"({words}\"]"))
                 });
             }
             for label in ["Simulate", "Save spec…", "Close"] {
