@@ -613,7 +613,7 @@ fn the_dialog_fits_into_small_and_large_windows() {
 /// However much is wrong, what can be done about it is in sight.
 #[test]
 fn a_long_error_leaves_the_buttons_in_sight() {
-    let (_unknown, unknown) = with_word("transformer.onnx", b"MatMul", b"Mutmal");
+    let (_unknown, unknown) = with_word("mnist_dynamo.onnx", b"Gemm", b"Ghem");
     for size in [vec2(1100.0, 760.0), vec2(480.0, 360.0)] {
         let screen = egui::Rect::from_min_size(egui::Pos2::ZERO, size);
         let (mut window, _directory) = home(size);
