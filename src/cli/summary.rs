@@ -241,7 +241,7 @@ fn print_path(execution: &ExecutionSummary, table: &mut TwoColumnTable) -> Resul
             known(of.exposed),
             known(of.hidden)
         );
-        table.row(&of.kind.name().replace('_', " "), &text)?;
+        table.row(of.kind.title(), &text)?;
     }
     for of in &execution.slack {
         let text = format!(
@@ -250,7 +250,7 @@ fn print_path(execution: &ExecutionSummary, table: &mut TwoColumnTable) -> Resul
             Cycles::from_f64(of.slack.round()),
             of.lead
         );
-        table.row(&of.title(), &text)?;
+        table.row(&of.title, &text)?;
     }
     Ok(())
 }

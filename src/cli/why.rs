@@ -5,11 +5,12 @@ use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
 use tilescope_analysis::critical_path::{
-    IpuSlack, PathRow, PathTotals, StepOnPath, WhyChain, WhyLink, ipu_slacks, path_totals,
-    step_on_path, why, why_run,
+    IpuSlack, PathRow, PathTotals, StepOnPath, StepPart, WhyChain, WhyLink, ipu_slacks,
+    path_totals, step_on_path, step_parts, why, why_run,
 };
-use tilescope_report::units::{Cycles, IpuId, NumberFormat, ReplicaIpu, StepId, grouped, percent};
-use tilescope_report::{Report, ReportError};
+use tilescope_analysis::replica_classes::ipu_words;
+use tilescope_report::units::{Cycles, IpuId, NumberFormat, StepId, grouped, percent};
+use tilescope_report::{ReplicaClasses, Report, ReportError};
 
 /// `tilescope why`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "why", arguments, run };
@@ -27,7 +28,8 @@ Examples:
   tilescope why out
   tilescope why out --json
   tilescope why out --at 1234
-  tilescope why out --at 1234:1";
+  tilescope why out --at 1234:1
+  tilescope why out --at 1234:1:5       on replica 5, where replicas differ";
 
 fn arguments(command: clap::Command) -> clap::Command {
     let limit = Arg::new("limit")
@@ -42,8 +44,8 @@ fn arguments(command: clap::Command) -> clap::Command {
         .arg(
             Arg::new("at")
                 .long("at")
-                .value_name("STEP[:IPU]")
-                .help("Explain this executed step, on the IPU that waits longest in it or on the one named"),
+                .value_name("STEP[:IPU[:REPLICA]]")
+                .help("Explain this executed step, where it takes longest or on the IPU and replica named"),
         )
         .arg(json_argument())
         .arg(limit)
@@ -55,15 +57,15 @@ fn failed(error: ReportError) -> CliError {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let at = matches.get_one::<String>("at").map(|text| step_of(text)).transpose()?;
+    let at = matches.get_one::<String>("at").map(|text| AskedStep::parse(text)).transpose()?;
     let report = open_report(matches)?;
     let Some(totals) = path_totals(&report, None).map_err(failed)? else {
         let problem = "the report has no executed steps: the program was only compiled";
         return Err(CliError::Failed(problem.to_owned()));
     };
     let is_json = matches.get_flag("json");
-    if let Some((step, ipu)) = at {
-        return at_step(&report, (step, ipu), is_json, output);
+    if let Some(at) = at {
+        return at_step(&report, &at, is_json, output);
     }
     let slacks = ipu_slacks(&report).map_err(failed)?;
     let numbers = NumberFormat::default();
@@ -87,59 +89,87 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A step, and the IPU that is asked for.
-fn step_of(text: &str) -> Result<(StepId, Option<IpuId>), CliError> {
-    let wrong = || {
-        let problem = "expects the number of an executed step, or STEP:IPU as in 1234:1";
-        CliError::Usage(format!("--at {problem}, not {text:?}"))
-    };
-    let (step, ipu) = text.split_once(':').map_or((text, None), |(step, ipu)| (step, Some(ipu)));
-    let step = step.replace(',', "").parse().map_err(|_| wrong())?;
-    let ipu = ipu.map(|ipu| ipu.parse().map(IpuId).map_err(|_| wrong())).transpose()?;
-    Ok((StepId(step), ipu))
+/// A step that is asked about, and where it is if that is said.
+struct AskedStep {
+    step: StepId,
+    ipu: Option<IpuId>,
+    replica: Option<u32>,
+}
+
+impl AskedStep {
+    fn parse(text: &str) -> Result<Self, CliError> {
+        let wrong = || {
+            let problem = "expects the number of an executed step, STEP:IPU as in 1234:1, or \
+                           STEP:IPU:REPLICA";
+            CliError::Usage(format!("--at {problem}, not {text:?}"))
+        };
+        let number = |part: &str| part.parse::<u32>().map_err(|_| wrong());
+        let mut parts = text.split(':');
+        let step = parts.next().unwrap_or_default().replace(',', "");
+        let asked = Self {
+            step: StepId(step.parse().map_err(|_| wrong())?),
+            ipu: parts.next().map(number).transpose()?.map(IpuId),
+            replica: parts.next().map(number).transpose()?,
+        };
+        parts.next().is_none().then_some(asked).ok_or_else(wrong)
+    }
+
+    /// The longest part of the step of those that are asked for.
+    fn find(&self, report: &Report, classes: &ReplicaClasses) -> Result<StepPart, CliError> {
+        let step = self.step;
+        let parts = step_parts(report, step).map_err(failed)?;
+        if parts.is_empty() {
+            let steps = report.step_count().map_err(failed)?;
+            let problem = format!("there is no step {step}: the report has {}", grouped(steps));
+            return Err(CliError::Usage(problem));
+        }
+        let replicas = report.target().map_err(failed)?.replicas;
+        if let Some(replica) = self.replica.filter(|replica| *replica >= replicas) {
+            let problem = format!("there is no replica {replica}: the run has {replicas}");
+            return Err(CliError::Usage(problem));
+        }
+        let class = self.replica.map(|replica| classes.class_of(replica));
+        let is_asked = |part: &&StepPart| {
+            self.ipu.is_none_or(|ipu| part.at.ipu == ipu)
+                && class.is_none_or(|class| part.at.class == class)
+        };
+        let longest = parts.iter().rev().filter(is_asked).max_by_key(|part| part.range.length());
+        longest.copied().ok_or_else(|| {
+            let places = parts.iter().map(|part| ipu_words(classes, part.at));
+            let places = places.collect::<Vec<_>>().join("; ");
+            let problem = format!("step {step} did not run on that IPU: it ran on {places}");
+            CliError::Usage(problem)
+        })
+    }
 }
 
 fn at_step(
     report: &Report,
-    (step, ipu): (StepId, Option<IpuId>),
+    asked: &AskedStep,
     is_json: bool,
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let found = report.step(step).map_err(failed)?;
-    let Some(found) = found else {
-        let steps = report.step_count().map_err(failed)?;
-        let problem = format!("there is no step {}: the report has {}", step, grouped(steps));
-        return Err(CliError::Usage(problem));
-    };
-    let on = found.ipus.iter().filter(|on| ipu.is_none_or(|ipu| on.ipu == ipu));
-    let Some(on) = on.max_by_key(|on| on.range().length()) else {
-        let ipus = found.ipus.iter().map(|on| on.ipu.to_string()).collect::<Vec<_>>().join(", ");
-        let problem = format!("step {step} did not run on that IPU: it ran on {ipus}");
-        return Err(CliError::Usage(problem));
-    };
-    let place = (ReplicaIpu::from(on.ipu), on.sub_lane);
-    let state = step_on_path(report, step, place.0, place.1).map_err(failed)?;
-    let chain = why(report, step, place.0, place.1, NumberFormat::default()).map_err(failed)?;
+    let classes = report.replica_classes().map_err(failed)?;
+    let StepPart { at, sub_lane, range } = asked.find(report, &classes)?;
+    let (step, cycles) = (asked.step, range.length());
+    let state = step_on_path(report, step, at, sub_lane).map_err(failed)?;
+    let chain = why(report, step, at, sub_lane, NumberFormat::default()).map_err(failed)?;
     let (Some(state), Some(chain)) = (state, chain) else {
         return Err(CliError::Failed(format!("step {step} is on no lane of the trace")));
     };
     if is_json {
         let value = json!({
             "step": step.0,
-            "ipu": on.ipu,
-            "cycles": on.range().length(),
+            "ipu": at,
+            "cycles": cycles,
             "on_path": state.is_on_path,
             "slack": state.slack,
             "why": chain_json(&chain),
         });
         return print_json(&value, output);
     }
-    writeln!(
-        output,
-        "Step {step} on IPU {}: {}",
-        on.ipu,
-        state_words(&state, on.range().length())
-    )?;
+    let place = ipu_words(&classes, at);
+    writeln!(output, "Step {step} on {place}: {}", state_words(&state, cycles))?;
     print_chain(&chain, output)
 }
 
@@ -185,23 +215,28 @@ fn print_json(value: &Value, output: &mut dyn Write) -> Result<(), CliError> {
 }
 
 fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
-    writeln!(output, "Critical path: {} cycles", totals.cycles)?;
-    writeln!(output, "\n{:>7} {:>16}  {:17} {:>4}  operation", "share", "cycles", "kind", "IPU")?;
-    let line = |share: f64, cycles: Cycles, kind: &str, ipu: &str, name: &str| {
+    let (shown, rest) = totals.rows.split_at(limit.min(totals.rows.len()));
+    let width = shown.iter().map(|row| row.lane.chars().count()).max().unwrap_or(0).max(3);
+    let line = |share: f64, cycles: Cycles, [kind, lane, name]: [&str; 3]| {
         let (share, cycles) = (percent(share), cycles.to_string());
-        format!("{share:>7} {cycles:>16}  {kind:17} {ipu:>4}  {name}")
+        format!("{share:>7} {cycles:>16}  {kind:17} {lane:width$}  {name}")
     };
-    for row in totals.rows.iter().take(limit) {
-        let ipu = row.ipu.ipu.to_string();
-        writeln!(output, "{}", line(row.share, row.cycles, row.kind.name(), &ipu, &row.name))?;
+    writeln!(output, "Critical path: {} cycles", totals.cycles)?;
+    let kinds = totals.by_kind().into_iter();
+    let kinds = kinds.map(|(kind, of)| format!("{} {}", kind.title(), percent(totals.share(of))));
+    writeln!(output, "{}", kinds.collect::<Vec<_>>().join(", "))?;
+    let [share, cycles, kind, lane] = ["share", "cycles", "kind", "IPU"];
+    writeln!(output, "\n{share:>7} {cycles:>16}  {kind:17} {lane:width$}  operation")?;
+    for row in shown {
+        let words = [row.kind.name(), &row.lane, &row.name];
+        writeln!(output, "{}", line(row.share, row.cycles, words))?;
     }
-    let rest = totals.rows.iter().skip(limit);
-    let (count, cycles) = (rest.clone().count(), rest.map(|row| row.cycles).sum::<Cycles>());
-    if count > 0 {
-        let name = format!("{} more (raise --limit to list them)", grouped(count as u64));
-        writeln!(output, "{}", line(totals.share(cycles), cycles, "", "", &name))?;
+    if !rest.is_empty() {
+        let cycles = rest.iter().map(|row| row.cycles).sum();
+        let name = format!("{} more (raise --limit to list them)", grouped(rest.len() as u64));
+        writeln!(output, "{}", line(totals.share(cycles), cycles, ["", "", &name]))?;
     }
-    writeln!(output, "{}", line(1.0, totals.cycles, "", "", "the run"))?;
+    writeln!(output, "{}", line(1.0, totals.cycles, ["", "", "the run"]))?;
     Ok(())
 }
 
@@ -210,7 +245,7 @@ fn print_slack(slacks: &[IpuSlack], output: &mut dyn Write) -> Result<(), CliErr
     let [ipu, path, waits, slack, lead] = heads;
     writeln!(output, "\n{ipu:24} {path:>24} {waits:>16} {slack:>16} {lead:>16}")?;
     for of in slacks {
-        let name = of.title();
+        let name = &of.title;
         let path = format!("{} ({})", of.path_cycles, percent(of.path_share));
         let [waits, lead] = [of.waits, of.lead].map(|cycles| cycles.to_string());
         let slack = Cycles::from_f64(of.slack.round()).to_string();

@@ -8,7 +8,8 @@ use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope_analysis::critical_path::step_on_path;
 use tilescope_gui::OpenReport;
 
-const SIZE: Vec2 = Vec2::new(1300.0, 900.0);
+/// Room for all columns of the program tree.
+const SIZE: Vec2 = Vec2::new(1500.0, 900.0);
 
 /// A window on a pipeline of two IPUs, and where its report is.
 fn window(view: &str) -> (Window, tempfile::TempDir) {

@@ -166,6 +166,7 @@ fn what_the_run_waits_for_and_what_sets_it() {
     let directory = simulated("data_loading", &["options.device_iterations=5"]);
     let mut walk = Walk::new(directory.path());
     walk.click(Role::Button, "Execution trace");
+    walk.click(Role::Button, "Whole run");
     walk.click(Role::Tab, "Critical path");
     let totals = path_totals(&walk.report, None).unwrap().unwrap();
     let most = &totals.rows[0];

@@ -3,7 +3,7 @@
 
 use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, WorkDivisors};
-use crate::critical_path::{PathRow, PathTotals, lane_title, path_totals};
+use crate::critical_path::{PathRow, PathTotals, path_totals};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
 use tilescope_report::ReportError;
@@ -65,13 +65,13 @@ fn row((source, target): &(Option<PathPart>, Option<PathPart>)) -> ComparisonRow
 /// Kind and operation, or program where there is none; IPUs together, since stages move between them.
 fn by_operation(totals: &PathTotals) -> Vec<PathPart> {
     parts(totals, |row| match row.name.as_str() {
-        "" => row.kind.name().replace('_', " "),
-        name => format!("{name} ({})", row.kind.name().replace('_', " ")),
+        "" => row.kind.title().to_owned(),
+        name => format!("{name} ({})", row.kind.title().to_lowercase()),
     })
 }
 
 fn by_ipu(totals: &PathTotals) -> Vec<PathPart> {
-    let mut parts = parts(totals, |row| lane_title(row.ipu, row.sub_lane));
+    let mut parts = parts(totals, |row| row.lane.clone());
     parts.iter_mut().for_each(|part| (part.operation, part.program) = (None, None));
     parts
 }

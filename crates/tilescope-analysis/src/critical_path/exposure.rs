@@ -11,11 +11,11 @@ use tilescope_report::{Report, ReportError, StepActivity};
 /// Cycles of a program, as far as it runs beside the compute of its IPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramExposure {
-    /// Cycles of all its steps on all IPUs.
+    /// Cycles of all its steps on all IPUs of replica 0.
     pub cycles: Cycles,
     /// Those beside compute; none where that is not known.
     pub hidden: Option<Cycles>,
-    /// Those on the critical path.
+    /// Cycles of its steps on the critical path, on whichever replica this is.
     pub on_path: Cycles,
 }
 

@@ -1,12 +1,17 @@
 //! Slack, waits and lead of each IPU.
 
+use crate::replica_classes::ipu_words;
 use serde::Serialize;
-use tilescope_report::units::{Cycles, ReplicaClassId, ReplicaIpu};
-use tilescope_report::{Report, ReportError};
+use tilescope_report::trace::{LaneInfo, LaneSlack};
+use tilescope_report::units::{Cycles, ReplicaIpu};
+use tilescope_report::{ReplicaClasses, Report, ReportError};
 
 /// How much of the critical path an IPU has, and how much later or sooner it could be.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IpuSlack {
+    /// The lane in words.
+    #[serde(skip)]
+    pub title: String,
     /// The IPU, and the replicas where these differ.
     pub ipu: ReplicaIpu,
     /// 0 for compute tiles; higher for other tiles of the IPU.
@@ -25,22 +30,10 @@ pub struct IpuSlack {
     pub lead: Cycles,
 }
 
-/// `IPU 1`, or `IPU 1, I/O tiles`; of replicas that differ from replica 0
-/// `replica class 1, IPU 1`.
-pub fn lane_title(at: ReplicaIpu, sub_lane: u8) -> String {
-    let ReplicaIpu { class, ipu } = at;
+/// `IPU 1`, or `IPU 1, I/O tiles`; where replicas differ, also of which.
+pub(crate) fn lane_title(classes: &ReplicaClasses, at: ReplicaIpu, sub_lane: u8) -> String {
     let tiles = if sub_lane > 0 { ", I/O tiles" } else { "" };
-    match class {
-        ReplicaClassId(0) => format!("IPU {ipu}{tiles}"),
-        class => format!("replica class {class}, IPU {ipu}{tiles}"),
-    }
-}
-
-impl IpuSlack {
-    /// The lane in words.
-    pub fn title(&self) -> String {
-        lane_title(self.ipu, self.sub_lane)
-    }
+    format!("{}{tiles}", ipu_words(classes, at))
 }
 
 /// All lanes, by IPU; none where nothing was executed, or the critical path is not known.
@@ -51,9 +44,12 @@ pub fn ipu_slacks(report: &Report) -> Result<Vec<IpuSlack>, ReportError> {
     let Some(path) = report.known_critical_path()? else { return Ok(Vec::new()) };
     let all = path.range().length().as_f64().max(1.0);
     let lanes = path.lane_infos().iter().zip(path.lanes());
-    Ok(lanes
-        .map(|(info, of)| IpuSlack {
-            ipu: ReplicaIpu { class: info.class, ipu: info.ipu },
+    let classes = report.replica_classes()?;
+    let slack = |(info, of): (&LaneInfo, &LaneSlack)| {
+        let ipu = ReplicaIpu { class: info.class, ipu: info.ipu };
+        IpuSlack {
+            title: lane_title(&classes, ipu, info.sub_lane),
+            ipu,
             sub_lane: info.sub_lane,
             path_cycles: of.path_cycles,
             path_share: of.path_cycles.as_f64() / all,
@@ -61,6 +57,7 @@ pub fn ipu_slacks(report: &Report) -> Result<Vec<IpuSlack>, ReportError> {
             slack: of.mean_slack(),
             least_slack: of.least_slack.unwrap_or_default(),
             lead: of.lead,
-        })
-        .collect())
+        }
+    };
+    Ok(lanes.map(slack).collect())
 }

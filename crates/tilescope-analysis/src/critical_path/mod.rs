@@ -13,9 +13,9 @@ mod totals;
 mod why;
 
 pub use exposure::{ActivityExposure, ProgramExposure, activity_exposures, exposure};
-pub use ipu_slack::{IpuSlack, ipu_slacks, lane_title};
+pub use ipu_slack::{IpuSlack, ipu_slacks};
 pub use mechanism::{MECHANISMS, Mechanism, MechanismOptions};
-pub use step_path::{StepOnPath, step_on_path};
+pub use step_path::{StepOnPath, StepPart, step_on_path, step_parts};
 pub use totals::{PathKind, PathRow, PathTotals, path_totals};
 pub use why::{WhyChain, WhyLink, WhyPlace, why, why_run};
 

@@ -1,5 +1,6 @@
 //! The critical path by what is done, where and for which operation.
 
+use super::ipu_slack::lane_title;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -46,7 +47,7 @@ impl PathKind {
         Self::Idle,
     ];
 
-    /// Key in JSON and name in tables.
+    /// Key in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -58,6 +59,21 @@ impl PathKind {
             Self::HostWait => "host_wait",
             Self::Other => "other",
             Self::Idle => "idle",
+        }
+    }
+
+    /// Name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Compute => "Compute",
+            Self::InternalExchange => "Internal exchange",
+            Self::GlobalExchange => "Global exchange",
+            Self::Host => "Host copies",
+            Self::RemoteBuffer => "Remote buffers",
+            Self::Sync => "Sync",
+            Self::HostWait => "Waiting for the host",
+            Self::Other => "Other",
+            Self::Idle => "Idle",
         }
     }
 
@@ -85,6 +101,8 @@ pub struct PathRow {
     pub ipu: ReplicaIpu,
     /// 0 for compute tiles; higher for other tiles of the IPU.
     pub sub_lane: u8,
+    /// Both in words.
+    pub lane: String,
     /// The operation of the model, where it is for one.
     pub operation: Option<OperationId>,
     /// One of the programs: the only one where it is for no operation.
@@ -111,6 +129,17 @@ pub struct PathTotals {
 }
 
 impl PathTotals {
+    /// Cycles of each kind that there are, most first.
+    pub fn by_kind(&self) -> Vec<(PathKind, Cycles)> {
+        let mut sums: BTreeMap<PathKind, Cycles> = BTreeMap::new();
+        for row in &self.rows {
+            *sums.entry(row.kind).or_default() += row.cycles;
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, cycles)| Reverse(*cycles));
+        sums
+    }
+
     /// The share of the path that some cycles of it are.
     pub fn share(&self, cycles: Cycles) -> f64 {
         if self.cycles.is_zero() { 0.0 } else { cycles.as_f64() / self.cycles.as_f64() }
@@ -146,7 +175,7 @@ pub fn path_totals(
         sums.add(program);
     }
     sums.add_idle(&path, range, window.is_none())?;
-    Ok(Some(sums.finish(&path, range.length())))
+    Ok(Some(sums.finish(&path, range.length())?))
 }
 
 /// What the steps of a row come to.
@@ -246,23 +275,23 @@ impl<'a> RowSums<'a> {
         Ok(())
     }
 
-    fn finish(self, path: &CriticalPath, cycles: Cycles) -> PathTotals {
-        let operations = self.report.operations().unwrap_or_default();
+    fn finish(self, path: &CriticalPath, cycles: Cycles) -> Result<PathTotals, ReportError> {
+        let (operations, classes) = (self.report.operations()?, self.report.replica_classes()?);
         let all = cycles.as_f64().max(1.0);
         let row = |(key, sum): (PathRowKey, RowSum)| {
             let RowSum { steps, cycles, program, position, .. } = sum;
             let lane = path.lane_infos().get(key.lane);
+            let at = lane.map(|of| ReplicaIpu { class: of.class, ipu: of.ipu }).unwrap_or_default();
+            let sub_lane = lane.map_or(0, |lane| lane.sub_lane);
             let operation = key.operation.and_then(|id| operations.get(id.index()));
             let node = key.program.and_then(|id| self.programs.get(id));
             let name = operation.map(|of| &of.name).or(node.map(|node| &node.name));
             PathRow {
                 kind: key.kind,
                 longest: (key.lane, position),
-                ipu: lane.map_or_else(ReplicaIpu::default, |of| ReplicaIpu {
-                    class: of.class,
-                    ipu: of.ipu,
-                }),
-                sub_lane: lane.map_or(0, |lane| lane.sub_lane),
+                ipu: at,
+                sub_lane,
+                lane: lane_title(&classes, at, sub_lane),
                 operation: key.operation,
                 program,
                 name: name.cloned().unwrap_or_default(),
@@ -275,6 +304,6 @@ impl<'a> RowSums<'a> {
         };
         let mut rows: Vec<PathRow> = self.sums.into_iter().map(row).collect();
         rows.sort_by_key(|row| Reverse(row.cycles));
-        PathTotals { cycles, rows }
+        Ok(PathTotals { cycles, rows })
     }
 }

@@ -1,8 +1,8 @@
 //! Why a step takes as long as it does: whom it waits for, what that one did meanwhile, and so on
 //! down to the machine or the host, and the options that decide it.
 
-use super::ipu_slack::lane_title;
 use super::mechanism::Mechanism;
+use crate::replica_classes::ipu_words;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tilescope_report::trace::{CriticalPath, LaneStep, LaneWait, PathHop};
@@ -10,8 +10,8 @@ use tilescope_report::units::{
     CycleRange, Cycles, NumberFormat, OperationId, ProgramId, ReplicaIpu, StepId, percent,
 };
 use tilescope_report::{
-    HostCallPart, MachineAction, MarkFilter, MarkKind, ProgramKind, ProgramNode, Report,
-    ReportError, StepActivity, TrainingPass,
+    HostCallPart, MachineAction, MarkFilter, MarkKind, ProgramKind, ProgramNode, ReplicaClasses,
+    Report, ReportError, StepActivity, TrainingPass,
 };
 
 /// Links of the longest chain: more do not help anybody.
@@ -152,6 +152,7 @@ struct WhyFacts<'a> {
     numbers: NumberFormat,
     programs: std::sync::Arc<tilescope_report::ProgramNodeTable>,
     operations: std::sync::Arc<Vec<tilescope_report::ModelOperation>>,
+    classes: ReplicaClasses,
     handshake: Option<Cycles>,
 }
 
@@ -169,6 +170,7 @@ impl<'a> WhyFacts<'a> {
             numbers,
             programs: report.programs()?,
             operations: report.operations()?,
+            classes: report.replica_classes()?,
             handshake: begin.map(|cost| cost.cycles),
         })
     }
@@ -189,7 +191,7 @@ impl<'a> WhyFacts<'a> {
         let Some(info) = self.path.lane_infos().get(lane) else { return "an IPU".to_owned() };
         let tiles = if info.sub_lane > 0 { "the I/O tiles of " } else { "" };
         let at = ReplicaIpu { class: info.class, ipu: info.ipu };
-        format!("{tiles}{}", lane_title(at, 0))
+        format!("{tiles}{}", ipu_words(&self.classes, at))
     }
 
     fn place(&self, lane: usize, step: &LaneStep) -> Option<WhyPlace> {

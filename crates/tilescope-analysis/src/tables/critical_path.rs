@@ -9,7 +9,7 @@ use crate::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_report::units::{Cycles, ReplicaClassId, ReplicaIpu};
 use tilescope_report::{Report, ReportError};
 
-const KIND: &str = "What the cycles are spent on; host wait: until the host is ready, beyond the \
+const KIND: &str = "What the cycles are spent on; waiting for the host: until it is ready, beyond the \
                     handshake; sync: syncs themselves, once all have come";
 
 /// What the path goes through: by lane, kind and operation, or program where there is none.
@@ -25,23 +25,23 @@ pub fn path_table(totals: &PathTotals) -> DataTable {
     let columns = vec![
         TableColumn::text("Operation").about("The operation of the model, or else the program"),
         TableColumn::short("Kind").about(KIND),
+        TableColumn::number("Cycles").about(ON_PATH),
+        TableColumn::number("Share").about("Cycles / cycles of the path"),
         TableColumn::short("IPU"),
         TableColumn::short("Tiles"),
         TableColumn::short("Pass"),
         TableColumn::number("Steps").without_sum(),
-        TableColumn::number("Cycles").about(ON_PATH),
-        TableColumn::number("Share").about("Cycles / cycles of the run"),
     ];
     let cells = |row: &PathRow| {
         vec![
             row.name.as_str().into(),
-            row.kind.name().replace('_', " ").into(),
+            row.kind.title().into(),
+            TableCell::Count(row.cycles.0),
+            TableCell::Share(row.share),
             ipu_cell(row.ipu),
             tiles(row.sub_lane).into(),
             pass_title(row.pass).into(),
             TableCell::Count(row.steps),
-            TableCell::Count(row.cycles.0),
-            TableCell::Share(row.share),
         ]
     };
     DataTable::new(columns, totals.rows.iter().map(cells).collect()).with_totals()
@@ -77,22 +77,22 @@ pub fn slack(report: &Report) -> Result<DataTable, ReportError> {
 pub fn slack_table(slacks: &[IpuSlack]) -> DataTable {
     let columns = vec![
         TableColumn::short("IPU"),
-        TableColumn::short("Tiles"),
         TableColumn::number("On the path").about(ON_PATH),
         TableColumn::number("Share").about("On the path / cycles of the run"),
         TableColumn::number("Waits").about(WAITS).without_sum(),
         TableColumn::number("Slack").about(IPU_SLACK).without_sum(),
         TableColumn::number("Lead").about(LEAD).without_sum(),
+        TableColumn::short("Tiles"),
     ];
     let cells = |of: &IpuSlack| {
         vec![
             ipu_cell(of.ipu),
-            tiles(of.sub_lane).into(),
             TableCell::Count(of.path_cycles.0),
             TableCell::Share(of.path_share),
             TableCell::Count(of.waits.0),
-            TableCell::Real(of.slack.round()),
+            TableCell::Count(Cycles::from_f64(of.slack.round()).0),
             TableCell::Count(of.lead.0),
+            tiles(of.sub_lane).into(),
         ]
     };
     DataTable::new(columns, slacks.iter().map(cells).collect())

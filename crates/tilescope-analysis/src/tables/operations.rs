@@ -141,7 +141,7 @@ pub static COLUMNS: &[OperationColumn] = &[
         "slowest",
         "Cycles (max)",
         "Cycles of one execution: the slowest tile of each compute set, added up",
-        true,
+        false,
         |row| TableCell::Count(row.cycles_slowest.0),
     )
     .requiring_part(ReportPart::ComputeSetCycles)

@@ -28,6 +28,8 @@ use std::sync::atomic::AtomicBool;
 const ROWS_PER_LOOK: u64 = 8192;
 /// Most programs whose kind is kept.
 const MAX_PROGRAMS: usize = 1 << 22;
+/// Highest id that one of them has.
+const MAX_PROGRAM_ID: u32 = 1 << 22;
 
 /// Tables of a cache file beside those of the trace.
 const CACHE_TABLES: [&str; 2] = ["executed_programs", "step_rows"];
@@ -225,7 +227,7 @@ fn sync_programs(db: &ReportDatabase) -> Result<SyncPrograms, ReportError> {
     let (mut internal, mut found) = (SyncPrograms::default(), 0);
     db.stream(SelectQuery::all("programs", &["id", "name"]), |cells| {
         let is_internal = cells.text(1).is_some_and(|name| name == SyncPrograms::NAME);
-        let id = cells.small_up_to(0, MAX_PROGRAMS as u32).filter(|_| is_internal);
+        let id = cells.small_up_to(0, MAX_PROGRAM_ID).filter(|_| is_internal);
         found += usize::from(id.is_some());
         id.into_iter().for_each(|id| internal.add(ProgramId(id)));
         Ok(if found < MAX_PROGRAMS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })

@@ -16,6 +16,8 @@ use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, percent, sec
 use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
 const LEFT: f32 = spacing::L;
+/// Room from which on what explains a step stands beside its details.
+const BESIDE: f32 = 760.0;
 
 /// What is known beside cycles.
 #[derive(Clone, Copy)]
@@ -312,12 +314,12 @@ fn balance_ui(ui: &mut Ui, share: f64) {
     });
 }
 
-/// Details of a step, and what stands below them; gives what that gives.
+/// Details of a step, and what stands beside them; gives what that gives.
 pub(crate) fn step_ui<T: Default>(
     ui: &mut Ui,
     view: &StepDetailReport,
     place: &str,
-    below: impl FnOnce(&mut Ui) -> T,
+    beside: impl FnOnce(&mut Ui) -> T,
 ) -> T {
     let activity = StepActivity::from_program_kind(view.kind, view.stream);
     let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
@@ -337,7 +339,7 @@ pub(crate) fn step_ui<T: Default>(
         }
     };
     let mut found = T::default();
-    details_with(ui, (colour, &title), rows, |ui| found = below(ui));
+    details_with(ui, (colour, &title), rows, |ui| found = beside(ui));
     found
 }
 
@@ -398,12 +400,12 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
     details_with(ui, (colour, title), rows, |_| {});
 }
 
-/// The same with something below the rows.
+/// The same with something beside the rows, or below them where there is little room.
 fn details_with(
     ui: &mut Ui,
     (colour, title): (Color32, &str),
     rows: impl FnOnce(&mut Ui),
-    below: impl FnOnce(&mut Ui),
+    beside: impl FnOnce(&mut Ui),
 ) {
     ScrollArea::both().auto_shrink(false).id_salt("step details").show(ui, |ui| {
         ui.add_space(spacing::S);
@@ -414,12 +416,20 @@ fn details_with(
                 let title: String = title.chars().take(600).collect();
                 ui.add(egui::Label::new(strong(title)).selectable(true).extend());
                 ui.add_space(spacing::XXS);
-                Grid::new("details")
-                    .num_columns(2)
-                    .min_row_height(17.0)
-                    .spacing(vec2(24.0, 5.0))
-                    .show(ui, rows);
-                below(ui);
+                let rows = |ui: &mut Ui| {
+                    let grid = Grid::new("details").num_columns(2).min_row_height(17.0);
+                    grid.spacing(vec2(24.0, 5.0)).show(ui, rows);
+                };
+                if ui.available_width() < BESIDE {
+                    rows(ui);
+                    beside(ui);
+                    return;
+                }
+                ui.horizontal_top(|ui| {
+                    ui.vertical(rows);
+                    ui.add_space(spacing::XL);
+                    ui.vertical(beside);
+                });
             });
         });
         let bottom = ui.cursor().top() - 4.0;

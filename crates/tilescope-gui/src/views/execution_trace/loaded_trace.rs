@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use tilescope_analysis::replica_classes::{replica_numbers, sentence};
+use tilescope_analysis::replica_classes::{ipu_words, sentence};
 use tilescope_analysis::trace::{
     InterIpuTransfers, MAX_ROWS, MarkRows, ProgramLabels, TileWorkTimes, TraceLaneStyle,
     narrow_step_cycles,
@@ -175,16 +175,7 @@ impl LoadedTrace {
 
     /// `IPU 1`, or where replicas differ `IPU 1 of replicas 2, 3`.
     pub(crate) fn ipu_words(&self, at: ReplicaIpu) -> String {
-        let of = self.classes.classes.get(at.class.index()).filter(|_| self.classes.differ());
-        match of {
-            Some(class) if class.replicas.len() == 1 => {
-                format!("IPU {} of replica {}", at.ipu, replica_numbers(&class.replicas))
-            }
-            Some(class) => {
-                format!("IPU {} of replicas {}", at.ipu, replica_numbers(&class.replicas))
-            }
-            None => format!("IPU {}", at.ipu),
-        }
+        ipu_words(&self.classes, at)
     }
 
     /// What each tile does in each program, once the raster of tiles has asked for it.

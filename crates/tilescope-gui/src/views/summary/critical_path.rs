@@ -60,14 +60,14 @@ fn lanes(run: &ExecutionSummary) -> Vec<&IpuSlack> {
 fn kind_cells(of: &ActivityExposure) -> Vec<String> {
     let known =
         |cycles: Option<Cycles>| cycles.map_or_else(|| "not known".to_owned(), |of| of.to_string());
-    let name = of.kind.name().replace('_', " ");
+    let name = of.kind.title().to_owned();
     vec![name, on_path(of.on_path, of.path_share), known(of.exposed), known(of.hidden)]
 }
 
 fn lane_cells(of: &IpuSlack) -> Vec<String> {
     let slack = Cycles::from_f64(of.slack.round()).to_string();
     let path = on_path(of.path_cycles, of.path_share);
-    vec![of.title(), path, of.waits.to_string(), slack, of.lead.to_string()]
+    vec![of.title.clone(), path, of.waits.to_string(), slack, of.lead.to_string()]
 }
 
 fn on_path(cycles: Cycles, share: f64) -> String {
@@ -77,11 +77,13 @@ fn on_path(cycles: Cycles, share: f64) -> String {
 /// Names on the left, figures flush right in their columns.
 fn grid_ui(ui: &mut Ui, heads: &[Head], rows: impl Iterator<Item = Vec<String>>) {
     let palette = ThemePalette::for_ui(ui);
-    let grid = Grid::new(("critical path", heads.len())).num_columns(heads.len());
+    let grid = Grid::new(("critical path", heads.len())).num_columns(heads.len() + 1);
     grid.min_row_height(18.0).spacing(vec2(18.0, 6.0)).show(ui, |ui| {
         for (title, about) in heads {
             right_ui(ui, strong(*title), about);
         }
+        // The last column is as wide as all the rest: an empty one, so that figures stay together.
+        ui.label("");
         ui.end_row();
         for cells in rows {
             for (column, cell) in cells.iter().enumerate() {

@@ -51,7 +51,7 @@ const NUMBERED_TABLES: [(&str, &str); 37] = [
 ];
 
 /// Columns whose numbers are found in a column of another table.
-const REFERENCES: [(&str, &str, &str, &str); 46] = [
+const REFERENCES: [(&str, &str, &str, &str); 45] = [
     ("operation_inputs", "operation", "operations", "id"),
     ("operation_inputs", "input", "operations", "id"),
     ("programs", "compute_set", "compute_sets", "compute_set"),
@@ -81,7 +81,6 @@ const REFERENCES: [(&str, &str, &str, &str); 46] = [
     ("exchange_cycles", "pattern", "tile_patterns", "id"),
     ("control_code", "program", "programs", "id"),
     ("trace_beside", "program", "programs", "id"),
-    ("trace_beside", "lane", "trace_lanes", "lane"),
     ("control_code", "pattern", "tile_patterns", "id"),
     ("exchange_routes", "program", "exchanges", "program"),
     ("data_accesses", "program", "programs", "id"),

@@ -42,7 +42,6 @@ pub struct PathStretch {
 }
 
 /// Something to draw of the path.
-#[expect(clippy::large_enum_variant, reason = "buckets are the many, and made once per view")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathSpan {
     /// Steps of one lane, as it draws them; of a step at the end of a stretch, the part that is on

@@ -183,7 +183,9 @@ impl WalkState {
         let (from, to) = (place(of.from)?, place(of.to.lane)?);
         let next = point.release.saturating_add(of.lag);
         let going_on = self.lanes.get_mut(to).ok_or(Contradiction)?;
-        self.bounds.insert(of.number, going_on.slack.saturating_add(of.lag));
+        // Where it was held back, the lag is part of what it does then, and moves with the release.
+        let spare = if of.holds_back() { Cycles::ZERO } else { of.lag };
+        self.bounds.insert(of.number, going_on.slack.saturating_add(spare));
         // Not more than there are lanes wait for another at a time.
         (self.bounds.len() <= places.len()).then_some(()).ok_or(Contradiction)?;
         if !of.holds_back() {
@@ -194,12 +196,13 @@ impl WalkState {
         if of.in_step {
             seen.slack(to, of.to.behind, going_on.slack);
         }
-        going_on.slack = going_on.slack.saturating_add(of.wait);
+        let held_back = of.wait - of.lag;
+        going_on.slack = going_on.slack.saturating_add(held_back);
         let limit = of.to.behind.saturating_sub(u64::from(of.in_step));
         seen.slack(to, limit, going_on.slack);
-        seen.wait(to, of.wait);
+        seen.wait(to, held_back);
         if to == self.path.lane && self.path.begins_at(point.release)? {
-            seen.lead(from, None, of.wait - of.lag);
+            seen.lead(from, None, held_back);
             self.path.go_to(from, point, PathHop::HandOver, seen);
         }
         Ok(())

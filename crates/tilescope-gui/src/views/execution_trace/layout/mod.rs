@@ -97,6 +97,7 @@ pub(super) fn render_items<'a>(
         let critical = critical.and_then(|scene| scene.path.as_ref()).zip(block);
         band.on_path = critical.map(|(path, block)| lit_by_path(layout, path, block));
     }
+    let arrowed = scene.filter(|_| critical.is_none());
     let ends = settings.marks.iter().flat_map(|mark| [mark.start, mark.end]);
     TraceRenderItems {
         ticks: ruler_ticks(layout),
@@ -105,7 +106,8 @@ pub(super) fn render_items<'a>(
         path: path_item(layout, prepared, scene),
         bands,
         hops: critical.map(|scene| hop_items(layout, scene)).unwrap_or_default(),
-        arrows: scene.map(|scene| flow_arrows(layout, scene, step)).unwrap_or_default(),
+        // Two kinds of arrows would be one net.
+        arrows: arrowed.map(|scene| flow_arrows(layout, scene, step)).unwrap_or_default(),
         chosen,
         chosen_mark: scene.and_then(|scene| chosen_mark(layout, scene, settings.mark.as_ref())),
         // One veil is enough: two of them hide what they are to let through.

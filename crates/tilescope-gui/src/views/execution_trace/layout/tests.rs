@@ -89,7 +89,7 @@ fn regions_follow_one_another_and_share_their_edges() {
         let area = Rect::from_min_size(AREA.min, vec2(800.0, height));
         let TraceRegions { overview, ruler, marks, path, lanes } =
             TraceRegions::new(area, rows, true);
-        for (above, below) in [(overview, ruler), (ruler, marks), (marks, lanes)] {
+        for (above, below) in [(overview, ruler), (ruler, marks), (marks, path), (path, lanes)] {
             assert!(above.bottom() < below.top(), "{above:?} {below:?}");
             assert_eq!(above.x_range(), below.x_range());
         }
