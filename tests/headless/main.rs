@@ -23,6 +23,7 @@ mod host;
 mod insights;
 mod layers;
 mod layouts;
+mod limits;
 mod liveness;
 mod matmul_tutorial;
 mod model_document;

@@ -129,6 +129,9 @@ fn totals_add_up_on_every_bundled_spec() {
             assert_eq!(report.has(ReportPart::Execution), spec.name != "too_large");
             assert_eq!(report.verify().expect("reads"), [], "{}", spec.name);
             check(&report, spec.name);
+            if report.has(ReportPart::Execution) {
+                crate::limits::keep_their_laws(&report, spec.name);
+            }
         }
     };
     std::thread::scope(|scope| {

@@ -69,6 +69,20 @@ const PATHS: &[Path] = &[
         chosen: operation,
     },
     Path {
+        view: "limits",
+        reach: (Role::Row, ""),
+        choose: &[Key::Enter],
+        go: &[Key::ArrowDown],
+        chosen: operation,
+    },
+    Path {
+        view: "limits",
+        reach: (Role::Canvas, "Roofline"),
+        choose: &[Key::ArrowRight],
+        go: &[Key::ArrowRight],
+        chosen: operation,
+    },
+    Path {
         view: "operations-graph",
         reach: (Role::Canvas, "Graph of operations"),
         choose: &[Key::ArrowDown],

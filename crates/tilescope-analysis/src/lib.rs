@@ -13,6 +13,7 @@ pub mod host;
 pub mod insights;
 pub mod json;
 mod label_conventions;
+pub mod limits;
 pub mod liveness;
 pub mod memory;
 pub mod operation_debug;

@@ -2,6 +2,7 @@
 
 use crate::confidence::{Confidence, confidence};
 use crate::host::{self, HostSummary};
+use crate::limits::{LimitsSummary, limits};
 use crate::memory::needed;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub struct ReportSummary {
     pub memory: MemorySummary,
     /// The run; `None` where the program was only compiled.
     pub execution: Option<ExecutionSummary>,
+    /// What the run achieves of the peak; `None` where the program was only compiled.
+    pub limits: Option<LimitsSummary>,
     /// What the host does for it; `None` where that was not recorded.
     pub host: Option<HostSummary>,
     /// How sure the figures of the run are; `None` where the report does not say how far its
@@ -184,6 +187,7 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
         graph: graph_summary(report.graph()?),
         memory: memory(report)?,
         execution,
+        limits: limits(report)?.run.map(|run| run.summary()),
         host: host::host(report)?,
         confidence,
     })

@@ -12,6 +12,7 @@ mod comparison_table;
 mod exchange_code;
 mod execution_trace;
 mod insights;
+mod limits;
 mod liveness;
 mod matched_entities;
 mod memory;
@@ -126,6 +127,7 @@ pub static COMPARISONS: &[ViewComparison] = &[
     liveness::COMPARISON,
     program_tree::COMPARISON,
     operations::COMPARISON,
+    limits::COMPARISON,
     operations_graph::COMPARISON,
     execution_trace::COMPARISON,
     exchange_code::COMPARISON,

@@ -4,6 +4,7 @@
 pub mod exchange_code;
 pub mod execution_trace;
 pub mod host;
+pub mod limits;
 pub mod liveness;
 pub mod memory;
 pub mod operations;

@@ -6,6 +6,7 @@
 //! said.
 
 mod data_flow;
+mod engine;
 mod error_band;
 mod execution;
 mod host;
@@ -14,6 +15,7 @@ mod program;
 mod target;
 
 pub use data_flow::*;
+pub use engine::*;
 pub use error_band::*;
 pub use execution::*;
 pub use host::*;
@@ -29,6 +31,8 @@ pub struct CompilationReport {
     pub target: Target,
     /// What the machine moves at most; empty where that was not recorded.
     pub bandwidths: Vec<Bandwidth>,
+    /// How fast the engines of a tile are; empty where that was not recorded.
+    pub compute_rates: Vec<ComputeRate>,
     /// Which IPUs of a replica wait for each other; none where that was not recorded, or a replica
     /// is one IPU.
     pub sync_groups: Option<SyncGroupMembers>,

@@ -269,6 +269,7 @@ impl Report {
         Ok(CompilationReport {
             target: self.target()?.as_ref().clone(),
             bandwidths: self.bandwidths()?,
+            compute_rates: self.compute_rates()?,
             sync_groups: self.sync_groups()?,
             error_bands: self.error_bands()?,
             graph: self.graph()?,

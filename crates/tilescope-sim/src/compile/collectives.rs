@@ -137,6 +137,7 @@ impl ProgramBuilder<'_> {
             name,
             &part.map(|count| *count * dtype.bytes()),
             round,
+            operation,
             ipu,
         ));
         if let Some(add) = add {
@@ -151,6 +152,7 @@ impl ProgramBuilder<'_> {
         name: &str,
         bytes: &TileRuns<Bytes>,
         round: &CollectiveRound,
+        operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let total = bytes.total();
@@ -170,8 +172,11 @@ impl ProgramBuilder<'_> {
             ..super::program_tables::whole_ipu_cost(ipu, cycles, tiles)
         };
         let name = format!("{name}/crossReplicaCopy");
-        let program =
-            ProgramNode { ipu: Some(ipu), ..ProgramNode::new(ProgramKind::GlobalExchange, name) };
+        let program = ProgramNode {
+            ipu: Some(ipu),
+            operation: Some(operation),
+            ..ProgramNode::new(ProgramKind::GlobalExchange, name)
+        };
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         // Equal steps of one IPU share their code.
