@@ -211,14 +211,12 @@ impl LimitsView {
                 waterfall_ui(ui, cycles, run, view.ipu);
             }
         };
-        let roofline = |ui: &mut Ui, ipu| {
-            no_points(run, found).map_or_else(
-                || roofline_ui(ui, found, chosen, (ipu, reset)),
-                |sentence| {
-                    hint_ui(ui, sentence);
-                    None
-                },
-            )
+        let roofline = |ui: &mut Ui, ipu| match no_points(run, found) {
+            None => roofline_ui(ui, found, chosen, (ipu, reset)),
+            Some(sentence) => {
+                hint_ui(ui, sentence);
+                None
+            }
         };
         match self.plots {
             LimitPlots::Waterfall => {
