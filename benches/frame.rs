@@ -80,6 +80,7 @@ fn write_report(directory: &Path) {
             report.parts.operations.push(ModelOperation {
                 name: format!("{name}/{ipu}"),
                 kind: "conv2d".to_owned(),
+                source: None,
                 pass: TrainingPass::Forward,
                 block: Some(format!("B{ipu}")),
                 ipu,
@@ -109,7 +110,7 @@ fn write_report(directory: &Path) {
         let program = programs[(index as usize) % programs.len()];
         let ipus = (0..IPUS).map(IpuId);
         let ipus = ipus.map(|ipu| report.bar(ipu, at..at + 300 + (index * 37) % 900)).collect();
-        report.steps.push(ExecutionStep { program, ipus });
+        report.steps.push(ExecutionStep::new(program, ipus));
         at += 1_200;
     }
     report.mark(MarkKind::Run, "Engine::run #0", 0..4_000);

@@ -6,7 +6,10 @@ use std::io::Write;
 use std::path::Path;
 use tilescope_analysis::confidence::{Confidence, PredictionBand};
 use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
+use tilescope_analysis::imported_model::ImportedModelSummary;
 use tilescope_analysis::limits::{LimitsSummary, UnknownUtilisation};
+use tilescope_analysis::replica_classes::sentence;
+use tilescope_analysis::running_costs::{RunningCostRow, RunningCosts};
 use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::units::{
     binary_bytes, exact_bytes, fine_percent, grouped, grouped_real, percent, seconds, with_prefix,
@@ -56,6 +59,9 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
         "target",
         format!("{} x {} ({})", target.num_ipus, target.architecture, target.kind),
     )?;
+    if !target.machine_changes.is_empty() {
+        row(output, "machine", target.machine.clone().unwrap_or_default())?;
+    }
     row(
         output,
         "memory",
@@ -101,6 +107,10 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     let mut table = TwoColumnTable { output };
     let target = &figures.target;
     table.head("Target")?;
+    if let Some(machine) = &target.machine {
+        let unreal = if target.machine_changes.is_empty() { "" } else { " (not a real machine)" };
+        table.row("Machine", &format!("{machine}{unreal}"))?;
+    }
     table.row("Type", if target.kind == "ipu" { "IPU" } else { "IPU Model" })?;
     table.row("Architecture", &target.architecture)?;
     table.row("IPUs", &target.num_ipus.to_string())?;
@@ -111,6 +121,9 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         };
         let replicas = format!("{} x {}{alike}", target.replicas, target.ipus_per_replica);
         table.row("Replicas x IPUs", &replicas)?;
+    }
+    if let Some(differ) = sentence(&report.replica_classes().map_err(failed)?) {
+        table.row("Replicas", &format!("{differ}; figures of IPUs are those of replica 0"))?;
     }
     table.row("Tiles per IPU", &grouped(target.tiles_per_ipu.into()))?;
     table.row("Memory per tile", &binary_bytes(target.bytes_per_tile.0))?;
@@ -161,8 +174,18 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         None => table.row("None", "not recorded, or the model works on no samples")?,
         Some(host) => print_host(host, &mut table)?,
     }
+    if figures.execution.is_some() {
+        table.head("Energy and cost")?;
+        let costs = RunningCosts { energy: figures.energy.clone(), cost: figures.cost.clone() };
+        for RunningCostRow { name, value, explanation } in costs.rows() {
+            table.row(name, &format!("{value}: {explanation}"))?;
+        }
+    }
     if let Some(confidence) = &figures.confidence {
         print_confidence(confidence, &mut table)?;
+    }
+    if let Some(model) = &figures.model {
+        print_model(model, &mut table)?;
     }
     for note in report.notes().map_err(failed)? {
         let (label, text) = labelled(&note);
@@ -287,6 +310,15 @@ fn print_confidence(confidence: &Confidence, table: &mut TwoColumnTable) -> Resu
     }
     for (name, share) in confidence.shares.iter() {
         table.row(&format!("Cycles: {name}"), &percent(share))?;
+    }
+    Ok(())
+}
+
+/// The file of an imported model, and what became of its nodes.
+fn print_model(summary: &ImportedModelSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
+    table.head("Model")?;
+    for (name, text) in summary.rows() {
+        table.row(name, &text)?;
     }
     Ok(())
 }

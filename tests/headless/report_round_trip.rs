@@ -251,7 +251,7 @@ fn check_laws(layout: StepLayout) {
 #[test]
 fn broken_laws_are_found() {
     type Spoil = fn(&mut ReportBuilder);
-    let cases: [(&str, Spoil); 8] = [
+    let cases: [(&str, Spoil); 9] = [
         ("traffic_balances", |r| {
             let id = r.exchange("e", 64);
             let traffic = TileTraffic { bytes_in: Bytes(1), ..TileTraffic::default() };

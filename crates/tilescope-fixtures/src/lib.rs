@@ -1,4 +1,4 @@
-//! Small reports made by hand, for tests of whatever reads reports.
+//! Small reports and ONNX files made by hand, for tests of whatever reads them.
 //!
 //! ```
 //! use tilescope_fixtures::ReportBuilder;
@@ -15,6 +15,8 @@
 //! assert_eq!(memory.get(TileId(7)).unwrap().always_live, Bytes(1024));
 //! ```
 
+pub mod onnx_file;
+
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::*;
@@ -30,6 +32,8 @@ pub struct ReportBuilder {
     pub steps: Vec<ExecutionStep>,
     /// Marks on the trace.
     pub marks: Vec<TraceMark>,
+    /// The same of replicas of other classes than the first.
+    pub marks_of_others: Vec<(ReplicaClassId, TraceMark)>,
     /// What the report says about itself.
     pub meta: ReportMeta,
     /// How the steps are kept.
@@ -54,6 +58,7 @@ impl ReportBuilder {
             memory_element_bytes: Bytes(16 * 1024),
             interleaved_offset: Bytes(208 * 1024),
             tiles_per_column: tiles_per_ipu.min(64),
+            changes: Vec::new(),
         };
         let parts = CompilationReport {
             target,
@@ -61,6 +66,7 @@ impl ReportBuilder {
             compute_rates: Vec::new(),
             sync_groups: None,
             error_bands: Vec::new(),
+            running_costs: Vec::new(),
             graph: GraphCounts::default(),
             options: Vec::new(),
             batching: None,
@@ -79,11 +85,14 @@ impl ReportBuilder {
             tile_categories: TileRuns::empty(),
             liveness: Vec::new(),
             host: None,
+            replica_rings: Vec::new(),
+            replica_classes: ReplicaClasses::default(),
             notes: Vec::new(),
         };
-        let meta = ReportMeta { generator: "by hand".to_owned(), spec: None };
+        let meta = ReportMeta { generator: "by hand".to_owned(), spec: None, imported: None };
         let layout = StepLayout::default();
-        Self { parts, steps: Vec::new(), marks: Vec::new(), meta, layout }
+        let (steps, marks, marks_of_others) = (Vec::new(), Vec::new(), Vec::new());
+        Self { parts, steps, marks, marks_of_others, meta, layout }
     }
 
     /// Adds a leaf program.
@@ -138,6 +147,7 @@ impl ReportBuilder {
         self.parts.operations.push(ModelOperation {
             name: name.to_owned(),
             kind: kind.to_owned(),
+            source: None,
             pass: TrainingPass::Forward,
             block: None,
             ipu: IpuId(0),
@@ -193,14 +203,14 @@ impl ReportBuilder {
     pub fn run(&mut self, program: ProgramId, cycles: Range<u64>) -> &mut Self {
         let ipus = (0..self.parts.target.ipus_per_replica).map(IpuId);
         let ipus = ipus.map(|ipu| self.bar(ipu, cycles.clone())).collect();
-        self.steps.push(ExecutionStep { program, ipus });
+        self.steps.push(ExecutionStep::new(program, ipus));
         self
     }
 
     /// Executes `program` on all tiles of one IPU during `cycles`.
     pub fn run_on(&mut self, program: ProgramId, ipu: IpuId, cycles: Range<u64>) -> &mut Self {
         let ipus = vec![self.bar(ipu, cycles)];
-        self.steps.push(ExecutionStep { program, ipus });
+        self.steps.push(ExecutionStep::new(program, ipus));
         self
     }
 
@@ -261,6 +271,8 @@ impl ReportBuilder {
         writer.compilation(&self.compilation())?;
         self.steps.iter().try_for_each(|step| writer.step(step))?;
         self.marks.iter().try_for_each(|mark| writer.mark(mark))?;
+        let mut others = self.marks_of_others.iter();
+        others.try_for_each(|(class, mark)| writer.mark_of_class(*class, mark))?;
         writer.finish()
     }
 }

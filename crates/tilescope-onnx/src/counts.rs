@@ -2,7 +2,7 @@
 
 use crate::check;
 use crate::file::OnnxFile;
-use crate::graph::{OnnxGraph, OnnxNode, ValueId, ValueSource};
+use crate::graph::{OnnxGraph, OnnxNode, ValueId, ValueSource, full_op};
 use crate::shape::{AttentionDims, EinsumLabels};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,11 +99,7 @@ fn count_ops<'a>(nodes: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<St
     for (domain, op) in nodes {
         *counts.entry((domain, op)).or_insert(0) += 1;
     }
-    let name = |((domain, op), count)| match domain {
-        "" => (String::from(op), count),
-        _ => (format!("{domain}.{op}"), count),
-    };
-    counts.into_iter().map(name).collect()
+    counts.into_iter().map(|((domain, op), count)| (full_op(domain, op), count)).collect()
 }
 
 fn product(left: &[u64], right: &[u64]) -> Option<u64> {

@@ -14,6 +14,7 @@ mod execution_trace;
 mod insights;
 mod limits;
 mod liveness;
+mod markdown;
 mod matched_entities;
 mod memory;
 mod normalization;
@@ -29,6 +30,7 @@ mod tile_mapping;
 
 pub use comparison_table::{ComparisonRow, ComparisonTable};
 pub use execution_trace::{StepDrift, drift};
+pub use markdown::markdown;
 pub(crate) use matched_entities::MatchedEntities;
 pub use normalization::{WorkDivisors, WorkNormalization, WorkUnit};
 pub use overview::{ComparisonOverview, overview};

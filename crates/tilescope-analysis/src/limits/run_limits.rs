@@ -183,7 +183,7 @@ impl UnknownUtilisation {
             }
             Self::NoRuns => {
                 "The report does not say how often operations run in their loops, so their FLOPs \
-                 are not known: tilescope writes it since format 2.4."
+                 are not known: tilescope writes it since format 2.6."
             }
             Self::UnknownChip => "The chip is not known, so its peak is not known.",
         }

@@ -96,6 +96,7 @@ fn model_row(index: usize, operation: &ModelOperation) -> OpRow {
     OpRow {
         name: operation.name.clone(),
         kind: operation.kind.clone(),
+        source: operation.source.clone().unwrap_or_default(),
         operation: Some(OperationId(index as u32)),
         pass: Some(operation.pass),
         block: operation.block.clone().unwrap_or_default(),
@@ -125,6 +126,7 @@ fn row_of(
     OpRow {
         name,
         kind,
+        source: operation.and_then(|(_, of)| of.source.clone()).unwrap_or_default(),
         operation: operation.map(|(id, _)| id),
         pass: operation.map(|(_, of)| of.pass),
         block: operation.and_then(|(_, of)| of.block.clone()).unwrap_or_default(),

@@ -44,6 +44,8 @@ pub struct OpRow {
     pub name: String,
     /// Operator, or kind of program.
     pub kind: String,
+    /// Operator and version of the nodes of a file that it was made for: `Conv@11`.
+    pub source: String,
     /// The operation of the model it belongs to.
     pub operation: Option<OperationId>,
     /// Forward, backward or update.

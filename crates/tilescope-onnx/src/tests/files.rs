@@ -1,10 +1,10 @@
 //! Files that exporters wrote, and weights that are not read.
 
-use super::builder::{FLOAT, ModelBuilder, Node, value_info};
 use crate::{DimValues, Dimension, OnnxFile, OnnxGraph, ValueSource};
 use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use tilescope_fixtures::onnx_file::{FLOAT, INT64, ModelBuilder, Node, symbolic_info, value_info};
 
 /// A file of the repository's small ones.
 fn file(name: &str) -> OnnxFile {
@@ -76,6 +76,41 @@ fn symbols_ask_for_a_value() {
     assert_eq!(four.value(four.outputs[0]).dims, [4, 10]);
 }
 
+/// Names decide, then places; what has no name of its own is judged by its place alone.
+#[test]
+fn open_dimensions_have_a_size_to_begin_with() {
+    let inputs = [
+        ("image", FLOAT, &["N", "C", "height", "w"][..]),
+        ("pixels", FLOAT, &["", "", "", ""]),
+        ("input_ids", INT64, &["batch_size", "past_sequence + 1"]),
+        ("image_tokens", INT64, &["", ""]),
+    ];
+    let mut model = ModelBuilder::new(17).output("y");
+    for (name, element, dims) in inputs {
+        model = model.input(symbolic_info(name, element, dims));
+    }
+    let model = model.node(Node::new("Relu", &["image"], &["y"]));
+    let file = OnnxFile::read(std::io::Cursor::new(model.bytes())).unwrap();
+    let symbols = file.symbols();
+    let names = symbols.iter().map(|symbol| symbol.name.clone());
+    let sizes: Vec<(String, u64)> = names.zip(file.suggested_sizes(&symbols)).collect();
+    let expected = [
+        ("N", 1),
+        ("C", 3),
+        ("height", 224),
+        ("w", 224),
+        ("pixels.0", 1),
+        ("pixels.1", 3),
+        ("pixels.2", 224),
+        ("pixels.3", 224),
+        ("batch_size", 1),
+        ("past_sequence + 1", 128),
+        ("image_tokens.0", 1),
+        ("image_tokens.1", 128),
+    ];
+    assert_eq!(sizes, expected.map(|(name, size)| (name.to_owned(), size)));
+}
+
 /// Lengths and masks that nodes compute are gone, and what is left does not depend on them.
 #[test]
 fn arithmetic_on_shapes_is_folded() {
@@ -121,16 +156,19 @@ fn weights_are_passed_over() {
     file.write_all(&head).unwrap();
     // A second `graph` field would replace the first: the weight stands in a graph of its own
     // written by hand, so that the hole in the file is inside it.
-    let nodes = super::builder::graph(
+    let nodes = tilescope_fixtures::onnx_file::graph(
         &[Node::new("Gemm", &["x", "w"], &["y"])],
         &[],
         &[value_info("x", FLOAT, &[8, rows])],
         &["y"],
     );
-    let tensor_head = super::builder::Message::default().int(1, rows).int(1, 1000).int(2, FLOAT);
+    let tensor_head =
+        tilescope_fixtures::onnx_file::Message::default().int(1, rows).int(1, 1000).int(2, FLOAT);
     let tensor_head = tensor_head.bytes(8, "w").0;
-    let length_of =
-        |bytes: u64| super::builder::Message::default().int(1, bytes.cast_signed()).0[1..].to_vec();
+    let length_of = |bytes: u64| {
+        tilescope_fixtures::onnx_file::Message::default().int(1, bytes.cast_signed()).0[1..]
+            .to_vec()
+    };
     let raw_head = [&[9 << 3 | 2][..], &length_of(WEIGHT_BYTES)].concat();
     let tensor_bytes = (tensor_head.len() + raw_head.len()) as u64 + WEIGHT_BYTES;
     let in_graph = [&[5 << 3 | 2][..], &length_of(tensor_bytes)].concat();

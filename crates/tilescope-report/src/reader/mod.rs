@@ -23,6 +23,7 @@ mod marks;
 mod memory;
 mod program;
 mod program_use;
+mod replicas;
 mod sidecar_files;
 mod step_row;
 mod target;
@@ -98,6 +99,7 @@ pub struct Report {
     tile_memory: ReadOnceCell<TileRuns<TileMemory>>,
     tile_categories: ReadOnceCell<TileRuns<Vec<CategoryBytes>>>,
     mark_chunks: ReadOnceCell<Vec<marks::MarkChunkInfo>>,
+    replica_mark_chunks: ReadOnceCell<Vec<marks::MarkChunkInfo>>,
     trace: Mutex<Option<trace_index::PreparedTrace>>,
     building: Mutex<()>,
 }
@@ -146,6 +148,7 @@ impl Report {
             tile_memory: ReadOnceCell::default(),
             tile_categories: ReadOnceCell::default(),
             mark_chunks: ReadOnceCell::default(),
+            replica_mark_chunks: ReadOnceCell::default(),
             trace: Mutex::new(None),
             building: Mutex::new(()),
         })
@@ -201,6 +204,15 @@ impl Report {
     /// The spec the report was made from, as it was written.
     pub fn spec(&self) -> Option<&str> {
         self.meta.get("spec").map(String::as_str)
+    }
+
+    /// The file that its model was imported from; none for built-in models, and where what the
+    /// report says of it is not understood.
+    pub fn imported_model(&self) -> Option<ImportedModel> {
+        let read = serde_json::from_str(self.meta.get("onnx")?);
+        let odd =
+            |error| self.warnings.add(format!("the imported model is not understood: {error}"));
+        read.map_err(odd).ok()
     }
 
     /// Whether a part was recorded.
@@ -272,6 +284,7 @@ impl Report {
             compute_rates: self.compute_rates()?,
             sync_groups: self.sync_groups()?,
             error_bands: self.error_bands()?,
+            running_costs: self.running_costs()?,
             graph: self.graph()?,
             options: self.options()?,
             batching: self.batching()?,
@@ -290,6 +303,8 @@ impl Report {
             tile_categories: self.tile_categories()?.as_ref().clone(),
             liveness: self.liveness()?,
             host: self.host()?,
+            replica_rings: self.replica_rings()?,
+            replica_classes: self.replica_classes()?,
             notes: self.notes()?,
         })
     }

@@ -243,6 +243,7 @@ impl Report {
                 "flops",
                 "shapes",
                 "plan",
+                "source",
                 "element_type",
                 "inner_runs",
             ];
@@ -259,9 +260,10 @@ impl Report {
                     flops: cells.count(5, MAX_COUNT).unwrap_or(0),
                     shapes: cells.text(6).unwrap_or_default(),
                     plan: cells.long_text(7),
-                    element_type: cells.named(8, ArithmeticType::from_name),
+                    source: cells.text(8),
+                    element_type: cells.named(9, ArithmeticType::from_name),
                     // Executions are divided by it.
-                    inner_runs: cells.count(9, MAX_COUNT).filter(|runs| *runs > 0),
+                    inner_runs: cells.count(10, MAX_COUNT).filter(|runs| *runs > 0),
                     inputs: Vec::new(),
                 })?;
             self.read_operation_inputs(&mut operations)?;

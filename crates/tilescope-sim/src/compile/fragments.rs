@@ -2,6 +2,7 @@
 
 use super::data_flow::{BufferKey, DataFlowRecorder};
 use super::program_tables::{EmittedWork, FragmentItem, ProgramTables};
+use super::replica_rings::ReplicaRings;
 use super::replicated_sharding::ReplicatedSharding;
 use super::tensor_analysis::{BufferLifetimes, TensorAnalysis, TensorBuffer, TensorBufferKind};
 use crate::graph::{GraphNode, GraphNodeId, ModelGraph};
@@ -72,6 +73,8 @@ pub(crate) struct ProgramBuilder<'a> {
     pub producers: BTreeMap<TensorBuffer, OperationId>,
     /// What programs read and write.
     pub data_flows: DataFlowRecorder,
+    /// How collectives go round the replicas.
+    pub rings: ReplicaRings,
 }
 
 impl ProgramBuilder<'_> {
@@ -277,6 +280,7 @@ impl ProgramBuilder<'_> {
         self.operations.push(ModelOperation {
             name: name.to_string(),
             kind: node.operator.kind().to_string(),
+            source: node.source.as_deref().map(str::to_string),
             pass,
             block: self.graph.blocks.get(node.block.0).cloned(),
             ipu,

@@ -13,6 +13,7 @@ mod plan_selection;
 mod program_tables;
 mod program_tree;
 mod remote_buffers;
+mod replica_rings;
 mod replicated_sharding;
 mod report_notes;
 mod stash;
@@ -31,30 +32,31 @@ pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
 use crate::error_bands;
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
-use crate::operators::{LoweringContext, LoweringError};
+use crate::operators::{LoweringContext, LoweringError, NO_GRADIENT};
 use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::PlanCache;
 use crate::schedule::{
     ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks, split_balanced,
 };
-use crate::spec::{
-    DomainSharding, ExecutionStrategy, Spec, SpecError, StageSpec, StreamConnection,
-};
-use crate::targets::{Chip, HostConnection, IpuTarget, SystemCosts};
+use crate::spec::{DomainSharding, ExecutionStrategy, Spec, SpecError, StageSpec, TargetSpec};
+use crate::targets::{Chip, IpuTarget, SystemCosts, published_power, published_price};
 use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
 use plan_selection::{PlanSelectionTrial, with_selection};
 use program_tables::ProgramTables;
 use program_tree::ProgramParts;
+use replica_rings::ReplicaRings;
 use replicated_sharding::ReplicatedSharding;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
-    Bandwidth, BatchingConfig, CompilationReport, ControlCode, GraphCounts, MachineInterface,
-    Target, TrainingPass,
+    Bandwidth, BatchingConfig, CompilationReport, ControlCode, ErrorBand, GraphCounts,
+    ImportedModel, MachineInterface, ModelOperation, ReplicaClasses, RunningCost, RunningCostBasis,
+    RunningCostKind, Target, TargetKind, TrainingPass,
 };
 
 /// Why a spec could not be compiled.
@@ -88,6 +90,10 @@ pub struct CompiledProgram {
     pub placement: StagePlacement,
     /// Links, sync and host.
     pub system: SystemCosts,
+    /// The file that the model was imported from, if it was.
+    pub imported: Option<Arc<ImportedModel>>,
+    /// What is to be told of how the model was built.
+    pub model_notes: Vec<String>,
 }
 
 /// What every run begins with.
@@ -137,7 +143,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     };
     let tensors = TensorAnalysis::new(&graph, &placement, &keeping);
     let target = target(spec);
-    let chip = spec.target.chip;
+    let chip = &spec.target.chip;
     let tiles = target.tiles_per_replica();
     let system = system_costs(spec);
     let mut builder = ProgramBuilder {
@@ -147,7 +153,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         lowering: lowering(spec, &graph, plans),
         tables: ProgramTables::new(
             spec.target.kind,
-            chip.tiles,
+            chip,
             TileCodeBytes::new(chip, spec.target.kind, tiles),
             spec.options.enable_outlining,
         ),
@@ -161,11 +167,13 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         sharding,
         producers: BTreeMap::new(),
         data_flows: DataFlowRecorder::default(),
+        rings: ReplicaRings::default(),
     };
     let (parts, root) = program_tree::assemble(&mut builder, &schedule)?;
     let memory = variables::place_variables(&mut builder, chip, tiles);
-    let ProgramBuilder { tables, mut operations, data_flows, .. } = builder;
+    let ProgramBuilder { tables, mut operations, data_flows, rings, .. } = builder;
     parts.note_inner_runs(&tables.programs, &mut operations);
+    let (replica_rings, of_links) = rings.into_rings(&system);
     let counts = GraphCounts {
         compute_sets: tables.compute_sets.len() as u64,
         vertices: count(&tables, |_| 1),
@@ -179,10 +187,11 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let sync_groups = SyncGroups::new(spec.options.sync_pattern, spec.target.ipus);
     let compilation = CompilationReport {
         target,
-        bandwidths: bandwidths(&system, chip),
+        bandwidths: [bandwidths(&system, chip), of_links].concat(),
         compute_rates: chip.compute_rates(),
         sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
-        error_bands: error_bands::bands(&operations),
+        error_bands: error_bands(spec, &operations),
+        running_costs: running_costs(spec),
         graph: counts,
         options: spec.effective_values.clone(),
         batching: batching(spec),
@@ -201,6 +210,8 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         tile_categories: memory.allocation.categories,
         liveness: tables.liveness,
         host: None,
+        replica_rings,
+        replica_classes: ReplicaClasses::default(),
         notes: Vec::new(),
     };
     let mut compiled = CompiledProgram {
@@ -212,6 +223,8 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         schedule,
         placement,
         system,
+        imported: graph.imported.clone(),
+        model_notes: model_notes(spec, &graph),
     };
     let mut context = lowering(spec, &graph, plans);
     let worth_padding = GraphLowering::new(&graph, &mut context).worth_padding();
@@ -222,6 +235,11 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth, trial);
     Ok(compiled)
 }
+
+/// How an imported model that has no gradient is simulated all the same.
+const UNTRAINED: &str = "model.frozen keeps the weights before it from being trained, \
+    model.loss_output names an output that does not need it, and model.training = false leaves \
+    training out";
 
 /// The model's graph, with gradients and update where it is trained, and the stages that the spec
 /// writes, of its blocks.
@@ -241,8 +259,14 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
         optimizer: spec.model.optimizer,
         accumulate: spec.options.gradient_accumulation > 1,
         loss_scaling: spec.model.loss_scaling,
-    })?;
-    Ok((graph, stages))
+    });
+    let advised = |GraphError { node, problem }| match spec.model.file {
+        Some(_) if problem.ends_with(NO_GRADIENT) => {
+            GraphError { node, problem: format!("{problem}; {UNTRAINED}") }
+        }
+        _ => GraphError { node, problem },
+    };
+    Ok((graph.map_err(advised)?, stages))
 }
 
 /// Whether the IPUs of a replica share the rows of the model's fields.
@@ -281,6 +305,12 @@ fn with_decisions<'a>(
     (decided.map_or(spec, Cow::Owned), trial)
 }
 
+/// What is to be told of how the model was built.
+fn model_notes(spec: &Spec, graph: &ModelGraph) -> Vec<String> {
+    let io_tiles = report_notes::inputs_without_io_tiles(spec, graph);
+    graph.notes.iter().cloned().chain(io_tiles).collect()
+}
+
 fn lowering<'a>(
     spec: &'a Spec,
     graph: &'a ModelGraph,
@@ -288,7 +318,7 @@ fn lowering<'a>(
 ) -> LoweringContext<'a> {
     let chip = spec.target.chip;
     let tiles = chip.tiles - spec.options.num_io_tiles;
-    let machine = IpuTarget { chip: *chip, tiles };
+    let machine = IpuTarget { chip, tiles };
     LoweringContext::new(&graph.tensors, machine, spec.model.training, &spec.options.library, plans)
 }
 
@@ -301,7 +331,7 @@ fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<Cycles
     let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
     for node in graph.nodes.iter().filter(|node| node.pass != TrainingPass::Update) {
         if let Ok(lowered) = lowering.lower(node) {
-            costs[node.block.0] += lowered.work.cycles();
+            costs[node.block.0] += lowered.work.cycles(&spec.target.chip);
         }
     }
     costs
@@ -334,7 +364,7 @@ pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
 }
 
 fn target(spec: &Spec) -> Target {
-    let chip = spec.target.chip;
+    let chip = &spec.target.chip;
     Target {
         kind: spec.target.kind,
         name: chip.name.to_string(),
@@ -349,17 +379,58 @@ fn target(spec: &Spec) -> Target {
         memory_element_bytes: chip.memory_element_bytes,
         interleaved_offset: chip.interleaved_offset,
         tiles_per_column: chip.tiles_per_column,
+        changes: spec.machine_changes.clone(),
     }
 }
 
 /// What surrounds a replica.
 fn system_costs(spec: &Spec) -> SystemCosts {
-    let (target, host) = (&spec.target, &spec.options.host);
-    let connection = HostConnection {
-        bytes_per_second: host.bytes_per_second,
-        raw: host.streams == StreamConnection::Raw,
+    let target = &spec.target;
+    SystemCosts::new(target.system, &target.machine.rates(), target.kind, target.chip.clock)
+}
+
+/// How far predictions may be off. The errors of real machines say nothing of one that nobody measured.
+fn error_bands(spec: &Spec, operations: &[ModelOperation]) -> Vec<ErrorBand> {
+    match spec.machine_changes.is_empty() {
+        true => error_bands::bands(operations),
+        false => Vec::new(),
+    }
+}
+
+/// What it takes to run the machine: as the spec says, or as it was published of the machines that
+/// its IPUs are in. Nothing was published of a machine that does not exist, and an IPU Model is none.
+fn running_costs(spec: &Spec) -> Vec<RunningCost> {
+    let TargetSpec { chip, kind, power_watts, price_per_hour, currency, .. } = &spec.target;
+    let exists = *kind == TargetKind::Ipu && spec.machine_changes.is_empty();
+    let ipus = spec.total_ipus();
+    let power = match power_watts {
+        Some(watts) => {
+            vec![given(RunningCostKind::Power, *watts, String::new(), "target.power_watts")]
+        }
+        None if exists => published_power(chip, ipus, spec.options.num_hosts),
+        None => Vec::new(),
     };
-    SystemCosts::new(target.system, target.kind, target.ipus, connection)
+    let price = match price_per_hour {
+        Some(price) => {
+            vec![given(RunningCostKind::Price, *price, currency.code(), "target.price_per_hour")]
+        }
+        None if exists => published_price(chip, ipus),
+        None => Vec::new(),
+    };
+    [power, price].concat()
+}
+
+/// Power or price of the whole machine, as a key of the spec gives it.
+fn given(kind: RunningCostKind, each: f64, currency: String, key: &str) -> RunningCost {
+    RunningCost {
+        kind,
+        part: "whole machine".to_owned(),
+        count: 1,
+        each,
+        currency,
+        basis: RunningCostBasis::Given,
+        source: key.to_owned(),
+    }
 }
 
 /// What the machine moves at most.

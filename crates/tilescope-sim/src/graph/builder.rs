@@ -1,10 +1,11 @@
 //! Builds graphs: the words a model definition is written in.
 
-use super::{AnnotatedStage, GraphNode, ModelGraph};
+use super::{AnnotatedStage, GraphNode, InputSettings, ModelGraph, NodeOptions};
 use crate::operators::{GraphError, OperationSink, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_report::TrainingPass;
+use tilescope_report::{ImportedModel, TrainingPass};
 
 /// Most elements one tensor may have: keeps all byte and operation counts far below overflow.
 const LARGEST_TENSOR_ELEMENTS: u64 = 1 << 40;
@@ -16,6 +17,7 @@ pub struct GraphBuilder {
     pass: TrainingPass,
     block: BlockId,
     source: Option<Arc<str>>,
+    options: NodeOptions,
 }
 
 impl Default for GraphBuilder {
@@ -35,13 +37,28 @@ impl GraphBuilder {
             losses: Vec::new(),
             stages: Vec::new(),
             row_shards: 1,
+            input_settings: BTreeMap::new(),
+            imported: None,
+            notes: Vec::new(),
         };
-        Self { graph, pass: TrainingPass::Forward, block: BlockId(0), source: None }
+        Self {
+            graph,
+            pass: TrainingPass::Forward,
+            block: BlockId(0),
+            source: None,
+            options: NodeOptions::default(),
+        }
     }
 
     /// Goes on with an existing graph.
     pub(super) fn extend(graph: ModelGraph) -> Self {
-        Self { graph, pass: TrainingPass::Backward, block: BlockId(0), source: None }
+        Self {
+            graph,
+            pass: TrainingPass::Backward,
+            block: BlockId(0),
+            source: None,
+            options: NodeOptions::default(),
+        }
     }
 
     /// What follows belongs to the block of this name.
@@ -65,9 +82,24 @@ impl GraphBuilder {
         self.graph.stages = stages;
     }
 
-    /// What follows is made for this node of a file, `Conv@11`.
-    pub(crate) fn set_source(&mut self, source: Option<Arc<str>>) {
-        self.source = source;
+    /// Says how an input comes from the host.
+    pub(crate) fn set_input_settings(&mut self, input: TensorId, settings: InputSettings) {
+        self.graph.input_settings.insert(input, settings);
+    }
+
+    /// Says which file the model is from.
+    pub(crate) fn set_imported(&mut self, imported: Option<Arc<ImportedModel>>) {
+        self.graph.imported = imported;
+    }
+
+    /// Tells the reader of a report how the model was built.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.graph.notes.push(text.into());
+    }
+
+    /// What follows is made for this node of a file, `Conv@11`, of which the model says this.
+    pub(crate) fn set_origin(&mut self, source: Option<Arc<str>>, options: NodeOptions) {
+        (self.source, self.options) = (source, options);
     }
 
     /// Calls an activation by another name.
@@ -176,6 +208,7 @@ impl OperationSink for GraphBuilder {
             pass: self.pass,
             block: self.block,
             source: self.source.clone(),
+            options: self.options,
         });
         Ok(outputs)
     }

@@ -88,6 +88,7 @@ impl ModelGraph {
             }
         }
         for node in &self.nodes {
+            splitter.builder.set_origin(node.source.clone(), node.options);
             splitter.add_node(node, &self.types(&node.inputs))?;
         }
         for output in &self.outputs {
@@ -98,7 +99,7 @@ impl ModelGraph {
             };
             tensors.into_iter().for_each(|tensor| splitter.builder.output(tensor));
         }
-        Ok(splitter.finish())
+        Ok(ModelGraph { imported: self.imported, notes: self.notes, ..splitter.finish() })
     }
 }
 

@@ -2,18 +2,23 @@
 
 mod builder;
 mod domain_sharding;
+mod node_options;
 mod tensor_parallel;
 mod train;
 
 pub use crate::operators::GraphError;
 pub use builder::GraphBuilder;
+pub use node_options::{
+    InputExchange, InputSettings, NodeOptions, NodeRecomputation, OutputLocation,
+};
 pub use train::TrainingConfig;
 
 use crate::operators::{NodeOperands, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_report::TrainingPass;
 use tilescope_report::units::IpuId;
+use tilescope_report::{ImportedModel, TrainingPass};
 
 /// Index of a node in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,12 +38,19 @@ pub struct GraphNode {
     pub block: BlockId,
     /// Operator and version of the node of a file that it was made for, `Conv@11`.
     pub source: Option<Arc<str>>,
+    /// What the model says of it alone.
+    pub options: NodeOptions,
 }
 
 impl GraphNode {
     /// What its operator sees of it.
     pub fn operands(&self) -> NodeOperands<'_> {
-        NodeOperands { name: &self.name, inputs: &self.inputs, outputs: &self.outputs }
+        NodeOperands {
+            name: &self.name,
+            inputs: &self.inputs,
+            outputs: &self.outputs,
+            planning: self.options.planning,
+        }
     }
 }
 
@@ -66,6 +78,12 @@ pub struct ModelGraph {
     /// IPUs that share the rows of fields; if several, blocks are steps, each with a part for every
     /// IPU.
     pub row_shards: usize,
+    /// How inputs come from the host of which the model says that.
+    pub input_settings: BTreeMap<TensorId, InputSettings>,
+    /// The file it was imported from, if it was.
+    pub imported: Option<Arc<ImportedModel>>,
+    /// What the reader of a report should know of how the model was built.
+    pub notes: Vec<String>,
 }
 
 impl ModelGraph {

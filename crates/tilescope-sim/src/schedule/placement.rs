@@ -18,6 +18,8 @@ use tilescope_report::units::{Cycles, IpuId};
 pub struct PlacedStage {
     /// Names of its blocks: `B1` or `B1+B2`.
     pub name: String,
+    /// Its blocks, in order.
+    pub blocks: Vec<String>,
     /// IPU of the replica.
     pub ipu: IpuId,
 }
@@ -78,10 +80,11 @@ impl StagePlacement {
             let split = sets && is_split(position);
             let members =
                 if split { phase_set(stage.ipu, spec.target.ipus) } else { vec![stage.ipu] };
-            let name = stage.blocks.join("+");
-            placed
-                .stages
-                .extend(members.into_iter().map(|ipu| PlacedStage { name: name.clone(), ipu }));
+            placed.stages.extend(members.into_iter().map(|ipu| PlacedStage {
+                name: stage.blocks.join("+"),
+                blocks: stage.blocks.clone(),
+                ipu,
+            }));
             placed.peers.push(first..placed.stages.len());
         }
         let first_of = |position: usize| placed.peers[position].start;

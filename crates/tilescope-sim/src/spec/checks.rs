@@ -3,7 +3,7 @@
 use super::choices::{
     DomainSharding, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
 };
-use super::{CheckedSpecValues, Spec, SpecError};
+use super::{CheckedSpecValues, Spec, SpecError, machine};
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::targets;
 
@@ -13,6 +13,7 @@ const MIN_IO_TILES: u32 = 32;
 /// Refuses what does not go together.
 pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecError> {
     let problems = [
+        machine::check(values, spec),
         system(spec),
         instances(spec),
         io_tiles(spec),
@@ -30,7 +31,8 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
     }
 }
 
-type SpecConflict = Option<(&'static str, String)>;
+/// A key, and why its value does not go with others.
+pub(super) type SpecConflict = Option<(&'static str, String)>;
 
 /// All replicas must find room: their IPUs, rounded up to a power of two.
 fn system(spec: &Spec) -> SpecConflict {
