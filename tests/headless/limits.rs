@@ -348,8 +348,19 @@ fn files_of_other_tools_have_what_their_steps_tell() {
     assert!(run.all[WaterfallStep::Unknown] > Cycles::ZERO);
     for row in &found.rows {
         let of = &row.limits;
-        let computes = of.cycles[CycleClass::Compute] > Cycles::ZERO;
-        assert_eq!(of.ideal.is_none(), computes, "{}", row.name);
+        // Neither FLOPs nor bytes are recorded: only changes of layouts have a bound, which is none.
+        let bounded = [
+            CycleClass::Compute,
+            CycleClass::Exchange,
+            CycleClass::Host,
+            CycleClass::RemoteBuffers,
+            CycleClass::Links,
+        ];
+        let uses = bounded.into_iter().any(|class| of.cycles[class] > Cycles::ZERO);
+        assert_eq!(of.ideal.is_none(), uses, "{}", row.name);
+        assert_eq!((of.exchange, of.links, of.host), (None, None, None), "{}", row.name);
+        let best = explain(row, &found.machine, NumberFormat::default());
+        assert_eq!(best[0].sentence.starts_with("Not known: "), uses, "{}", row.name);
         assert_eq!((of.flops, of.tile_balance), (None, None), "{}", row.name);
         assert!(of.bound().is_some(), "{}", row.name);
     }

@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use tilescope_analysis::compare::{ComparedReports, ReportAlignment, WorkUnit, overview};
 use tilescope_analysis::insights::insights;
+use tilescope_analysis::limits::{WaterfallStep, limits};
 use tilescope_analysis::liveness::{LivenessScope, curve, live_at};
 use tilescope_analysis::operations::{
     OperationLayer, operations, operations_with_totals, share_of_run,
@@ -21,7 +22,9 @@ use tilescope_analysis::{exchange_code, memory};
 use tilescope_gui::OpenReport;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_report::Report;
-use tilescope_report::units::{Bytes, Cycles, NumberFormat, TileId, exact_bytes, grouped};
+use tilescope_report::units::{
+    Bytes, Cycles, NumberFormat, TileId, exact_bytes, fine_percent, grouped,
+};
 
 /// Most clicks for an answer.
 const MOST: usize = 9;
@@ -175,6 +178,25 @@ fn which_operation_pays_for_prearrange() {
     assert!(most.elapsed > Cycles::ZERO);
     walk.finds(&most.name);
     walk.finds(&grouped(most.elapsed.0));
+}
+
+#[test]
+fn how_good_a_run_is_and_where_the_rest_goes() {
+    let directory = simulated("mnist_pipeline", &[]);
+    let mut walk = Walk::new(directory.path());
+    let found = limits(&walk.report).unwrap();
+    let run = found.run.unwrap();
+    let utilisation = fine_percent(run.utilisation().unwrap());
+    walk.finds("Utilisation of peak");
+    walk.finds(&utilisation);
+    walk.click(Role::Button, "Limits");
+    walk.finds(&format!("{utilisation} of the peak of all IPUs"));
+    let (most, _) = run.all.iter().max_by_key(|(_, cycles)| *cycles).unwrap();
+    assert_eq!(most, WaterfallStep::SyncAndStart);
+    let worst = found.rows.iter().find(|row| row.operation.is_some()).unwrap();
+    walk.click(Role::Row, &worst.name);
+    walk.click(Role::Tab, "Details");
+    walk.finds(&grouped(worst.limits.ideal.unwrap().cycles.0));
 }
 
 #[test]

@@ -44,16 +44,7 @@ pub fn explain(row: &LimitsRow, machine: &Machine, numbers: NumberFormat) -> Vec
 /// What bounds an operation from below.
 fn best(limits: &OperationLimits, machine: &Machine, numbers: NumberFormat) -> String {
     let tiles = grouped(machine.tiles.into());
-    let Some(ideal) = limits.ideal else {
-        return match (limits.flops, limits.engine) {
-            (None, _) => "Not known: the FLOPs of its executions were not recorded.",
-            (Some(_), None) => {
-                "Not known: the chip, or what its vertices compute on, is not known."
-            }
-            (Some(_), Some(_)) => "Not known.",
-        }
-        .to_owned();
-    };
+    let Some(ideal) = limits.ideal else { return why_unknown(limits).to_owned() };
     let moved = |bytes: Option<u64>| bytes.map_or_else(String::new, |bytes| numbers.bytes(bytes));
     match (ideal.cycles, ideal.bound, limits.engine) {
         (Cycles::ZERO, ..) => {
@@ -82,6 +73,21 @@ fn best(limits: &OperationLimits, machine: &Machine, numbers: NumberFormat) -> S
             format!("Its {bytes} from and to remote buffers take so long at full speed.")
         }
         _ => String::new(),
+    }
+}
+
+/// Why nobody knows what an operation could take at best.
+fn why_unknown(limits: &OperationLimits) -> &'static str {
+    let computes = limits.compute.is_none() && !limits.cycles[CycleClass::Compute].is_zero();
+    let uses = [limits.links, limits.host, limits.remote_buffers];
+    let says_bytes = limits.exchange.is_some() || uses.iter().any(Option::is_some);
+    match limits.flops {
+        None if computes => "Not known: the FLOPs of its executions were not recorded.",
+        Some(_) if computes => {
+            "Not known: the chip, or what its vertices compute on, is not known."
+        }
+        _ if says_bytes => "Not known: how much the machine moves at most was not recorded.",
+        _ => "Not known: how many bytes its copies and exchanges move was not recorded.",
     }
 }
 

@@ -124,30 +124,11 @@ impl OperationLimits {
 
     /// Of the sums over the programs of an operation.
     pub(crate) fn new(sums: &ProgramLimits, known: KnownFlops, machine: &Machine) -> Self {
-        let mut limits = Self {
-            cycles: sums.cycles,
-            vertex_flops: sums.vertex_flops,
-            exchange: exchange_use(sums, machine),
-            links: interface_use(
-                sums.link_bytes,
-                sums.cycles[CycleClass::Links],
-                MachineInterface::IpuLinks,
-                machine,
-            ),
-            host: interface_use(
-                sums.host_bytes,
-                sums.cycles[CycleClass::Host],
-                MachineInterface::Host,
-                machine,
-            ),
-            remote_buffers: interface_use(
-                sums.remote_bytes,
-                sums.cycles[CycleClass::RemoteBuffers],
-                MachineInterface::RemoteBuffer,
-                machine,
-            ),
-            ..Self::default()
-        };
+        let mut limits =
+            Self { cycles: sums.cycles, vertex_flops: sums.vertex_flops, ..Self::default() };
+        if !sums.unknown_bytes {
+            limits.add_moved(sums, machine);
+        }
         if sums.computing > 0.0 {
             limits.tiles_in_use = Some(sums.computing_on_tiles / sums.computing);
             let working = limits.cycles[CycleClass::Compute].as_f64();
@@ -157,6 +138,17 @@ impl OperationLimits {
         limits.add_compute(sums, known, machine);
         limits.ideal = limits.ideal_cycles(sums, machine);
         limits
+    }
+
+    /// Works out what is used of exchange, links, host and remote buffers.
+    fn add_moved(&mut self, sums: &ProgramLimits, machine: &Machine) {
+        let used =
+            |bytes, class, interface| interface_use(bytes, sums.cycles[class], interface, machine);
+        self.exchange = exchange_use(sums, machine);
+        self.links = used(sums.link_bytes, CycleClass::Links, MachineInterface::IpuLinks);
+        self.host = used(sums.host_bytes, CycleClass::Host, MachineInterface::Host);
+        self.remote_buffers =
+            used(sums.remote_bytes, CycleClass::RemoteBuffers, MachineInterface::RemoteBuffer);
     }
 
     /// Works out FLOPs, engine and what compute cycles are made of, as far as that is known.
@@ -199,32 +191,33 @@ impl OperationLimits {
         };
     }
 
-    /// The largest bound from below of all that it uses. What only changes a layout needs nothing.
+    /// The largest bound from below of all that it uses; `None` where one of them is not known. What
+    /// only changes a layout needs nothing.
     fn ideal_cycles(&self, sums: &ProgramLimits, machine: &Machine) -> Option<IdealCycles> {
         let compute = match (self.compute, self.cycles[CycleClass::Compute]) {
             (Some(split), _) => split.at_peak,
             (None, Cycles::ZERO) => Cycles::ZERO,
             (None, _) => return None,
         };
-        let moving = |bytes: f64, interface| {
-            let rate = machine.ipu_bytes_per_cycle(interface);
-            rate.map_or(Cycles::ZERO, |rate| Cycles::from_f64((bytes / rate).floor()))
-        };
-        let (links, host) = (sums.link_bytes.as_f64(), sums.host_bytes.as_f64());
-        let bounds = [
-            (CycleClass::Compute, compute),
-            (CycleClass::Exchange, moving(sums.exchange.needed_bytes, MachineInterface::TileSend)),
-            (CycleClass::Host, moving(host, MachineInterface::Host)),
-            (
-                CycleClass::RemoteBuffers,
-                moving(sums.remote_bytes.as_f64(), MachineInterface::RemoteBuffer),
-            ),
-            (CycleClass::Links, moving(links, MachineInterface::IpuLinks)),
+        let moved = [
+            (CycleClass::Exchange, sums.exchange.needed_bytes, MachineInterface::TileSend),
+            (CycleClass::Host, sums.host_bytes.as_f64(), MachineInterface::Host),
+            (CycleClass::RemoteBuffers, sums.remote_bytes.as_f64(), MachineInterface::RemoteBuffer),
+            (CycleClass::Links, sums.link_bytes.as_f64(), MachineInterface::IpuLinks),
         ];
-        // Files of other tools may say that they moved more than they could.
-        let bounds = bounds
-            .map(|(bound, cycles)| IdealCycles { cycles: cycles.min(self.cycles[bound]), bound });
-        bounds.into_iter().reduce(|best, next| if next.cycles > best.cycles { next } else { best })
+        let mut best = IdealCycles { cycles: compute, bound: CycleClass::Compute };
+        for (bound, bytes, interface) in moved {
+            if self.cycles[bound].is_zero() {
+                continue;
+            }
+            let rate = machine.ipu_bytes_per_cycle(interface).filter(|_| !sums.unknown_bytes)?;
+            // Files of other tools may say that they moved more than they could.
+            let cycles = Cycles::from_f64((bytes / rate).floor()).min(self.cycles[bound]);
+            if cycles > best.cycles {
+                best = IdealCycles { cycles, bound };
+            }
+        }
+        Some(best)
     }
 }
 

@@ -12,7 +12,8 @@ use tilescope_report::units::{
 };
 use tilescope_report::{
     ComputeRate, ComputeSet, ExchangeTraffic, MachineInterface, ProgramKind, ProgramNode,
-    ProgramNodeTable, Report, ReportError, StepActivity, Target, TileTraffic, VertexWork,
+    ProgramNodeTable, Report, ReportError, ReportPart, StepActivity, Target, TileTraffic,
+    VertexWork,
 };
 
 /// Sums over the steps of programs, and what they need at least.
@@ -34,6 +35,8 @@ pub(crate) struct ProgramLimits {
     pub link_bytes: Bytes,
     pub host_bytes: Bytes,
     pub remote_bytes: Bytes,
+    /// Whether some of its steps move bytes that were not recorded.
+    pub unknown_bytes: bool,
 }
 
 /// Sums over exchanges between the tiles of an IPU.
@@ -69,6 +72,7 @@ impl ProgramLimits {
         self.link_bytes = self.link_bytes.saturating_add(other.link_bytes);
         self.host_bytes = self.host_bytes.saturating_add(other.host_bytes);
         self.remote_bytes = self.remote_bytes.saturating_add(other.remote_bytes);
+        self.unknown_bytes |= other.unknown_bytes;
     }
 }
 
@@ -113,7 +117,9 @@ impl LimitsOfPrograms {
             lanes.collect::<Result<_, ReportError>>()?;
         let (programs, target) = (report.programs()?, report.target()?);
         let works = report.vertex_types()?.iter().map(|kind| kind.work()).collect();
-        let figures = ProgramFigures { machine, programs, target, works, sets, exchanges };
+        let has_bytes = report.has(ReportPart::StepBytes);
+        let figures =
+            ProgramFigures { machine, programs, target, works, sets, exchanges, has_bytes };
         let mut all = Self { run: trace.range(), ..Self::default() };
         let mut executions = Vec::new();
         for (info, sums) in lanes.into_iter().flatten() {
@@ -169,6 +175,8 @@ struct ProgramFigures<'a> {
     works: Vec<VertexWork>,
     sets: &'a BTreeMap<ComputeSetId, ComputeSet>,
     exchanges: &'a BTreeMap<ProgramId, ExchangeTraffic>,
+    /// Whether steps say what they move.
+    has_bytes: bool,
 }
 
 /// One execution of a compute set on the tiles of an IPU.
@@ -194,16 +202,22 @@ impl ProgramFigures<'_> {
             (StepActivity::InternalExchange, Some((id, program))) => {
                 self.exchange(&mut limits, ipu, (id, program), sums);
             }
-            (StepActivity::InternalExchange, None) => limits.cycles = all(CycleClass::Exchange),
+            (StepActivity::InternalExchange, None) => {
+                limits.cycles = all(CycleClass::Exchange);
+                limits.unknown_bytes = true;
+            }
             (StepActivity::GlobalExchange, _) => {
                 (limits.cycles, limits.link_bytes) = (all(CycleClass::Links), sums.bytes_moved);
+                limits.unknown_bytes = !self.has_bytes;
             }
             (StepActivity::Host, _) => {
                 (limits.cycles, limits.host_bytes) = (all(CycleClass::Host), sums.bytes_moved);
+                limits.unknown_bytes = !self.has_bytes;
             }
             (StepActivity::RemoteBuffer, _) => {
                 limits.cycles = all(CycleClass::RemoteBuffers);
                 limits.remote_bytes = sums.bytes_moved;
+                limits.unknown_bytes = !self.has_bytes;
             }
             (StepActivity::Sync, _) => limits.cycles = all(CycleClass::SyncAndStart),
             (StepActivity::Other, _) => limits.cycles = all(CycleClass::Other),
@@ -308,6 +322,7 @@ impl ProgramFigures<'_> {
             }
             None => (self.machine.sent_bytes(Bytes::ZERO, sums.bytes_moved), 0.0),
         };
+        limits.unknown_bytes = traffic.is_none() && !self.has_bytes;
         let needed_bytes = if class == CycleClass::Exchange { bytes } else { 0.0 };
         limits.exchange = ExchangeSums { cycles: sums.cycles, bytes, needed_bytes, tile_cycles };
     }

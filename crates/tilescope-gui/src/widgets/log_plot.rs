@@ -25,7 +25,8 @@ pub(crate) fn decade_marks(input: GridInput) -> Vec<GridMark> {
             .map(move |part| GridMark { value: decade + f64::from(part).log10(), step_size: 0.1 });
         std::iter::once(GridMark { value: decade, step_size: 1.0 }).chain(parts)
     };
-    decades.flat_map(within).collect()
+    // Words at marks beyond the edge would stand beside the plot.
+    decades.flat_map(within).filter(|mark| (low..=high).contains(&mark.value)).collect()
 }
 
 /// Words at a power of ten: `100 G`. Nothing between them.
@@ -73,7 +74,7 @@ mod tests {
     #[test]
     fn decades_are_divided_where_there_are_few() {
         let marks = |bounds| decade_marks(GridInput { bounds, base_step_size: 0.01 }).len();
-        assert_eq!(marks((0.0, 2.0)), 3 * 9);
+        assert_eq!(marks((0.0, 2.0)), 2 * 9 + 1);
         assert_eq!(marks((0.0, 9.0)), 10);
         assert_eq!(marks((f64::NAN, 9.0)), 0);
     }

@@ -140,9 +140,12 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A share of one as a percentage with two figures at least, however small it is: `0.55 %`.
+/// A share of one as a percentage with two figures at least, as far as four decimals go: `0.55 %`.
 pub fn fine_percent(share: f64) -> String {
     let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.00005 {
+        return "< 0.0001 %".to_owned();
+    }
     let decimals = match percent.abs() {
         small if small > 0.0 && small < 0.095 => 4,
         small if small > 0.0 && small < 9.95 => 2,

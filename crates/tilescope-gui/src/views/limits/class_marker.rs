@@ -5,6 +5,7 @@ use crate::theme::{ThemePalette, spacing, text_size};
 use egui::{Align2, Color32, FontId, Pos2, Sense, Shape, Stroke, Ui, pos2, vec2};
 use egui_plot::MarkerShape;
 use tilescope_analysis::limits::CycleClass;
+use tilescope_report::units::grouped;
 
 /// Shape of the points of a class.
 pub(super) fn marker(class: CycleClass) -> MarkerShape {
@@ -55,8 +56,9 @@ fn marker_shape(shape: MarkerShape, centre: Pos2, radius: f32, colour: Color32) 
     }
 }
 
-/// Radius of a point.
+/// Radius of a point, and width of the line around it: some colours are hardly seen on the page.
 pub(super) const RADIUS: f32 = 4.5;
+pub(super) const OUTLINE: f32 = 0.7;
 
 /// What shapes and colours stand for, with the number of points of each.
 pub(super) fn legend_ui(ui: &mut Ui, classes: &[(CycleClass, usize)]) {
@@ -64,14 +66,16 @@ pub(super) fn legend_ui(ui: &mut Ui, classes: &[(CycleClass, usize)]) {
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(spacing::M, 0.0);
         for (class, count) in classes {
-            let text = format!("{} {count}", class.title());
+            let text = format!("{} {}", class.title(), grouped(*count as u64));
             let font = FontId::proportional(text_size::SMALL);
             let galley = ui.painter().layout_no_wrap(text.clone(), font, palette.weak_text);
             let size = vec2(galley.size().x + 16.0, 18.0);
             let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
             let centre = pos2(rect.left() + 6.0, rect.center().y);
             let colour = palette.cycle_class(*class);
-            ui.painter().add(marker_shape(marker(*class), centre, RADIUS, colour));
+            for (radius, colour) in [(RADIUS + OUTLINE, palette.weak_text), (RADIUS, colour)] {
+                ui.painter().add(marker_shape(marker(*class), centre, radius, colour));
+            }
             let at = Align2::LEFT_CENTER
                 .anchor_size(pos2(rect.left() + 16.0, rect.center().y), galley.size());
             ui.painter().galley(at.min, galley, palette.weak_text);

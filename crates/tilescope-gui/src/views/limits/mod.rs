@@ -2,6 +2,7 @@
 
 mod class_marker;
 mod details;
+mod roof_labels;
 mod roofline_plot;
 mod waterfall_plot;
 
@@ -17,7 +18,7 @@ use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::{empty_state_ui, hint_ui, tables_height, tabs_ui};
+use crate::widgets::{empty_state_ui, tables_height, tabs_ui};
 use egui::{CentralPanel, Frame, Panel, Ui};
 use roofline_plot::roofline_ui;
 use serde::{Deserialize, Serialize};
@@ -214,7 +215,7 @@ impl LimitsView {
         let roofline = |ui: &mut Ui, ipu| match no_points(run, found) {
             None => roofline_ui(ui, found, chosen, (ipu, reset)),
             Some(sentence) => {
-                hint_ui(ui, sentence);
+                empty_state_ui(ui, "No points", sentence);
                 None
             }
         };

@@ -1,16 +1,17 @@
 //! The roofline: operations as points below what engines and interfaces of an IPU allow.
 
 use super::LimitsData;
-use super::class_marker::{RADIUS, legend_ui, marker};
-use crate::theme::{ThemePalette, fonts::strong, spacing, text_size};
+use super::class_marker::{OUTLINE, RADIUS, legend_ui, marker};
+use super::roof_labels::label_roofs;
+use crate::theme::{ThemePalette, fonts::strong, spacing};
 use crate::widgets::log_plot::{decade_label, decade_marks, log_position};
 use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
-use egui::epaint::TextShape;
-use egui::{
-    EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Ui, Vec2, WidgetInfo, pos2, vec2,
+use egui::{EventFilter, Frame, Key, Margin, Pos2, Rect, Response, RichText, Ui, WidgetInfo, vec2};
+use egui_plot::{
+    AxisHints, GridInput, GridMark, Line, MarkerShape, Plot, PlotPoint, PlotTransform, Points,
+    VLine,
 };
-use egui_plot::{AxisHints, Line, MarkerShape, Plot, PlotPoint, PlotTransform, Points};
 use std::collections::BTreeSet;
 use tilescope_analysis::limits::{CycleClass, LimitsRow, Machine, Roof, RoofKind, RooflinePoint};
 use tilescope_report::MachineInterface;
@@ -22,6 +23,10 @@ const REACH: f32 = 14.0;
 const MAX_NODES: usize = 200;
 /// Decades between the plot's edge and what is in it.
 const EDGE: f64 = 0.5;
+/// Share of the width that points have which move nothing.
+const STRIP: f64 = 0.06;
+/// Most points that words at roofs keep clear of: those that waste most.
+const MOST_CLEAR: usize = 400;
 
 /// An operation where it is drawn: logarithms of FLOPs per byte and FLOPs per second or cycle.
 struct PlottedPoint {
@@ -31,27 +36,29 @@ struct PlottedPoint {
 }
 
 /// What is drawn, in the units of the axes.
-struct RooflineScene<'a> {
+pub(super) struct RooflineScene<'a> {
     found: &'a LimitsData,
     /// Cycles per second; 1 where the clock is not known, so that figures are per cycle.
     clock: f64,
     points: Vec<PlottedPoint>,
     x: (f64, f64),
     y: (f64, f64),
+    /// Where points end that move something, if others move nothing: those stand in a strip beside.
+    strip: Option<f64>,
 }
 
 impl<'a> RooflineScene<'a> {
     fn new(found: &'a LimitsData) -> Self {
         let clock = found.limits.machine.clock.map_or(1.0, |clock| clock.0 as f64);
-        let mut scene = Self { found, clock, points: Vec::new(), x: (0.0, 1.0), y: (0.0, 1.0) };
+        let (points, unit) = (Vec::new(), (0.0, 1.0));
+        let mut scene = Self { found, clock, points, x: unit, y: unit, strip: None };
         scene.find_bounds();
-        let right = scene.x.1;
+        let nothing_moved = scene.nothing_moved().unwrap_or(scene.x.1);
         let point = |point: &RooflinePoint| {
             let row = found.limits.rows.get(point.row)?;
-            // What moves nothing stands at the right edge.
             let x = match point.flops_per_byte.is_finite() {
                 true => log_position(point.flops_per_byte),
-                false => right,
+                false => nothing_moved,
             };
             let y = log_position(point.flops_per_cycle * clock);
             let class = row.limits.bound()?;
@@ -79,6 +86,10 @@ impl<'a> RooflineScene<'a> {
             found.map_or((0.0, 1.0), |(low, high)| (low - EDGE, high + EDGE))
         };
         self.x = bounds(&mut xs.into_iter());
+        if points.iter().any(|point| point.flops_per_byte.is_infinite()) {
+            self.strip = Some(self.x.1);
+            self.x.1 += (self.x.1 - self.x.0) * STRIP;
+        }
         let heights = points.iter().map(|point| point.flops_per_cycle * self.clock);
         self.y = bounds(&mut heights.chain([top * self.clock]));
     }
@@ -90,12 +101,22 @@ impl<'a> RooflineScene<'a> {
             || points.any(|point| point.interface == Some(interface))
     }
 
+    /// Where points stand that move nothing.
+    fn nothing_moved(&self) -> Option<f64> {
+        self.strip.map(|left| (left + self.x.1) / 2.0)
+    }
+
+    /// Every roof.
+    pub(super) fn roofs(&self) -> &'a [Roof] {
+        &self.found.roofline.roofs
+    }
+
     fn unit(&self) -> &'static str {
         if self.found.limits.machine.clock.is_some() { "FLOP/s" } else { "FLOPs per cycle" }
     }
 
     /// Words at a roof.
-    fn roof_words(&self, roof: &Roof) -> String {
+    pub(super) fn roof_words(&self, roof: &Roof) -> String {
         let per_second = self.found.limits.machine.clock.is_some();
         let unit = match (roof.kind, per_second) {
             (RoofKind::Engine(_), _) => self.unit(),
@@ -123,6 +144,13 @@ impl<'a> RooflineScene<'a> {
             }
         }
     }
+
+    /// The same on the screen, the lower end first.
+    pub(super) fn roof_on_screen(&self, roof: &Roof, transform: &PlotTransform) -> [Pos2; 2] {
+        let bounds = transform.bounds();
+        let ends = self.roof_line(roof, (bounds.min()[0], bounds.max()[0]));
+        ends.map(|at| screen(transform, at))
+    }
 }
 
 /// Shows the roofline; the row of the point that was clicked, or that a key has led to.
@@ -140,8 +168,22 @@ pub(super) fn roofline_ui(
     });
     let palette = ThemePalette::for_ui(ui);
     let axes = |axis: AxisHints<'static>| axis.tick_label_color(palette.weak_text);
-    let x_axis =
-        axes(AxisHints::new_x().label("FLOPs per byte").formatter(|mark, _| decade_label(mark)));
+    let nothing_moved = scene.nothing_moved();
+    let x_label = match nothing_moved {
+        Some(_) => "FLOPs per byte (∞: no bytes moved)",
+        None => "FLOPs per byte",
+    };
+    let x_axis = axes(AxisHints::new_x().label(x_label).formatter(move |mark, _| {
+        let is_strip = Some(mark.value) == nothing_moved;
+        if is_strip { "∞".to_owned() } else { decade_label(mark) }
+    }));
+    let strip = scene.strip;
+    let x_marks = move |input: GridInput| {
+        let marks = decade_marks(input).into_iter();
+        let marks = marks.filter(|mark| strip.is_none_or(|left| mark.value < left));
+        let beside = nothing_moved.map(|value| GridMark { value, step_size: 1.0 });
+        marks.chain(beside).collect()
+    };
     let y_axis = axes(
         AxisHints::new_y()
             .label(format!("{} of an IPU", scene.unit()))
@@ -150,10 +192,11 @@ pub(super) fn roofline_ui(
     let mut plot = Plot::new(("roofline", ipu))
         .custom_x_axes(vec![x_axis])
         .custom_y_axes(vec![y_axis])
-        .x_grid_spacer(decade_marks)
+        .x_grid_spacer(x_marks)
         .y_grid_spacer(decade_marks)
         .default_x_bounds(scene.x.0, scene.x.1)
         .default_y_bounds(scene.y.0, scene.y.1)
+        .grid_color(palette.rule)
         .show_crosshair(false)
         .show_x(false)
         .show_y(false)
@@ -162,49 +205,64 @@ pub(super) fn roofline_ui(
     if reset {
         plot = plot.reset();
     }
-    let shown = plot.show(ui, |plot| {
-        let bounds = plot.plot_bounds();
-        let frame = *plot.transform().frame();
-        for roof in &found.roofline.roofs {
-            let strong = matches!(roof.kind, RoofKind::Engine(_))
-                || matches!(roof.kind, RoofKind::Interface(own) if scene.is_used(own));
-            let colour = if strong { palette.weak_text } else { palette.outline };
-            let ends = scene.roof_line(roof, (bounds.min()[0], bounds.max()[0]));
-            let width = if strong { 1.5 } else { 1.0 };
-            let line = Line::new("", ends.to_vec()).color(colour).width(width).allow_hover(false);
-            plot.line(line);
-        }
-        // A cell is a pixel: more points on it could not be told apart.
-        let pixel = [
-            bounds.width() / f64::from(frame.width().max(1.0)),
-            bounds.height() / f64::from(frame.height().max(1.0)),
-        ];
-        let most = 2 * frame.width().max(1.0) as usize;
-        let drawn = thinned(&scene.points, pixel, most);
-        for class in CycleClass::ALL {
-            let own = drawn.iter().map(|place| &scene.points[*place]);
-            let own: Vec<[f64; 2]> =
-                own.filter(|point| point.class == class).map(|point| point.at).collect();
-            plot.points(
-                Points::new("", own)
-                    .shape(marker(class))
-                    .radius(RADIUS)
-                    .color(palette.cycle_class(class))
-                    .allow_hover(false),
-            );
-        }
-        if let Some(point) = scene.points.iter().find(|point| Some(point.row) == chosen) {
-            plot.points(
-                Points::new("", vec![point.at])
-                    .shape(MarkerShape::Circle)
-                    .filled(false)
-                    .radius(RADIUS + 4.0)
-                    .color(palette.selection)
-                    .allow_hover(false),
-            );
-        }
-    });
-    label_roofs(ui, &scene, &shown.transform);
+    let margin = Frame::new().inner_margin(Margin { left: spacing::S as i8, ..Margin::ZERO });
+    let mut clear = Vec::new();
+    let shown = margin
+        .show(ui, |ui| {
+            plot.show(ui, |plot| {
+                let bounds = plot.plot_bounds();
+                let frame = *plot.transform().frame();
+                if let Some(left) = scene.strip {
+                    plot.vline(
+                        VLine::new("", left).color(palette.outline).width(1.0).allow_hover(false),
+                    );
+                }
+                for roof in scene.roofs() {
+                    let strong = matches!(roof.kind, RoofKind::Engine(_))
+                        || matches!(roof.kind, RoofKind::Interface(own) if scene.is_used(own));
+                    let colour = if strong { palette.weak_text } else { palette.outline };
+                    let ends = scene.roof_line(roof, (bounds.min()[0], bounds.max()[0]));
+                    let width = if strong { 1.5 } else { 1.0 };
+                    let line =
+                        Line::new("", ends.to_vec()).color(colour).width(width).allow_hover(false);
+                    plot.line(line);
+                }
+                // A cell is a pixel: more points on it could not be told apart.
+                let pixel = [
+                    bounds.width() / f64::from(frame.width().max(1.0)),
+                    bounds.height() / f64::from(frame.height().max(1.0)),
+                ];
+                let most = 2 * frame.width().max(1.0) as usize;
+                let drawn = thinned(&scene.points, pixel, most);
+                clear.extend(drawn.iter().take(MOST_CLEAR).map(|place| scene.points[*place].at));
+                for class in CycleClass::ALL {
+                    let own = drawn.iter().map(|place| &scene.points[*place]);
+                    let own: Vec<[f64; 2]> =
+                        own.filter(|point| point.class == class).map(|point| point.at).collect();
+                    let layers = [
+                        (RADIUS + OUTLINE, palette.weak_text),
+                        (RADIUS, palette.cycle_class(class)),
+                    ];
+                    for (radius, colour) in layers {
+                        let points = Points::new("", own.clone()).shape(marker(class));
+                        plot.points(points.radius(radius).color(colour).allow_hover(false));
+                    }
+                }
+                if let Some(point) = scene.points.iter().find(|point| Some(point.row) == chosen) {
+                    plot.points(
+                        Points::new("", vec![point.at])
+                            .shape(MarkerShape::Circle)
+                            .filled(false)
+                            .radius(RADIUS + 4.0)
+                            .color(palette.selection)
+                            .allow_hover(false),
+                    );
+                }
+            })
+        })
+        .inner;
+    let clear: Vec<Pos2> = clear.into_iter().map(|at| screen(&shown.transform, at)).collect();
+    label_roofs(ui, &scene, &shown.transform, &clear);
     describe_ui(ui, &scene, &shown.response, &shown.transform);
     let rows = &found.limits.rows;
     let pointed = shown.response.hover_pos().and_then(|at| nearest(&scene, &shown.transform, at));
@@ -293,60 +351,6 @@ fn stepped(response: &Response, scene: &RooflineScene, chosen: Option<usize>) ->
     order.get(next).map(|point| point.row)
 }
 
-/// Words along the roofs: those of engines at the right, those of interfaces along their slope.
-fn label_roofs(ui: &Ui, scene: &RooflineScene, transform: &PlotTransform) {
-    let palette = ThemePalette::for_ui(ui);
-    let frame = *transform.frame();
-    let painter = ui.painter().with_clip_rect(frame);
-    let font = FontId::proportional(text_size::CAPTION);
-    let mut taken: Vec<Rect> = Vec::new();
-    for roof in &scene.found.roofline.roofs {
-        let text = scene.roof_words(roof);
-        let galley = painter.layout_no_wrap(text, font.clone(), palette.weak_text);
-        let bounds = transform.bounds();
-        let ends = scene.roof_line(roof, (bounds.min()[0], bounds.max()[0]));
-        let [low, high] = ends.map(|at| screen(transform, at));
-        let size = galley.size();
-        match roof.kind {
-            RoofKind::Engine(_) => {
-                let at = pos2(frame.right() - size.x - 6.0, high.y - size.y - 1.0);
-                let rect = Rect::from_min_size(at, size);
-                // Engines may be as fast as each other: one word on top of another says nothing.
-                if taken.iter().all(|other| !other.intersects(rect)) {
-                    taken.push(rect);
-                    painter.galley(at, galley, palette.weak_text);
-                }
-            }
-            RoofKind::Interface(_) => {
-                let along = high - low;
-                if along.length() < 1.0 {
-                    continue;
-                }
-                let (direction, angle) = (along.normalized(), along.angle());
-                // From the top down, as far as there is something of the roof on the screen.
-                let end = visible_end(low, high, frame);
-                let above = Vec2::new(direction.y, -direction.x) * (size.y + 1.0);
-                let at = end - direction * (size.x + 10.0) + above;
-                let text = TextShape::new(at, galley, palette.weak_text).with_angle(angle);
-                painter.add(text);
-            }
-        }
-    }
-}
-
-/// The last place of a line from `low` to `high` that is in a frame.
-fn visible_end(low: Pos2, high: Pos2, frame: Rect) -> Pos2 {
-    let along = high - low;
-    let until = |edge: f32, from: f32, step: f32| {
-        if step.abs() < f32::EPSILON { 1.0 } else { (edge - from) / step }
-    };
-    let right = until(frame.right(), low.x, along.x);
-    let top = until(frame.top(), low.y, along.y);
-    let share = 1.0f32.min(if along.x > 0.0 { right } else { 1.0 });
-    let share = share.min(if along.y < 0.0 { top } else { 1.0 });
-    low + along * share
-}
-
 /// The plot for readers of the accessibility tree, and the outline of the focus.
 fn describe_ui(ui: &Ui, scene: &RooflineScene, response: &Response, transform: &PlotTransform) {
     response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Roofline"));
@@ -417,13 +421,5 @@ mod tests {
         assert_eq!(thinned(&points, [1.0, 1.0], 1000).len(), 100);
         let few = thinned(&points, [1.0, 1.0], 30);
         assert!(few.len() <= 30 && few[0] == 0, "{few:?}");
-    }
-
-    #[test]
-    fn roofs_end_at_the_edge_of_the_plot() {
-        let frame = Rect::from_min_max(pos2(0.0, 0.0), pos2(100.0, 100.0));
-        let end = visible_end(pos2(0.0, 100.0), pos2(200.0, -100.0), frame);
-        assert_eq!(end, pos2(100.0, 0.0));
-        assert_eq!(visible_end(pos2(0.0, 90.0), pos2(50.0, 50.0), frame), pos2(50.0, 50.0));
     }
 }

@@ -4,7 +4,7 @@ use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::focus_ui;
 use egui::accesskit::Role;
-use egui::{Align2, RichText, Ui, WidgetInfo};
+use egui::{Align2, Frame, Margin, RichText, Ui, WidgetInfo};
 use egui_plot::{AxisHints, Bar, BarChart, GridMark, Plot, PlotPoint, Text};
 use tilescope_analysis::limits::{RunLimits, WaterfallCycles, WaterfallStep};
 use tilescope_report::units::{Cycles, IpuId, fine_percent, grouped, percent};
@@ -65,18 +65,22 @@ pub(super) fn waterfall_ui(
             known.filter(|row| row.step != Some(WaterfallStep::Achieved)).collect()
         }
     };
-    ui.add_space(spacing::XS);
-    ui.horizontal_wrapped(|ui| {
-        ui.add_space(spacing::M);
-        let whose = ipu.map_or_else(|| "all IPUs".to_owned(), |ipu| format!("IPU {ipu}"));
-        let (words, why) = match run.unknown {
-            None => {
-                let share = cycles.share(WaterfallStep::Achieved);
-                (format!("{} of the peak of {whose}", fine_percent(share)), "")
-            }
-            Some(unknown) => (format!("Utilisation of {whose} is not known"), unknown.sentence()),
-        };
-        ui.label(strong(words).size(text_size::SMALL)).on_hover_text(why);
+    let margin = Margin::symmetric(spacing::M as i8, spacing::XS as i8);
+    Frame::new().inner_margin(margin).show(ui, |ui| {
+        ui.horizontal_wrapped(|ui| {
+            let whose = ipu.map_or_else(|| "all IPUs".to_owned(), |ipu| format!("IPU {ipu}"));
+            let (words, why) = match run.unknown {
+                None => {
+                    let share = cycles.share(WaterfallStep::Achieved);
+                    (format!("{} of the peak of {whose}", fine_percent(share)), "")
+                }
+                Some(unknown) => {
+                    (format!("Utilisation of {whose} is not known."), unknown.sentence())
+                }
+            };
+            ui.label(strong(words).size(text_size::SMALL));
+            ui.label(RichText::new(why).size(text_size::SMALL).color(palette.weak_text));
+        })
     });
     let last = rows.len() as f64 - 1.0;
     let titles: Vec<&'static str> = rows.iter().map(WaterfallRow::title).collect();
@@ -100,6 +104,7 @@ pub(super) fn waterfall_ui(
         .x_grid_spacer(move |_| every(0.25, 1.0))
         .y_grid_spacer(move |_| every(1.0, last))
         .show_grid([true, false])
+        .grid_color(palette.rule)
         .default_x_bounds(0.0, 1.0 + NUMBER_ROOM)
         .default_y_bounds(-0.7, last + 0.7)
         .invert_y(true)
