@@ -71,7 +71,8 @@ const PATHS: &[Path] = &[
     Path {
         view: "limits",
         reach: (Role::Row, ""),
-        choose: &[Key::Enter],
+        // The first rows are copies, which are no operations of the model.
+        choose: &[Key::Enter, Key::ArrowDown, Key::ArrowDown, Key::ArrowDown],
         go: &[Key::ArrowDown],
         chosen: operation,
     },

@@ -15,8 +15,8 @@ const LINE_STEP: f32 = 8.0;
 /// Gap between words and the edge of the plot, and between words and their roof.
 const MARGIN: f32 = 6.0;
 const ABOVE: f32 = 1.0;
-/// How much worse it is to lie on other words than on a point or a roof.
-const ON_WORDS: u32 = 20;
+/// How much worse it is to lie on other words than on a point or a roof: words are left out then.
+const ON_WORDS: u32 = 1 << 20;
 
 /// Something that words would hide, or be hidden by.
 struct Obstacle {
@@ -84,13 +84,15 @@ impl RoofSegment {
     }
 
     /// Where words of a size begin that lie on least, as far right as they can; `None` if the line
-    /// is shorter than the words.
+    /// is shorter than the words, or they would lie on others.
     fn best(&self, size: Vec2, obstacles: &[Obstacle]) -> Option<f32> {
         let last = self.length - size.x - MARGIN;
         let count = (last / STEP).max(0.0) as usize;
         let begins = (0..=count).map(|at| last - at as f32 * STEP);
         let begins = begins.filter(|begin| *begin >= 0.0);
-        begins.min_by_key(|begin| self.cost(*begin, size, obstacles))
+        let costs = begins.map(|begin| (self.cost(begin, size, obstacles), begin));
+        let (cost, begin) = costs.min_by_key(|(cost, _)| *cost)?;
+        (cost < ON_WORDS).then_some(begin)
     }
 }
 
@@ -127,6 +129,9 @@ pub(super) fn label_roofs(
         let size = galley.size();
         let Some(begin) = segment.best(size, &obstacles) else { continue };
         let foot = segment.start + segment.along * begin + segment.up() * ABOVE;
+        if (foot + segment.up() * size.y).y < frame.top() {
+            continue;
+        }
         let middle =
             RoofSegment { start: foot + segment.up() * size.y * 0.5, length: size.x, ..segment };
         obstacles.extend(middle.places(LINE_STEP).map(|at| Obstacle {
@@ -134,9 +139,7 @@ pub(super) fn label_roofs(
             radius: size.y * 0.5,
             weight: ON_WORDS,
         }));
-        let has_room = foot.y - size.y >= frame.top();
-        // Below the highest roof of a low plot there is room, above it is none.
-        let at = if has_room { foot + segment.up() * size.y } else { foot };
+        let at = foot + segment.up() * size.y;
         painter.add(TextShape::new(at, galley, palette.text).with_angle(segment.along.angle()));
     }
 }

@@ -173,9 +173,13 @@ pub(super) fn roofline_ui(
         Some(_) => "FLOPs per byte (∞: no bytes moved)",
         None => "FLOPs per byte",
     };
-    let x_axis = axes(AxisHints::new_x().label(x_label).formatter(move |mark, _| {
-        let is_strip = Some(mark.value) == nothing_moved;
-        if is_strip { "∞".to_owned() } else { decade_label(mark) }
+    let x_axis = axes(AxisHints::new_x().label(x_label).formatter(move |mark, range| {
+        let room = (range.end() - range.start()) * STRIP;
+        match nothing_moved {
+            Some(place) if mark.value == place => "∞".to_owned(),
+            Some(place) if mark.value + room > place => String::new(),
+            _ => decade_label(mark),
+        }
     }));
     let strip = scene.strip;
     let x_marks = move |input: GridInput| {
@@ -201,6 +205,7 @@ pub(super) fn roofline_ui(
         .show_x(false)
         .show_y(false)
         .allow_boxed_zoom(false)
+        .allow_axis_zoom_drag(false)
         .label_formatter(|_| None);
     if reset {
         plot = plot.reset();

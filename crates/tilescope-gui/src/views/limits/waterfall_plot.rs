@@ -131,7 +131,10 @@ pub(super) fn waterfall_ui(
         };
         let bars = rows.iter().enumerate().map(bar).collect();
         plot.bar_chart(BarChart::new("", bars).horizontal().allow_hover(false));
-        for (at, row) in rows.iter().enumerate() {
+        // Without room for them, numbers would lie on each other; they are in the table and on hover.
+        let row_height = plot.transform().dpos_dvalue_y().abs();
+        let has_room = row_height >= f64::from(text_size::SMALL) + 2.0;
+        for (at, row) in rows.iter().enumerate().filter(|_| has_room) {
             let place = PlotPoint::new(row.to + NUMBER_GAP, at as f64);
             let words = RichText::new(fine_percent(row.to - row.from)).size(text_size::SMALL);
             plot.text(
