@@ -11,7 +11,7 @@ use tilescope_report::units::{Cycles, IpuId, fine_percent, grouped, percent};
 
 /// Where numbers begin behind their bars, and how much room is kept for them.
 const NUMBER_GAP: f64 = 0.012;
-const NUMBER_ROOM: f64 = 0.2;
+const NUMBER_ROOM: f64 = 0.28;
 /// Height of a bar; rows are one apart.
 const BAR_HEIGHT: f64 = 0.72;
 
