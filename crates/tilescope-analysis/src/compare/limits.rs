@@ -36,7 +36,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
         rows.into_iter().map(|row| ((row.name.clone(), row.kind.clone(), row.pass), row))
     };
     let pairs = pair_by_key(keyed(source.rows), keyed(target.rows));
-    let of_operations = FIGURES.iter().map(|(title, figure)| {
+    let of_operations = FIGURES.into_iter().map(|(title, figure)| {
         let cell = |side: &Option<LimitsRow>| {
             let cycles = side.as_ref().and_then(|row| figure(&row.limits));
             cycles.map(|cycles| TableCell::Count(cycles.0))
@@ -53,7 +53,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
                 ..ComparisonRow::new(name, cell(source), cell(target))
             }
         });
-        ComparisonTable::new(*title, "Operation", rows.collect()).per(divisors).by_change()
+        ComparisonTable::new(title, "Operation", rows.collect()).per(divisors).by_change()
     });
     Ok([shares, steps].into_iter().chain(of_operations).collect())
 }
