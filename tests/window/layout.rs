@@ -69,7 +69,8 @@ fn collect(shape: &Shape, clip: Rect, seen: &mut Vec<Words>) {
 fn collect_slanted(text: &TextShape, clip: Rect, seen: &mut Vec<Words>) {
     let size = text.galley.size();
     let along = Vec2::angled(text.angle);
-    let middle = text.pos + along.rot90() * size.y * 0.5;
+    let down = Vec2::new(-along.y, along.x);
+    let middle = text.pos + down * size.y * 0.5;
     let count = (size.x / size.y) as usize;
     for at in 0..count {
         let centre = middle + along * (at as f32 + 0.5) * size.y;
