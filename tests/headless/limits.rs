@@ -44,7 +44,7 @@ pub(crate) fn keep_their_laws(report: &Report, name: &str) {
         assert_eq!(costs.executions % inner, 0, "{what}: whole executions");
         assert_eq!(of.flops, Some(model.flops * (costs.executions / inner)), "{what}");
         assert!(model.flops == 0 || of.engine.is_some(), "{what}: an engine does its FLOPs");
-        assert_eq!(explain(row, &found.machine, NumberFormat::default()).is_empty(), false);
+        assert!(!explain(row, &found.machine, NumberFormat::default()).is_empty(), "{what}");
     }
 
     // Rows and syncs are all that ran.
@@ -292,7 +292,7 @@ fn vector_units_are_slower_than_the_matrix_engine() {
 
 #[test]
 fn what_is_not_recorded_is_absent_with_its_reason() {
-    // Before format 2.4 nobody knew how often operations run in their loops.
+    // Before format 2.6 nobody knew how often operations run in their loops.
     let mut old = small();
     old.parts.operations[0].inner_runs = None;
     let (report, _directory) = opened(&old);

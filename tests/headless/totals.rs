@@ -2,6 +2,7 @@
 //! a part of the run. And every run keeps the laws of `verify`.
 
 use crate::common;
+use crate::critical_path::check_simulated;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::operations::{OpRow, OperationLayer, operations, operations_with_totals};
@@ -131,6 +132,7 @@ fn totals_add_up_on_every_bundled_spec() {
             check(&report, spec.name);
             if report.has(ReportPart::Execution) {
                 crate::limits::keep_their_laws(&report, spec.name);
+                check_simulated(&report);
             }
         }
     };

@@ -34,7 +34,7 @@ fn part(window: &Window, role: Role, name: &str) -> (String, Rect) {
 /// How much of a window has the colour of what is achieved, inside a part of it.
 fn pixels(window: &mut Window, inside: Rect, colour: egui::Color32) -> usize {
     let picture = picture(window, SIZE);
-    let width = picture.width as usize;
+    let width = picture.width;
     let is_inside = |at: usize| {
         inside.contains(egui::pos2((at % width) as f32 + 0.5, (at / width) as f32 + 0.5))
     };

@@ -64,6 +64,7 @@ impl ReportBuilder {
             target,
             bandwidths: Vec::new(),
             compute_rates: Vec::new(),
+            action_costs: Vec::new(),
             sync_groups: None,
             error_bands: Vec::new(),
             running_costs: Vec::new(),

@@ -13,6 +13,7 @@ pub(crate) use grouping::{OtherPrograms, rows};
 pub use plan_lines::{PlanLine, plan_lines};
 pub use tile_costs::{OperationTileCosts, per_tile};
 
+use crate::critical_path::ProgramExposure;
 use crate::limits::{KnownFlops, OperationLimits};
 use program_costs::{CodeletTiles, ProgramCosts, TileByteSums};
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,8 @@ pub struct OpRow {
     pub code_most: Bytes,
     /// Bytes of the variables made for it on the tile that has most of them.
     pub memory_most: Bytes,
+    /// Cycles on the critical path, exposed and hidden; none where the path is not known.
+    pub exposure: Option<ProgramExposure>,
     /// How far its predicted costs may be off, where the report says so.
     pub errors: Option<ErrorBand>,
     /// What it could cost at least, and where the rest goes.

@@ -1,6 +1,7 @@
 //! Costs of programs, and sums of them that count shared things once.
 
 use super::OpRow;
+use crate::critical_path::{ProgramExposure, exposure};
 use crate::limits::{KnownFlops, LimitsOfPrograms, Machine, OperationLimits, ProgramLimits};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
@@ -21,6 +22,7 @@ pub(super) struct ProgramCosts {
     /// What programs do in the run, and what they could.
     machine: Machine,
     limits: LimitsOfPrograms,
+    exposures: Option<BTreeMap<ProgramId, ProgramExposure>>,
 }
 
 impl ProgramCosts {
@@ -31,7 +33,8 @@ impl ProgramCosts {
         let exchanges = report.exchanges()?.into_iter().map(|of| (of.program, of)).collect();
         let limits = LimitsOfPrograms::read(report, &machine, &sets, &exchanges)?;
         let code_owners = code_owners(&types);
-        Ok(Self { sets, code_owners, types, exchanges, machine, limits })
+        let exposures = exposure(report)?;
+        Ok(Self { sets, code_owners, types, exchanges, machine, limits, exposures })
     }
 
     /// The compute set that a program executes.
@@ -52,6 +55,10 @@ impl ProgramCosts {
         for id in row.programs.clone() {
             let Some(program) = programs.get(id) else { continue };
             self.add(row, &mut codelets, code, (id, program));
+            if let Some(exposures) = &self.exposures {
+                let sum = row.exposure.get_or_insert_with(ProgramExposure::nothing);
+                exposures.get(&id).into_iter().for_each(|of| sum.add(of));
+            }
             if let Some(of) = self.limits.by_program.get(&id) {
                 sums.add(of);
                 if matches!(program.kind, ProgramKind::DoExchange | ProgramKind::GlobalExchange) {

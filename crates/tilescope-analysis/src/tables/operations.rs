@@ -1,6 +1,8 @@
 //! The table of operations.
 
+use super::critical_path::exposure_cells;
 use super::limits;
+use crate::critical_path::{EXPOSED, HIDDEN, ON_PATH};
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::limits::OperationLimits;
 use crate::operations::{OpRow, OperationLayer};
@@ -154,6 +156,23 @@ pub static COLUMNS: &[OperationColumn] = &[
     )
     .requiring_part(ReportPart::Execution)
     .without_sum(),
+    column("on_path", "On the path", ON_PATH, true, |row| {
+        let [on_path, ..] = exposure_cells(row.exposure.as_ref());
+        on_path
+    })
+    .requiring_part(ReportPart::Execution),
+    column("exposed", "Exposed", EXPOSED, false, |row| {
+        let [_, exposed, _] = exposure_cells(row.exposure.as_ref());
+        exposed
+    })
+    .requiring_part(ReportPart::Execution)
+    .without_sum(),
+    column("hidden", "Hidden", HIDDEN, false, |row| {
+        let [.., hidden] = exposure_cells(row.exposure.as_ref());
+        hidden
+    })
+    .requiring_part(ReportPart::Execution)
+    .without_sum(),
     column("executions", "Executions", "Executions of its most frequent program", false, |row| {
         TableCell::Count(row.executions)
     })
@@ -163,7 +182,7 @@ pub static COLUMNS: &[OperationColumn] = &[
         "slowest",
         "Cycles (max)",
         "Cycles of one execution: the slowest tile of each compute set, added up",
-        true,
+        false,
         |row| TableCell::Count(row.cycles_slowest.0),
     )
     .requiring_part(ReportPart::ComputeSetCycles)

@@ -41,6 +41,8 @@ pub struct CompilationReport {
     pub bandwidths: Vec<Bandwidth>,
     /// How fast the engines of a tile are; empty where that was not recorded.
     pub compute_rates: Vec<ComputeRate>,
+    /// What the machine takes for what always takes as long; empty where that was not recorded.
+    pub action_costs: Vec<ActionCost>,
     /// Which IPUs of a replica wait for each other; none where that was not recorded, or a replica
     /// is one IPU.
     pub sync_groups: Option<SyncGroupMembers>,

@@ -13,6 +13,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod compute_sets;
+mod critical_path;
 mod data_flow;
 mod exchange;
 mod execution;
@@ -282,6 +283,7 @@ impl Report {
             target: self.target()?.as_ref().clone(),
             bandwidths: self.bandwidths()?,
             compute_rates: self.compute_rates()?,
+            action_costs: self.action_costs()?,
             sync_groups: self.sync_groups()?,
             error_bands: self.error_bands()?,
             running_costs: self.running_costs()?,

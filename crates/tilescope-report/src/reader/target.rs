@@ -3,11 +3,12 @@
 use super::{ProgramOutcome, Report, ReportPart};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
-use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REPLICAS, MAX_TILES};
+use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REPLICAS, MAX_TILES};
 use crate::model::{
-    ArithmeticType, Bandwidth, BatchingConfig, ComputeEngine, ComputeRate, CostBasis, ErrorBand,
-    FactorBand, GS1, GS2, GraphCounts, MachineChange, MachineInterface, MachineLimits, MachineUnit,
-    RunningCost, RunningCostBasis, RunningCostKind, SyncGroupMembers, Target, TargetKind,
+    ActionCost, ArithmeticType, Bandwidth, BatchingConfig, ComputeEngine, ComputeRate, CostBasis,
+    ErrorBand, FactorBand, GS1, GS2, GraphCounts, MachineAction, MachineChange, MachineInterface,
+    MachineLimits, MachineUnit, RunningCost, RunningCostBasis, RunningCostKind, SyncGroupMembers,
+    Target, TargetKind,
 };
 use crate::units::{Bytes, Hertz, IpuId};
 use std::collections::BTreeSet;
@@ -278,6 +279,16 @@ impl Report {
                 // Figures are divided by it.
                 flops_per_cycle: cells.count(3, MAX_COUNT).filter(|flops| *flops > 0)?,
             })
+        })?;
+        Ok(read.into_iter().flatten().collect())
+    }
+
+    /// What the machine takes for what always takes as long; empty where that was not recorded.
+    pub fn action_costs(&self) -> Result<Vec<ActionCost>, ReportError> {
+        let all = SelectQuery::all("action_costs", &["action", "cycles"]).clauses("ORDER BY id");
+        let read = self.db.list(all, |cells| {
+            let action = cells.named(0, MachineAction::from_name)?;
+            Some(ActionCost { action, cycles: cells.count(1, MAX_CYCLES)? })
         })?;
         Ok(read.into_iter().flatten().collect())
     }

@@ -223,6 +223,22 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "action_costs",
+        "something that the machine does now and then, and that always takes as long; since version \
+         2.5",
+        &[
+            col("id", KEY, "position"),
+            col(
+                "action",
+                TEXT,
+                "external_sync: a sync of several IPUs, after the last one has come; stream_begin, \
+                 stream_end: before and after the transfer of a stream copy with the host",
+            ),
+            col("cycles", INT, "its length"),
+        ],
+        "",
+    ),
+    table(
         "sync_groups",
         "an IPU of a replica that waits for others; none where a replica is one IPU; since version \
          2.3",
@@ -789,6 +805,30 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "trace_sync_points",
+        "1,024 points of the run at which lanes wait for each other, in the order of the program; \
+         the critical path follows from them; since version 2.5",
+        &[col("id", KEY, "position"), col("data", BLOB, "compressed points")],
+        "",
+    ),
+    table(
+        "trace_beside",
+        "steps of a program on tiles beside the compute tiles of an IPU; since version 2.5",
+        &[
+            col("id", KEY, "position"),
+            col("lane", INT, "trace_lanes.lane"),
+            col("program", INT, "programs.id"),
+            col("type", TEXT, "steps.type"),
+            col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
+            col(
+                "hidden_cycles",
+                INT,
+                "cycles of theirs while the compute tiles work; NULL where not known",
+            ),
+        ],
+        "",
+    ),
+    table(
         MARK_CHUNKS,
         "marks of one kind on one IPU, where there are too many for rows; since version 2.0",
         &[
@@ -831,8 +871,15 @@ pub(crate) const REPLICA_TABLES: [&str; 5] =
     ["replica_classes", "replicas", "replica_joins", "replica_lanes", REPLICA_MARK_CHUNKS];
 
 /// Tables of a trace index, in a report or in a cache beside it.
-pub(crate) const TRACE_TABLES: &[&str] =
-    &["trace_lanes", "trace_chunks", "trace_details", "trace_nodes", "trace_totals"];
+pub(crate) const TRACE_TABLES: &[&str] = &[
+    "trace_lanes",
+    "trace_chunks",
+    "trace_details",
+    "trace_nodes",
+    "trace_totals",
+    "trace_sync_points",
+    "trace_beside",
+];
 
 /// Every table and column as Markdown, for `docs/format.md`.
 pub fn document() -> String {

@@ -204,7 +204,7 @@ impl LimitsView {
         found: &LimitsData,
         chosen: Option<usize>,
     ) -> Option<usize> {
-        let Some(run) = found.limits.run.as_ref() else { return None };
+        let run = found.limits.run.as_ref()?;
         let reset = std::mem::take(&mut self.reset);
         let is_wide = ui.available_width() >= TWO_PLOTS;
         let waterfall = |ui: &mut Ui, view: &Self| {
