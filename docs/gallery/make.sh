@@ -26,7 +26,7 @@ for view in $("$program" export --list-views); do
     case $view in
     exchange-code) report=replicas ;;
     liveness) report=too_large ;;
-    execution-trace | insights | operations | summary) report=bert ;;
+    execution-trace | insights | limits | operations | summary) report=bert ;;
     memory | tile-mapping) report=resnet ;;
     *) report=mnist ;;
     esac

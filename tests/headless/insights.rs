@@ -48,7 +48,7 @@ fn bad() -> ReportBuilder {
     report.parts.vertex_types.push(kind);
     let last = VertexTypeId(report.parts.vertex_types.len() as u32 - 1);
     let count = TileRuns::uniform(TileRange::first_tiles(4), 50);
-    let copies = VertexGroup { vertex_type: last, count, edges: 2 };
+    let copies = VertexGroup { vertex_type: last, count, edges: 2, flops: None };
     report.parts.compute_sets[0].vertices.push(copies);
     // One tile of 16 does nearly all the work, most do none.
     let mut cycles = TileRuns::uniform(TileRange::first_tiles(1), Cycles(1000));

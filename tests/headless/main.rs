@@ -24,6 +24,7 @@ mod host;
 mod insights;
 mod layers;
 mod layouts;
+mod limits;
 mod liveness;
 mod machine;
 mod matmul_tutorial;

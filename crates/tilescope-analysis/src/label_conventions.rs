@@ -22,6 +22,29 @@ pub(crate) fn collective(exchange: &str) -> Option<&str> {
     Some(path.rsplit_once('/').map_or(path, |(_, kind)| kind))
 }
 
+/// Parts of names of programs that only change a layout, as Poplar's libraries spell them.
+const REARRANGEMENT_NAME_PARTS: [&str; 8] = [
+    "PreArrange",
+    "OnTileCopy",
+    "actsRearranged",
+    "weightsRearranged",
+    "preRegroup",
+    "Regroup",
+    "partialTranspose",
+    "Transpose",
+];
+
+/// Whether a program only changes a layout. Names are those of Poplar's libraries.
+pub(crate) fn rearranges(program: &str) -> bool {
+    REARRANGEMENT_NAME_PARTS.iter().any(|part| program.contains(part))
+}
+
+/// Whether an operation computes again what the forward pass has computed. The simulator calls it
+/// after that operation: `name/recompute`.
+pub(crate) fn is_recomputed(operation: &str) -> bool {
+    operation.ends_with("/recompute")
+}
+
 /// Whether a variable holds activations until their backward pass. The simulator names it after the
 /// tensor it keeps: `name/stash`.
 pub(crate) fn is_stash(variable: &str) -> bool {
@@ -59,6 +82,12 @@ mod tests {
     fn collectives_are_told() {
         assert_eq!(collective("Accum___a/b/reduceScatter/crossReplicaCopy"), Some("reduceScatter"));
         assert_eq!(collective("inter-ipu-copies/GlobalPre"), None);
+    }
+
+    #[test]
+    fn rearrangements_and_recomputation_are_told() {
+        assert!(rearranges("a/conv/Convolve/PreArrange-0") && !rearranges("a/conv/Convolve"));
+        assert!(is_recomputed("a/relu/recompute") && !is_recomputed("a/recompute/relu"));
     }
 
     #[test]

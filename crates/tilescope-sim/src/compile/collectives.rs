@@ -153,6 +153,7 @@ impl ProgramBuilder<'_> {
             name,
             &part.map(|count| *count * dtype.bytes()),
             (round, ring),
+            operation,
             ipu,
         ));
         if let Some(add) = add {
@@ -167,6 +168,7 @@ impl ProgramBuilder<'_> {
         name: &str,
         bytes: &TileRuns<Bytes>,
         (round, ring): (&CollectiveRound, Option<&ReplicaRing>),
+        operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let total = bytes.total();
@@ -186,8 +188,11 @@ impl ProgramBuilder<'_> {
             ..super::program_tables::whole_ipu_cost(ipu, cycles, tiles)
         };
         let name = format!("{name}/crossReplicaCopy");
-        let program =
-            ProgramNode { ipu: Some(ipu), ..ProgramNode::new(ProgramKind::GlobalExchange, name) };
+        let program = ProgramNode {
+            ipu: Some(ipu),
+            operation: Some(operation),
+            ..ProgramNode::new(ProgramKind::GlobalExchange, name)
+        };
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         ring.into_iter().for_each(|ring| self.rings.note(ring, copy));

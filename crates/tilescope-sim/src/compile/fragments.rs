@@ -12,13 +12,13 @@ use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase, WorkPhaseKind,
 };
 use crate::schedule::{ExecutionSchedule, StagePlacement};
-use crate::shape::{BlockId, ShapeDisplay, TensorId, TensorRole};
+use crate::shape::{BlockId, ShapeDisplay, TensorId, TensorInfo, TensorRole};
 use crate::spec::{Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, IpuId, OperationId, ProgramId, TileRuns};
-use tilescope_report::{MemoryCategory, ModelOperation, ProgramKind, TrainingPass};
+use tilescope_report::{ArithmeticType, MemoryCategory, ModelOperation, ProgramKind, TrainingPass};
 
 /// What one stage does in one pass.
 #[derive(Clone, Debug)]
@@ -285,6 +285,8 @@ impl ProgramBuilder<'_> {
             block: self.graph.blocks.get(node.block.0).cloned(),
             ipu,
             flops: self.graph.node_flops(node),
+            element_type: self.element_type(node),
+            inner_runs: None,
             shapes: format!("{}{arrow}{}", operands.join(" x "), results.join(", ")),
             plan,
             inputs,
@@ -292,6 +294,15 @@ impl ProgramBuilder<'_> {
         let operation = OperationId::from_index(self.operations.len() - 1);
         self.producers.extend(written.into_iter().map(|tensor_buffer| (tensor_buffer, operation)));
         operation
+    }
+
+    /// The type that a node computes in: that of its first floating point number, or else of its
+    /// first operand.
+    fn element_type(&self, node: &GraphNode) -> Option<ArithmeticType> {
+        let types = self.graph.types(&node.inputs).into_iter();
+        let types: Vec<TensorInfo> = types.chain(self.graph.types(&node.outputs)).collect();
+        let number = types.iter().find(|of| of.dtype.is_floating_point()).or(types.first());
+        number.map(|of| of.dtype.arithmetic_type())
     }
 
     /// The operations that wrote what is read; what other IPUs made comes from there.

@@ -171,7 +171,8 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     };
     let (parts, root) = program_tree::assemble(&mut builder, &schedule)?;
     let memory = variables::place_variables(&mut builder, chip, tiles);
-    let ProgramBuilder { tables, operations, data_flows, rings, .. } = builder;
+    let ProgramBuilder { tables, mut operations, data_flows, rings, .. } = builder;
+    parts.note_inner_runs(&tables.programs, &mut operations);
     let (replica_rings, of_links) = rings.into_rings(&system);
     let counts = GraphCounts {
         compute_sets: tables.compute_sets.len() as u64,
@@ -187,6 +188,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let compilation = CompilationReport {
         target,
         bandwidths: [bandwidths(&system, chip), of_links].concat(),
+        compute_rates: chip.compute_rates(),
         action_costs: action_costs(&system),
         sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
         error_bands: error_bands(spec, &operations),
@@ -435,9 +437,11 @@ fn given(kind: RunningCostKind, each: f64, currency: String, key: &str) -> Runni
 /// What the machine moves at most.
 fn bandwidths(system: &SystemCosts, chip: &Chip) -> Vec<Bandwidth> {
     // Tiles that share a bus receive as fast as all its lanes together.
-    let tile = f64::from(chip.tiles_per_exchange_bus) * Bytes(chip.exchange_speed.0).as_f64();
+    let tile_send = Bytes(chip.exchange_speed.0).as_f64();
+    let tile = f64::from(chip.tiles_per_exchange_bus) * tile_send;
     let most = [
         (MachineInterface::Tile, tile),
+        (MachineInterface::TileSend, tile_send),
         (MachineInterface::IpuLinks, system.ipu_bytes_per_cycle()),
         (MachineInterface::Host, system.host_bytes_per_cycle),
         (MachineInterface::RemoteBuffer, system.remote_bytes_per_cycle),

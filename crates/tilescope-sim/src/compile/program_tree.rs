@@ -16,7 +16,9 @@ use crate::spec::{DataLoaderMode, Spec};
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};
-use tilescope_report::{HostCallPart, MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
+use tilescope_report::{
+    HostCallPart, MemoryCategory, ModelOperation, ProgramKind, ProgramNode, TrainingPass,
+};
 
 /// The pieces that a program is made of.
 #[derive(Debug)]
@@ -45,6 +47,33 @@ impl ProgramParts {
         let local = self.link_copies.iter().map(|copy| &copy.local[..]);
         let broadcast = std::iter::once(&self.prologue.broadcast[..]);
         broadcast.chain(fragments).chain(copies).chain(local).collect()
+    }
+
+    /// Notes how often the most frequent program of each operation runs in one execution.
+    pub(super) fn note_inner_runs(
+        &self,
+        programs: &[ProgramNode],
+        operations: &mut [ModelOperation],
+    ) {
+        fn visit(items: &[FragmentItem], times: u64, found: &mut impl FnMut(ProgramId, u64)) {
+            for item in items {
+                match item {
+                    FragmentItem::Leaf(program) => found(*program, times),
+                    FragmentItem::Loop { times: inner, body } => visit(body, times * inner, found),
+                    FragmentItem::HostSync { .. }
+                    | FragmentItem::SetSync { .. }
+                    | FragmentItem::IoStream { .. }
+                    | FragmentItem::WaitForIo(_) => {}
+                }
+            }
+        }
+        let mut note = |program: ProgramId, times: u64| {
+            let operation = programs[program.index()].operation;
+            if let Some(of) = operation.and_then(|id| operations.get_mut(id.index())) {
+                of.inner_runs = of.inner_runs.max(Some(times));
+            }
+        };
+        self.sequences().into_iter().for_each(|items| visit(items, 1, &mut note));
     }
 
     /// What a stage does in a pass.

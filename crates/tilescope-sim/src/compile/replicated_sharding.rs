@@ -105,6 +105,14 @@ impl ProgramBuilder<'_> {
         node.operator.lower(&mut lowering, &operands).ok()
     }
 
+    /// Floating point operations of a node on the shares of its operands.
+    pub(super) fn flops_of_share(&self, node: &GraphNode) -> u64 {
+        let shares = |ids: &[TensorId]| -> Vec<TensorInfo> {
+            ids.iter().map(|id| self.sharding.share(&self.graph.tensor(*id).ty)).collect()
+        };
+        node.operator.flops(&shares(&node.inputs), &shares(&node.outputs))
+    }
+
     /// An operation that only moves tensors between replicas.
     pub(super) fn collective_operation(
         &mut self,
@@ -122,6 +130,8 @@ impl ProgramBuilder<'_> {
             block: None,
             ipu,
             flops: 0,
+            element_type: None,
+            inner_runs: None,
             shapes: String::new(),
             plan: None,
             inputs,
@@ -239,6 +249,7 @@ impl ProgramBuilder<'_> {
         }
         let gradient = *node.inputs.get(1)?;
         let work = self.on_share(node)?.work;
+        self.operations[operation.index()].flops = self.flops_of_share(node);
         let name = self.graph.tensor(gradient).name.clone();
         let dtype = self.lowering.tensor_type(gradient).dtype;
         let elements: TileRuns<Elements> = self.lowering.layout_or_linear(gradient).elements;

@@ -122,6 +122,8 @@ impl ProgramBuilder<'_> {
             block: self.graph.blocks.get(self.graph.tensor(tensor).block.0).cloned(),
             ipu,
             flops: 0,
+            element_type: Some(ty.dtype.arithmetic_type()),
+            inner_runs: None,
             shapes: ShapeDisplay(&ty.shape).to_string(),
             plan: None,
             inputs,

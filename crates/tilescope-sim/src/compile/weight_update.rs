@@ -259,6 +259,7 @@ impl ProgramBuilder<'_> {
         let mut items = self.remote_tensor_copies(&late, ipu, true);
         let share = if is_sharded { self.on_share(node) } else { None };
         if share.is_some() {
+            self.operations[operation.index()].flops = self.flops_of_share(node);
             items.extend(self.slice_shares(update));
         }
         let whole = || LoweredOperation::from(self.lowered_nodes[index].work.clone());

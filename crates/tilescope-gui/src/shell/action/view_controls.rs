@@ -67,6 +67,11 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
         tabs: &["Summary", "Steps", "Code", "Cycles", "FLOPs", "Plan", "Debug"],
     },
     ViewControls {
+        view: ViewId::Limits,
+        strip: &["IPU", "Plots", "Whole plot"],
+        tabs: &["Operations", "Where cycles go", "Roofline", "Waterfall", "Details"],
+    },
+    ViewControls {
         view: ViewId::OperationsGraph,
         strip: &[
             "Colour",
