@@ -124,7 +124,12 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let placement = StagePlacement::new(spec, &graph, &stages, &costs)?;
     let schedule = match graph.row_shards {
         1 => ExecutionSchedule::new(&spec.options, &placement, spec.model.training),
-        shards => ExecutionSchedule::domain_sharded(&spec.options, placement.stages.len(), shards),
+        shards => ExecutionSchedule::domain_sharded(
+            &spec.options,
+            &placement,
+            shards,
+            spec.model.training,
+        ),
     };
     let sharding = ReplicatedSharding::new(spec, &graph);
     let keeping = StashPolicy {
@@ -225,14 +230,16 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
 /// writes, of its blocks.
 fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError> {
     let mut graph = (spec.model.definition.build)(&spec.model)?;
-    let stages = divide_blocks(spec, &mut graph)?;
+    let mut stages = divide_blocks(spec, &mut graph)?;
     if spec.options.tensor_parallel > 1 {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel), |_| true);
     }
     graph = phase_split::split_phases(spec, graph);
+    if shares_rows(spec, &graph)? {
+        graph = graph.split_rows(spec.target.ipus)?;
+        stages.clear();
+    }
     if !spec.model.training {
-        let graph =
-            if shares_rows(spec, &graph)? { graph.split_rows(spec.target.ipus)? } else { graph };
         return Ok((graph, stages));
     }
     let graph = graph.train(TrainingConfig {
@@ -261,6 +268,7 @@ fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
             && ipus > 1
             && graph.blocks.len() == 1
             && options.stages.is_empty()
+            && graph.stages.is_empty()
             && options.tensor_parallel == 1
             && options.execution != ExecutionStrategy::Phased),
     }

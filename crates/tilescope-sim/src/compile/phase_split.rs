@@ -171,24 +171,19 @@ fn bytes(graph: &ModelGraph, tensor: TensorId) -> Bytes {
 }
 
 impl ProgramBuilder<'_> {
-    /// Makes the steps of a collective wait for the other IPUs of the set, each time anew: those run
-    /// the same steps.
+    /// Makes the steps of a collective wait for the other IPUs of the set, which run the same steps.
     pub(super) fn join_set(&mut self, items: Vec<FragmentItem>, ipu: IpuId) -> Vec<FragmentItem> {
-        let mut joined = Vec::new();
-        for item in items {
-            match item {
-                FragmentItem::Loop { times, body } => {
-                    let once = self.join_set(body, ipu);
-                    (0..times).for_each(|_| joined.extend_from_slice(&once));
-                }
-                FragmentItem::Leaf(program) if self.is_sync(program) => {
-                    self.tables.programs[program.index()].ipu = None;
-                    joined.push(FragmentItem::SetSync { program, ipu });
-                }
-                other => joined.push(other),
+        let joined = items.into_iter().map(|item| match item {
+            FragmentItem::Loop { times, body } => {
+                FragmentItem::Loop { times, body: self.join_set(body, ipu) }
             }
-        }
-        joined
+            FragmentItem::Leaf(program) if self.is_sync(program) => {
+                self.tables.programs[program.index()].ipu = None;
+                FragmentItem::SetSync { program, ipu }
+            }
+            other => other,
+        });
+        joined.collect()
     }
 
     fn is_sync(&self, program: ProgramId) -> bool {

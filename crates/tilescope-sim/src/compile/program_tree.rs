@@ -7,6 +7,7 @@ use super::host_exchange::{HostExchange, host_exchanges};
 use super::outline::OutlineFunctions;
 use super::program_tables::FragmentItem;
 use super::transfers::StageCopyGroup;
+use crate::graph::name_on_all_shards;
 use crate::operators::LoweringError;
 use crate::poplar::exchange;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
@@ -134,7 +135,8 @@ fn share_sync(copies: &mut [HostStreamCopy]) {
     let mut syncs: BTreeMap<String, ProgramId> = BTreeMap::new();
     for copy in copies {
         if let Some(tensor) = &copy.tensor {
-            let sync = syncs.entry(tensor.name.clone()).or_insert(copy.programs[0]);
+            let field = name_on_all_shards(&tensor.name).to_owned();
+            let sync = syncs.entry(field).or_insert(copy.programs[0]);
             copy.programs[0] = *sync;
         }
     }

@@ -1,7 +1,6 @@
 //! Which memory each tensor lives in, on which IPU and for how long.
 
 use crate::graph::{GraphNodeId, ModelGraph};
-use crate::operators::OutputAlias;
 use crate::poplar::work::MemoryConstraint;
 use crate::schedule::{StageCopyTiming, StagePlacement};
 use crate::shape::{BlockId, TensorId, TensorRole};
@@ -112,7 +111,7 @@ impl TensorAnalysis {
             again: vec![RecomputeNodes::new(); placement.stages.len()],
             received: BTreeSet::new(),
             boundaries: BTreeSet::new(),
-            goes_back_at_once: match placement.peers().last() {
+            goes_back_at_once: match placement.together().last() {
                 Some(last) if keeping.one_by_one => last.clone(),
                 _ => 0..0,
             },
@@ -336,13 +335,12 @@ fn alias_roots(graph: &ModelGraph, placement: &StagePlacement, readers: &[usize]
         .map(|(tensor, readers)| tensor.role == TensorRole::Activation && *readers == 1)
         .collect();
     for node in &graph.nodes {
-        let (input, outputs, always) = match node.operator.output_alias() {
-            OutputAlias::NoAlias => continue,
-            OutputAlias::View(input) => (node.inputs[input], &node.outputs[..], true),
-            OutputAlias::InPlace(input) => (node.inputs[input], &node.outputs[..1], false),
-        };
-        let stage = |block| placement.stage(block);
-        let here = stage(graph.tensor(input).block) == stage(node.block);
+        let alias = node.operator.output_alias();
+        let Some((input, outputs, always)) = alias.shared_memory(&node.operands()) else { continue };
+        let [made, used] = [graph.tensor(input).block, node.block].map(|of| placement.stage(of));
+        let ipu = |stage: usize| placement.stages[stage].ipu;
+        // Steps of IPUs that share rows are stages that follow each other.
+        let here = made == used || graph.row_shards > 1 && ipu(made) == ipu(used);
         // A view of what another stage sent is one of what was received.
         // What has another shape or type than the operand cannot overwrite it.
         let fits = outputs.iter().all(|output| graph.tensor(*output).ty == graph.tensor(input).ty);

@@ -1,12 +1,16 @@
 //! The weight update of one parameter: gradients from the other replicas, state from streaming
 //! memory, and the optimiser on all of it or on this replica's share.
 //!
+//! Where the IPUs of a replica share rows, each has a copy of the weights and a gradient of its own.
+//! Those are added up over the IPUs first: each gets the sum of a share of them, which goes round
+//! the replicas, and then all shares. Every IPU updates its whole copy.
+//!
 //! Where any tensor of an update is split over the replicas, each replica works on its share of all
 //! of them, as PopART does (willow/src/transforms/streamingmemoryopinserter.cpp, sharding goes on
 //! through the operations of the optimiser): those that are whole are sliced before, and gathered
 //! again if they have changed.
 
-use super::collectives::ReplicaGroup;
+use super::collectives::CollectiveGroup;
 use super::data_flow::BufferKey;
 use super::fragments::ProgramBuilder;
 use super::program_tables::{EmittedWork, FragmentItem};
@@ -51,7 +55,8 @@ impl ProgramBuilder<'_> {
         let nodes: Vec<(usize, &GraphNode)> =
             graph.nodes.iter().enumerate().filter(|(_, node)| of_stage(node)).collect();
         let options = &self.spec.options;
-        if options.merge_collectives && options.replication_factor > 1 {
+        let has_collectives = options.replication_factor > 1 || graph.row_shards > 1;
+        if options.merge_collectives && has_collectives {
             return self.merged_updates(&nodes, stage, ipu);
         }
         let mut items = Vec::new();
@@ -137,12 +142,14 @@ impl ProgramBuilder<'_> {
         self.remote_tensor_copies(&early, update.ipu, true)
     }
 
-    /// Adds the gradients of all replicas up: each keeps the sum, or the share that it updates.
+    /// Adds the gradients of all replicas up, and of the IPUs that share rows: each keeps the sum, or
+    /// the share that it updates.
     fn reduce_gradients(
         &mut self,
         updates: &[ParameterUpdate],
         operation: OperationId,
     ) -> Vec<FragmentItem> {
+        use CollectiveGroup::{All, Domain, Orthogonal, Rows};
         use CollectiveKind::{AllGather, ReduceScatter};
         let of = |wanted: &dyn Fn(&ParameterUpdate) -> bool| -> Vec<(&ParameterUpdate, TensorId)> {
             let wanted = updates.iter().filter(|update| wanted(update));
@@ -152,18 +159,29 @@ impl ProgramBuilder<'_> {
         let split = of(&|update| update.is_sharded);
         // Sharded accumulators hold sums over the domain already.
         let scattered = of(&|update| update.is_sharded && !self.sharding.splits(update.gradient()));
+        let copied = of(&|update| self.is_copied(update));
+        let copied_whole = of(&|update| self.is_copied(update) && !update.is_sharded);
+        let copied_split = of(&|update| self.is_copied(update) && update.is_sharded);
         let steps = [
-            (ReduceScatter, ReplicaGroup::All, &whole),
-            (AllGather, ReplicaGroup::All, &whole),
-            (ReduceScatter, ReplicaGroup::Domain, &scattered),
-            (ReduceScatter, ReplicaGroup::Orthogonal, &split),
-            (AllGather, ReplicaGroup::Orthogonal, &split),
+            (ReduceScatter, Rows, &copied),
+            (AllGather, Rows, &copied_split),
+            (ReduceScatter, All, &whole),
+            (AllGather, All, &whole),
+            (AllGather, Rows, &copied_whole),
+            (ReduceScatter, Domain, &scattered),
+            (ReduceScatter, Orthogonal, &split),
+            (AllGather, Orthogonal, &split),
         ];
         let mut items = Vec::new();
         for (kind, over, gradients) in steps {
             items.extend(self.collectives(kind, over, gradients, operation));
         }
         items
+    }
+
+    /// Whether every IPU of the replica has a copy of the parameter.
+    fn is_copied(&self, update: &ParameterUpdate) -> bool {
+        self.graph.copied_weights.contains(&update.node.inputs[0])
     }
 
     /// Brings the shares that other replicas updated of tensors that each has as a whole.
@@ -177,7 +195,7 @@ impl ProgramBuilder<'_> {
             let whole = self.changed_tensors(update.node).filter(|of| !self.sharding.splits(*of));
             changed.extend(whole.map(|tensor| (update, tensor)));
         }
-        self.collectives(CollectiveKind::AllGather, ReplicaGroup::Domain, &changed, operation)
+        self.collectives(CollectiveKind::AllGather, CollectiveGroup::Domain, &changed, operation)
     }
 
     /// Tensors that an update gives new values: the parameter, its state, and the accumulator where
@@ -193,7 +211,7 @@ impl ProgramBuilder<'_> {
     fn collectives(
         &mut self,
         kind: CollectiveKind,
-        over: ReplicaGroup,
+        over: CollectiveGroup,
         tensors: &[(&ParameterUpdate, TensorId)],
         operation: OperationId,
     ) -> Vec<FragmentItem> {
@@ -211,8 +229,10 @@ impl ProgramBuilder<'_> {
                 [(_, tensor)] => self.graph.tensor(*tensor).name.clone(),
                 _ => format!("merged/{}", dtype.name()),
             };
-            if over == ReplicaGroup::Orthogonal {
-                name.push_str("/share");
+            match over {
+                CollectiveGroup::Orthogonal => name.push_str("/share"),
+                CollectiveGroup::Rows => name.push_str("/rows"),
+                CollectiveGroup::All | CollectiveGroup::Domain => {}
             }
             let elements = self.elements_of_all(&tensors, over);
             let ipu = tensors[0].0.ipu;
@@ -231,13 +251,17 @@ impl ProgramBuilder<'_> {
     fn elements_of_all(
         &mut self,
         tensors: &[(&ParameterUpdate, TensorId)],
-        over: ReplicaGroup,
+        over: CollectiveGroup,
     ) -> TileRuns<Elements> {
         let none = TileRuns::uniform(TileRange::first_tiles(self.lowering.tiles), Elements::ZERO);
-        let sum = tensors.iter().fold(none, |sum, (_, tensor)| {
+        let sum = tensors.iter().fold(none, |sum, (update, tensor)| {
             let elements = match over {
-                ReplicaGroup::Orthogonal => self.share_layout(*tensor).elements,
-                ReplicaGroup::All | ReplicaGroup::Domain => {
+                CollectiveGroup::Orthogonal => self.share_layout(*tensor).elements,
+                // The IPUs of a replica have added up their gradients, each a share of them.
+                CollectiveGroup::All if self.is_copied(update) => {
+                    self.part_layout(*tensor, self.graph.row_shards as u64).elements
+                }
+                CollectiveGroup::All | CollectiveGroup::Domain | CollectiveGroup::Rows => {
                     self.lowering.layout_or_linear(*tensor).elements
                 }
             };
@@ -298,7 +322,7 @@ impl ProgramBuilder<'_> {
         };
         let mut emitted = self.tables.work(Some(operation), name, ipu, &part(before));
         for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
-            let (over, name) = (ReplicaGroup::Domain, format!("{name}/norms"));
+            let (over, name) = (CollectiveGroup::Domain, format!("{name}/norms"));
             let values = (sum.dtype, &sum.elements);
             emitted.items.extend(self.collective(kind, over, &name, values, operation, ipu));
         }

@@ -3,6 +3,7 @@
 use super::{AnnotatedStage, GraphNode, ModelGraph};
 use crate::operators::{GraphError, OperationSink, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tilescope_report::TrainingPass;
 
@@ -35,6 +36,7 @@ impl GraphBuilder {
             losses: Vec::new(),
             stages: Vec::new(),
             row_shards: 1,
+            copied_weights: BTreeSet::new(),
         };
         Self { graph, pass: TrainingPass::Forward, block: BlockId(0), source: None }
     }

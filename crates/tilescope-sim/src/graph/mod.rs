@@ -7,10 +7,12 @@ mod train;
 
 pub use crate::operators::GraphError;
 pub use builder::GraphBuilder;
+pub(crate) use domain_sharding::name_on_all_shards;
 pub use train::TrainingConfig;
 
 use crate::operators::{NodeOperands, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::IpuId;
@@ -66,6 +68,8 @@ pub struct ModelGraph {
     /// IPUs that share the rows of fields; if several, blocks are steps, each with a part for every
     /// IPU.
     pub row_shards: usize,
+    /// Weights of which each of those IPUs has a copy: gradients of copies are added up.
+    pub copied_weights: BTreeSet<TensorId>,
 }
 
 impl ModelGraph {

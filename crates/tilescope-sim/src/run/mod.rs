@@ -383,7 +383,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             self.prefetch_inputs(&self.inputs_of(next))?;
         }
         self.send_outputs()?;
-        if compiled.schedule.phased {
+        if compiled.schedule.phased || compiled.schedule.parallel_stages().is_some() {
             self.turns_side_by_side(slot, iteration)?;
         } else {
             slot.turns.iter().try_for_each(|turn| self.turn(turn, iteration))?;

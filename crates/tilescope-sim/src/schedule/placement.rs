@@ -29,8 +29,10 @@ pub struct StagePlacement {
     pub stages: Vec<PlacedStage>,
     /// The first stage of each block.
     stage_of_block: Vec<usize>,
-    /// Stages that run the same blocks side by side, together: one each but for split phases.
+    /// Stages that run the same blocks side by side: one each but for split phases.
     peers: Vec<Range<usize>>,
+    /// Stages that work at the same time: those beside each other, or those of a step.
+    together: Vec<Range<usize>>,
 }
 
 /// Cycles of each block for one micro-batch, forward and backward, where they are asked for.
@@ -72,7 +74,12 @@ impl StagePlacement {
             graph.nodes.iter().any(|node| crosses(node) && in_stage(node.block))
         };
         let sets = spec.options.execution == ExecutionStrategy::Phased;
-        let mut placed = Self { stages: Vec::new(), stage_of_block: Vec::new(), peers: Vec::new() };
+        let mut placed = Self {
+            stages: Vec::new(),
+            stage_of_block: Vec::new(),
+            peers: Vec::new(),
+            together: Vec::new(),
+        };
         for (position, stage) in stages.iter().enumerate() {
             let first = placed.stages.len();
             let split = sets && is_split(position);
@@ -86,6 +93,13 @@ impl StagePlacement {
         }
         let first_of = |position: usize| placed.peers[position].start;
         placed.stage_of_block = stage_of_block.into_iter().map(first_of).collect();
+        placed.together = match graph.row_shards {
+            1 => placed.peers.clone(),
+            shards => (0..placed.stages.len())
+                .step_by(shards)
+                .map(|first| first..first + shards)
+                .collect(),
+        };
         Ok(placed)
     }
 
@@ -102,6 +116,12 @@ impl StagePlacement {
     /// Whether a stage runs a block.
     pub(crate) fn runs(&self, stage: usize, block: BlockId) -> bool {
         self.stages_of(block).contains(&stage)
+    }
+
+    /// Stages that work at the same time where one micro-batch is worked on at a time, in the order
+    /// of the forward pass: those of a phase, or of a step of IPUs that share rows.
+    pub(crate) fn together(&self) -> &[Range<usize>] {
+        &self.together
     }
 
     /// Stages that work side by side on the same blocks, in the order of the forward pass.

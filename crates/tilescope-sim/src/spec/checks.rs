@@ -171,7 +171,7 @@ fn sharding(spec: &Spec) -> SpecConflict {
     Some((other, problem))
 }
 
-/// Domain sharding takes the place of stages, and is simulated for inference.
+/// Domain sharding takes the place of stages.
 fn domain_sharding(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let (key, options) = ("options.domain_sharding", &spec.options);
     if options.domain_sharding != DomainSharding::Rows {
@@ -179,8 +179,6 @@ fn domain_sharding(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     }
     let problem = if spec.target.ipus < 2 {
         "there is one IPU, which has all rows; set target.ipus"
-    } else if spec.model.training {
-        "training by rows is not simulated; set model.training = false"
     } else if values.is_set("options.stages") {
         "IPUs share either rows or stages; leave options.stages out"
     } else if options.tensor_parallel > 1 {
