@@ -7,7 +7,8 @@ use tilescope_report::units::{Cycles, ProgramId};
 use tilescope_report::{
     ExecutionStep, InvariantViolation, ProgramKind, Report, ReportMeta, ReportWriter, StepLayout,
 };
-use tilescope_sim::compile::{CompiledProgram, compile};
+use tilescope_sim::compile;
+use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{dry_run, run};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};

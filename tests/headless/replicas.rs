@@ -7,7 +7,7 @@ use tilescope_report::units::{Bytes, Cycles};
 use tilescope_report::{
     ExecutionStep, HostDataSource, HostReport, ProgramKind, ReplicaWait, StreamEndpoint, TraceMark,
 };
-use tilescope_sim::compile::compile;
+use tilescope_sim::compile;
 use tilescope_sim::run::{StepSink, dry_run, run};
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";

@@ -5,8 +5,7 @@ use super::program_tables::{EmittedWork, FragmentItem, ProgramTables};
 use super::replicated_sharding::ReplicatedSharding;
 use super::tensor_analysis::{BufferLifetimes, TensorAnalysis, TensorBuffer, TensorBufferKind};
 use crate::graph::{GraphNode, GraphNodeId, ModelGraph};
-use crate::graph_lowering::GraphLowering;
-use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
+use crate::operators::{LoweredOperation, LoweringContext};
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase, WorkPhaseKind,
 };
@@ -56,8 +55,8 @@ pub(crate) struct ProgramBuilder<'a> {
     pub tensors: &'a TensorAnalysis,
     pub lowering: LoweringContext<'a>,
     pub tables: ProgramTables,
-    /// What each node of the graph lowers to, until it is put down.
-    pub lowered_nodes: Vec<LoweredOperation>,
+    /// What each node of the graph lowers to.
+    pub lowered_nodes: &'a [LoweredOperation],
     pub lifetimes: BufferLifetimes,
     pub unplaced_variables: Vec<UnplacedVariable>,
     /// Operations of the report.
@@ -126,19 +125,6 @@ impl ProgramBuilder<'_> {
     /// Whether a tensor keeps its value between micro-batches.
     fn is_kept(&self, tensor: TensorId) -> bool {
         self.graph.tensor(tensor).role.is_persistent()
-    }
-
-    /// Lowers all nodes, in the order of the graph: layouts hand on from one to the next.
-    ///
-    /// # Errors
-    /// An operation without a plan.
-    pub(crate) fn lower(&mut self) -> Result<(), LoweringError> {
-        let mut lowering = GraphLowering::new(self.graph, &mut self.lowering);
-        lowering.plan_ahead();
-        for node in &self.graph.nodes {
-            self.lowered_nodes.push(lowering.lower(node)?);
-        }
-        Ok(())
     }
 
     /// Puts together what one stage does in one pass.

@@ -8,7 +8,6 @@ use super::outline::OutlineFunctions;
 use super::program_tables::FragmentItem;
 use super::transfers::StageCopyGroup;
 use crate::graph::name_on_all_shards;
-use crate::operators::LoweringError;
 use crate::poplar::exchange;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
@@ -61,10 +60,9 @@ impl ProgramParts {
 pub(crate) fn assemble(
     builder: &mut ProgramBuilder,
     schedule: &ExecutionSchedule,
-) -> Result<(ProgramParts, ProgramId), LoweringError> {
+) -> (ProgramParts, ProgramId) {
     let stages = builder.placement.stages.len();
     let training = builder.spec.model.training;
-    builder.lower()?;
     let prologue = prologue(builder);
     let mut host_inputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| builder.host_inputs(stage)).collect();
@@ -102,7 +100,7 @@ pub(crate) fn assemble(
         host_call,
     };
     let root = ProgramTree::new(builder, schedule, &parts).control_program();
-    Ok((parts, root))
+    (parts, root)
 }
 
 /// A sync for each part of a host call that the IPUs wait for.

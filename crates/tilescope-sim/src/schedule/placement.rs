@@ -3,7 +3,6 @@
 //! A stage runs on one IPU, but for phases on several pairs of IPUs: see [`super::phased`]. There a
 //! stage whose layers are split stands once for each IPU of its set, and these stand side by side.
 
-use super::balance::split_balanced;
 use super::phased::{phase_ipu, phase_set};
 use super::pipeline::PipelineTiming;
 use crate::graph::{GraphNode, ModelGraph};
@@ -11,7 +10,7 @@ use crate::operators::ShardCrossing;
 use crate::shape::BlockId;
 use crate::spec::{AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec};
 use std::ops::Range;
-use tilescope_report::units::{Cycles, IpuId};
+use tilescope_report::units::IpuId;
 
 /// A stage with its IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +34,6 @@ pub struct StagePlacement {
     together: Vec<Range<usize>>,
 }
 
-/// Cycles of each block for one micro-batch, forward and backward, where they are asked for.
-pub(crate) type BlockCosts<'a> = &'a dyn Fn() -> Vec<Cycles>;
-
 impl StagePlacement {
     /// Places the blocks of `graph` on `written` stages, or where there are none as `spec` says.
     ///
@@ -47,10 +43,9 @@ impl StagePlacement {
         spec: &Spec,
         graph: &ModelGraph,
         written: &[StageSpec],
-        costs: BlockCosts,
     ) -> Result<Self, SpecError> {
         let stages = match written {
-            [] => automatic_stages(spec, graph, costs),
+            [] => automatic_stages(spec, graph),
             written => written.to_vec(),
         };
         let has = |stage: &StageSpec, block: &String| stage.blocks.contains(block);
@@ -144,8 +139,9 @@ impl StagePlacement {
     }
 }
 
-/// The stages that automatic staging makes.
-fn automatic_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<StageSpec> {
+/// The stages of a spec that writes none. A balanced split is written down by who found it: until
+/// then the blocks are dealt evenly.
+fn automatic_stages(spec: &Spec, graph: &ModelGraph) -> Vec<StageSpec> {
     let (blocks, ipus) = (graph.blocks.len(), spec.target.ipus as usize);
     if graph.row_shards > 1 {
         let stage = |(block, name): (usize, &String)| StageSpec {
@@ -154,27 +150,36 @@ fn automatic_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<S
         };
         return graph.blocks.iter().enumerate().map(stage).collect();
     }
-    let parts: Vec<Range<usize>> = match spec.options.auto_stage {
-        _ if ipus == 1 => std::iter::once(0..blocks).collect(),
-        AutoStage::AutoIncrement => (0..blocks).map(|block| block..block + 1).collect(),
-        AutoStage::SameAsIpu => {
-            let parts = ipus.min(blocks);
-            let start = |part: usize| part * blocks / parts;
-            (0..parts).map(|part| start(part)..start(part + 1)).collect()
-        }
-        AutoStage::Balanced => split_balanced(&costs(), ipus),
+    let parts = match spec.options.auto_stage {
+        AutoStage::AutoIncrement if ipus > 1 => (0..blocks).map(|block| block..block + 1).collect(),
+        _ => split_evenly(blocks, ipus),
     };
+    stages_of_split(spec, graph, &parts)
+}
+
+/// Blocks dealt evenly over IPUs.
+pub(crate) fn split_evenly(blocks: usize, ipus: usize) -> Vec<Range<usize>> {
+    let parts = ipus.min(blocks).max(1);
+    let start = |part: usize| part * blocks / parts;
+    (0..parts).map(|part| start(part)..start(part + 1)).collect()
+}
+
+/// A stage for each stretch of blocks, on the IPU that is its own.
+pub(crate) fn stages_of_split(
+    spec: &Spec,
+    graph: &ModelGraph,
+    parts: &[Range<usize>],
+) -> Vec<StageSpec> {
     let phased = spec.options.execution == ExecutionStrategy::Phased;
-    let phases = parts.len();
-    let stage = |(position, part): (usize, Range<usize>)| StageSpec {
-        blocks: graph.blocks[part].to_vec(),
-        ipu: if phased {
-            phase_ipu(position, phases, spec.target.ipus)
-        } else {
-            IpuId::from_index(position)
-        },
+    let ipu = |position: usize| match phased {
+        true => phase_ipu(position, parts.len(), spec.target.ipus),
+        false => IpuId::from_index(position),
     };
-    parts.into_iter().enumerate().map(stage).collect()
+    let stage = |(position, part): (usize, &Range<usize>)| StageSpec {
+        blocks: graph.blocks[part.clone()].to_vec(),
+        ipu: ipu(position),
+    };
+    parts.iter().enumerate().map(stage).collect()
 }
 
 fn check_ipus(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {
