@@ -4,13 +4,15 @@ use crate::errors::{arrow_error, report_error, unknown_name};
 use crate::report::{Report, text};
 use crate::table::Table;
 use crate::tables::views;
+use crate::threads::detached;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 use tilescope_analysis::compare::{
-    COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison, overview,
-    table_named,
+    COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison, markdown,
+    overview, table_named,
 };
+use tilescope_analysis::gates::{Gate, GateSyntaxError, violations};
 use tilescope_report::ReportError;
 use tilescope_report::units::NumberFormat;
 
@@ -41,7 +43,7 @@ pub(crate) fn compare(
         return Err(unknown_name(format!("figures are not told per {per:?}; known: {known}")));
     };
     let (source, target) = (source.report.clone(), target.report.clone());
-    let alignment = py.detach(|| ReportAlignment::without_links(&source, &target));
+    let alignment = detached(py, || ReportAlignment::without_links(&source, &target));
     Ok(Comparison { alignment: alignment.map_err(report_error)?, source, target, unit })
 }
 
@@ -69,7 +71,7 @@ impl Comparison {
     /// What it comes to: verdict, whether that is beyond the model's error, and per what figures
     /// are told.
     fn overview_json(&self, py: Python<'_>) -> PyResult<String> {
-        let page = py.detach(|| overview(&self.sides())).map_err(report_error)?;
+        let page = detached(py, || overview(&self.sides())).map_err(report_error)?;
         text(&json!({
             "verdict": page.verdict,
             "distinction": page.distinction,
@@ -85,15 +87,33 @@ impl Comparison {
 
     /// Tables of differences of a view by name, each with its title.
     fn tables(&self, py: Python<'_>, view: &str) -> PyResult<Vec<(String, String)>> {
-        let tables = py.detach(|| self.of_view(view)).ok_or_else(|| unknown_view(view))?;
+        let tables = detached(py, || self.of_view(view)).ok_or_else(|| unknown_view(view))?;
         let tables = tables.map_err(report_error)?;
         Ok(tables.iter().map(|table| (table.name(), table.title.to_owned())).collect())
+    }
+
+    /// Gates that the target does not pass.
+    fn check_json(&self, py: Python<'_>, gates: Vec<String>) -> PyResult<String> {
+        let gates: Result<Vec<Gate>, GateSyntaxError> =
+            gates.iter().map(|gate| gate.parse()).collect();
+        let gates = gates.map_err(|error| unknown_name(error.to_string()))?;
+        let check = || {
+            let per = self.sides().normalization()?;
+            violations(&gates, &self.source, &self.target, &per)
+        };
+        text(&detached(py, check).map_err(report_error)?)
+    }
+
+    /// The page that says what changed, as Markdown.
+    fn markdown(&self, py: Python<'_>, limit: usize) -> PyResult<String> {
+        let page = detached(py, || overview(&self.sides())).map_err(report_error)?;
+        Ok(markdown(&page, limit))
     }
 
     /// A table of differences: `memory/variables`, or the first of a view for `memory`.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
         let (view, table) = name.split_once('/').map_or((name, None), |(a, b)| (a, Some(b)));
-        let tables = py.detach(|| self.of_view(view)).ok_or_else(|| unknown_view(view))?;
+        let tables = detached(py, || self.of_view(view)).ok_or_else(|| unknown_view(view))?;
         let tables = tables.map_err(report_error)?;
         let table = table_named(&tables, table).map_err(|error| unknown_name(error.to_string()))?;
         Ok(Table::whole(views::batch(&table.data()).map_err(arrow_error)?))

@@ -14,6 +14,7 @@ mod report;
 mod stream;
 mod table;
 mod tables;
+mod threads;
 
 use pyo3::prelude::*;
 

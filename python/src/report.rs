@@ -6,6 +6,7 @@ use crate::table::Table;
 use crate::tables::records::{RECORDS, TableError};
 use crate::tables::steps::{StepSelection, StepTable};
 use crate::tables::views;
+use crate::threads::detached;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -45,7 +46,7 @@ impl Report {
         py: Python<'_>,
         read: impl FnOnce(&Arc<tilescope_report::Report>) -> Result<T, ReportError> + Send,
     ) -> PyResult<T> {
-        py.detach(|| read(&self.report)).map_err(report_error)
+        detached(py, || read(&self.report)).map_err(report_error)
     }
 }
 
@@ -144,7 +145,7 @@ impl Report {
         }
         if let Some(records) = RECORDS.iter().find(|records| records.name == name) {
             let batch =
-                py.detach(|| (records.read)(&self.report)).map_err(|error| match error {
+                detached(py, || (records.read)(&self.report)).map_err(|error| match error {
                     TableError::Report(error) => report_error(error),
                     TableError::Arrow(error) => arrow_error(error),
                 })?;

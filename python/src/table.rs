@@ -110,6 +110,8 @@ impl Table {
         while list.len() < limit {
             let Some(batch) = py.detach(|| reader.next()) else { break };
             let batch = batch.map_err(arrow_error)?;
+            // Ctrl-C does not wait for the last of 10^8 rows.
+            py.check_signals()?;
             let rows = batch.num_rows().min(limit - list.len());
             for row in 0..rows {
                 list.append(value(py, batch.column(place), row)?)?;

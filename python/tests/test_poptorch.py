@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -14,6 +15,8 @@ from torch import nn
 
 from tilescope import poptorch
 from tilescope.poptorch import _export, _simulation
+
+from .support import REPOSITORY
 
 
 class Network(nn.Module):
@@ -118,6 +121,37 @@ class OptionsTest(unittest.TestCase):
         with self.assertRaisesRegex(AttributeError, "frozen"):
             options.deviceIterations(2)
         self.assertEqual(options.clone().deviceIterations(2).device_iterations, 2)
+
+    def test_files_of_options_are_read_and_wrong_lines_named(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory) / "options.txt"
+            path.write_text("deviceIterations(7)  # of a call\n\nanchorMode(AnchorMode.Sum)\n")
+            options = poptorch.Options().loadFromFile(str(path))
+            self.assertEqual(options.device_iterations, 7)
+            self.assertEqual(options._spec_keys["options.output_mode"], "sum")
+            path.write_text("deviceIterations(7)\nnoSuchOption(3)\n")
+            with self.assertRaisesRegex(poptorch.ConfigFileError, "options.txt:2"):
+                poptorch.Options().loadFromFile(str(path))
+
+    def test_executables_are_errors(self):
+        with self.assertRaisesRegex(poptorch.Error, "code for IPUs"):
+            poptorch.load("model.poptorch")
+
+    def test_names_of_the_document_exist(self):
+        text = (REPOSITORY / "docs" / "poptorch.md").read_text()
+        text = text[text.index("## What is modelled") : text.index("`ctc_beam_search_decoder`")]
+        options = poptorch.Options()
+        for row in re.findall(r"^\| (`.+?) \|", text, re.MULTILINE):
+            for name in re.findall(r"`([A-Za-z_.]+)`", row):
+                if name == "POPLAR_ENGINE_OPTIONS" or name == "replicaGrouping":
+                    continue
+                first, *rest = name.split(".")
+                found = options if first == "Options" else getattr(poptorch, first, None)
+                found = getattr(options, first, None) if found is None else found
+                found = getattr(poptorch.PoplarExecutor, first, None) if found is None else found
+                for part in rest:
+                    found = getattr(found, part, None)
+                self.assertIsNotNone(found, name)
 
     def test_unknown_options_are_attribute_errors(self):
         with self.assertRaises(AttributeError):

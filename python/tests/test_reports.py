@@ -85,6 +85,29 @@ class Reports(unittest.TestCase):
                 if "diff" in table.columns:
                     self.assertFalse([d for d in table["diff"] if d not in (0, "0", "", None)], name)
 
+    def test_gates_are_judged_and_marked_where_they_are_wrong(self):
+        other = self.report
+        comparison = sample("matmul_chain").compare(other)
+        self.assertEqual(self.report.compare(self.report).check("cycles > +0%", "memory > +0 B"), [])
+        cycles, tile = comparison.check("execution.total_cycles > +2%", "max_tile > 1 KiB")
+        self.assertEqual(cycles.figure, "execution.total_cycles")
+        self.assertGreater(cycles.target, cycles.source)
+        self.assertIn("it grew by", str(cycles))
+        self.assertEqual(tile.target, other.summary()["memory"]["max_tile_including_gaps"])
+        for gate, place in [("cyclez > +2%", 0), ("cycles > +2 KiB", 12), ("cycles", 6)]:
+            with self.assertRaises(ts.QueryError) as caught:
+                comparison.check(gate)
+            self.assertEqual(str(caught.exception).splitlines()[-1].index("^"), 2 + place, gate)
+        with self.assertRaises(TypeError):
+            comparison.check(3)
+
+    def test_markdown_has_the_verdict_and_tables(self):
+        comparison = sample("matmul_chain").compare(self.report)
+        lines = comparison.markdown(3).splitlines()
+        self.assertTrue(lines[0].startswith("**The target takes"))
+        self.assertIn("|---|---:|---:|---:|", lines)
+        self.assertTrue(any(line.startswith("| … ") for line in lines))
+
     def test_found_things_match(self):
         found = self.report.find("in:steps type:OnTileExecute cycles>1k", limit=5)
         self.assertTrue(0 < len(found) <= 5)

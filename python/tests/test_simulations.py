@@ -16,7 +16,7 @@ from pathlib import Path
 import tilescope as ts
 from tilescope import _toml
 
-from .support import SMALL, scratch
+from .support import SMALL, needs, scratch
 
 
 class Simulations(unittest.TestCase):
@@ -35,9 +35,34 @@ class Simulations(unittest.TestCase):
 
     def test_keys_can_be_set_and_progress_is_told(self):
         told = []
-        report = ts.simulate(SMALL, {"model.m": 128}, progress=told.append)
+        report = ts.simulate(SMALL, set={"model.m": 128}, progress=told.append)
         self.assertIn("128", report.table("operations")["shapes"][0])
         self.assertEqual(told, sorted(told))
+
+    def test_keys_have_arguments_of_their_own(self):
+        wishes = {"target": "bow", "training": False, "options": {"partials_type": "float16"}}
+        report = ts.simulate(SMALL, **wishes)
+        keys = {"target.name": "bow", "options.partials_type": "float16"}
+        self.assertEqual(report.summary(), ts.simulate(SMALL, set=keys).summary())
+        stages = {"B1": 0, "B2": 1, "B3": 1, "B4": 0}
+        report = ts.simulate("mnist_pipeline", stages=stages, ipus=2, optimizer="sgd")
+        self.assertEqual(report.summary()["target"]["num_ipus"], 2)
+        for wrong in [{"stages": 3}, {"stages": "x"}, {"stages": [[3]]}, {"stages": {"B1": -1}},
+                      {"loss": len}, {"optimizer": 3}, {"inputs": 3}]:
+            with self.assertRaises((TypeError, ValueError), msg=wrong):
+                ts.simulate("mnist_pipeline", **wrong)
+
+    @needs("onnx")
+    def test_models_of_onnx_are_simulated_and_kept_with_the_report(self):
+        from onnx import TensorProto, helper
+
+        values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [8, 8]) for n in "xyz"]
+        node = helper.make_node("MatMul", ["x", "y"], ["z"])
+        graph = helper.make_graph([node], "graph", values[:2], values[2:])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+        report = ts.simulate(model, training=False, output=scratch() / "onnx")
+        self.assertIn("matmul", report.table("operations")["kind"])
+        self.assertTrue((scratch() / "onnx" / "model.onnx").exists())
 
     def test_a_refused_spec_says_where_and_what_was_meant(self):
         file = scratch() / "wrong.toml"
@@ -49,7 +74,7 @@ class Simulations(unittest.TestCase):
         self.assertEqual((error.key, error.nearest), ("options.num_io_tile", "options.num_io_tiles"))
         self.assertEqual(str(pickle.loads(pickle.dumps(error))), str(error))
         with self.assertRaises(ts.SpecError) as caught:
-            ts.simulate(SMALL, {"model.mm": 1})
+            ts.simulate(SMALL, set={"model.mm": 1})
         self.assertEqual((caught.exception.key, caught.exception.line), ("model.mm", None))
         with self.assertRaises(ts.SpecError):
             ts.simulate("no_such_spec")
@@ -77,7 +102,7 @@ class Simulations(unittest.TestCase):
     @unittest.skipIf(os.name == "nt", "signals of POSIX")
     def test_an_interrupt_ends_the_program(self):
         slow = {"options.device_iterations": 100_000}
-        code = f"import tilescope; tilescope.simulate('mnist_pipeline', {slow!r}, progress=print)"
+        code = f"import tilescope; tilescope.simulate('mnist_pipeline', set={slow!r}, progress=print)"
         started = subprocess.Popen(
             [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -105,7 +130,7 @@ class Sweeps(unittest.TestCase):
             [(row["model.m"], row["model.n"]) for row in rows],
             [(64, 64), (64, 96), (128, 64), (128, 96)],
         )
-        alone = ts.simulate(SMALL, {"model.m": 128, "model.n": 96}).summary()
+        alone = ts.simulate(SMALL, set={"model.m": 128, "model.n": 96}).summary()
         self.assertEqual(rows[-1]["cycles"], alone["execution"]["total_cycles"])
         self.assertTrue(all(row["fits"] for row in rows))
 

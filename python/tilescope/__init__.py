@@ -9,7 +9,7 @@
 that interrupting them ends the simulation and its memory is not yours.
 """
 
-from ._report import Comparison, Picture, Report, open
+from ._report import Comparison, Picture, Report, Violation, open
 from ._table import Table
 from ._tilescope import QueryError, ReportError
 
@@ -22,6 +22,7 @@ __all__ = [
     "SimulationError",
     "SpecError",
     "Table",
+    "Violation",
     "open",
     "simulate",
     "sweep",

@@ -3,6 +3,7 @@ from ._program import SpecError as SpecError
 from ._report import Comparison as Comparison
 from ._report import Picture as Picture
 from ._report import Report as Report
+from ._report import Violation as Violation
 from ._report import open as open
 from ._simulate import simulate as simulate
 from ._sweep import sweep as sweep

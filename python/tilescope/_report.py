@@ -195,6 +195,23 @@ class Comparison:
         """A table of differences: `memory/variables`, or the first of a view for `memory`."""
         return Table(self._core.table(name), name)
 
+    def check(self, *gates: str) -> list[Violation]:
+        """Gates that the target does not pass, in their order: none where all is well.
+
+        A gate says what must not be: `cycles > +2%`, `memory.max_tile_including_gaps > 600 KiB`. It
+        is a figure (a dotted path of `summary()`, or `cycles`, `throughput`, `memory`, `max_tile`),
+        `>`, `>=`, `<`, `<=` or `==`, and a number with its unit. A number with a sign is a change
+        against the source. What a report does not have is a violation, too.
+
+        Raises `QueryError`, which marks the place, where a gate cannot be understood.
+        """
+        return [Violation(**of) for of in _json(self._core.check_json(list(gates)))]
+
+    def markdown(self, limit: int = 10) -> str:
+        """What changed, on one page, for the text of a pull request: the verdict and tables of up
+        to `limit` rows."""
+        return self._core.markdown(limit)
+
     def __repr__(self) -> str:
         return f"<tilescope.Comparison {self.source.path} -> {self.target.path}>"
 
@@ -202,6 +219,36 @@ class Comparison:
         from html import escape
 
         return f"<p>{escape(self.summary()['verdict'])}</p>{self.table()._repr_html_()}"
+
+
+class Violation:
+    """A gate that is not passed: `gate` as it was written, its `figure` as a path of `summary()`,
+    `source` and `target` (None where a report has no such figure), the work they are told `per`,
+    and a `sentence`."""
+
+    __slots__ = ("gate", "figure", "per", "source", "target", "sentence")
+
+    def __init__(
+        self,
+        gate: str,
+        figure: str,
+        per: str | None,
+        source: float | None,
+        target: float | None,
+        sentence: str,
+    ) -> None:
+        self.gate = gate
+        self.figure = figure
+        self.per = per
+        self.source = source
+        self.target = target
+        self.sentence = sentence
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def __repr__(self) -> str:
+        return f"<tilescope.Violation {self.sentence}>"
 
 
 def _json(text: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 import re
 import shutil
@@ -9,7 +11,7 @@ import sys
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,45 +21,190 @@ from ._report import Report
 
 
 def simulate(
-    spec: str | os.PathLike[str] | Mapping[str, Any] | Report,
+    spec: Any,
+    inputs: Any = None,
+    *,
     set: Mapping[str, Any] | None = None,
     output: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[int], None] = True,
+    training: bool | None = None,
+    loss: str | Callable[..., Any] | None = None,
+    optimizer: Any = None,
+    target: str | None = None,
+    ipus: int | None = None,
+    stages: str | Sequence[Any] | Mapping[str, int] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Simulates a spec and opens the report.
+    """Simulates a spec or a model, and opens the report.
 
-    `spec` is the name of a bundled spec, the path of a TOML or ONNX file, a dict of tables, or a
-    report, whose spec is simulated again. `set` overrides keys:
-    `{"options.gradient_accumulation": 20}`. The report is kept in the directory `output`; without
-    one it goes with the object. `progress` shows a bar, or is called with the percentage.
+    `spec` is the name of a bundled spec, the path of a TOML or ONNX file, a dict of tables, a
+    report, whose spec is simulated again, an `onnx.ModelProto`, or a module of torch with the
+    `inputs` of one micro-batch: a tensor, a tuple, or a dict of keywords.
+
+    `training` runs backward passes and updates, with `optimizer` (a name, or one of torch's).
+    `loss` is one that a spec knows (`"cross_entropy"`, …), or for a module a function of its result
+    and of the last of the inputs; without one the model returns its own. `target` and `ipus` are the
+    machine. `stages` are a list of lists of blocks, a dict from blocks to IPUs, in order, or
+    `"balanced"`; blocks of a module are its submodules by path, or its `poptorch.Block`s. `options`
+    and `set` override keys: `options={"gradient_accumulation": 20}` is
+    `set={"options.gradient_accumulation": 20}`.
+
+    The report is kept in the directory `output`; without one it goes with the object. `progress`
+    shows a bar, or is called with the percentage.
 
     Raises `SpecError` with key, file, line and what was probably meant, and `SimulationError`
     where the simulation fails. A program that does not fit in memory is a report without a run:
     `report.summary()["memory"]["out_of_memory_tiles"]`.
     """
     show = _bar() if progress is True else (progress or None)
-    report, said = _simulate(spec, set or {}, output, show, None)
+    wishes = Wishes(training, loss, optimizer, target, ipus, stages, {**(options or {})})
+    if is_module(spec):
+        from ._module import exported
+
+        make = functools.partial(exported, spec, inputs, wishes)
+    elif inputs is not None:
+        raise TypeError(
+            "inputs are those of a module of torch; keys of a spec are overridden with set={…}"
+        )
+    else:
+        overrides = {**wishes.keys(), **(set or {})}
+        report, said = _simulate(spec, overrides, output, show, None)
+        return _warned(report, said)
+    name = type(spec).__name__
+    fill = functools.partial(_model, make, overrides=set or {}, progress=show)
+    return _warned(*_with_directory(output, name, fill))
+
+
+def _warned(report: Report, said: list[str]) -> Report:
     for warning in said:
-        warnings.warn(warning, stacklevel=2)
+        warnings.warn(warning, stacklevel=3)
     return report
 
 
+def _model(
+    make: Callable[[Path], tuple[dict[str, Any], list[str]]],
+    directory: str | os.PathLike[str],
+    overrides: Mapping[str, Any],
+    progress: Callable[[int], None] | None,
+) -> tuple[Report, list[str]]:
+    """Simulates a model whose file goes beside its report."""
+    spec, said = make(Path(directory))
+    report, more = _simulate(spec, overrides, directory, progress, None)
+    return report, [*said, *more]
+
+
+def _with_directory(
+    output: str | os.PathLike[str] | None,
+    name: str,
+    fill: Callable[[str | os.PathLike[str]], tuple[Report, list[str]]],
+) -> tuple[Report, list[str]]:
+    """Has a directory filled with a report; one that nobody asked for goes with the report.
+
+    Windows and pictures call a report by its directory: `name`.
+    """
+    if output is not None:
+        return fill(output)
+    kept = tempfile.mkdtemp(prefix="tilescope-")
+    try:
+        report, said = fill(os.path.join(kept, name))
+    except BaseException:
+        shutil.rmtree(kept, ignore_errors=True)
+        raise
+    weakref.finalize(report, shutil.rmtree, kept, ignore_errors=True)
+    return report, said
+
+
+def is_module(model: Any) -> bool:
+    """Whether something is a module of torch, which is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
+
+
+@dataclasses.dataclass
+class Wishes:
+    """What `simulate` is told beside the model."""
+
+    training: bool | None
+    loss: str | Callable[..., Any] | None
+    optimizer: Any
+    target: str | None
+    ipus: int | None
+    stages: str | Sequence[Any] | Mapping[str, int] | None
+    options: dict[str, Any]
+
+    def keys(self) -> dict[str, Any]:
+        """The keys of a spec that they are."""
+        if self.loss is not None and not isinstance(self.loss, str):
+            raise TypeError("a loss that is a function needs a module of torch; a spec names its loss")
+        named = {
+            "model.training": self.training,
+            "model.loss": self.loss,
+            "target.name": self.target,
+            "target.ipus": self.ipus,
+        }
+        found = {key: value for key, value in named.items() if value is not None}
+        if self.optimizer is not None:
+            found["model.optimizer"] = self.optimizer_name()
+        if self.stages == "balanced":
+            found["options.auto_stage"] = "balanced"
+        elif self.stages is not None:
+            found["options.stages"] = [
+                {"blocks": blocks, "ipu": ipu} for blocks, ipu in self.stage_list()
+            ]
+        found.update({f"options.{key}": value for key, value in self.options.items()})
+        return found
+
+    def optimizer_name(self) -> str:
+        """The optimiser as a spec names it."""
+        if isinstance(self.optimizer, str):
+            return self.optimizer
+        if "torch" in sys.modules:
+            from .poptorch.optim import kind_of
+
+            kind = kind_of(self.optimizer)
+            if kind is not None:
+                return kind
+        raise TypeError(
+            "an optimizer is a name (sgd, sgd_momentum, adam, adamw, lamb) or one of torch's SGD, "
+            f"Adam, AdamW, not {type(self.optimizer).__name__}"
+        )
+
+    def stage_list(self) -> list[tuple[list[str], int]]:
+        """Blocks and IPU of each stage, in order."""
+        if isinstance(self.stages, str):
+            raise ValueError(f"stages are a list, a dict or \"balanced\", not {self.stages!r}")
+        if not isinstance(self.stages, (Mapping, list, tuple)):
+            kind = type(self.stages).__name__
+            raise TypeError(f"stages are a list, a dict or \"balanced\", not {kind}")
+        if not isinstance(self.stages, Mapping):
+            named = [[of] if isinstance(of, str) else of for of in self.stages]
+            lists = all(isinstance(stage, (list, tuple)) for stage in named)
+            if not lists or not all(isinstance(block, str) for stage in named for block in stage):
+                raise TypeError('stages are lists of names: [["layer1"], ["layer2", "head"]]')
+            named = [list(stage) for stage in named]
+            return [(stage, ipu) for ipu, stage in enumerate(named)]
+        stages: list[tuple[list[str], int]] = []
+        for block, ipu in self.stages.items():
+            if isinstance(ipu, bool) or not isinstance(ipu, int) or ipu < 0:
+                raise TypeError(f"the IPU of {block!r} is a number from 0, not {ipu!r}")
+            if not stages or stages[-1][1] != ipu:
+                stages.append(([], ipu))
+            stages[-1][0].append(block)
+        return stages
+
+
 def _simulate(
-    spec: str | os.PathLike[str] | Mapping[str, Any] | Report,
+    spec: Any,
     overrides: Mapping[str, Any],
     output: str | os.PathLike[str] | None,
     progress: Callable[[int], None] | None,
     running: Running | None,
 ) -> tuple[Report, list[str]]:
     if output is None:
-        kept = tempfile.mkdtemp(prefix="tilescope-")
-        try:
-            report, said = _simulate(spec, overrides, kept, progress, running)
-        except BaseException:
-            shutil.rmtree(kept, ignore_errors=True)
-            raise
-        weakref.finalize(report, shutil.rmtree, kept, ignore_errors=True)
-        return report, said
+        again = functools.partial(_simulate, spec, overrides, progress=progress, running=running)
+        return _with_directory(None, _name(spec), again)
+    if hasattr(spec, "SerializeToString"):
+        spec = {"model": {"onnx": _written(spec, Path(output))}}
     with tempfile.TemporaryDirectory(prefix="tilescope-") as scratch:
         words = ["simulate", "-o", os.fspath(output)]
         for key, of in overrides.items():
@@ -72,6 +219,22 @@ def _simulate(
     return Report(_tilescope.open(output)), said
 
 
+def _name(spec: Any) -> str:
+    """What a report of a spec is called."""
+    if isinstance(spec, Mapping) and isinstance(spec.get("model"), Mapping):
+        spec = spec["model"].get("name") or spec["model"].get("onnx")
+    stem = Path(spec).stem if isinstance(spec, (str, os.PathLike)) and "\0" not in str(spec) else ""
+    return re.sub(r"[^\w.-]", "_", stem)[:60].strip(".") or "report"
+
+
+def _written(model: Any, directory: Path) -> str:
+    """Writes an `onnx.ModelProto` where its report goes; gives the path of the file."""
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / "model.onnx"
+    file.write_bytes(model.SerializeToString())
+    return str(file.resolve())
+
+
 def _source(spec: Any, scratch: Path) -> str:
     """What the command line takes for a spec."""
     if isinstance(spec, Report):
@@ -84,8 +247,8 @@ def _source(spec: Any, scratch: Path) -> str:
         return os.fspath(spec)
     else:
         raise TypeError(
-            "a spec is a name, a path, a dict or a report, not "
-            f"{type(spec).__name__}; a model of torch is exported with torch.onnx.export first"
+            "a spec is a name, a path, a dict, a report, an onnx.ModelProto or a torch.nn.Module, "
+            f"not {type(spec).__name__}"
         )
     file = scratch / "spec.toml"
     file.write_text(text, encoding="utf-8")

@@ -22,7 +22,10 @@ _ALLOWED = {
 
 def ask(path: str, query: str, parameters: Sequence[Any] | dict[str, Any]) -> Table:
     """The rows of a question, whose columns get one type each."""
-    connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
+    try:
+        connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
+    except sqlite3.Error as error:
+        raise QueryError(f"{error}: {path}") from None
     try:
         connection.set_authorizer(_permission)
         cursor = connection.execute(query, parameters)

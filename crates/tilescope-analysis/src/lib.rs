@@ -8,6 +8,7 @@ pub mod data_table;
 pub mod distribution;
 pub mod exchange_code;
 pub mod find;
+pub mod gates;
 mod graph_layout;
 pub mod host;
 pub mod insights;

@@ -5,7 +5,7 @@ use crate::errors::report_error;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tilescope_report::units::{
     Bytes, ComputeSetId, IpuId, ProgramId, StepId, TileId, TileRange, TileRuns, VariableId,
     VertexTypeId,
@@ -25,11 +25,11 @@ const STEPS_READ: u64 = 4096;
 const BLOCKS_KEPT: usize = 4;
 
 /// Something that is read once.
-pub(super) struct Once<T>(Mutex<Option<Arc<T>>>);
+pub(super) struct Once<T>(OnceLock<Arc<T>>);
 
 impl<T> Default for Once<T> {
     fn default() -> Self {
-        Self(Mutex::new(None))
+        Self(OnceLock::new())
     }
 }
 
@@ -39,13 +39,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<T> Once<T> {
     fn get(&self, read: impl FnOnce() -> PyResult<T>) -> PyResult<Arc<T>> {
-        if let Some(known) = &*lock(&self.0) {
+        if let Some(known) = self.0.get() {
             return Ok(known.clone());
         }
-        // Not read under the lock: what is read may need the interpreter, and whoever holds that
-        // may wait for the lock.
+        // Not read while others wait for it: what is read may need the interpreter, which they hold.
         let read = Arc::new(read()?);
-        Ok(lock(&self.0).get_or_insert(read).clone())
+        Ok(self.0.get_or_init(|| read).clone())
     }
 }
 

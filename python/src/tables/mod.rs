@@ -1,6 +1,7 @@
 //! Tables of a report as Arrow: those of the views, and the records behind them.
 
 pub(crate) mod records;
+mod step_columns;
 pub(crate) mod steps;
 pub(crate) mod views;
 

@@ -23,7 +23,7 @@ except ImportError as error:
 
 from . import optim, profiling
 from ._dataloader import AsynchronousDataAccessor, DataLoader
-from ._errors import Error, RecoverableError, UnrecoverableError
+from ._errors import ConfigFileError, Error, RecoverableError, UnrecoverableError
 from ._executor import PoplarExecutor, inferenceModel, trainingModel
 from ._options import Attribute, Options, TensorLocationSettings
 from ._script import install
@@ -36,6 +36,7 @@ from ._strategy import (
     Stage,
 )
 from .enums import (
+    AnchorMode,
     AutoStage,
     CommGroupType,
     ConnectionType,
@@ -87,6 +88,11 @@ def ipuHardwareIsAvailable(num_ipus: int = 1) -> bool:
 def ipuHardwareVersion() -> int:
     """The IPU version that is simulated: 2 for Mk2."""
     return 2
+
+
+def load(filename, *_, **__):
+    """A model from a file of ``save``: code for IPUs, which nothing here can run."""
+    raise Error(f"load: {filename} is code for IPUs, which nothing here can run")
 
 
 def setLogLevel(level) -> None:

@@ -11,3 +11,7 @@ class RecoverableError(Error):
 
 class UnrecoverableError(Error):
     """Kept for scripts that catch it."""
+
+
+class ConfigFileError(Error):
+    """A file of options has a line that is no option."""

@@ -1,6 +1,7 @@
 """``poptorch.trainingModel`` and ``inferenceModel``: simulate once, then run on the CPU."""
 
 import copy
+import datetime
 import os
 import pathlib
 import shutil
@@ -65,6 +66,7 @@ class PoplarExecutor:
         self._exported = None
         self._report = None
         self._summary = None
+        self._compilation_time = None
         self._attached = False
         self._told = False
         if training:
@@ -115,6 +117,20 @@ class PoplarExecutor:
     def report(self):
         """The simulation's :class:`tilescope.Report`; none before the first call."""
         return self._report
+
+    @property
+    def compilationTime(self):
+        """How long export and simulation took; none before the first call."""
+        return self._compilation_time
+
+    @property
+    def rng_state(self) -> list:
+        """State of the CPU's random numbers, which are those of the model."""
+        return torch.get_rng_state().tolist()
+
+    @rng_state.setter
+    def rng_state(self, state: list) -> None:
+        torch.set_rng_state(torch.tensor(state, dtype=torch.uint8))
 
     def cycleCount(self) -> int:
         """Cycles of a call, as simulated."""
@@ -211,14 +227,14 @@ class PoplarExecutor:
         batches, update = self._micro_batches(args, kwargs)
         begin = time.perf_counter()
         results = self._execute(batches, update)
-        samples = len(batches) * _samples(*batches[0])
+        samples = len(batches) * first_dimension(*batches[0])
         self._tell_rates(samples / (time.perf_counter() - begin))
         return results
 
     def _compile(self, args, kwargs) -> None:
         batches, _ = self._micro_batches(args, kwargs)
         first_args, first_kwargs = batches[0]
-        samples = _samples(first_args, first_kwargs)
+        samples = first_dimension(first_args, first_kwargs)
         target = _simulation.report_directory(self._options, self._training)
         kept = "" if target is None else f", report in {target}"
         if target is None:
@@ -240,6 +256,7 @@ class PoplarExecutor:
         self._report = _simulation.run(spec, target)
         self._summary = self._report.summary()
         ended = time.perf_counter()
+        self._compilation_time = datetime.timedelta(seconds=ended - begin)
         _log.say(
             f"{self._kind()}: exported in {exported - begin:.1f} s, "
             f"simulated in {ended - exported:.1f} s{kept}"
@@ -378,7 +395,8 @@ def _split(leaf, count: int, index: int) -> list:
     return list(leaf.chunk(count)) if count > 1 else [leaf]
 
 
-def _samples(args, kwargs) -> int:
+def first_dimension(args, kwargs) -> int:
+    """Samples of a micro-batch: the first dimension of the first tensor that has one."""
     leaves, _ = pytree.tree_flatten((args, kwargs))
     sizes = [leaf.shape[0] for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.dim()]
     return sizes[0] if sizes else 1

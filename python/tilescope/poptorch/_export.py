@@ -1,6 +1,7 @@
 """From a module to an ONNX file without weights, with PopART's attributes on its nodes."""
 
 import dataclasses
+import logging
 import math
 import pathlib
 
@@ -9,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from . import _trace
 from ._errors import Error
+from ._rewrite import split_without_sequences
 
 # Operations of torch that are losses.
 _LOSSES = {
@@ -60,6 +62,10 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
     """
     with _trace.exporting(strategy) as trace:
         hook = model.register_forward_pre_hook(trace.restart, prepend=True)
+        # Says for each operator of torchvision that it is not installed.
+        registry = logging.getLogger("torch.onnx._internal.exporter._registration")
+        level = registry.level
+        registry.setLevel(logging.ERROR)
         try:
             program = torch.export.export(model, args, kwargs, strict=False)
             onnx = torch.onnx.export(program, dynamo=True, optimize=False, verbose=False)
@@ -72,7 +78,9 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
                 "changes what is computed from call to call, cannot be in it."
             ) from error
         finally:
+            registry.setLevel(level)
             hook.remove()
+    split_without_sequences(onnx.model)
     outputs = _output_nodes(program)
     blocks = _annotate(onnx.model, trace)
     loss_index = _loss_index(outputs) if training else None

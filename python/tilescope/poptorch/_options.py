@@ -7,7 +7,7 @@ import os
 import torch
 
 from . import _log, _spec_keys, enums
-from ._errors import Error
+from ._errors import ConfigFileError, Error
 from ._strategy import ExecutionStrategy, PipelinedExecution
 
 # PopART's enumerations, which scripts set as numbers through `_Popart.set`
@@ -420,6 +420,10 @@ class Options(_Group):
             self._spec_path("options.output_return_period", period)
         return self._set(output_mode=output_mode, output_return_period=period)
 
+    def anchorMode(self, anchor_mode, anchor_return_period=None) -> "Options":
+        """What ``outputMode`` was called before PopTorch 2.3."""
+        return self.outputMode(anchor_mode, anchor_return_period)
+
     def setExecutionStrategy(self, strategy: ExecutionStrategy) -> "Options":
         """How stages share the IPUs."""
         if not isinstance(strategy, ExecutionStrategy):
@@ -632,7 +636,7 @@ class Options(_Group):
         try:
             eval(f"options.{line}", {"__builtins__": {}}, namespace)
         except Exception as error:
-            raise Error(f"{place}: {line!r} is no option: {error}") from error
+            raise ConfigFileError(f"{place}: {line!r} is no option: {error}") from error
 
     def _apply_json(self, group, values: dict) -> None:
         for name, value in values.items():

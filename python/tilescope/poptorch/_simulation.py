@@ -60,7 +60,7 @@ def spec_of(exported, options: Options, optimizer, loader, samples: int, trainin
     keys.update(_memory_share(options))
     if exported.overlap is not None:
         keys["options.overlap_io"] = _OVERLAPS[exported.overlap]
-    return _nested(keys)
+    return nested(keys)
 
 
 def run(spec: dict, directory: pathlib.Path):
@@ -102,7 +102,8 @@ def _memory_share(options: Options) -> dict:
     return {"options.available_memory_proportion": min(shares.values())}
 
 
-def _nested(keys: dict) -> dict:
+def nested(keys: dict) -> dict:
+    """Dotted keys as the tables of a spec."""
     spec = {}
     for path, value in keys.items():
         *tables, name = path.split(".")

@@ -69,6 +69,10 @@ class ExecutionStrategy:
             raise Error(f"unknown block {block_id!r}")
         return self._block_map[block_id]
 
+    def blocks(self) -> list:
+        """Names of the blocks that have stages, in order."""
+        return list(self._block_map)
+
     def auto_block(self) -> str:
         """The name of the next block without one."""
         name = str(self._next_auto_block)

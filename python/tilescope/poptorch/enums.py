@@ -38,6 +38,10 @@ class OutputMode(enum.IntEnum):
     Default = 4
 
 
+# Its name before PopTorch 2.3.
+AnchorMode = OutputMode
+
+
 class ConnectionType(enum.IntEnum):
     """When the device is attached to."""
 

@@ -13,6 +13,7 @@ mod exchange_code;
 mod execution_trace;
 mod insights;
 mod liveness;
+mod markdown;
 mod matched_entities;
 mod memory;
 mod normalization;
@@ -28,6 +29,7 @@ mod tile_mapping;
 
 pub use comparison_table::{ComparisonRow, ComparisonTable};
 pub use execution_trace::{StepDrift, drift};
+pub use markdown::markdown;
 pub(crate) use matched_entities::MatchedEntities;
 pub use normalization::{WorkDivisors, WorkNormalization, WorkUnit};
 pub use overview::{ComparisonOverview, overview};

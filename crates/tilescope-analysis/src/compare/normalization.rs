@@ -96,7 +96,7 @@ impl WorkNormalization {
     }
 
     /// By what figures of the whole run are divided.
-    pub(super) fn divisors(&self) -> WorkDivisors {
+    pub(crate) fn divisors(&self) -> WorkDivisors {
         let count = |work| self.unit.count(work).unwrap_or(1);
         WorkDivisors {
             unit: self.unit,
@@ -124,7 +124,7 @@ impl WorkDivisors {
     }
 
     /// What figures of both sides are divided by. At least 1.
-    pub(super) fn of_sides(&self) -> (u64, u64) {
+    pub(crate) fn of_sides(&self) -> (u64, u64) {
         let (a, b) = self.lanes.unwrap_or((1, 1));
         (self.source.saturating_mul(a), self.target.saturating_mul(b))
     }

@@ -1,0 +1,209 @@
+//! The figures that gates can name: those of `summary --json`, each with what it counts.
+
+use tilescope_report::{MemoryCategory, MemoryRegion};
+
+/// What a figure counts, and so which units its limits have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateQuantity {
+    Bytes,
+    Cycles,
+    Seconds,
+    Hertz,
+    PerSecond,
+    /// A share of one, of which a percentage is a hundredth.
+    Share,
+    Count,
+}
+
+/// A unit and how many of the figure's own it is.
+type Unit = (&'static str, f64);
+
+impl GateQuantity {
+    /// Units of a limit; without one it is in the figure's own.
+    pub(super) fn units(self) -> &'static [Unit] {
+        match self {
+            Self::Bytes => &[
+                ("B", 1.0),
+                ("KiB", 1024.0),
+                ("MiB", 1_048_576.0),
+                ("GiB", 1_073_741_824.0),
+                ("kB", 1e3),
+                ("MB", 1e6),
+                ("GB", 1e9),
+            ],
+            Self::Cycles => &[("cycles", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)],
+            Self::Seconds => &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)],
+            Self::Hertz => &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6), ("GHz", 1e9)],
+            Self::PerSecond => &[("/s", 1.0), ("k", 1e3), ("M", 1e6)],
+            Self::Share => &[("%", 0.01)],
+            Self::Count => &[("k", 1e3), ("M", 1e6), ("G", 1e9)],
+        }
+    }
+
+    /// The same in words: `bytes (B, KiB, …)`.
+    pub(super) fn words(self) -> String {
+        let name = match self {
+            Self::Bytes => "in bytes",
+            Self::Cycles => "in cycles",
+            Self::Seconds => "in seconds",
+            Self::Hertz => "in hertz",
+            Self::PerSecond => "a rate",
+            Self::Share => "a share of one",
+            Self::Count => "a number",
+        };
+        let units: Vec<&str> = self.units().iter().map(|(unit, _)| *unit).collect();
+        format!("{name} ({})", units.join(", "))
+    }
+}
+
+/// A figure, or several that are alike: a part of its path may be a number or a name of a list.
+pub(super) struct FigurePattern {
+    /// Dotted path; `*` is a number, `{category}` and `{region}` are names of memory.
+    pub(super) path: &'static str,
+    pub(super) quantity: GateQuantity,
+    /// Whether it grows with how much a run works on, so that changes are told per unit of work.
+    pub(super) of_run: bool,
+}
+
+const fn figure(path: &'static str, quantity: GateQuantity) -> FigurePattern {
+    FigurePattern { path, quantity, of_run: false }
+}
+
+const fn of_run(path: &'static str, quantity: GateQuantity) -> FigurePattern {
+    FigurePattern { path, quantity, of_run: true }
+}
+
+/// Every figure of a summary.
+pub(super) static FIGURES: &[FigurePattern] = &[
+    of_run("execution.total_cycles", GateQuantity::Cycles),
+    of_run("execution.seconds", GateQuantity::Seconds),
+    figure("execution.samples", GateQuantity::Count),
+    figure("execution.samples_per_second", GateQuantity::PerSecond),
+    of_run("execution.ipus.*.steps", GateQuantity::Count),
+    figure("execution.ipus.*.proportions.compute", GateQuantity::Share),
+    figure("execution.ipus.*.proportions.internal_exchange", GateQuantity::Share),
+    figure("execution.ipus.*.proportions.global_exchange", GateQuantity::Share),
+    figure("execution.ipus.*.proportions.host", GateQuantity::Share),
+    figure("execution.ipus.*.proportions.remote_buffer", GateQuantity::Share),
+    figure("execution.ipus.*.proportions.sync", GateQuantity::Share),
+    figure("execution.ipus.*.proportions.other", GateQuantity::Share),
+    figure("execution.ipus.*.proportions.idle", GateQuantity::Share),
+    figure("execution.ipus.*.tile_balance", GateQuantity::Share),
+    figure("memory.max_tile_including_gaps", GateQuantity::Bytes),
+    figure("memory.total_excluding_gaps", GateQuantity::Bytes),
+    figure("memory.total_including_gaps", GateQuantity::Bytes),
+    figure("memory.always_live", GateQuantity::Bytes),
+    figure("memory.peak_not_always_live", GateQuantity::Bytes),
+    figure("memory.sum_of_tile_peaks", GateQuantity::Bytes),
+    figure("memory.out_of_memory_tiles", GateQuantity::Count),
+    figure("memory.by_region.{region}", GateQuantity::Bytes),
+    figure("memory.by_category.{category}", GateQuantity::Bytes),
+    figure("graph.compute_sets", GateQuantity::Count),
+    figure("graph.vertices", GateQuantity::Count),
+    figure("graph.edges", GateQuantity::Count),
+    figure("graph.variables", GateQuantity::Count),
+    figure("target.num_ipus", GateQuantity::Count),
+    figure("target.tiles_per_ipu", GateQuantity::Count),
+    figure("target.replicas", GateQuantity::Count),
+    figure("target.ipus_per_replica", GateQuantity::Count),
+    figure("target.ipus_alike", GateQuantity::Count),
+    figure("target.bytes_per_tile", GateQuantity::Bytes),
+    figure("target.clock_hz", GateQuantity::Hertz),
+    figure("host.rates.*.samples_per_second", GateQuantity::PerSecond),
+    figure("host.call.*.seconds", GateQuantity::Seconds),
+    figure("host.call.*.share", GateQuantity::Share),
+    figure("host.tensors.*.bytes", GateQuantity::Bytes),
+    figure("host.epochs.*.epochs", GateQuantity::Count),
+    figure("host.epochs.*.calls", GateQuantity::Count),
+    figure("host.epochs.*.samples", GateQuantity::Count),
+    figure("host.epochs.*.left_out", GateQuantity::Count),
+    figure("host.epochs.*.seconds", GateQuantity::Seconds),
+    figure("host.epochs.*.samples_per_second", GateQuantity::PerSecond),
+    figure("host.replicas.*.first_replica", GateQuantity::Count),
+    figure("host.replicas.*.replicas", GateQuantity::Count),
+    figure("host.replicas.*.instance", GateQuantity::Count),
+    of_run("host.replicas.*.loader_cycles", GateQuantity::Cycles),
+    of_run("host.replicas.*.host_cycles", GateQuantity::Cycles),
+    of_run("host.replicas.*.others_cycles", GateQuantity::Cycles),
+    figure("host.replicas.*.behind_least", GateQuantity::Cycles),
+    figure("host.replicas.*.behind_most", GateQuantity::Cycles),
+    figure("confidence.shares.measured", GateQuantity::Share),
+    figure("confidence.shares.published_formulas", GateQuantity::Share),
+    figure("confidence.shares.host_and_links", GateQuantity::Share),
+    figure("confidence.shares.assumptions", GateQuantity::Share),
+    figure("confidence.shares.waiting", GateQuantity::Share),
+    of_run("confidence.cycles.low", GateQuantity::Cycles),
+    of_run("confidence.cycles.high", GateQuantity::Cycles),
+    figure("confidence.samples_per_second.low", GateQuantity::PerSecond),
+    figure("confidence.samples_per_second.high", GateQuantity::PerSecond),
+];
+
+/// Short names of what is gated most, and the figures they stand for.
+pub(super) const SHORT_NAMES: [(&str, &str); 4] = [
+    ("cycles", "execution.total_cycles"),
+    ("throughput", "execution.samples_per_second"),
+    ("memory", "memory.total_excluding_gaps"),
+    ("max_tile", "memory.max_tile_including_gaps"),
+];
+
+/// What a part of a path may be; none where it is only itself.
+fn names_of(part: &str) -> Option<Vec<&'static str>> {
+    match part {
+        "{category}" => Some(MemoryCategory::ALL.map(MemoryCategory::name).to_vec()),
+        "{region}" => Some(MemoryRegion::ALL.map(MemoryRegion::name).to_vec()),
+        _ => None,
+    }
+}
+
+impl FigurePattern {
+    fn matches(&self, path: &str) -> bool {
+        let mut given = path.split('.');
+        let all = self.path.split('.').all(|part| {
+            let Some(given) = given.next() else { return false };
+            match names_of(part) {
+                Some(names) => names.contains(&given),
+                None if part == "*" => given.parse::<u32>().is_ok(),
+                None => part == given,
+            }
+        });
+        all && given.next().is_none()
+    }
+
+    /// The paths it stands for, with the numbers of a path that somebody wrote.
+    fn paths(&self, written: &str) -> Vec<String> {
+        let number = written.split('.').find(|part| part.parse::<u32>().is_ok()).unwrap_or("0");
+        let mut paths = vec![String::new()];
+        for part in self.path.split('.') {
+            let names =
+                names_of(part).unwrap_or_else(|| vec![if part == "*" { number } else { part }]);
+            let longer = paths.iter().flat_map(|path| {
+                let separator = if path.is_empty() { "" } else { "." };
+                names.iter().map(move |name| format!("{path}{separator}{name}"))
+            });
+            paths = longer.collect();
+        }
+        paths
+    }
+}
+
+/// The figure that a path or a short name names, with its whole path.
+pub(super) fn find(name: &str) -> Option<(&'static FigurePattern, String)> {
+    let short = SHORT_NAMES.iter().find(|(short, _)| *short == name);
+    let path = short.map_or(name, |(_, path)| path);
+    let found = FIGURES.iter().find(|figure| figure.matches(path));
+    found.map(|figure| (figure, path.to_owned()))
+}
+
+/// The name most like one that there is not.
+pub(super) fn nearest(name: &str) -> String {
+    let own_last = name.rsplit('.').next().unwrap_or(name);
+    let likeness = |path: &str| {
+        let whole = strsim::normalized_damerau_levenshtein(name, path);
+        let last = path.rsplit('.').next().unwrap_or(path);
+        // The end of a path alone is what somebody remembers of it.
+        whole.max(strsim::normalized_damerau_levenshtein(own_last, last) * 0.9)
+    };
+    let short = SHORT_NAMES.iter().map(|(short, _)| (*short).to_owned());
+    let all = short.chain(FIGURES.iter().flat_map(|figure| figure.paths(name)));
+    all.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).unwrap_or_default()
+}

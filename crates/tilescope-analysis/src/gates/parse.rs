@@ -1,0 +1,139 @@
+//! Reading a gate; every error knows the letters it is about.
+
+use super::figures::{self, GateQuantity};
+use super::{Gate, GateComparison, GateLimit};
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// Longest gate that is read: there is nothing that long to say.
+const MAX_LENGTH: usize = 200;
+
+/// A gate that cannot be understood. It is written with the gate below it, and marks where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct GateSyntaxError {
+    /// The gate as it was written.
+    pub text: String,
+    /// The letters it is about, counted from 0.
+    pub at: Range<usize>,
+    /// What is wrong, and what was expected.
+    pub problem: String,
+}
+
+impl fmt::Display for GateSyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letters: String = self
+            .text
+            .chars()
+            .map(|letter| if letter.is_control() { ' ' } else { letter })
+            .collect();
+        let marks = "^".repeat(self.at.len().max(1));
+        write!(f, "{}\n  {letters}\n  {:2$}{marks}", self.problem, "", self.at.start)
+    }
+}
+
+impl FromStr for Gate {
+    type Err = GateSyntaxError;
+
+    fn from_str(text: &str) -> Result<Self, GateSyntaxError> {
+        let letters: Vec<char> = text.chars().collect();
+        if letters.len() > MAX_LENGTH {
+            let text: String = letters.iter().take(MAX_LENGTH).collect();
+            let problem = format!("a gate has at most {MAX_LENGTH} letters");
+            return Err(GateSyntaxError { text, at: MAX_LENGTH - 1..MAX_LENGTH, problem });
+        }
+        GateReader { letters, at: 0 }.gate()
+    }
+}
+
+struct GateReader {
+    letters: Vec<char>,
+    at: usize,
+}
+
+impl GateReader {
+    fn gate(mut self) -> Result<Gate, GateSyntaxError> {
+        let (name, place) = self.word(|letter| letter.is_alphanumeric() || "._".contains(letter));
+        if name.is_empty() {
+            return self.error(place, "expected a figure, as in execution.total_cycles > +2%");
+        }
+        let Some((figure, path)) = figures::find(&name) else {
+            let near = figures::nearest(&name);
+            return self
+                .error(place, format!("there is no figure {name:?}; did you mean {near:?}?"));
+        };
+        let (sign, place) = self.word(|letter| "<>=!".contains(letter));
+        let comparison = GateComparison::ALL.into_iter().find(|known| known.sign() == sign);
+        let Some(comparison) = comparison else {
+            return self.error(place, "expected >, >=, <, <= or == behind the figure");
+        };
+        let limit = self.limit(figure.quantity)?;
+        let (rest, place) = self.word(|letter| !letter.is_whitespace());
+        if !rest.is_empty() {
+            return self.error(place, "nothing is expected behind the limit");
+        }
+        let text: String = self.letters.iter().collect();
+        Ok(Gate {
+            text: text.trim().to_owned(),
+            path,
+            quantity: figure.quantity,
+            of_run: figure.of_run,
+            comparison,
+            limit,
+        })
+    }
+
+    /// The number with its sign and unit.
+    fn limit(&mut self, quantity: GateQuantity) -> Result<GateLimit, GateSyntaxError> {
+        let (sign, sign_place) = self.word(|letter| "+-".contains(letter));
+        let factor = match sign.as_str() {
+            "" => None,
+            "+" => Some(1.0),
+            "-" => Some(-1.0),
+            _ => return self.error(sign_place, "a change has one sign, + or -"),
+        };
+        let (mut digits, place) =
+            self.word(|letter| letter.is_ascii_digit() || "._".contains(letter));
+        digits.retain(|letter| letter != '_');
+        let number: Option<f64> = digits.parse().ok().filter(|number: &f64| number.is_finite());
+        let Some(number) = number else {
+            return self.error(place, "expected a number, with a sign for a change: +2%");
+        };
+        let (unit, place) = self.word(|letter| !letter.is_whitespace());
+        if let (Some(factor), "%") = (factor, unit.as_str()) {
+            return Ok(GateLimit::RelativeChange(factor * number / 100.0));
+        }
+        let known = quantity.units().iter().find(|(name, _)| *name == unit);
+        let scale = match known {
+            Some((_, scale)) => *scale,
+            None if unit.is_empty() => 1.0,
+            None if unit == "%" => {
+                let problem = "a percentage of a figure needs a sign, as a change: +2%";
+                return self.error(place, problem);
+            }
+            None => {
+                let words = quantity.words();
+                return self.error(place, format!("unknown unit {unit:?}: the figure is {words}"));
+            }
+        };
+        Ok(match factor {
+            Some(factor) => GateLimit::Change(factor * number * scale),
+            None => GateLimit::Value(number * scale),
+        })
+    }
+
+    /// The next letters of a kind, behind spaces.
+    fn word(&mut self, belongs: impl Fn(char) -> bool) -> (String, Range<usize>) {
+        let rest = |at: usize| self.letters.get(at..).unwrap_or_default().iter();
+        self.at += rest(self.at).take_while(|letter| letter.is_whitespace()).count();
+        let length = rest(self.at).take_while(|letter| belongs(**letter)).count();
+        let (word, start) = (rest(self.at).take(length).collect(), self.at);
+        self.at += length;
+        (word, start..self.at)
+    }
+
+    fn error<T>(&self, at: Range<usize>, problem: impl Into<String>) -> Result<T, GateSyntaxError> {
+        let text = self.letters.iter().collect();
+        Err(GateSyntaxError { text, at, problem: problem.into() })
+    }
+}

@@ -1,0 +1,207 @@
+//! Gates over pairs of reports: what they can name, what they refuse, and what passes.
+
+use super::{Gate, GateViolation, figure_paths, short_names, violations};
+use crate::compare::{WorkNormalization, WorkUnit};
+use crate::host::{HostEpochSummary, HostSummary, ReplicaWaitSummary};
+use crate::summary::summary;
+use std::path::Path;
+use tilescope_report::Report;
+use tilescope_report::units::Cycles;
+
+/// Reports of the repository; the last was made by hand, with a row in every table.
+const SAMPLES: [&str; 4] = [
+    "sample_reports/matmul_chain",
+    "sample_reports/mnist_pipeline",
+    "sample_reports/too_large",
+    "tests/data/versions/2.3",
+];
+
+fn sample(path: &str) -> Report {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    Report::open(repository.join(path)).expect("the repository has it")
+}
+
+fn checked(source: &Report, target: &Report, gates: &[&str]) -> Vec<GateViolation> {
+    let gates: Vec<Gate> = gates.iter().map(|gate| gate.parse().expect("is known")).collect();
+    let per = WorkNormalization::read(source, target, WorkUnit::Sample).expect("is known");
+    violations(&gates, source, target, &per).expect("is known")
+}
+
+/// Paths and values of all numbers of a summary.
+fn numbers(value: &serde_json::Value, path: &str, found: &mut Vec<(String, f64)>) {
+    let join =
+        |part: &str| if path.is_empty() { part.to_owned() } else { format!("{path}.{part}") };
+    match value {
+        serde_json::Value::Object(of) => {
+            of.iter().for_each(|(name, value)| numbers(value, &join(name), found));
+        }
+        serde_json::Value::Array(of) => {
+            let all = of.iter().enumerate();
+            all.for_each(|(index, value)| numbers(value, &join(&index.to_string()), found));
+        }
+        value => found.extend(value.as_f64().map(|number| (path.to_owned(), number))),
+    }
+}
+
+/// `execution.ipus.*.steps` of `execution.ipus.3.steps`, and so on.
+fn pattern(path: &str) -> String {
+    let parts: Vec<&str> = path.split('.').collect();
+    let part = |at: usize| match parts.get(at.wrapping_sub(1)) {
+        Some(&"by_region") => "{region}",
+        Some(&"by_category") => "{category}",
+        _ if parts[at].parse::<u32>().is_ok() => "*",
+        _ => parts[at],
+    };
+    (0..parts.len()).map(part).collect::<Vec<_>>().join(".")
+}
+
+/// A host with epochs, and replicas that wait for each other.
+fn host_of_differing_replicas() -> HostSummary {
+    let epoch = HostEpochSummary {
+        epochs: 1,
+        calls: 2,
+        samples: 3,
+        left_out: 4,
+        seconds: 5.0,
+        samples_per_second: 6.0,
+    };
+    let replica = ReplicaWaitSummary {
+        first_replica: 0,
+        replicas: 1,
+        instance: 2,
+        loader_cycles: Cycles(3),
+        host_cycles: Cycles(4),
+        others_cycles: Cycles(5),
+        behind_least: Cycles(6),
+        behind_most: Cycles(7),
+    };
+    HostSummary {
+        bottleneck: None,
+        rates: Vec::new(),
+        call: Vec::new(),
+        tensors: Vec::new(),
+        epochs: vec![epoch],
+        replicas: vec![replica],
+    }
+}
+
+#[test]
+fn every_number_of_a_summary_can_be_gated_and_nothing_else() {
+    let mut seen = std::collections::BTreeSet::new();
+    let reports = SAMPLES.map(sample);
+    for report in &reports {
+        let values = serde_json::to_value(summary(report).expect("is known")).expect("is known");
+        let mut found = Vec::new();
+        numbers(&values, "", &mut found);
+        for (path, value) in found {
+            let gate: Gate = format!("{path} > 0").parse().expect("is known");
+            assert_eq!(gate.figure(), path);
+            let violated = !checked(report, report, &[&format!("{path} > 0")]).is_empty();
+            assert_eq!(violated, value > 0.0, "{path} is {value}");
+            seen.insert(pattern(&path));
+        }
+    }
+    // What no report of the repository has.
+    let mut found = Vec::new();
+    let host = serde_json::to_value(host_of_differing_replicas()).expect("is JSON");
+    numbers(&host, "host", &mut found);
+    for (path, _) in found {
+        assert_eq!(format!("{path} > 0").parse::<Gate>().expect("is known").figure(), path);
+        seen.insert(pattern(&path));
+    }
+    let listed: std::collections::BTreeSet<_> = figure_paths().map(str::to_owned).collect();
+    assert_eq!(listed, seen, "left: figures of gates; right: numbers of summaries");
+    for (short, path) in short_names() {
+        assert_eq!(format!("{short} > 0").parse::<Gate>().expect("is known").figure(), path);
+    }
+}
+
+#[test]
+fn a_report_beside_itself_passes_every_gate_of_changes() {
+    for report in SAMPLES.map(sample) {
+        for path in figure_paths() {
+            let path = path.replace('*', "0").replace("{region}", "overflowed");
+            let path = path.replace("{category}", "vertexCode");
+            for limit in ["> +0%", "< -0%", "> +0", "< -0", ">= +0.01%"] {
+                assert_eq!(checked(&report, &report, &[&format!("{path} {limit}")]), []);
+            }
+        }
+    }
+}
+
+#[test]
+fn changes_are_told_per_unit_of_work_and_values_are_those_of_the_summary() {
+    let (small, large) = (sample(SAMPLES[0]), sample(SAMPLES[1]));
+    let gates = [
+        "cycles > +2%",
+        "cycles < +2%",
+        "memory > +1 B",
+        "memory.max_tile_including_gaps > 600 KiB",
+        "memory.max_tile_including_gaps < 0.6 GiB",
+        "execution.ipus.0.proportions.compute > 101%",
+    ];
+    let found = checked(&small, &large, &gates);
+    let violated: Vec<&str> = found.iter().map(|violation| violation.gate.as_str()).collect();
+    assert_eq!(
+        violated,
+        ["cycles > +2%", "memory > +1 B", "memory.max_tile_including_gaps < 0.6 GiB"]
+    );
+    let [cycles, memory, ..] = &found[..] else { panic!("three gates are violated") };
+    assert!(cycles.sentence.starts_with("cycles > +2%: it grew by "), "{}", cycles.sentence);
+    assert!(memory.source < memory.target);
+    // The other way round it is the other gate.
+    let back = checked(&large, &small, &gates);
+    assert_eq!(back[0].gate, "cycles < +2%");
+}
+
+#[test]
+fn what_a_report_does_not_have_is_no_reason_to_pass() {
+    let (ran, did_not) = (sample(SAMPLES[0]), sample(SAMPLES[2]));
+    let sentence = |source, target, gate: &str| {
+        checked(source, target, &[gate]).pop().map(|violation| violation.sentence)
+    };
+    let said = sentence(&ran, &did_not, "cycles > +2%").expect("is known");
+    let expected = "cycles > +2%: the target has no execution.total_cycles: it was not executed";
+    assert_eq!(said, expected);
+    assert!(
+        sentence(&did_not, &ran, "cycles > +2%").expect("is known").contains("the source has no")
+    );
+    assert!(
+        sentence(&ran, &did_not, "cycles > 1").expect("is known").contains("the target has no")
+    );
+    assert_eq!(sentence(&did_not, &did_not, "cycles > +2%"), None);
+    assert_eq!(sentence(&ran, &ran, "memory.by_category.message > +1%"), None);
+}
+
+#[test]
+fn a_gate_that_cannot_be_understood_marks_where() {
+    let cases = [
+        ("", 0..0, "expected a figure"),
+        ("> 3", 0..0, "expected a figure"),
+        ("execution.totl_cycles > +2%", 0..21, "did you mean \"execution.total_cycles\"?"),
+        ("max_tile_including_gap > 1", 0..22, "\"memory.max_tile_including_gaps\""),
+        ("memory.by_category.vertexCod > 1", 0..28, "\"memory.by_category.vertexCode\""),
+        ("execution.ipus.3.stepz > 1", 0..22, "\"execution.ipus.3.steps\""),
+        ("cycles", 6..6, "expected >, >=, <, <= or =="),
+        ("cycles =< 2", 7..9, "expected >, >=, <, <= or =="),
+        ("cycles > ", 9..9, "expected a number"),
+        ("cycles > +-2%", 9..11, "one sign"),
+        ("cycles > 1.2.3", 9..14, "expected a number"),
+        ("cycles > 2%", 10..11, "needs a sign"),
+        ("cycles > 2 KiB", 11..14, "in cycles (cycles, k, M, G)"),
+        ("memory > 2 cycles", 11..17, "in bytes"),
+        ("memory > +2% more", 13..17, "nothing is expected"),
+        ("memory > 1 ms", 11..13, "unknown unit"),
+        ("ᛞ\u{0} > 1", 0..1, "there is no figure"),
+    ];
+    for (text, at, words) in cases {
+        let error = text.parse::<Gate>().expect_err("is no gate");
+        assert_eq!(error.at, at, "{text:?}: {error}");
+        assert!(error.problem.contains(words), "{text:?}: {error}");
+        let lines: Vec<String> = error.to_string().lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 3, "{error}");
+        assert_eq!(lines[2].find('^'), Some(2 + at.start), "{error}");
+    }
+    let long = "cycles > 1".to_owned() + &" ".repeat(100_000);
+    assert!(long.parse::<Gate>().is_err());
+}

@@ -1,0 +1,110 @@
+"""Lightning's IPU options."""
+
+import importlib.util
+import unittest
+
+MISSING = [
+    name
+    for name in ("torch", "onnxscript", "lightning")
+    if importlib.util.find_spec(name) is None
+]
+if MISSING:
+    raise unittest.SkipTest(f"not installed: {', '.join(MISSING)}: Lightning is not tested")
+
+import lightning.pytorch as pl
+import torch
+from torch import nn
+
+from tilescope import poptorch
+from tilescope.poptorch.lightning import IPUPlugin, IPUStrategy
+
+from .support import scratch
+
+
+class Guide(pl.LightningModule):
+    """The module of Lightning's guide to IPUs, in two blocks."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer1 = poptorch.BeginBlock(nn.Linear(5, 10), ipu_id=0)
+        self.layer2 = poptorch.BeginBlock(nn.Linear(10, 5), ipu_id=1)
+
+    def forward(self, x):
+        return self.layer2(self.layer1(x).relu())
+
+    def training_step(self, batch, _):
+        x, y = batch
+        loss = nn.functional.cross_entropy(self(x), y)
+        self.log("loss", loss)
+        return loss
+
+    def validation_step(self, batch, _):
+        x, y = batch
+        return nn.functional.cross_entropy(self(x), y)
+
+    def predict_step(self, batch, _):
+        return self(batch[0])
+
+    def configure_optimizers(self):
+        return torch.optim.AdamW(self.parameters(), 1e-2)
+
+
+def loader(shuffle=False):
+    x = torch.randn(960, 5)
+    samples = torch.utils.data.TensorDataset(x, x.argmax(1))
+    return torch.utils.data.DataLoader(samples, batch_size=4, shuffle=shuffle)
+
+
+def trainer(strategy, **arguments):
+    quiet = dict(enable_progress_bar=False, enable_model_summary=False, logger=False,
+                 enable_checkpointing=False)
+    return pl.Trainer(accelerator="ipu", strategy=strategy, **quiet, **arguments)
+
+
+class Lightning(unittest.TestCase):
+    def test_options_of_the_guide_are_keys(self):
+        strategy = IPUStrategy(device_iterations=5, autoreport_dir=str(scratch() / "lightning"))
+        fit = trainer(
+            strategy, devices=2, max_epochs=4, accumulate_grad_batches=4, precision="16-mixed"
+        )
+        module = Guide()
+        before = {name: weight.clone() for name, weight in module.named_parameters()}
+        fit.fit(module, loader(shuffle=True), loader())
+        self.assertEqual(set(strategy.reports), {"training_step", "validation_step"})
+        report = strategy.reports["training_step"]
+        for line in ["device_iterations = 5", "gradient_accumulation = 4", 'optimizer = "adamw"',
+                     "replication_factor = 2", 'precision = "mixed"', "dataset_samples = 960"]:
+            self.assertIn(line, report.spec)
+        summary = report.summary()
+        self.assertEqual((summary["target"]["num_ipus"], summary["execution"]["samples"]), (4, 160))
+        self.assertTrue((scratch() / "lightning" / "training" / "profile.pop").exists())
+        # Six calls of 160 samples in each epoch, each with five updates.
+        self.assertEqual(fit.global_step, 24)
+        self.assertEqual(fit.accumulate_grad_batches, 4)
+        for name, weight in module.named_parameters():
+            self.assertFalse(torch.equal(weight, before[name]), name)
+
+    def test_results_have_the_shapes_of_calls(self):
+        predicted = trainer(IPUPlugin(device_iterations=5), devices=2).predict(Guide(), loader())
+        self.assertEqual(len(predicted), 24)
+        self.assertEqual(tuple(predicted[0].shape), (40, 5))
+
+    def test_options_of_poptorch_come_first(self):
+        options = poptorch.Options().deviceIterations(3)
+        options.outputMode(poptorch.OutputMode.Sum)
+        strategy = IPUStrategy(inference_opts=options)
+        trainer(strategy, devices=1).validate(Guide(), loader(), verbose=False)
+        self.assertIn('output_mode = "sum"', strategy.reports["validation_step"].spec)
+
+    def test_what_ipus_cannot_do_is_an_error(self):
+        with self.assertRaisesRegex(poptorch.Error, "compute with"):
+            trainer(IPUStrategy(), precision="64-true")
+        with self.assertRaisesRegex(poptorch.Error, "number of replicas"):
+            trainer(IPUStrategy(), devices="many")
+        with self.assertRaisesRegex(poptorch.Error, "clip no gradients"):
+            clipped = dict(accumulate_grad_batches=4, max_steps=1, gradient_clip_val=1.0)
+            trainer(IPUStrategy(), devices=1, **clipped).fit(Guide(), loader())
+
+
+if __name__ == "__main__":
+    unittest.main()
