@@ -135,14 +135,8 @@ fn every_way_to_share_rows_is_causal() {
 }
 
 /// Operations of some kinds, whose cost grows with the rows.
-const BY_ROWS: [&str; 6] = [
-    "conv2d",
-    "conv2d_grad_input",
-    "conv2d_grad_weight",
-    "max_pool",
-    "relu",
-    "relu_grad",
-];
+const BY_ROWS: [&str; 6] =
+    ["conv2d", "conv2d_grad_input", "conv2d_grad_weight", "max_pool", "relu", "relu_grad"];
 
 #[test]
 fn training_computes_every_row_once() {
@@ -227,7 +221,10 @@ fn training_takes_less_memory_and_time_on_more_ipus() {
         (used / u64::from(ipus), cycles(&spec))
     };
     let figures = [1, 2, 4].map(figures);
-    assert!(figures.is_sorted_by(|fewer, more| fewer.0 > more.0 && fewer.1 > more.1), "{figures:?}");
+    assert!(
+        figures.is_sorted_by(|fewer, more| fewer.0 > more.0 && fewer.1 > more.1),
+        "{figures:?}"
+    );
 }
 
 /// All that decides about copies, syncs and where tensors are.

@@ -13,10 +13,10 @@ use tilescope_report::{
     ExecutionStep, MarkFilter, MarkKind, ProgramKind, Report, StepOnIpu, TileMemory, TraceMark,
     TrainingPass,
 };
+use tilescope_sim::Simulation;
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{StepSink, dry_run, run};
-use tilescope_sim::Simulation;
 use tilescope_sim::spec::{BUNDLED_SPECS, Spec, SpecSource};
 
 /// A mechanism, switched on by some overrides.

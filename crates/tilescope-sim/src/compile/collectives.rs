@@ -89,7 +89,9 @@ impl ProgramBuilder<'_> {
                 CollectiveRanks { count, ipus, groups: row_shards }
             }
             CollectiveGroup::Rows => CollectiveRanks { count: row_shards, ipus: 1, groups: 1 },
-            CollectiveGroup::Domain => CollectiveRanks { count: sharding.replicas, ipus, groups: 1 },
+            CollectiveGroup::Domain => {
+                CollectiveRanks { count: sharding.replicas, ipus, groups: 1 }
+            }
             CollectiveGroup::Orthogonal => CollectiveRanks {
                 count: sharding.domains,
                 ipus: ipus * sharding.replicas,

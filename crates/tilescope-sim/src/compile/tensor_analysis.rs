@@ -336,7 +336,9 @@ fn alias_roots(graph: &ModelGraph, placement: &StagePlacement, readers: &[usize]
         .collect();
     for node in &graph.nodes {
         let alias = node.operator.output_alias();
-        let Some((input, outputs, always)) = alias.shared_memory(&node.operands()) else { continue };
+        let Some((input, outputs, always)) = alias.shared_memory(&node.operands()) else {
+            continue;
+        };
         let [made, used] = [graph.tensor(input).block, node.block].map(|of| placement.stage(of));
         let ipu = |stage: usize| placement.stages[stage].ipu;
         // Steps of IPUs that share rows are stages that follow each other.

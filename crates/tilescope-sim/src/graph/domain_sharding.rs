@@ -94,7 +94,8 @@ impl ModelGraph {
     /// # Errors
     /// Operators that refuse their part of a field.
     pub(crate) fn split_rows(&self, shards: u32) -> Result<ModelGraph, GraphError> {
-        let makers = self.nodes.iter().flat_map(|node| node.outputs.iter().map(move |of| (*of, node)));
+        let makers =
+            self.nodes.iter().flat_map(|node| node.outputs.iter().map(move |of| (*of, node)));
         let mut splitter = RowSplitter {
             graph: self,
             builder: GraphBuilder::new(),
@@ -263,7 +264,9 @@ impl<'a> RowSplitter<'a> {
             operands.push(match self.placed[input].0.clone() {
                 RowPlacement::Whole(tensor) => tensor,
                 RowPlacement::Copies => self.copy_on(*input, step, 0)?,
-                RowPlacement::Split { axis, parts } => self.gather(*input, (axis, &parts), node, step)?,
+                RowPlacement::Split { axis, parts } => {
+                    self.gather(*input, (axis, &parts), node, step)?
+                }
             });
         }
         self.enter(step, 0);
@@ -303,9 +306,10 @@ impl<'a> RowSplitter<'a> {
     ) -> Result<(), GraphError> {
         let in_rows = sources.last().map_or(0, |part| part.rows.end);
         let needed: Vec<_> = rows.iter().map(|rows| window.operand_rows(rows, in_rows)).collect();
-        let needs_halo = needed.iter().zip(sources).any(|((needed, _), own)| {
-            needed.start < own.rows.start || needed.end > own.rows.end
-        });
+        let needs_halo = needed
+            .iter()
+            .zip(sources)
+            .any(|((needed, _), own)| needed.start < own.rows.start || needed.end > own.rows.end);
         let step = self.step_behind(node, needs_halo);
         let all = needed.iter().map(|(needed, _)| needed.clone()).collect::<Vec<_>>();
         self.send_halos(node, axis, &all)?;
@@ -410,9 +414,7 @@ impl<'a> RowSplitter<'a> {
                         _ => return Err(reads.refuse("only its first operand can have a halo")),
                     }
                 }
-                RowPlacement::Whole(tensor) => {
-                    self.rows_of_whole(reads, window, *input, tensor)?
-                }
+                RowPlacement::Whole(tensor) => self.rows_of_whole(reads, window, *input, tensor)?,
                 RowPlacement::Copies => {
                     let copy = self.copy_on(*input, reads.step, reads.shard)?;
                     self.rows_of_whole(reads, window, *input, copy)?

@@ -1,11 +1,11 @@
 //! Batch norm of a trained model: each channel gets mean 0 and deviation 1 over the batch, then
 //! scale and shift.
 
-use super::{distributed_norm, norm};
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, ShapeError, SumsOverRows, expect_operands,
 };
+use super::{distributed_norm, norm};
 use crate::popnn::norm::NormKind;
 use crate::shape::{TensorId, TensorInfo};
 

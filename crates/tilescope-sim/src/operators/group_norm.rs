@@ -1,11 +1,11 @@
 //! Group norm: the channels of a sample in groups, each with mean 0 and deviation 1, then scale
 //! and shift per channel.
 
-use super::{distributed_norm, norm};
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, ShapeError, SumsOverRows, expect_operands,
 };
+use super::{distributed_norm, norm};
 use crate::popnn::norm::NormKind;
 use crate::shape::{TensorId, TensorInfo};
 

@@ -23,7 +23,7 @@ spec_words! {
         AutoIncrement = "auto_increment",
         /// Blocks dealt evenly over the IPUs.
         SameAsIpu = "same_as_ipu",
-        /// The split whose longest stage is shortest.
+        /// The fastest of several splits that are tried.
         Balanced = "balanced",
     }
 }

@@ -360,7 +360,7 @@ spec_table! {
             poptorch: "poptorch.Stage(...).ipu(...)",
         }
         /// Stages where none are written: one per block, blocks dealt evenly over the IPUs, or the
-        /// split whose longest stage is shortest
+        /// fastest of several splits that are tried, the even one among them
         auto_stage: AutoStage = AutoStage::AutoIncrement => {
             shows_in: "Execution trace: lengths of the stages; `tilescope simulate --balance`",
             poptorch: "poptorch.AutoStage",

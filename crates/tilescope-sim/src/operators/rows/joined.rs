@@ -67,7 +67,11 @@ impl JoinedRowsOp {
     }
 
     /// How the joined rows lie: each piece where it is.
-    fn joined_layout(&self, lowering: &LoweringContext, pieces: &[&TensorId]) -> Option<TensorLayout> {
+    fn joined_layout(
+        &self,
+        lowering: &LoweringContext,
+        pieces: &[&TensorId],
+    ) -> Option<TensorLayout> {
         let layouts: Option<Vec<&TensorLayout>> =
             pieces.iter().map(|piece| lowering.layout(**piece)).collect();
         let layouts = layouts?;
@@ -128,14 +132,12 @@ impl Operator for JoinedRowsOp {
         &self,
         backward: &mut GradientBuilder,
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let types: Vec<TensorInfo> = (0..backward.node.inputs.len())
-            .map(|input| backward.input_type(input))
-            .collect();
+        let types: Vec<TensorInfo> =
+            (0..backward.node.inputs.len()).map(|input| backward.input_type(input)).collect();
         let name = backward.node.name;
-        let joined = self.inner_types(&types).map_err(|error| GraphError {
-            node: name.to_owned(),
-            problem: error.to_string(),
-        })?;
+        let joined = self
+            .inner_types(&types)
+            .map_err(|error| GraphError { node: name.to_owned(), problem: error.to_string() })?;
         let (pieces, others) = self.pieces_of(backward.node.inputs);
         let pieces: Vec<TensorId> = pieces.into_iter().copied().collect();
         let (wanted_pieces, wanted_others) = self.pieces_of(backward.wanted);

@@ -69,7 +69,12 @@ impl NormRows {
             ("NormGrad/sums/Sub", Subtract, mean_delta),
             ("NormGrad/sums/summand", Multiply, mean_delta),
         ] {
-            work.push(elementwise::binary_in_place(name, operation, DType::Float, &values.elements));
+            work.push(elementwise::binary_in_place(
+                name,
+                operation,
+                DType::Float,
+                &values.elements,
+            ));
         }
         self.scale_by_deviation(work, statistics);
         let bytes = self.layout.bytes(self.statistics.dtype.bytes());
