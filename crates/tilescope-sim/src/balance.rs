@@ -15,7 +15,7 @@ use crate::compile::{
 };
 use crate::graph::ModelGraph;
 use crate::run;
-use crate::schedule::{split_balanced, split_evenly, stages_of_split};
+use crate::schedule::{split_balanced, split_evenly, stages_of_blocks, stages_of_split};
 use crate::shape::BlockId;
 use crate::spec::{AutoStage, Spec, StageSpec};
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ pub fn balance(spec: &Spec) -> Result<BalancedSplit, CompileError> {
 
 /// Stages that the blocks of a source are split into.
 fn stages_of(source: &ProgramSource) -> usize {
-    source.graph.blocks.len().min(source.spec.target.ipus as usize)
+    stages_of_blocks(&source.spec, source.graph.blocks.len())
 }
 
 /// Tries splits, and compiles the fastest that fits in memory; if none does, the fastest.

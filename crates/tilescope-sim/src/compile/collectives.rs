@@ -38,7 +38,7 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         let set = phase_split::set_size(self.spec);
         let ranks = match set {
-            Some(size) => phase_split::set_ranks(u64::from(size)),
+            Some(size) => phase_split::set_ranks(self.spec, u64::from(size)),
             None => {
                 let count = u64::from(self.spec.options.tensor_parallel);
                 CollectiveRanks { count, ipus: 1, groups: 1 }

@@ -2,6 +2,7 @@
 
 mod collectives;
 mod data_flow;
+mod fragment_loads;
 mod fragments;
 mod host_copies;
 mod host_exchange;
@@ -32,6 +33,7 @@ use crate::error_bands;
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
+use crate::model::ModelSpec;
 use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks};
@@ -304,12 +306,18 @@ impl LoweredProgram<'_> {
 /// The model's graph, with gradients and update where it is trained, and the stages that the spec
 /// writes, of its blocks.
 fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError> {
-    let mut graph = (spec.model.definition.build)(&spec.model)?;
+    let factor = spec.options.batch_serialization_settings.compute_batches();
+    let batch_size = spec.model.batch_size / factor;
+    let mut graph =
+        (spec.model.definition.build)(&ModelSpec { batch_size, ..spec.model.clone() })?;
     let mut stages = divide_blocks(spec, &mut graph)?;
     if spec.options.tensor_parallel > 1 {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel), |_| true);
     }
     graph = phase_split::split_phases(spec, graph);
+    if factor > 1 {
+        graph = graph.serialize_batch(factor as usize)?;
+    }
     if shares_rows(spec, &graph)? {
         graph = graph.split_rows(spec.target.ipus)?;
         stages.clear();
@@ -345,6 +353,7 @@ fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
             && options.stages.is_empty()
             && graph.stages.is_empty()
             && options.tensor_parallel == 1
+            && options.batch_serialization_settings.compute_batches() == 1
             && options.execution != ExecutionStrategy::Phased),
     }
 }

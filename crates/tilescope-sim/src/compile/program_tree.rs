@@ -39,7 +39,7 @@ pub struct ProgramParts {
 impl ProgramParts {
     /// All that runs works, in sequences.
     fn sequences(&self) -> Vec<&[FragmentItem]> {
-        let fragments = self.fragments.iter().flat_map(|of| [&of.remote_loads[..], &of.items]);
+        let fragments = self.fragments.iter().flat_map(|of| [&of.io_loads[..], &of.remote_loads, &of.items]);
         let copies = self.host_inputs.iter().chain(&self.host_outputs);
         let copies = copies.flat_map(|copy| [&copy.tile_items[..], &copy.sum_items]);
         let local = self.link_copies.iter().map(|copy| &copy.local[..]);
@@ -237,8 +237,9 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
     fn fragment(&mut self, fragment: &StageFragment) -> ProgramId {
         let stage = &self.builder.placement.stages[fragment.stage].name;
         let name = format!("{stage}/{}", pass_name(fragment.pass));
+        let io_loads = self.nodes(&fragment.io_loads);
         let loads = self.nodes(&fragment.remote_loads);
-        let children = [loads, self.nodes(&fragment.items)].concat();
+        let children = [io_loads, loads, self.nodes(&fragment.items)].concat();
         self.builder.tables.group(ProgramKind::Sequence, &name, children)
     }
 

@@ -1,6 +1,6 @@
 //! Which memory each tensor lives in, on which IPU and for how long.
 
-use crate::graph::{GraphNodeId, ModelGraph};
+use crate::graph::{GraphNode, GraphNodeId, ModelGraph};
 use crate::poplar::work::MemoryConstraint;
 use crate::schedule::{StageCopyTiming, StagePlacement};
 use crate::shape::{BlockId, TensorId, TensorRole};
@@ -46,9 +46,23 @@ pub(crate) struct StageBoundary {
     pub from_pass: TrainingPass,
 }
 
-/// Forward nodes that the backward pass runs again, by the block before whose backward nodes they
-/// run.
-pub(crate) type RecomputeNodes = BTreeMap<BlockId, Vec<GraphNodeId>>;
+/// Backward nodes before which forward nodes run again: those of a block, on a compute batch. The
+/// backward pass meets the last of them first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RecomputeGroup {
+    pub compute_batch: usize,
+    pub block: BlockId,
+}
+
+impl RecomputeGroup {
+    /// The group of a node.
+    pub(crate) fn of(node: &GraphNode) -> Self {
+        Self { compute_batch: node.compute_batch, block: node.block }
+    }
+}
+
+/// Forward nodes that the backward pass runs again.
+pub(crate) type RecomputeNodes = BTreeMap<RecomputeGroup, Vec<GraphNodeId>>;
 
 /// What decides how tensors are kept and copied.
 #[derive(Clone, Copy, Debug)]
@@ -240,15 +254,15 @@ impl TensorAnalysis {
         stage: usize,
     ) {
         let depth = keeping.stash_depths.get(stage).copied().unwrap_or(1);
-        let mine = |node: &&crate::graph::GraphNode| placement.runs(stage, node.block);
+        let mine = |node: &&GraphNode| placement.runs(stage, node.block);
         let backward =
             graph.nodes.iter().filter(|node| node.pass == TrainingPass::Backward).filter(mine);
-        let mut needed: BTreeMap<TensorId, BTreeSet<BlockId>> = BTreeMap::new();
+        let mut needed: BTreeMap<TensorId, BTreeSet<RecomputeGroup>> = BTreeMap::new();
         for node in backward {
             for input in
                 node.inputs.iter().filter(|input| self.is_forward_activation(graph, **input))
             {
-                needed.entry(*input).or_default().insert(node.block);
+                needed.entry(*input).or_default().insert(RecomputeGroup::of(node));
             }
         }
         let recompute = match keeping.recomputation {
@@ -276,20 +290,21 @@ impl TensorAnalysis {
         placement: &StagePlacement,
         stage: usize,
         whole_stage: bool,
-        needed: &BTreeMap<TensorId, BTreeSet<BlockId>>,
+        needed: &BTreeMap<TensorId, BTreeSet<RecomputeGroup>>,
     ) -> BTreeSet<TensorId> {
         let mut kept = BTreeSet::new();
-        let mut nodes: BTreeSet<(BlockId, GraphNodeId)> = BTreeSet::new();
+        let mut nodes: BTreeSet<(RecomputeGroup, GraphNodeId)> = BTreeSet::new();
         let last =
             (0..graph.blocks.len()).map(BlockId).rfind(|block| placement.runs(stage, *block));
-        let mut open: Vec<(TensorId, BlockId)> = needed
+        let mut open: Vec<(TensorId, RecomputeGroup)> = needed
             .iter()
-            .flat_map(|(tensor, blocks)| blocks.iter().map(|block| (*tensor, *block)))
+            .flat_map(|(tensor, groups)| groups.iter().map(|group| (*tensor, *group)))
             .collect();
-        while let Some((tensor, block)) = open.pop() {
+        while let Some((tensor, wanted_by)) = open.pop() {
             let producer = self.producer[tensor.0].filter(|producer| {
                 let node = &graph.nodes[producer.0];
-                placement.runs(stage, node.block) && (whole_stage || node.block == block)
+                placement.runs(stage, node.block)
+                    && (whole_stage || node.block == wanted_by.block)
             });
             let Some(producer) = producer else {
                 if self.is_forward_activation(graph, tensor) {
@@ -297,10 +312,10 @@ impl TensorAnalysis {
                 }
                 continue;
             };
-            let group = if whole_stage { last.unwrap_or(block) } else { block };
-            if nodes.insert((group, producer)) {
+            let block = last.filter(|_| whole_stage).unwrap_or(wanted_by.block);
+            if nodes.insert((RecomputeGroup { block, ..wanted_by }, producer)) {
                 let inputs = &graph.nodes[producer.0].inputs;
-                open.extend(inputs.iter().map(|input| (*input, block)));
+                open.extend(inputs.iter().map(|input| (*input, wanted_by)));
             }
         }
         for (group, node) in nodes {

@@ -21,7 +21,10 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective::{self, CollectiveKind};
 use crate::popops::elementwise;
 use crate::shape::{DType, TensorId, TensorRole};
+use crate::spec::{ExecutionPhaseIoSchedule, ExecutionPhaseSchedule};
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::slice::from_ref;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{Elements, IpuId, OperationId, TileRange, TileRuns};
 
@@ -36,6 +39,15 @@ struct ParameterUpdate<'n> {
     is_sharded: bool,
     /// First liveness step that needs its operands.
     first: u32,
+    /// First that needs the optimiser's state.
+    state_first: u32,
+}
+
+/// The updates of a stage.
+pub(super) struct StageUpdates {
+    /// What is fetched before they begin.
+    pub loads: Vec<FragmentItem>,
+    pub items: Vec<FragmentItem>,
 }
 
 impl ParameterUpdate<'_> {
@@ -45,36 +57,47 @@ impl ParameterUpdate<'_> {
 }
 
 impl ProgramBuilder<'_> {
-    /// Puts the updates of a stage down: one behind the other, or with collectives over all of
-    /// their gradients at once.
-    pub(super) fn updates(&mut self, stage: usize, ipu: IpuId) -> Vec<FragmentItem> {
+    /// Puts the updates of a stage down: one behind the other, or step by step for all of them.
+    pub(super) fn updates(&mut self, stage: usize, ipu: IpuId) -> StageUpdates {
         let graph = self.graph;
         let of_stage = |node: &GraphNode| {
             node.pass == TrainingPass::Update && self.placement.runs(stage, node.block)
         };
         let nodes: Vec<(usize, &GraphNode)> =
             graph.nodes.iter().enumerate().filter(|(_, node)| of_stage(node)).collect();
-        let options = &self.spec.options;
-        let has_collectives = options.replication_factor > 1 || graph.row_shards > 1;
-        if options.merge_collectives && has_collectives {
-            return self.merged_updates(&nodes, stage, ipu);
+        let loads = self.preload_state(&nodes, ipu);
+        if self.merges_collectives() || self.updates_in_batches() {
+            return StageUpdates { loads, items: self.updates_by_step(&nodes, stage, ipu) };
         }
         let mut items = Vec::new();
         for (index, node) in nodes {
             let mut update = self.parameter_update(index, node, stage, ipu);
             items.extend(self.load_operands(&mut update));
-            let updates = [update];
-            items.extend(self.reduce_gradients(&updates, updates[0].operation));
-            items.extend(self.apply_update(&updates[0]));
-            items.extend(self.gather_updated(&updates, updates[0].operation));
-            items.extend(self.store_operands(&updates[0]));
+            items.extend(self.reduce_gradients(from_ref(&update), update.operation));
+            items.extend(self.load_state(&mut update));
+            items.extend(self.apply_update(&update));
+            items.extend(self.gather_updated(from_ref(&update), update.operation));
+            items.extend(self.store_operands(&update));
         }
-        items
+        StageUpdates { loads, items }
     }
 
-    /// The updates of a stage with one collective over all gradients, and one over all weights that
-    /// the replicas share out.
-    fn merged_updates(
+    /// Whether one collective adds up all gradients of a stage.
+    fn merges_collectives(&self) -> bool {
+        let options = &self.spec.options;
+        let has_collectives = options.replication_factor > 1 || self.graph.row_shards > 1;
+        options.merge_collectives && has_collectives
+    }
+
+    /// Whether a phase does each step of its updates for all weights before the next step.
+    fn updates_in_batches(&self) -> bool {
+        let schedule = self.spec.options.execution_phase_settings.schedule;
+        self.schedule.phased && schedule == ExecutionPhaseSchedule::Batch
+    }
+
+    /// The updates of a stage with all loads first and all stores last. Gradients are added up in one
+    /// collective, and weights that the replicas share out gathered in one, where they are merged.
+    fn updates_by_step(
         &mut self,
         nodes: &[(usize, &GraphNode)],
         stage: usize,
@@ -87,13 +110,28 @@ impl ProgramBuilder<'_> {
             items.extend(self.load_operands(&mut update));
             updates.push(update);
         }
-        let name = format!("{}/mergedCollectives", self.placement.stages[stage].name);
-        let operation = self.merged_operation(&name, &updates, ipu);
-        items.extend(self.reduce_gradients(&updates, operation));
-        for update in &updates {
+        let batch = self.updates_in_batches();
+        if batch {
+            updates.iter_mut().for_each(|update| items.extend(self.load_state(update)));
+        }
+        let groups: Vec<(OperationId, Range<usize>)> = if self.merges_collectives() {
+            let name = format!("{}/mergedCollectives", self.placement.stages[stage].name);
+            vec![(self.merged_operation(&name, &updates, ipu), 0..updates.len())]
+        } else {
+            updates.iter().enumerate().map(|(at, update)| (update.operation, at..at + 1)).collect()
+        };
+        for (operation, group) in &groups {
+            items.extend(self.reduce_gradients(&updates[group.clone()], *operation));
+        }
+        for update in &mut updates {
+            if !batch {
+                items.extend(self.load_state(update));
+            }
             items.extend(self.apply_update(update));
         }
-        items.extend(self.gather_updated(&updates, operation));
+        for (operation, group) in groups {
+            items.extend(self.gather_updated(&updates[group], operation));
+        }
         for update in &updates {
             items.extend(self.store_operands(update));
         }
@@ -109,7 +147,7 @@ impl ProgramBuilder<'_> {
     ) -> ParameterUpdate<'n> {
         let operation = self.operation(node, &node.name, (stage, node.pass), ipu, None);
         let is_sharded = node.inputs.iter().any(|tensor| self.sharding.splits(*tensor));
-        ParameterUpdate { index, node, stage, ipu, operation, is_sharded, first: 0 }
+        ParameterUpdate { index, node, stage, ipu, operation, is_sharded, first: 0, state_first: 0 }
     }
 
     /// The operation that collectives over several gradients belong to.
@@ -129,17 +167,49 @@ impl ProgramBuilder<'_> {
     }
 
     /// Operands in streaming memory: those that the gradient needs, and the optimiser's state.
-    fn off_chip_operands(&self, update: &ParameterUpdate) -> (Vec<TensorId>, Vec<TensorId>) {
-        let off_chip = update.node.inputs.iter().copied().filter(|of| self.is_off_chip(*of));
+    fn off_chip_operands(&self, node: &GraphNode) -> (Vec<TensorId>, Vec<TensorId>) {
+        let off_chip = node.inputs.iter().copied().filter(|of| self.is_off_chip(*of));
         off_chip.partition(|of| self.graph.tensor(*of).role != TensorRole::OptimizerState)
+    }
+
+    /// Whether the optimiser's state is loaded before the updates of a phase begin. Behind the phases,
+    /// where gradients were accumulated, PopART loads on demand (willow/src/transforms/
+    /// streamingmemoryopinserter.cpp, setLoadingOpPhaseAndPriority).
+    fn preloads_state(&self) -> bool {
+        let options = &self.spec.options;
+        let schedule = options.execution_phase_settings.optimizer_state_io_schedule;
+        self.schedule.phased
+            && options.gradient_accumulation == 1
+            && schedule == ExecutionPhaseIoSchedule::Preload
+    }
+
+    /// Fetches the optimiser's state of a phase, where it is loaded before the updates begin.
+    fn preload_state(&mut self, nodes: &[(usize, &GraphNode)], ipu: IpuId) -> Vec<FragmentItem> {
+        if !self.preloads_state() {
+            return Vec::new();
+        }
+        let state = nodes.iter().flat_map(|(_, node)| self.off_chip_operands(node).1);
+        let state: Vec<TensorId> = state.collect();
+        self.remote_tensor_copies(&state, ipu, true)
     }
 
     /// Fetches what the gradient needs from streaming memory.
     fn load_operands(&mut self, update: &mut ParameterUpdate) -> Vec<FragmentItem> {
         self.tables.bind_arguments(update.ipu);
         update.first = self.tables.next_step();
-        let (early, _) = self.off_chip_operands(update);
+        let (early, _) = self.off_chip_operands(update.node);
         self.remote_tensor_copies(&early, update.ipu, true)
+    }
+
+    /// Fetches the optimiser's state. Unless all updates of a phase go step by step, that is when the
+    /// gradient is there, so that the state lies in memory for a short time.
+    fn load_state(&mut self, update: &mut ParameterUpdate) -> Vec<FragmentItem> {
+        update.state_first = self.tables.next_step();
+        if self.preloads_state() {
+            return Vec::new();
+        }
+        let (_, late) = self.off_chip_operands(update.node);
+        self.remote_tensor_copies(&late, update.ipu, true)
     }
 
     /// Adds the gradients of all replicas up, and of the IPUs that share rows: each keeps the sum, or
@@ -277,10 +347,7 @@ impl ProgramBuilder<'_> {
     /// The optimiser's step on one parameter, or on this replica's share of it.
     fn apply_update(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
         let ParameterUpdate { index, node, stage, ipu, operation, is_sharded, .. } = *update;
-        // State is fetched when the gradient is there, so that it lies in memory for a short time.
-        let state_first = self.tables.next_step();
-        let (_, late) = self.off_chip_operands(update);
-        let mut items = self.remote_tensor_copies(&late, ipu, true);
+        let mut items = Vec::new();
         let share = if is_sharded { self.on_share(node) } else { None };
         if share.is_some() {
             items.extend(self.slice_shares(update));
@@ -300,7 +367,7 @@ impl ProgramBuilder<'_> {
         }
         for tensor in &node.inputs[2..] {
             let buffer = self.update_buffer(update, *tensor);
-            self.lifetimes.extend_to(buffer, state_first..self.tables.next_step());
+            self.lifetimes.extend_to(buffer, update.state_first..self.tables.next_step());
         }
         items
     }
@@ -385,7 +452,7 @@ impl ProgramBuilder<'_> {
     fn store_operands(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
         self.push_share_variables(update);
         let first_store = self.tables.next_step();
-        let (early, late) = self.off_chip_operands(update);
+        let (early, late) = self.off_chip_operands(update.node);
         let changed = [early, late].concat();
         let items = self.remote_tensor_copies(&changed, update.ipu, false);
         let end = self.tables.next_step();

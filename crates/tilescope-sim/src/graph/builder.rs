@@ -17,6 +17,7 @@ pub struct GraphBuilder {
     pass: TrainingPass,
     block: BlockId,
     source: Option<Arc<str>>,
+    compute_batch: usize,
 }
 
 impl Default for GraphBuilder {
@@ -38,12 +39,16 @@ impl GraphBuilder {
             row_shards: 1,
             copied_weights: BTreeSet::new(),
         };
-        Self { graph, pass: TrainingPass::Forward, block: BlockId(0), source: None }
+        Self::on(graph, TrainingPass::Forward)
     }
 
     /// Goes on with an existing graph.
     pub(super) fn extend(graph: ModelGraph) -> Self {
-        Self { graph, pass: TrainingPass::Backward, block: BlockId(0), source: None }
+        Self::on(graph, TrainingPass::Backward)
+    }
+
+    fn on(graph: ModelGraph, pass: TrainingPass) -> Self {
+        Self { graph, pass, block: BlockId(0), source: None, compute_batch: 0 }
     }
 
     /// What follows belongs to the block of this name.
@@ -70,6 +75,11 @@ impl GraphBuilder {
     /// What follows is made for this node of a file, `Conv@11`.
     pub(crate) fn set_source(&mut self, source: Option<Arc<str>>) {
         self.source = source;
+    }
+
+    /// What follows works on this part of the micro-batch.
+    pub(super) fn set_compute_batch(&mut self, compute_batch: usize) {
+        self.compute_batch = compute_batch;
     }
 
     /// Calls an activation by another name.
@@ -178,6 +188,7 @@ impl OperationSink for GraphBuilder {
             pass: self.pass,
             block: self.block,
             source: self.source.clone(),
+            compute_batch: self.compute_batch,
         });
         Ok(outputs)
     }

@@ -1,5 +1,6 @@
 //! The typed graph of a model: tensors, operations, and the training graph derived from them.
 
+mod batch_serialization;
 mod builder;
 mod domain_sharding;
 mod tensor_parallel;
@@ -35,6 +36,8 @@ pub struct GraphNode {
     pub block: BlockId,
     /// Operator and version of the node of a file that it was made for, `Conv@11`.
     pub source: Option<Arc<str>>,
+    /// The part of the micro-batch that it works on, where batches are serialised.
+    pub compute_batch: usize,
 }
 
 impl GraphNode {

@@ -90,6 +90,7 @@ fn differentiate(
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
     builder.set_pass_and_block(TrainingPass::Backward, node.block);
     builder.set_source(node.source.clone());
+    builder.set_compute_batch(node.compute_batch);
     let wanted: Vec<bool> = node.inputs.iter().map(|input| trained[input.0]).collect();
     let mut backward = GradientBuilder {
         node: node.operands(),
@@ -162,6 +163,7 @@ fn add_in_place(
     };
     builder.set_pass_and_block(TrainingPass::Backward, node.block);
     builder.set_source(node.source.clone());
+    builder.set_compute_batch(node.compute_batch);
     let sum = builder.add(&format!("{}/grad", node.name), operator, &[others, gradient])?;
     gradients[input.0] = Some(sum[0]);
     Ok(true)
@@ -217,6 +219,7 @@ fn update(
 ) -> Result<(), GraphError> {
     let TrainingConfig { optimizer, accumulate, .. } = training;
     builder.set_source(None);
+    builder.set_compute_batch(0);
     let parameters: Vec<TensorId> = builder.graph().with_role(TensorRole::Parameter).collect();
     for parameter in parameters {
         let Some(source) = gradients[parameter.0] else { continue };

@@ -5,6 +5,7 @@ use super::{FragmentStart, ProgramRunner, StepSink};
 use crate::compile::{FragmentItem, StageFragment};
 use crate::schedule::ScheduleSlot;
 use crate::spec::AccumulateOuterSchedule;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use tilescope_report::units::{Cycles, IpuId, ProgramId};
 use tilescope_report::{MarkKind, TrainingPass};
@@ -55,6 +56,11 @@ enum QueuedWork<'a> {
     Sync(SharedSync),
     /// The end of a part.
     PartEnds,
+}
+
+fn update_part(fragment: &StageFragment, iteration: u64) -> FragmentPart<'_> {
+    let mark = Some((MarkKind::Update, iteration));
+    FragmentPart { fragment, items: &fragment.items, mark }
 }
 
 fn shared_sync(item: &FragmentItem) -> Option<SharedSync> {
@@ -121,25 +127,64 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// or all IPUs at once.
     pub(super) fn updates(&mut self, iteration: u64) -> Result<(), S::Error> {
         let compiled = self.compiled;
-        let every = 0..compiled.placement.stages.len();
         match self.spec.options.accumulate_outer_schedule {
-            AccumulateOuterSchedule::Serial => compiled
-                .placement
-                .together()
-                .iter()
-                .try_for_each(|stages| self.updates_of(stages.clone(), iteration)),
+            AccumulateOuterSchedule::Serial => self.updates_in_order(iteration),
             AccumulateOuterSchedule::OverlapCycleOptimized
-            | AccumulateOuterSchedule::OverlapMemoryOptimized => self.updates_of(every, iteration),
+            | AccumulateOuterSchedule::OverlapMemoryOptimized => {
+                let every = 0..compiled.placement.stages.len();
+                let parts = self.update_fragments(every).flat_map(|fragment| {
+                    let items = &fragment.remote_loads;
+                    [FragmentPart { fragment, items, mark: None }, update_part(fragment, iteration)]
+                });
+                self.side_by_side(parts.collect())
+            }
         }
     }
 
-    fn updates_of(&mut self, stages: Range<usize>, iteration: u64) -> Result<(), S::Error> {
+    /// The updates of one phase or stage after the other. What a phase fetches before its updates
+    /// comes while other IPUs make theirs.
+    fn updates_in_order(&mut self, iteration: u64) -> Result<(), S::Error> {
+        let placement = &self.compiled.placement;
+        let groups = placement.together();
+        let ipus = |stages: &Range<usize>| -> BTreeSet<IpuId> {
+            stages.clone().map(|stage| placement.stages[stage].ipu).collect()
+        };
+        for (index, stages) in groups.iter().enumerate() {
+            if index == 0 {
+                self.update_loads(stages.clone())?;
+            }
+            let next = groups.get(index + 1);
+            let is_apart = |next: &&Range<usize>| ipus(next).is_disjoint(&ipus(stages));
+            if let Some(early) = next.filter(is_apart) {
+                self.update_loads(early.clone())?;
+            }
+            let updates = self.update_fragments(stages.clone());
+            self.side_by_side(updates.map(|fragment| update_part(fragment, iteration)).collect())?;
+            if let Some(late) = next.filter(|next| !is_apart(next)) {
+                self.update_loads(late.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fetches what the updates of some stages need before they begin.
+    fn update_loads(&mut self, stages: Range<usize>) -> Result<(), S::Error> {
+        let loads = self.update_fragments(stages);
+        let loads = loads.filter(|fragment| !fragment.remote_loads.is_empty());
+        let part = |fragment: &'a StageFragment| FragmentPart {
+            fragment,
+            items: &fragment.remote_loads,
+            mark: None,
+        };
+        self.side_by_side(loads.map(part).collect())
+    }
+
+    fn update_fragments(
+        &self,
+        stages: Range<usize>,
+    ) -> impl Iterator<Item = &'a StageFragment> + use<'a, S> {
         let parts = &self.compiled.parts;
-        let updates = stages.filter_map(|stage| parts.fragment(stage, TrainingPass::Update));
-        let mark = Some((MarkKind::Update, iteration));
-        let updates =
-            updates.map(|fragment| FragmentPart { fragment, items: &fragment.items, mark });
-        self.side_by_side(updates.collect())
+        stages.filter_map(|stage| parts.fragment(stage, TrainingPass::Update))
     }
 
     /// The turns of a slot whose stages work on the same phase or step.
@@ -164,10 +209,23 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 
     /// Fetches what a slot needs of streaming memory, while the one before it works.
     pub(super) fn prefetch_remote_loads(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
+        self.slot_loads(slot, |fragment| &fragment.remote_loads)
+    }
+
+    /// Starts what the I/O tiles fetch for a slot.
+    pub(super) fn prefetch_by_io_tiles(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
+        self.slot_loads(slot, |fragment| &fragment.io_loads)
+    }
+
+    fn slot_loads(
+        &mut self,
+        slot: &ScheduleSlot,
+        loads: impl Fn(&'a StageFragment) -> &'a Vec<FragmentItem>,
+    ) -> Result<(), S::Error> {
         let parts = &self.compiled.parts;
         let loads = slot.turns.iter().filter_map(|turn| {
             let fragment = parts.fragment(turn.stage, turn.pass)?;
-            Some(FragmentPart { fragment, items: &fragment.remote_loads, mark: None })
+            Some(FragmentPart { fragment, items: loads(fragment), mark: None })
         });
         self.side_by_side(loads.collect())
     }

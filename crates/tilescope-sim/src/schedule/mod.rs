@@ -11,7 +11,7 @@ mod sync;
 pub(crate) use annotation::divide_blocks;
 pub(crate) use balance::split_balanced;
 pub(crate) use pipeline::PipelineTiming;
-pub(crate) use placement::{StagePlacement, split_evenly, stages_of_split};
+pub(crate) use placement::{StagePlacement, split_evenly, stages_of_blocks, stages_of_split};
 pub(crate) use sharded::sharded_slots;
 pub(crate) use sync::SyncGroups;
 

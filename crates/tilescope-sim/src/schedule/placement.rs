@@ -58,6 +58,7 @@ impl StagePlacement {
             stage_of_block.len() == graph.blocks.len() && stage_of_block.is_sorted(),
             "every block is in a stage, and blocks follow the stages"
         );
+        check_phases(spec, graph)?;
         check_ipus(spec, &stages)?;
         if graph.row_shards < 2 {
             check_accumulation(spec, stages.len())?;
@@ -68,7 +69,8 @@ impl StagePlacement {
             let in_stage = |block: BlockId| stage_of_block[block.0] == position;
             graph.nodes.iter().any(|node| crosses(node) && in_stage(node.block))
         };
-        let sets = spec.options.execution == ExecutionStrategy::Phased;
+        let phased = spec.options.execution == ExecutionStrategy::Phased;
+        let sets = spec.options.execution_phase_settings.stages;
         let mut placed = Self {
             stages: Vec::new(),
             stage_of_block: Vec::new(),
@@ -77,9 +79,10 @@ impl StagePlacement {
         };
         for (position, stage) in stages.iter().enumerate() {
             let first = placed.stages.len();
-            let split = sets && is_split(position);
-            let members =
-                if split { phase_set(stage.ipu, spec.target.ipus) } else { vec![stage.ipu] };
+            let members = match phased && is_split(position) {
+                true => phase_set(stage.ipu, spec.target.ipus, sets),
+                false => vec![stage.ipu],
+            };
             let name = stage.blocks.join("+");
             placed
                 .stages
@@ -142,7 +145,7 @@ impl StagePlacement {
 /// The stages of a spec that writes none. A balanced split is written down by who found it: until
 /// then the blocks are dealt evenly.
 fn automatic_stages(spec: &Spec, graph: &ModelGraph) -> Vec<StageSpec> {
-    let (blocks, ipus) = (graph.blocks.len(), spec.target.ipus as usize);
+    let blocks = graph.blocks.len();
     if graph.row_shards > 1 {
         let stage = |(block, name): (usize, &String)| StageSpec {
             blocks: vec![name.clone()],
@@ -150,16 +153,30 @@ fn automatic_stages(spec: &Spec, graph: &ModelGraph) -> Vec<StageSpec> {
         };
         return graph.blocks.iter().enumerate().map(stage).collect();
     }
-    let parts = match spec.options.auto_stage {
-        AutoStage::AutoIncrement if ipus > 1 => (0..blocks).map(|block| block..block + 1).collect(),
-        _ => split_evenly(blocks, ipus),
+    let is_whole = spec.target.ipus == 1 && spec.options.execution != ExecutionStrategy::Phased;
+    let one_for_each = spec.options.auto_stage == AutoStage::AutoIncrement && !is_whole;
+    let parts = match phases(spec) {
+        None if one_for_each => (0..blocks).map(|block| block..block + 1).collect(),
+        _ => split_evenly(blocks, stages_of_blocks(spec, blocks)),
     };
     stages_of_split(spec, graph, &parts)
 }
 
-/// Blocks dealt evenly over IPUs.
-pub(crate) fn split_evenly(blocks: usize, ipus: usize) -> Vec<Range<usize>> {
-    let parts = ipus.min(blocks).max(1);
+/// Phases that the spec asks for.
+fn phases(spec: &Spec) -> Option<usize> {
+    let is_phased = spec.options.execution == ExecutionStrategy::Phased;
+    let phases = spec.options.execution_phase_settings.phases;
+    (is_phased && phases > 0).then_some(phases as usize)
+}
+
+/// Stages that blocks are split into: one for each IPU, or as many as there are phases.
+pub(crate) fn stages_of_blocks(spec: &Spec, blocks: usize) -> usize {
+    phases(spec).unwrap_or(spec.target.ipus as usize).min(blocks).max(1)
+}
+
+/// Blocks dealt evenly over stages.
+pub(crate) fn split_evenly(blocks: usize, stages: usize) -> Vec<Range<usize>> {
+    let parts = stages.min(blocks).max(1);
     let start = |part: usize| part * blocks / parts;
     (0..parts).map(|part| start(part)..start(part + 1)).collect()
 }
@@ -171,8 +188,9 @@ pub(crate) fn stages_of_split(
     parts: &[Range<usize>],
 ) -> Vec<StageSpec> {
     let phased = spec.options.execution == ExecutionStrategy::Phased;
+    let sets = spec.options.execution_phase_settings.stages;
     let ipu = |position: usize| match phased {
-        true => phase_ipu(position, parts.len(), spec.target.ipus),
+        true => phase_ipu(position, parts.len(), spec.target.ipus, sets),
         false => IpuId::from_index(position),
     };
     let stage = |(position, part): (usize, &Range<usize>)| StageSpec {
@@ -180,6 +198,18 @@ pub(crate) fn stages_of_split(
         ipu: ipu(position),
     };
     parts.iter().enumerate().map(stage).collect()
+}
+
+/// A phase has at least a block.
+fn check_phases(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError> {
+    let blocks = graph.blocks.len();
+    match phases(spec).filter(|phases| *phases > blocks) {
+        None => Ok(()),
+        Some(phases) => {
+            let problem = format!("the model has {blocks} blocks, too few for {phases} phases");
+            Err(spec.refuse("options.execution_phase_settings.phases", problem))
+        }
+    }
 }
 
 fn check_ipus(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {

@@ -117,6 +117,26 @@ spec_words! {
 }
 
 spec_words! {
+    /// When a phase loads tensors of a kind from streaming memory.
+    pub enum ExecutionPhaseIoSchedule {
+        /// In the phase before.
+        Preload = "preload",
+        /// Just before they are read.
+        OnDemand = "on_demand",
+    }
+}
+
+spec_words! {
+    /// In which order a phase updates its weights.
+    pub enum ExecutionPhaseSchedule {
+        /// One weight after the other.
+        Interleaving = "interleaving",
+        /// Each step for all weights, then the next one.
+        Batch = "batch",
+    }
+}
+
+spec_words! {
     /// Which micro-batches send results to the host.
     pub enum OutputMode {
         /// Final in training, all in inference.

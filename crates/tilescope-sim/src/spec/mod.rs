@@ -13,6 +13,7 @@ mod error;
 mod imported;
 pub mod keys;
 mod options;
+mod phase_settings;
 mod schema;
 mod source;
 mod stages;
@@ -20,7 +21,8 @@ mod stages;
 pub use crate::spec_keys::Proportion;
 pub use bundled::{BUNDLED_SPECS, BundledSpecGroup, BundledSpecText, find_bundled_spec};
 pub use choices::{
-    AccumulateOuterSchedule, AutoStage, DataLoaderMode, DomainSharding, ExecutionStrategy,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, DomainSharding, ExecutionPhaseIoSchedule,
+    ExecutionPhaseSchedule, ExecutionStrategy,
     MultiThreadMode, OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs,
     ShardingDomain, StashConvention, StreamConnection, StreamInputType, StreamOutputType,
     SyncPattern,

@@ -8,6 +8,7 @@ use super::choices::{
     SyncPattern,
 };
 use super::error::SpecError;
+use super::phase_settings::{BatchSerializationSettings, ExecutionPhaseSettings};
 use super::stages::{self, StageSpec};
 use super::{CheckedSpecValues, Spec, checks, keys};
 use crate::model::ModelSpec;
@@ -522,6 +523,10 @@ spec_table! {
             library: PoplibsOptions = "" {}
             /// Where tensors live.
             location: TensorLocations = "location" {}
+            /// Phases.
+            execution_phase_settings: ExecutionPhaseSettings = "execution_phase_settings" {}
+            /// Parts of a micro-batch.
+            batch_serialization_settings: BatchSerializationSettings = "batch_serialization_settings" {}
             /// The host.
             host: HostSpec = "host" {}
         }
