@@ -102,7 +102,7 @@ fn write_report(directory: &Path) {
         let program = programs[(index as usize) % programs.len()];
         let ipus = (0..IPUS).map(IpuId);
         let ipus = ipus.map(|ipu| report.bar(ipu, at..at + 300 + (index * 37) % 900)).collect();
-        report.steps.push(ExecutionStep { program, ipus });
+        report.steps.push(ExecutionStep::new(program, ipus));
         at += 1_200;
     }
     report.mark(MarkKind::Run, "Engine::run #0", 0..4_000);

@@ -54,7 +54,7 @@ impl Loop {
             bar
         };
         let ipus = (0..self.report.parts.target.ipus_per_replica).map(IpuId).map(bar).collect();
-        ExecutionStep { program, ipus }
+        ExecutionStep::new(program, ipus)
     }
 }
 

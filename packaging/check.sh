@@ -38,4 +38,8 @@ if has update-mime-database xdg-mime gio; then
         [ "$found" = application/x-tilescope-report ]
     done
     [ "$(xdg-mime query filetype "$work/other.db")" != application/x-tilescope-report ]
+    cp tests/data/onnx/guide_mnist.onnx "$work/model.onnx"
+    found=$(xdg-mime query filetype "$work/model.onnx")
+    echo "model.onnx: $found"
+    [ "$found" = application/x-onnx ]
 fi

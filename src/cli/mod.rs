@@ -12,6 +12,7 @@ mod onnx;
 mod plain_output;
 mod progress;
 mod reproduce;
+mod sensitivity;
 mod simulate;
 mod specs;
 mod summary;
@@ -41,6 +42,7 @@ pub(crate) struct CliCommand {
 pub(crate) const COMMANDS: &[CliCommand] = &[
     simulate::COMMAND,
     specs::COMMAND,
+    sensitivity::COMMAND,
     reproduce::COMMAND,
     summary::COMMAND,
     insights::COMMAND,
@@ -77,6 +79,7 @@ const AFTER_HELP: &str = "\
 Examples:
   tilescope                                  home screen of the desktop app
   tilescope out                              open the report in directory out
+  tilescope model.onnx                       choose dimensions, loss and system of a model, and simulate it
   tilescope out --at 'tilescope:/x?view=…'   the same, at the place a copied link points to
   tilescope before --compare after           open two reports side by side
   tilescope --headless -o out                simulate the MNIST pipeline, no display needed
@@ -94,7 +97,7 @@ pub(crate) fn arguments() -> clap::Command {
         .about("Find out why a program is slow or does not fit on Graphcore IPUs, and what would change that")
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
-        .arg(Arg::new("report").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("Report to open: a directory, a .pop file or a copied link"))
+        .arg(Arg::new("report").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("What to open: a report as a directory, .pop file or copied link, or an ONNX file to simulate"))
         .arg(Arg::new("target").value_name("TARGET").value_parser(clap::value_parser!(PathBuf)).conflicts_with("compare").help("Second report: opens both, compared"))
         .arg(Arg::new("at").long("at").value_name("LINK").requires("report").help("Go to the place a copied link points to"))
         .arg(

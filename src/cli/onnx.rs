@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
-use tilescope_onnx::{DimValues, Dimension, GraphInput, OnnxFile, OnnxGraph};
+use tilescope_onnx::{DimValues, Dimension, GraphInput, OnnxFile, OnnxGraph, Symbol};
 use tilescope_report::units::grouped;
-use tilescope_sim::onnx::op_state;
+use tilescope_sim::onnx::{OpState, annotated_ipus, annotated_stages, has_loss, op_state};
 
 /// `tilescope onnx`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "onnx", arguments, run };
@@ -85,7 +85,8 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
                 "{given:?}: expected a dimension of the file and a number; it has {known}"
             ))
         };
-        let (key, value) = given.split_once('=').ok_or_else(wrong)?;
+        // The name of a dimension may have any characters.
+        let (key, value) = given.rsplit_once('=').ok_or_else(wrong)?;
         let value = value.trim().parse().map_err(|_| wrong())?;
         match key.trim().strip_prefix(DIM_KEY) {
             Some(name) => {
@@ -128,36 +129,39 @@ impl OnnxListing<'_> {
     }
 
     fn json(&self) -> Value {
-        let inputs: Vec<Value> = self
-            .file
-            .inputs()
-            .iter()
-            .map(|input| {
-                let dims: Vec<Value> = input.dims.iter().map(dim_json).collect();
-                json!({ "name": input.name, "type": input.element.name(), "dims": dims })
-            })
-            .collect();
-        let symbols: Vec<Value> = self
-            .file
-            .symbols()
-            .iter()
-            .map(|symbol| json!({ "name": symbol.name, "is_batch": symbol.is_batch }))
-            .collect();
-        let ops: Vec<Value> = self
-            .ops()
-            .iter()
-            .map(|row| json!({ "op": row.op, "count": row.count, "state": row.state }))
-            .collect();
+        let inputs = self.file.inputs().iter().map(|input| {
+            let dims: Vec<Value> = input.dims.iter().map(dim_json).collect();
+            json!({ "name": input.name, "type": input.element.name(), "dims": dims })
+        });
+        let symbols = self.file.symbols();
+        let suggested = self.file.suggested_sizes(&symbols);
+        let symbols = symbols.iter().zip(suggested).map(|(symbol, size)| symbol_json(symbol, size));
+        let ops: Vec<Value> = self.ops().iter().map(|row| self.op_json(row)).collect();
         json!({
             "opset": self.file.opset,
             "producer": self.file.producer,
+            "content_hash": self.file.content_hash,
             "nodes": self.file.node_count,
-            "inputs": inputs,
-            "symbols": symbols,
+            "inputs": inputs.collect::<Vec<_>>(),
+            "outputs": self.graph.map(outputs_json),
+            "symbols": symbols.collect::<Vec<_>>(),
+            "has_loss": self.graph.map(has_loss),
+            "annotated_ipus": self.graph.and_then(annotated_ipus),
+            "annotated_stages": self.graph.and_then(annotated_stages),
             "parameters": self.graph.map(OnnxGraph::parameter_count),
             "macs": self.graph.map(OnnxGraph::macs),
             "ops": ops,
         })
+    }
+
+    /// An operator; one that is not modelled with the first of its nodes.
+    fn op_json(&self, row: &OpRow) -> Value {
+        let mut json = json!({ "op": row.op, "count": row.count, "state": row.state });
+        if let Some(graph) = self.graph.filter(|_| row.state == OpState::Unknown.name()) {
+            let first = graph.nodes.iter().find(|node| node.qualified_op() == row.op);
+            json["node"] = json!(first.map(|node| &node.name));
+        }
+        json
     }
 
     fn text(&self, output: &mut dyn Write) -> Result<(), CliError> {
@@ -193,6 +197,26 @@ impl OnnxListing<'_> {
         }
         Ok(())
     }
+}
+
+/// A dimension without a value, and a size to begin with.
+fn symbol_json(symbol: &Symbol, suggested: u64) -> Value {
+    let places = symbol.places.iter();
+    let places = places.map(|(input, axis)| json!({ "input": input, "axis": axis }));
+    json!({
+        "name": symbol.name,
+        "is_batch": symbol.is_batch,
+        "places": places.collect::<Vec<_>>(),
+        "suggested": suggested,
+    })
+}
+
+fn outputs_json(graph: &OnnxGraph) -> Vec<Value> {
+    let value = |id| {
+        let value = graph.value(id);
+        json!({ "name": value.name, "type": value.element.name(), "dims": value.dims })
+    };
+    graph.outputs.iter().copied().map(value).collect()
 }
 
 fn dim_json(dim: &Dimension) -> Value {

@@ -136,6 +136,13 @@ fn compared(published: &PublishedFigures) -> Result<Vec<ComparedFigure<'_>>, Cli
             let task = program.task;
             return Err(CliError::Failed(format!("{name}: its spec is not one of {task}")));
         }
+        if let Some(change) = spec.machine_changes.first() {
+            return Err(CliError::Failed(format!(
+                "unlike things are not compared: a publication ran on a real machine, and program \
+                 {name} has {}",
+                change.text_with_inherited()
+            )));
+        }
         specs.insert(name, spec);
     }
     published.figures.iter().map(|figure| compared_figure(published, &specs, figure)).collect()

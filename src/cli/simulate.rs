@@ -3,9 +3,10 @@
 use super::progress::ProgressReporter;
 use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
+use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
-use tilescope_report::units::{NumberFormat, exact_bytes, grouped};
+use tilescope_report::units::{IpuId, NumberFormat, exact_bytes, grouped};
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{BalancedStage, MOST_RECORDS, SimulateError, Simulation, balance};
 
@@ -45,6 +46,11 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .action(ArgAction::SetTrue)
                 .conflicts_with("balance")
                 .help("Compile the spec without simulating it: what cannot be simulated is refused"),
+        )
+        .arg(
+            super::json_argument()
+                .requires("check")
+                .help("With --check: print stages, memory and the length of the run as JSON"),
         )
         .after_help(
             "Examples:\n  tilescope simulate mnist_pipeline -o out --set options.gradient_accumulation=20\n  \
@@ -93,11 +99,26 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 /// Compiles a spec: what simulating would refuse is refused.
 fn check(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let simulation = compiled(spec, matches)?;
+    if matches.get_flag("json") {
+        return Ok(writeln!(output, "{:#}", check_json(spec, &simulation))?);
+    }
     let found = match simulation.tiles_out_of_memory() {
         0 => format!("A run of it has {} records.", grouped(simulation.forecast().records)),
         tiles => format!("It does not fit in memory: {} tiles are over.", grouped(tiles)),
     };
     Ok(writeln!(output, "The spec is valid. {found}")?)
+}
+
+/// What is known of a spec once it is compiled.
+fn check_json(spec: &Spec, simulation: &Simulation) -> Value {
+    let stage = |(blocks, ipu): (&[String], IpuId)| json!({ "blocks": blocks, "ipu": ipu.0 });
+    json!({
+        "records": simulation.forecast().records,
+        "tiles_out_of_memory": simulation.tiles_out_of_memory(),
+        "fullest_tile_bytes": simulation.fullest_tile().0,
+        "tile_bytes": spec.target.chip.bytes_per_tile.0,
+        "stages": simulation.stages().map(stage).collect::<Vec<_>>(),
+    })
 }
 
 /// Simulates a spec as it is, and with the split of its blocks that was found to be the fastest; the
@@ -145,7 +166,7 @@ pub(super) fn headless(matches: &ArgMatches, output: &mut dyn Write) -> Result<(
 }
 
 /// The checked spec; warnings go to stderr.
-fn build(source: &SpecSource) -> Result<Spec, CliError> {
+pub(super) fn build(source: &SpecSource) -> Result<Spec, CliError> {
     let spec = Spec::build(source).map_err(usage)?;
     for warning in &spec.warnings {
         let _ = writeln!(super::plain_output::stderr(), "warning: {warning}");
@@ -157,7 +178,8 @@ fn usage(error: tilescope_sim::spec::SpecError) -> CliError {
     CliError::Usage(error.to_string())
 }
 
-fn source(name: &str, matches: &ArgMatches) -> Result<SpecSource, CliError> {
+/// The spec of this name or file, with what `--set` changes.
+pub(super) fn source(name: &str, matches: &ArgMatches) -> Result<SpecSource, CliError> {
     let overrides: Vec<String> = matches.get_many("set").into_iter().flatten().cloned().collect();
     SpecSource::find(name, &overrides).map_err(usage)
 }
@@ -195,7 +217,8 @@ fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, 
     Ok(simulation)
 }
 
-fn failure(error: SimulateError) -> CliError {
+/// What could not be simulated, or written.
+pub(super) fn failure(error: SimulateError) -> CliError {
     match error {
         SimulateError::Report(error) => CliError::Failed(error.to_string()),
         error => CliError::Usage(error.to_string()),

@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::Path;
 use tilescope_analysis::confidence::{Confidence, PredictionBand};
 use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
+use tilescope_analysis::replica_classes::sentence;
+use tilescope_analysis::running_costs::{RunningCostRow, RunningCosts};
 use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportPart};
@@ -53,6 +55,9 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
         "target",
         format!("{} x {} ({})", target.num_ipus, target.architecture, target.kind),
     )?;
+    if !target.machine_changes.is_empty() {
+        row(output, "machine", target.machine.clone().unwrap_or_default())?;
+    }
     row(
         output,
         "memory",
@@ -98,6 +103,10 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     let mut table = TwoColumnTable { output };
     let target = &figures.target;
     table.head("Target")?;
+    if let Some(machine) = &target.machine {
+        let unreal = if target.machine_changes.is_empty() { "" } else { " (not a real machine)" };
+        table.row("Machine", &format!("{machine}{unreal}"))?;
+    }
     table.row("Type", if target.kind == "ipu" { "IPU" } else { "IPU Model" })?;
     table.row("Architecture", &target.architecture)?;
     table.row("IPUs", &target.num_ipus.to_string())?;
@@ -108,6 +117,9 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         };
         let replicas = format!("{} x {}{alike}", target.replicas, target.ipus_per_replica);
         table.row("Replicas x IPUs", &replicas)?;
+    }
+    if let Some(differ) = sentence(&report.replica_classes().map_err(failed)?) {
+        table.row("Replicas", &format!("{differ}; figures of IPUs are those of replica 0"))?;
     }
     table.row("Tiles per IPU", &grouped(target.tiles_per_ipu.into()))?;
     table.row("Memory per tile", &binary_bytes(target.bytes_per_tile.0))?;
@@ -154,6 +166,13 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     match &figures.host {
         None => table.row("None", "not recorded, or the model works on no samples")?,
         Some(host) => print_host(host, &mut table)?,
+    }
+    if figures.execution.is_some() {
+        table.head("Energy and cost")?;
+        let costs = RunningCosts { energy: figures.energy.clone(), cost: figures.cost.clone() };
+        for RunningCostRow { name, value, explanation } in costs.rows() {
+            table.row(name, &format!("{value}: {explanation}"))?;
+        }
     }
     if let Some(confidence) = &figures.confidence {
         print_confidence(confidence, &mut table)?;

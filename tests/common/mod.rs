@@ -64,7 +64,8 @@ pub(crate) fn lowered(
 
 /// Cycles of each node of a small graph on all tiles of a chip, plans made ahead as a program's are.
 pub(crate) fn node_cycles(chip: &str, graph: &ModelGraph) -> Vec<Cycles> {
-    node_works(chip, graph).iter().map(OperationWork::cycles).collect()
+    let on = find_chip(chip).expect("a chip");
+    node_works(chip, graph).iter().map(|work| work.cycles(on)).collect()
 }
 
 /// What each node of a small graph does on all tiles of a chip.

@@ -193,7 +193,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
                 report.run_on(work, ipu, 0..600);
                 let beside = report.bar(ipu, 100..500);
                 let ipus = vec![StepOnIpu { sub_lane: 1, active_tiles: 2, ..beside }];
-                report.steps.push(ExecutionStep { program: copy, ipus });
+                report.steps.push(ExecutionStep::new(copy, ipus));
             }
             report.write(path).expect("writes");
         },
@@ -557,7 +557,7 @@ pub(crate) fn simulator() -> &'static Path {
         let script = format!(
             "#!/bin/sh\n\
              case \"$*\" in\n\
-             specs*|*--check*) exec {real} \"$@\" ;;\n\
+             specs*|onnx*|sensitivity*|*--check*) exec {real} \"$@\" ;;\n\
              simulate*) if [ \"$2\" = adder ] || grep -qs '{DIES}' \"$2\"; then\n\
              echo progress 40 >&2; echo 'halfway there' >&2; kill -9 $$\n\
              fi; exec {real} \"$@\" ;;\n\

@@ -3,7 +3,7 @@
 
 use crate::scheme_laws::RecordedRun;
 use tempfile::tempdir;
-use tilescope_report::units::{Cycles, ProgramId};
+use tilescope_report::units::{Cycles, ProgramId, ReplicaClassId};
 use tilescope_report::{
     ExecutionStep, InvariantViolation, ProgramKind, Report, ReportMeta, ReportWriter, StepLayout,
 };
@@ -255,9 +255,11 @@ fn laws_broken_by(
     change: impl FnOnce(&CompiledProgram, &mut Vec<ExecutionStep>),
 ) -> Vec<InvariantViolation> {
     let spec = perceptron(overrides).expect("is allowed");
-    let compiled = compile(&spec).expect("compiles");
+    let mut compiled = compile(&spec).expect("compiles");
     let mut recorded = RecordedRun::default();
-    let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut recorded);
+    let ahead = dry_run(&compiled, &spec);
+    let Ok(()) = run(&compiled, &spec, &ahead, &mut recorded);
+    compiled.compilation.replica_classes = ahead.replica_classes;
     change(&compiled, &mut recorded.steps);
     let directory = tempdir().expect("a directory");
     let meta = ReportMeta { generator: "a test".to_owned(), spec: None };
@@ -379,4 +381,97 @@ fn exchanges_between_tiles_that_are_too_fast_are_told() {
         }
     });
     assert_tells(&found, "bandwidths_hold", "the tile interface");
+}
+
+/// Four replicas, those of one instance with a slower host.
+const DIFFERING: [&str; 5] = [
+    "options.replication_factor=4",
+    "options.num_instances=2",
+    "options.host.seconds_per_micro_batch=2e-4",
+    "options.host.slower_instances=1",
+    "options.sync_replicas_independently=true",
+];
+
+/// The place of the first copy between replicas.
+fn first_collective(compiled: &CompiledProgram, steps: &[ExecutionStep]) -> usize {
+    position(compiled, steps, |kind, name| {
+        kind == ProgramKind::GlobalExchange && name.ends_with("/crossReplicaCopy")
+    })
+}
+
+#[test]
+fn an_unchanged_run_of_differing_replicas_breaks_no_law() {
+    assert_eq!(laws_broken_by(&DIFFERING, |_, _| {}), []);
+}
+
+#[test]
+fn a_replica_that_leaves_a_sync_before_the_others_is_told() {
+    let found = laws_broken_by(&DIFFERING, |compiled, steps| {
+        let sync = first_collective(compiled, steps) - 1;
+        let (_, early) = &mut steps[sync].other_replicas[0];
+        early.to_max -= Cycles(1);
+        early.to_min = early.to_min.min(early.to_max);
+    });
+    assert_tells(&found, "replicas_wait_for_each_other", "which leave it at cycles");
+}
+
+#[test]
+fn a_replica_that_is_not_there_is_told() {
+    let found = laws_broken_by(&DIFFERING, |compiled, steps| {
+        let sync = first_collective(compiled, steps) - 1;
+        steps[sync].other_replicas.pop();
+    });
+    assert_tells(&found, "replicas_wait_for_each_other", "3 of 4 classes come to it");
+    assert_tells(&found, "copies_are_synced", "of replica class 3");
+}
+
+#[test]
+fn replicas_that_begin_a_copy_apart_are_told() {
+    let found = laws_broken_by(&DIFFERING, |compiled, steps| {
+        let copy = first_collective(compiled, steps);
+        let (_, late) = &mut steps[copy].other_replicas[0];
+        (late.from_min, late.from_max) = (late.from_min + Cycles(1), late.from_max + Cycles(1));
+    });
+    assert_tells(&found, "replicas_wait_for_each_other", "which begin it at cycles");
+}
+
+#[test]
+fn what_another_replica_does_too_early_is_told() {
+    let found = laws_broken_by(&DIFFERING, |compiled, steps| {
+        let begin = position(compiled, steps, |kind, _| kind == ProgramKind::StreamCopyBegin);
+        steps[begin - 1].other_replicas.retain(|(class, _)| *class != ReplicaClassId(2));
+    });
+    assert_tells(&found, "copies_are_synced", "of replica class 2");
+}
+
+#[test]
+fn copies_between_replicas_that_are_too_fast_for_their_links_are_told() {
+    // Both IPUs on a side of the ladder share its links.
+    for (overrides, words) in [
+        (&["options.replication_factor=4"][..], "the links between replicas need"),
+        (
+            &[
+                "target.name=pod16",
+                "options.replication_factor=4",
+                "options.accumulate_outer_schedule=overlap_memory_optimized",
+            ],
+            "together move",
+        ),
+    ] {
+        let found = laws_broken_by(overrides, |compiled, steps| {
+            for step in steps {
+                let program = &compiled.compilation.programs[step.program.index()];
+                if program.name.ends_with("/crossReplicaCopy") {
+                    for on_ipu in &mut step.ipus {
+                        // As long as if the links had nothing else to move, or still less.
+                        let parts = if words == "together move" { 2 } else { 4 };
+                        let cycles = on_ipu.to_max - on_ipu.from_min;
+                        on_ipu.to_max = on_ipu.from_min + Cycles(cycles.0.div_ceil(parts));
+                        on_ipu.to_min = on_ipu.to_max;
+                    }
+                }
+            }
+        });
+        assert_tells(&found, "links_between_replicas_hold", words);
+    }
 }

@@ -34,7 +34,7 @@ fn looped(turns: u64, more: bool, compute: u64) -> ReportBuilder {
     let mut at = 0;
     let mut run = |report: &mut ReportBuilder, program, cycles: u64| {
         let ipus = [IpuId(0), IpuId(1)].map(|ipu| report.bar(ipu, at..at + cycles)).to_vec();
-        report.steps.push(ExecutionStep { program, ipus });
+        report.steps.push(ExecutionStep::new(program, ipus));
         at += cycles + 3;
     };
     for _ in 0..turns {

@@ -483,7 +483,7 @@ fn heads_of_odd_tokens_are_copied_half_by_half() {
             let work = found.expect("a part of the layer").1;
             check_exchanges(&IpuTarget::all_tiles_of(MK2), work).expect("what is sent arrives");
             let phases = work.phases().into_iter().map(|(phase, _)| phase.name.clone());
-            (phases.collect::<Vec<_>>(), work.cycles())
+            (phases.collect::<Vec<_>>(), work.cycles(&MK2))
         };
         parts.each_ref().map(part)
     };

@@ -54,6 +54,55 @@ fn dimensions_and_errors() {
     assert!(stderr(&no_onnx).contains("Cargo.toml: byte "), "{}", stderr(&no_onnx));
 }
 
+/// What a dialog asks before the model is imported: sizes to begin with, outputs, loss, stages,
+/// and which nodes are not modelled.
+#[test]
+fn what_a_dialog_asks() {
+    let of = |name: &str| json(&[&file(name).to_string_lossy()]);
+    let dynamic = of("mnist_dynamic_batch.onnx");
+    let batch = &dynamic["symbols"][0];
+    assert_eq!((&batch["suggested"], &batch["is_batch"]), (&Value::from(1), &Value::from(true)));
+    assert_eq!(batch["places"][0]["axis"], 0);
+    assert_eq!(dynamic["outputs"][0]["dims"], serde_json::json!([1, 10]));
+    assert_eq!(dynamic["has_loss"], false);
+    assert_eq!(of("guide_mnist_loss.onnx")["has_loss"], true);
+    let annotated = of("guide_mnist_4stages.onnx");
+    assert_eq!(
+        (&annotated["annotated_ipus"], &annotated["annotated_stages"]),
+        (&4.into(), &4.into())
+    );
+    assert!(annotated["content_hash"].as_str().is_some_and(|hash| hash.len() >= 32));
+    // An operator of another name, at the same place of a file that says all shapes.
+    let bytes = std::fs::read(file("mnist_dynamo.onnx")).expect("read");
+    let at = bytes.windows(4).position(|word| word == b"Gemm").expect("a product");
+    let renamed = [&bytes[..at], b"Ghem", &bytes[at + 4..]].concat();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("renamed.onnx");
+    std::fs::write(&path, renamed).expect("written");
+    let listing = json(&[&path.to_string_lossy()]);
+    let ops = listing["ops"].as_array().expect("operators");
+    let unknown: Vec<&Value> = ops.iter().filter(|row| row["state"] == "unknown").collect();
+    let [unknown] = unknown.as_slice() else { panic!("{ops:?}") };
+    assert_eq!((&unknown["op"], &unknown["count"]), (&"Ghem".into(), &1.into()));
+    assert!(unknown["node"].as_str().is_some_and(|node| node.contains("linear")), "{unknown}");
+}
+
+/// What a check says of a model: its stages, and whether it fits.
+#[test]
+fn a_check_lists_stages_and_memory() {
+    let path = file("guide_mnist_4stages.onnx");
+    let arguments = ["simulate", &path.to_string_lossy(), "--check", "--json", "--set"];
+    let checked = tilescope(&[&arguments[..], &["options.device_iterations=4"]].concat());
+    assert!(checked.status.success(), "{}", stderr(&checked));
+    let found: Value = serde_json::from_str(&stdout(&checked)).expect("JSON");
+    let stages = found["stages"].as_array().expect("stages");
+    let ipus: Vec<u64> = stages.iter().filter_map(|stage| stage["ipu"].as_u64()).collect();
+    assert_eq!(ipus, [0, 1, 2, 3]);
+    assert!(stages.iter().all(|stage| stage["blocks"].as_array().is_some_and(|b| b.len() == 1)));
+    assert_eq!(found["tiles_out_of_memory"], 0);
+    assert!(found["fullest_tile_bytes"].as_u64() < found["tile_bytes"].as_u64());
+}
+
 /// Every command of docs/onnx.md runs, with the repository's files of those names.
 #[test]
 fn the_examples_of_the_document_run() {

@@ -1,11 +1,16 @@
 //! Replicas beside each other: what they wait for, and copies with the host that are one exchange.
 
 use crate::common;
+use rusqlite::Connection;
+use std::collections::BTreeMap;
 use tilescope_analysis::host::{held_up, host};
+use tilescope_analysis::replica_classes::sentence;
+use tilescope_analysis::replica_rings::replica_links;
 use tilescope_analysis::replicas::replicas;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, ReplicaClassId, ReplicaIpu};
 use tilescope_report::{
-    ExecutionStep, HostDataSource, HostReport, ProgramKind, ReplicaWait, StreamEndpoint, TraceMark,
+    ExecutionStep, HostDataSource, HostReport, MarkFilter, MarkKind, ProgramKind, ReplicaWait,
+    Report, RingLinks, RingOrder, StepActivity, StreamEndpoint, TraceMark,
 };
 use tilescope_sim::compile;
 use tilescope_sim::run::{StepSink, dry_run, run};
@@ -215,4 +220,202 @@ fn scaling_samples_costs_the_loader_or_the_ipu() {
         (scaled_by("false"), scaled_by("true"));
     assert!(by_ipu > 50.0 * by_host, "{by_ipu} {by_host}");
     assert!(executed_by_ipu > executed_by_host, "it is work of the tiles");
+}
+
+/// What a report says apart from its spec: every row of every table, in words.
+fn contents(report: &Report) -> Vec<String> {
+    let db = Connection::open(report.path()).expect("opens");
+    let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN \
+                 ('meta', 'options', 'checksums', 'notes') ORDER BY name";
+    let mut names = db.prepare(names).expect("a list");
+    let names: Vec<String> =
+        names.query_map([], |row| row.get(0)).expect("names").map(Result::unwrap).collect();
+    let mut rows = Vec::new();
+    for name in names {
+        let mut table = db.prepare(&format!("SELECT * FROM {name}")).expect("a table");
+        let columns = table.column_count();
+        let row = |row: &rusqlite::Row| {
+            let values: Vec<String> =
+                (0..columns).map(|at| format!("{:?}", row.get_ref(at).unwrap())).collect();
+            Ok(format!("{name}: {}", values.join(" ")))
+        };
+        rows.extend(table.query_map([], row).expect("rows").map(Result::unwrap));
+    }
+    rows
+}
+
+#[test]
+fn replicas_that_are_alike_are_one_class_and_change_nothing() {
+    let report = |more: &[&str]| common::report(PERCEPTRON, &[&FOUR[..], more].concat());
+    let (alike, _first) = report(&[]);
+    assert!(!alike.replica_classes().expect("readable").differ());
+    assert_eq!(alike.trace().expect("readable").expect("ran").classes().count(), 1);
+    let said = contents(&alike);
+    assert!(said.iter().all(|row| !row.starts_with("replica_lanes:")));
+    let db = Connection::open(alike.path()).expect("opens");
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name IN \
+                  ('replica_classes', 'replicas', 'replica_joins', 'replica_lanes')";
+    let count: i64 = db.query_row(tables, [], |row| row.get(0)).expect("a count");
+    assert_eq!(count, 0, "not a page is taken by what there is none of");
+    // As slow as the others is not slower.
+    let factor = "options.host.slower_instance_factor=1";
+    let (as_fast, _second) = report(&["options.host.slower_instances=1", factor]);
+    assert!(said == contents(&as_fast), "the reports differ");
+    let (all, _third) = report(&["options.host.slower_instances=2"]);
+    assert_eq!(all.trace().expect("readable").expect("ran").classes().count(), 1);
+}
+
+/// What replicas of each class waited for, by their lanes: for the loader; for the host beyond the
+/// handshake, and for other replicas.
+fn waits_of_lanes(overrides: &[&str]) -> (Vec<(Cycles, Cycles)>, Vec<ReplicaWait>) {
+    let spec = common::spec(PERCEPTRON, &[&FOUR[..], overrides].concat());
+    let compiled = compile(&spec).expect("compiles");
+    let ahead = dry_run(&compiled, &spec);
+    let mut recorded = crate::scheme_laws::RecordedRun::default();
+    let Ok(()) = run(&compiled, &spec, &ahead, &mut recorded);
+    let programs = &compiled.compilation.programs;
+    let mut waits = vec![(Cycles::ZERO, Cycles::ZERO); ahead.replica_classes.classes.len()];
+    for step in &recorded.steps {
+        let program = &programs[step.program.index()];
+        let mut of_class: BTreeMap<ReplicaClassId, (Cycles, Cycles, u64)> = BTreeMap::new();
+        for (class, on_ipu) in step.parts() {
+            let new = (Cycles::ZERO, on_ipu.to_max, 0);
+            let (last, end, ipus) = of_class.entry(class).or_insert(new);
+            (*last, *end) = (on_ipu.from_max.max(*last), on_ipu.to_max.max(*end));
+            *ipus += 1;
+        }
+        for (class, (last, end, ipus)) in of_class {
+            let (loader, others) = &mut waits[class.index()];
+            match (program.kind, program.name.as_str()) {
+                (ProgramKind::StreamCopyBegin, _) if program.stream == StreamEndpoint::Host => {
+                    *others += end - last - compiled.system.stream_begin_cycles;
+                }
+                (ProgramKind::Sync, "hostCall/loader") => *loader += end - last,
+                (ProgramKind::Sync, "hostCall/return") => {
+                    let own = spec.options.host.seconds_per_return;
+                    let own = own * compiled.compilation.target.clock.0 as f64;
+                    *others += (end - last - Cycles(own.round() as u64)) * ipus;
+                }
+                (ProgramKind::Sync, "External")
+                    if ahead.replica_classes.joins.contains(&step.program) =>
+                {
+                    *others += (end - last - compiled.system.external_sync_cycles) * ipus;
+                }
+                _ => {}
+            }
+        }
+    }
+    (waits, ahead.host.expect("a model of samples").replicas)
+}
+
+#[test]
+fn the_lanes_of_differing_replicas_wait_as_long_as_is_told() {
+    for overrides in [
+        &["options.host.slower_instances=1"][..],
+        &["options.sync_replicas_independently=true"],
+        &["options.host.slower_instances=1", "options.sync_replicas_independently=true"],
+        &["options.host.slower_instances=1", "options.num_io_tiles=32"],
+        &[
+            "options.host.slower_instances=1",
+            "options.host.loader=async",
+            "options.host.seconds_per_sample=1e-3",
+        ],
+    ] {
+        let (lanes, told) = waits_of_lanes(overrides);
+        let spec = common::spec(PERCEPTRON, &[&FOUR[..], overrides].concat());
+        let compiled = compile(&spec).expect("compiles");
+        let classes = dry_run(&compiled, &spec).replica_classes;
+        assert!(classes.differ() && !told.is_empty(), "{overrides:?}");
+        for wait in told {
+            let (loader, others) = lanes[classes.class_of(wait.first_replica).index()];
+            assert_eq!(loader, wait.loader, "{overrides:?}: {wait:?}");
+            assert_eq!(others, wait.host + wait.others, "{overrides:?}: {wait:?}");
+        }
+    }
+}
+
+#[test]
+fn every_class_of_replicas_has_its_lanes_marks_and_figures() {
+    let slower = ["options.host.slower_instances=1", "options.sync_replicas_independently=true"];
+    let (report, _directory) = common::report(PERCEPTRON, &[&FOUR[..], &slower].concat());
+    let classes = report.replica_classes().expect("readable");
+    let said = sentence(&classes).expect("they differ");
+    assert!(said.starts_with("4 replicas differ: 0 (fast host, served 1st of 2)"), "{said}");
+    let trace = report.trace().expect("readable").expect("ran");
+    let all: Vec<_> = trace.classes().collect();
+    assert_eq!(all.len(), classes.classes.len());
+    let stages =
+        MarkFilter { kind: Some(MarkKind::Stage), ipu: None, window: None, limit: usize::MAX };
+    let count = report.marks(&stages).expect("readable").len();
+    for of in &all {
+        let ends = of.lanes().iter().filter(|lane| lane.sub_lane == 0).map(|lane| lane.range.end);
+        assert!(ends.clone().all(|end| end == trace.range().end), "all end with the run");
+        let marks = report.marks_of_class(of.class(), &stages).expect("readable");
+        assert_eq!(marks.len(), count);
+        for mark in &marks {
+            let at = ReplicaIpu { class: of.class(), ipu: mark.ipu.expect("an IPU") };
+            let lane = trace.lane_at(at, 0).expect("a lane");
+            let first = lane.step_at(mark.cycles.start).expect("readable").expect("a step");
+            assert_eq!(first.range.start, mark.cycles.start);
+            let details = report.step_of_class(of.class(), first.step).expect("readable");
+            let details = details.expect("it ran");
+            assert!(details.ipus.iter().any(|on| on.ipu == at.ipu && on.range() == first.range));
+        }
+    }
+    // Rows, and what older versions read, are of replica 0 alone.
+    let db = Connection::open(report.path()).expect("opens");
+    let bars: i64 =
+        db.query_row("SELECT count(*) FROM steps_by_ipu", [], |row| row.get(0)).unwrap();
+    assert_eq!(bars as u64, trace.bars());
+    let waited = |class: usize| -> u64 {
+        let totals = all[class].lanes().iter().filter_map(|lane| {
+            trace.lane_at(ReplicaIpu { class: lane.class, ipu: lane.ipu }, lane.sub_lane)
+        });
+        totals.map(|lane| lane.all_totals().unwrap().cycles[StepActivity::Host].0).sum()
+    };
+    assert!(waited(0) < waited(2), "the slow host's replicas wait for it");
+}
+
+#[test]
+fn ends_of_an_open_ladder_send_as_much_as_its_middle_and_pass_nothing_on() {
+    for schedule in ["serial", "overlap_memory_optimized"] {
+        let overrides = [
+            "target.name=pod16",
+            "options.replication_factor=4",
+            &format!("options.accumulate_outer_schedule={schedule}"),
+        ];
+        let (report, _directory) = common::report(PERCEPTRON, &overrides);
+        assert_eq!(report.verify().expect("verifies"), [], "{schedule}");
+        let rings = report.replica_rings().expect("readable");
+        let [ring] = &rings[..] else { panic!("one ring: {rings:?}") };
+        assert_eq!((ring.order, ring.links), (RingOrder::Interleaved, RingLinks::Ladder));
+        let links = replica_links(&report).expect("readable");
+        let to: Vec<&[u32]> = links.iter().map(|of| &of.to[..]).collect();
+        assert_eq!(to, [&[2][..], &[0], &[3], &[1]], "up over the even ones, and down again");
+        let passed: Vec<Bytes> = links.iter().map(|of| of.passed_on).collect();
+        assert!(links.iter().all(|of| of.sent == of.received && of.sent == links[0].sent));
+        assert_eq!(passed, [Bytes::ZERO, links[0].sent, links[0].sent, Bytes::ZERO]);
+    }
+    // A rack closes the ladder: neighbours are next to each other, and nothing passes through.
+    let (report, _directory) = common::report(PERCEPTRON, &["options.replication_factor=4"]);
+    let links = replica_links(&report).expect("readable");
+    assert!(links.iter().all(|of| of.passed_on.is_zero() && of.sent > Bytes::ZERO));
+}
+
+#[test]
+fn collectives_that_share_a_link_take_longer() {
+    let update = |schedule: &str| {
+        let overrides = [
+            "target.name=pod16",
+            "options.replication_factor=4",
+            "model.width=1024",
+            &format!("options.accumulate_outer_schedule={schedule}"),
+        ];
+        let (report, _directory) = common::report(PERCEPTRON, &overrides);
+        assert_eq!(report.verify().expect("verifies"), [], "{schedule}");
+        let exchanged = replicas(&report).expect("readable").collectives;
+        exchanged.iter().map(|of| of.cycles.0).sum::<u64>() as f64
+    };
+    let (alone, together) = (update("serial"), update("overlap_memory_optimized"));
+    assert!((1.9..2.1).contains(&(together / alone)), "{alone} {together}");
 }

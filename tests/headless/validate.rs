@@ -272,7 +272,7 @@ fn in_a_model(
     train: bool,
 ) -> Cycles {
     let machine = IpuTarget::all_tiles_of(MK2);
-    lowered(machine, TensorRole::Activation, operator, operands, train).cycles()
+    lowered(machine, TensorRole::Activation, operator, operands, train).cycles(&machine.chip)
 }
 
 /// What is validated is what specs are made of: each operator of a graph takes as long as the row

@@ -61,6 +61,7 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
     (report.parts.graph.vertices, report.parts.graph.edges) = (2 * 2 * 8, 2 * 2 * 8 * 3);
     let exchange = report.exchange("layer/conv/Exchange", 64);
     let sync = report.program(ProgramKind::Sync, "External");
+    let meeting = report.program(ProgramKind::Sync, "External");
     let body = report.program(ProgramKind::Sequence, "body");
     let code = TileRuns::uniform(tiles, Bytes(4));
     report.parts.control_code = vec![ControlCode { program: conv, tiles: code }];
@@ -68,7 +69,7 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
     let steps = [exchange, conv, relu];
     report.parts.programs[body.index()].children = steps.to_vec();
     let repeat = report.root(ProgramKind::Repeat, "loop", &[body]);
-    report.root(ProgramKind::Sequence, "main", &[sync, repeat]);
+    report.root(ProgramKind::Sequence, "main", &[sync, repeat, meeting]);
     let programs = &mut report.parts.programs;
     programs[repeat.index()].repeats = 30;
     programs[conv.index()].operation = Some(first);
@@ -103,11 +104,50 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
     flows(&mut report, conv, relu);
     report.live(exchange, 8 * 256).live(conv, 8 * (256 + 512)).live(relu, 8 * 512);
     run(&mut report, sync, steps);
-    report.mark(MarkKind::Run, "Engine::run #0", 0..91);
+    report.run(meeting, 6010..6040);
+    report.mark(MarkKind::Run, "Engine::run #0", 0..92);
     report.mark(MarkKind::Stage, "stage 0", 1..31);
     report.marks[1].ipu = Some(IpuId(1));
     report.marks[1].pass = Some(TrainingPass::Forward);
+    replicas(&mut report, (exchange, meeting));
     report
+}
+
+/// Two replicas, of which the second begins later, and both wait for each other at the end.
+fn replicas(report: &mut ReportBuilder, (exchange, meeting): (ProgramId, ProgramId)) {
+    (report.parts.target.replicas, report.parts.target.num_ipus) = (2, 4);
+    if let Some(batching) = &mut report.parts.batching {
+        batching.replicas = 2;
+    }
+    let class = |replica, why: &str| ReplicaClass { replicas: vec![replica], why: why.to_owned() };
+    report.parts.replica_classes = ReplicaClasses {
+        classes: vec![class(0, "fast host"), class(1, "slow host")],
+        joins: BTreeSet::from([meeting]),
+    };
+    report.parts.replica_rings = vec![ReplicaRing {
+        order: RingOrder::Flat,
+        links: RingLinks::Ladder,
+        ranks: 2,
+        spacing: 1,
+        clockwise: 1.0,
+        programs: vec![exchange],
+    }];
+    for step in &mut report.steps {
+        let later = if step.program == meeting { (20, 0) } else { (20, 20) };
+        let shifted = |bar: &StepOnIpu| StepOnIpu {
+            from_min: bar.from_min + Cycles(later.0),
+            from_max: bar.from_max + Cycles(later.0),
+            to_min: bar.to_min + Cycles(later.1),
+            to_max: bar.to_max + Cycles(later.1),
+            ..*bar
+        };
+        let parts = step.ipus.iter().map(|bar| (ReplicaClassId(1), shifted(bar)));
+        step.other_replicas = parts.collect();
+    }
+    let mark = &report.marks[1];
+    let CycleRange { start, end } = mark.cycles;
+    let cycles = CycleRange::new(start + Cycles(20), end + Cycles(20));
+    report.marks_of_others = vec![(ReplicaClassId(1), TraceMark { cycles, ..mark.clone() })];
 }
 
 /// What the compute sets read and write on IPU 1, and what the machine can move.

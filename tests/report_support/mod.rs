@@ -97,7 +97,34 @@ pub(crate) fn random_report(seed: u64, steps: u64) -> ReportBuilder {
     random_memory(rng, parts, tiles);
     let programs = parts.programs.len() as u64;
     random_steps(rng, &mut report, programs, steps);
+    random_machine(rng, &mut report.parts);
     report
+}
+
+/// In what the machine differs from others, and what it takes to run it.
+fn random_machine(rng: &mut Dice, parts: &mut CompilationReport) {
+    for i in 0..rng.below(3) {
+        parts.target.changes.push(MachineChange {
+            key: format!("constant{i}"),
+            title: rng.pick(&NAMES).to_owned(),
+            unit: rng.pick(&MachineUnit::ALL),
+            inherited: rng.below(1 << 40) as f64,
+            value: rng.below(1 << 40) as f64 / 3.0,
+        });
+    }
+    for _ in 0..rng.below(4) {
+        let kind = rng.pick(&RunningCostKind::ALL);
+        let currency = if kind == RunningCostKind::Price { "EUR" } else { "" };
+        parts.running_costs.push(RunningCost {
+            kind,
+            part: rng.pick(&NAMES).to_owned(),
+            count: rng.below(100),
+            each: rng.below(1 << 20) as f64 / 7.0,
+            currency: currency.to_owned(),
+            basis: rng.pick(&RunningCostBasis::ALL),
+            source: rng.pick(&NAMES).to_owned(),
+        });
+    }
 }
 
 fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tiles: u32) {
@@ -267,7 +294,7 @@ fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps
             }
         }
         let program = ProgramId(rng.below(programs) as u32);
-        report.steps.push(ExecutionStep { program, ipus: bars });
+        report.steps.push(ExecutionStep::new(program, bars));
     }
     for _ in 0..rng.below(10) {
         let start = rng.below(steps + 1);
@@ -293,7 +320,6 @@ pub(crate) fn steps_of(report: &Report) -> Vec<ExecutionStep> {
     let count = report.step_count().unwrap();
     let steps = report.steps(StepId(0)..StepId(count), usize::MAX).unwrap();
     assert!(steps.iter().enumerate().all(|(id, step)| step.id == StepId(id as u64)));
-    let step =
-        |step: StepDetails| ExecutionStep { program: step.program.unwrap(), ipus: step.ipus };
+    let step = |step: StepDetails| ExecutionStep::new(step.program.unwrap(), step.ipus);
     steps.into_iter().map(step).collect()
 }

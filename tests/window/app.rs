@@ -381,7 +381,7 @@ fn the_home_screen_says_what_can_be_done() {
             TilescopeApp::detached(&egui::Context::default(), None),
         );
     window.run_steps(4);
-    for words in ["Open a report…", "Path of a report", "Recent", "Simulate"] {
+    for words in ["Open a report or model…", "Path of a report or model", "Recent", "Simulate"] {
         let found = window.query_all_by_label_contains(words).next().is_some();
         assert!(found, "{words}");
     }

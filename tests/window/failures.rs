@@ -102,7 +102,7 @@ fn a_report_is_closed_while_it_is_asked_about() {
         window.step();
         assert!(press_role(&mut window, Role::Button, "Close report"));
         settle(&mut window);
-        assert!(says(&window, "Open a report…"), "{view}");
+        assert!(says(&window, "Open a report or model…"), "{view}");
         assert_eq!(messages(&window), "", "{view}");
     }
 }

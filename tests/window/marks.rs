@@ -66,19 +66,19 @@ fn training(slowest_more: u64) -> OpenReport {
     OpenReport::read(directory.path()).unwrap()
 }
 
-fn trace(report: OpenReport) -> Window {
+pub(crate) fn trace(report: OpenReport) -> Window {
     opened_window(report, "execution-trace", SIZE)
 }
 
 /// Names and places of the marks on the screen that are called so.
-fn marks(window: &Window, words: &str) -> Vec<(String, Rect)> {
+pub(crate) fn marks(window: &Window, words: &str) -> Vec<(String, Rect)> {
     let cells = window.query_all_by_role(Role::Cell);
     let named = cells.map(|node| (node.accesskit_node().label().unwrap_or_default(), node.rect()));
     named.filter(|(name, _)| name.contains(words)).collect()
 }
 
 /// Where the lanes of an IPU are on the screen.
-fn lane(window: &Window, name: &str) -> Option<Rect> {
+pub(crate) fn lane(window: &Window, name: &str) -> Option<Rect> {
     let mut rows = window.query_all_by_role(Role::Row);
     rows.find(|node| node.accesskit_node().label().as_deref() == Some(name)).map(|node| node.rect())
 }
@@ -185,35 +185,6 @@ fn the_schedule_of_a_pipeline_leads_to_its_slots() {
     assert!(press_role(&mut window, Role::Tab, "Schedule"));
     settle(&mut window);
     assert!(says(&window, "The report has no marks of slots"));
-}
-
-/// Of replicas that do the same one is shown, which a sentence says; all of them have lanes on demand.
-#[test]
-fn lanes_of_replicas_are_folded_and_unfold() {
-    let mut report = ReportBuilder::new(2, 4);
-    report.parts.target.replicas = 4;
-    report.parts.target.num_ipus = 8;
-    let work = report.compute("layer/fwd", 900);
-    report.root(ProgramKind::Sequence, "main", &[work]);
-    report.run(work, 0..900);
-    let directory = tempfile::tempdir().unwrap();
-    report.write(directory.path()).unwrap();
-    let mut window = trace(OpenReport::read(directory.path()).unwrap());
-    assert!(says(&window, "4 replicas alike; one is shown"));
-    assert!(lane(&window, "IPU 1").is_some() && lane(&window, "R3 IPU 1").is_none());
-    assert!(press_role(&mut window, Role::Button, "Unfold replicas"));
-    settle(&mut window);
-    assert!(says(&window, "4 replicas alike; all are shown"));
-    let lanes: Vec<Rect> = (0..4)
-        .flat_map(|replica| (0..2).map(move |ipu| format!("R{replica} IPU {ipu}")))
-        .map(|name| lane(&window, &name).expect("a lane"))
-        .collect();
-    assert!(lanes.windows(2).all(|pair| pair[0].bottom() <= pair[1].top()), "{lanes:?}");
-    let drawn = marks(&window, "fwd");
-    assert_eq!(drawn.len(), 8, "each has its bar: {drawn:?}");
-    assert!(press_role(&mut window, Role::Button, "Fold replicas"));
-    settle(&mut window);
-    assert!(lane(&window, "R3 IPU 1").is_none());
 }
 
 fn window_of(variant: &str) -> Window {
@@ -325,9 +296,9 @@ fn links_of_findings_go_to_their_steps() {
         let shown = session.page().unwrap().view().name();
         assert_eq!(shown, "execution-trace", "{index}: {place:?}");
         let step = session.selection().step.unwrap();
-        assert_eq!((step.ipu, step.step), (found.ipu, found.step.step), "{place:?}");
-        assert!(place.ipu.is_none_or(|ipu| ipu == step.ipu), "{place:?}");
-        let name = format!("IPU {}", step.ipu);
+        assert_eq!((step.at.ipu, step.step), (found.ipu, found.step.step), "{place:?}");
+        assert!(place.ipu.is_none_or(|ipu| ipu == step.at.ipu), "{place:?}");
+        let name = format!("IPU {}", step.at.ipu);
         let lane = lane(&window, &name);
         assert!(lane.is_some_and(|lane| lane.height() > 10.0), "{name} is on the screen");
         assert!(says(&window, "Active tiles") || says(&window, "Cycles"), "its details are shown");

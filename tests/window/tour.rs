@@ -16,8 +16,10 @@ use tilescope_analysis::liveness::{LivenessScope, curve, live_at};
 use tilescope_analysis::operations::{
     OperationLayer, operations, operations_with_totals, share_of_run,
 };
+use tilescope_analysis::summary::summary;
 use tilescope_analysis::{exchange_code, memory};
 use tilescope_gui::OpenReport;
+use tilescope_gui::app::TilescopeApp;
 use tilescope_report::Report;
 use tilescope_report::units::{Bytes, Cycles, NumberFormat, TileId, exact_bytes, grouped};
 
@@ -210,13 +212,36 @@ fn what_four_replicas_add_to_the_exchange_code() {
     let before = stored(&walk.report);
     walk.finds(&exact_bytes(before.0));
     walk.click(Role::Button, "Close report");
-    walk.type_into("Path of a report", &four.path().to_string_lossy());
+    walk.type_into("Path of a report or model", &four.path().to_string_lossy());
     walk.window.key_press(Key::Enter);
     walk.arrive("Exchange code");
     walk.click(Role::Button, "Exchange code");
     let after = stored(&Report::open(four.path()).unwrap());
     assert!(after > before);
     walk.finds(&exact_bytes(after.0));
+}
+
+#[test]
+fn how_fast_an_own_network_is_on_two_ipus() {
+    simulator();
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/onnx/guide_mnist.onnx");
+    let app = TilescopeApp::detached(&egui::Context::default(), None);
+    let window = gui_support::window_of(app, Vec2::new(1280.0, 800.0), 1.0);
+    let report = Report::open(Path::new("sample_reports/matmul_chain")).unwrap();
+    let mut walk = Walk { window, report, clicks: 0 };
+    let context = walk.window.ctx.clone();
+    walk.window.state_mut().open_at(&context, Some(&model), None, None);
+    settle(&mut walk.window);
+    walk.finds("90,026 parameters");
+    walk.set_number("IPUs of a replica", "2");
+    walk.finds("Fits: the fullest tile needs");
+    walk.click(Role::Button, "Simulate");
+    walk.arrive("Execution trace");
+    assert_eq!(walk.clicks, 2);
+    let page = walk.window.state().session().page().unwrap();
+    let run = summary(&page.opened().report).unwrap().execution.unwrap();
+    let rate = run.samples_per_second.unwrap().round() as u64;
+    walk.finds(&grouped(rate));
 }
 
 /// Most clicks for an answer about BERT-Large.

@@ -36,7 +36,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     let size = Vec2::new(1300.0, 850.0);
     let open = || OpenReport::read(directory.path()).unwrap();
     let mut window = gui_support::opened_window(open(), "summary", size);
-    window.state_mut().session_mut().keep_variants_in(directory.path().join("what-if"));
+    window.state_mut().session_mut().keep_simulated_in(directory.path().to_owned());
 
     // Zoom.
     window.get_by_role_and_label(Role::Button, "Execution trace").click();

@@ -25,7 +25,7 @@ fn window() -> (Window, tempfile::TempDir) {
 
 /// Keeps what is tried beside the report, as a user's session keeps it in the user's directory.
 fn keep_variants(window: &mut Window, directory: &tempfile::TempDir) {
-    window.state_mut().session_mut().keep_variants_in(directory.path().join("what-if"));
+    window.state_mut().session_mut().keep_simulated_in(directory.path().to_owned());
 }
 
 /// Lets a window run until something holds.
@@ -190,4 +190,54 @@ fn a_report_without_a_spec_says_so() {
     settle(&mut window);
     assert!(says(&window, "does not record the spec it was made from"));
     assert!(!says(&window, "Simulate and compare"));
+}
+
+/// Bars of other machines are rows for the keyboard and for screen readers; a click on one takes its
+/// change into the spec.
+#[test]
+fn other_machines_are_tried_and_taken() {
+    let (mut window, _directory) = window();
+    window.get_by_label("Try other machines").click();
+    until(&mut window, "tried", |window| says(window, "exchange x2: "));
+    for words in ["clock x2: ", "host handshake /2: ", "no sync: ", "4 B/cycle to 8 B/cycle"] {
+        assert!(says(&window, words), "{words}");
+    }
+    // Operations follow, with the factor from which they do not matter.
+    assert!(says(&window, "Operations 2 times as fast") && says(&window, "on the path"));
+    let row = || window.query_all_by_label_contains("exchange x2: ").next().expect("a row");
+    row().focus();
+    settle(&mut window);
+    window.key_press(Key::ArrowDown);
+    settle(&mut window);
+    window.key_press(Key::ArrowUp);
+    settle(&mut window);
+    window.key_press(Key::Enter);
+    settle(&mut window);
+    let text = window.state().session().what_if().expect("open").text().to_owned();
+    assert!(text.contains("machine.exchange_bytes_per_cycle = 8"), "{text}");
+    assert!(says(&window, "The spec has changed since this was asked."));
+    until(&mut window, "checked", |window| {
+        window.state().session().what_if().is_some_and(|what_if| what_if.is_spec_valid())
+    });
+}
+
+#[test]
+fn trying_other_machines_is_given_up_and_begun_again() {
+    let (mut window, _directory) = window();
+    // Asking about another spec takes the place of what is worked on: one stop ends it all.
+    for size in [1499, 1500] {
+        set_text(&mut window, |text| {
+            text.replace("m = 64", "m = 1499").replace("m = 1499", &format!("m = {size}"))
+        });
+        window.get_by_label("Try other machines").click();
+        window.step();
+        window.step();
+    }
+    window.get_by_label("Stop").click();
+    window.step();
+    settle(&mut window);
+    assert!(!says(&window, "Simulating other machines…") && !says(&window, "exchange x2: "));
+    set_text(&mut window, |text| text.replace("m = 1500", "m = 64"));
+    window.get_by_label("Try other machines").click();
+    until(&mut window, "tried", |window| says(window, "exchange x2: "));
 }

@@ -56,19 +56,19 @@ fn text_inputs(window: &Window) -> Vec<bool> {
 
 #[test]
 fn tabs_with_home_are_always_there_and_another_report_can_be_opened() {
-    let plus = "Open another report (Ctrl+O)";
+    let plus = "Open another report or model (Ctrl+O)";
     for mut window in [home(SIZE), window(Variant::named("small"), "memory", SIZE)] {
         let home = window.get_by_role_and_label(Role::Tab, "Home");
         assert!(home.rect().top() < 20.0, "{:?}", home.rect());
         assert!(window.query_by_role_and_label(Role::Button, plus).is_some());
         window.get_by_role_and_label(Role::Button, plus).click();
         settle(&mut window);
-        assert!(says(&window, "Path of the report to open"));
+        assert!(says(&window, "Path of the report or model to open"));
         press(&mut window, Modifiers::NONE, Key::Escape);
-        assert!(!says(&window, "Path of the report to open"));
+        assert!(!says(&window, "Path of the report or model to open"));
         window.get_by_role_and_label(Role::Tab, "Home").click();
         settle(&mut window);
-        assert!(says(&window, "Open a report…"));
+        assert!(says(&window, "Open a report or model…"));
     }
 }
 
@@ -80,7 +80,7 @@ fn a_report_is_chosen_from_a_list_by_letters_and_arrow_keys() {
     press(&mut window, Modifiers::COMMAND, Key::O);
     // What lies beside the report that is shown, with a preview of what Enter takes.
     assert!(window.query_by_role_and_label(Role::Button, "second").is_some());
-    window.get_by_label("Path of the report to open").type_text("SECO");
+    window.get_by_label("Path of the report or model to open").type_text("SECO");
     settle(&mut window);
     assert!(window.query_by_role_and_label(Role::Button, "empty/").is_none());
     for words in ["1,200 cycles", "2 IPUs", "file of"] {
@@ -88,7 +88,7 @@ fn a_report_is_chosen_from_a_list_by_letters_and_arrow_keys() {
     }
     press(&mut window, Modifiers::NONE, Key::Enter);
     until(&mut window, "second is open", |window| tabs(window) == ["first", "second"]);
-    assert!(!says(&window, "Path of the report to open"));
+    assert!(!says(&window, "Path of the report or model to open"));
     // A report that is open already is shown again, under whatever path.
     press(&mut window, Modifiers::COMMAND, Key::O);
     press(&mut window, Modifiers::NONE, Key::Enter);
@@ -106,7 +106,7 @@ fn directories_are_gone_into_and_left_by_keys() {
     let mut window = home(SIZE);
     press(&mut window, Modifiers::COMMAND, Key::O);
     let typed = format!("{}/emp", directory.path().display());
-    window.get_by_label("Path of the report to open").type_text(&typed);
+    window.get_by_label("Path of the report or model to open").type_text(&typed);
     settle(&mut window);
     press(&mut window, Modifiers::NONE, Key::Enter);
     assert!(window.query_by_role_and_label(Role::Button, "deep").is_some(), "inside of empty");
@@ -126,10 +126,10 @@ fn directories_are_gone_into_and_left_by_keys() {
 fn a_half_typed_path_is_completed_by_enter_on_the_home_screen() {
     let directory = reports();
     let mut window = home(SIZE);
-    window.get_by_label("Path of a report").focus();
+    window.get_by_label("Path of a report or model").focus();
     window.step();
     let typed = format!("{}/sec", directory.path().display());
-    window.get_by_label("Path of a report").type_text(&typed);
+    window.get_by_label("Path of a report or model").type_text(&typed);
     settle(&mut window);
     press(&mut window, Modifiers::NONE, Key::Enter);
     until(&mut window, "second is open", |window| tabs(window) == ["second"]);

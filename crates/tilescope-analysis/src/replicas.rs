@@ -2,12 +2,14 @@
 
 use crate::host::{ReplicaWaitSummary, host};
 use crate::label_conventions::collective;
+use crate::replica_rings::{ReplicaLinkTotals, replica_links};
 use crate::trace::program_runs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::units::{Bytes, Cycles, IpuId};
 use tilescope_report::{
-    ProgramKind, ProgramNode, Report, ReportError, ReportOrigin, SyncGroupMembers, Target,
+    ProgramKind, ProgramNode, ReplicaClasses, ReplicaRing, Report, ReportError, ReportOrigin,
+    SyncGroupMembers, Target,
 };
 
 /// The parts of GS2 in as few rows as show none of them beside another one's members: a part
@@ -51,12 +53,18 @@ pub struct ReplicaOverview {
     /// Whether all replicas do the same, as the simulator has it; else one of them was profiled, or
     /// `waits` says how they differ.
     pub alike: bool,
+    /// Which of them are alike, where they differ and have lanes of their own.
+    pub classes: ReplicaClasses,
     /// What the replicas wait for; empty where all are alike, and where nothing is known of it.
     pub waits: Vec<ReplicaWaitSummary>,
     /// None where the report does not say it.
     pub groups: Option<SyncGroupMembers>,
     /// By kind.
     pub collectives: Vec<CollectiveTotals>,
+    /// How their data go round; empty where the report does not say it.
+    pub rings: Vec<ReplicaRing>,
+    /// What each replica sends, receives and passes on; empty where that is not known.
+    pub links: Vec<ReplicaLinkTotals>,
 }
 
 /// Reads what is known of replicas.
@@ -67,8 +75,12 @@ pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
     let target = report.target()?;
     let groups = report.sync_groups()?;
     let waits = host(report)?.map_or(Vec::new(), |host| host.replicas);
-    let alike = report.origin() == ReportOrigin::Tilescope && waits.is_empty();
-    Ok(ReplicaOverview { groups, collectives: collectives(report)?, alike, waits, target })
+    let classes = report.replica_classes()?;
+    let same = waits.is_empty() && !classes.differ();
+    let alike = report.origin() == ReportOrigin::Tilescope && same;
+    let (collectives, rings) = (collectives(report)?, report.replica_rings()?);
+    let links = replica_links(report)?;
+    Ok(ReplicaOverview { groups, collectives, rings, links, alike, classes, waits, target })
 }
 
 fn collectives(report: &Report) -> Result<Vec<CollectiveTotals>, ReportError> {

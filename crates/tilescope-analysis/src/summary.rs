@@ -3,12 +3,13 @@
 use crate::confidence::{Confidence, confidence};
 use crate::host::{self, HostSummary};
 use crate::memory::needed;
+use crate::running_costs::{CostSummary, EnergySummary, RunningCosts, running_costs};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{
-    BatchingConfig, GraphCounts, MemoryRegion, Report, ReportError, StepActivity, Target,
-    TargetKind, TileMemory,
+    BatchingConfig, GraphCounts, MachineChange, MemoryRegion, Report, ReportError, StepActivity,
+    Target, TargetKind, TileMemory,
 };
 
 /// Everything at a glance.
@@ -22,6 +23,10 @@ pub struct ReportSummary {
     pub execution: Option<ExecutionSummary>,
     /// What the host does for it; `None` where that was not recorded.
     pub host: Option<HostSummary>,
+    /// What the run takes of energy; `None` where the power of the machine is not known.
+    pub energy: Option<EnergySummary>,
+    /// What the run costs; `None` where the price of the machine is not known.
+    pub cost: Option<CostSummary>,
     /// How sure the figures of the run are; `None` where the report does not say how far its
     /// predictions may be off, as those of real machines.
     pub confidence: Option<Confidence>,
@@ -33,6 +38,10 @@ pub struct TargetSummary {
     /// `ipu` or `ipu_model`.
     #[serde(rename = "type")]
     pub kind: &'static str,
+    /// Name in a spec, `mk2`, with what was changed of it; `None` where it was not recorded.
+    pub machine: Option<String>,
+    /// In what it differs from a machine that can be bought.
+    pub machine_changes: Vec<MachineChangeSummary>,
     /// Generation: `Mk2`.
     pub architecture: String,
     /// IPUs over all replicas.
@@ -48,6 +57,18 @@ pub struct TargetSummary {
     /// Memory of one tile.
     pub bytes_per_tile: Bytes,
     pub clock_hz: u64,
+}
+
+/// A constant in which the machine differs from the one it is named after.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MachineChangeSummary {
+    /// Name in a spec, below `target.machine`.
+    pub key: String,
+    /// What the constant counts: `bytes_per_cycle`.
+    pub unit: &'static str,
+    /// What the machine of that name has.
+    pub inherited: f64,
+    pub value: f64,
 }
 
 /// Size of the compiled graph of one replica.
@@ -175,6 +196,7 @@ pub(crate) const WORKING: [StepActivity; 6] = [
 pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
     let target = report.target()?;
     let execution = execution(report, &target)?;
+    let RunningCosts { energy, cost } = running_costs(report, execution.as_ref())?;
     let confidence = match &execution {
         Some(run) => confidence(report, run.total_cycles, run.samples_per_second)?,
         None => None,
@@ -185,12 +207,22 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
         memory: memory(report)?,
         execution,
         host: host::host(report)?,
+        energy,
+        cost,
         confidence,
     })
 }
 
 fn target_summary(target: &Target) -> TargetSummary {
+    let change = |change: &MachineChange| MachineChangeSummary {
+        key: change.key.clone(),
+        unit: change.unit.name(),
+        inherited: change.inherited,
+        value: change.value,
+    };
     TargetSummary {
+        machine: Some(target.machine_name()).filter(|name| !name.is_empty()),
+        machine_changes: target.changes.iter().map(change).collect(),
         kind: match target.kind {
             TargetKind::Ipu => "ipu",
             TargetKind::IpuModel => "ipu_model",

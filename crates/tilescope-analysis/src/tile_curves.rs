@@ -429,6 +429,7 @@ mod tests {
             memory_element_bytes: Bytes(16),
             interleaved_offset: Bytes(512),
             tiles_per_column: 16,
+            changes: Vec::new(),
         }
     }
 

@@ -30,6 +30,8 @@ pub struct ReportBuilder {
     pub steps: Vec<ExecutionStep>,
     /// Marks on the trace.
     pub marks: Vec<TraceMark>,
+    /// The same of replicas of other classes than the first.
+    pub marks_of_others: Vec<(ReplicaClassId, TraceMark)>,
     /// What the report says about itself.
     pub meta: ReportMeta,
     /// How the steps are kept.
@@ -54,12 +56,14 @@ impl ReportBuilder {
             memory_element_bytes: Bytes(16 * 1024),
             interleaved_offset: Bytes(208 * 1024),
             tiles_per_column: tiles_per_ipu.min(64),
+            changes: Vec::new(),
         };
         let parts = CompilationReport {
             target,
             bandwidths: Vec::new(),
             sync_groups: None,
             error_bands: Vec::new(),
+            running_costs: Vec::new(),
             graph: GraphCounts::default(),
             options: Vec::new(),
             batching: None,
@@ -78,11 +82,14 @@ impl ReportBuilder {
             tile_categories: TileRuns::empty(),
             liveness: Vec::new(),
             host: None,
+            replica_rings: Vec::new(),
+            replica_classes: ReplicaClasses::default(),
             notes: Vec::new(),
         };
         let meta = ReportMeta { generator: "by hand".to_owned(), spec: None };
         let layout = StepLayout::default();
-        Self { parts, steps: Vec::new(), marks: Vec::new(), meta, layout }
+        let (steps, marks, marks_of_others) = (Vec::new(), Vec::new(), Vec::new());
+        Self { parts, steps, marks, marks_of_others, meta, layout }
     }
 
     /// Adds a leaf program.
@@ -190,14 +197,14 @@ impl ReportBuilder {
     pub fn run(&mut self, program: ProgramId, cycles: Range<u64>) -> &mut Self {
         let ipus = (0..self.parts.target.ipus_per_replica).map(IpuId);
         let ipus = ipus.map(|ipu| self.bar(ipu, cycles.clone())).collect();
-        self.steps.push(ExecutionStep { program, ipus });
+        self.steps.push(ExecutionStep::new(program, ipus));
         self
     }
 
     /// Executes `program` on all tiles of one IPU during `cycles`.
     pub fn run_on(&mut self, program: ProgramId, ipu: IpuId, cycles: Range<u64>) -> &mut Self {
         let ipus = vec![self.bar(ipu, cycles)];
-        self.steps.push(ExecutionStep { program, ipus });
+        self.steps.push(ExecutionStep::new(program, ipus));
         self
     }
 
@@ -258,6 +265,8 @@ impl ReportBuilder {
         writer.compilation(&self.compilation())?;
         self.steps.iter().try_for_each(|step| writer.step(step))?;
         self.marks.iter().try_for_each(|mark| writer.mark(mark))?;
+        let mut others = self.marks_of_others.iter();
+        others.try_for_each(|(class, mark)| writer.mark_of_class(*class, mark))?;
         writer.finish()
     }
 }

@@ -23,7 +23,9 @@ pub use model::open_report::OpenReport;
 pub use model::preferences::{AppearancePrefs, PaletteChoice, TEXT_PERCENT};
 pub use model::view_id::{UnknownViewName, ViewId};
 pub use model::{message, navigation};
-pub use shell::picture_export::{PictureFormat, PictureOptions, draw, picture, picture_file};
+pub use shell::picture_export::{
+    PictureFormat, PictureOptions, draw, picture, picture_file, sensitivity_picture,
+};
 pub use shell::simulation_process::simulate_with;
 pub use shell::{action, app, session};
 
@@ -60,6 +62,12 @@ pub enum GuiError {
     /// The picture could not be written.
     #[error(transparent)]
     Write(#[from] AtomicFileError),
+    /// What is to be drawn is not what `tilescope sensitivity` says.
+    #[error("not the gains of a spec on other machines: {0}")]
+    Sensitivity(serde_json::Error),
+    /// It has more lines than a picture has room for.
+    #[error("there are too many operations for a picture")]
+    PictureHeight,
     /// The link to what is to be drawn means nothing.
     #[error("{0}")]
     Link(String),

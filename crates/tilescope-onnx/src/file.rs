@@ -19,6 +19,13 @@ pub enum Dimension {
     Symbol(String),
 }
 
+impl Dimension {
+    /// The name of a dimension that has none.
+    pub(crate) fn unnamed(input: &str, axis: usize) -> String {
+        format!("{input}.{axis}")
+    }
+}
+
 /// A tensor that the user feeds.
 #[derive(Clone, Debug)]
 pub struct GraphInput {
@@ -217,7 +224,7 @@ fn graph_input(info: &ValueInfoProto) -> Result<GraphInput, OnnxError> {
         DimensionProto::Symbol(name) => Ok(Dimension::Symbol(name.to_string())),
         // Some exporters write -1 for a dimension that they leave open.
         DimensionProto::Open | DimensionProto::Value(-1) => {
-            Ok(Dimension::Symbol(format!("{}.{axis}", info.name)))
+            Ok(Dimension::Symbol(Dimension::unnamed(&info.name, axis)))
         }
         DimensionProto::Value(size) => match u64::try_from(*size) {
             Ok(size) if size > 0 => Ok(Dimension::Known(size)),

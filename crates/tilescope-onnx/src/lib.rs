@@ -5,6 +5,7 @@
 //! | `wire`, `proto` | bytes to messages; tensor data are skipped by seeking |
 //! | `check` | what must hold of names, order and version |
 //! | `file` | [`OnnxFile`]: what was read, its inputs and symbolic dimensions |
+//! | `suggested_size` | sizes to begin with for symbolic dimensions |
 //! | `resolve` | the one walk: inlines functions and branches, folds, infers shapes |
 //! | `shape`, `fold` | shapes by operator, a file per family; values of small tensors |
 //! | `graph`, `counts` | [`OnnxGraph`]: what is left when all dimensions have values |
@@ -26,6 +27,7 @@ mod graph;
 mod proto;
 mod resolve;
 mod shape;
+mod suggested_size;
 mod wire;
 
 #[cfg(test)]

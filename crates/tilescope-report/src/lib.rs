@@ -38,6 +38,7 @@ pub mod units;
 mod writer;
 
 pub use error::ReportError;
+pub use limits::MAX_TILES as MAX_TILES_PER_REPLICA;
 pub use model::*;
 pub use open_file::REPORT_FILE;
 pub use reader::*;

@@ -20,13 +20,21 @@ pub(crate) const MAX_COUNT: u64 = 1 << 56;
 /// Executed steps of one report.
 pub(crate) const MAX_STEPS: u64 = 1 << 40;
 /// Tiles of one replica; a pod of 256 IPUs has 376,832.
-pub(crate) const MAX_TILES: u32 = 1 << 20;
+pub const MAX_TILES: u32 = 1 << 20;
 /// Runs of tiles of all things of a kind that share patterns: a hundred times those of BERT-Large.
 pub(crate) const MAX_PATTERN_RUNS: usize = 1 << 27;
+/// A constant of a machine: its clock in hertz, bytes per second of a link, watts, a price.
+pub(crate) const MAX_MACHINE_AMOUNT: f64 = 1e18;
 /// IPUs of one replica.
 pub(crate) const MAX_IPUS: u32 = 1024;
 /// Lanes of work side by side on one IPU.
 pub(crate) const MAX_SUB_LANES: u8 = 8;
+/// Replicas of a program: of one IPU each they fill the largest pod four times.
+pub(crate) const MAX_REPLICAS: u32 = 1024;
+/// IPUs of all replicas whose links are looked at: all of the largest pod, four times.
+pub(crate) const MAX_LINKED_IPUS: u64 = 1024;
+/// Rings that replicas exchange data in; a program has one or two for each group of replicas.
+pub(crate) const MAX_REPLICA_RINGS: u32 = 16;
 /// Bytes of one text or blob in a file.
 pub(crate) const MAX_VALUE_BYTES: i32 = 32 << 20;
 /// Bytes of one name; what is longer is cut.

@@ -4,7 +4,7 @@ use crate::error::ReportError;
 use crate::schema;
 use crate::strided_tile_runs::StridedTileRuns;
 use crate::table_checksums::TableChecksums;
-use crate::units::{IpuId, Quantity, TileId};
+use crate::units::{IpuId, Quantity, ReplicaClassId, TileId};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, ToSql};
 use std::cell::RefCell;
@@ -80,8 +80,14 @@ pub(super) fn stored<'v>(value: &'v ToSqlOutput) -> ValueRef<'v> {
     }
 }
 
-/// Tiles and IPUs are their numbers in the file.
+/// Tiles, IPUs and classes of replicas are their numbers in the file.
 impl ToSql for TileId {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        self.0.to_sql()
+    }
+}
+
+impl ToSql for ReplicaClassId {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         self.0.to_sql()
     }

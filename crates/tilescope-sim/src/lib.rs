@@ -20,6 +20,7 @@ pub mod popops;
 pub(crate) mod poputil;
 pub mod run;
 pub(crate) mod schedule;
+pub mod sensitivity;
 pub mod shape;
 mod simulation;
 pub mod spec;

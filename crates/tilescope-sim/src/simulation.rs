@@ -5,9 +5,10 @@ use super::compile::{CompileError, CompiledProgram};
 use super::run::{self, DryRunSummary, StepSink};
 use super::spec::Spec;
 use std::path::{Path, PathBuf};
-use tilescope_report::units::{Bytes, Cycles, grouped};
+use tilescope_report::units::{Bytes, Cycles, IpuId, ReplicaClassId, grouped};
 use tilescope_report::{
-    ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, StepLayout, TraceMark,
+    ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, StepLayout, TileMemory,
+    TraceMark,
 };
 
 /// Records (steps x IPUs) of the longest run that is simulated without being asked twice: about
@@ -16,7 +17,7 @@ pub const MOST_RECORDS: u64 = 1 << 30;
 
 /// Micro-batches of the longest run that is counted out to see how long it is. Beyond, even its
 /// schedule would take minutes to write down, and a shorter run is counted instead.
-const MOST_COUNTED_MICRO_BATCHES: u64 = 1 << 16;
+pub(crate) const MOST_COUNTED_MICRO_BATCHES: u64 = 1 << 16;
 
 /// Micro-batches of that shorter run: more than any pipeline needs to be full.
 const SHORT_RUN_MICRO_BATCHES: u64 = 256;
@@ -112,13 +113,40 @@ impl<'a> Simulation<'a> {
         let fits = compiled.tiles_out_of_memory() == 0;
         let run = fits.then(|| run::dry_run(&compiled, spec));
         allowed(run.as_ref().map_or(0, |run| run.trace_bars))?;
-        compiled.compilation.host = run.as_ref().and_then(|run| run.host.clone());
+        if let Some(run) = &run {
+            compiled.compilation.host = run.host.clone();
+            compiled.compilation.replica_classes = run.replica_classes.clone();
+        }
         Ok(Self { spec, compiled, run })
     }
 
     /// Tiles that need more memory than they have. If there are any, the program is not run.
     pub fn tiles_out_of_memory(&self) -> u64 {
         self.compiled.tiles_out_of_memory()
+    }
+
+    /// Its stages in the order of the forward pass: names of their blocks, and the first IPU of
+    /// each.
+    pub fn stages(&self) -> impl Iterator<Item = (&[String], IpuId)> {
+        let placement = &self.compiled.placement;
+        let first = placement.peers().iter().map(|peers| &placement.stages[peers.start]);
+        first.map(|stage| (stage.blocks.as_slice(), stage.ipu))
+    }
+
+    /// What the fullest tile needs, gaps included.
+    pub fn fullest_tile(&self) -> Bytes {
+        let needed = |tile: &TileMemory| tile.including_gaps + tile.overflowed;
+        self.compiled.compilation.tile_memory.map(needed).max()
+    }
+
+    /// The compiled program.
+    pub(crate) fn compiled(&self) -> &CompiledProgram {
+        &self.compiled
+    }
+
+    /// What the run will be like; nothing for a program that does not fit in memory.
+    pub(crate) fn dry_run(&self) -> Option<&DryRunSummary> {
+        self.run.as_ref()
     }
 
     /// What the run will take; nothing for a program that does not fit in memory.
@@ -132,8 +160,7 @@ impl<'a> Simulation<'a> {
         let cycles =
             self.run.as_ref().map(|summary| run::run_cycles(&self.compiled, self.spec, summary));
         let samples = compilation.batching.map_or(1, |batching| batching.samples_per_call());
-        let needed = compilation.tile_memory.map(|tile| tile.including_gaps + tile.overflowed);
-        ProgramFigures { cycles, samples, fullest_tile: needed.max() }
+        ProgramFigures { cycles, samples, fullest_tile: self.fullest_tile() }
     }
 
     /// Runs the program and writes the report to `directory`; returns the file's path.
@@ -216,6 +243,14 @@ impl StepSink for RecorderSink<'_> {
 
     fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.recorder.mark(mark)
+    }
+
+    fn mark_of_class(
+        &mut self,
+        class: ReplicaClassId,
+        mark: &TraceMark,
+    ) -> Result<(), ReportError> {
+        self.recorder.mark_of_class(class, mark)
     }
 
     fn progress(&mut self, share: f64) {

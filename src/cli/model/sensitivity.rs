@@ -105,7 +105,7 @@ pub(super) fn run(
     let named: Vec<&str> = specs.iter().map(|spec| spec.as_str()).collect();
     let specs = if named.is_empty() { DEFAULT_SPECS.to_vec() } else { named };
     let constants: Vec<&'static CostConstant> =
-        if chosen.is_empty() { cost_constants::all().collect() } else { chosen.to_vec() };
+        if chosen.is_empty() { cost_constants::of_programs().collect() } else { chosen.to_vec() };
     let base = child("", &specs)?;
     let mut rows = rows(&constants, &specs, &base)?;
     rows.sort_by(|a, b| b.size().total_cmp(&a.size()));

@@ -16,7 +16,7 @@ use tilescope_sim::run::{
 use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A bundled spec with overrides.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SpecWithOverrides {
     /// Name of the spec.
@@ -25,7 +25,7 @@ pub(super) struct SpecWithOverrides {
     pub framework: RunFramework,
     pub task: RunTask,
     #[serde(default, rename = "set")]
-    overrides: Vec<String>,
+    pub overrides: Vec<String>,
 }
 
 impl SpecWithOverrides {

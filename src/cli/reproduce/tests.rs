@@ -71,6 +71,19 @@ fn a_changed_condition_is_refused() {
     }
 }
 
+/// Nobody ran anything on a machine that does not exist.
+#[test]
+fn a_changed_machine_is_refused() {
+    let mut changed = published();
+    let (name, program) = changed.programs.first_key_value().expect("a program");
+    let (name, mut program) = (name.clone(), program.clone());
+    program.overrides.push("target.machine.exchange_bytes_per_cycle=16".to_owned());
+    changed.programs.insert(name.clone(), program);
+    let error = compared(&changed).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("unlike things are not compared"), "{error}");
+    assert!(error.contains(&name) && error.contains("exchange 16 B/cycle"), "{error}");
+}
+
 /// Packs do not meet sequences.
 #[test]
 fn rates_of_other_items_are_refused() {

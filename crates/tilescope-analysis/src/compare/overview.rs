@@ -41,6 +41,7 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
     for table in summary::tables(sides)? {
         match table.title {
             "Execution" => drop(result.rows.splice(0..0, table.rows)),
+            summary::ENERGY_AND_COST => result.rows.extend(table.rows),
             "Memory" => result.rows.extend(table.rows.into_iter().map(of_memory)),
             "Target" | "Spec" | "Options" => differs.rows.extend(differences_of(table)),
             _ => {}

@@ -9,6 +9,9 @@ use tilescope_report::ReportError;
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
 
+/// The table of energy and cost; the overview has its rows among the results.
+pub(super) const ENERGY_AND_COST: &str = "Energy and cost";
+
 /// Values of a report by name.
 type SummaryFigure = (&'static str, Option<TableCell>);
 /// A title, and what stands below it.
@@ -16,8 +19,13 @@ type SummarySection = (&'static str, fn(&ReportSummary) -> Vec<SummaryFigure>);
 
 pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(summary)?;
-    let parts: [SummarySection; 4] =
-        [("Target", machine), ("Graph", graph), ("Memory", memory), ("Execution", execution)];
+    let parts: [SummarySection; 5] = [
+        ("Target", machine),
+        ("Graph", graph),
+        ("Memory", memory),
+        (ENERGY_AND_COST, energy_and_cost),
+        ("Execution", execution),
+    ];
     let table = |(title, values): SummarySection| {
         let rows = values(&source).into_iter().zip(values(&target));
         let rows = rows.map(|((name, a), (_, b))| ComparisonRow::new(name, a, b));
@@ -28,6 +36,9 @@ pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>
         )
     };
     let mut tables: Vec<ComparisonTable> = parts.into_iter().map(table).collect();
+    if let Some(costs) = tables.iter_mut().find(|table| table.title == ENERGY_AND_COST) {
+        *costs = like_costs(std::mem::take(costs));
+    }
     if let Some(execution) = tables.last_mut() {
         let divisors = sides.normalization()?.divisors();
         let rows = std::mem::take(&mut execution.rows).into_iter();
@@ -63,6 +74,7 @@ fn count(value: impl Into<u64>) -> Option<TableCell> {
 fn machine(of: &ReportSummary) -> Vec<SummaryFigure> {
     let target = &of.target;
     vec![
+        ("Machine", target.machine.clone().map(TableCell::Text)),
         ("Type", Some(TableCell::Text(target.kind.to_owned()))),
         ("Architecture", Some(TableCell::Text(target.architecture.clone()))),
         ("IPUs", count(target.num_ipus)),
@@ -95,6 +107,40 @@ fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
         ("Fullest tile", bytes(memory.max_tile_including_gaps)),
         ("Tiles out of memory", count(memory.out_of_memory_tiles)),
     ]
+}
+
+/// Per million samples, so that runs of any length compare.
+fn energy_and_cost(of: &ReportSummary) -> Vec<SummaryFigure> {
+    let real = |value: Option<f64>| value.map(TableCell::Real);
+    let (energy, cost) = (of.energy.as_ref(), of.cost.as_ref());
+    vec![
+        ("Watts", real(energy.map(|energy| energy.watts))),
+        ("Joules per million samples", real(energy.and_then(|of| of.joules_per_million_samples))),
+        (CURRENCY, cost.map(|cost| TableCell::Text(cost.currency.clone()))),
+        (MONEY[0], real(cost.map(|cost| cost.per_hour))),
+        (MONEY[1], real(cost.and_then(|cost| cost.per_million_samples))),
+    ]
+}
+
+const CURRENCY: &str = "Currency";
+const MONEY: [&str; 2] = ["Price per hour", "Cost per million samples"];
+
+/// Energy and money without differences of what cannot be compared: a side that is not known, or
+/// another currency. What both sides say stands as words then.
+fn like_costs(table: ComparisonTable) -> ComparisonTable {
+    let currencies = table.rows.iter().find(|row| row.name == CURRENCY);
+    let currencies_differ = currencies.is_some_and(|row| !row.is_same());
+    let words = |cell: Option<TableCell>| {
+        Some(TableCell::Text(cell.map_or_else(|| "not known".to_owned(), |cell| cell.text())))
+    };
+    let row = |row: ComparisonRow| {
+        let unlike = currencies_differ && MONEY.contains(&row.name.as_str());
+        match unlike || row.source.is_none() || row.target.is_none() {
+            true => ComparisonRow::new(row.name, words(row.source), words(row.target)),
+            false => row,
+        }
+    };
+    ComparisonTable { rows: table.rows.into_iter().map(row).collect(), ..table }
 }
 
 fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {

@@ -2,9 +2,10 @@
 
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::pipeline_schedule::{ScheduleColumnKind, pipeline_schedule, schedule_cells};
+use crate::replica_classes::replica_numbers;
 use crate::trace::IpuTotals;
 use tilescope_report::units::{Bytes, Cycles};
-use tilescope_report::{Report, ReportError, ReportPart};
+use tilescope_report::{ReplicaClasses, Report, ReportError, ReportPart};
 
 /// Where the parts of a row stand.
 pub mod at {
@@ -24,6 +25,8 @@ pub mod at {
     pub const REMOTE_BUFFER: Range<usize> = 13..15;
     /// Bytes from and to other IPUs.
     pub const GLOBAL_EXCHANGE: Range<usize> = 15..17;
+    /// The replicas, where they differ.
+    pub const REPLICAS: Range<usize> = 17..18;
 }
 
 const SHARE: &str = "Cycles of each kind of step in the window / cycles of the window";
@@ -32,22 +35,33 @@ const BALANCE: &str = "Mean tile balance of the steps in the window, each weight
 const HOST: &str = "Bytes of the window's stream copies from and to the host";
 const REMOTE_BUFFER: &str = "Bytes of the window's stream copies from and to remote buffers";
 const GLOBAL_EXCHANGE: &str = "Bytes of the window's exchanges with other IPUs";
+const REPLICAS: &str = "Those that are alike; a row is of each of them";
 
-/// What each IPU spends a window on; bytes and balance are missing where they were not recorded.
-pub fn ipus(ipus: &[IpuTotals], report: &Report) -> DataTable {
+/// What each IPU spends a window on, by class of replicas where these differ; bytes and balance are
+/// missing where they were not recorded.
+pub fn ipus(ipus: &[IpuTotals], classes: &ReplicaClasses, report: &Report) -> DataTable {
+    let replicas = |of: &IpuTotals| {
+        let class = classes.classes.get(of.at.class.index()).filter(|_| classes.differ())?;
+        Some(TableCell::from(replica_numbers(&class.replicas).as_str()))
+    };
     let (bytes, balance) = (report.has(ReportPart::StepBytes), report.has(ReportPart::ActiveTiles));
     let moved = |of: Bytes| TableCell::from(bytes.then_some(TableCell::Bytes(of)));
     let row = |of: &IpuTotals| {
         let share = &of.proportions;
-        let mut cells = vec![TableCell::Id(of.ipu.into()), TableCell::Count(of.steps)];
+        let mut cells = vec![TableCell::Id(of.at.ipu.into()), TableCell::Count(of.steps)];
         cells.extend(share.iter().map(|(_, share)| TableCell::Share(share)));
         cells.push(of.tile_balance.filter(|_| balance).map(TableCell::Share).into());
         for traffic in [of.host, of.remote_buffer, of.global_exchange] {
             cells.extend([traffic.received, traffic.sent].map(moved));
         }
+        cells.extend(replicas(of));
         cells
     };
-    DataTable::new(columns(), ipus.iter().map(row).collect())
+    let mut columns = columns();
+    if classes.differ() {
+        columns.push(TableColumn::text("Replicas").about(REPLICAS));
+    }
+    DataTable::new(columns, ipus.iter().map(row).collect())
 }
 
 const HELD: &str = "Micro-batches that went forward through the stage and not yet back, at most in \

@@ -8,10 +8,13 @@ use super::{liveness as live, tile_mapping};
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::operations::{OperationLayer, operations};
 use crate::operations_graph::{OpGraphKey, graph};
+use crate::replica_classes::replica_numbers;
+use crate::replica_rings::replica_links;
 use crate::tile_mapping::{MappingSubjectKind, replica_shares};
 use crate::trace::{ProgramRunTotals, program_runs, window_summary};
 use crate::{host, insights, liveness, memory, program_tree, replicas, summary};
-use tilescope_report::units::{IpuId, NumberFormat, ProgramId};
+use tilescope_report::trace::LaneInfo;
+use tilescope_report::units::{IpuId, NumberFormat, ProgramId, ReplicaIpu};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 type ReadTableResult = Result<DataTable, ReportError>;
@@ -57,6 +60,7 @@ pub static TABLES: &[ReportTable] = &[
     }),
     drawn("summary", "sync-groups", "Which IPUs of a replica wait for each other", sync_groups),
     drawn("summary", "collectives", "What replicas exchange in the run, by kind", collectives),
+    drawn("summary", "replica-links", "What each replica sends, receives and passes on", links),
     drawn("insights", "findings", "Findings of all rules", findings),
     drawn("memory", "tiles", "Memory of every tile", tile_memory),
     shown("memory", "details", "Memory by region and kind of data, over all tiles", |report| {
@@ -170,6 +174,28 @@ fn sync_groups(report: &Report) -> ReadTableResult {
     let columns =
         vec![TableColumn::text("Group"), TableColumn::short("Part"), TableColumn::short("IPU")];
     Ok(DataTable::new(columns, gs1.chain(gs2).collect()))
+}
+
+fn links(report: &Report) -> ReadTableResult {
+    let rows = replica_links(report)?.into_iter().map(|of| {
+        vec![
+            TableCell::Id(of.replica.into()),
+            replica_numbers(&of.to).as_str().into(),
+            replica_numbers(&of.from).as_str().into(),
+            TableCell::Bytes(of.sent),
+            TableCell::Bytes(of.received),
+            TableCell::Bytes(of.passed_on),
+        ]
+    });
+    let columns = vec![
+        TableColumn::short("Replica"),
+        TableColumn::text("Sends to"),
+        TableColumn::text("Receives from"),
+        TableColumn::bytes("Sent").about("Bytes of collectives, over all IPUs of the replica"),
+        TableColumn::bytes("Received").about("Bytes of collectives, over all IPUs of the replica"),
+        TableColumn::bytes("Passed on").about("Bytes between others that pass over its links"),
+    ];
+    Ok(DataTable::new(columns, rows.collect()))
 }
 
 fn collectives(report: &Report) -> ReadTableResult {
@@ -304,12 +330,16 @@ fn edges(report: &Report) -> ReadTableResult {
 }
 
 fn ipus(report: &Report) -> ReadTableResult {
-    let Some(trace) = report.trace()? else { return Ok(execution_trace::ipus(&[], report)) };
-    let mut numbers: Vec<IpuId> = trace.lanes().iter().map(|lane| lane.ipu).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    let found = window_summary(&trace, trace.range(), &numbers)?;
-    Ok(execution_trace::ipus(&found.ipus, report))
+    let classes = report.replica_classes()?;
+    let Some(trace) = report.trace()? else {
+        return Ok(execution_trace::ipus(&[], &classes, report));
+    };
+    let lanes = trace.classes().flat_map(|trace| trace.lanes().to_vec());
+    let mut ipus: Vec<ReplicaIpu> =
+        lanes.map(|LaneInfo { class, ipu, .. }| ReplicaIpu { class, ipu }).collect();
+    ipus.dedup();
+    let found = window_summary(&trace, trace.range(), &ipus)?;
+    Ok(execution_trace::ipus(&found.ipus, &classes, report))
 }
 
 fn executions(report: &Report) -> ReadTableResult {

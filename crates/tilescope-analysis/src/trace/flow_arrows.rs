@@ -149,7 +149,7 @@ mod tests {
         report.root(ProgramKind::Sequence, "main", &[copy, sync, work]);
         let (mut from, mut to) = (report.bar(IpuId(0), 10..20), report.bar(IpuId(1), 10..20));
         (from.bytes_out, to.bytes_in) = (Bytes(64), Bytes(64));
-        report.steps.push(ExecutionStep { program: copy, ipus: vec![from, to] });
+        report.steps.push(ExecutionStep::new(copy, vec![from, to]));
         for ipu in [IpuId(0), IpuId(1)] {
             report.run_on(sync, ipu, 20..25);
             report.run_on(work, ipu, 25..75);
@@ -177,7 +177,7 @@ mod tests {
         let mut report = ReportBuilder::new(1, 4);
         let copy = report.program(ProgramKind::GlobalExchange, "copy");
         report.root(ProgramKind::Sequence, "main", &[copy]);
-        report.steps.push(ExecutionStep { program: copy, ipus: vec![step(Bytes(5))] });
+        report.steps.push(ExecutionStep::new(copy, vec![step(Bytes(5))]));
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
         let trace = report.trace().unwrap().unwrap();

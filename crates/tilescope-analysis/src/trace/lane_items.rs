@@ -3,7 +3,7 @@
 use super::program_labels::{NameTreeNodeId, ProgramLabels};
 use tilescope_report::StepActivity;
 use tilescope_report::trace::{LaneSpan, LaneStep, StepTotals};
-use tilescope_report::units::{CycleRange, Cycles, IpuId, ProgramId, StepId};
+use tilescope_report::units::{CycleRange, Cycles, ProgramId, ReplicaIpu, StepId};
 
 /// The kinds of bar.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,8 +153,8 @@ impl LaneItem {
 /// The bars of one lane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneItemList {
-    /// IPU of the replica.
-    pub ipu: IpuId,
+    /// The IPU, and the replicas it is of.
+    pub at: ReplicaIpu,
     /// Its group of tiles.
     pub sub_lane: u8,
     /// Bars, by row and then by start.

@@ -7,7 +7,7 @@
 use super::lane_items::{LaneItem, LaneItemKind, LaneItemList, StepGroupTotals};
 use super::program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
 use tilescope_report::trace::{LaneSpan, Trace};
-use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu};
 use tilescope_report::{ProgramKind, ReportError};
 
 /// Rows of a flame that are told apart; deeper names end in the last one.
@@ -38,18 +38,18 @@ pub struct TraceStepGrouping {
 pub fn lane_items(
     trace: &Trace,
     labels: &ProgramLabels,
-    (ipu, sub_lane): (IpuId, u8),
+    (at, sub_lane): (ReplicaIpu, u8),
     window: CycleRange,
     pixels: u32,
     (style, grouping): (TraceLaneStyle, TraceStepGrouping),
 ) -> Result<LaneItemList, ReportError> {
-    let spans = match trace.lane_of(ipu, sub_lane) {
+    let spans = match trace.lane_at(at, sub_lane) {
         Some(lane) => lane.spans(window, pixels)?,
         None => Vec::new(),
     };
     let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
     let items = arrange(&spans, labels, style, grouping, pixel_cycles);
-    Ok(LaneItemList { ipu, sub_lane, items })
+    Ok(LaneItemList { at, sub_lane, items })
 }
 
 /// Arranges the spans of a lane: at most one bar per span and row.
@@ -325,8 +325,15 @@ mod tests {
         let trace = report.trace().unwrap().unwrap();
         let labels = ProgramLabels::new(&report.programs().unwrap());
         let range = trace.range();
-        let lane =
-            lane_items(&trace, &labels, (IpuId(0), 0), range, pixels, (style, grouping)).unwrap();
+        let lane = lane_items(
+            &trace,
+            &labels,
+            (ReplicaIpu::default(), 0),
+            range,
+            pixels,
+            (style, grouping),
+        )
+        .unwrap();
         (lane.items, labels)
     }
 

@@ -5,7 +5,7 @@
 //! of several marks at its base, and reads the marks of those that are looked at closely.
 
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaClassId, ReplicaIpu};
 use tilescope_report::{MarkKind, ReportError, TraceMark, TrainingPass};
 
 /// Pixels that a mark of a block has on average where each is shown by itself.
@@ -22,7 +22,7 @@ pub enum MarkRowId {
     /// Marks of a kind that concern all IPUs.
     Common(MarkKind),
     /// Stages and weight updates of an IPU.
-    Ipu(IpuId),
+    Ipu(ReplicaIpu),
 }
 
 impl MarkRowId {
@@ -36,11 +36,16 @@ impl MarkRowId {
     }
 
     /// The IPU whose row it is.
-    pub fn ipu(self) -> Option<IpuId> {
+    pub fn ipu(self) -> Option<ReplicaIpu> {
         match self {
             Self::Common(_) => None,
-            Self::Ipu(ipu) => Some(ipu),
+            Self::Ipu(at) => Some(at),
         }
+    }
+
+    /// The replicas whose marks they are.
+    pub(crate) fn class(self) -> ReplicaClassId {
+        self.ipu().unwrap_or_default().class
     }
 }
 
@@ -365,7 +370,7 @@ impl MarkRowBuilder {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use tilescope_report::units::StepId;
+    use tilescope_report::units::{IpuId, StepId};
 
     fn mark(index: u64, cycles: CycleRange) -> TraceMark {
         TraceMark {
@@ -399,7 +404,7 @@ mod tests {
             most in 2..200usize,
             wanted in 0..45u64,
         ) {
-            let mut builder = MarkRowBuilder::new(MarkRowId::Ipu(IpuId(0)), most);
+            let mut builder = MarkRowBuilder::new(MarkRowId::Ipu(IpuId(0).into()), most);
             let mut marks = Vec::new();
             for (place, number) in (0..).zip(&numbers) {
                 let cycles = CycleRange::new(Cycles(place * 10), Cycles(place * 10 + 8));

@@ -4,8 +4,11 @@ use super::mark_blocks::{MarkBlock, MarkRowId};
 use super::mark_rows::{MarkRows, kind_of, singular};
 use super::micro_batch::stage_name;
 use super::step_details::StepDetailRow;
+use crate::replica_classes::class_words;
 use tilescope_report::trace::{PerActivity, Trace};
-use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped, percent};
+use tilescope_report::units::{
+    CycleRange, Cycles, IpuId, ReplicaClassId, ReplicaIpu, grouped, percent,
+};
 use tilescope_report::{
     MarkFilter, MarkKind, Report, ReportError, StepActivity, TraceMark, TrainingPass,
 };
@@ -54,13 +57,14 @@ pub fn mark_details(
         typical(rows, mark, &mut about);
     }
     match row {
-        MarkRowId::Ipu(ipu) => {
-            on_ipu(trace, ipu, block.range, &mut about)?;
+        MarkRowId::Ipu(at) => {
+            about.replicas(report, at.class)?;
+            on_ipu(trace, at, block.range, &mut about)?;
             if first > 0
                 && let Some(before) = rows.block(report, (row, first - 1, 1))?
             {
                 let gap = CycleRange::new(before.range.end, block.range.start);
-                waited(report, trace, ipu, gap, &mut about)?;
+                waited(report, trace, at, gap, &mut about)?;
             }
         }
         MarkRowId::Common(_) => over_ipus(trace, block.range, &mut about)?,
@@ -80,6 +84,13 @@ impl MarkRowsOfWords {
 
     fn derived(&mut self, name: &'static str, value: impl Into<String>, formula: &'static str) {
         self.rows.push(StepDetailRow { name, value: value.into(), formula });
+    }
+
+    /// Says which replicas are spoken of, where they differ.
+    fn replicas(&mut self, report: &Report, class: ReplicaClassId) -> Result<(), ReportError> {
+        let words = class_words(&report.replica_classes()?, class);
+        words.into_iter().for_each(|words| self.push("Replicas", words));
+        Ok(())
     }
 
     fn cycles(&mut self, range: CycleRange, run: CycleRange) {
@@ -117,7 +128,7 @@ fn several(row: MarkRowId, block: &MarkBlock, about: &mut MarkRowsOfWords) {
     let kind = kind_of(row, block);
     let (first, last) = block.numbers;
     match row {
-        MarkRowId::Ipu(ipu) => about.push("IPU", ipu.to_string()),
+        MarkRowId::Ipu(at) => about.push("IPU", at.ipu.to_string()),
         MarkRowId::Common(_) => {
             about.push("Numbers", format!("{} {first} - {last}", singular(kind)));
         }
@@ -161,11 +172,11 @@ pub fn signed_percent(share: f64) -> String {
 
 fn on_ipu(
     trace: &Trace,
-    ipu: IpuId,
+    at: ReplicaIpu,
     range: CycleRange,
     about: &mut MarkRowsOfWords,
 ) -> Result<(), ReportError> {
-    let Some(lane) = trace.lane_of(ipu, 0) else { return Ok(()) };
+    let Some(lane) = trace.lane_at(at, 0) else { return Ok(()) };
     let cycles = lane.totals(range)?.cycles;
     about.push("Spent on", shares(&cycles, range.length()));
     Ok(())
@@ -175,14 +186,14 @@ fn on_ipu(
 fn waited(
     report: &Report,
     trace: &Trace,
-    ipu: IpuId,
+    at: ReplicaIpu,
     gap: CycleRange,
     about: &mut MarkRowsOfWords,
 ) -> Result<(), ReportError> {
     if gap.is_empty() {
         return Ok(());
     }
-    let on = match trace.lane_of(ipu, 0) {
+    let on = match trace.lane_at(at, 0) {
         Some(lane) => format!(": {}", shares(&lane.totals(gap)?.cycles, gap.length())),
         None => String::new(),
     };
@@ -193,10 +204,10 @@ fn waited(
         window: Some(gap),
         limit: MOST_BEFORE,
     };
-    let marks = report.marks(&filter)?;
+    let marks = report.marks_of_class(at.class, &filter)?;
     // Of more marks than were read, none is known to be the last.
     let others = marks.iter().filter(|mark| {
-        marks.len() < MOST_BEFORE && mark.ipu != Some(ipu) && mark.cycles.end <= gap.end
+        marks.len() < MOST_BEFORE && mark.ipu != Some(at.ipu) && mark.cycles.end <= gap.end
     });
     if let Some(last) = others.max_by_key(|mark| (mark.cycles.end, mark.ipu)) {
         let on = last.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));

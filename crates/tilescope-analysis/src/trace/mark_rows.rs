@@ -5,7 +5,7 @@ use super::repeated_marks::{RepeatedMarkFinder, RepeatedMarks};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::iter::Peekable;
-use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaClassId, ReplicaIpu, grouped};
 use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark};
 
 /// Kinds of marks that concern all IPUs, in the order of their rows.
@@ -48,7 +48,8 @@ struct MarkLabel {
 }
 
 impl MarkRows {
-    /// Reads the marks of a trace of some IPUs; nothing if there are more than `most` of them.
+    /// Reads the marks of a trace of some IPUs, of all replicas that differ; nothing if there are more
+    /// than `most` of them.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -59,8 +60,11 @@ impl MarkRows {
                 return Ok(None);
             }
         }
-        if !reader.of_ipus(report, ipus)? {
-            return Ok(None);
+        let classes = report.replica_classes()?.classes.len().max(1);
+        for class in (0..classes).map(ReplicaClassId::from_index) {
+            if !reader.of_ipus(report, class, ipus)? {
+                return Ok(None);
+            }
         }
         Ok(Some(reader.finish()))
     }
@@ -165,11 +169,11 @@ impl MarkRows {
         for kind in id.kinds() {
             let filter = MarkFilter {
                 kind: Some(*kind),
-                ipu: id.ipu(),
+                ipu: id.ipu().map(|at| at.ipu),
                 window: Some(window),
                 limit: usize::MAX,
             };
-            marks.extend(report.marks(&filter)?);
+            marks.extend(report.marks_of_class(id.class(), &filter)?);
         }
         marks.retain(|mark| mark.cycles.start >= block.range.start);
         // Stable: of marks that start together, the first kind is first, as in the row.
@@ -204,12 +208,12 @@ impl MarkPage {
         for kind in id.kinds() {
             let filter = MarkFilter {
                 kind: Some(*kind),
-                ipu: id.ipu(),
+                ipu: id.ipu().map(|at| at.ipu),
                 // A mark without cycles shares none with a window that begins with it.
                 window: Some(CycleRange::new(from.saturating_sub(Cycles(1)), Cycles::MAX)),
                 limit: SHOWN_PAGE,
             };
-            let marks = report.marks(&filter)?;
+            let marks = report.marks_of_class(id.class(), &filter)?;
             if let Some(last) = marks.last().filter(|_| marks.len() == SHOWN_PAGE) {
                 page.starts.end = page.starts.end.min(last.cycles.start);
             }
@@ -316,7 +320,7 @@ impl MarkRowsReader {
             MarkKind::Slot => Some(RepeatedMarkFinder::new(kind, self.full.take())),
             _ => None,
         };
-        for mark in MarkPages::new(report, kind) {
+        for mark in MarkPages::new(report, ReplicaClassId(0), kind) {
             let mark = mark?;
             if !self.count() {
                 return Ok(false);
@@ -334,10 +338,15 @@ impl MarkRowsReader {
         Ok(true)
     }
 
-    /// Reads stages and updates; whether they were not too many.
-    fn of_ipus(&mut self, report: &Report, ipus: &[IpuId]) -> Result<bool, ReportError> {
-        let mut stages = MarkPages::new(report, MarkKind::Stage).peekable();
-        let mut updates = MarkPages::new(report, MarkKind::Update).peekable();
+    /// Reads stages and updates of some replicas; whether they were not too many.
+    fn of_ipus(
+        &mut self,
+        report: &Report,
+        class: ReplicaClassId,
+        ipus: &[IpuId],
+    ) -> Result<bool, ReportError> {
+        let mut stages = MarkPages::new(report, class, MarkKind::Stage).peekable();
+        let mut updates = MarkPages::new(report, class, MarkKind::Update).peekable();
         while let Some(mark) = earlier(&mut stages, &mut updates) {
             let mark = mark?;
             if !self.count() {
@@ -346,7 +355,7 @@ impl MarkRowsReader {
             // A stage of no IPU in particular is one of all of them.
             let own = mark.ipu.as_ref().map_or(ipus, std::slice::from_ref);
             for ipu in own {
-                self.push(MarkRowId::Ipu(*ipu), &mark);
+                self.push(MarkRowId::Ipu(ReplicaIpu { class, ipu: *ipu }), &mark);
             }
         }
         Ok(true)
@@ -392,9 +401,10 @@ fn earlier(
     if second_first { second.next() } else { first.next().or_else(|| second.next()) }
 }
 
-/// All marks of a kind by start, read a page at a time.
+/// All marks of a kind of some replicas by start, read a page at a time.
 struct MarkPages<'a> {
     report: &'a Report,
+    class: ReplicaClassId,
     kind: MarkKind,
     page: std::vec::IntoIter<TraceMark>,
     /// Where the next page begins.
@@ -404,15 +414,15 @@ struct MarkPages<'a> {
 }
 
 impl<'a> MarkPages<'a> {
-    fn new(report: &'a Report, kind: MarkKind) -> Self {
+    fn new(report: &'a Report, class: ReplicaClassId, kind: MarkKind) -> Self {
         let page = Vec::new().into_iter();
-        Self { report, kind, page, from: None, limit: PAGE, more: true }
+        Self { report, class, kind, page, from: None, limit: PAGE, more: true }
     }
 
     fn next_page(&mut self) -> Result<(), ReportError> {
         let window = self.from.map(|from| CycleRange::new(from, Cycles::MAX));
         let filter = MarkFilter { kind: Some(self.kind), ipu: None, window, limit: self.limit };
-        let mut marks = self.report.marks(&filter)?;
+        let mut marks = self.report.marks_of_class(self.class, &filter)?;
         self.more = marks.len() >= self.limit;
         // Marks that reach into the window were in the page before.
         marks.retain(|mark| self.from.is_none_or(|from| mark.cycles.start >= from));

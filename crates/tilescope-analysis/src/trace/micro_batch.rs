@@ -2,7 +2,7 @@
 
 use super::mark_blocks::MarkRowId;
 use super::mark_rows::MarkRows;
-use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaClassId, ReplicaIpu};
 use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark, TrainingPass};
 
 /// Stages looked through for the one that works at some cycle.
@@ -12,7 +12,7 @@ const MOST_STAGES: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MicroBatchTurn {
     /// IPU that it runs on.
-    pub ipu: IpuId,
+    pub at: ReplicaIpu,
     /// Name of the stage, without the pass.
     pub stage: String,
     pub pass: Option<TrainingPass>,
@@ -25,19 +25,19 @@ pub struct MicroBatchTurn {
 pub struct MicroBatchPath {
     /// The micro-batch, counted over the run.
     pub number: u64,
-    /// By their first cycles.
+    /// By their first cycles, of all replicas that differ.
     pub turns: Vec<MicroBatchTurn>,
 }
 
 impl MicroBatchPath {
-    /// From the first cycle of its first turn to the last one of its last turn.
-    pub fn range(&self) -> Option<CycleRange> {
-        self.turns.iter().map(|turn| turn.range).reduce(CycleRange::union)
+    /// What some replicas do for it, by first cycle.
+    pub fn of_class(&self, class: ReplicaClassId) -> impl Iterator<Item = &MicroBatchTurn> {
+        self.turns.iter().filter(move |turn| turn.at.class == class)
     }
 
     /// What an IPU does for it, by first cycle.
-    pub fn on(&self, ipu: IpuId) -> impl Iterator<Item = &MicroBatchTurn> {
-        self.turns.iter().filter(move |turn| turn.ipu == ipu)
+    pub fn on(&self, at: ReplicaIpu) -> impl Iterator<Item = &MicroBatchTurn> {
+        self.turns.iter().filter(move |turn| turn.at == at)
     }
 }
 
@@ -53,14 +53,14 @@ pub fn micro_batch_path(
 ) -> Result<MicroBatchPath, ReportError> {
     let mut turns = Vec::new();
     for id in rows.ids() {
-        let MarkRowId::Ipu(ipu) = id else { continue };
+        let MarkRowId::Ipu(at) = id else { continue };
         for block in rows.of_micro_batch(report, id, number)? {
             let (pass, range) = (block.pass(), block.range);
             let stage = stage_name(&rows.words(id, &block), pass).to_owned();
-            turns.push(MicroBatchTurn { ipu, stage, pass, range });
+            turns.push(MicroBatchTurn { at, stage, pass, range });
         }
     }
-    turns.sort_by_key(|turn| (turn.range.start, turn.range.end, turn.ipu));
+    turns.sort_by_key(|turn| (turn.range.start, turn.range.end, turn.at));
     Ok(MicroBatchPath { number, turns })
 }
 
@@ -70,16 +70,16 @@ pub fn micro_batch_path(
 /// Parts of the file that cannot be read.
 pub fn stage_at(
     report: &Report,
-    ipu: IpuId,
+    at: ReplicaIpu,
     cycles: CycleRange,
 ) -> Result<Option<TraceMark>, ReportError> {
     // A step without cycles shares none with any window.
     let window = CycleRange::new(cycles.start, cycles.end.max(cycles.start + Cycles(1)));
     let (kind, limit) = (Some(MarkKind::Stage), MOST_STAGES);
-    let filter = MarkFilter { kind, ipu: Some(ipu), window: Some(window), limit };
+    let filter = MarkFilter { kind, ipu: Some(at.ipu), window: Some(window), limit };
     let holds =
         |mark: &TraceMark| mark.cycles.start <= cycles.start && cycles.end <= mark.cycles.end;
-    Ok(report.marks(&filter)?.into_iter().find(holds))
+    Ok(report.marks_of_class(at.class, &filter)?.into_iter().find(holds))
 }
 
 /// The stage of a label that ends with the pass: `B1` of `B1 forward`.

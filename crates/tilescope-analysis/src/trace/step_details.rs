@@ -6,8 +6,9 @@
 
 use super::flow_arrows::InterIpuTransfers;
 use super::micro_batch::{stage_at, stage_name};
+use crate::replica_classes::class_words;
 use tilescope_report::units::{
-    Bytes, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, StepId, grouped, percent,
+    Bytes, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, ReplicaIpu, StepId, grouped, percent,
 };
 use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic};
 
@@ -52,18 +53,20 @@ pub struct StepDetailReport {
     pub vertices: Vec<VertexCount>,
 }
 
-/// Looks a step up, with figures as `numbers` writes them; `None` if it did not run on that IPU.
+/// Looks a step up, with figures as `numbers` writes them; `None` if it did not run on that IPU of
+/// those replicas.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn step_view(
     report: &Report,
     step: StepId,
-    ipu: IpuId,
+    at: ReplicaIpu,
     sub_lane: u8,
     numbers: NumberFormat,
 ) -> Result<Option<StepDetailReport>, ReportError> {
-    let Some(details) = report.step(step)? else { return Ok(None) };
+    let ReplicaIpu { class, ipu } = at;
+    let Some(details) = report.step_of_class(class, step)? else { return Ok(None) };
     let here = details.ipus.iter().find(|on| (on.ipu, on.sub_lane) == (ipu, sub_lane));
     let Some(here) = here.or_else(|| details.ipus.iter().find(|on| on.ipu == ipu)) else {
         return Ok(None);
@@ -124,13 +127,16 @@ pub fn step_view(
     }
     // Other tiles than the compute tiles work for the micro-batch that comes, or for the one before.
     if here.sub_lane == 0
-        && let Some(mark) = stage_at(report, ipu, range)?
+        && let Some(mark) = stage_at(report, at, range)?
     {
         rows.push("Stage", stage_name(&mark.label, mark.pass).to_owned());
         if let Some(pass) = mark.pass {
             rows.push("Pass", pass.name().to_owned());
         }
         rows.push("Micro-batch", grouped(mark.index));
+    }
+    if let Some(words) = class_words(&report.replica_classes()?, class) {
+        rows.push("Replicas", words);
     }
     if report.has(ReportPart::TileBalance) && here.active_tiles > 0 {
         let spread = |min: Cycles, max: Cycles| format!("{} - {}", grouped(min.0), grouped(max.0));

@@ -2,7 +2,7 @@
 
 use crate::summary::{ActivityProportions, WORKING};
 use tilescope_report::trace::{PerActivity, Trace};
-use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, ReplicaIpu};
 use tilescope_report::{ReportError, StepActivity};
 
 /// Bytes over a kind of link, received and sent by the tiles.
@@ -15,8 +15,8 @@ pub struct StreamTraffic {
 /// One IPU in a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IpuTotals {
-    /// IPU of the replica.
-    pub ipu: IpuId,
+    /// The IPU, and the replicas it is of.
+    pub at: ReplicaIpu,
     /// Executed steps that touch the window.
     pub steps: u64,
     /// Shares of the window on the compute tiles.
@@ -46,16 +46,16 @@ pub struct WindowSummary {
 pub fn window_summary(
     trace: &Trace,
     window: CycleRange,
-    ipus: &[IpuId],
+    ipus: &[ReplicaIpu],
 ) -> Result<WindowSummary, ReportError> {
     let ipus: Result<Vec<IpuTotals>, ReportError> =
-        ipus.iter().map(|ipu| ipu_totals(trace, window, *ipu)).collect();
+        ipus.iter().map(|at| ipu_totals(trace, window, *at)).collect();
     Ok(WindowSummary { window, ipus: ipus? })
 }
 
-fn ipu_totals(trace: &Trace, window: CycleRange, ipu: IpuId) -> Result<IpuTotals, ReportError> {
+fn ipu_totals(trace: &Trace, window: CycleRange, at: ReplicaIpu) -> Result<IpuTotals, ReportError> {
     let mut totals = IpuTotals {
-        ipu,
+        at,
         steps: 0,
         proportions: ActivityProportions::new(|_| Cycles::ZERO, window),
         tile_balance: None,
@@ -63,8 +63,9 @@ fn ipu_totals(trace: &Trace, window: CycleRange, ipu: IpuId) -> Result<IpuTotals
         remote_buffer: StreamTraffic::default(),
         global_exchange: StreamTraffic::default(),
     };
-    for info in trace.lanes().iter().filter(|lane| lane.ipu == ipu) {
-        let Some(lane) = trace.lane_of(ipu, info.sub_lane) else { continue };
+    let lanes = trace.of_class(at.class).map_or(Vec::new(), |trace| trace.lanes().to_vec());
+    for info in lanes.iter().filter(|lane| lane.ipu == at.ipu) {
+        let Some(lane) = trace.lane_at(at, info.sub_lane) else { continue };
         let sums = lane.totals(window)?;
         totals.steps += sums.steps;
         if info.sub_lane == 0 {

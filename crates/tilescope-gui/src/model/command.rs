@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::{
-    CycleRange, IpuId, OperationId, ProgramId, StepId, TileId, VariableId,
+    CycleRange, IpuId, OperationId, ProgramId, ReplicaIpu, StepId, TileId, VariableId,
 };
 
 /// Collects what is asked for during a frame, in order.
@@ -51,8 +51,9 @@ impl CommandQueue {
 /// A step that is chosen in the trace: every tab knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectedStep {
-    /// IPU of the replica.
-    pub ipu: IpuId,
+    /// The IPU, and the replicas it is of.
+    #[serde(rename = "ipu")]
+    pub at: ReplicaIpu,
     /// Its group of tiles.
     pub sub_lane: u8,
     /// Position on that lane.
@@ -120,20 +121,27 @@ pub enum OverlayKind {
     Help,
 }
 
-/// What a report is chosen for.
+/// What a report or a model is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChooserPurpose {
+    /// Open a report, or a model to simulate it.
     Open,
-    /// Compare the report that is shown with it.
+    /// Compare the report that is shown with another one.
     Compare,
+    /// Simulate a model.
+    Model,
+    /// Have the spec that is being changed read another model.
+    SpecModel,
 }
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AppCommand {
-    /// Open a report: a directory or a file.
+    /// Open a report, a directory or a file; or an ONNX file, to simulate it.
     Open(PathBuf),
-    /// Ask for a report, or ask no more.
+    /// Open several of them: each report in a tab, one model after another.
+    OpenAll(Vec<PathBuf>),
+    /// Ask for a report or a model, or ask no more.
     ChooseReport(ChooserPurpose),
     Compare(PathBuf, PathBuf),
     /// Compare the report that is shown with another one.
@@ -152,6 +160,16 @@ pub enum AppCommand {
     ToggleWhatIf,
     /// Show it with a key changed to a value.
     OpenWhatIfWith(&'static str, String),
+    /// Have the spec that is being changed read another ONNX file.
+    SetSpecModel(PathBuf),
+    /// Simulate the model that the dialog shows.
+    SimulateModel,
+    /// Write the spec of the model that the dialog shows.
+    SaveModelSpec(PathBuf),
+    /// Close the dialog of a model. Its simulation goes on.
+    CloseModel,
+    /// Ask what other machines would make of the spec of the report.
+    TryOtherMachines,
     /// Give up opening a report.
     CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.

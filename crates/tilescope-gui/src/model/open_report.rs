@@ -42,9 +42,10 @@ impl OpenReport {
             ProgramOutcome::CompiledOnly => " · compiled only",
             ProgramOutcome::OutOfMemory { .. } => " · out of memory",
         };
+        let changed = if target.is_changed() { " changed" } else { "" };
         match self.report.origin() {
             ReportOrigin::Foreign if target.architecture.is_empty() => format!("{ipus}{state}"),
-            _ => format!("{ipus} · {architecture}{model}{state}"),
+            _ => format!("{ipus} · {architecture}{model}{changed}{state}"),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The window: takes in what has happened, then paints.
 
 use super::{
-    action, home, messages_ui, overlay, quit_dialog, report_check, report_chooser, report_tabs,
-    what_if_panel_ui, window_frame,
+    action, home, messages_ui, model_dialog, overlay, quit_dialog, report_check, report_chooser,
+    report_tabs, what_if_panel_ui, window_frame,
 };
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::message::StatusMessage;
@@ -38,9 +38,7 @@ impl TilescopeApp {
         // A covered window is painted all the same: some servers report every window as covered.
         context.send_viewport_cmd(egui::ViewportCommand::RequestPaintWhileHidden);
         match (report.zip(compare), at) {
-            (Some((source, target)), None) => {
-                app.commands.push(AppCommand::Compare(source.to_owned(), target.to_owned()));
-            }
+            (Some((source, target)), None) => app.compare_at(source, target),
             (None, None) if report.is_none() => app.session.reopen_tabs(),
             _ => app.open_at(context, report, compare, at),
         }
@@ -101,6 +99,11 @@ impl TilescopeApp {
         }
     }
 
+    /// Opens two reports, compared.
+    pub fn compare_at(&mut self, source: &Path, target: &Path) {
+        self.commands.push(AppCommand::Compare(source.to_owned(), target.to_owned()));
+    }
+
     /// Compares the open report with another one, in the tab that shows it.
     pub fn compare(&mut self, target: OpenReport) {
         self.session.compare_in_place(target);
@@ -125,7 +128,7 @@ impl TilescopeApp {
     pub fn logic(&mut self, context: &Context) {
         self.session.poll_background_work(context);
         self.session.hold_back_closing(context);
-        self.commands.extend(dropped(context).map(AppCommand::Open));
+        self.commands.extend(dropped(context));
         for command in self.commands.take() {
             self.session.apply(context, command);
         }
@@ -153,6 +156,7 @@ impl TilescopeApp {
             None => home::home_ui(ui, session, commands),
         }
         overlay::overlay_ui(ui.ctx(), &mut self.session, &self.commands);
+        model_dialog::model_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
         report_chooser::report_chooser_ui(ui.ctx(), &mut self.session, &self.commands);
         quit_dialog::quit_dialog_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::progress_ui(ui.ctx(), &self.session, &self.commands);
@@ -192,9 +196,15 @@ fn page_ui(ui: &mut Ui, shown: ShownPage<'_>, commands: &CommandQueue) {
     });
 }
 
-/// The file or directory that was dropped on the window.
-fn dropped(context: &Context) -> Option<PathBuf> {
-    context.input(|i| i.raw.dropped_files.first().map(|file| file.path().to_owned()))
+/// What is to be done with the files and directories that were dropped on the window.
+fn dropped(context: &Context) -> Option<AppCommand> {
+    let mut paths: Vec<PathBuf> =
+        context.input(|i| i.raw.dropped_files.iter().map(|file| file.path().to_owned()).collect());
+    match paths.len() {
+        0 => None,
+        1 => paths.pop().map(AppCommand::Open),
+        _ => Some(AppCommand::OpenAll(paths)),
+    }
 }
 
 impl eframe::App for TilescopeApp {

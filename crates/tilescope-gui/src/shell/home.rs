@@ -8,7 +8,7 @@ use crate::shell::simulation_process::BundledSpec;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::icons::{self, Icon};
-use crate::widgets::path_input::PathInputTexts;
+use crate::widgets::path_input::{ListedFiles, PathInputTexts, is_model};
 use crate::widgets::{ICON_BUTTON, elided_text::elided, focus_ui, icon_button_ui, search_ui};
 use egui::accesskit::Role;
 use egui::{
@@ -22,6 +22,7 @@ use tilescope_report::units::format_timestamp;
 const TWO_COLUMNS: f32 = 820.0;
 /// Widest the content gets.
 const MAX_WIDTH: f32 = 1080.0;
+const SIMULATE_CARD: &str = "Simulate a model";
 
 pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
     let (home, context) = session.home_to_paint();
@@ -80,7 +81,7 @@ fn cards_ui(
     if width < TWO_COLUMNS {
         card_ui(ui, "Open", |ui| open_card_ui(ui, home, context, commands));
         ui.add_space(gap);
-        card_ui(ui, "Simulate", |ui| simulate_card_ui(ui, home, context, commands));
+        card_ui(ui, SIMULATE_CARD, |ui| simulate_card_ui(ui, home, context, commands));
         ui.add_space(gap);
         card_ui(ui, "Recent", |ui| recent_card_ui(ui, home, context, commands));
         ui.add_space(gap);
@@ -96,7 +97,7 @@ fn cards_ui(
             ui.set_width(left);
             card_ui(ui, "Open", |ui| open_card_ui(ui, home, context, commands));
             ui.add_space(gap);
-            card_ui(ui, "Simulate", |ui| simulate_card_ui(ui, home, context, commands));
+            card_ui(ui, SIMULATE_CARD, |ui| simulate_card_ui(ui, home, context, commands));
         });
         ui.vertical(|ui| {
             ui.set_width(width - gap - left);
@@ -210,7 +211,7 @@ fn open_card_ui(
     commands: &CommandQueue,
 ) {
     let palette = ThemePalette::for_ui(ui);
-    if row_ui(ui, Icon::Folder, "Open a report…", "", true).clicked() {
+    if row_ui(ui, Icon::Folder, "Open a report or model…", "", true).clicked() {
         commands.push(AppCommand::ChooseReport(ChooserPurpose::Open));
     }
     for demo in home.sample_reports() {
@@ -228,11 +229,15 @@ fn open_card_ui(
     }
     commands.extend(taken.map(AppCommand::Open));
     ui.add_space(spacing::XXS);
-    let hint = "Or drop a report on this window.";
+    let hint = "Or drop reports and ONNX models on this window.";
     ui.label(RichText::new(hint).color(palette.weak_text).size(text_size::CAPTION));
 }
 
-const PATH_TEXTS: PathInputTexts = PathInputTexts { label: "Path of a report", button: "Open" };
+const PATH_TEXTS: PathInputTexts = PathInputTexts {
+    label: "Path of a report or model",
+    button: "Open",
+    hint: ListedFiles::ReportsAndModels.hint(),
+};
 /// Height of the list of what a typed path could mean.
 const OFFERED: f32 = 220.0;
 
@@ -243,6 +248,11 @@ fn simulate_card_ui(
     commands: &CommandQueue,
 ) {
     let palette = ThemePalette::for_ui(ui);
+    let about = "your own network: choose its dimensions, loss and system";
+    if row_ui(ui, Icon::Graph, "An ONNX file…", about, true).clicked() {
+        commands.push(AppCommand::ChooseReport(ChooserPurpose::Model));
+    }
+    ui.add_space(spacing::S);
     let width = ui.available_width() - 18.0;
     search_ui(ui, home.spec_filter(), "Filter specs", width);
     let wanted = home.spec_filter().trim().to_lowercase();
@@ -317,7 +327,7 @@ fn recent_card_ui(
 ) {
     let palette = ThemePalette::for_ui(ui);
     if context.prefs.recent.is_empty() {
-        let text = "Reports you open are listed here.";
+        let text = "Reports and models you open are listed here.";
         ui.label(RichText::new(text).color(palette.weak_text));
         return;
     }
@@ -378,12 +388,17 @@ fn recent_ui(
 ) {
     let palette = ThemePalette::for_ui(ui);
     let (name, place) = names(&recent.path);
+    // A model has nothing to compare before it is simulated.
+    let is_model = is_model(&recent.path);
+    let place = if is_model { format!("ONNX model in {place}") } else { place };
     ui.horizontal(|ui| {
-        let mut tick = ticked;
-        let tick = ui.checkbox(&mut tick, "").accessible_name(format!("Tick {name}"));
-        if tick.on_hover_text("Tick two reports to compare them").clicked() {
-            commands.push(AppCommand::ToggleComparisonCandidate(recent.path.clone()));
-        }
+        ui.add_enabled_ui(!is_model, |ui| {
+            let mut tick = ticked;
+            let tick = ui.checkbox(&mut tick, "").accessible_name(format!("Tick {name}"));
+            if tick.on_hover_text("Tick two reports to compare them").clicked() {
+                commands.push(AppCommand::ToggleComparisonCandidate(recent.path.clone()));
+            }
+        });
         let icons = 2.0 * (ICON_BUTTON + ui.spacing().item_spacing.x);
         let width = ui.available_width() - icons;
         let (rect, response) = ui.allocate_exact_size(vec2(width, 44.0), Sense::click());
@@ -410,7 +425,9 @@ fn recent_ui(
         if response.on_hover_text(shown).clicked() {
             commands.push(AppCommand::Open(recent.path.clone()));
         }
-        if icon_button_ui(ui, Icon::Link, "Copy link to this report").clicked() {
+        if is_model {
+            ui.add_space(ICON_BUTTON + ui.spacing().item_spacing.x);
+        } else if icon_button_ui(ui, Icon::Link, "Copy link to this report").clicked() {
             let place = NavigationState::default();
             ui.ctx().copy_text(ReportLink::new(&recent.path, place).to_string());
         }

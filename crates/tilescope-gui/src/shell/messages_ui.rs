@@ -24,7 +24,7 @@ impl MessageKind {
         }
     }
 
-    fn colour(self, palette: &ThemePalette) -> Color32 {
+    pub(crate) fn colour(self, palette: &ThemePalette) -> Color32 {
         match self {
             Self::Done => palette.good,
             Self::Warning => palette.warning,

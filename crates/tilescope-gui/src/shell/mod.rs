@@ -7,6 +7,7 @@ pub(crate) mod appearance;
 pub(crate) mod export_task;
 pub(crate) mod home;
 pub(crate) mod messages_ui;
+pub(crate) mod model_dialog;
 pub(crate) mod overlay;
 pub(crate) mod picture_export;
 pub(crate) mod preferences_file;

@@ -7,7 +7,9 @@ use crate::model::open_report::OpenReport;
 use crate::model::preferences::AppearancePrefs;
 use crate::paint::{RenderedImage, SoftwareRenderer};
 use crate::shell::app::TilescopeApp;
-use egui::{Context, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
+use crate::views::what_if::sensitivity::{SensitivityAnswer, sensitivity_page_ui};
+use egui::{CentralPanel, Context, Frame, FullOutput, Pos2, RawInput, Rect, Theme, Vec2, vec2};
+use serde::Deserialize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,6 +19,9 @@ const MAX_FRAMES: usize = 200;
 const IDLE_FRAMES: usize = 6;
 /// Longest time to wait for answers between two frames.
 const MAX_ANSWER_WAIT: Duration = Duration::from_secs(600);
+
+/// The longest side of a picture in pixels.
+const MAX_SIDE: u16 = 16_384;
 
 /// Kinds of files that hold pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +88,67 @@ pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<V
     }
 }
 
+/// Width of the picture of a spec on other machines, and the room around what is on it.
+const SENSITIVITY_WIDTH: f32 = 900.0;
+const SENSITIVITY_MARGIN: i8 = 20;
+
+/// The bytes of a file with a picture of what `tilescope sensitivity --json` says of a spec, as high
+/// as it takes.
+///
+/// # Errors
+/// JSON of another kind, more lines than a picture has room for, a picture that cannot be encoded.
+pub fn sensitivity_picture(
+    said: &serde_json::Value,
+    format: PictureFormat,
+) -> Result<Vec<u8>, GuiError> {
+    let answer = SensitivityAnswer::deserialize(said).map_err(GuiError::Sensitivity)?;
+    let name = said["spec"].as_str().unwrap_or_default();
+    let context = Context::default();
+    crate::theme::install(&context);
+    context.set_theme(Theme::Light);
+    let mut painter = SoftwareRenderer::default();
+    let mut frame = |time: f64, height: f32| {
+        let input = RawInput {
+            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, vec2(SENSITIVITY_WIDTH, height))),
+            max_texture_side: Some(MAX_SIDE.into()),
+            time: Some(time),
+            ..RawInput::default()
+        };
+        let mut end = 0.0;
+        let mut output = context.run_ui(input, |ui| {
+            let margin = Frame::central_panel(ui.style()).inner_margin(SENSITIVITY_MARGIN);
+            CentralPanel::default().frame(margin).show(ui, |ui| {
+                sensitivity_page_ui(ui, name, &answer);
+                end = ui.cursor().top();
+            });
+        });
+        painter.update(&mut output.textures_delta);
+        (output, end + f32::from(SENSITIVITY_MARGIN))
+    };
+    // The first frame says how high the picture is.
+    let (_, height) = frame(0.0, MAX_SIDE.into());
+    if height > MAX_SIDE.into() {
+        return Err(GuiError::PictureHeight);
+    }
+    let (output, _) = frame(1.0, height.ceil());
+    let (ground, density) = (context.global_style().visuals.panel_fill, output.pixels_per_point);
+    let size = [SENSITIVITY_WIDTH, height].map(whole_pixels);
+    match format {
+        PictureFormat::Png => {
+            let primitives = context.tessellate(output.shapes, density);
+            let side = size.map(|side| side as usize);
+            Ok(painter.paint(side, density, ground, &primitives).png()?)
+        }
+        PictureFormat::Svg => Ok(painter.svg(size, density, ground, &output.shapes).into_bytes()),
+    }
+}
+
+/// Pixels that a length needs.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "up to MAX_SIDE")]
+fn whole_pixels(length: f32) -> u32 {
+    length.ceil() as u32
+}
+
 /// Draws the home screen, or a view of a report.
 pub fn picture(
     opened: Option<OpenReport>,
@@ -131,7 +197,7 @@ fn run_until_idle<T>(
         let points = pixels / context.zoom_factor();
         let input = RawInput {
             screen_rect: Some(Rect::from_min_size(Pos2::ZERO, points)),
-            max_texture_side: Some(16_384),
+            max_texture_side: Some(MAX_SIDE.into()),
             time: Some(frame as f64),
             ..RawInput::default()
         };
@@ -146,5 +212,41 @@ fn run_until_idle<T>(
             return take(&painter, output);
         }
         app.session().workers().wait(MAX_ANSWER_WAIT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// Gains of a spec with so many operations.
+    fn said(operations: usize) -> Value {
+        let run = json!({ "seconds": 0.01, "samples_per_second": 1e5 });
+        let operation = |number: usize| {
+            json!({
+                "name": format!("operation{number}"), "cycles": 100, "run": run, "change": -0.01,
+                "off_path_beyond": null,
+            })
+        };
+        json!({
+            "spec": "a_spec", "machine": "mk2", "factor": 2.0, "shortened": null, "run": run,
+            "resources": [],
+            "operations": (0..operations).map(operation).collect::<Vec<_>>(),
+        })
+    }
+
+    #[test]
+    fn pictures_are_as_high_as_what_is_on_them_or_refused() {
+        let height = |operations: usize| {
+            let svg = sensitivity_picture(&said(operations), PictureFormat::Svg)?;
+            let svg = String::from_utf8(svg).expect("text");
+            assert!(svg.contains(&format!("operation{}", operations - 1)));
+            let height = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next());
+            Ok::<u32, GuiError>(height.and_then(|of| of.parse().ok()).expect("a height"))
+        };
+        let (few, more) = (height(10).expect("drawn"), height(500).expect("drawn"));
+        assert_eq!(more - few, 490 * 20);
+        assert!(matches!(height(1000), Err(GuiError::PictureHeight)));
     }
 }

@@ -1,20 +1,25 @@
-//! Choosing a report, to open it or to compare with it: those at hand and those in a directory, with
-//! a preview of the one that Enter takes.
+//! Choosing a report or a model: those at hand and those in a directory, with a preview of the one
+//! that Enter takes.
 
 use crate::model::command::{AppCommand, ChooserPurpose, CommandQueue};
 use crate::model::open_report::OpenReport;
 use crate::shell::session::AppSession;
+use crate::shell::spec_queries::SPEC_QUERIES;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
+use crate::views::what_if::model_file::{ModelFile, ModelQuestion, nodes_in_words};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use crate::widgets::background_task::BackgroundTask;
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
-use crate::widgets::path_input::{KnownReports, PathInput, PathInputTexts, PathOffers};
+use crate::widgets::path_input::{
+    KnownReports, ListedFiles, PathInput, PathInputTexts, PathOffers, is_model,
+};
 use egui::{Align, Button, Context, Frame, Id, Label, Layout, Margin, Modal, RichText, Ui, vec2};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles, exact_bytes, seconds};
-use tilescope_report::{ReportError, ReportOrigin};
+use tilescope_report::{REPORT_FILE, ReportError, ReportOrigin};
 
 /// Widest the dialog gets.
 const WIDTH: f32 = 780.0;
@@ -26,6 +31,7 @@ pub(crate) struct ReportChooser {
     pub purpose: ChooserPurpose,
     input: PathInput,
     preview: BackgroundQuery<PathBuf, ReportPreview>,
+    model_preview: BackgroundQuery<ModelQuestion, ModelFile>,
     /// The system's dialog, once it was asked for; why it cannot be shown.
     system_dialog: Option<Result<BackgroundTask<Option<PathBuf>>, String>>,
     /// Whether it has been painted before.
@@ -70,8 +76,9 @@ impl ReportChooser {
     pub(crate) fn new(purpose: ChooserPurpose, directory: Option<PathBuf>) -> Self {
         Self {
             purpose,
-            input: PathInput::new("report chooser", directory),
+            input: PathInput::new("report chooser", directory, purpose.listed()),
             preview: BackgroundQuery::default(),
+            model_preview: BackgroundQuery::default(),
             system_dialog: None,
             was_painted: false,
         }
@@ -81,24 +88,37 @@ impl ReportChooser {
 impl ChooserPurpose {
     fn title(self) -> &'static str {
         match self {
-            Self::Open => "Open a report",
+            Self::Open => "Open a report or model",
             Self::Compare => "Compare with",
+            Self::Model => "Simulate a model",
+            Self::SpecModel => "Model of the spec",
         }
     }
 
     fn texts(self) -> PathInputTexts {
+        let (label, button) = match self {
+            Self::Open => ("Path of the report or model to open", "Open"),
+            Self::Compare => ("Path of the report to compare with", "Compare"),
+            Self::Model => ("Path of the model to simulate", "Open"),
+            Self::SpecModel => ("Path of the model that the spec is about", "Take"),
+        };
+        PathInputTexts { label, button, hint: self.listed().hint() }
+    }
+
+    /// What can be chosen.
+    fn listed(self) -> ListedFiles {
         match self {
-            Self::Open => PathInputTexts { label: "Path of the report to open", button: "Open" },
-            Self::Compare => {
-                PathInputTexts { label: "Path of the report to compare with", button: "Compare" }
-            }
+            Self::Open => ListedFiles::ReportsAndModels,
+            Self::Compare => ListedFiles::Reports,
+            Self::Model | Self::SpecModel => ListedFiles::Models,
         }
     }
 
     fn command(self, path: PathBuf) -> AppCommand {
         match self {
-            Self::Open => AppCommand::Open(path),
+            Self::Open | Self::Model => AppCommand::Open(path),
             Self::Compare => AppCommand::CompareWith(path),
+            Self::SpecModel => AppCommand::SetSpecModel(path),
         }
     }
 }
@@ -110,7 +130,7 @@ pub(crate) fn report_chooser_ui(
     commands: &CommandQueue,
 ) {
     let Some(mut chooser) = session.dialogs_mut().take_chooser() else { return };
-    let known = known(session);
+    let known = known(session, chooser.purpose.listed());
     let workers = session.workers().clone();
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("choose a report")).frame(frame).show(context, |ui| {
@@ -180,13 +200,16 @@ impl ReportChooser {
 
     /// The button of the system's dialog; the directory that was chosen there, once.
     fn system_dialog_ui(&mut self, ui: &mut Ui) -> Option<PathBuf> {
-        let hint = "Choose the directory of a report in the dialog of your desktop";
+        let hint = "Choose a file in the dialog of your desktop";
         let is_open = matches!(self.system_dialog, Some(Ok(_)));
         let button = ui.add_enabled(!is_open, Button::new("System dialog…"));
         if button.on_hover_text(hint).clicked() {
-            let title = self.purpose.title();
+            let (title, ends) = (self.purpose.title(), self.purpose.listed().extensions());
             // It may hang where there is no portal: it gets a thread, and the list stays usable.
-            let choose = move || rfd::FileDialog::new().set_title(title).pick_folder();
+            let choose = move || {
+                let dialog = rfd::FileDialog::new().set_title(title);
+                dialog.add_filter("Files", ends).pick_file().map(report_of_file)
+            };
             let started = BackgroundTask::start("dialog", ui.ctx(), choose);
             self.system_dialog = Some(started.map_err(|error| error.to_string()));
         }
@@ -205,16 +228,52 @@ impl ReportChooser {
 
     fn list_ui(&mut self, ui: &mut Ui, offers: &PathOffers, height: f32) -> Option<PathBuf> {
         if offers.is_empty() {
-            let words =
-                if offers.is_listed { "No report and no directory is called that." } else { "" };
+            let words = if offers.is_listed { self.purpose.listed().nothing() } else { "" };
             ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
         }
         self.input.list_ui(ui, offers, height)
     }
 
-    /// What the report is that Enter takes.
+    /// What an ONNX file holds.
+    fn model_preview_ui(&mut self, ui: &mut Ui, path: PathBuf, workers: &BackgroundWorkers) {
+        let palette = ThemePalette::for_ui(ui);
+        let place = path.display().to_string();
+        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let question = ModelQuestion { file: path, sizes: BTreeMap::new() };
+        let query = &mut self.model_preview;
+        let state = query.ask_newest(ui.ctx(), workers, &question, SPEC_QUERIES.model);
+        match state.fresh_only().finished() {
+            None => {}
+            Some(Err(error)) => {
+                ui.add(Label::new(RichText::new(error.to_string()).color(palette.error)).wrap());
+            }
+            Some(Ok(model)) => {
+                ui.add(Label::new(strong(name)).wrap());
+                let inputs = match model.inputs.len() {
+                    1 => "1 input".to_owned(),
+                    count => format!("{count} inputs"),
+                };
+                let lines = [
+                    format!("ONNX, opset {}", model.opset),
+                    model.producer.clone(),
+                    format!("{}, {inputs}", nodes_in_words(model.nodes)),
+                ];
+                for line in lines.iter().filter(|line| !line.is_empty()) {
+                    ui.add(Label::new(line.as_str()).wrap());
+                }
+            }
+        }
+        let place = RichText::new(place).color(palette.weak_text).size(text_size::CAPTION);
+        ui.add(Label::new(place).wrap());
+    }
+
+    /// What the report or model is that Enter takes.
     fn preview_ui(&mut self, ui: &mut Ui, offers: &PathOffers, workers: &BackgroundWorkers) {
-        let Some(path) = self.input.highlighted_report(offers) else { return };
+        let Some(path) = self.input.highlighted_file(offers) else { return };
+        if is_model(path) {
+            let path = path.to_owned();
+            return self.model_preview_ui(ui, path, workers);
+        }
         let palette = ThemePalette::for_ui(ui);
         let question = |path: &PathBuf| ReportPreview::read(path);
         let state = self.preview.ask(ui.ctx(), workers, &path.to_owned(), question).fresh_only();
@@ -251,14 +310,20 @@ impl ReportChooser {
     }
 }
 
-/// Reports that are at hand, by where they are known from; not the one that is shown.
-fn known(session: &AppSession) -> Vec<KnownReports> {
+/// The directory that is a report, for the file in it.
+fn report_of_file(file: PathBuf) -> PathBuf {
+    let is_report = file.file_name().is_some_and(|name| name == REPORT_FILE);
+    file.parent().filter(|_| is_report).map_or(file.clone(), Path::to_owned)
+}
+
+/// What is at hand, by where it is known from; not the report that is shown.
+fn known(session: &AppSession, listed: ListedFiles) -> Vec<KnownReports> {
     let own = session.page().map(|page| page.opened().absolute_path());
     let mut seen: Vec<PathBuf> = own.into_iter().collect();
     let mut fresh = |heading, paths: Vec<PathBuf>| {
         let mut found = Vec::new();
         for path in paths {
-            if !seen.contains(&path) {
+            if !seen.contains(&path) && listed.contains(&path) {
                 seen.push(path.clone());
                 found.push(path);
             }

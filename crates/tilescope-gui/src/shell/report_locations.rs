@@ -4,9 +4,6 @@ use crate::model::navigation::NOTES_FILE;
 use std::path::{Path, PathBuf};
 use tilescope_report::REPORT_FILE;
 
-/// Below the directory of simulated reports: what was tried.
-const VARIANTS_DIRECTORY: &str = "what-if";
-
 /// A report that comes with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SampleReport {
@@ -43,14 +40,9 @@ fn demos_in(place: &Path) -> Vec<SampleReport> {
     demos
 }
 
-/// Where simulated reports go.
-pub(crate) fn simulated_report_directory(spec: &str) -> PathBuf {
-    data_directory().join("simulated").join(spec)
-}
-
-/// Where variants of specs are kept that the user has tried.
-pub(crate) fn variants_directory() -> PathBuf {
-    simulated_report_directory(VARIANTS_DIRECTORY)
+/// Where simulated reports are kept.
+pub(crate) fn simulated_reports() -> PathBuf {
+    data_directory().join("simulated")
 }
 
 /// The program's part of the user's data directory, or else of the temporary one.

@@ -33,7 +33,8 @@ pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue
                     let chosen = workspace.shown_tab() == Some(at);
                     ui.push_id(at, |ui| report_tab_ui(ui, at, &title, chosen, commands));
                 }
-                if icon_button_ui(ui, Icon::Add, "Open another report (Ctrl+O)").clicked() {
+                if icon_button_ui(ui, Icon::Add, "Open another report or model (Ctrl+O)").clicked()
+                {
                     commands.push(AppCommand::ChooseReport(ChooserPurpose::Open));
                 }
             });

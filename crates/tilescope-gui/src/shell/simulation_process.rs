@@ -1,6 +1,7 @@
 //! Simulations, run by this very program as a child process: cancelling is killing it, and running
 //! out of memory there does not take the window along.
 
+use crate::shell::session_temp_dir::SessionDirectoryError;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -34,8 +35,11 @@ pub(crate) enum ChildProgramError {
     /// What the child said instead of an answer.
     #[error("{0}")]
     Refused(String),
-    #[error("The simulator's keys cannot be read: {0}")]
-    Keys(serde_json::Error),
+    #[error("The simulator's answer cannot be read: {0}")]
+    Answer(serde_json::Error),
+    /// There is no place for the spec.
+    #[error(transparent)]
+    Directory(#[from] SessionDirectoryError),
     /// The child reads specs from files.
     #[error("The spec cannot be written: {source}: {}", path.display())]
     Spec { path: PathBuf, source: io::Error },
@@ -45,6 +49,17 @@ impl ChildProgramError {
     /// The system's answer to writing a spec, or its directory.
     pub(crate) fn spec(source: io::Error, path: &Path) -> Self {
         Self::Spec { path: path.to_owned(), source }
+    }
+
+    /// The same without the path of the file that it is about: whoever shows it shows the path.
+    pub(crate) fn about(self, file: &Path) -> Self {
+        match self {
+            Self::Refused(said) => {
+                let behind = said.strip_prefix(&format!("{}: ", file.display()));
+                Self::Refused(behind.map_or_else(|| said.clone(), str::to_owned))
+            }
+            other => other,
+        }
     }
 }
 

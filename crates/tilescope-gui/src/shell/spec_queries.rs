@@ -1,16 +1,35 @@
-//! Asks the simulator about specs, through a child process as for everything else.
+//! Asks the simulator about specs and models, through a child process as for everything else.
 
 use crate::shell::simulation_process::{ChildProgramError, program};
-use crate::views::what_if::spec_keys::{SpecKeyInfo, SpecProblem, SpecQueries, problem};
+use crate::views::what_if::model_file::{ModelFile, ModelQuestion};
+use crate::views::what_if::sensitivity::SensitivityAnswer;
+use crate::views::what_if::spec_keys::{Cancelled, CheckedSpec, SpecKeyInfo, SpecQueries, problem};
 use crate::widgets::background_query::BackgroundQueryError;
+use serde::de::DeserializeOwned;
+use std::io::{self, Read};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Longest answer that is taken: a file that names millions of inputs is no model.
+const MAX_ANSWER_BYTES: u64 = 1 << 26;
+
+/// How often it is looked whether somebody still waits.
+const PERIOD: Duration = Duration::from_millis(10);
 
 /// Asks this program.
 pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
     keys: || load_spec_keys().map_err(BackgroundQueryError::failed),
-    check: |directory, text| check_text(directory, text).map_err(BackgroundQueryError::failed),
+    check: |directory, text, cancelled| {
+        check_text(directory, text, cancelled).map_err(BackgroundQueryError::failed)
+    },
+    model: |question, cancelled| {
+        ask_model(question, cancelled).map_err(BackgroundQueryError::failed)
+    },
+    sensitivity: |directory, text, cancelled| {
+        ask_sensitivity(directory, text, cancelled).map_err(BackgroundQueryError::failed)
+    },
 };
 
 /// Every key that specs may have.
@@ -18,40 +37,159 @@ pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
 /// # Errors
 /// The program could not be asked, or its answer not be read.
 fn load_spec_keys() -> Result<Vec<SpecKeyInfo>, ChildProgramError> {
-    let output = program()?.args(["specs", "--keys", "--json"]).stdin(Stdio::null()).output();
-    let output = output.map_err(ChildProgramError::Question)?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(ChildProgramError::Refused(said));
+    let mut question = program()?;
+    question.args(["specs", "--keys", "--json"]);
+    answer(question, &Cancelled::default())?.parsed()
+}
+
+/// What an ONNX file holds, with sizes for its dimensions.
+///
+/// # Errors
+/// The program could not be asked; or what is wrong with the file or the sizes.
+fn ask_model(
+    question: &ModelQuestion,
+    cancelled: &Cancelled,
+) -> Result<ModelFile, ChildProgramError> {
+    let mut asked = program()?;
+    asked.args(["onnx", "--json"]);
+    for (key, value) in &question.sizes {
+        asked.args(["--set", &format!("{key}={value}")]);
     }
-    serde_json::from_slice(&output.stdout).map_err(ChildProgramError::Keys)
+    // A name may begin like an option.
+    asked.arg("--").arg(&question.file);
+    answer(asked, cancelled)?.parsed().map_err(|error| error.about(&question.file))
 }
 
 /// Asks about a text: it is written to a file of its own in a directory.
 ///
 /// # Errors
 /// The file cannot be written, or the simulator not be asked.
-fn check_text(directory: &Path, text: &str) -> Result<Option<SpecProblem>, ChildProgramError> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    // What is checked meanwhile for another text or report has a file of its own.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let file = directory.join(format!("check-{number}.toml"));
-    write_spec(&file, text)?;
-    let checked = check_spec(&file);
-    // The directory goes with the session; so would the file.
-    let _ = std::fs::remove_file(&file);
-    checked
+fn check_text(
+    directory: &Path,
+    text: &str,
+    cancelled: &Cancelled,
+) -> Result<CheckedSpec, ChildProgramError> {
+    with_spec_file(directory, text, |file| check_spec(file, cancelled))
 }
 
-/// Asks the simulator about the spec in a file; `None` where it is sane.
+/// Asks what other machines would make of a text.
+///
+/// # Errors
+/// The file cannot be written, the simulator not be asked, or its answer not be read.
+fn ask_sensitivity(
+    directory: &Path,
+    text: &str,
+    cancelled: &Cancelled,
+) -> Result<SensitivityAnswer, ChildProgramError> {
+    with_spec_file(directory, text, |file| {
+        let mut question = program()?;
+        question.args(["sensitivity", "--json"]).arg(file);
+        let answer = answer(question, cancelled)?;
+        if !answer.status.success() {
+            let said = problem(&String::from_utf8_lossy(&answer.errors), file);
+            return Err(ChildProgramError::Refused(said.message));
+        }
+        answer.parsed()
+    })
+}
+
+/// Writes a text to a file while something is asked about it.
+///
+/// # Errors
+/// The file cannot be written, or what the question fails with.
+fn with_spec_file<T>(
+    directory: &Path,
+    text: &str,
+    ask: impl FnOnce(&Path) -> Result<T, ChildProgramError>,
+) -> Result<T, ChildProgramError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // What is asked meanwhile about another text or report has a file of its own.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let file = directory.join(format!("question-{number}.toml"));
+    write_spec(&file, text)?;
+    let answer = ask(&file);
+    // The directory goes with the session; so would the file.
+    let _ = std::fs::remove_file(&file);
+    answer
+}
+
+/// Asks the simulator about the spec in a file.
 ///
 /// # Errors
 /// The simulator could not be asked.
-fn check_spec(file: &Path) -> Result<Option<SpecProblem>, ChildProgramError> {
-    let output = program()?.arg("simulate").arg(file).arg("--check").stdin(Stdio::null()).output();
-    let output = output.map_err(ChildProgramError::Question)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    Ok((!output.status.success()).then(|| problem(&said, file)))
+fn check_spec(file: &Path, cancelled: &Cancelled) -> Result<CheckedSpec, ChildProgramError> {
+    let mut question = program()?;
+    question.arg("simulate").arg(file).args(["--check", "--json"]);
+    let answer = answer(question, cancelled)?;
+    if !answer.status.success() {
+        return Ok(CheckedSpec::Refused(problem(&String::from_utf8_lossy(&answer.errors), file)));
+    }
+    answer.parsed().map(CheckedSpec::Compiled)
+}
+
+/// What a child wrote, and how it ended.
+struct ChildAnswer {
+    status: ExitStatus,
+    output: Vec<u8>,
+    errors: Vec<u8>,
+}
+
+impl ChildAnswer {
+    /// The output as JSON.
+    fn parsed<T: DeserializeOwned>(self) -> Result<T, ChildProgramError> {
+        if !self.status.success() {
+            let said = String::from_utf8_lossy(&self.errors);
+            let said = said.trim();
+            return Err(ChildProgramError::Refused(
+                said.strip_prefix("error: ").unwrap_or(said).to_owned(),
+            ));
+        }
+        serde_json::from_slice(&self.output).map_err(ChildProgramError::Answer)
+    }
+}
+
+/// Runs a child to its end, or kills it once nobody waits any more.
+fn answer(mut question: Command, cancelled: &Cancelled) -> Result<ChildAnswer, ChildProgramError> {
+    question.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = question.spawn().map_err(ChildProgramError::Question)?;
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    // Both are read while it runs: a child whose pipe is full waits.
+    let answer = std::thread::scope(|scope| {
+        let output = scope.spawn(move || read_answer(output));
+        let errors = scope.spawn(move || read_answer(errors));
+        let status = wait_or_kill(&mut child, cancelled)?;
+        let read = |thread: std::thread::ScopedJoinHandle<'_, io::Result<Vec<u8>>>| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("reading the answer failed")))
+        };
+        Ok(ChildAnswer { status, output: read(output)?, errors: read(errors)? })
+    });
+    answer.map_err(ChildProgramError::Question)
+}
+
+fn wait_or_kill(child: &mut Child, cancelled: &Cancelled) -> io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if cancelled.load(Ordering::SeqCst) {
+            child.kill()?;
+            return child.wait();
+        }
+        std::thread::sleep(PERIOD);
+    }
+}
+
+fn read_answer(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+    let mut answer = Vec::new();
+    let Some(mut pipe) = pipe else { return Ok(answer) };
+    let length = pipe.by_ref().take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
+    // Read to the end all the same, so that the child can end.
+    let more = io::copy(&mut pipe, &mut io::sink())?;
+    if more > 0 {
+        let problem = format!("the answer has {} bytes", length as u64 + more);
+        return Err(io::Error::other(problem));
+    }
+    Ok(answer)
 }
 
 /// Writes a spec.

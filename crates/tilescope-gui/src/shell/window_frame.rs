@@ -2,6 +2,7 @@
 
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::action::actions;
+use crate::shell::model_dialog::ModelDialog;
 use crate::shell::session::{AppSession, ReportPage};
 use crate::theme::fonts::strong;
 use crate::theme::{ColourScheme, ThemePalette, spacing, text_size};
@@ -155,6 +156,10 @@ pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &Co
         }
         return;
     };
+    // The dialog that began it says so itself.
+    if session.dialogs().model().is_some_and(ModelDialog::is_running) {
+        return;
+    }
     card(context, |ui| {
         ui.label(strong(format!("Simulating {}", simulation.spec)));
         ui.horizontal(|ui| {
@@ -193,7 +198,7 @@ pub(crate) fn drop_hint_ui(context: &Context) {
     painter.text(
         rect.center(),
         Align2::CENTER_CENTER,
-        "Drop to open the report",
+        "Drop to open reports and models",
         font,
         palette.text,
     );

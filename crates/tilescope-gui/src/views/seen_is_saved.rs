@@ -6,8 +6,10 @@ use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::tables::{TABLES, execution_trace as ipu_columns};
 use tilescope_analysis::trace::window_summary;
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::{Bytes, IpuId, TileId, TileRange, TileRuns, VertexTypeId};
-use tilescope_report::{MemoryCategory, Report, VertexGroup, VertexTypeInfo};
+use tilescope_report::units::{
+    Bytes, IpuId, ReplicaIpu, TileId, TileRange, TileRuns, VertexTypeId,
+};
+use tilescope_report::{MemoryCategory, ReplicaClasses, Report, VertexGroup, VertexTypeInfo};
 
 /// Rows of each table that are compared.
 const ROWS: usize = 8;
@@ -54,8 +56,9 @@ fn seen(report: &Report, view: &str, name: &str) -> Option<DataTable> {
         ("tile-mapping", _) => tile_mapping::seen(report, name),
         ("execution-trace", _) => {
             let trace = report.trace().unwrap().unwrap();
-            let summary = window_summary(&trace, trace.range(), &[IpuId(0), IpuId(1)]).unwrap();
-            ipu_columns::ipus(&summary.ipus, report)
+            let ipus = [IpuId(0), IpuId(1)].map(ReplicaIpu::from);
+            let summary = window_summary(&trace, trace.range(), &ipus).unwrap();
+            ipu_columns::ipus(&summary.ipus, &report.replica_classes().unwrap(), report)
         }
         _ => return None,
     })
@@ -127,6 +130,7 @@ fn shares_and_bytes_of_ipus_are_shown_in_the_order_of_their_columns() {
     let groups = execution_trace::details_tables::GROUPS;
     let shown: Vec<usize> = groups.into_iter().flat_map(|(_, _, columns)| columns).collect();
     let (_directory, report) = report();
-    let columns = ipu_columns::ipus(&[], &report).columns;
+    let alike = ReplicaClasses::default();
+    let columns = ipu_columns::ipus(&[], &alike, &report).columns;
     assert_eq!(shown, (0..columns.len()).collect::<Vec<usize>>());
 }

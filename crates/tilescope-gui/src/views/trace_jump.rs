@@ -43,7 +43,8 @@ impl TraceJump {
             Ok(Some(LocatedStep { location, window })) => {
                 let LaneStepLocation { ipu, sub_lane, step } = location;
                 let position = step.position;
-                let chosen = SelectedStep { ipu, sub_lane, position, step: step.step };
+                let at = ipu.into();
+                let chosen = SelectedStep { at, sub_lane, position, step: step.step };
                 context.commands.push(AppCommand::SelectStep(Some(chosen)));
                 context.commands.push(AppCommand::ZoomToCycles(Some(window)));
                 context.commands.push(AppCommand::ShowView(ViewId::ExecutionTrace));

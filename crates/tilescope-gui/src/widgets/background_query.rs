@@ -294,6 +294,19 @@ where
         self.state_of(key)
     }
 
+    /// Asks a question that is being typed: work on what was asked before is given up for it.
+    pub(crate) fn ask_newest<E: Into<BackgroundQueryError>>(
+        &mut self,
+        context: &egui::Context,
+        workers: &BackgroundWorkers,
+        key: &K,
+        question: impl FnOnce(&K, &Arc<AtomicBool>) -> Result<T, E> + Send + 'static,
+    ) -> QueryState<T> {
+        self.receive();
+        self.pending.take_if(|pending| pending.key != *key);
+        self.ask_cancellable(context, workers, key, question)
+    }
+
     /// Gives up what is worked on; it stays unanswered until [`Self::retry`].
     pub(crate) fn cancel(&mut self) {
         if let Some(pending) = self.pending.take() {
@@ -512,6 +525,25 @@ mod tests {
         assert!(matches!(asking.tenfold(1), QueryState::Waiting { .. }));
         asking.settle();
         assert!(matches!(asking.tenfold(1), QueryState::Fresh(answer) if *answer == 10));
+    }
+
+    #[test]
+    fn a_newer_question_ends_the_work_on_an_older_one() {
+        let mut asking = Asking::new();
+        let until_cancelled =
+            |key: &u32, cancelled: &Arc<AtomicBool>| -> Result<u32, ReportError> {
+                while *key == 1 && !cancelled.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Ok(key * 10)
+            };
+        let mut ask = |key: u32| {
+            asking.query.ask_newest(&asking.context, &asking.workers, &key, until_cancelled)
+        };
+        ask(1);
+        assert!(matches!(ask(2), QueryState::Waiting { .. }));
+        settled(&asking.workers);
+        assert!(matches!(ask(2), QueryState::Fresh(answer) if *answer == 20));
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub(crate) mod background_task;
 pub(crate) mod bottom_panel;
 pub(crate) mod elided_text;
 pub(crate) mod floor_plan;
+pub(crate) mod gain_bars;
 pub(crate) mod heat_scale;
 pub(crate) mod icons;
 pub(crate) mod overview_strip;

@@ -1,5 +1,6 @@
-//! A box to type the path of a report into, and a list of what it could mean. The arrow keys go
-//! through the list, Enter takes the highlighted entry: a report is opened, a directory is gone into.
+//! A box to type the path of a report or model into, and a list of what it could mean. The arrow
+//! keys go through the list, Enter takes the highlighted entry: a file is taken, a directory is gone
+//! into.
 
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
@@ -18,12 +19,66 @@ use tilescope_report::REPORT_FILE;
 /// Height of an entry of the list.
 const ENTRY: f32 = 26.0;
 
+/// What an ONNX file ends in.
+const MODEL_EXTENSION: &str = "onnx";
+
+/// Whether a path is that of an ONNX file, by its name.
+pub(crate) fn is_model(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case(MODEL_EXTENSION))
+}
+
+/// What a box takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListedFiles {
+    Reports,
+    Models,
+    ReportsAndModels,
+}
+
+impl ListedFiles {
+    /// Whether it is a file of this kind, by its name: what is no model may be a report.
+    pub(crate) fn contains(self, path: &Path) -> bool {
+        match self {
+            Self::Reports => !is_model(path),
+            Self::Models => is_model(path),
+            Self::ReportsAndModels => true,
+        }
+    }
+
+    /// What names of files end in.
+    pub(crate) fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Reports => &["pop"],
+            Self::Models => &[MODEL_EXTENSION],
+            Self::ReportsAndModels => &["pop", MODEL_EXTENSION],
+        }
+    }
+
+    /// What can be typed.
+    pub(crate) const fn hint(self) -> &'static str {
+        match self {
+            Self::Reports => "Path of a directory or .pop file",
+            Self::Models => "Path of an .onnx file",
+            Self::ReportsAndModels => "Path of a directory, .pop or .onnx file",
+        }
+    }
+
+    /// What is said where nothing is found.
+    pub(crate) fn nothing(self) -> &'static str {
+        match self {
+            Self::Reports => "No report and no directory is called that.",
+            Self::Models => "No model and no directory is called that.",
+            Self::ReportsAndModels => "No report, model or directory is called that.",
+        }
+    }
+}
+
 /// Something that can be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OfferedPath {
     pub path: PathBuf,
-    /// Whether it is a report; otherwise it is a directory to look into.
-    pub is_report: bool,
+    /// Whether it is what is looked for; otherwise it is a directory to look into.
+    pub is_wanted: bool,
 }
 
 /// Reports that are at hand, below a heading.
@@ -39,6 +94,8 @@ pub(crate) struct PathInputTexts {
     pub label: &'static str,
     /// On the button beside it.
     pub button: &'static str,
+    /// What can be typed.
+    pub hint: &'static str,
 }
 
 /// What is typed, and what it could mean.
@@ -46,6 +103,7 @@ pub(crate) struct PathInput {
     pub text: String,
     /// Tells the box from others.
     id: Id,
+    listed: ListedFiles,
     /// The directory that names without one are looked up in.
     base: PathBuf,
     /// Whether the box is to have the focus.
@@ -67,12 +125,13 @@ enum OfferedRow<'a> {
 
 impl PathInput {
     /// A box that looks names up in a directory, or else in the working directory.
-    pub(crate) fn new(name: &'static str, base: Option<PathBuf>) -> Self {
+    pub(crate) fn new(name: &'static str, base: Option<PathBuf>, listed: ListedFiles) -> Self {
         // Without a working directory, only whole paths mean something.
         let base = base.or_else(|| std::env::current_dir().ok()).unwrap_or_default();
         Self {
             text: String::new(),
             id: Id::unique(("path", name)),
+            listed,
             base,
             wants_focus: false,
             highlighted: 0,
@@ -128,10 +187,10 @@ impl PathInput {
         self.wants_focus = true;
     }
 
-    /// The report that Enter would take; none while that is a directory.
-    pub(crate) fn highlighted_report<'a>(&self, offers: &'a PathOffers) -> Option<&'a Path> {
+    /// The report or model that Enter would take; none while that is a directory.
+    pub(crate) fn highlighted_file<'a>(&self, offers: &'a PathOffers) -> Option<&'a Path> {
         let offered = offers.entries().nth(self.highlighted)?;
-        offered.is_report.then_some(offered.path.as_path())
+        offered.is_wanted.then_some(offered.path.as_path())
     }
 
     /// What could be meant: known reports, then what lies in the directory that is typed.
@@ -155,10 +214,11 @@ impl PathInput {
                 |path: &PathBuf| existing.answer().is_none_or(|existing| existing.contains(path));
             let wanted = |path: &PathBuf| contains(&path.to_string_lossy(), &filter);
             let paths = group.paths.into_iter().filter(there).filter(wanted);
-            let entries = paths.map(|path| OfferedPath { path, is_report: true }).collect();
+            let entries = paths.map(|path| OfferedPath { path, is_wanted: true }).collect();
             groups.push((group.heading.to_owned(), entries));
         }
-        let question = |directory: &PathBuf| entries_of(directory);
+        let listed = self.listed;
+        let question = move |directory: &PathBuf| entries_of(directory, listed);
         let listing = self.listing.compute(ui.ctx(), workers, &directory, question).fresh_only();
         let is_listed = listing.answer().is_some();
         if let Some(listing) = listing.answer() {
@@ -196,10 +256,9 @@ impl PathInput {
         ui.horizontal(|ui| {
             let button = Button::new(texts.button);
             let room = 24.0 + 8.0 * texts.button.len() as f32 + ui.spacing().item_spacing.x;
-            let hint = "Path of a directory or .pop file";
             let edit = TextEdit::singleline(&mut self.text)
                 .id(id)
-                .hint_text(RichText::new(hint).color(palette.weak_text))
+                .hint_text(RichText::new(texts.hint).color(palette.weak_text))
                 .desired_width(ui.available_width() - room - 18.0)
                 .margin(Margin::symmetric(8, 5));
             let edit = ui.add(edit).accessible_name(texts.label);
@@ -231,7 +290,7 @@ impl PathInput {
     }
 
     fn take(&mut self, ui: &Ui, offered: OfferedPath) -> Option<PathBuf> {
-        if offered.is_report {
+        if offered.is_wanted {
             return Some(offered.path);
         }
         self.look_in(ui, &offered.path);
@@ -346,7 +405,8 @@ fn entry_ui(
 ) -> egui::Response {
     let palette = ThemePalette::for_ui(ui);
     let name = entry_name(offered);
-    let id = ui.scope_id().with(&offered.path);
+    // A recent file is listed once more in its directory.
+    let id = ui.scope_id().with((heading, &offered.path));
     let response = ui.interact(rect, id, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, true, chosen, name.as_str()));
     if chosen {
@@ -354,12 +414,12 @@ fn entry_ui(
     }
     focus_ui(ui, &response, rect);
     let font = TextStyle::Body.resolve(ui.style());
-    let colour = if offered.is_report { palette.accent } else { palette.text };
+    let colour = if offered.is_wanted { palette.accent } else { palette.text };
     let left = rect.left_center() + vec2(spacing::S, 0.0);
     let shown = ui.painter().text(left, Align2::LEFT_CENTER, &name, font, colour);
     let parent = offered.path.parent().map(|parent| parent.display().to_string());
     let room = rect.right() - shown.right() - spacing::XL;
-    let told = |place: &String| offered.is_report && room > 60.0 && place != heading;
+    let told = |place: &String| offered.is_wanted && room > 60.0 && place != heading;
     if let Some(place) = parent.filter(told) {
         let small = FontId::proportional(text_size::CAPTION);
         let short = without_middle(ui.painter(), &place, small.clone(), palette.weak_text, room);
@@ -378,7 +438,7 @@ fn entry_name(offered: &OfferedPath) -> String {
         name => name,
     };
     let name = named.unwrap_or(path.as_os_str()).to_string_lossy();
-    if offered.is_report { name.into_owned() } else { format!("{name}/") }
+    if offered.is_wanted { name.into_owned() } else { format!("{name}/") }
 }
 
 fn contains(text: &str, filter: &str) -> bool {
@@ -403,21 +463,25 @@ fn matching(listing: &[OfferedPath], filter: &str) -> Vec<OfferedPath> {
             Some((rank, offered))
         })
         .collect();
-    found.sort_by_key(|(rank, offered)| (*rank, !offered.is_report));
+    found.sort_by_key(|(rank, offered)| (*rank, !offered.is_wanted));
     found.into_iter().map(|(_, offered)| offered.clone()).collect()
 }
 
-/// Reports and directories in a directory, by name; nothing where it cannot be read.
+/// What is looked for and directories in a directory, by name; nothing where it cannot be read.
 #[expect(clippy::disallowed_methods, reason = "names of one directory, off the UI thread")]
-fn entries_of(directory: &Path) -> Vec<OfferedPath> {
+fn entries_of(directory: &Path, listed: ListedFiles) -> Vec<OfferedPath> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     let offered = paths.into_iter().filter_map(|path| {
         // Whether it is one shows when it is opened.
-        let is_file = path.extension().is_some_and(|end| end == "pop") && !path.is_dir();
-        let is_report = is_file || path.join(REPORT_FILE).is_file();
-        (is_report || path.is_dir()).then_some(OfferedPath { path, is_report })
+        let is_called = listed
+            .extensions()
+            .iter()
+            .any(|wanted| path.extension().is_some_and(|end| end.eq_ignore_ascii_case(wanted)));
+        let is_report = listed != ListedFiles::Models && path.join(REPORT_FILE).is_file();
+        let is_wanted = is_report || is_called && !path.is_dir();
+        (is_wanted || path.is_dir()).then_some(OfferedPath { path, is_wanted })
     });
     offered.collect()
 }
@@ -435,7 +499,7 @@ mod tests {
         std::fs::write(base.path().join("report.pop"), "").unwrap();
         std::fs::write(base.path().join("report.txt"), "").unwrap();
         std::fs::write(base.path().join("report_b").join(REPORT_FILE), "").unwrap();
-        let listing = entries_of(base.path());
+        let listing = entries_of(base.path(), ListedFiles::ReportsAndModels);
         let offered = |typed: &str| {
             let found = matching(&listing, typed);
             let name = |offer: &OfferedPath| {
@@ -448,7 +512,17 @@ mod tests {
         assert_eq!(offered("").len(), 5);
         assert_eq!(offered(".h"), [".hidden"]);
         assert!(
-            offered("nothing").is_empty() && entries_of(Path::new("/no/such/place")).is_empty()
+            offered("nothing").is_empty()
+                && entries_of(Path::new("/no/such/place"), ListedFiles::Reports).is_empty()
         );
+        std::fs::write(base.path().join("net.ONNX"), "").unwrap();
+        let wanted = |listed: ListedFiles| {
+            let entries = entries_of(base.path(), listed);
+            let wanted = entries.iter().filter(|entry| entry.is_wanted);
+            wanted.map(|entry| entry.path.file_name().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(wanted(ListedFiles::Models), ["net.ONNX"]);
+        assert_eq!(wanted(ListedFiles::Reports), ["report.pop", "report_b"]);
+        assert_eq!(wanted(ListedFiles::ReportsAndModels), ["net.ONNX", "report.pop", "report_b"]);
     }
 }

@@ -57,7 +57,20 @@ pub(super) fn value_info(name: &str, element: i64, dims: &[i64]) -> Message {
         0.. => Message::default().int(1, *dim),
         _ => Message::default().bytes(2, format!("d{}", -dim)),
     };
-    let shape = Message::default().each(1, dims.iter().map(dim));
+    tensor_info(name, element, dims.iter().map(dim))
+}
+
+/// `name: type[dims]`, all dimensions symbols; one that is called nothing is open.
+pub(super) fn symbolic_info(name: &str, element: i64, dims: &[&str]) -> Message {
+    let dim = |dim: &&str| match *dim {
+        "" => Message::default(),
+        symbol => Message::default().bytes(2, symbol),
+    };
+    tensor_info(name, element, dims.iter().map(dim))
+}
+
+fn tensor_info(name: &str, element: i64, dims: impl Iterator<Item = Message>) -> Message {
+    let shape = Message::default().each(1, dims);
     let tensor = Message::default().int(1, element).bytes(2, shape);
     Message::default().bytes(1, name).bytes(2, Message::default().bytes(1, tensor))
 }

@@ -1,6 +1,6 @@
 //! Files that exporters wrote, and weights that are not read.
 
-use super::builder::{FLOAT, ModelBuilder, Node, value_info};
+use super::builder::{FLOAT, INT64, ModelBuilder, Node, symbolic_info, value_info};
 use crate::{DimValues, Dimension, OnnxFile, OnnxGraph, ValueSource};
 use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom, Write};
@@ -74,6 +74,41 @@ fn symbols_ask_for_a_value() {
     assert!(refusal(&named("batch", 0)).contains("between 1 and"));
     let four = file.resolve(&named("batch", 4)).unwrap();
     assert_eq!(four.value(four.outputs[0]).dims, [4, 10]);
+}
+
+/// Names decide, then places; what has no name of its own is judged by its place alone.
+#[test]
+fn open_dimensions_have_a_size_to_begin_with() {
+    let inputs = [
+        ("image", FLOAT, &["N", "C", "height", "w"][..]),
+        ("pixels", FLOAT, &["", "", "", ""]),
+        ("input_ids", INT64, &["batch_size", "past_sequence + 1"]),
+        ("image_tokens", INT64, &["", ""]),
+    ];
+    let mut model = ModelBuilder::new(17).output("y");
+    for (name, element, dims) in inputs {
+        model = model.input(symbolic_info(name, element, dims));
+    }
+    let model = model.node(Node::new("Relu", &["image"], &["y"]));
+    let file = OnnxFile::read(std::io::Cursor::new(model.bytes())).unwrap();
+    let symbols = file.symbols();
+    let names = symbols.iter().map(|symbol| symbol.name.clone());
+    let sizes: Vec<(String, u64)> = names.zip(file.suggested_sizes(&symbols)).collect();
+    let expected = [
+        ("N", 1),
+        ("C", 3),
+        ("height", 224),
+        ("w", 224),
+        ("pixels.0", 1),
+        ("pixels.1", 3),
+        ("pixels.2", 224),
+        ("pixels.3", 224),
+        ("batch_size", 1),
+        ("past_sequence + 1", 128),
+        ("image_tokens.0", 1),
+        ("image_tokens.1", 128),
+    ];
+    assert_eq!(sizes, expected.map(|(name, size)| (name.to_owned(), size)));
 }
 
 /// Lengths and masks that nodes compute are gone, and what is left does not depend on them.

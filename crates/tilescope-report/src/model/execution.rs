@@ -1,7 +1,7 @@
 //! Executed steps, and what is marked beside them.
 
 use super::{ProgramKind, StreamEndpoint, TrainingPass};
-use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, ReplicaClassId, StepId};
 use std::ops::Range;
 
 /// What a step spends its cycles on: the things a pixel of a trace can be.
@@ -116,8 +116,23 @@ pub(crate) fn tile_balance(active: f32, active_tiles: u32, tiles_per_ipu: u32) -
 pub struct ExecutionStep {
     /// The leaf program that ran.
     pub program: ProgramId,
-    /// Its parts on each IPU that took part, by IPU.
+    /// Its parts on each IPU that took part, by IPU: on the first class of replicas.
     pub ipus: Vec<StepOnIpu>,
+    /// The same on the other classes of replicas, by class and IPU; empty where all are alike.
+    pub other_replicas: Vec<(ReplicaClassId, StepOnIpu)>,
+}
+
+impl ExecutionStep {
+    /// A step that is the same on all replicas.
+    pub fn new(program: ProgramId, ipus: Vec<StepOnIpu>) -> Self {
+        Self { program, ipus, other_replicas: Vec::new() }
+    }
+
+    /// All its parts, by class of replicas and IPU.
+    pub fn parts(&self) -> impl Iterator<Item = (ReplicaClassId, &StepOnIpu)> {
+        let first = self.ipus.iter().map(|on_ipu| (ReplicaClassId(0), on_ipu));
+        first.chain(self.other_replicas.iter().map(|(class, on_ipu)| (*class, on_ipu)))
+    }
 }
 
 /// The kinds of mark on the trace.

@@ -3,22 +3,28 @@
 //! The writer takes these types and the reader gives them back; names follow libpva where it has
 //! one. A report describes one replica: tiles are numbered over its IPUs
 //! (`ipu * tiles_per_ipu + tile`), and figures are multiplied by the replicas only where that is
-//! said.
+//! said. Where replicas differ, it is replica 0; steps and marks of the others are kept beside it.
 
 mod data_flow;
 mod error_band;
 mod execution;
 mod host;
+mod machine;
 mod memory;
 mod program;
+mod replica_class;
+mod replica_ring;
 mod target;
 
 pub use data_flow::*;
 pub use error_band::*;
 pub use execution::*;
 pub use host::*;
+pub use machine::*;
 pub use memory::*;
 pub use program::*;
+pub use replica_class::*;
+pub use replica_ring::*;
 pub use target::*;
 
 use crate::units::{ProgramId, TileRuns};
@@ -34,6 +40,8 @@ pub struct CompilationReport {
     pub sync_groups: Option<SyncGroupMembers>,
     /// How far predictions may be off; empty where that was not recorded, or nothing was predicted.
     pub error_bands: Vec<ErrorBand>,
+    /// Power and price of the machine, part by part; empty where they are not known.
+    pub running_costs: Vec<RunningCost>,
     pub graph: GraphCounts,
     /// Options in effect, as key and value.
     pub options: Vec<(String, String)>,
@@ -69,6 +77,11 @@ pub struct CompilationReport {
     pub liveness: Vec<LivenessStep>,
     /// What the host does for a run; none where that was not foreseen.
     pub host: Option<HostReport>,
+    /// How copies between replicas go round them; empty where there are none, or that was not
+    /// recorded.
+    pub replica_rings: Vec<ReplicaRing>,
+    /// Replicas that differ from each other in the run.
+    pub replica_classes: ReplicaClasses,
     /// What the reader should know: warnings of the compiler.
     pub notes: Vec<String>,
 }

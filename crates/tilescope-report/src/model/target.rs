@@ -1,5 +1,6 @@
 //! The target a program was compiled for, and the size of its graph.
 
+use super::MachineChange;
 use crate::units::{Bytes, Hertz, IpuId, TileId, TileRange};
 
 /// Hardware, or the IPU Model.
@@ -57,9 +58,25 @@ pub struct Target {
     pub interleaved_offset: Bytes,
     /// Tiles of one column of the chip's floor plan.
     pub tiles_per_column: u32,
+    /// In what it differs from the machine of that name; empty for one that can be bought.
+    pub changes: Vec<MachineChange>,
 }
 
 impl Target {
+    /// Whether nobody can buy it: a spec changed some of its constants.
+    pub fn is_changed(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// The machine in words: `mk2`, or `mk2, changed: exchange 16 B/cycle`.
+    pub fn machine_name(&self) -> String {
+        let changes: Vec<String> = self.changes.iter().map(MachineChange::text).collect();
+        match self.is_changed() {
+            true => format!("{}, changed: {}", self.name, changes.join(", ")),
+            false => self.name.clone(),
+        }
+    }
+
     /// IPUs that work alike for each IPU of the report, itself among them: with tensor parallelism
     /// they are several.
     pub fn ipus_alike(&self) -> u32 {
@@ -145,12 +162,25 @@ pub enum MachineInterface {
     Host,
     /// Between streaming memory and an IPU.
     RemoteBuffer,
+    /// The links of an IPU up or down the ladder of pairs, one way.
+    LadderLinks,
+    /// Those to the other IPU of its pair, one way.
+    PairLinks,
+    /// Its share of the links between racks, one way.
+    Gateways,
 }
 
 impl MachineInterface {
     /// Every interface.
-    pub const ALL: [MachineInterface; 4] =
-        [Self::Tile, Self::IpuLinks, Self::Host, Self::RemoteBuffer];
+    pub const ALL: [MachineInterface; 7] = [
+        Self::Tile,
+        Self::IpuLinks,
+        Self::Host,
+        Self::RemoteBuffer,
+        Self::LadderLinks,
+        Self::PairLinks,
+        Self::Gateways,
+    ];
 
     /// The name in the file.
     pub fn name(self) -> &'static str {
@@ -159,6 +189,9 @@ impl MachineInterface {
             Self::IpuLinks => "ipu_links",
             Self::Host => "host",
             Self::RemoteBuffer => "remote_buffer",
+            Self::LadderLinks => "ladder_links",
+            Self::PairLinks => "pair_links",
+            Self::Gateways => "gateways",
         }
     }
 

@@ -6,7 +6,7 @@ use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{ProgramKind, StepOnIpu};
-use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
+use crate::units::{ComputeSetId, CycleRange, ProgramId, ReplicaClassId, StepId};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
@@ -40,19 +40,34 @@ impl Report {
         Ok(count.unwrap_or(0))
     }
 
-    /// Everything recorded about one executed step.
+    /// Everything recorded about one executed step, as replica 0 did it.
     pub fn step(&self, id: StepId) -> Result<Option<StepDetails>, ReportError> {
         Ok(self.steps(id..StepId(id.0.saturating_add(1)), 1)?.pop())
     }
 
-    /// Executed steps with ids in `ids`, the first `limit` of them.
+    /// Everything recorded about one executed step on replicas of a class.
+    pub fn step_of_class(
+        &self,
+        class: ReplicaClassId,
+        id: StepId,
+    ) -> Result<Option<StepDetails>, ReportError> {
+        match class {
+            ReplicaClassId(0) => self.step(id),
+            _ => {
+                let next = StepId(id.0.saturating_add(1));
+                Ok(self.steps_of_columns(class, id..next, 1)?.pop())
+            }
+        }
+    }
+
+    /// Executed steps with ids in `ids`, the first `limit` of them: as replica 0 did them.
     pub fn steps(&self, ids: Range<StepId>, limit: usize) -> Result<Vec<StepDetails>, ReportError> {
         let end = ids.end.0.min(MAX_STEPS);
         if ids.start.0 >= end || limit == 0 {
             return Ok(Vec::new());
         }
         if self.has_columns() {
-            return self.steps_of_columns(ids.start..StepId(end), limit);
+            return self.steps_of_columns(ReplicaClassId(0), ids.start..StepId(end), limit);
         }
         // `end` is at most MAX_STEPS, so both fit SQLite's signed integers.
         let within = [ids.start.0 as i64, end as i64 - 1];
@@ -71,11 +86,13 @@ impl Report {
 
     fn steps_of_columns(
         &self,
+        class: ReplicaClassId,
         ids: Range<StepId>,
         limit: usize,
     ) -> Result<Vec<StepDetails>, ReportError> {
         let mut steps: BTreeMap<StepId, StepDetails> = BTreeMap::new();
-        let Some(trace) = self.trace()? else { return Ok(Vec::new()) };
+        let trace = self.trace()?.and_then(|trace| trace.of_class(class));
+        let Some(trace) = trace else { return Ok(Vec::new()) };
         let programs = self.programs()?;
         for lane in (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)) {
             for (step, on_ipu) in lane.full_steps(ids.clone(), limit)? {

@@ -6,7 +6,7 @@ use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_LIST_BYTES, MAX_STEPS};
 use crate::model::{MarkKind, TraceMark, TrainingPass};
 use crate::schema;
-use crate::units::{CycleRange, Cycles, IpuId, StepId};
+use crate::units::{CycleRange, Cycles, IpuId, ReplicaClassId, StepId};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -22,9 +22,10 @@ const MARK_COLUMNS: [&str; 9] = [
     "end_cycle",
 ];
 
-/// A row of `mark_chunks` without its marks.
+/// A row of `mark_chunks` or `replica_mark_chunks` without its marks.
 #[derive(Clone, Copy)]
 pub(super) struct MarkChunkInfo {
+    class: ReplicaClassId,
     id: i64,
     kind: MarkKind,
     ipu: Option<IpuId>,
@@ -40,6 +41,14 @@ impl MarkChunkInfo {
             && cells.int(3) == self.ipu.map(|ipu| i64::from(ipu.0))
             && cycle(8).is_some_and(|start| self.cycles.start <= start)
             && cycle(9).is_some_and(|end| end <= self.cycles.end)
+    }
+}
+
+/// The table in which marks of the replicas of a class are packed.
+fn chunk_table(class: ReplicaClassId) -> &'static str {
+    match class {
+        ReplicaClassId(0) => schema::MARK_CHUNKS,
+        _ => schema::REPLICA_MARK_CHUNKS,
     }
 }
 
@@ -116,10 +125,23 @@ fn reaches_into(cycles: CycleRange, window: CycleRange) -> bool {
 }
 
 impl Report {
-    /// The marks that pass the filter, ordered by their start.
+    /// The marks of replicas of a class that pass the filter, ordered by their start. Those of other
+    /// classes than the first are marks of single IPUs.
+    pub fn marks_of_class(
+        &self,
+        class: ReplicaClassId,
+        filter: &MarkFilter,
+    ) -> Result<Vec<TraceMark>, ReportError> {
+        match class {
+            ReplicaClassId(0) => self.marks(filter),
+            _ => self.packed_marks(class, filter),
+        }
+    }
+
+    /// The marks that pass the filter, ordered by their start: those of replica 0.
     pub fn marks(&self, filter: &MarkFilter) -> Result<Vec<TraceMark>, ReportError> {
         if self.db.has_rows(schema::MARK_CHUNKS) {
-            return self.packed_marks(filter);
+            return self.packed_marks(ReplicaClassId(0), filter);
         }
         let needed = ["id", "kind", "ipu", "first_cycle", "end_cycle"];
         if !needed.iter().all(|column| self.db.has("marks", column)) {
@@ -153,7 +175,12 @@ impl Report {
         Ok(marks.into_iter().flatten().collect())
     }
 
-    fn packed_marks(&self, filter: &MarkFilter) -> Result<Vec<TraceMark>, ReportError> {
+    fn packed_marks(
+        &self,
+        class: ReplicaClassId,
+        filter: &MarkFilter,
+    ) -> Result<Vec<TraceMark>, ReportError> {
+        let table = chunk_table(class);
         let window = filter.window.map(within_reports);
         let is_wanted = |kind, ipu: Option<IpuId>, cycles: CycleRange| {
             filter.kind.is_none_or(|wanted| wanted == kind)
@@ -165,21 +192,21 @@ impl Report {
         let select = SelectQuery::all("marks", &columns);
         let mut raw = 0;
         // In the order of their first cycles, so that a chunk behind the last mark ends the search.
-        for chunk in self.mark_chunks()?.iter() {
-            if !is_wanted(chunk.kind, chunk.ipu, chunk.cycles) {
+        for chunk in self.mark_chunks(class)?.iter() {
+            if chunk.class != class || !is_wanted(chunk.kind, chunk.ipu, chunk.cycles) {
                 continue;
             }
             if !first_marks.has_room_for(chunk.cycles.start) {
                 break;
             }
             let piece = (chunk.id, chunk.rows);
-            raw += self.db.read_piece(schema::MARK_CHUNKS, piece, select, |cells| {
+            raw += self.db.read_piece(table, piece, select, |cells| {
                 let found = mark(cells).filter(|mark| is_wanted(mark.kind, mark.ipu, mark.cycles));
                 if let (Some(mark), Some(id)) = (found, cells.int(MARK_COLUMNS.len())) {
                     first_marks.push(id, mark);
                 }
             })?;
-            self.db.check_raw_bytes(schema::MARK_CHUNKS, raw)?;
+            self.db.check_raw_bytes(table, raw)?;
             // Labels of a hostile file may be long, and chunks stand for many marks in few bytes.
             if first_marks.bytes > MAX_LIST_BYTES {
                 first_marks.cut();
@@ -193,12 +220,17 @@ impl Report {
         Ok(first_marks.into_sorted())
     }
 
-    /// The chunks of packed marks in the order of their first cycles, read once.
-    fn mark_chunks(&self) -> Result<Arc<Vec<MarkChunkInfo>>, ReportError> {
-        self.mark_chunks.get(|| {
-            let columns = ["id", "kind", "ipu", "first_cycle", "end_cycle", "rows"];
+    /// The chunks of packed marks in the order of their first cycles, read once: those of the first
+    /// class of replicas, or those of all others.
+    fn mark_chunks(&self, class: ReplicaClassId) -> Result<Arc<Vec<MarkChunkInfo>>, ReportError> {
+        let is_first = class == ReplicaClassId(0);
+        let known = if is_first { &self.mark_chunks } else { &self.replica_mark_chunks };
+        known.get(|| {
+            let columns = ["id", "kind", "ipu", "first_cycle", "end_cycle", "rows", "class"];
+            let columns = if is_first { &columns[..6] } else { &columns };
             let chunk = |cells: &RowCells| {
                 Some(MarkChunkInfo {
+                    class: if is_first { class } else { ReplicaClassId(cells.small(6)?) },
                     id: cells.int(0)?,
                     kind: MarkKind::from_name(&cells.text(1)?)?,
                     ipu: cells.small_up_to(2, MAX_IPUS - 1).map(IpuId),
@@ -209,16 +241,18 @@ impl Report {
                     rows: cells.small(5)? as usize,
                 })
             };
-            let chunks = self.db.list(SelectQuery::all(schema::MARK_CHUNKS, &columns), chunk)?;
+            let chunks = self.db.list(SelectQuery::all(chunk_table(class), columns), chunk)?;
             let mut chunks: Vec<MarkChunkInfo> = chunks.into_iter().flatten().collect();
             chunks.sort_by_key(|chunk| (chunk.cycles.start, chunk.id));
             Ok(chunks)
         })
     }
 
-    /// Hands out all columns of every mark, and the chunk it is in if marks are packed.
+    /// Hands out all columns of every mark of the first class of replicas, or of all others, and the
+    /// chunk it is in if marks are packed.
     pub(super) fn stream_marks(
         &self,
+        class: ReplicaClassId,
         mut each: impl FnMut(Option<&MarkChunkInfo>, &RowCells),
     ) -> Result<(), ReportError> {
         let Some(table) = schema::find("marks") else { return Ok(()) };
@@ -226,12 +260,14 @@ impl Report {
         let select = SelectQuery::all("marks", &columns);
         let mut raw = 0;
         // Chunk after chunk: a run of 10^8 steps has more marks than should be held at once.
-        for chunk in self.mark_chunks()?.iter() {
+        let table = chunk_table(class);
+        for chunk in self.mark_chunks(class)?.iter() {
             let piece = (chunk.id, chunk.rows);
-            raw += self.db.read_piece(schema::MARK_CHUNKS, piece, select, |cells| {
-                each(Some(chunk), cells);
-            })?;
-            self.db.check_raw_bytes(schema::MARK_CHUNKS, raw)?;
+            raw += self.db.read_piece(table, piece, select, |cells| each(Some(chunk), cells))?;
+            self.db.check_raw_bytes(table, raw)?;
+        }
+        if class != ReplicaClassId(0) {
+            return Ok(());
         }
         self.db.stream(select, |cells| {
             each(None, cells);

@@ -23,6 +23,7 @@ mod marks;
 mod memory;
 mod program;
 mod program_use;
+mod replicas;
 mod sidecar_files;
 mod step_row;
 mod target;
@@ -98,6 +99,7 @@ pub struct Report {
     tile_memory: ReadOnceCell<TileRuns<TileMemory>>,
     tile_categories: ReadOnceCell<TileRuns<Vec<CategoryBytes>>>,
     mark_chunks: ReadOnceCell<Vec<marks::MarkChunkInfo>>,
+    replica_mark_chunks: ReadOnceCell<Vec<marks::MarkChunkInfo>>,
     trace: Mutex<Option<trace_index::PreparedTrace>>,
     building: Mutex<()>,
 }
@@ -146,6 +148,7 @@ impl Report {
             tile_memory: ReadOnceCell::default(),
             tile_categories: ReadOnceCell::default(),
             mark_chunks: ReadOnceCell::default(),
+            replica_mark_chunks: ReadOnceCell::default(),
             trace: Mutex::new(None),
             building: Mutex::new(()),
         })
@@ -271,6 +274,7 @@ impl Report {
             bandwidths: self.bandwidths()?,
             sync_groups: self.sync_groups()?,
             error_bands: self.error_bands()?,
+            running_costs: self.running_costs()?,
             graph: self.graph()?,
             options: self.options()?,
             batching: self.batching()?,
@@ -289,6 +293,8 @@ impl Report {
             tile_categories: self.tile_categories()?.as_ref().clone(),
             liveness: self.liveness()?,
             host: self.host()?,
+            replica_rings: self.replica_rings()?,
+            replica_classes: self.replica_classes()?,
             notes: self.notes()?,
         })
     }

@@ -3,10 +3,11 @@
 use super::{ProgramOutcome, Report, ReportPart};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
-use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_TILES};
+use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REPLICAS, MAX_TILES};
 use crate::model::{
     Bandwidth, BatchingConfig, CostBasis, ErrorBand, FactorBand, GS1, GS2, GraphCounts,
-    MachineInterface, SyncGroupMembers, Target, TargetKind,
+    MachineChange, MachineInterface, MachineUnit, RunningCost, RunningCostBasis, RunningCostKind,
+    SyncGroupMembers, Target, TargetKind,
 };
 use crate::units::{Bytes, Hertz, IpuId};
 use std::collections::BTreeSet;
@@ -54,6 +55,11 @@ const COLUMNS: [&str; 13] = [
     "tiles_per_column",
 ];
 
+/// A number of something of a machine: what no sum or product of makes nonsense.
+fn amount(number: f64) -> Option<f64> {
+    (0.0..=MAX_MACHINE_AMOUNT).contains(&number).then_some(number)
+}
+
 impl Report {
     /// The machine. For foreign files it is inferred: unknown numbers are 0, the clock among them.
     pub fn target(&self) -> Result<Arc<Target>, ReportError> {
@@ -79,17 +85,19 @@ impl Report {
                 io_tiles_per_ipu: cells.small_up_to(5, tiles_per_ipu)?,
                 bytes_per_tile: bytes(6)?,
                 clock: Hertz(cells.count(7, MAX_COUNT)?),
-                replicas: cells.small(8)?,
+                replicas: cells.small_up_to(8, MAX_REPLICAS)?,
                 ipus_per_replica,
                 memory_element_bytes: bytes(10)?,
                 interleaved_offset: bytes(11)?,
                 tiles_per_column: cells.small(12)?,
+                changes: Vec::new(),
             })
         })?;
         if read == Some(None) {
             self.warnings.add("the target is incomplete: inferred from tiles and IPUs");
         }
-        Ok(read.flatten())
+        let Some(target) = read.flatten() else { return Ok(None) };
+        Ok(Some(Target { changes: self.machine_changes()?, ..target }))
     }
 
     fn inferred_target(&self) -> Result<Target, ReportError> {
@@ -120,6 +128,7 @@ impl Report {
             memory_element_bytes: Bytes::ZERO,
             interleaved_offset: Bytes::ZERO,
             tiles_per_column: generation.map_or(0, |known| known.tiles_per_column),
+            changes: Vec::new(),
         })
     }
 
@@ -223,6 +232,47 @@ impl Report {
             gs1: of_group(true).map(|(.., ipu)| *ipu).collect(),
             gs2: parts.into_iter().map(members).collect(),
         }))
+    }
+
+    /// In what the machine differs from the one of its name.
+    fn machine_changes(&self) -> Result<Vec<MachineChange>, ReportError> {
+        let columns = ["key", "title", "unit", "inherited", "value"];
+        let all = SelectQuery::all("machine_changes", &columns).clauses("ORDER BY id");
+        let read = self.db.list(all, |cells| {
+            Some(MachineChange {
+                key: cells.text(0)?,
+                title: cells.text(1)?,
+                unit: cells.named(2, MachineUnit::from_name)?,
+                inherited: amount(cells.real(3)?)?,
+                value: amount(cells.real(4)?)?,
+            })
+        })?;
+        Ok(read.into_iter().flatten().collect())
+    }
+
+    /// Power and price of the machine, part by part; empty where they are not known. A kind of which
+    /// a row cannot be read has none: a sum of some parts is no figure of the machine.
+    pub fn running_costs(&self) -> Result<Vec<RunningCost>, ReportError> {
+        let columns = ["kind", "part", "count", "each", "currency", "basis", "source"];
+        let all = SelectQuery::all("running_costs", &columns).clauses("ORDER BY id");
+        let read = self.db.list(all, |cells| {
+            let kind = cells.named(0, RunningCostKind::from_name);
+            let cost = || {
+                Some(RunningCost {
+                    kind: kind?,
+                    part: cells.text(1)?,
+                    count: cells.count(2, MAX_COUNT)?,
+                    each: amount(cells.real(3)?)?,
+                    currency: cells.text(4).unwrap_or_default(),
+                    basis: cells.named(5, RunningCostBasis::from_name)?,
+                    source: cells.text(6)?,
+                })
+            };
+            (kind, cost())
+        })?;
+        let broken = |kind| read.iter().any(|(of, cost)| *of == Some(kind) && cost.is_none());
+        let whole = |cost: &RunningCost| !broken(cost.kind);
+        Ok(read.iter().filter_map(|(_, cost)| cost.clone()).filter(whole).collect())
     }
 
     /// How far predictions may be off, by kind of operation; empty where that was not recorded.

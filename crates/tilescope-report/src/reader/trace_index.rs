@@ -11,8 +11,8 @@ use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
 use crate::model::{ProgramKind, StreamEndpoint};
 use crate::row_writer::RowWriter;
-use crate::trace::{LaneRecord, StepClass, StepRecord, Trace, TraceIndexWriter};
-use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
+use crate::trace::{LaneNumber, LaneRecord, StepClass, StepRecord, Trace, TraceIndexWriter};
+use crate::units::{ComputeSetId, CycleRange, IpuId, ProgramId, ReplicaClassId, StepId};
 use crate::{open_file, schema};
 use rusqlite::{Connection, params};
 use std::collections::{BTreeMap, HashSet};
@@ -413,6 +413,11 @@ impl ForeignIndexBuilder {
     }
 }
 
+/// A lane of the only replica that rows are of.
+fn lane_of(ipu: IpuId, sub_lane: u8) -> LaneNumber {
+    LaneNumber::new(ReplicaClassId(0), ipu, sub_lane)
+}
+
 fn step_facts(cells: &RowCells) -> StepProgramInfo {
     StepProgramInfo {
         kind: cells.text(1).map_or(ProgramKind::Unknown, |name| ProgramKind::from_name(&name)),
@@ -451,7 +456,7 @@ impl IndexBuildPass<'_> {
             compute_set: None,
         });
         let class = self.class(&facts);
-        let clock = self.lanes.end((row.ipu, row.sub_lane.unwrap_or(0)));
+        let clock = self.lanes.end(lane_of(row.ipu, row.sub_lane.unwrap_or(0)));
         let Some(bar) = row.bar(clock) else {
             self.unusable += 1;
             return Ok(true);
@@ -466,7 +471,7 @@ impl IndexBuildPass<'_> {
             bytes_in: row.bytes_in,
             bytes_out: row.bytes_out,
         };
-        self.lanes.push(LaneRecord { lane: (row.ipu, sub_lane), record, details: None });
+        self.lanes.push(LaneRecord { lane: lane_of(row.ipu, sub_lane), record, details: None });
         self.lanes.complete().try_for_each(|blob| blob.insert(&self.rows))?;
         Ok(true)
     }
@@ -487,12 +492,14 @@ impl IndexBuildPass<'_> {
     /// is pushed behind what runs on the one that is free first.
     fn free_lane(&mut self, row: &StepRow, bar: CycleRange) -> (u8, CycleRange) {
         let first = row.sub_lane.unwrap_or(0);
-        let mut lanes = (first..MAX_SUB_LANES).map(|lane| (self.lanes.end((row.ipu, lane)), lane));
+        let mut lanes =
+            (first..MAX_SUB_LANES).map(|lane| (self.lanes.end(lane_of(row.ipu, lane)), lane));
         if let Some((_, lane)) = lanes.find(|(end, _)| *end <= bar.start) {
             return (lane, bar);
         }
         self.squeezed += 1;
-        let lanes = (first..MAX_SUB_LANES).map(|lane| (self.lanes.end((row.ipu, lane)), lane));
+        let lanes =
+            (first..MAX_SUB_LANES).map(|lane| (self.lanes.end(lane_of(row.ipu, lane)), lane));
         // The lane that is free first moves the bar least.
         let (end, lane) = lanes.min().unwrap_or_default();
         (lane, CycleRange::new(end, bar.end.max(end)))

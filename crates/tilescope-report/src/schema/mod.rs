@@ -13,10 +13,15 @@
 //! `trace_chunks` with `trace_details` hold all steps, and `mark_chunks` the marks. In place of
 //! their tables are views that fail with a sentence on how to ask.
 //!
+//! All of it is of replica 0. Where replicas differ, those that do the same are a class; steps and
+//! marks of the other classes are in tables of their own (`replica_lanes`, `replica_mark_chunks`),
+//! always as compressed columns, so that scripts and older versions see one replica as before.
+//!
 //! Tiles are numbered over the IPUs of one replica. Columns `first_tile` and `end_tile` bound a
 //! half-open run of tiles, the columns behind them hold for each tile of the run. Cycles count
 //! from the start of the trace. NULL means that there is none.
 
+mod replicas;
 mod views;
 
 pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
@@ -24,7 +29,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 3);
+pub(crate) const FORMAT: (i32, i32) = (2, 4);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -105,6 +110,8 @@ const BASE_TILE: SchemaColumn =
 
 /// The table of marks that are kept as compressed columns.
 pub(crate) const MARK_CHUNKS: &str = "mark_chunks";
+/// The same of replicas that differ from replica 0.
+pub(crate) const REPLICA_MARK_CHUNKS: &str = "replica_mark_chunks";
 /// The table of checksums of all others.
 pub(crate) const CHECKSUMS: &str = "checksums";
 
@@ -140,6 +147,39 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "machine_changes",
+        "a constant in which the machine differs from the one of target.name; none for a machine \
+         that can be bought; since version 2.4",
+        &[
+            col("id", KEY, "position"),
+            col("key", TEXT, "name in a spec, below target.machine"),
+            col("title", TEXT, "name for people"),
+            col(
+                "unit",
+                TEXT,
+                "count, bytes, hertz, cycles, seconds, bytes_per_cycle or bytes_per_second",
+            ),
+            col("inherited", REAL, "what the machine of that name has"),
+            col("value", REAL, "what this one has"),
+        ],
+        "",
+    ),
+    table(
+        "running_costs",
+        "what a part of the machine takes to run; no rows of a kind: not known; since version 2.4",
+        &[
+            col("id", KEY, "position"),
+            col("kind", TEXT, "power: watts; price: money per hour"),
+            col("part", TEXT, "what it is: IPU-M2000"),
+            col("count", INT, "how many of them the program's IPUs are in"),
+            col("each", REAL, "watts, or money per hour, of one"),
+            col("currency", TEXT, "three letters; NULL for power"),
+            col("basis", TEXT, "given: by the spec; published; assumed"),
+            col("source", TEXT, "where the figure comes from"),
+        ],
+        "",
+    ),
+    table(
         "bandwidths",
         "what an interface of the machine moves at most; since version 2.1",
         &[
@@ -148,7 +188,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                 "interface",
                 TEXT,
                 "tile: what a tile receives or sends; ipu_links: what goes into or out of an IPU \
-                 over all its links; host, remote_buffer: what goes between those and an IPU",
+                 over all its links; host, remote_buffer: what goes between those and an IPU; \
+                 ladder_links, pair_links, gateways: what goes one way up or down the ladder, to the \
+                 other IPU of a pair, or between racks",
             ),
             col("bytes_per_cycle", REAL, "most bytes per cycle"),
         ],
@@ -281,6 +323,11 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         ],
         "",
     ),
+    replicas::RINGS,
+    replicas::RING_PROGRAMS,
+    replicas::CLASSES,
+    replicas::MEMBERS,
+    replicas::JOINS,
     table(
         "notes",
         "a warning of the compiler",
@@ -655,6 +702,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         ],
         "",
     ),
+    replicas::LANES,
     table(
         "trace_chunks",
         "4,096 steps of a lane",
@@ -663,7 +711,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "trace_details",
-        "what a chunk leaves out; only where there are no rows of steps",
+        "what a chunk leaves out; only where there are no rows of its steps",
         &[col("id", KEY, "as in trace_chunks"), col("data", BLOB, "compressed columns")],
         "",
     ),
@@ -699,6 +747,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         ],
         "",
     ),
+    replicas::MARK_CHUNKS,
     table(
         CHECKSUMS,
         "the checksum of rows of a table as they were written; since version 2.0",
@@ -718,6 +767,13 @@ pub(crate) const TABLES: &[SchemaTable] = &[
 
 /// Marks are looked up by kind and start.
 pub(crate) const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";
+
+/// Tables of copies between replicas; a report without any has none of them.
+pub(crate) const RING_TABLES: [&str; 2] = ["replica_rings", "replica_ring_programs"];
+/// Tables of replicas that differ; a report in which all are alike has none of them, and no byte for
+/// them.
+pub(crate) const REPLICA_TABLES: [&str; 5] =
+    ["replica_classes", "replicas", "replica_joins", "replica_lanes", REPLICA_MARK_CHUNKS];
 
 /// Tables of a trace index, in a report or in a cache beside it.
 pub(crate) const TRACE_TABLES: &[&str] =

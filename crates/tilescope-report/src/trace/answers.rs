@@ -2,7 +2,8 @@
 
 use super::step_record::StepRecord;
 use crate::model::{ProgramKind, StepActivity};
-use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, Quantity, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, Quantity, ReplicaClassId, StepId};
+use std::fmt;
 use std::ops::{Index, IndexMut};
 
 /// Number of activities that a trace tells apart.
@@ -170,6 +171,8 @@ impl StepTotals {
 /// A row of the trace: what one IPU, or one group of tiles on it, does after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneInfo {
+    /// The replicas that do it.
+    pub class: ReplicaClassId,
     /// IPU of the replica.
     pub ipu: IpuId,
     /// 0 for compute tiles; higher where other tiles of the IPU work beside them.
@@ -177,6 +180,16 @@ pub struct LaneInfo {
     pub steps: u64,
     /// From the start of the first step to the end of the last.
     pub range: CycleRange,
+}
+
+/// `IPU 2 lane 0`; of other replicas than the first ones, `replica class 1, IPU 2 lane 0`.
+impl fmt::Display for LaneInfo {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if self.class != ReplicaClassId(0) {
+            write!(f, "replica class {}, ", self.class)?;
+        }
+        write!(f, "IPU {} lane {}", self.ipu, self.sub_lane)
+    }
 }
 
 /// An executed step as one lane sees it.

@@ -1,28 +1,30 @@
 //! All lanes of a trace index on their way into a file.
 
-use super::lane_builder::{LaneBuilder, TraceIndexBlob, lane_number};
+use super::lane_builder::{LaneBuilder, TraceIndexBlob};
+use super::lane_number::LaneNumber;
 use super::step_record::{StepRecord, StepRecordDetails};
 use crate::codec::pack;
 use crate::error::ReportError;
 use crate::row_writer::RowWriter;
-use crate::units::{Cycles, IpuId};
+use crate::units::{Cycles, ReplicaClassId};
 use rusqlite::params;
 use std::collections::BTreeMap;
 
 /// Most programs that the lanes learn expectations of, together: 100 MB.
 const MAX_PREDICTIONS: usize = 1 << 20;
 
-/// A step on its lane (IPU and sub-lane), on its way into the index.
+/// A step on its lane, on its way into the index.
 pub(crate) struct LaneRecord {
-    pub(crate) lane: (IpuId, u8),
+    pub(crate) lane: LaneNumber,
     pub(crate) record: StepRecord,
-    /// Given with every step or with none.
+    /// Given with every step of the lane or with none.
     pub(crate) details: Option<StepRecordDetails>,
 }
 
-/// Writes the tables `trace_lanes`, `trace_chunks`, `trace_nodes` and `trace_totals`, step by step.
+/// Writes the tables `trace_lanes`, `replica_lanes`, `trace_chunks`, `trace_nodes` and
+/// `trace_totals`, step by step.
 pub(crate) struct TraceIndexWriter {
-    lanes: BTreeMap<(IpuId, u8), LaneBuilder>,
+    lanes: BTreeMap<LaneNumber, LaneBuilder>,
     prediction_budget: usize,
     blobs: Vec<TraceIndexBlob>,
 }
@@ -34,15 +36,14 @@ impl Default for TraceIndexWriter {
 }
 
 impl TraceIndexWriter {
-    /// Where the last step of a lane (IPU and sub-lane) ends; 0 for a new lane.
-    pub(crate) fn end(&self, lane: (IpuId, u8)) -> Cycles {
+    /// Where the last step of a lane ends; 0 for a new lane.
+    pub(crate) fn end(&self, lane: LaneNumber) -> Cycles {
         self.lanes.get(&lane).map_or(Cycles::ZERO, LaneBuilder::end)
     }
 
     /// Adds a step to a lane; it must not start before [`TraceIndexWriter::end`].
     pub(crate) fn push(&mut self, LaneRecord { lane, record, details }: LaneRecord) {
-        let new = || LaneBuilder::new(lane_number(lane.0, lane.1));
-        let builder = self.lanes.entry(lane).or_insert_with(new);
+        let builder = self.lanes.entry(lane).or_insert_with(|| LaneBuilder::new(lane));
         builder.push(record, details, &mut self.prediction_budget, &mut self.blobs);
     }
 
@@ -53,21 +54,20 @@ impl TraceIndexWriter {
 
     /// Writes what is left.
     pub(crate) fn finish(mut self, rows: &RowWriter) -> Result<(), ReportError> {
-        for ((ipu, sub_lane), builder) in self.lanes {
+        for (number, builder) in self.lanes {
             let lane = builder.finish(&mut self.prediction_budget, &mut self.blobs);
             self.blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
-            rows.insert(
-                "trace_lanes",
-                params![
-                    lane_number(ipu, sub_lane),
-                    ipu,
-                    sub_lane,
-                    lane.steps as i64,
-                    lane.range.start.0 as i64,
-                    lane.range.end.0 as i64,
-                    lane.expectations,
-                ],
-            )?;
+            let (key, class) = (number.number(), number.class());
+            let (ipu, sub_lane) = (number.ipu(), number.sub_lane());
+            let (steps, expected) = (lane.steps as i64, lane.expectations);
+            let (start, end) = (lane.range.start.0 as i64, lane.range.end.0 as i64);
+            if class == ReplicaClassId(0) {
+                let row = params![key, ipu, sub_lane, steps, start, end, expected];
+                rows.insert("trace_lanes", row)?;
+            } else {
+                let row = params![key, class, ipu, sub_lane, steps, start, end, expected];
+                rows.insert("replica_lanes", row)?;
+            }
         }
         Ok(())
     }

@@ -265,7 +265,7 @@ impl<'a> TraceLane<'a> {
             let first = number * CHUNK_STEPS as u64;
             let records = Arc::new(self.store.read_chunk(self.info, number)?);
             let mut details = Vec::new();
-            if self.store.has_details() {
+            if self.store.has_details(self.info) {
                 details = self.store.read_details(self.info, number, &records)?;
             }
             let chunk = Piece { first, items: records };

@@ -4,12 +4,12 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::chunk::{CHUNK_STEPS, ChunkEncoder};
+use super::lane_number::LaneNumber;
 use super::lane_sums::{LaneSumPiece, LaneSums};
 use super::program_totals::steps_per_segment;
 use super::pyramid;
 use super::step_record::{StepRecord, StepRecordDetails};
-use crate::limits::MAX_SUB_LANES;
-use crate::units::{CycleRange, Cycles, IpuId};
+use crate::units::{CycleRange, Cycles};
 
 /// A finished piece of the index, to be packed and stored under its key: packing takes long, and
 /// whoever stores has the time.
@@ -22,22 +22,6 @@ pub(crate) enum TraceIndexBlob {
     Totals(i64, Vec<u8>),
 }
 
-/// Number of a lane in keys: by IPU, then sub-lane, with room for all that may turn up later.
-pub(crate) fn lane_number(ipu: IpuId, sub_lane: u8) -> u32 {
-    ipu.0 * u32::from(MAX_SUB_LANES) + u32::from(sub_lane)
-}
-
-/// Key of a chunk: the lane, then its place on it.
-pub(super) fn chunk_key(lane: u32, chunk: u64) -> i64 {
-    // Keys sort by lane, then place: SQLite keeps the pieces of a lane beside each other.
-    (i64::from(lane) << 40) | chunk as i64
-}
-
-/// Key of a block of nodes or of a segment: the lane, the level, then its place on it.
-pub(super) fn block_key(lane: u32, level: u32, block: u64) -> i64 {
-    (i64::from(lane) << 40) | (i64::from(level) << 32) | block as i64
-}
-
 /// A lane of which all steps are in.
 pub(crate) struct FinishedLane {
     pub(crate) steps: u64,
@@ -47,7 +31,7 @@ pub(crate) struct FinishedLane {
 
 /// Builds the chunks and the pyramid of one lane.
 pub(crate) struct LaneBuilder {
-    lane: u32,
+    lane: LaneNumber,
     records: Vec<StepRecord>,
     details: Vec<StepRecordDetails>,
     chunks: u64,
@@ -58,8 +42,7 @@ pub(crate) struct LaneBuilder {
 }
 
 impl LaneBuilder {
-    /// The builder of the lane with this [`lane_number`].
-    pub(crate) fn new(lane: u32) -> Self {
+    pub(crate) fn new(lane: LaneNumber) -> Self {
         Self {
             lane,
             records: Vec::new(),
@@ -122,18 +105,18 @@ impl LaneBuilder {
         let lane = self.lane;
         blobs.extend(self.pieces.drain(..).map(|piece| match piece {
             LaneSumPiece::Nodes { level, block, nodes } => {
-                TraceIndexBlob::Nodes(block_key(lane, level, block), pyramid::encode(&nodes))
+                TraceIndexBlob::Nodes(lane.block_key(level, block), pyramid::encode(&nodes))
             }
             LaneSumPiece::Totals { level, at, totals } => {
                 let first = at * steps_per_segment(level);
-                TraceIndexBlob::Totals(block_key(lane, level, at), totals.encode(first))
+                TraceIndexBlob::Totals(lane.block_key(level, at), totals.encode(first))
             }
         }));
     }
 
     fn store_chunk(&mut self, room: &mut usize, blobs: &mut Vec<TraceIndexBlob>) {
         let (main, beside) = self.encoder.encode(&self.records, &self.details, room);
-        let key = chunk_key(self.lane, self.chunks);
+        let key = self.lane.chunk_key(self.chunks);
         blobs.push(TraceIndexBlob::Chunk(key, main));
         // Same key as the chunk, in a table of its own.
         blobs.extend(beside.map(|blob| TraceIndexBlob::Details(key, blob)));

@@ -44,6 +44,7 @@ mod chunk;
 mod index_writer;
 mod lane;
 mod lane_builder;
+mod lane_number;
 mod lane_sums;
 mod log_histogram;
 mod program_totals;
@@ -61,6 +62,7 @@ pub(super) use index_writer::{LaneRecord, TraceIndexWriter};
 pub(super) use lane::LaneStepCursor;
 pub use lane::TraceLane;
 pub(super) use lane_builder::TraceIndexBlob;
+pub(crate) use lane_number::LaneNumber;
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
@@ -68,15 +70,17 @@ pub(super) use verify::{LaneEdge, StepObserver, VerifiedLane};
 
 use super::database::ReportDatabase;
 use super::error::ReportError;
-use crate::units::{CycleRange, IpuId};
+use crate::units::{CycleRange, IpuId, ReplicaClassId, ReplicaIpu};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::TraceStore;
 
-/// The executed steps of a report, lane by lane. Cheap to clone; clones share what is decoded.
+/// The executed steps of a report, lane by lane: those of one class of replicas. Cheap to clone;
+/// clones, and the traces of other classes, share what is decoded.
 #[derive(Clone)]
 pub struct Trace {
     store: Arc<TraceStore>,
+    class: ReplicaClassId,
 }
 
 impl Trace {
@@ -85,12 +89,32 @@ impl Trace {
         db: ReportDatabase,
         disposable: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
-        Ok(Self { store: Arc::new(TraceStore::open(db, disposable)?) })
+        let store = Arc::new(TraceStore::open(db, disposable)?);
+        Ok(Self { store, class: ReplicaClassId(0) })
     }
 
-    /// All lanes, by IPU and then sub-lane.
+    /// The replicas whose lanes these are; the first class, which replica 0 is in, unless another
+    /// one was asked for.
+    pub fn class(&self) -> ReplicaClassId {
+        self.class
+    }
+
+    /// The same run on every class of replicas, the first class first.
+    pub fn classes(&self) -> impl Iterator<Item = Trace> {
+        let store = &self.store;
+        let class = |class| Self { store: store.clone(), class: ReplicaClassId::from_index(class) };
+        (0..store.classes()).map(class)
+    }
+
+    /// The same run on replicas of another class, if their lanes are in the report.
+    pub fn of_class(&self, class: ReplicaClassId) -> Option<Trace> {
+        let known = class.index() < self.store.classes();
+        known.then(|| Self { store: self.store.clone(), class })
+    }
+
+    /// All lanes of these replicas, by IPU and then sub-lane.
     pub fn lanes(&self) -> &[LaneInfo] {
-        &self.store.lanes
+        self.store.lanes_of(self.class)
     }
 
     /// The lane at a position in [`Trace::lanes`].
@@ -99,18 +123,24 @@ impl Trace {
         Some(TraceLane::new(&self.store, info))
     }
 
-    /// The lane of an IPU of the replica.
+    /// The lane of an IPU of these replicas.
     pub fn lane_of(&self, ipu: IpuId, sub_lane: u8) -> Option<TraceLane<'_>> {
-        let wanted = |info: &LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
-        self.lane(self.lanes().iter().position(wanted)?)
+        self.lane_at(ReplicaIpu { class: self.class, ipu }, sub_lane)
     }
 
-    /// From the first start to the last end of any step.
+    /// The lane of an IPU of some replicas, whichever class this trace is of.
+    pub fn lane_at(&self, at: ReplicaIpu, sub_lane: u8) -> Option<TraceLane<'_>> {
+        let lanes = self.store.lanes_of(at.class).iter();
+        let mut wanted = lanes.filter(|info| (info.ipu, info.sub_lane) == (at.ipu, sub_lane));
+        wanted.next().map(|info| TraceLane::new(&self.store, *info))
+    }
+
+    /// From the first start to the last end of any step, on all replicas.
     pub fn range(&self) -> CycleRange {
-        self.lanes().iter().map(|lane| lane.range).reduce(CycleRange::union).unwrap_or_default()
+        self.store.lanes.iter().map(|lane| lane.range).reduce(CycleRange::union).unwrap_or_default()
     }
 
-    /// Bars over all lanes: the number of (step, lane) pairs.
+    /// Bars over all lanes of these replicas: the number of (step, lane) pairs.
     pub fn bars(&self) -> u64 {
         self.lanes().iter().map(|lane| lane.steps).sum()
     }

@@ -484,12 +484,17 @@ fn entry(
 #[cfg(test)]
 mod tests {
     use super::super::answers::FixedPointBalance;
-    use super::super::lane_builder::{LaneBuilder, TraceIndexBlob, block_key};
+    use super::super::lane_builder::{LaneBuilder, TraceIndexBlob};
+    use super::super::lane_number::LaneNumber;
     use super::*;
     use crate::codec::pack;
-    use crate::units::{CycleRange, StepId};
+    use crate::units::{CycleRange, IpuId, ReplicaClassId, StepId};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    fn lane() -> LaneNumber {
+        LaneNumber::new(ReplicaClassId(1), IpuId(0), 3)
+    }
 
     fn record(step: u64, start: u64, program: u64) -> StepRecord {
         let kinds = [ProgramKind::OnTileExecute, ProgramKind::DoExchange];
@@ -507,7 +512,7 @@ mod tests {
     /// The segments of a lane, by key.
     fn segments(records: &[StepRecord]) -> BTreeMap<i64, Vec<u8>> {
         let (mut room, mut blobs) = (100, Vec::new());
-        let mut builder = LaneBuilder::new(3);
+        let mut builder = LaneBuilder::new(lane());
         records.iter().for_each(|record| builder.push(*record, None, &mut room, &mut blobs));
         builder.finish(&mut room, &mut blobs);
         let segment = |blob| match blob {
@@ -548,7 +553,7 @@ mod tests {
                 let mut sums = Vec::new();
                 for at in 0..all.div_ceil(size) {
                     let steps = at * size..((at + 1) * size).min(all);
-                    let blob = found.remove(&block_key(3, level, at)).expect("a segment");
+                    let blob = found.remove(&lane().block_key(level, at)).expect("a segment");
                     let count = steps.end - steps.start;
                     let decoded = ProgramTotals::decode(&blob, steps.start, count);
                     sums.push(ProgramStepSums::decode(&blob, steps.start, count).expect("sound"));

@@ -5,7 +5,7 @@
 
 use super::answers::LaneInfo;
 use super::chunk::{self, CHUNK_STEPS};
-use super::lane_builder::{block_key, chunk_key, lane_number};
+use super::lane_number::LaneNumber;
 use super::place_in_piece;
 use super::program_totals::{ProgramStepSums, ProgramTotals, steps_per_segment};
 use super::pyramid::{self, BLOCK_NODES, PyramidNode};
@@ -13,10 +13,10 @@ use super::step_predictor::StepPredictor;
 use super::step_record::{StepRecord, StepRecordDetails};
 use crate::database::{ReportDatabase, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
-use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEPS, MAX_SUB_LANES};
-use crate::units::{CycleRange, IpuId};
+use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_REPLICAS, MAX_STEPS, MAX_SUB_LANES};
+use crate::units::{CycleRange, IpuId, ReplicaClassId};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -24,6 +24,9 @@ use std::sync::{Arc, Mutex};
 const CACHE_BYTES: usize = 64 << 20;
 /// Most lanes of a report.
 const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;
+/// Tables of lanes: those of the first class of replicas, and those of the others.
+const LANES: &str = "trace_lanes";
+const REPLICA_LANES: &str = "replica_lanes";
 
 #[derive(Clone)]
 enum CachedTracePiece {
@@ -41,8 +44,8 @@ enum TraceCacheKey {
     Details(i64),
     Nodes(i64),
     Totals(i64),
-    Sums(u32),
-    Expectations(u32),
+    Sums(LaneNumber),
+    Expectations(LaneNumber),
 }
 
 /// Decoded pieces, the least recently used of which go first.
@@ -95,7 +98,12 @@ pub(super) struct TraceStore {
     db: ReportDatabase,
     /// The file to throw away if it turns out to be damaged: a cache, never a report.
     disposable: Option<PathBuf>,
+    /// All lanes, by class of replicas, IPU and sub-lane.
     pub(super) lanes: Vec<LaneInfo>,
+    /// Where the lanes of each class are among them.
+    classes: Vec<Range<usize>>,
+    /// Whether there are details of the steps of the first class, which else has rows of them.
+    first_class_has_details: bool,
     recent: Mutex<TracePieceCache>,
 }
 
@@ -105,20 +113,42 @@ impl TraceStore {
         db: ReportDatabase,
         disposable: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
-        let mut lanes: Vec<LaneInfo> = Vec::new();
         let columns = ["lane", "ipu", "sub_lane", "steps", "first_cycle", "end_cycle"];
-        let mut sound = true;
-        db.read(SelectQuery::all("trace_lanes", &columns).clauses("ORDER BY lane"), |cells| {
-            let info = lane_info(cells);
-            // A list without end must not fill the memory before it is refused.
-            sound &= info.is_some() && lanes.len() < MAX_LANES;
-            lanes.extend(info);
-            Ok(if sound { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-        })?;
-        if !sound {
-            return Err(db.damage("trace_lanes", "an impossible lane"));
+        let mut lanes = read_lanes(&db, LANES, &columns)?;
+        if db.has(REPLICA_LANES, "lane") {
+            let columns = [&columns[..], &["class"]].concat();
+            lanes.extend(read_lanes(&db, REPLICA_LANES, &columns)?);
         }
-        Ok(Self { db, disposable, lanes, recent: Mutex::default() })
+        let classes: Vec<Range<usize>> = (0..)
+            .map(|class| {
+                let of = |class| lanes.partition_point(|lane| lane.class.0 < class);
+                of(class)..of(class + 1)
+            })
+            .take_while(|of| !of.is_empty())
+            .collect();
+        if classes.iter().map(Range::len).sum::<usize>() != lanes.len() {
+            return Err(db.damage(REPLICA_LANES, "a class of replicas without lanes"));
+        }
+        let first_class_has_details = has_details_of_first_class(&db)?;
+        Ok(Self {
+            db,
+            disposable,
+            lanes,
+            classes,
+            first_class_has_details,
+            recent: Mutex::default(),
+        })
+    }
+
+    /// Classes of replicas that have lanes.
+    pub(super) fn classes(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// The lanes of a class of replicas, by IPU and then sub-lane.
+    pub(super) fn lanes_of(&self, class: ReplicaClassId) -> &[LaneInfo] {
+        let of = self.classes.get(class.index()).cloned().unwrap_or_default();
+        self.lanes.get(of).unwrap_or_default()
     }
 
     /// Steps of one chunk.
@@ -127,7 +157,7 @@ impl TraceStore {
         lane: LaneInfo,
         chunk: u64,
     ) -> Result<Arc<Vec<StepRecord>>, ReportError> {
-        let key = TraceCacheKey::Chunk(chunk_key(lane.number(), chunk));
+        let key = TraceCacheKey::Chunk(lane.number().chunk_key(chunk));
         // The lock is not held while decoding: two threads may decode the same piece, and none
         // waits.
         if let Some(CachedTracePiece::Chunk(records)) = lock(&self.recent).get(key) {
@@ -149,14 +179,14 @@ impl TraceStore {
         let first = chunk * CHUNK_STEPS as u64;
         let count = place_in_piece(lane.steps.min(first + CHUNK_STEPS as u64), first);
         let what = BlobColumn { table: "trace_chunks", column: "data", key: "id" };
-        self.decoded(&what, chunk_key(lane.number(), chunk), |blob| {
+        self.decoded(&what, lane.number().chunk_key(chunk), |blob| {
             chunk::decode(blob, count, &expected)
         })
     }
 
-    /// Whether details of steps are kept: only where there are no rows of steps.
-    pub(super) fn has_details(&self) -> bool {
-        self.db.has_rows("trace_details")
+    /// Whether details of the steps of a lane are kept: only where there are no rows of them.
+    pub(super) fn has_details(&self, lane: LaneInfo) -> bool {
+        lane.class != ReplicaClassId(0) || self.first_class_has_details
     }
 
     /// Details of the steps of one chunk.
@@ -165,7 +195,7 @@ impl TraceStore {
         lane: LaneInfo,
         chunk: u64,
     ) -> Result<Arc<Vec<StepRecordDetails>>, ReportError> {
-        let number = chunk_key(lane.number(), chunk);
+        let number = lane.number().chunk_key(chunk);
         if let Some(CachedTracePiece::Details(details)) =
             lock(&self.recent).get(TraceCacheKey::Details(number))
         {
@@ -192,7 +222,7 @@ impl TraceStore {
         let expected = self.expectations(lane)?;
         // Decoded against the steps of the chunk, since what is expected goes by their programs.
         let what = BlobColumn { table: "trace_details", column: "data", key: "id" };
-        self.decoded(&what, chunk_key(lane.number(), chunk), |blob| {
+        self.decoded(&what, lane.number().chunk_key(chunk), |blob| {
             chunk::decode_details(blob, records, &expected)
         })
     }
@@ -204,7 +234,7 @@ impl TraceStore {
         level: u32,
         block: u64,
     ) -> Result<Arc<Vec<PyramidNode>>, ReportError> {
-        let key = TraceCacheKey::Nodes(block_key(lane.number(), level, block));
+        let key = TraceCacheKey::Nodes(lane.number().block_key(level, block));
         if let Some(CachedTracePiece::Nodes(nodes)) = lock(&self.recent).get(key) {
             return Ok(nodes);
         }
@@ -226,7 +256,7 @@ impl TraceStore {
         let first = block * BLOCK_NODES as u64;
         let count = place_in_piece(all.min(first + BLOCK_NODES as u64), first);
         let size = pyramid::steps_per_node(level);
-        self.decoded(&what, block_key(lane.number(), level, block), |blob| {
+        self.decoded(&what, lane.number().block_key(level, block), |blob| {
             let nodes = pyramid::decode(blob, count)?;
             // All nodes are full but the last one.
             let full = |(at, node): (u64, &PyramidNode)| {
@@ -248,7 +278,7 @@ impl TraceStore {
         level: u32,
         at: u64,
     ) -> Result<Arc<ProgramTotals>, ReportError> {
-        let number = block_key(lane.number(), level, at);
+        let number = lane.number().block_key(level, at);
         let key = TraceCacheKey::Totals(number);
         if let Some(CachedTracePiece::Totals(totals)) = lock(&self.recent).get(key) {
             return Ok(totals);
@@ -270,7 +300,7 @@ impl TraceStore {
         let first = at * steps_per_segment(level);
         let steps = lane.steps.min(first + steps_per_segment(level)).saturating_sub(first);
         let what = BlobColumn { table: "trace_totals", column: "data", key: "id" };
-        let number = block_key(lane.number(), level, at);
+        let number = lane.number().block_key(level, at);
         self.decoded(&what, number, |blob| decode(blob, first, steps))
     }
 
@@ -300,9 +330,10 @@ impl TraceStore {
         if let Some(CachedTracePiece::Expectations(expected)) = lock(&self.recent).get(key) {
             return Ok(expected);
         }
-        let what = BlobColumn { table: "trace_lanes", column: "expectations", key: "lane" };
-        let expected =
-            Arc::new(self.decoded(&what, i64::from(lane.number()), StepPredictor::decode)?);
+        let table = if lane.class == ReplicaClassId(0) { LANES } else { REPLICA_LANES };
+        let what = BlobColumn { table, column: "expectations", key: "lane" };
+        let number = i64::from(lane.number().number());
+        let expected = Arc::new(self.decoded(&what, number, StepPredictor::decode)?);
         let bytes = expected.bytes();
         lock(&self.recent).put(key, CachedTracePiece::Expectations(expected.clone()), bytes);
         Ok(expected)
@@ -328,10 +359,7 @@ impl TraceStore {
     /// Damage found inside a lane, where pieces contradict each other.
     pub(super) fn contradiction(&self, lane: LaneInfo) -> ReportError {
         self.discard();
-        self.db.damage(
-            "trace_nodes",
-            &format!("IPU {} lane {} contradicts its steps", lane.ipu, lane.sub_lane),
-        )
+        self.db.damage("trace_nodes", &format!("{lane} contradicts its steps"))
     }
 
     /// A damaged cache goes away, and the next opening builds a new one.
@@ -345,8 +373,8 @@ impl TraceStore {
 
 impl LaneInfo {
     /// The number of the lane in keys.
-    fn number(self) -> u32 {
-        lane_number(self.ipu, self.sub_lane)
+    fn number(self) -> LaneNumber {
+        LaneNumber::new(self.class, self.ipu, self.sub_lane)
     }
 }
 
@@ -356,14 +384,48 @@ struct BlobColumn {
     key: &'static str,
 }
 
-fn lane_info(cells: &RowCells) -> Option<LaneInfo> {
+/// The lanes of a table, in order; their class is in the column behind the others, if there is one.
+fn read_lanes(
+    db: &ReportDatabase,
+    table: &'static str,
+    columns: &[&str],
+) -> Result<Vec<LaneInfo>, ReportError> {
+    let mut lanes: Vec<LaneInfo> = Vec::new();
+    let mut sound = true;
+    let is_first = table == LANES;
+    db.read(SelectQuery::all(table, columns).clauses("ORDER BY lane"), |cells| {
+        let info = lane_info(cells, is_first);
+        // A list without end must not fill the memory before it is refused.
+        sound &= info.is_some() && lanes.len() < MAX_LANES;
+        lanes.extend(info);
+        Ok(if sound { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    if sound { Ok(lanes) } else { Err(db.damage(table, "an impossible lane")) }
+}
+
+/// Whether details of the first class of replicas are kept: their keys come before all others.
+fn has_details_of_first_class(db: &ReportDatabase) -> Result<bool, ReportError> {
+    let others = LaneNumber::new(ReplicaClassId(1), IpuId(0), 0).chunk_key(0);
+    let params = [others];
+    let select = SelectQuery::all("trace_details", &["id"]).clauses("WHERE id < ?1 LIMIT 1");
+    Ok(db.first(select.params(&params), |_| ())?.is_some())
+}
+
+fn lane_info(cells: &RowCells, is_first: bool) -> Option<LaneInfo> {
     let lane = cells.small(0)?;
+    let class = match is_first {
+        true => ReplicaClassId(0),
+        // The first class is in the other table.
+        false => ReplicaClassId(cells.small_up_to(6, MAX_REPLICAS - 1).filter(|class| *class > 0)?),
+    };
     let ipu = IpuId(cells.small_up_to(1, MAX_IPUS - 1)?);
     let sub_lane = u8::try_from(cells.small_up_to(2, u32::from(MAX_SUB_LANES) - 1)?).ok()?;
     let steps = cells.count(3, MAX_STEPS)?;
     let (first, end) = (cells.count(4, MAX_CYCLES)?, cells.count(5, MAX_CYCLES)?);
     // Pieces are found by this number; a wrong one would show another lane's steps.
-    (lane == lane_number(ipu, sub_lane) && steps > 0 && first <= end).then_some(LaneInfo {
+    let number = LaneNumber::new(class, ipu, sub_lane).number();
+    (lane == number && steps > 0 && first <= end).then_some(LaneInfo {
+        class,
         ipu,
         sub_lane,
         steps,

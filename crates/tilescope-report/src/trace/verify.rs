@@ -15,7 +15,7 @@ use super::pyramid::{self, BLOCK_NODES};
 use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
 use crate::error::ReportError;
-use crate::units::{Cycles, IpuId, StepId};
+use crate::units::{Cycles, ReplicaIpu, StepId};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the pass over a lane came to.
@@ -44,18 +44,18 @@ pub(crate) struct LaneEdge {
 pub(crate) trait StepObserver {
     /// Sees the next step of an IPU. False if it is one of several IPUs: it is seen again, by
     /// [`StepObserver::joint_step`], when all of them have come to it.
-    fn step(&mut self, ipu: IpuId, record: &StepRecord) -> bool;
+    fn step(&mut self, at: ReplicaIpu, record: &StepRecord) -> bool;
 
-    /// Sees a step of several IPUs.
-    fn joint_step(&mut self, on_ipus: &[(IpuId, StepRecord)]);
+    /// Sees a step of several IPUs, by class of replicas and IPU.
+    fn joint_step(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)]);
 }
 
 /// Told of every chunk: gets its steps, and may end the pass.
 type OnChunk<'a> = &'a mut dyn FnMut(u64) -> Result<(), ReportError>;
 
 impl Trace {
-    /// Goes through the steps of all lanes once, shows them to `observer`, and looks for the places
-    /// in front of the steps `watched`, which are sorted. `progress` gets a share from 0 to 1;
+    /// Goes through the steps of all lanes of all replicas once, shows them to `observer`, and looks
+    /// for the places in front of the steps `watched`, which are sorted. `progress` gets a share from 0 to 1;
     /// setting `cancel` ends it with [`ReportError::Cancelled`].
     pub(crate) fn verify(
         &self,
@@ -65,18 +65,20 @@ impl Trace {
         progress: &mut dyn FnMut(f64),
         cancel: &AtomicBool,
     ) -> Result<Vec<VerifiedLane>, ReportError> {
-        let (mut done, all) = (0, self.bars().max(1));
+        let bars: u64 = self.store.lanes.iter().map(|lane| lane.steps).sum();
+        let (mut done, all) = (0, bars.max(1));
         let mut step_on = |steps: u64| {
             done += steps;
             progress(done as f64 / all as f64);
             if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
         };
         let mut ipus: Vec<IpuPass> = Vec::new();
-        for info in self.lanes() {
+        for info in &self.store.lanes {
             let pass = LanePass::new(&self.store, *info, tiles_per_ipu, watched);
-            match ipus.iter_mut().find(|ipu| ipu.ipu == info.ipu) {
+            let at = ReplicaIpu { class: info.class, ipu: info.ipu };
+            match ipus.iter_mut().find(|ipu| ipu.at == at) {
                 Some(ipu) => ipu.lanes.push(pass),
-                None => ipus.push(IpuPass { ipu: info.ipu, lanes: vec![pass] }),
+                None => ipus.push(IpuPass { at, lanes: vec![pass] }),
             }
         }
         loop {
@@ -89,7 +91,7 @@ impl Trace {
             let mut on_ipus = Vec::new();
             for ipu in &mut ipus {
                 if let Some(record) = ipu.head().filter(|record| record.step == next).copied() {
-                    on_ipus.push((ipu.ipu, record));
+                    on_ipus.push((ipu.at, record));
                     ipu.take();
                 }
             }
@@ -100,8 +102,9 @@ impl Trace {
 
     /// Tables of the index that do not have as many pieces as the lanes need, in words.
     pub(crate) fn verify_pieces(&self) -> Result<Vec<String>, ReportError> {
-        let lanes = self.lanes().iter();
-        let chunks = lanes.clone().map(|lane| lane.steps.div_ceil(CHUNK_STEPS as u64)).sum();
+        let lanes = self.store.lanes.iter();
+        let chunks_of = |lane: &LaneInfo| lane.steps.div_ceil(CHUNK_STEPS as u64);
+        let has_details = |lane: &&LaneInfo| self.store.has_details(**lane);
         let blocks = |lane: &LaneInfo| -> u64 {
             let blocks =
                 |level| pyramid::node_count(lane.steps, level).div_ceil(BLOCK_NODES as u64);
@@ -112,8 +115,8 @@ impl Trace {
             levels.map(|level| lane.steps.div_ceil(steps_per_segment(level))).sum()
         };
         let needed: [(&'static str, u64); 4] = [
-            ("trace_chunks", chunks),
-            ("trace_details", if self.store.has_details() { chunks } else { 0 }),
+            ("trace_chunks", lanes.clone().map(chunks_of).sum()),
+            ("trace_details", lanes.clone().filter(has_details).map(chunks_of).sum()),
             ("trace_nodes", lanes.clone().map(blocks).sum()),
             ("trace_totals", if self.store.has_totals() { lanes.map(segments).sum() } else { 0 }),
         ];
@@ -130,7 +133,7 @@ impl Trace {
 
 /// The passes over the lanes of one IPU.
 struct IpuPass<'a> {
-    ipu: IpuId,
+    at: ReplicaIpu,
     lanes: Vec<LanePass<'a>>,
 }
 
@@ -154,7 +157,7 @@ impl IpuPass<'_> {
                 if until.is_some_and(|until| record.step > until) {
                     break;
                 }
-                if !observer.step(self.ipu, record) {
+                if !observer.step(self.at, record) {
                     return Ok(());
                 }
                 pass.next += 1;
@@ -218,7 +221,7 @@ impl<'a> LanePass<'a> {
             store,
             info,
             tiles_per_ipu,
-            has_details: store.has_details(),
+            has_details: store.has_details(info),
             levels: if store.has_totals() { segment_level_count(info.steps) } else { 0 },
             sums: LaneSums::default(),
             last: None,
@@ -264,7 +267,7 @@ impl<'a> LanePass<'a> {
 
     fn into_verified(self) -> VerifiedLane {
         let Self { info, broken, programs, last, edges, .. } = self;
-        let lane = |law| format!("IPU {} lane {}: {law}", info.ipu, info.sub_lane);
+        let lane = |law| format!("{info}: {law}");
         let programs = programs.into_totals();
         VerifiedLane { info, broken: broken.map(lane), programs, last, edges }
     }

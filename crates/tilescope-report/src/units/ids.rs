@@ -156,6 +156,51 @@ position!(/// A tile, numbered over all IPUs of a replica: tile `t` of IPU `i` i
     TileId);
 position!(/// An IPU of a replica, from 0.
     IpuId);
+position!(/// Replicas that do the same at the same cycles; replica 0 is in class 0.
+    ReplicaClassId);
+
+/// An IPU of the replicas of a class. As text it is the number of the IPU alone where it is of the
+/// first class, which all reports have.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(from = "ReplicaIpuText", into = "ReplicaIpuText")]
+pub struct ReplicaIpu {
+    pub class: ReplicaClassId,
+    pub ipu: IpuId,
+}
+
+impl From<IpuId> for ReplicaIpu {
+    fn from(ipu: IpuId) -> Self {
+        Self { class: ReplicaClassId(0), ipu }
+    }
+}
+
+/// How an IPU of some replicas is written.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum ReplicaIpuText {
+    OfFirstClass(IpuId),
+    OfClass { class: ReplicaClassId, ipu: IpuId },
+}
+
+impl From<ReplicaIpuText> for ReplicaIpu {
+    fn from(text: ReplicaIpuText) -> Self {
+        match text {
+            ReplicaIpuText::OfFirstClass(ipu) => ipu.into(),
+            ReplicaIpuText::OfClass { class, ipu } => Self { class, ipu },
+        }
+    }
+}
+
+impl From<ReplicaIpu> for ReplicaIpuText {
+    fn from(ReplicaIpu { class, ipu }: ReplicaIpu) -> Self {
+        match class {
+            ReplicaClassId(0) => Self::OfFirstClass(ipu),
+            _ => Self::OfClass { class, ipu },
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -170,5 +215,16 @@ mod tests {
             assert_eq!(format!("{moved:>6}"), format!("{:>6}", tile + count));
         }
         assert!(IpuId(1) < IpuId(2));
+    }
+
+    #[test]
+    fn an_ipu_of_the_first_replicas_is_written_as_its_number() {
+        let others = ReplicaIpu { class: ReplicaClassId(2), ipu: IpuId(3) };
+        let written = [ReplicaIpu::from(IpuId(3)), others].map(|at| {
+            let text = serde_json::to_string(&at).unwrap();
+            assert_eq!(serde_json::from_str::<ReplicaIpu>(&text).unwrap(), at);
+            text
+        });
+        assert_eq!(written, ["3", r#"{"class":2,"ipu":3}"#]);
     }
 }

@@ -17,8 +17,8 @@ pub use format::{
     percent, seconds,
 };
 pub use ids::{
-    ComputeSetId, DataBufferId, DataFlowId, IpuId, OperationId, ProgramId, StepId, TileId,
-    VariableId, VertexTypeId,
+    ComputeSetId, DataBufferId, DataFlowId, IpuId, OperationId, ProgramId, ReplicaClassId,
+    ReplicaIpu, StepId, TileId, VariableId, VertexTypeId,
 };
 pub use quantity::{Bytes, Cycles, Elements, Hertz, Quantity};
 pub use range::{CycleRange, TileRange};

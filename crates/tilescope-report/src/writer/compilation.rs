@@ -3,7 +3,8 @@
 use crate::address_blob;
 use crate::error::ReportError;
 use crate::limits::{
-    MAX_COUNT, MAX_IPUS, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES, MAX_TILES,
+    MAX_COUNT, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REPLICAS, MAX_TILE_BYTES, MAX_TILE_CYCLES,
+    MAX_TILE_VERTICES, MAX_TILES,
 };
 use crate::model::*;
 use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
@@ -55,6 +56,8 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     })?;
     let count =
         |value: u64, name: &str| checked_i64(value, MAX_COUNT, || format!("{name} of the target"));
+    let most = u64::from(MAX_REPLICAS);
+    let replicas = checked_i64(u64::from(target.replicas), most, || "replicas".to_owned())?;
     rows.insert(
         "target",
         params![
@@ -66,13 +69,27 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             target.io_tiles_per_ipu,
             count(target.bytes_per_tile.0, "memory")?,
             count(target.clock.0, "clock")?,
-            target.replicas,
+            replicas,
             target.ipus_per_replica,
             count(target.memory_element_bytes.0, "memory element")?,
             count(target.interleaved_offset.0, "interleaved offset")?,
             target.tiles_per_column,
         ],
     )?;
+    for (id, change) in (0i64..).zip(&target.changes) {
+        let MachineChange { key, title, unit, inherited, value } = change;
+        let (inherited, value) = (finite(*inherited, key)?, finite(*value, key)?);
+        rows.insert("machine_changes", params![id, key, title, unit.name(), inherited, value])?;
+    }
+    for (id, cost) in (0i64..).zip(&compilation.running_costs) {
+        let RunningCost { kind, part, count: parts, each, currency, basis, source } = cost;
+        let (parts, each) = (count(*parts, "parts")?, finite(*each, part)?);
+        let currency = (*kind == RunningCostKind::Price).then_some(currency);
+        rows.insert(
+            "running_costs",
+            params![id, kind.name(), part, parts, each, currency, basis.name(), source],
+        )?;
+    }
     for (id, bandwidth) in compilation.bandwidths.iter().enumerate() {
         let (interface, most) = (bandwidth.interface.name(), bandwidth.bytes_per_cycle);
         rows.insert("bandwidths", params![id as i64, interface, most])?;
@@ -132,7 +149,50 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, text) in compilation.notes.iter().enumerate() {
         rows.insert("notes", params![id as i64, text])?;
     }
+    replica_rings(rows, compilation)?;
+    replica_classes(rows, compilation)?;
     compilation.host.as_ref().map_or(Ok(()), |report| host::write(rows, report))
+}
+
+fn replica_rings(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+    for (id, ring) in (0i64..).zip(&compilation.replica_rings) {
+        let (order, links) = (ring.order.name(), ring.links.name());
+        let row = params![id, order, links, ring.ranks, ring.spacing, ring.clockwise];
+        rows.insert("replica_rings", row)?;
+        for program in &ring.programs {
+            let what = || "program of a ring of replicas".to_owned();
+            let program = resolve(program.0, compilation.programs.len(), what)?;
+            rows.insert("replica_ring_programs", params![program, id])?;
+        }
+    }
+    Ok(())
+}
+
+fn replica_classes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+    let ReplicaClasses { classes, joins } = &compilation.replica_classes;
+    checked_i64(classes.len() as u64, u64::from(MAX_REPLICAS), || "replica classes".to_owned())?;
+    for (id, class) in (0i64..).zip(classes) {
+        rows.insert("replica_classes", params![id, class.why])?;
+        for replica in &class.replicas {
+            let what = || format!("replica of class {id}");
+            let replica = resolve(*replica, compilation.target.replicas as usize, what)?;
+            rows.insert("replicas", params![replica, id])?;
+        }
+    }
+    for program in joins {
+        let what = || "program at which replicas meet".to_owned();
+        let program = resolve(program.0, compilation.programs.len(), what)?;
+        rows.insert("replica_joins", params![program])?;
+    }
+    Ok(())
+}
+
+/// An amount of a machine: readers take none that is not a plain number.
+fn finite(number: f64, of: &str) -> Result<f64, ReportError> {
+    match (0.0..=MAX_MACHINE_AMOUNT).contains(&number) {
+        true => Ok(number),
+        false => Err(ReportError::invalid_input(format!("{of} of the machine is {number}"))),
+    }
 }
 
 fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {

@@ -6,13 +6,16 @@
 use super::execution_rows::{ExecutionRow, MarkTableRow};
 use super::mark_lanes::MarkLanes;
 use crate::error::ReportError;
-use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
+use crate::limits::{
+    MAX_COUNT, MAX_CYCLES, MAX_REPLICAS, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES,
+};
 use crate::model::{CompilationReport, ExecutionStep, MarkKind, StepOnIpu, TraceMark};
 use crate::row_writer::{RowWriter, checked_i64};
 use crate::trace::{
-    FixedPointBalance, LaneRecord, StepClass, StepRecord, StepRecordDetails, TraceIndexWriter,
+    FixedPointBalance, LaneNumber, LaneRecord, StepClass, StepRecord, StepRecordDetails,
+    TraceIndexWriter,
 };
-use crate::units::{Cycles, IpuId, StepId};
+use crate::units::{Cycles, ReplicaClassId, StepId};
 use crate::writer::StepLayout;
 use rusqlite::params;
 use std::collections::BTreeMap;
@@ -38,11 +41,14 @@ pub(super) struct ExecutionWriter {
     layout: StepLayout,
     steps: u64,
     end_cycle: Cycles,
+    /// Classes of replicas that steps may be of.
+    classes: u32,
     /// Where the last step of each lane ends.
-    lane_ends: BTreeMap<(IpuId, u8), Cycles>,
+    lane_ends: BTreeMap<LaneNumber, Cycles>,
     /// Steps to be indexed next.
     records: Vec<LaneRecord>,
-    marks: i64,
+    /// How many marks there are of each class of replicas.
+    marks: BTreeMap<ReplicaClassId, i64>,
     mark_lanes: MarkLanes,
     mark_kinds: BTreeMap<MarkKind, (u64, Cycles)>,
     /// Pieces to be written next.
@@ -64,9 +70,10 @@ impl ExecutionWriter {
             layout,
             steps: 0,
             end_cycle: Cycles::ZERO,
+            classes: count_of_classes(compilation),
             lane_ends: BTreeMap::new(),
             records: Vec::new(),
-            marks: 0,
+            marks: BTreeMap::new(),
             mark_lanes: MarkLanes::default(),
             mark_kinds: BTreeMap::new(),
             pieces: Vec::new(),
@@ -99,20 +106,20 @@ impl ExecutionWriter {
                 let (kind, program, compute_set) = (leaf.kind, step.program.0, leaf.compute_set);
                 self.pieces.push(ExecutionRow::Step { id, kind, program, compute_set });
             }
-            StepLayout::Columns if step.ipus.is_empty() => {
+            StepLayout::Columns if step.parts().next().is_none() => {
                 return Err(ReportError::invalid_input(format!("{} are none", of("IPUs"))));
             }
             StepLayout::Columns => {}
         }
         // Lanes in order and each once: rows have (step, IPU, sub-lane) as their key.
         let mut before = None;
-        for on_ipu in &step.ipus {
-            let lane = (on_ipu.ipu, on_ipu.sub_lane);
+        for (replica_class, on_ipu) in step.parts() {
+            self.check(replica_class, on_ipu, id)?;
+            let lane = LaneNumber::new(replica_class, on_ipu.ipu, on_ipu.sub_lane);
             if before >= Some(lane) {
                 return Err(ReportError::invalid_input(format!("{} are not in order", of("IPUs"))));
             }
             before = Some(lane);
-            self.check(on_ipu, id)?;
             let balance = on_ipu.tile_balance(self.tiles_per_ipu);
             let end = self.lane_ends.entry(lane).or_default();
             // Bars are drawn from `from_max`, so that is where overlap would be seen.
@@ -124,11 +131,11 @@ impl ExecutionWriter {
             }
             *end = on_ipu.to_max;
             let record = record(step, id, leaf.class, on_ipu, balance);
-            let details =
-                (self.layout == StepLayout::Columns).then(|| StepRecordDetails::from_step(on_ipu));
+            let has_row = self.layout == StepLayout::Rows && replica_class == ReplicaClassId(0);
+            let details = (!has_row).then(|| StepRecordDetails::from_step(on_ipu));
             self.records.push(LaneRecord { lane, record, details });
             self.end_cycle = self.end_cycle.max(on_ipu.to_max);
-            if self.layout == StepLayout::Rows {
+            if has_row {
                 self.pieces.push(ExecutionRow::OnIpu { id, on_ipu: *on_ipu, balance });
             }
         }
@@ -141,8 +148,14 @@ impl ExecutionWriter {
         Ok(())
     }
 
-    fn check(&self, on_ipu: &StepOnIpu, id: StepId) -> Result<(), ReportError> {
+    fn check(
+        &self,
+        class: ReplicaClassId,
+        on_ipu: &StepOnIpu,
+        id: StepId,
+    ) -> Result<(), ReportError> {
         let of = |part: &str| format!("{part} of step {id} on IPU {}", on_ipu.ipu);
+        self.check_class(class)?;
         let StepOnIpu { from_min, from_max, to_min, to_max, .. } = *on_ipu;
         checked_i64(to_max, MAX_CYCLES, || of("last cycle"))?;
         checked_i64(u64::from(on_ipu.ipu), u64::from(self.ipus.max(1)) - 1, || of("IPU"))?;
@@ -164,7 +177,22 @@ impl ExecutionWriter {
         Ok(())
     }
 
-    pub(super) fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
+    fn check_class(&self, class: ReplicaClassId) -> Result<(), ReportError> {
+        if class.0 < self.classes {
+            return Ok(());
+        }
+        let count = self.classes;
+        let problem = format!("a step or mark is of replica class {class}, but there are {count}");
+        Err(ReportError::invalid_input(problem))
+    }
+
+    /// Takes in a mark of the replicas of a class.
+    pub(super) fn mark(
+        &mut self,
+        class: ReplicaClassId,
+        mark: &TraceMark,
+    ) -> Result<(), ReportError> {
+        self.check_class(class)?;
         let of = |part: &str| format!("{part} of mark {}", mark.label);
         if mark.cycles.end < mark.cycles.start || mark.steps.end < mark.steps.start {
             return Err(ReportError::invalid_input(format!(
@@ -172,12 +200,9 @@ impl ExecutionWriter {
                 of("end")
             )));
         }
-        let (count, longest) = self.mark_kinds.entry(mark.kind).or_default();
-        *count += 1;
-        // Readers look this far back for marks that reach into a window.
-        *longest = mark.cycles.length().max(*longest);
+        let id = self.marks.entry(class).or_default();
         let row = MarkTableRow {
-            id: self.marks,
+            id: *id,
             kind: mark.kind.name(),
             label: mark.label.clone(),
             ipu: mark.ipu,
@@ -190,10 +215,17 @@ impl ExecutionWriter {
                 checked_i64(mark.cycles.end, MAX_CYCLES, || of("end"))?,
             ],
         };
-        self.marks += 1;
+        *id += 1;
+        let is_first = class == ReplicaClassId(0);
+        if is_first {
+            let (count, longest) = self.mark_kinds.entry(mark.kind).or_default();
+            *count += 1;
+            // Readers look this far back for marks that reach into a window.
+            *longest = mark.cycles.length().max(*longest);
+        }
         match self.layout {
-            StepLayout::Rows => self.pieces.push(ExecutionRow::Mark(Box::new(row))),
-            StepLayout::Columns => self.pieces.extend(self.mark_lanes.push(mark, &row)),
+            StepLayout::Rows if is_first => self.pieces.push(ExecutionRow::Mark(Box::new(row))),
+            _ => self.pieces.extend(self.mark_lanes.push(class, mark, &row)),
         }
         Ok(())
     }
@@ -218,6 +250,12 @@ impl ExecutionWriter {
         }
         lanes.finish(rows)
     }
+}
+
+/// Classes of replicas, at least one.
+fn count_of_classes(compilation: &CompilationReport) -> u32 {
+    let classes = compilation.replica_classes.classes.len().max(1);
+    u32::try_from(classes).unwrap_or(u32::MAX).min(MAX_REPLICAS)
 }
 
 fn record(

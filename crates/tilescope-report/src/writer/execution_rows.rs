@@ -6,7 +6,7 @@ use crate::packed_columns::PackedRows;
 use crate::row_writer::RowWriter;
 use crate::schema;
 use crate::trace::{LaneRecord, TraceIndexBlob, TraceIndexWriter};
-use crate::units::{CycleRange, IpuId, StepId};
+use crate::units::{CycleRange, IpuId, ReplicaClassId, StepId};
 use rusqlite::{ToSql, params};
 
 /// One row of an execution, checked and on its way to the file.
@@ -21,7 +21,7 @@ pub(super) enum ExecutionRow {
     Blob(TraceIndexBlob),
     /// A row of `marks`.
     Mark(Box<MarkTableRow>),
-    /// A row of `mark_chunks`.
+    /// A row of `mark_chunks` or `replica_mark_chunks`.
     MarkChunk(Box<MarkChunk>),
 }
 
@@ -60,11 +60,16 @@ impl ExecutionRow {
             Self::Blob(blob) => blob.insert(rows),
             Self::Mark(mark) => mark.with_columns(|columns| rows.insert("marks", columns)),
             Self::MarkChunk(chunk) => {
-                let MarkChunk { id, kind, ipu, cycles, marks } = *chunk;
-                let (first, end) = (cycles.start.0 as i64, cycles.end.0 as i64);
+                let MarkChunk { id, class, kind, ipu, cycles, marks } = *chunk;
+                let (kind, first, end) = (kind.name(), cycles.start.0 as i64, cycles.end.0 as i64);
                 let PackedRows { rows: count, data, .. } = marks;
-                let row = params![id, kind.name(), ipu, first, end, count as i64, data];
-                rows.insert(schema::MARK_CHUNKS, row)
+                let count = count as i64;
+                if class == ReplicaClassId(0) {
+                    let row = params![id, kind, ipu, first, end, count, data];
+                    return rows.insert(schema::MARK_CHUNKS, row);
+                }
+                let row = params![id, class, kind, ipu, first, end, count, data];
+                rows.insert(schema::REPLICA_MARK_CHUNKS, row)
             }
         }
     }
@@ -82,6 +87,7 @@ impl MarkTableRow {
 /// Marks of one kind on one IPU.
 pub(super) struct MarkChunk {
     pub(super) id: i64,
+    pub(super) class: ReplicaClassId,
     pub(super) kind: MarkKind,
     pub(super) ipu: Option<IpuId>,
     /// From where the first begins to where the last one ends.

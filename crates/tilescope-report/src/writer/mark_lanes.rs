@@ -1,19 +1,29 @@
-//! Marks of a long run, packed by kind and IPU: marks of one lane differ little from each other.
+//! Marks of a long run, and of replicas that differ, packed by kind and IPU: marks of one lane differ
+//! little from each other.
 
 use super::execution_rows::{ExecutionRow, MarkChunk, MarkTableRow};
 use crate::model::{MarkKind, TraceMark};
 use crate::packed_columns::ColumnPacker;
 use crate::row_writer::stored;
 use crate::schema;
-use crate::units::{CycleRange, IpuId};
+use crate::units::{CycleRange, IpuId, ReplicaClassId};
 use rusqlite::types::ToSqlOutput;
 use std::collections::BTreeMap;
 
 /// Marks that are not complete chunks yet.
 #[derive(Default)]
 pub(super) struct MarkLanes {
-    lanes: BTreeMap<(MarkKind, Option<IpuId>), OpenChunk>,
-    chunks: i64,
+    lanes: BTreeMap<MarkLane, OpenChunk>,
+    /// How many chunks are complete of the first class of replicas, and of the others.
+    chunks: [i64; 2],
+}
+
+/// The marks that are packed together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct MarkLane {
+    class: ReplicaClassId,
+    kind: MarkKind,
+    ipu: Option<IpuId>,
 }
 
 struct OpenChunk {
@@ -23,8 +33,13 @@ struct OpenChunk {
 
 impl MarkLanes {
     /// Adds a mark, which is `row` in the table of marks. Gives a chunk that it completes.
-    pub(super) fn push(&mut self, mark: &TraceMark, row: &MarkTableRow) -> Option<ExecutionRow> {
-        let lane = (mark.kind, mark.ipu);
+    pub(super) fn push(
+        &mut self,
+        class: ReplicaClassId,
+        mark: &TraceMark,
+        row: &MarkTableRow,
+    ) -> Option<ExecutionRow> {
+        let lane = MarkLane { class, kind: mark.kind, ipu: mark.ipu };
         let table = schema::find("marks")?;
         let new = || OpenChunk { marks: ColumnPacker::new(table), cycles: mark.cycles };
         let open = self.lanes.entry(lane).or_insert_with(new);
@@ -43,11 +58,13 @@ impl MarkLanes {
         lanes.into_iter().filter_map(|lane| self.complete(lane)).collect()
     }
 
-    fn complete(&mut self, lane: (MarkKind, Option<IpuId>)) -> Option<ExecutionRow> {
+    fn complete(&mut self, lane: MarkLane) -> Option<ExecutionRow> {
         let OpenChunk { mut marks, cycles } = self.lanes.remove(&lane)?;
-        let (kind, ipu) = lane;
-        let chunk = MarkChunk { id: self.chunks, kind, ipu, cycles, marks: marks.take() };
-        self.chunks += 1;
+        let MarkLane { class, kind, ipu } = lane;
+        let [first, others] = &mut self.chunks;
+        let id = if class == ReplicaClassId(0) { first } else { others };
+        let chunk = MarkChunk { id: *id, class, kind, ipu, cycles, marks: marks.take() };
+        *id += 1;
         Some(ExecutionRow::MarkChunk(Box::new(chunk)))
     }
 }

@@ -21,6 +21,7 @@ use super::row_writer::RowWriter;
 use super::schema;
 use super::table_checksums::{TableChecksums, TablePart};
 use super::trace::TraceIndexWriter;
+use crate::units::ReplicaClassId;
 use execution::ExecutionWriter;
 use rusqlite::{Connection, OpenFlags, ToSql, params};
 use std::cell::RefCell;
@@ -117,7 +118,9 @@ impl ReportWriter {
             schema::APPLICATION_ID,
             schema::user_version(schema::FORMAT),
         ))?;
-        for table in schema::TABLES {
+        let is_for_few =
+            |name| schema::REPLICA_TABLES.contains(&name) || schema::RING_TABLES.contains(&name);
+        for table in schema::TABLES.iter().filter(|table| !is_for_few(table.name)) {
             writer.rows().execute(&table.create())?;
         }
         for view in schema::VIEWS {
@@ -145,7 +148,15 @@ impl ReportWriter {
             });
         }
         let execution = ExecutionWriter::new(compilation, self.layout);
-        self.refuse_after_failure(|writer| compilation::write(&writer.rows(), compilation))?;
+        self.refuse_after_failure(|writer| {
+            if !compilation.replica_rings.is_empty() {
+                writer.create_tables(&schema::RING_TABLES)?;
+            }
+            if !compilation.replica_classes.classes.is_empty() {
+                writer.create_tables(&schema::REPLICA_TABLES)?;
+            }
+            compilation::write(&writer.rows(), compilation)
+        })?;
         self.execution = Some((execution, TraceIndexWriter::default()));
         Ok(())
     }
@@ -163,14 +174,24 @@ impl ReportWriter {
     }
 
     /// Writes the next executed step; its id is the number of steps before it. Steps of one lane
-    /// (IPU and sub-lane) must not overlap. A report without steps has no execution.
+    /// (class of replicas, IPU and sub-lane) must not overlap. A report without steps has no
+    /// execution.
     pub fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.executing(|execution| execution.step(step))
     }
 
     /// Writes a mark; order does not matter.
     pub fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
-        self.executing(|execution| execution.mark(mark))
+        self.mark_of_class(ReplicaClassId(0), mark)
+    }
+
+    /// Writes a mark of the replicas of a class.
+    pub fn mark_of_class(
+        &mut self,
+        class: ReplicaClassId,
+        mark: &TraceMark,
+    ) -> Result<(), ReportError> {
+        self.executing(|execution| execution.mark(class, mark))
     }
 
     /// Writes the compiled program, while `run` hands executed steps and marks to a recorder on
@@ -231,6 +252,12 @@ impl ReportWriter {
             .close()
             .map_err(|(_, e)| ReportError::sqlite_writing(&e, part.temporary_path()))?;
         Ok(part.commit()?)
+    }
+
+    /// Creates tables that not every report has.
+    fn create_tables(&self, names: &[&str]) -> Result<(), ReportError> {
+        let tables = names.iter().filter_map(|name| schema::find(name));
+        tables.map(schema::SchemaTable::create).try_for_each(|sql| self.rows().execute(&sql))
     }
 
     fn rows(&self) -> RowWriter<'_> {

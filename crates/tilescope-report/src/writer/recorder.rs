@@ -7,6 +7,7 @@ use super::execution_rows::ExecutionRow;
 use crate::error::ReportError;
 use crate::model::{CompilationReport, ExecutionStep, TraceMark};
 use crate::trace::TraceIndexWriter;
+use crate::units::ReplicaClassId;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Batches of steps that may wait for the index.
@@ -46,7 +47,16 @@ impl Recorder {
 
     /// Writes a mark, as [`ReportWriter::mark`](super::ReportWriter::mark) does.
     pub fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
-        self.execution.mark(mark)?;
+        self.mark_of_class(ReplicaClassId(0), mark)
+    }
+
+    /// Writes a mark, as [`ReportWriter::mark_of_class`](super::ReportWriter::mark_of_class) does.
+    pub fn mark_of_class(
+        &mut self,
+        class: ReplicaClassId,
+        mark: &TraceMark,
+    ) -> Result<(), ReportError> {
+        self.execution.mark(class, mark)?;
         self.hand_over_if_full()
     }
 

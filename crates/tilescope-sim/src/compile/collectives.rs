@@ -13,7 +13,7 @@ use crate::popops::collective;
 use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::shape::DType;
 use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, TileRuns};
-use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TileTraffic};
+use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, ReplicaRing, TileTraffic};
 
 /// Who takes part in a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,14 @@ pub(super) enum CollectiveGroup {
     Orthogonal,
     /// The IPUs of a replica, which share the rows of fields.
     Rows,
+}
+
+/// Who takes part in a collective.
+#[derive(Clone, Copy)]
+struct CollectiveOver {
+    ranks: CollectiveRanks,
+    /// None between the IPUs that a layer is split over.
+    group: Option<CollectiveGroup>,
 }
 
 impl ProgramBuilder<'_> {
@@ -54,7 +62,8 @@ impl ProgramBuilder<'_> {
         let dtype = self.lowering.tensor_type(whole).dtype;
         let elements = self.lowering.layout_or_linear(whole).elements;
         let half = |kind: &CollectiveKind| {
-            self.collective_over(ranks, *kind, &name, (dtype, &elements), operation, ipu)
+            let over = CollectiveOver { ranks, group: None };
+            self.collective_over(over, *kind, &name, (dtype, &elements), operation, ipu)
         };
         let items: Vec<FragmentItem> = halves.iter().flat_map(half).collect();
         if set.is_some() { self.join_set(items, ipu) } else { items }
@@ -71,8 +80,8 @@ impl ProgramBuilder<'_> {
         operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let ranks = self.ranks(over);
-        let items = self.collective_over(ranks, kind, name, elements, operation, ipu);
+        let members = CollectiveOver { ranks: self.ranks(over), group: Some(over) };
+        let items = self.collective_over(members, kind, name, elements, operation, ipu);
         // IPUs that share rows all take part, each with the same steps.
         if over == CollectiveGroup::Rows { self.join_set(items, ipu) } else { items }
     }
@@ -102,7 +111,7 @@ impl ProgramBuilder<'_> {
 
     fn collective_over(
         &mut self,
-        ranks: CollectiveRanks,
+        over: CollectiveOver,
         kind: CollectiveKind,
         name: &str,
         (dtype, elements): (DType, &TileRuns<Elements>),
@@ -110,10 +119,17 @@ impl ProgramBuilder<'_> {
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let bytes = elements.total() * dtype.bytes();
-        let rounds = collective::rounds(self.system, ranks, kind, bytes);
+        let rounds = collective::rounds(self.system, over.ranks, kind, bytes);
         let name = format!("{name}/{}", kind.name());
         let step = |builder: &mut Self, round: &CollectiveRound| {
+            let ring = over.group.and_then(|group| builder.ring(group, round));
+            let round = match &ring {
+                Some(ring) => builder.within_links(*round, ring, (operation, ipu)),
+                None => *round,
+            };
+            let round = (&round, ring.as_ref());
             let body = builder.collective_step(kind, &name, dtype, elements, round, operation, ipu);
+            let (round, _) = round;
             if round.steps == 1 {
                 body
             } else {
@@ -130,7 +146,7 @@ impl ProgramBuilder<'_> {
         name: &str,
         dtype: DType,
         elements: &TileRuns<Elements>,
-        round: &CollectiveRound,
+        (round, ring): (&CollectiveRound, Option<&ReplicaRing>),
         operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
@@ -145,7 +161,7 @@ impl ProgramBuilder<'_> {
         items.extend(self.cross_replica_copy(
             name,
             &part.map(|count| *count * dtype.bytes()),
-            round,
+            (round, ring),
             ipu,
         ));
         if let Some(add) = add {
@@ -159,7 +175,7 @@ impl ProgramBuilder<'_> {
         &mut self,
         name: &str,
         bytes: &TileRuns<Bytes>,
-        round: &CollectiveRound,
+        (round, ring): (&CollectiveRound, Option<&ReplicaRing>),
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let total = bytes.total();
@@ -183,6 +199,7 @@ impl ProgramBuilder<'_> {
             ProgramNode { ipu: Some(ipu), ..ProgramNode::new(ProgramKind::GlobalExchange, name) };
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
+        ring.into_iter().for_each(|ring| self.rings.note(ring, copy));
         // Equal steps of one IPU share their code.
         let print = format!("{round:?} {bytes:?}");
         let known = self.tables.code_exists_or_insert(ipu, &print);

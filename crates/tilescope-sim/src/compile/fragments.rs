@@ -2,6 +2,7 @@
 
 use super::data_flow::{BufferKey, DataFlowRecorder};
 use super::program_tables::{EmittedWork, FragmentItem, ProgramTables};
+use super::replica_rings::ReplicaRings;
 use super::replicated_sharding::ReplicatedSharding;
 use super::tensor_analysis::{
     BufferLifetimes, RecomputeGroup, RecomputeNodes, TensorAnalysis, TensorBuffer, TensorBufferKind,
@@ -75,6 +76,8 @@ pub(crate) struct ProgramBuilder<'a> {
     pub producers: BTreeMap<TensorBuffer, OperationId>,
     /// What programs read and write.
     pub data_flows: DataFlowRecorder,
+    /// How collectives go round the replicas.
+    pub rings: ReplicaRings,
 }
 
 impl ProgramBuilder<'_> {

@@ -14,6 +14,7 @@ mod plan_selection;
 mod program_tables;
 mod program_tree;
 mod remote_buffers;
+mod replica_rings;
 mod replicated_sharding;
 mod report_notes;
 mod stash;
@@ -32,28 +33,28 @@ pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
 use crate::error_bands;
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
-use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
 use crate::model::ModelSpec;
+use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
 use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks};
-use crate::spec::{
-    DomainSharding, ExecutionStrategy, Spec, SpecError, StageSpec, StreamConnection,
-};
-use crate::targets::{Chip, HostConnection, IpuTarget, SystemCosts};
+use crate::spec::{DomainSharding, ExecutionStrategy, Spec, SpecError, StageSpec, TargetSpec};
+use crate::targets::{Chip, IpuTarget, SystemCosts, published_power, published_price};
 use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
 use plan_selection::{PlanSelectionTrial, with_selection};
 use program_tables::ProgramTables;
 use program_tree::ProgramParts;
+use replica_rings::ReplicaRings;
 use replicated_sharding::ReplicatedSharding;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
-    Bandwidth, BatchingConfig, CompilationReport, ControlCode, GraphCounts, MachineInterface,
-    Target, TrainingPass,
+    Bandwidth, BatchingConfig, CompilationReport, ControlCode, ErrorBand, GraphCounts,
+    MachineInterface, ModelOperation, ReplicaClasses, RunningCost, RunningCostBasis,
+    RunningCostKind, Target, TargetKind, TrainingPass,
 };
 use variables::PlacedVariables;
 
@@ -174,11 +175,11 @@ pub(crate) enum ProgramExtent {
 impl LoweredProgram<'_> {
     /// Cycles of the forward and backward operations of each block, for one micro-batch.
     pub(crate) fn block_costs(&self) -> Vec<Cycles> {
-        let graph = &self.source.graph;
+        let (graph, chip) = (&self.source.graph, &self.source.spec.target.chip);
         let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
         for (node, lowered) in graph.nodes.iter().zip(&self.nodes) {
             if node.pass != TrainingPass::Update {
-                costs[node.block.0] += lowered.work.cycles();
+                costs[node.block.0] += lowered.work.cycles(chip);
             }
         }
         costs
@@ -212,7 +213,7 @@ impl LoweredProgram<'_> {
         };
         let tensors = TensorAnalysis::new(graph, &placement, &keeping);
         let target = target(spec);
-        let chip = spec.target.chip;
+        let chip = &spec.target.chip;
         let tiles = target.tiles_per_replica();
         let system = system_costs(spec);
         let mut builder = ProgramBuilder {
@@ -222,7 +223,7 @@ impl LoweredProgram<'_> {
             lowering: self.context.clone(),
             tables: ProgramTables::new(
                 spec.target.kind,
-                chip.tiles,
+                chip,
                 TileCodeBytes::new(chip, spec.target.kind, tiles),
                 spec.options.enable_outlining,
             ),
@@ -236,13 +237,15 @@ impl LoweredProgram<'_> {
             sharding,
             producers: BTreeMap::new(),
             data_flows: DataFlowRecorder::default(),
+            rings: ReplicaRings::default(),
         };
         let (parts, root) = program_tree::assemble(&mut builder, &schedule);
         let memory = match extent {
             ProgramExtent::Whole => variables::place_variables(&mut builder, chip, tiles),
             ProgramExtent::Run => PlacedVariables::default(),
         };
-        let ProgramBuilder { tables, operations, data_flows, .. } = builder;
+        let ProgramBuilder { tables, operations, data_flows, rings, .. } = builder;
+        let (replica_rings, of_links) = rings.into_rings(&system);
         let counts = GraphCounts {
             compute_sets: tables.compute_sets.len() as u64,
             vertices: count(&tables, |_| 1),
@@ -256,9 +259,10 @@ impl LoweredProgram<'_> {
         let sync_groups = SyncGroups::new(spec.options.sync_pattern, spec.target.ipus);
         let compilation = CompilationReport {
             target,
-            bandwidths: bandwidths(&system, chip),
+            bandwidths: [bandwidths(&system, chip), of_links].concat(),
             sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
-            error_bands: error_bands::bands(&operations),
+            error_bands: error_bands(spec, &operations),
+            running_costs: running_costs(spec),
             graph: counts,
             options: spec.effective_values.clone(),
             batching: batching(spec),
@@ -277,6 +281,8 @@ impl LoweredProgram<'_> {
             tile_categories: memory.allocation.categories,
             liveness: tables.liveness,
             host: None,
+            replica_rings,
+            replica_classes: ReplicaClasses::default(),
             notes: Vec::new(),
         };
         let mut compiled = CompiledProgram {
@@ -308,8 +314,7 @@ impl LoweredProgram<'_> {
 fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError> {
     let factor = spec.options.batch_serialization_settings.compute_batches();
     let batch_size = spec.model.batch_size / factor;
-    let mut graph =
-        (spec.model.definition.build)(&ModelSpec { batch_size, ..spec.model.clone() })?;
+    let mut graph = (spec.model.definition.build)(&ModelSpec { batch_size, ..spec.model.clone() })?;
     let mut stages = divide_blocks(spec, &mut graph)?;
     if spec.options.tensor_parallel > 1 {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel), |_| true);
@@ -378,7 +383,7 @@ fn lowering<'a>(
 ) -> LoweringContext<'a> {
     let chip = spec.target.chip;
     let tiles = chip.tiles - spec.options.num_io_tiles;
-    let machine = IpuTarget { chip: *chip, tiles };
+    let machine = IpuTarget { chip, tiles };
     LoweringContext::new(&graph.tensors, machine, spec.model.training, &spec.options.library, plans)
 }
 
@@ -391,14 +396,14 @@ fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<Cycles
     let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
     for node in graph.nodes.iter().filter(|node| node.pass != TrainingPass::Update) {
         if let Ok(lowered) = lowering.lower(node) {
-            costs[node.block.0] += lowered.work.cycles();
+            costs[node.block.0] += lowered.work.cycles(&spec.target.chip);
         }
     }
     costs
 }
 
 fn target(spec: &Spec) -> Target {
-    let chip = spec.target.chip;
+    let chip = &spec.target.chip;
     Target {
         kind: spec.target.kind,
         name: chip.name.to_string(),
@@ -413,17 +418,58 @@ fn target(spec: &Spec) -> Target {
         memory_element_bytes: chip.memory_element_bytes,
         interleaved_offset: chip.interleaved_offset,
         tiles_per_column: chip.tiles_per_column,
+        changes: spec.machine_changes.clone(),
     }
 }
 
 /// What surrounds a replica.
 fn system_costs(spec: &Spec) -> SystemCosts {
-    let (target, host) = (&spec.target, &spec.options.host);
-    let connection = HostConnection {
-        bytes_per_second: host.bytes_per_second,
-        raw: host.streams == StreamConnection::Raw,
+    let target = &spec.target;
+    SystemCosts::new(target.system, &target.machine.rates(), target.kind, target.chip.clock)
+}
+
+/// How far predictions may be off. The errors of real machines say nothing of one that nobody measured.
+fn error_bands(spec: &Spec, operations: &[ModelOperation]) -> Vec<ErrorBand> {
+    match spec.machine_changes.is_empty() {
+        true => error_bands::bands(operations),
+        false => Vec::new(),
+    }
+}
+
+/// What it takes to run the machine: as the spec says, or as it was published of the machines that
+/// its IPUs are in. Nothing was published of a machine that does not exist, and an IPU Model is none.
+fn running_costs(spec: &Spec) -> Vec<RunningCost> {
+    let TargetSpec { chip, kind, power_watts, price_per_hour, currency, .. } = &spec.target;
+    let exists = *kind == TargetKind::Ipu && spec.machine_changes.is_empty();
+    let ipus = spec.total_ipus();
+    let power = match power_watts {
+        Some(watts) => {
+            vec![given(RunningCostKind::Power, *watts, String::new(), "target.power_watts")]
+        }
+        None if exists => published_power(chip, ipus, spec.options.num_hosts),
+        None => Vec::new(),
     };
-    SystemCosts::new(target.system, target.kind, target.ipus, connection)
+    let price = match price_per_hour {
+        Some(price) => {
+            vec![given(RunningCostKind::Price, *price, currency.code(), "target.price_per_hour")]
+        }
+        None if exists => published_price(chip, ipus),
+        None => Vec::new(),
+    };
+    [power, price].concat()
+}
+
+/// Power or price of the whole machine, as a key of the spec gives it.
+fn given(kind: RunningCostKind, each: f64, currency: String, key: &str) -> RunningCost {
+    RunningCost {
+        kind,
+        part: "whole machine".to_owned(),
+        count: 1,
+        each,
+        currency,
+        basis: RunningCostBasis::Given,
+        source: key.to_owned(),
+    }
 }
 
 /// What the machine moves at most.

@@ -20,7 +20,8 @@ const HALF_LANES: u32 = 4;
 pub(super) fn set_size(spec: &Spec) -> Option<u32> {
     let options = &spec.options;
     let phased = options.execution == ExecutionStrategy::Phased && options.stages.is_empty();
-    Some(spec.target.ipus / options.execution_phase_settings.stages).filter(|size| phased && *size > 1)
+    Some(spec.target.ipus / options.execution_phase_settings.stages)
+        .filter(|size| phased && *size > 1)
 }
 
 /// Splits the linear layers of the blocks that gain from it over the IPUs of a set.

@@ -11,6 +11,7 @@ use crate::poplar::tile_runs;
 use crate::poplar::work::{
     OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
 };
+use crate::targets::Chip;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
     Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileId, TileRange, TileRuns,
@@ -85,6 +86,8 @@ pub(crate) struct ProgramTables {
     pub kind: TargetKind,
     /// Tiles of one IPU.
     pub tiles_per_ipu: u32,
+    /// A sync of the tiles of an IPU.
+    internal_sync_cycles: Cycles,
     pub programs: Vec<ProgramNode>,
     /// Costs of leaves that run on one IPU, by program.
     pub costs: BTreeMap<ProgramId, LeafProgramCost>,
@@ -131,15 +134,11 @@ impl ProgramTables {
     }
 
     /// Empty tables. `outlining` says whether equal works share code.
-    pub(crate) fn new(
-        kind: TargetKind,
-        tiles_per_ipu: u32,
-        code: TileCodeBytes,
-        outlining: bool,
-    ) -> Self {
+    pub(crate) fn new(kind: TargetKind, chip: &Chip, code: TileCodeBytes, outlining: bool) -> Self {
         Self {
             kind,
-            tiles_per_ipu,
+            tiles_per_ipu: chip.tiles,
+            internal_sync_cycles: chip.internal_sync(),
             programs: Vec::new(),
             costs: BTreeMap::new(),
             compute_sets: Vec::new(),
@@ -439,7 +438,7 @@ impl ProgramTables {
             ..ProgramNode::new(ProgramKind::Sync, "Internal")
         });
         let tiles = self.tiles_per_ipu;
-        self.costs.insert(sync, whole_ipu_cost(ipu, INTERNAL_SYNC_CYCLES.cycles(), tiles));
+        self.costs.insert(sync, whole_ipu_cost(ipu, self.internal_sync_cycles, tiles));
         sync
     }
 

@@ -39,7 +39,8 @@ pub struct ProgramParts {
 impl ProgramParts {
     /// All that runs works, in sequences.
     fn sequences(&self) -> Vec<&[FragmentItem]> {
-        let fragments = self.fragments.iter().flat_map(|of| [&of.io_loads[..], &of.remote_loads, &of.items]);
+        let fragments =
+            self.fragments.iter().flat_map(|of| [&of.io_loads[..], &of.remote_loads, &of.items]);
         let copies = self.host_inputs.iter().chain(&self.host_outputs);
         let copies = copies.flat_map(|copy| [&copy.tile_items[..], &copy.sum_items]);
         let local = self.link_copies.iter().map(|copy| &copy.local[..]);

@@ -31,6 +31,7 @@ pub(super) fn notes(
 ) -> Vec<String> {
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
+    notes.extend(changed_machine(spec));
     notes.extend(unknown_operators(compiled));
     notes.extend(imported(spec));
     notes.extend(memory_proportion(spec));
@@ -70,6 +71,20 @@ fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
         format!(
             "Warning: Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
             binary_bytes(bytes().0)
+        )
+    })
+}
+
+/// A machine that nobody can buy.
+fn changed_machine(spec: &Spec) -> Option<String> {
+    let changes: Vec<String> =
+        spec.machine_changes.iter().map(|change| change.text_with_inherited()).collect();
+    let system = spec.target.system.name;
+    (!changes.is_empty()).then(|| {
+        format!(
+            "Warning: The machine is not a real one: it is {system} with {}; no measurement stands \
+             behind its figures",
+            changes.join(", ")
         )
     })
 }
@@ -237,7 +252,9 @@ fn replicas(spec: &Spec) -> Option<String> {
 fn independent_replicas(spec: &Spec) -> Option<String> {
     let options = &spec.options;
     (options.sync_replicas_independently && options.replication_factor > 1).then(|| {
-        "Each replica syncs with the host by itself and waits for its own data only; a sync is          assumed to take as long as one of all replicas, which meet where they exchange data and at          the end of a call"
+        "Each replica syncs with the host by itself and waits for its own data only; a sync is \
+         assumed to take as long as one of all replicas, which meet where they exchange data and at \
+         the end of a call"
             .to_string()
     })
 }

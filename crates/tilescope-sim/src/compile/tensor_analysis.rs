@@ -303,8 +303,7 @@ impl TensorAnalysis {
         while let Some((tensor, wanted_by)) = open.pop() {
             let producer = self.producer[tensor.0].filter(|producer| {
                 let node = &graph.nodes[producer.0];
-                placement.runs(stage, node.block)
-                    && (whole_stage || node.block == wanted_by.block)
+                placement.runs(stage, node.block) && (whole_stage || node.block == wanted_by.block)
             });
             let Some(producer) = producer else {
                 if self.is_forward_activation(graph, tensor) {

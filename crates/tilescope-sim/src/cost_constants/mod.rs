@@ -8,10 +8,12 @@
 //! plan cache, for the sake of one command, which starts a process for each change instead.
 
 mod memory;
+mod running_costs;
 mod system;
 mod tiles;
 
 pub use memory::*;
+pub use running_costs::*;
 pub use system::*;
 pub use tiles::*;
 
@@ -121,6 +123,11 @@ impl CostConstant {
         self.get()
     }
 
+    /// The whole number next to the value.
+    pub(crate) fn value_rounded(&self) -> u64 {
+        Cycles::from_f64(self.get().round()).0
+    }
+
     /// The value as documents print it: large and small ones with a power of ten.
     pub fn value_text(&self) -> String {
         match self.value {
@@ -177,8 +184,14 @@ pub enum ConstantError {
     InUse(&'static str),
 }
 
-/// Every constant, those of tiles first, then those of memory and of what surrounds the tiles.
+/// Every constant, those of tiles first, then those of memory, of what surrounds the tiles, and what
+/// machines take to run.
 pub fn all() -> impl Iterator<Item = &'static CostConstant> {
+    of_programs().chain(RUNNING_COST_CONSTANTS.iter().copied())
+}
+
+/// The constants that cycles and bytes of programs hang on.
+pub fn of_programs() -> impl Iterator<Item = &'static CostConstant> {
     [TILE_CONSTANTS, MEMORY_CONSTANTS, SYSTEM_CONSTANTS].into_iter().flatten().copied()
 }
 

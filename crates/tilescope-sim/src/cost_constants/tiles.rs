@@ -27,8 +27,8 @@ cost_constants! { TILE_CONSTANTS:
         serves: "every compute set",
     }
 
-    /// Arranging broadcast weights on the tile, per cycle of their exchange at 4 bytes per cycle
-    WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE = 0.241, Ratio("cycles per cycle"), Fitted {
+    /// Arranging broadcast weights on the tile, per word that was exchanged
+    WEIGHT_REARRANGE_CYCLES_PER_WORD = 0.241, Ratio("cycles/word"), Fitted {
         source: "cycles of all planned rows",
         serves: "matrix products, convolutions",
     }

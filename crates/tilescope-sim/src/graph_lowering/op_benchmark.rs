@@ -4,8 +4,7 @@
 //! code of vertices, others count tensors, temporaries and the state of vertices only.
 
 use crate::cost_constants::{
-    COPY_CODE_BYTES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
-    REARRANGING_CODE_BYTES,
+    COPY_CODE_BYTES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES, REARRANGING_CODE_BYTES,
 };
 use crate::graph::{GraphNode, GraphNodeId, ModelGraph};
 use crate::graph_lowering::GraphLowering;
@@ -189,8 +188,8 @@ pub(crate) fn cost(chip: &Chip, program: &OpBenchmarkProgram) -> OpBenchmarkCost
     let sum = |bytes: fn(&TileMemory) -> Bytes| memory.map(bytes).total();
     OpBenchmarkCost {
         // One more sync than the works have exchanges: the tiles wait for the upload.
-        cycles: EXCHANGE_START_CYCLES.cycles()
-            + program.works.iter().map(OperationWork::cycles).sum::<Cycles>(),
+        cycles: chip.exchange_start()
+            + program.works.iter().map(|work| work.cycles(chip)).sum::<Cycles>(),
         memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
         fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
     }

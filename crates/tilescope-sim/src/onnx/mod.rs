@@ -46,6 +46,21 @@ impl ImportedFile {
     }
 }
 
+/// Whether a file itself says what training makes small.
+pub fn has_loss(graph: &OnnxGraph) -> bool {
+    loss::of_file(graph).is_some()
+}
+
+/// IPUs that the annotations of a file ask for.
+pub fn annotated_ipus(graph: &OnnxGraph) -> Option<u32> {
+    blocks::annotated_ipus(graph)
+}
+
+/// Stages that the annotations of a file cut it into.
+pub fn annotated_stages(graph: &OnnxGraph) -> Option<usize> {
+    blocks::annotated_stages(graph)
+}
+
 /// How a file is imported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImportSettings<'a> {

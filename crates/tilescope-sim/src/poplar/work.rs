@@ -8,7 +8,8 @@
 //! one place, by the run.
 
 use super::tile_runs;
-use crate::cost_constants::{COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES};
+use crate::cost_constants::COMPUTE_START_CYCLES;
+use crate::targets::Chip;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, TileRuns};
 use tilescope_report::{MemoryCategory, TileTraffic};
@@ -266,9 +267,9 @@ impl OperationWork {
 
     /// Cycles with the starts of exchanges and compute sets: each phase lasts as long as its slowest
     /// tile.
-    pub fn cycles(&self) -> Cycles {
+    pub fn cycles(&self, chip: &Chip) -> Cycles {
         let phase = |kind: &WorkPhaseKind| match kind {
-            WorkPhaseKind::Exchange { cycles, .. } => EXCHANGE_START_CYCLES.cycles() + cycles.max(),
+            WorkPhaseKind::Exchange { cycles, .. } => chip.exchange_start() + cycles.max(),
             WorkPhaseKind::Compute { cycles, .. } => COMPUTE_START_CYCLES.cycles() + cycles.max(),
         };
         self.phases().iter().map(|(work, times)| *times * phase(&work.kind)).sum()

@@ -3,9 +3,10 @@
 use super::params::{ConvParams, PlanError};
 use super::plan_selection::{plan, plan_convolution, plan_fully_connected};
 use super::planner::{ConvOptions, ConvPlan, ConvTrainingPlans};
-use crate::targets::IpuTarget;
+use crate::targets::{Chip, IpuTarget};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use tilescope_report::units::Hertz;
 
 /// Most plans of a kind that are kept, a few kilobytes each: a window that tries one configuration
 /// after another for weeks starts again.
@@ -91,7 +92,10 @@ impl PlanCacheKey {
         params: &ConvParams,
         options: &ConvOptions,
     ) -> Self {
-        Self { kind, params: params.clone(), options: *options, machine: *machine }
+        // Cycles hang on no clock: programs on the same chip at another one have the same plans.
+        let chip = Chip { clock: Hertz(0), ..machine.chip };
+        let machine = IpuTarget { chip, ..*machine };
+        Self { kind, params: params.clone(), options: *options, machine }
     }
 }
 

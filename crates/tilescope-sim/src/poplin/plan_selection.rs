@@ -117,7 +117,8 @@ fn training_cycles(machine: &IpuTarget, plans: &ConvTrainingPlans) -> Cycles {
 
 /// Cycles of a forward pass whose operands lie as it wants them.
 fn forward_cycles(machine: &IpuTarget, plan: &ConvPlan) -> Cycles {
-    conv::forward(machine, plan, OperandSource::Planned, OperandSource::Planned).cycles()
+    conv::forward(machine, plan, OperandSource::Planned, OperandSource::Planned)
+        .cycles(&machine.chip)
 }
 
 /// Cycles of a backward pass that turns the weights of `forward` around.
@@ -127,12 +128,13 @@ fn backward_cycles(machine: &IpuTarget, forward: &ConvPlan, plan: &ConvPlan) -> 
         weights: OperandSource::ForwardWeights(forward),
         result: ResultDestination::Planned,
     };
-    conv::lower(machine, plan, &operands).work.cycles()
+    conv::lower(machine, plan, &operands).work.cycles(&machine.chip)
 }
 
 /// Cycles of a weight update whose result goes to the weights of the forward pass.
 fn update_cycles(machine: &IpuTarget, plans: &ConvTrainingPlans) -> Cycles {
-    conv::lower(machine, &plans.update, &ConvPassOperands::weight_update(plans)).work.cycles()
+    let operands = ConvPassOperands::weight_update(plans);
+    conv::lower(machine, &plans.update, &operands).work.cycles(&machine.chip)
 }
 
 #[cfg(test)]

@@ -63,6 +63,10 @@ pub(crate) struct CollectiveRound {
     pub method: CollectiveMethod,
     /// Replicas that take part.
     pub ranks: u64,
+    /// How many of those that are numbered through lie from one of them to the next.
+    pub spacing: u64,
+    /// Whether they are in different racks.
+    pub between_racks: bool,
     pub steps: u64,
     /// Share of the tensor each step moves.
     pub share: f64,
@@ -115,7 +119,7 @@ pub(crate) fn rounds(
     let in_rack = (u64::from(system.link_domain) / ranks.ipus.max(1)).clamp(1, ranks.count);
     let racks = ranks.count.div_ceil(in_rack);
     let mut rounds = Vec::new();
-    let round = |count: u64, part: f64, bytes_per_cycle: f64| {
+    let round = |count: u64, (spacing, part): (u64, f64), bytes_per_cycle: f64| {
         let part_bytes = Bytes::from_f64(bytes.as_f64() * part);
         let method = method(system.topology, CollectiveRanks { count, ..ranks }, kind, part_bytes);
         let steps = match method {
@@ -129,6 +133,8 @@ pub(crate) fn rounds(
         CollectiveRound {
             method,
             ranks: count,
+            spacing,
+            between_racks: spacing > 1,
             steps,
             share: moved / steps as f64,
             bytes_per_cycle,
@@ -142,11 +148,12 @@ pub(crate) fn rounds(
         // Their ranks lie between each other, so each link carries data of all groups; the ladder
         // has two sides.
         let speed = speed / (ranks.groups as f64 / 2.0).max(1.0);
-        rounds.push(round(in_rack, 1.0, speed));
+        rounds.push(round(in_rack, (1, 1.0), speed));
     }
     if racks > 1 {
         // Between racks each replica only moves the part that it reduced in its own.
-        rounds.push(round(racks, 1.0 / in_rack as f64, system.gateway_bytes_per_cycle));
+        let part = (in_rack, 1.0 / in_rack as f64);
+        rounds.push(round(racks, part, system.gateway_bytes_per_cycle));
     }
     if kind == CollectiveKind::AllGather {
         // Gathering undoes scattering step by step: between racks first.
@@ -186,7 +193,7 @@ pub(crate) fn slice_cycles(Elements(count): Elements, dtype: DType) -> Cycles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::targets::{HostConnection, find_system};
+    use crate::targets::{SystemRates, find_system};
     use proptest::prelude::*;
     use tilescope_report::TargetKind;
 
@@ -220,8 +227,8 @@ mod tests {
             log in 1u32..7, ipus in prop_oneof![Just(1u64), Just(4)], bytes in 1u64..1 << 30
         ) {
             let pod = find_system("pod256").expect("a system");
-            let host = HostConnection { bytes_per_second: None, raw: false };
-            let system = SystemCosts::new(pod, TargetKind::Ipu, ipus as u32, host);
+            let rates = SystemRates::of(pod, TargetKind::Ipu, ipus as u32, false);
+            let system = SystemCosts::new(pod, &rates, TargetKind::Ipu, pod.chip.clock);
             let ranks = CollectiveRanks { count: 1 << log, ipus, groups: 1 };
             for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
                 let rounds = rounds(&system, ranks, kind, Bytes(bytes));

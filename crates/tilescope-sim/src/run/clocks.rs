@@ -1,13 +1,14 @@
-//! One clock per IPU, for each group of replicas that are alike.
+//! One clock per IPU, for each class of replicas: those that are alike.
 
 use super::host::WaitTotals;
 use crate::compile::LeafProgramCost;
-use tilescope_report::StepOnIpu;
-use tilescope_report::units::{Bytes, Cycles, IpuId};
+use tilescope_report::units::{Bytes, Cycles, IpuId, ReplicaClassId};
+use tilescope_report::{ExecutionStep, StepOnIpu};
 
 /// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
-/// of its I/O tiles. All replicas run the same program; they differ in what they wait for. Steps are
-/// those of the first group, which replica 0 is in.
+/// of its I/O tiles. All replicas run the same program; they differ in what they wait for.
+///
+/// What a step does on each class of replicas is added to the step that is handed in.
 pub(crate) struct IpuClocks {
     replicas: Vec<ReplicaClocks>,
 }
@@ -52,51 +53,45 @@ pub(crate) enum SyncReach {
 }
 
 impl IpuClocks {
-    /// All clocks at 0, for so many groups of replicas, at least one.
-    pub(crate) fn new(ipus: u32, groups: usize) -> Self {
+    /// All clocks at 0, for so many classes of replicas, at least one.
+    pub(crate) fn new(ipus: u32, classes: usize) -> Self {
         let zero = vec![Cycles::ZERO; ipus as usize];
         let clocks = ReplicaClocks { now: zero.clone(), io: zero, waits: WaitTotals::default() };
-        Self { replicas: vec![clocks; groups.max(1)] }
+        Self { replicas: vec![clocks; classes.max(1)] }
     }
 
-    /// How many groups of replicas there are.
-    pub(crate) fn groups(&self) -> usize {
+    /// How many classes of replicas there are.
+    pub(crate) fn classes(&self) -> usize {
         self.replicas.len()
     }
 
-    /// The time on one IPU.
-    pub(crate) fn at(&self, ipu: IpuId) -> Cycles {
-        self.replicas[0].now[ipu.index()]
+    /// The time on some tiles of one IPU, on each class of replicas.
+    pub(crate) fn of_classes(
+        &self,
+        ipu: IpuId,
+        tiles: TileGroup,
+    ) -> impl Iterator<Item = Cycles> + Clone {
+        self.replicas.iter().map(move |of| of.of(tiles)[ipu.index()])
     }
 
-    /// The time on some tiles of one IPU, in each group of replicas.
-    pub(crate) fn of_groups(&self, ipu: IpuId, tiles: TileGroup) -> Vec<Cycles> {
-        self.replicas.iter().map(|of| of.of(tiles)[ipu.index()]).collect()
-    }
-
-    /// The latest time on any IPU.
+    /// The latest time on any IPU of the first class of replicas.
     pub(crate) fn latest(&self) -> Cycles {
         latest(&self.replicas[0])
     }
 
-    /// The latest time on any IPU, in each group of replicas.
-    pub(crate) fn latest_of_groups(&self) -> Vec<Cycles> {
+    /// The latest time on any IPU, on each class of replicas.
+    pub(crate) fn latest_of_classes(&self) -> Vec<Cycles> {
         self.replicas.iter().map(latest).collect()
     }
 
-    /// The time on the I/O tiles of one IPU.
-    pub(crate) fn io_at(&self, ipu: IpuId) -> Cycles {
-        self.replicas[0].io[ipu.index()]
-    }
-
-    /// What the groups of replicas have waited for.
+    /// What the classes of replicas have waited for.
     pub(crate) fn waits(&self) -> Vec<WaitTotals> {
         self.replicas.iter().map(|of| of.waits).collect()
     }
 
     /// The same, to add to it.
-    pub(crate) fn waits_mut(&mut self, group: usize) -> &mut WaitTotals {
-        &mut self.replicas[group].waits
+    pub(crate) fn waits_mut(&mut self, class: usize) -> &mut WaitTotals {
+        &mut self.replicas[class].waits
     }
 
     /// The I/O tiles of an IPU do nothing before its compute tiles are where they are now.
@@ -108,48 +103,47 @@ impl IpuClocks {
         }
     }
 
-    /// The compute tiles of an IPU wait for its I/O tiles: from when, and how long.
-    pub(crate) fn sync_compute_to_io(&mut self, ipu: IpuId) -> (Cycles, Cycles) {
-        let start = self.at(ipu);
-        for replica in &mut self.replicas {
-            let now = &mut replica.now[ipu.index()];
-            *now = replica.io[ipu.index()].max(*now);
+    /// So many compute tiles of an IPU wait for its I/O tiles, on replicas where these are behind.
+    pub(crate) fn sync_compute_to_io(&mut self, ipu: IpuId, active: u32, out: &mut ExecutionStep) {
+        for (class, replica) in self.replicas.iter_mut().enumerate() {
+            let (io, now) = (replica.io[ipu.index()], &mut replica.now[ipu.index()]);
+            let start = *now;
+            *now = io.max(start);
+            if start < *now {
+                add(out, class, wait(ipu, (TileGroup::Compute, active), start, *now));
+            }
         }
-        (start, self.at(ipu) - start)
     }
 
-    /// Lets the I/O tiles of an IPU do a step.
-    pub(crate) fn run_io_step(&mut self, cost: &LeafProgramCost) -> StepOnIpu {
-        self.run_on(cost, TileGroup::Io)
-    }
-
-    /// Lets one IPU do a step. Its tiles are in lock-step since the last sync, so all active ones
-    /// start together.
-    pub(crate) fn run_step(&mut self, cost: &LeafProgramCost) -> StepOnIpu {
-        self.run_on(cost, TileGroup::Compute)
-    }
-
-    /// Lets some tiles of an IPU do a step.
-    pub(crate) fn run_on(&mut self, cost: &LeafProgramCost, tiles: TileGroup) -> StepOnIpu {
-        let start = self.replicas[0].of(tiles)[cost.ipu.index()];
-        for replica in &mut self.replicas {
-            replica.of_mut(tiles)[cost.ipu.index()] += cost.cycles;
+    /// Lets some tiles of an IPU do a step. They are in lock-step since the last sync, so all active
+    /// ones start together.
+    pub(crate) fn run_on(
+        &mut self,
+        cost: &LeafProgramCost,
+        tiles: TileGroup,
+        out: &mut ExecutionStep,
+    ) {
+        for (class, replica) in self.replicas.iter_mut().enumerate() {
+            let clock = &mut replica.of_mut(tiles)[cost.ipu.index()];
+            add(out, class, step(cost, *clock, tiles));
+            *clock += cost.cycles;
         }
-        step(cost, start, tiles)
     }
 
-    /// Lets some tiles of an IPU do a step that takes each group of replicas as long as `cycles` says.
+    /// Lets some tiles of an IPU do a step that takes each class of replicas as long as `cycles` says.
     pub(crate) fn run_unequal(
         &mut self,
         cost: &LeafProgramCost,
         tiles: TileGroup,
         cycles: &[Cycles],
-    ) -> StepOnIpu {
-        let start = self.replicas[0].of(tiles)[cost.ipu.index()];
-        for (replica, cycles) in self.replicas.iter_mut().zip(cycles) {
-            replica.of_mut(tiles)[cost.ipu.index()] += *cycles;
+        out: &mut ExecutionStep,
+    ) {
+        for (class, (replica, cycles)) in self.replicas.iter_mut().zip(cycles).enumerate() {
+            let clock = &mut replica.of_mut(tiles)[cost.ipu.index()];
+            let cost = LeafProgramCost { cycles: *cycles, fastest_tile_cycles: *cycles, ..*cost };
+            add(out, class, step(&cost, *clock, tiles));
+            *clock += *cycles;
         }
-        step(cost, start, tiles)
     }
 
     /// Lets an IPU work for some cycles.
@@ -167,28 +161,29 @@ impl IpuClocks {
         (group, active): (TileGroup, u32),
         sync_cycles: Cycles,
         reach: SyncReach,
-    ) -> Vec<StepOnIpu> {
+        out: &mut ExecutionStep,
+    ) {
         let cycles = vec![sync_cycles; self.replicas.len()];
-        self.sync_unequal(ipus, (group, active), &cycles, reach)
+        self.sync_unequal(ipus, (group, active), &cycles, reach, out);
     }
 
-    /// The same, with a sync that takes each group of replicas as long as `sync_cycles` says.
+    /// The same, with a sync that takes each class of replicas as long as `sync_cycles` says.
     pub(crate) fn sync_unequal(
         &mut self,
         ipus: &[IpuId],
         (tiles, active): (TileGroup, u32),
         sync_cycles: &[Cycles],
         reach: SyncReach,
-    ) -> Vec<StepOnIpu> {
+        out: &mut ExecutionStep,
+    ) {
         let last = |of: &ReplicaClocks| {
             ipus.iter().map(|ipu| of.of(tiles)[ipu.index()]).max().unwrap_or_default()
         };
         let arrived: Vec<Cycles> = self.replicas.iter().map(last).collect();
         let first = arrived.iter().copied().min().unwrap_or_default();
         let slowest = arrived.iter().copied().max().unwrap_or_default();
-        let mut steps = Vec::with_capacity(ipus.len());
         let each = self.replicas.iter_mut().zip(arrived).zip(sync_cycles);
-        for (index, ((replica, own), cycles)) in each.enumerate() {
+        for (class, ((replica, own), cycles)) in each.enumerate() {
             let last = match reach {
                 SyncReach::Replica => own,
                 SyncReach::AllReplicas => {
@@ -201,12 +196,17 @@ impl IpuClocks {
                 let clock = &mut replica.of_mut(tiles)[ipu.index()];
                 let start = std::mem::replace(clock, release);
                 debug_assert!(start <= release, "a sync lets nobody go before all have come");
-                if index == 0 {
-                    steps.push(wait(*ipu, (tiles, active), start, release));
-                }
+                add(out, class, wait(*ipu, (tiles, active), start, release));
             }
         }
-        steps
+    }
+}
+
+/// Adds what a step does on an IPU of a class of replicas.
+fn add(step: &mut ExecutionStep, class: usize, on_ipu: StepOnIpu) {
+    match class {
+        0 => step.ipus.push(on_ipu),
+        _ => step.other_replicas.push((ReplicaClassId::from_index(class), on_ipu)),
     }
 }
 
@@ -215,7 +215,7 @@ fn latest(of: &ReplicaClocks) -> Cycles {
 }
 
 /// What an IPU does from its arrival at a sync to its release.
-pub(crate) fn wait(
+fn wait(
     ipu: IpuId,
     (tiles, active_tiles): (TileGroup, u32),
     start: Cycles,

@@ -1,6 +1,6 @@
 //! Copies of a run: with the host, beside compute where I/O tiles do them, and between IPUs.
 
-use super::clocks::{self, SyncReach, TileGroup};
+use super::clocks::{SyncReach, TileGroup};
 use super::host::HostTimeline;
 use super::{ProgramRunner, RunPosition, StepSink, cycles_of};
 use crate::compile::{
@@ -23,16 +23,14 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     ) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.tiles_per_ipu;
         let cycles = self.compiled.system.external_sync_cycles + extra;
-        let waits = self.clocks.sync(ipus, (TileGroup::Compute, tiles), cycles, SyncReach::Replica);
-        self.emit(program, waits)
+        self.sync(program, ipus, (TileGroup::Compute, tiles), cycles, SyncReach::Replica)
     }
 
     /// A sync with the host or streaming memory, of all replicas unless each does so by itself.
     pub(super) fn host_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.tiles_per_ipu;
         let (cycles, reach) = (self.compiled.system.external_sync_cycles, self.host_reach());
-        let waits = self.clocks.sync(ipus, (TileGroup::Compute, tiles), cycles, reach);
-        self.emit(program, waits)
+        self.sync(program, ipus, (TileGroup::Compute, tiles), cycles, reach)
     }
 
     fn host_reach(&self) -> SyncReach {
@@ -46,16 +44,31 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     fn external_io_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.io_tiles_per_ipu;
         let (cycles, reach) = (self.compiled.system.external_sync_cycles, self.host_reach());
-        let waits = self.clocks.sync(ipus, (TileGroup::Io, tiles), cycles, reach);
-        self.emit(program, waits)
+        self.sync(program, ipus, (TileGroup::Io, tiles), cycles, reach)
     }
 
     /// A sync of an IPU with those at its place in the other replicas, before they exchange data.
     pub(super) fn replica_sync(&mut self, program: ProgramId) -> Result<(), S::Error> {
         let cost = *self.costs.cost_of(program);
         let tiles = (TileGroup::Compute, cost.active_tiles);
-        let waits = self.clocks.sync(&[cost.ipu], tiles, cost.cycles, SyncReach::AllReplicas);
-        self.emit(program, waits)
+        self.sync(program, &[cost.ipu], tiles, cost.cycles, SyncReach::AllReplicas)
+    }
+
+    /// A sync of some tiles of some IPUs, of each replica by itself or of all of them.
+    fn sync(
+        &mut self,
+        program: ProgramId,
+        ipus: &[IpuId],
+        tiles: (TileGroup, u32),
+        cycles: Cycles,
+        reach: SyncReach,
+    ) -> Result<(), S::Error> {
+        if reach == SyncReach::AllReplicas {
+            self.note_meeting(program);
+        }
+        self.begin(program);
+        self.clocks.sync(ipus, tiles, cycles, reach, &mut self.step);
+        self.emit()
     }
 
     /// What the host does before the program runs: all IPUs wait for it.
@@ -65,14 +78,14 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let framework = cycles_of(host.seconds_per_framework_call, clock);
         let launch = cycles_of(host.seconds_per_launch, clock);
         let ready: Vec<Cycles> = self.hosts.iter().map(HostTimeline::samples_ready).collect();
-        for (group, ready) in ready.iter().enumerate() {
-            self.clocks.waits_mut(group).loader += *ready;
+        for (class, ready) in ready.iter().enumerate() {
+            self.clocks.waits_mut(class).loader += *ready;
         }
         let alike = |cycles| vec![cycles; ready.len()];
         self.wait_for_host(HostCallPart::Loader, &ready, SyncReach::Replica)?;
         self.wait_for_host(HostCallPart::Framework, &alike(framework), SyncReach::Replica)?;
         self.wait_for_host(HostCallPart::Launch, &alike(launch), SyncReach::Replica)?;
-        for (host, now) in self.hosts.iter_mut().zip(self.clocks.latest_of_groups()) {
+        for (host, now) in self.hosts.iter_mut().zip(self.clocks.latest_of_classes()) {
             host.launched(now);
         }
         Ok(())
@@ -82,11 +95,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     pub(super) fn call_ends(&mut self) -> Result<(), S::Error> {
         let seconds = self.spec.options.host.seconds_per_return;
         let cycles = cycles_of(seconds, self.spec.target.chip.clock);
-        let cycles = vec![cycles; self.clocks.groups()];
+        let cycles = vec![cycles; self.clocks.classes()];
         self.wait_for_host(HostCallPart::Results, &cycles, SyncReach::AllReplicas)
     }
 
-    /// All IPUs wait as long as the host takes for each group of replicas.
+    /// All IPUs wait as long as the host takes for each class of replicas.
     fn wait_for_host(
         &mut self,
         part: HostCallPart,
@@ -99,9 +112,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 let tiles = self.compiled.compilation.target.tiles_per_ipu;
                 let all = self.all_ipus.clone();
                 let tiles = (TileGroup::Compute, tiles);
-                let mut waits = self.clocks.sync_unequal(&all, tiles, cycles, reach);
-                waits.retain(|on| on.from_max < on.to_max);
-                if waits.is_empty() { Ok(()) } else { self.emit(*program, waits) }
+                self.begin(*program);
+                self.clocks.sync_unequal(&all, tiles, cycles, reach, &mut self.step);
+                self.step.ipus.retain(|on| on.from_max < on.to_max);
+                self.step.other_replicas.retain(|(_, on)| on.from_max < on.to_max);
+                if self.step.parts().next().is_none() { Ok(()) } else { self.emit() }
             }
             _ => Ok(()),
         }
@@ -167,7 +182,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             let first = self.next_step;
             self.sync_for_host(exchange, lane, &mut synced)?;
             self.stream(exchange, lane, &ready)?;
-            let emptied = self.clocks.of_groups(exchange.ipu(), lane.tiles());
+            let emptied: Vec<Cycles> =
+                self.clocks.of_classes(exchange.ipu(), lane.tiles()).collect();
             for copy in exchange.copies() {
                 self.callback_mark(copy, first)?;
                 for (host, at) in self.hosts.iter_mut().zip(&emptied) {
@@ -267,21 +283,19 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let group = self.compiled.sync_groups.host_sync_group(ipu);
         self.external_io_sync(sync, group)?;
         for program in steps {
-            let on_io = self.clocks.run_io_step(self.costs.cost_of(*program));
-            self.emit(*program, [on_io])?;
+            self.begin(*program);
+            self.clocks.run_on(self.costs.cost_of(*program), TileGroup::Io, &mut self.step);
+            self.emit()?;
         }
         Ok(())
     }
 
     /// The compute tiles of an IPU wait for its I/O tiles.
     pub(super) fn wait_for_io(&mut self, ipu: IpuId) -> Result<(), S::Error> {
-        let (start, behind) = self.clocks.sync_compute_to_io(ipu);
-        if behind.is_zero() {
-            return Ok(());
-        }
         let tiles = self.compiled.compilation.target.compute_tiles_per_ipu();
-        let waiting = clocks::wait(ipu, (TileGroup::Compute, tiles), start, start + behind);
-        self.emit(self.compiled.parts.io_syncs[ipu.index()], [waiting])
+        self.begin(self.compiled.parts.io_syncs[ipu.index()]);
+        self.clocks.sync_compute_to_io(ipu, tiles, &mut self.step);
+        if self.step.parts().next().is_none() { Ok(()) } else { self.emit() }
     }
 
     /// The sync before an exchange with the host, unless its IPU is one of those that `synced` for
@@ -309,7 +323,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// The steps of an exchange whose buffers are ready at the cycles that `ready` has for each group
+    /// The steps of an exchange whose buffers are ready at the cycles that `ready` has for each class
     /// of replicas; returns when its first transfer begins in each.
     fn stream(
         &mut self,
@@ -331,29 +345,34 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let costs: Vec<LeafProgramCost> = transfers.chain([end]).collect();
         let waiting = self.begin_cycles(exchange.ipu(), lane, ready);
         let begin = cost(first, waiting[0]);
-        let on_ipu = self.clocks.run_unequal(&begin, lane.tiles(), &waiting);
-        let begun = self.clocks.of_groups(exchange.ipu(), lane.tiles());
         let steps = exchange.steps();
-        self.emit(steps[0], [on_ipu])?;
+        if self.host_reach() == SyncReach::AllReplicas {
+            self.note_meeting(steps[0]);
+        }
+        self.begin(steps[0]);
+        self.clocks.run_unequal(&begin, lane.tiles(), &waiting, &mut self.step);
+        self.emit()?;
+        let begun = self.clocks.of_classes(exchange.ipu(), lane.tiles()).collect();
         for (program, cost) in steps[1..].iter().zip(costs) {
-            let on_ipu = self.clocks.run_on(&cost, lane.tiles());
-            self.emit(*program, [on_ipu])?;
+            self.begin(*program);
+            self.clocks.run_on(&cost, lane.tiles(), &mut self.step);
+            self.emit()?;
         }
         Ok(begun)
     }
 
-    /// Cycles that each group of replicas is in StreamCopyBegin: at least as long as the handshake, and
+    /// Cycles that each class of replicas is in StreamCopyBegin: at least as long as the handshake, and
     /// until the buffers are ready, those of all replicas where these sync with the host together.
     fn begin_cycles(&mut self, ipu: IpuId, lane: HostCopyLane, ready: &[Cycles]) -> Vec<Cycles> {
         let handshake = self.compiled.system.stream_begin_cycles;
         let together = self.host_reach() == SyncReach::AllReplicas;
-        let now = self.clocks.of_groups(ipu, lane.tiles());
+        let now: Vec<Cycles> = self.clocks.of_classes(ipu, lane.tiles()).collect();
         let until = now.iter().zip(ready).map(|(now, own)| (*now + handshake).max(*own));
         let until: Vec<Cycles> = until.collect();
         let first = until.iter().copied().min().unwrap_or_default();
         let latest = until.iter().copied().max().unwrap_or_default();
-        let begin = |(group, (now, own)): (usize, (&Cycles, &Cycles))| {
-            let waits = self.clocks.waits_mut(group);
+        let begin = |(class, (now, own)): (usize, (&Cycles, &Cycles))| {
+            let waits = self.clocks.waits_mut(class);
             waits.host += *own - *now - handshake;
             if !together {
                 return *own - *now;
@@ -368,9 +387,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if let Some([sync, exchange]) = copy.exchange {
             let all = self.all_ipus.clone();
             self.external_sync(sync, &all, Cycles::ZERO)?;
-            let costs = link_costs(copy, self.compiled);
-            let ipus: Vec<_> = costs.iter().map(|cost| self.clocks.run_step(cost)).collect();
-            self.emit(exchange, ipus)?;
+            self.begin(exchange);
+            for cost in link_costs(copy, self.compiled) {
+                self.clocks.run_on(&cost, TileGroup::Compute, &mut self.step);
+            }
+            self.emit()?;
         }
         self.items(&copy.local)
     }

@@ -1,24 +1,28 @@
 //! A run without its steps: how long it is, and what the host does for it.
 
 use super::host::{
-    self, AlikeReplicas, HostCallMeasurement, host_report, loader_seconds_of, replica_waits,
+    self, AlikeReplicas, HostCallMeasurement, host_report, loader_seconds_of, replica_classes,
+    replica_waits,
 };
-use super::{RunLength, SampleSource, StepSink, cycles_of, run_from};
+use super::leaf_costs::LeafCostTable;
+use super::{RunLength, SampleSource, StepSink, compiled_costs, cycles_of, run_from};
 use crate::compile::CompiledProgram;
 use crate::spec::Spec;
-use tilescope_report::units::{Bytes, Cycles};
-use tilescope_report::{ExecutionStep, HostReport, TraceMark};
+use tilescope_report::units::{Bytes, Cycles, ProgramId};
+use tilescope_report::{ExecutionStep, HostReport, ReplicaClasses, TraceMark};
 
 /// What a run will be like.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DryRunSummary {
-    /// Bars of the trace: one per step and IPU that takes part.
+    /// Bars of the trace: one per step, class of replicas, and IPU that takes part.
     pub trace_bars: u64,
-    /// Cycles until the samples of the call are there, for each group of replicas that are alike:
-    /// replica 0 is in the first.
+    /// Cycles until the samples of the call are there, for each class of replicas: replica 0 is in
+    /// the first.
     pub samples_ready: Vec<Cycles>,
     /// What the host does for it; none for a model that works on no samples.
     pub host: Option<HostReport>,
+    /// Replicas that differ from each other.
+    pub replica_classes: ReplicaClasses,
 }
 
 /// Runs the program without keeping its steps: how many bars they have in a trace, and how long they
@@ -26,6 +30,7 @@ pub struct DryRunSummary {
 fn counted_run(
     compiled: &CompiledProgram,
     spec: &Spec,
+    costs: &LeafCostTable<'_>,
     source: SampleSource<'_>,
 ) -> (u64, RunLength) {
     struct TraceBarCounter(u64);
@@ -39,7 +44,7 @@ fn counted_run(
         }
 
         fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error> {
-            self.0 += step.ipus.len() as u64;
+            self.0 += step.parts().count() as u64;
             Ok(())
         }
 
@@ -48,7 +53,7 @@ fn counted_run(
         }
     }
     let mut counter = TraceBarCounter(0);
-    match run_from(compiled, spec, source, &mut counter) {
+    match run_from(compiled, spec, costs.clone(), source, &mut counter) {
         Ok(length) => (counter.0, length),
         Err(never) => match never {},
     }
@@ -60,36 +65,64 @@ pub(crate) fn run_cycles(
     spec: &Spec,
     dry_run_summary: &DryRunSummary,
 ) -> Cycles {
-    counted_run(compiled, spec, SampleSource::Host(&dry_run_summary.samples_ready)).1.whole
+    let source = SampleSource::Host(&dry_run_summary.samples_ready);
+    counted_run(compiled, spec, &compiled_costs(compiled, spec), source).1.whole
+}
+
+/// Length of a run whose steps take other cycles than they were compiled with: `cycles` says which,
+/// of a program and what it takes. Loader and host are what they would be in that run.
+pub(crate) fn retimed_cycles(
+    compiled: &CompiledProgram,
+    spec: &Spec,
+    cycles: impl Fn(ProgramId, Cycles) -> Cycles,
+) -> Cycles {
+    let costs = compiled_costs(compiled, spec).retimed(cycles);
+    let (_, length, samples_ready) = first_run(compiled, spec, &costs);
+    if samples_ready.iter().all(|cycles| cycles.is_zero()) {
+        return length.whole;
+    }
+    counted_run(compiled, spec, &costs, SampleSource::Host(&samples_ready)).1.whole
+}
+
+/// A run whose samples are there at once: its bars and length, and when the loader has the samples
+/// of a call of that length.
+fn first_run(
+    compiled: &CompiledProgram,
+    spec: &Spec,
+    costs: &LeafCostTable<'_>,
+) -> (u64, RunLength, Vec<Cycles>) {
+    let groups = AlikeReplicas::of(spec);
+    let at_once = vec![Cycles::ZERO; groups.len()];
+    let (trace_bars, length) = counted_run(compiled, spec, costs, SampleSource::Host(&at_once));
+    let clock = spec.target.chip.clock;
+    let call = length.whole.seconds_at(clock);
+    let waits = waits_for_loaders(spec, &groups, call, host_call_inputs(compiled, spec));
+    let samples_ready = waits.into_iter().map(|seconds| cycles_of(seconds, clock)).collect();
+    (trace_bars, length, samples_ready)
 }
 
 /// Runs the program without keeping its steps: how many there are, and how long the loader makes a
 /// call wait.
 pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
-    let groups = AlikeReplicas::of(spec);
-    let at_once = vec![Cycles::ZERO; groups.len()];
-    let (mut trace_bars, mut length) = counted_run(compiled, spec, SampleSource::Host(&at_once));
+    let costs = compiled_costs(compiled, spec);
+    let (mut trace_bars, mut length, samples_ready) = first_run(compiled, spec, &costs);
     let clock = spec.target.chip.clock;
-    let inputs = host_call_inputs(compiled, spec);
-    let call = length.whole.seconds_at(clock);
-    let samples_ready: Vec<Cycles> = waits_for_loaders(spec, &groups, call, inputs)
-        .into_iter()
-        .map(|seconds| cycles_of(seconds, clock))
-        .collect();
     let own = samples_ready.first().copied().unwrap_or_default();
     // Replicas that sync with the host together begin when the last has its samples.
     let waiting = match spec.options.sync_replicas_independently {
         true => own,
         false => samples_ready.iter().copied().max().unwrap_or_default(),
     };
-    if groups.len() > 1 {
-        (trace_bars, length) = counted_run(compiled, spec, SampleSource::Host(&samples_ready));
+    if samples_ready.len() > 1 {
+        let source = SampleSource::Host(&samples_ready);
+        (trace_bars, length) = counted_run(compiled, spec, &costs, source);
     } else if !waiting.is_zero() {
         trace_bars += u64::from(compiled.compilation.target.ipus_per_replica);
         length.whole += waiting;
     }
     let host = spec.model.definition.batched.then(|| {
-        let (_, synthetic) = counted_run(compiled, spec, SampleSource::Ipu);
+        let (_, synthetic) = counted_run(compiled, spec, &costs, SampleSource::Ipu);
+        let inputs = host_call_inputs(compiled, spec);
         let measured = HostCallMeasurement {
             call: (length.whole - waiting).seconds_at(clock),
             handshake: length.handshake.saturating_sub(waiting - own).seconds_at(clock),
@@ -103,7 +136,8 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
             ..host_report(compiled, spec, &measured)
         }
     });
-    DryRunSummary { trace_bars, samples_ready, host }
+    let replica_classes = ReplicaClasses { classes: replica_classes(spec), joins: length.joins };
+    DryRunSummary { trace_bars, samples_ready, host, replica_classes }
 }
 
 /// Seconds that each group of replicas waits for the loader of its instance, in calls of `call`

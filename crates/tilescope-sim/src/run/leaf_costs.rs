@@ -2,9 +2,10 @@
 
 use crate::compile::{CompiledProgram, LeafProgramCost};
 use std::collections::BTreeSet;
-use tilescope_report::units::ProgramId;
+use tilescope_report::units::{Cycles, ProgramId};
 
 /// What leaf programs cost, by their number.
+#[derive(Clone)]
 pub(crate) struct LeafCostTable<'a> {
     costs: Vec<Option<LeafProgramCost>>,
     /// Syncs between replicas, where these differ.
@@ -18,6 +19,16 @@ impl<'a> LeafCostTable<'a> {
             costs[program.index()] = Some(*cost);
         }
         Self { costs, replica_syncs: replicas_differ.then_some(&compiled.replica_syncs) }
+    }
+
+    /// The table with other cycles: `cycles` says which, of a program and what it takes now.
+    pub(crate) fn retimed(mut self, cycles: impl Fn(ProgramId, Cycles) -> Cycles) -> Self {
+        for (program, cost) in self.costs.iter_mut().enumerate() {
+            let Some(cost) = cost else { continue };
+            cost.cycles = cycles(ProgramId::from_index(program), cost.cycles);
+            cost.fastest_tile_cycles = cost.fastest_tile_cycles.min(cost.cycles);
+        }
+        self
     }
 
     /// Whether a program is a sync at which replicas can wait for each other.

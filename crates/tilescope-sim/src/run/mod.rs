@@ -12,20 +12,22 @@ mod side_by_side;
 mod step_sequences;
 
 use dry_run::input_bytes;
-pub(crate) use dry_run::run_cycles;
 pub use dry_run::{DryRunSummary, HostCallInputs, dry_run, host_call_inputs};
+pub(crate) use dry_run::{retimed_cycles, run_cycles};
 pub use host::loader_seconds;
 
 use crate::compile::{CompiledProgram, FragmentItem, HostStreamCopy, StageFragment, pass_name};
 use crate::schedule::{ScheduleSlot, StageTurn, WeightUpdateTiming};
 use crate::spec::{DataLoaderMode, OutputMode, OverlapIo, Spec};
-use clocks::IpuClocks;
+use clocks::{IpuClocks, TileGroup};
 use host::{AlikeReplicas, HostTimeline, WaitTotals, loader_seconds_of};
 use leaf_costs::LeafCostTable;
 use std::collections::BTreeSet;
 use step_sequences::StepSequenceCache;
-use tilescope_report::units::{CycleRange, Cycles, Hertz, IpuId, ProgramId, StepId};
-use tilescope_report::{ExecutionStep, MarkKind, StepOnIpu, TraceMark, TrainingPass};
+use tilescope_report::units::{
+    CycleRange, Cycles, Hertz, IpuId, ProgramId, ReplicaClassId, StepId,
+};
+use tilescope_report::{ExecutionStep, MarkKind, TraceMark, TrainingPass};
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
 pub trait StepSink {
@@ -36,7 +38,7 @@ pub trait StepSink {
     /// counted, by [`StepSink::count_steps`].
     const RECORDS_EACH_STEP: bool = true;
 
-    /// Hears of `steps` steps of one IPU each that it does not get to see.
+    /// Hears of `steps` steps of one IPU and one class of replicas each that it does not get to see.
     fn count_steps(&mut self, steps: u64) {
         let _ = steps;
     }
@@ -47,11 +49,24 @@ pub trait StepSink {
     /// Whatever the sink reports; the run stops.
     fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error>;
 
-    /// Takes a mark.
+    /// Takes a mark: of the first class of replicas.
     ///
     /// # Errors
     /// Whatever the sink reports; the run stops.
     fn mark(&mut self, mark: &TraceMark) -> Result<(), Self::Error>;
+
+    /// Takes a mark of an IPU of another class of replicas.
+    ///
+    /// # Errors
+    /// Whatever the sink reports; the run stops.
+    fn mark_of_class(
+        &mut self,
+        class: ReplicaClassId,
+        mark: &TraceMark,
+    ) -> Result<(), Self::Error> {
+        let _ = (class, mark);
+        Ok(())
+    }
 
     /// Hears how much of the run is done, 0 to 1.
     fn progress(&mut self, share: f64) {
@@ -70,13 +85,18 @@ pub fn run<S: StepSink>(
     sink: &mut S,
 ) -> Result<(), S::Error> {
     let source = SampleSource::Host(&dry_run_summary.samples_ready);
-    run_from(compiled, spec, source, sink).map(|_| ())
+    run_from(compiled, spec, compiled_costs(compiled, spec), source, sink).map(|_| ())
+}
+
+/// What the steps of a program cost as it was compiled.
+fn compiled_costs<'a>(compiled: &'a CompiledProgram, spec: &Spec) -> LeafCostTable<'a> {
+    LeafCostTable::new(compiled, AlikeReplicas::of(spec).len() > 1)
 }
 
 /// Where a run takes its samples from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SampleSource<'a> {
-    /// The host, which has them ready after so many cycles, for each group of replicas.
+    /// The host, which has them ready after so many cycles, for each class of replicas.
     Host(&'a [Cycles]),
     /// The IPUs: nothing of the model is copied from the host, or to it.
     Ipu,
@@ -89,14 +109,17 @@ struct RunLength {
     whole: Cycles,
     /// Those of the control copies at its start.
     handshake: Cycles,
-    /// What the groups of replicas waited for.
+    /// What the classes of replicas waited for.
     waits: Vec<WaitTotals>,
+    /// Programs whose steps end on all replicas at once, where these differ.
+    joins: BTreeSet<ProgramId>,
 }
 
 /// Runs the program and returns how long that takes.
 fn run_from<S: StepSink>(
     compiled: &CompiledProgram,
     spec: &Spec,
+    costs: LeafCostTable<'_>,
     source: SampleSource<'_>,
     sink: &mut S,
 ) -> Result<RunLength, S::Error> {
@@ -115,9 +138,10 @@ fn run_from<S: StepSink>(
         compiled,
         spec,
         sink,
-        costs: LeafCostTable::new(compiled, groups.len() > 1),
+        costs,
         sums: StepSequenceCache::default(),
-        step: ExecutionStep { program: ProgramId(0), ipus: Vec::new() },
+        step: ExecutionStep::new(ProgramId(0), Vec::new()),
+        joins: BTreeSet::new(),
         span: None,
         clocks: IpuClocks::new(ipus, groups.len()),
         hosts,
@@ -135,8 +159,8 @@ fn run_from<S: StepSink>(
     runner.call_ends()?;
     runner.mark(MarkKind::Run, "Engine::run #0", None, 0, &start)?;
     runner.loader(&start)?;
-    let whole = runner.clocks.latest_of_groups().into_iter().max().unwrap_or_default();
-    Ok(RunLength { whole, handshake, waits: runner.clocks.waits() })
+    let whole = runner.clocks.latest_of_classes().into_iter().max().unwrap_or_default();
+    Ok(RunLength { whole, handshake, waits: runner.clocks.waits(), joins: runner.joins })
 }
 
 /// Whole cycles of `clock` that are nearest to so many seconds.
@@ -151,11 +175,23 @@ struct RunPosition {
     cycle: Cycles,
 }
 
-/// Where a fragment began, and where the I/O tiles of its IPU stood.
-#[derive(Clone, Copy)]
+/// Where a fragment began.
 struct FragmentStart {
-    position: RunPosition,
+    step: StepId,
+    first: FragmentStartCycles,
+    /// The same on the other classes of replicas.
+    others: Vec<FragmentStartCycles>,
+}
+
+/// Where the tiles of an IPU stood when a fragment began.
+#[derive(Clone, Copy)]
+struct FragmentStartCycles {
+    compute: Cycles,
     io: Cycles,
+}
+
+impl FragmentStartCycles {
+    const ZERO: Self = Self { compute: Cycles::ZERO, io: Cycles::ZERO };
 }
 
 struct ProgramRunner<'a, S> {
@@ -166,10 +202,12 @@ struct ProgramRunner<'a, S> {
     sums: StepSequenceCache,
     /// The step being handed over; kept, so that steps take no memory from the heap.
     step: ExecutionStep,
+    /// Programs at which replicas that differ have met.
+    joins: BTreeSet<ProgramId>,
     /// From the first to the last cycle of the steps of this slot.
     span: Option<CycleRange>,
     clocks: IpuClocks,
-    /// The host of each group of replicas, in the order of the clocks.
+    /// The host of each class of replicas, in the order of the clocks.
     hosts: Vec<HostTimeline>,
     /// Copies of samples from the host, and of results to it.
     inputs: &'a [HostStreamCopy],
@@ -239,23 +277,25 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         })
     }
 
-    fn emit(
-        &mut self,
-        program: ProgramId,
-        ipus: impl IntoIterator<Item = StepOnIpu>,
-    ) -> Result<(), S::Error> {
-        self.next_step += 1;
+    /// Begins the next step, whose parts are to be added.
+    fn begin(&mut self, program: ProgramId) {
         self.step.program = program;
         self.step.ipus.clear();
-        self.step.ipus.extend(ipus);
-        debug_assert!(!self.step.ipus.is_empty(), "every step runs somewhere");
+        self.step.other_replicas.clear();
+    }
+
+    /// Hands over the step that was begun, with all its parts.
+    fn emit(&mut self) -> Result<(), S::Error> {
+        self.next_step += 1;
+        self.step.other_replicas.sort_by_key(|(class, on)| (*class, on.ipu));
+        debug_assert!(self.step.parts().next().is_some(), "every step runs somewhere");
         for on_ipu in &self.step.ipus {
             let span = self.span.get_or_insert(CycleRange::new(on_ipu.from_min, on_ipu.to_max));
             span.start = span.start.min(on_ipu.from_min);
             span.end = span.end.max(on_ipu.to_max);
         }
         debug_assert!(
-            self.step.ipus.iter().all(|on| on.from_min <= on.from_max && on.to_min <= on.to_max),
+            self.step.parts().all(|(_, on)| on.from_min <= on.from_max && on.to_min <= on.to_max),
             "the first tile starts and ends no later than the last"
         );
         self.sink.step(&self.step)
@@ -478,8 +518,16 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     }
 
     fn fragment_start(&self, ipu: IpuId) -> FragmentStart {
-        let position = RunPosition { step: self.next_step, cycle: self.clocks.at(ipu) };
-        FragmentStart { position, io: self.clocks.io_at(ipu) }
+        let mut classes = self.fragment_cycles(ipu);
+        let first = classes.next().unwrap_or(FragmentStartCycles::ZERO);
+        FragmentStart { step: self.next_step, first, others: classes.collect() }
+    }
+
+    /// Where the tiles of an IPU stand, on each class of replicas.
+    fn fragment_cycles(&self, ipu: IpuId) -> impl Iterator<Item = FragmentStartCycles> {
+        let [compute, io] =
+            [TileGroup::Compute, TileGroup::Io].map(|tiles| self.clocks.of_classes(ipu, tiles));
+        compute.zip(io).map(|(compute, io)| FragmentStartCycles { compute, io })
     }
 
     /// Ends the mark of a fragment: when its IPU has done what it was given, its I/O tiles too if
@@ -491,12 +539,37 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         index: u64,
         start: &FragmentStart,
     ) -> Result<(), S::Error> {
+        if self.next_step == start.step {
+            return Ok(());
+        }
         let name = &self.compiled.placement.stages[fragment.stage].name;
-        let label = format!("{name} {}", pass_name(fragment.pass));
-        let (now, io) = (self.clocks.at(fragment.ipu), self.clocks.io_at(fragment.ipu));
-        let end = if io == start.io { now } else { now.max(io) };
-        let (ipu, pass) = (Some(fragment.ipu), Some(fragment.pass));
-        self.emit_mark(kind, &label, ipu, pass, index, &start.position, end)
+        let mut mark = TraceMark {
+            kind,
+            label: format!("{name} {}", pass_name(fragment.pass)),
+            ipu: Some(fragment.ipu),
+            pass: Some(fragment.pass),
+            index,
+            steps: start.step..self.next_step,
+            cycles: CycleRange::default(),
+        };
+        let starts = std::iter::once(&start.first).chain(&start.others);
+        let ends: Vec<FragmentStartCycles> = self.fragment_cycles(fragment.ipu).collect();
+        for (class, (start, now)) in starts.zip(ends).enumerate() {
+            let end = if now.io == start.io { now.compute } else { now.compute.max(now.io) };
+            mark.cycles = CycleRange::new(start.compute, end);
+            match class {
+                0 => self.sink.mark(&mark)?,
+                _ => self.sink.mark_of_class(ReplicaClassId::from_index(class), &mark)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that all replicas leave the steps of a program at once, where they differ.
+    fn note_meeting(&mut self, program: ProgramId) {
+        if self.clocks.classes() > 1 {
+            self.joins.insert(program);
+        }
     }
 
     fn items(&mut self, items: &[FragmentItem]) -> Result<(), S::Error> {
@@ -505,7 +578,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         {
             self.clocks.advance(sum.ipu, sum.cycles);
             self.next_step += sum.steps;
-            self.sink.count_steps(sum.steps);
+            self.sink.count_steps(sum.steps * self.clocks.classes() as u64);
             return Ok(());
         }
         for item in items {
@@ -514,8 +587,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     self.replica_sync(*program)?;
                 }
                 FragmentItem::Leaf(program) => {
-                    let on_ipu = self.clocks.run_step(self.costs.cost_of(*program));
-                    self.emit(*program, [on_ipu])?;
+                    self.begin(*program);
+                    let cost = self.costs.cost_of(*program);
+                    self.clocks.run_on(cost, TileGroup::Compute, &mut self.step);
+                    self.emit()?;
                 }
                 FragmentItem::HostSync { program, ipu } => {
                     let ipus = self.compiled.sync_groups.host_sync_group(*ipu);

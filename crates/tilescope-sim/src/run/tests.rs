@@ -3,8 +3,8 @@ use crate::balance::compile;
 use crate::spec::{Spec, SpecSource};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use tilescope_report::ProgramKind;
 use tilescope_report::units::Cycles;
+use tilescope_report::{ProgramKind, StepOnIpu};
 
 /// Keeps everything.
 #[derive(Default)]

@@ -17,6 +17,8 @@ use tilescope_report::units::IpuId;
 pub struct PlacedStage {
     /// Names of its blocks: `B1` or `B1+B2`.
     pub name: String,
+    /// Its blocks, in order.
+    pub blocks: Vec<String>,
     /// IPU of the replica.
     pub ipu: IpuId,
 }
@@ -83,10 +85,11 @@ impl StagePlacement {
                 true => phase_set(stage.ipu, spec.target.ipus, sets),
                 false => vec![stage.ipu],
             };
-            let name = stage.blocks.join("+");
-            placed
-                .stages
-                .extend(members.into_iter().map(|ipu| PlacedStage { name: name.clone(), ipu }));
+            placed.stages.extend(members.into_iter().map(|ipu| PlacedStage {
+                name: stage.blocks.join("+"),
+                blocks: stage.blocks.clone(),
+                ipu,
+            }));
             placed.peers.push(first..placed.stages.len());
         }
         let first_of = |position: usize| placed.peers[position].start;

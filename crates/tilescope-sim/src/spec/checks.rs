@@ -1,10 +1,11 @@
 //! What concerns several keys at once: combinations that no machine runs are refused here.
 
 use super::choices::{
-    DomainSharding, ExecutionPhaseIoSchedule, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
+    DomainSharding, ExecutionPhaseIoSchedule, ExecutionStrategy, OutputMode, OverlapIo,
+    PipelineSchedule, RecomputationType,
 };
 use super::phase_settings::PHASE_SETTINGS;
-use super::{CheckedSpecValues, Spec, SpecError};
+use super::{CheckedSpecValues, Spec, SpecError, machine};
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::targets;
 
@@ -14,6 +15,7 @@ const MIN_IO_TILES: u32 = 32;
 /// Refuses what does not go together.
 pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecError> {
     let problems = [
+        machine::check(values, spec),
         system(spec),
         instances(spec),
         io_tiles(spec),
@@ -33,7 +35,8 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
     }
 }
 
-type SpecConflict = Option<(&'static str, String)>;
+/// A key, and why its value does not go with others.
+pub(super) type SpecConflict = Option<(&'static str, String)>;
 
 /// All replicas must find room: their IPUs, rounded up to a power of two.
 fn system(spec: &Spec) -> SpecConflict {

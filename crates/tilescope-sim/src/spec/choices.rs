@@ -226,6 +226,34 @@ spec_words! {
     }
 }
 
+spec_words! {
+    /// Currencies, by their three letters (ISO 4217).
+    pub enum Currency {
+        UsDollar = "USD",
+        Euro = "EUR",
+        PoundSterling = "GBP",
+        SwissFranc = "CHF",
+        Yuan = "CNY",
+        Yen = "JPY",
+        Won = "KRW",
+        IndianRupee = "INR",
+        CanadianDollar = "CAD",
+        AustralianDollar = "AUD",
+        SingaporeDollar = "SGD",
+        NorwegianKrone = "NOK",
+    }
+}
+
+impl Currency {
+    /// Its three letters.
+    pub(crate) fn code(self) -> String {
+        match self.to_spec() {
+            SpecValue::String(code) => code,
+            _ => String::new(),
+        }
+    }
+}
+
 impl SpecField for TargetKind {
     const FORM: SpecKeyType = SpecKeyType::OneOf(&["ipu", "ipu_model"]);
 

@@ -12,6 +12,7 @@ mod choices;
 mod error;
 mod imported;
 pub mod keys;
+mod machine;
 mod options;
 mod phase_settings;
 mod schema;
@@ -21,11 +22,10 @@ mod stages;
 pub use crate::spec_keys::Proportion;
 pub use bundled::{BUNDLED_SPECS, BundledSpecGroup, BundledSpecText, find_bundled_spec};
 pub use choices::{
-    AccumulateOuterSchedule, AutoStage, DataLoaderMode, DomainSharding, ExecutionPhaseIoSchedule,
-    ExecutionPhaseSchedule, ExecutionStrategy,
-    MultiThreadMode, OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs,
-    ShardingDomain, StashConvention, StreamConnection, StreamInputType, StreamOutputType,
-    SyncPattern,
+    AccumulateOuterSchedule, AutoStage, Currency, DataLoaderMode, DomainSharding,
+    ExecutionPhaseIoSchedule, ExecutionPhaseSchedule, ExecutionStrategy, MultiThreadMode,
+    OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs, ShardingDomain,
+    StashConvention, StreamConnection, StreamInputType, StreamOutputType, SyncPattern,
 };
 pub use error::{SpecError, SpecLocation, SpecWarning};
 pub(crate) use options::{HostSpec, SpecOptions, TargetSpec, TensorLocation};
@@ -38,6 +38,7 @@ use crate::onnx::{DIM_PREFIX, ImportedFile};
 use crate::spec_keys::{ChosenValues, SpecKey, SpecValue};
 use source::LocatedSpecValue;
 use std::collections::BTreeMap;
+use tilescope_report::MachineChange;
 
 /// A checked specification: model, target and options.
 #[derive(Clone, Debug)]
@@ -50,6 +51,8 @@ pub struct Spec {
     pub text: String,
     /// Every key that applies to the model, with the value in effect.
     pub effective_values: Vec<(String, String)>,
+    /// In what the machine differs from the one it is named after.
+    pub machine_changes: Vec<MachineChange>,
     /// What is written in the way of an earlier version.
     pub warnings: Vec<SpecWarning>,
     locations: BTreeMap<String, SpecLocation>,
@@ -149,6 +152,11 @@ impl CheckedSpecValues {
         Ok(Self { model, imported, set, warnings })
     }
 
+    /// The value that the user set.
+    fn set_value(&self, path: &str) -> Option<&SpecValue> {
+        self.set.get(path).map(|located| &located.value)
+    }
+
     /// Whether the user set this key.
     fn is_set(&self, path: &str) -> bool {
         self.set.contains_key(path)
@@ -194,6 +202,9 @@ impl ChosenValues for CheckedSpecValues {
     fn chosen(&self, path: &str) -> Option<SpecValue> {
         if let Some(located) = self.set.get(path) {
             return Some(located.value.clone());
+        }
+        if let Some(inherited) = machine::inherited(self, path) {
+            return Some(inherited);
         }
         let of_file = self.imported.as_ref().and_then(|file| imported::value(file, path, self));
         if of_file.is_some() {

@@ -2,12 +2,13 @@
 //! simulator works with. What Poplar's libraries are told stands in [`PoplibsOptions`].
 
 use super::choices::{
-    AccumulateOuterSchedule, AutoStage, DataLoaderMode, DomainSharding, ExecutionStrategy,
-    MultiThreadMode, OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs,
-    ShardingDomain, StashConvention, StreamConnection, StreamInputType, StreamOutputType,
-    SyncPattern,
+    AccumulateOuterSchedule, AutoStage, Currency, DataLoaderMode, DomainSharding,
+    ExecutionStrategy, MultiThreadMode, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
+    ReturnedOutputs, ShardingDomain, StashConvention, StreamConnection, StreamInputType,
+    StreamOutputType, SyncPattern,
 };
 use super::error::SpecError;
+use super::machine::{self, MachineSpec};
 use super::phase_settings::{BatchSerializationSettings, ExecutionPhaseSettings};
 use super::stages::{self, StageSpec};
 use super::{CheckedSpecValues, Spec, checks, keys};
@@ -20,7 +21,7 @@ use tilescope_report::TargetKind;
 use tilescope_report::units::Elements;
 
 spec_table! {
-    /// The machine.
+    /// What the program runs on.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct TargetSpec {
         /// The system, or a chip that stands for as many as are needed
@@ -38,9 +39,27 @@ spec_table! {
             shows_in: "Execution trace: one lane for each IPU",
             poplar: "IPUModel numIPUs",
         }
+        /// Power of the machine while the program runs, host servers included; 0 for what was
+        /// published of the machines that hold its IPUs
+        power_watts: Option<f64> = None, in SpecKeyType::RealFrom(0.0, 1.0e9) => {
+            shows_in: "Summary: Energy and cost",
+        }
+        /// What an hour of the machine costs; 0 for the list price of the machines that hold its IPUs,
+        /// spread over three years
+        price_per_hour: Option<f64> = None, in SpecKeyType::RealFrom(0.0, 1.0e9) => {
+            shows_in: "Summary: Energy and cost",
+        }
+        /// Currency of `target.price_per_hour`
+        currency: Currency = Currency::UsDollar => {
+            shows_in: "Summary: Energy and cost",
+        }
+        tables {
+            /// Its constants.
+            machine: MachineSpec = "machine" {}
+        }
         derived {
-            /// Its chip.
-            chip: &'static Chip = system.chip,
+            /// Its chip, with the constants that the spec changes.
+            chip: Chip = machine.chip(system.chip),
         }
     }
 }
@@ -560,6 +579,7 @@ pub(super) fn assemble(values: &CheckedSpecValues) -> Result<Spec, SpecError> {
         target: TargetSpec::read("target", values),
         options: SpecOptions::read("options", values),
         text: text(values),
+        machine_changes: machine::changes(values),
         effective_values: effective(values),
         warnings: values.warnings.clone(),
         locations: values.locations(),

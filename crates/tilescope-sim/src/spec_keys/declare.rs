@@ -294,10 +294,11 @@ macro_rules! spec_table {
         impl Default for $name {
             fn default() -> Self {
                 $(let $field: $ty = $default;)*
+                $($(let $inner = <$inner_ty>::default();)+)?
                 Self {
                     $($($derived: $value,)+)?
                     $($field,)*
-                    $($($inner: <$inner_ty>::default(),)+)?
+                    $($($inner,)+)?
                 }
             }
         }
@@ -326,13 +327,14 @@ macro_rules! spec_table {
             fn read(prefix: &str, values: &impl $crate::spec_keys::ChosenValues) -> Self {
                 $(let $field: $ty =
                     $crate::spec_keys::ChosenValues::field(values, prefix, spec_table!(@key $field $($key)?)).unwrap_or($default);)*
+                $($(let $inner = <$inner_ty as $crate::spec_keys::SpecTable>::read(
+                    &$crate::spec_keys::inner_prefix(prefix, $inner_name),
+                    values,
+                );)+)?
                 Self {
                     $($($derived: $value,)+)?
                     $($field,)*
-                    $($($inner: <$inner_ty as $crate::spec_keys::SpecTable>::read(
-                        &$crate::spec_keys::inner_prefix(prefix, $inner_name),
-                        values,
-                    ),)+)?
+                    $($($inner,)+)?
                 }
             }
         }

@@ -27,4 +27,5 @@ pub(crate) const MK1: Chip = Chip {
     },
     tiles_per_column: 64, // hardware-order plots dip every 64 tiles: 19 columns
     stack_bytes: &MK1_STACK_BYTES,
+    internal_sync_cycles: None,
 };

@@ -27,4 +27,5 @@ pub const MK2: Chip = Chip {
     },
     tiles_per_column: 64, // 23 rows of 64 tiles, osmarks/ipu-stack topology notes
     stack_bytes: &MK2_STACK_BYTES,
+    internal_sync_cycles: None,
 };

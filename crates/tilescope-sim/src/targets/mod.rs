@@ -5,6 +5,7 @@ mod c600;
 mod ipu_target;
 mod mk1;
 mod mk2;
+mod running_costs;
 mod system_costs;
 mod systems;
 
@@ -13,15 +14,16 @@ pub(crate) use c600::C600;
 pub use ipu_target::{BytesPerCycle, IpuTarget};
 pub(crate) use mk1::MK1;
 pub use mk2::MK2;
+pub(crate) use running_costs::{published_power, published_price};
 pub(crate) use system_costs::{
-    HOST_CORES, HOST_LINK_BYTES_PER_SECOND, HostConnection, IpuLink, SystemCosts,
+    HOST_CORES, HOST_LINK_BYTES_PER_SECOND, IpuLink, SystemCosts, SystemRates,
 };
 pub(crate) use systems::{
     DEFAULT_SYSTEM, IpuLinkTopology, SYSTEM_NAMES, SystemDef, find_system, smallest_system_with,
 };
 
-use crate::cost_constants::CostConstant;
-use tilescope_report::units::{Bytes, Hertz};
+use crate::cost_constants::{CostConstant, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES};
+use tilescope_report::units::{Bytes, Cycles, Hertz};
 
 /// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +71,20 @@ pub struct Chip {
     pub tiles_per_column: u32,
     /// Stack of one tile.
     pub stack_bytes: &'static CostConstant,
+    /// A sync of its tiles, where a spec changes it; `None` for that of the cost model.
+    pub internal_sync_cycles: Option<Cycles>,
+}
+
+impl Chip {
+    /// A sync of its tiles, as it stands before every exchange.
+    pub fn internal_sync(&self) -> Cycles {
+        self.internal_sync_cycles.unwrap_or_else(|| INTERNAL_SYNC_CYCLES.cycles())
+    }
+
+    /// What an exchange takes before its first byte moves, sync included.
+    pub fn exchange_start(&self) -> Cycles {
+        EXCHANGE_START_CYCLES.cycles() - INTERNAL_SYNC_CYCLES.cycles() + self.internal_sync()
+    }
 }
 
 /// Worker threads of a tile, the same on every chip: popops' cycle estimators are written for it.

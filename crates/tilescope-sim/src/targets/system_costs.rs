@@ -8,7 +8,7 @@ use crate::cost_constants::{
     STREAM_HANDSHAKE_SECONDS,
 };
 use tilescope_report::TargetKind;
-use tilescope_report::units::{Bytes, Cycles, IpuId};
+use tilescope_report::units::{Bytes, Cycles, Hertz, IpuId};
 
 /// Transfer and sync costs of a system, in cycles and bytes per cycle of its chip.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,13 +35,62 @@ pub struct SystemCosts {
     pub stream_end_cycles: Cycles,
 }
 
-/// How the host is joined to one IPU.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HostConnection {
-    /// Bytes per second, where the spec sets them.
-    pub bytes_per_second: Option<f64>,
-    /// Whether streams take from the program's own memory, without callbacks of a framework.
-    pub raw: bool,
+/// How fast what surrounds the tiles is: what a spec may change of a system.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SystemRates {
+    /// Between the two IPUs of a pair, in each direction.
+    pub pair_bytes_per_second: f64,
+    /// Up or down the ladder of pairs, in each direction.
+    pub ladder_bytes_per_second: f64,
+    /// Between racks, per IPU and direction.
+    pub gateway_bytes_per_second: f64,
+    /// Between one IPU and streaming memory.
+    pub remote_bytes_per_second: f64,
+    /// Between the host and one IPU.
+    pub host_bytes_per_second: f64,
+    /// An exchange with the host besides its transfers.
+    pub host_handshake_seconds: f64,
+    /// A sync of several IPUs, after the last one has arrived.
+    pub external_sync_cycles: Cycles,
+}
+
+impl SystemRates {
+    /// Those of a system, whose programs run on `ipus` IPUs a replica. `raw` streams take from the
+    /// program's own memory, without callbacks of a framework.
+    pub(crate) fn of(system: &SystemDef, kind: TargetKind, ipus: u32, raw: bool) -> Self {
+        let clock = system.chip.clock.0 as f64;
+        let hardware = Self {
+            pair_bytes_per_second: PAIR_BYTES_PER_SECOND.ratio(),
+            ladder_bytes_per_second: LADDER_BYTES_PER_SECOND.ratio(),
+            gateway_bytes_per_second: GATEWAY_BYTES_PER_SECOND.ratio(),
+            remote_bytes_per_second: REMOTE_BYTES_PER_SECOND.ratio(),
+            host_bytes_per_second: match raw {
+                true => REMOTE_BYTES_PER_SECOND.ratio(),
+                false => HOST_BYTES_PER_SECOND.ratio(),
+            },
+            host_handshake_seconds: STREAM_HANDSHAKE_SECONDS.ratio(),
+            external_sync_cycles: EXTERNAL_SYNC_CYCLES.cycles(),
+        };
+        match kind {
+            TargetKind::Ipu => hardware,
+            TargetKind::IpuModel => {
+                let hops = f64::from(1 + ipus / 2 / 2);
+                let sync = (MODEL_SYNC_SECONDS_PER_HOP.ratio() * clock * hops * 2.0).ceil();
+                let (begin, end) = model_handshake();
+                Self {
+                    host_bytes_per_second: MODEL_HOST_BYTES_PER_CYCLE.ratio() * clock,
+                    host_handshake_seconds: (begin + end).seconds_at(system.chip.clock),
+                    external_sync_cycles: Cycles::from_f64(sync),
+                    ..hardware
+                }
+            }
+        }
+    }
+}
+
+/// The handshake of the IPU Model's host, before and after a transfer.
+fn model_handshake() -> (Cycles, Cycles) {
+    (MODEL_STREAM_BEGIN_CYCLES.cycles(), MODEL_STREAM_END_CYCLES.cycles())
 }
 
 /// A link from an IPU to its neighbour: the other one of its pair, or one up or down the ladder.
@@ -81,52 +130,33 @@ pub(crate) const HOST_LINK_BYTES_PER_SECOND: f64 = 2.0 * 100e9 / 8.0;
 pub(crate) const HOST_CORES: u64 = 2 * 64;
 
 impl SystemCosts {
-    /// The part of a system that surrounds `ipus` IPUs of one replica.
-    ///
+    /// What surrounds a replica on chips of that clock.
     pub(crate) fn new(
         system: &SystemDef,
+        rates: &SystemRates,
         kind: TargetKind,
-        ipus: u32,
-        connection: HostConnection,
+        clock: Hertz,
     ) -> Self {
-        let clock = system.chip.clock.0 as f64;
-        let stream = match connection.raw {
-            true => REMOTE_BYTES_PER_SECOND.ratio(),
-            false => HOST_BYTES_PER_SECOND.ratio(),
-        };
-        let handshake = STREAM_HANDSHAKE_SECONDS.ratio() * clock;
-        let end_share = STREAM_END_SHARE.ratio();
-        let (sync, begin, end, default_host) = match kind {
-            TargetKind::Ipu => (
-                EXTERNAL_SYNC_CYCLES.cycles(),
-                Cycles::from_f64((handshake * (1.0 - end_share)).round()),
-                Cycles::from_f64((handshake * end_share).round()),
-                stream / clock,
-            ),
+        let clock = clock.0 as f64;
+        let end_share = match kind {
+            TargetKind::Ipu => STREAM_END_SHARE.ratio(),
             TargetKind::IpuModel => {
-                let hops = f64::from(1 + ipus / 2 / 2);
-                let sync = (MODEL_SYNC_SECONDS_PER_HOP.ratio() * clock * hops * 2.0).ceil();
-                (
-                    Cycles::from_f64(sync),
-                    MODEL_STREAM_BEGIN_CYCLES.cycles(),
-                    MODEL_STREAM_END_CYCLES.cycles(),
-                    MODEL_HOST_BYTES_PER_CYCLE.ratio(),
-                )
+                let (begin, end) = model_handshake();
+                end.as_f64() / (begin + end).max(Cycles(1)).as_f64()
             }
         };
+        let handshake = rates.host_handshake_seconds * clock;
         Self {
-            pair_bytes_per_cycle: PAIR_BYTES_PER_SECOND.ratio() / clock,
-            ladder_bytes_per_cycle: LADDER_BYTES_PER_SECOND.ratio() / clock,
-            gateway_bytes_per_cycle: GATEWAY_BYTES_PER_SECOND.ratio() / clock,
+            pair_bytes_per_cycle: rates.pair_bytes_per_second / clock,
+            ladder_bytes_per_cycle: rates.ladder_bytes_per_second / clock,
+            gateway_bytes_per_cycle: rates.gateway_bytes_per_second / clock,
             link_domain: system.link_domain,
             topology: system.topology,
-            remote_bytes_per_cycle: REMOTE_BYTES_PER_SECOND.ratio() / clock,
-            external_sync_cycles: sync,
-            host_bytes_per_cycle: connection
-                .bytes_per_second
-                .map_or(default_host, |rate| rate / clock),
-            stream_begin_cycles: begin,
-            stream_end_cycles: end,
+            remote_bytes_per_cycle: rates.remote_bytes_per_second / clock,
+            external_sync_cycles: rates.external_sync_cycles,
+            host_bytes_per_cycle: rates.host_bytes_per_second / clock,
+            stream_begin_cycles: Cycles::from_f64((handshake * (1.0 - end_share)).round()),
+            stream_end_cycles: Cycles::from_f64((handshake * end_share).round()),
         }
     }
 

@@ -41,7 +41,10 @@ enum RowTextError {
     MissingField { column: &'static str, fields: usize, needed: usize },
     #[error("unknown family {name:?}; known are {}", known_families())]
     UnknownFamily { name: String },
-    #[error("unknown target {name:?}; known are {}", known_targets())]
+    #[error(
+        "unknown target {name:?}: rows are measured on real chips; known are {}",
+        known_targets()
+    )]
     UnknownTarget { name: String },
     #[error("{column}: a whole number above 0 is expected, not {text:?}")]
     NotMeasured { column: &'static str, text: String },

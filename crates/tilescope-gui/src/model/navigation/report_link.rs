@@ -203,7 +203,7 @@ mod tests {
             compared in any::<bool>(),
         ) {
             let step = step.map(|id| crate::model::command::SelectedStep {
-                ipu: IpuId(3), sub_lane: 1, position: id, step: StepId(id),
+                at: IpuId(3).into(), sub_lane: 1, position: id, step: StepId(id),
             });
             let selection = Selection { tiles, step, ..Selection::default() };
             let mut state: ViewState = state.into_iter().collect();

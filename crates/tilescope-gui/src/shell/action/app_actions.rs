@@ -58,10 +58,18 @@ const VIEW_KEYS: [KeyShortcut; 10] = [
 const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "open-report",
-        title: "Open a report…",
-        help: "Choose a report from those at hand or in a directory.",
+        title: "Open a report or model…",
+        help: "Choose a report, or an ONNX file to simulate, from those at hand or in a directory.",
         keys: &[KeyShortcut::ctrl(Key::O)],
         effect: ActionEffect::RunCommand(|_| Some(AppCommand::ChooseReport(ChooserPurpose::Open))),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
+        name: "simulate-model",
+        title: "Simulate a model…",
+        help: "Choose an ONNX file, its dimensions, loss and system, and simulate it.",
+        keys: &[KeyShortcut::ctrl(Key::O).shift()],
+        effect: ActionEffect::RunCommand(|_| Some(AppCommand::ChooseReport(ChooserPurpose::Model))),
         ..action_template(ActionGroup::Report)
     },
     AppAction {
@@ -101,6 +109,16 @@ const APP_ACTIONS: &[AppAction] = &[
         menu: Some(Icon::Flask),
         effect: ActionEffect::RunCommand(|session| {
             session.page().map(|_| AppCommand::ToggleWhatIf)
+        }),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
+        name: "other-machines",
+        title: "Try other machines",
+        help: "Simulate the spec of this report with twice the exchange, clock, memory, links, host, …: what each would gain.",
+        effect: ActionEffect::RunCommand(|session| {
+            let spec = session.page()?.opened().report.spec();
+            spec.map(|_| AppCommand::TryOtherMachines)
         }),
         ..action_template(ActionGroup::Report)
     },

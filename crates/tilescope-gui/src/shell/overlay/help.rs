@@ -9,8 +9,9 @@ use crate::widgets::search_ui;
 use egui::{RichText, ScrollArea, Ui};
 
 /// Pages beside those of the views.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     include_str!("../../../../../assets/help/opening.md"),
+    include_str!("../../../../../assets/help/models.md"),
     include_str!("../../../../../assets/help/words.md"),
     include_str!("../../../../../assets/help/finding.md"),
     include_str!("../../../../../assets/help/keeping.md"),

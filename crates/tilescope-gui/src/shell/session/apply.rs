@@ -15,6 +15,7 @@ impl AppSession {
     pub(crate) fn apply(&mut self, context: &Context, command: AppCommand) {
         match command {
             AppCommand::Open(path) => self.open(context, path),
+            AppCommand::OpenAll(paths) => self.open_all(paths),
             AppCommand::ChooseReport(purpose) => self.choose_report(purpose),
             AppCommand::OpenLink(link) => self.open_link(context, &link),
             AppCommand::CancelOpening => self.jobs.opening.cancel(),
@@ -91,8 +92,18 @@ impl AppSession {
             AppCommand::ToggleComparisonCandidate(path) => self.home.toggle_candidate(path),
 
             AppCommand::ToggleWhatIf => self.toggle_what_if(),
+            AppCommand::TryOtherMachines => self.try_other_machines(),
             AppCommand::OpenWhatIfWith(key, value) => self.what_if_with(key, &value),
             AppCommand::SimulateVariant => self.simulate_variant(context),
+            AppCommand::SetSpecModel(path) => {
+                if let Some(panel) = self.what_ifs.current_mut() {
+                    panel.set_model(&path);
+                }
+            }
+
+            AppCommand::SimulateModel => self.simulate_model(context),
+            AppCommand::SaveModelSpec(path) => self.save_model_spec(&path),
+            AppCommand::CloseModel => self.close_model(),
 
             AppCommand::Overlay(kind) => self.dialogs.toggle_overlay(kind),
 
@@ -181,15 +192,26 @@ impl AppSession {
 
     fn toggle_what_if(&mut self) {
         if let Some(page) = self.workspace.shown() {
-            let toggled = self.what_ifs.toggle(page.opened());
+            let toggled = self.what_ifs.toggle(page.opened(), &mut self.places);
             self.tell_failure(toggled);
+        }
+    }
+
+    /// Opens the spec of the report that is shown, and tries it on other machines.
+    fn try_other_machines(&mut self) {
+        if let Some(page) = self.workspace.shown() {
+            let opened = self.what_ifs.open_for(page.opened(), &mut self.places);
+            self.tell_failure(opened);
+            if let Some(panel) = self.what_ifs.open_mut() {
+                panel.try_other_machines();
+            }
         }
     }
 
     /// Opens the spec of the report that is shown, with a key changed to a value.
     fn what_if_with(&mut self, key: &str, value: &str) {
         if let Some(page) = self.workspace.shown() {
-            let opened = self.what_ifs.open_with(page.opened(), key, value);
+            let opened = self.what_ifs.open_with(page.opened(), (key, value), &mut self.places);
             self.tell_failure(opened);
         }
     }

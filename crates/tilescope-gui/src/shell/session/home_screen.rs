@@ -4,7 +4,7 @@ use crate::model::preferences::UserPreferences;
 use crate::shell::report_locations::SampleReport;
 use crate::shell::simulation_process::{BundledSpec, bundled_specs};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
-use crate::widgets::path_input::PathInput;
+use crate::widgets::path_input::{ListedFiles, PathInput};
 use egui::Context;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ impl Default for HomeScreen {
             specs: BackgroundQuery::default(),
             recent_existence: BackgroundQuery::default(),
             comparison_candidates: Vec::new(),
-            typed_path: PathInput::new("home screen", None),
+            typed_path: PathInput::new("home screen", None, ListedFiles::ReportsAndModels),
             spec_filter: String::new(),
         }
     }

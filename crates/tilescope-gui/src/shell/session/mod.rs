@@ -6,10 +6,12 @@
 mod apply;
 mod background_jobs;
 mod home_screen;
+mod models;
 mod open;
 mod open_tabs;
 mod report_opening;
 mod report_page;
+mod simulation_places;
 mod stored_preferences;
 mod what_if_panels;
 mod window_dialogs;
@@ -21,7 +23,7 @@ use crate::model::navigation::{NavigationState, ReportLink};
 use crate::model::open_report::OpenReport;
 use crate::model::preferences::UserPreferences;
 pub use crate::model::selection::Selection;
-use crate::shell::report_locations::{demos, variants_directory};
+use crate::shell::report_locations::{demos, simulated_reports};
 use crate::shell::session_temp_dir::remove_stale_directories;
 use crate::shell::simulation_process::SimulationProcess;
 use crate::views::what_if::WhatIfPanel;
@@ -31,6 +33,7 @@ use egui::Context;
 pub(crate) use home_screen::{HomeContext, HomeScreen};
 use open_tabs::TabsToReopen;
 pub use report_page::ReportPage;
+use simulation_places::SimulationPlaces;
 use std::path::{Path, PathBuf};
 use stored_preferences::StoredPreferences;
 use what_if_panels::WhatIfPanels;
@@ -41,9 +44,10 @@ use workspace::Workspace;
 pub struct AppSession {
     preferences: StoredPreferences,
     workspace: Workspace,
-    /// Before the what-if panels, which remove files that a simulation may be writing: fields end in
-    /// this order.
+    /// Before the places, which remove files that a simulation may be writing: fields end in this
+    /// order.
     jobs: BackgroundJobs,
+    places: SimulationPlaces,
     what_ifs: WhatIfPanels,
     home: HomeScreen,
     dialogs: WindowDialogs,
@@ -74,7 +78,7 @@ impl AppSession {
         let (preferences, message) = StoredPreferences::of_user();
         let mut session = Self::new(preferences);
         session.messages.extend(message);
-        session.keep_variants_in(variants_directory());
+        session.keep_simulated_in(simulated_reports());
         remove_stale_directories();
         session.home.set_sample_reports(demos());
         session.watch_files();
@@ -87,6 +91,7 @@ impl AppSession {
             preferences,
             workspace: Workspace::default(),
             jobs: BackgroundJobs::default(),
+            places: SimulationPlaces::default(),
             what_ifs: WhatIfPanels::default(),
             home: HomeScreen::default(),
             dialogs: WindowDialogs::default(),
@@ -140,6 +145,18 @@ impl AppSession {
     /// The spec of a report that is being changed, to change it.
     pub fn what_if_mut(&mut self) -> Option<&mut WhatIfPanel> {
         self.what_ifs.current_mut()
+    }
+
+    /// The spec of the model whose dialog is open.
+    pub fn model_spec(&self) -> Option<String> {
+        self.dialogs.model().map(|dialog| dialog.form.spec())
+    }
+
+    /// Replaces the spec of the model whose dialog is open.
+    pub fn set_model_spec(&mut self, text: String) {
+        if let Some(dialog) = self.dialogs.model_mut() {
+            dialog.form.set_spec(text);
+        }
     }
 
     /// The simulation that is running.
@@ -196,9 +213,10 @@ impl AppSession {
         }
     }
 
-    /// Keeps reports of changed specs in a directory; without one they end with the session.
-    pub fn keep_variants_in(&mut self, directory: PathBuf) {
-        self.what_ifs.keep_in(directory);
+    /// Keeps reports of changed specs and of models in a directory; without one they end with the
+    /// session.
+    pub fn keep_simulated_in(&mut self, directory: PathBuf) {
+        self.places.keep_in(directory);
     }
 
     /// Has reports that are opened from now on read again when their files change.
@@ -214,15 +232,22 @@ impl AppSession {
 
     /// Keeps preferences that have changed, and what was tried.
     pub(crate) fn save(&mut self, context: &Context) {
-        self.messages.extend(self.what_ifs.save());
+        self.save_variants();
         self.messages.extend(self.preferences.save(context));
     }
 
     /// Keeps what is not kept yet, before the window is gone.
     pub(crate) fn finish(&mut self, context: &Context) {
         self.remember_tabs();
-        self.messages.extend(self.what_ifs.save());
+        self.save_variants();
         self.preferences.finish(context);
+    }
+
+    /// Keeps what was tried, if its reports are kept.
+    fn save_variants(&mut self) {
+        if self.places.are_kept() {
+            self.messages.extend(self.what_ifs.save());
+        }
     }
 
     pub(crate) fn workspace(&self) -> &Workspace {

@@ -4,9 +4,10 @@ use super::report_opening::OpenedReports;
 use super::{AppSession, what_if_panels};
 use crate::model::command::AppCommand;
 use crate::model::message::StatusMessage;
-use crate::model::navigation::ReportLink;
-use crate::shell::report_locations::simulated_report_directory;
+use crate::model::navigation::{NavigationState, ReportLink};
+use crate::shell::report_locations::simulated_reports;
 use crate::shell::simulation_process::{SimulationOutcome, SimulationProcess};
+use crate::widgets::path_input::is_model;
 use egui::Context;
 use std::path::PathBuf;
 
@@ -20,6 +21,9 @@ impl AppSession {
             }
         }
         self.messages.extend(self.jobs.poll_exports());
+        if let Some(model) = self.dialogs.take_newly_read_model() {
+            self.preferences.current_mut().remember(&model);
+        }
         if self.workspace.files_have_changed(context) && self.opening_path().is_none() {
             self.reload(context);
         }
@@ -46,14 +50,19 @@ impl AppSession {
     }
 
     fn receive_simulated(&mut self, context: &Context, ended: SimulationOutcome) {
+        let of_dialog = self.dialogs.model_simulation_ended(&ended);
         if let SimulationOutcome::Done(path) = ended {
+            if of_dialog {
+                self.close_model();
+            }
             return match self.what_ifs.finished(&path) {
                 Some(base) => self.compare(context, base, path),
                 None => self.open(context, path),
             };
         }
         self.what_ifs.stopped();
-        if let SimulationOutcome::Failed(words) = ended {
+        // The dialog of a model tells it itself.
+        if let (SimulationOutcome::Failed(words), false) = (ended, of_dialog) {
             let words = format!("The simulation failed.\n{words}");
             self.messages.push(StatusMessage::error(words));
         }
@@ -63,11 +72,33 @@ impl AppSession {
         if path.to_string_lossy().starts_with("tilescope:") {
             return self.apply(context, AppCommand::OpenLink(path.to_string_lossy().into_owned()));
         }
+        if is_model(&path) {
+            return self.open_model(path);
+        }
         self.jobs.opening.follow_later(None);
         self.start_opening(context, path, None);
     }
 
+    /// Opens several paths: models one after another, reports in a tab each.
+    pub(super) fn open_all(&mut self, paths: Vec<PathBuf>) {
+        for path in paths {
+            match is_model(&path) {
+                true => self.open_model(path),
+                false => {
+                    self.open_later(ReportLink::new(&path, NavigationState::default()));
+                }
+            }
+        }
+    }
+
     pub(super) fn compare(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
+        if let Some(model) = [&source, &target].into_iter().find(|path| is_model(path)) {
+            let words = format!(
+                "{} is a model: simulate it first, then compare its report",
+                model.display()
+            );
+            return self.messages.push(StatusMessage::error(words));
+        }
         self.jobs.opening.follow_later(None);
         self.start_opening(context, source, Some(target));
     }
@@ -113,7 +144,7 @@ impl AppSession {
 
     /// Simulates a bundled spec.
     pub(super) fn simulate(&mut self, context: &Context, spec: &str) {
-        let directory = simulated_report_directory(spec);
+        let directory = simulated_reports().join(spec);
         let start = || SimulationProcess::start(spec, directory, context);
         self.messages.extend(self.jobs.simulate(start));
     }

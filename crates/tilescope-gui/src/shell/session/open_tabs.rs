@@ -43,6 +43,11 @@ impl AppSession {
         };
     }
 
+    /// Opens a place in a tab, after what is being opened.
+    pub(super) fn open_later(&mut self, link: ReportLink) {
+        self.reopening.waiting.push_back(link);
+    }
+
     /// Opens the next remembered tab, once the one before is open.
     pub(super) fn reopen_next_tab(&mut self, context: &Context) {
         if self.opening_path().is_some() {

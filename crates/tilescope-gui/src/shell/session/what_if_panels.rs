@@ -4,7 +4,8 @@ use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportNotes;
 use crate::model::open_report::OpenReport;
 use crate::shell::report_locations::notes_files;
-use crate::shell::session_temp_dir::{SessionDirectoryError, SessionTempDir};
+use crate::shell::session::simulation_places::{SimulationPlaces, free_place};
+use crate::shell::session_temp_dir::SessionDirectoryError;
 use crate::shell::simulation_process::{ChildProgramError, SimulationProcess};
 use crate::shell::spec_queries::write_spec;
 use crate::views::what_if::WhatIfPanel;
@@ -19,9 +20,6 @@ pub(crate) struct WhatIfPanels {
     others: Vec<WhatIfPanel>,
     /// Whether the panel is shown.
     open: bool,
-    /// Where reports of changed specs are written; without one, where they end with the session.
-    directory: Option<PathBuf>,
-    temp_directory: SessionTempDir,
 }
 
 impl WhatIfPanels {
@@ -45,17 +43,16 @@ impl WhatIfPanels {
         self.current.as_deref_mut().filter(|_| self.open)
     }
 
-    /// Keeps reports of changed specs in a directory.
-    pub(super) fn keep_in(&mut self, directory: PathBuf) {
-        self.directory = Some(directory);
-    }
-
     /// Opens the spec of a report, with what was tried before if that is about it, or closes it.
     ///
     /// # Errors
     /// There is no place for files that end with the session.
-    pub(super) fn toggle(&mut self, opened: &OpenReport) -> Result<(), SessionDirectoryError> {
-        let passing = self.temp_directory.directory()?;
+    pub(super) fn toggle(
+        &mut self,
+        opened: &OpenReport,
+        places: &mut SimulationPlaces,
+    ) -> Result<(), SessionDirectoryError> {
+        let (checks, variants) = (places.checks()?, places.variants()?);
         let is_about = |panel: &WhatIfPanel| panel.is_about(&opened.path);
         self.open = !self.open || !self.current().is_some_and(is_about);
         // What was typed and tried for another report waits until that is shown again.
@@ -64,13 +61,27 @@ impl WhatIfPanels {
         self.current = Some(Box::new(match known {
             Some(at) => self.others.remove(at),
             None => {
-                let directory = self.directory.clone().unwrap_or_else(|| passing.clone());
                 // What cannot be read there was told when the report was opened.
                 let (notes, _) = ReportNotes::read(notes_files(opened.report.path()));
-                WhatIfPanel::new(opened, notes, directory, passing)
+                WhatIfPanel::new(opened, notes, variants, checks)
             }
         }));
         Ok(())
+    }
+
+    /// Opens the spec of a report, unless it is open.
+    ///
+    /// # Errors
+    /// There is no place for files that end with the session.
+    pub(super) fn open_for(
+        &mut self,
+        opened: &OpenReport,
+        places: &mut SimulationPlaces,
+    ) -> Result<(), SessionDirectoryError> {
+        match self.open().is_some_and(|panel| panel.is_about(&opened.path)) {
+            true => Ok(()),
+            false => self.toggle(opened, places),
+        }
     }
 
     /// Opens the spec of a report, with a key changed to a value.
@@ -80,23 +91,18 @@ impl WhatIfPanels {
     pub(super) fn open_with(
         &mut self,
         opened: &OpenReport,
-        key: &str,
-        value: &str,
+        (key, value): (&str, &str),
+        places: &mut SimulationPlaces,
     ) -> Result<(), SessionDirectoryError> {
-        if !self.open().is_some_and(|panel| panel.is_about(&opened.path)) {
-            self.toggle(opened)?;
-        }
+        self.open_for(opened, places)?;
         if let Some(panel) = &mut self.current {
             panel.set_text(with_value(panel.text(), key, value));
         }
         Ok(())
     }
 
-    /// Keeps what was tried, if its reports are kept; messages if something is to be told.
+    /// Keeps what was tried; messages if something is to be told.
     pub(super) fn save(&mut self) -> Vec<StatusMessage> {
-        if self.directory.is_none() {
-            return Vec::new();
-        }
         self.all_mut().filter_map(WhatIfPanel::save_variants).collect()
     }
 
@@ -139,12 +145,4 @@ pub(super) fn simulate(
     simulation.spec.clone_from(&name);
     panel.started(name, place);
     Ok(simulation)
-}
-
-/// The first place for a variant that is not taken.
-fn free_place(directory: &Path, name: &str) -> PathBuf {
-    let numbered = (1..).map(|number: u32| directory.join(format!("{name}-{number}")));
-    let free = |place: &PathBuf| !place.exists();
-    let plain = directory.join(name);
-    std::iter::once(plain.clone()).chain(numbered).take(100_000).find(free).unwrap_or(plain)
 }

@@ -1,16 +1,24 @@
 //! What lies over the view for a while.
 
 use crate::model::command::{ChooserPurpose, OverlayKind};
+use crate::shell::model_dialog::ModelDialog;
 use crate::shell::overlay::OverlayState;
 use crate::shell::report_chooser::ReportChooser;
-use std::path::PathBuf;
+use crate::shell::simulation_process::SimulationOutcome;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 
-/// The overlay, the list of reports to choose from, and the question whether to quit; each is open or
-/// not.
+/// The overlay, the list of reports to choose from, the dialog of a model, and the question whether
+/// to quit; each is open or not.
 #[derive(Default)]
 pub(crate) struct WindowDialogs {
     overlay: Option<OverlayState>,
     chooser: Option<ReportChooser>,
+    model: Option<Box<ModelDialog>>,
+    /// The one that was closed last: what was chosen there is there when it is opened again.
+    closed_model: Option<Box<ModelDialog>>,
+    /// Models that are shown one after another.
+    waiting_models: VecDeque<PathBuf>,
     asks_to_quit: bool,
 }
 
@@ -54,8 +62,69 @@ impl WindowDialogs {
         directory: Option<PathBuf>,
     ) {
         let asking = self.chooser.take().is_some_and(|chooser| chooser.purpose == purpose);
-        let wanted = !asking && (report_is_open || purpose == ChooserPurpose::Open);
+        let needs_report = [ChooserPurpose::Compare, ChooserPurpose::SpecModel].contains(&purpose);
+        let wanted = !asking && (report_is_open || !needs_report);
         self.chooser = wanted.then(|| ReportChooser::new(purpose, directory));
+    }
+
+    /// The dialog of a model.
+    pub(crate) fn model(&self) -> Option<&ModelDialog> {
+        self.model.as_deref()
+    }
+
+    /// The dialog of a model, to change it.
+    pub(super) fn model_mut(&mut self) -> Option<&mut ModelDialog> {
+        self.model.as_deref_mut()
+    }
+
+    /// The dialog of a model, to be painted and then [put back](Self::put_model_back).
+    pub(crate) fn take_model(&mut self) -> Option<Box<ModelDialog>> {
+        self.model.take()
+    }
+
+    pub(crate) fn put_model_back(&mut self, dialog: Box<ModelDialog>) {
+        self.model = Some(dialog);
+    }
+
+    /// How many models wait for the dialog.
+    pub(crate) fn waiting_models(&self) -> usize {
+        self.waiting_models.len()
+    }
+
+    /// Shows the dialog of a model, or has it wait for the one that is shown.
+    pub(super) fn open_model(&mut self, path: PathBuf, checks: &Path) {
+        let is_of = |dialog: &ModelDialog| dialog.form.path() == path;
+        if self.model().is_some_and(is_of) || self.waiting_models.contains(&path) {
+            return;
+        }
+        if self.model.is_some() {
+            return self.waiting_models.push_back(path);
+        }
+        let known = self.closed_model.take_if(|dialog| is_of(dialog));
+        let new = || Box::new(ModelDialog::new(path.clone(), checks.to_owned()));
+        self.model = Some(known.unwrap_or_else(new));
+    }
+
+    /// Closes the dialog of a model; the next one to be shown.
+    pub(super) fn close_model(&mut self) -> Option<PathBuf> {
+        self.closed_model = self.model.take();
+        if let Some(closed) = &mut self.closed_model {
+            closed.close();
+        }
+        self.waiting_models.pop_front()
+    }
+
+    /// A simulation has ended: whether the dialog that is shown began it, and tells how it ended.
+    pub(super) fn model_simulation_ended(&mut self, ended: &SimulationOutcome) -> bool {
+        let told = self.model.as_mut().is_some_and(|dialog| dialog.ended(ended));
+        let closed = self.closed_model.as_mut().is_some_and(|dialog| dialog.ended(ended));
+        debug_assert!(!(told && closed), "one simulation has one dialog");
+        told
+    }
+
+    /// The model that was read since this was last asked for.
+    pub(super) fn take_newly_read_model(&mut self) -> Option<PathBuf> {
+        self.model.as_mut()?.take_newly_read()
     }
 
     /// Whether it is being asked whether to quit.
@@ -70,7 +139,10 @@ impl WindowDialogs {
 
     /// Whether something lies over the view that takes the keys.
     pub(crate) fn cover_the_view(&self) -> bool {
-        self.overlay.is_some() || self.chooser.is_some() || self.asks_to_quit
+        self.overlay.is_some()
+            || self.chooser.is_some()
+            || self.model.is_some()
+            || self.asks_to_quit
     }
 }
 

@@ -454,7 +454,7 @@ impl ComparisonTarget {
         let mut area = ui.available_rect_before_wrap();
         if let (true, Some(aligned), Some(timeline)) = (stacked, aligned, view.timeline()) {
             let reports = (context.opened, &self.target);
-            let ipu = context.selection.step.map(|step| step.ipu).or(context.selection.ipu);
+            let ipu = context.selection.step.map(|step| step.at.ipu).or(context.selection.ipu);
             let lane = Rect::from_min_max(
                 pos2(area.left(), area.bottom() - cycle_delta_lane::HEIGHT),
                 area.max,
@@ -565,7 +565,7 @@ impl ComparisonTarget {
 /// The first cycle of a step, if it is in the report.
 fn start_of(report: &Report, chosen: SelectedStep) -> Result<Option<Cycles>, ReportError> {
     let trace = report.trace()?;
-    let lane = trace.as_ref().and_then(|trace| trace.lane_of(chosen.ipu, chosen.sub_lane));
+    let lane = trace.as_ref().and_then(|trace| trace.lane_at(chosen.at, chosen.sub_lane));
     let step = lane.map(|lane| lane.step(chosen.position)).transpose()?.flatten();
     Ok(step.map(|step| step.range.start))
 }

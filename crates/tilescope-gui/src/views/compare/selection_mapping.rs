@@ -4,6 +4,7 @@ use super::ComparisonSide;
 use crate::model::command::{AppCommand, SelectedStep};
 use crate::model::open_report::OpenReport;
 use tilescope_analysis::compare::ReportAlignment;
+use tilescope_report::units::ReplicaClassId;
 use tilescope_report::{Report, ReportError};
 
 /// The other side, and how to get there.
@@ -69,8 +70,10 @@ pub(crate) fn step_counterpart(
     there: &Report,
     (from, chosen): &(ComparisonSide, SelectedStep),
 ) -> Result<Option<SelectedStep>, ReportError> {
-    let SelectedStep { ipu, sub_lane, position, .. } = *chosen;
-    let Some(lane) = alignment.steps.as_ref().and_then(|steps| steps.lane(ipu, sub_lane)) else {
+    let SelectedStep { at, sub_lane, position, .. } = *chosen;
+    let lane = alignment.steps.as_ref().and_then(|steps| steps.lane(at.ipu, sub_lane));
+    // Only lanes of replica 0 are aligned.
+    let Some(lane) = lane.filter(|_| at.class == ReplicaClassId(0)) else {
         return Ok(None);
     };
     let position = match from {
@@ -80,9 +83,9 @@ pub(crate) fn step_counterpart(
     let (Some(position), Some(trace)) = (position, there.trace()?) else {
         return Ok(None);
     };
-    let found = trace.lane_of(ipu, sub_lane).map(|lane| lane.step(position)).transpose()?;
+    let found = trace.lane_of(at.ipu, sub_lane).map(|lane| lane.step(position)).transpose()?;
     let found = found.flatten();
-    Ok(found.map(|step| SelectedStep { ipu, sub_lane, position, step: step.step }))
+    Ok(found.map(|step| SelectedStep { at, sub_lane, position, step: step.step }))
 }
 
 /// Whether a command says what is chosen or shown in a report.

@@ -5,7 +5,7 @@ use super::queries::TraceQueries;
 use super::settings::{TraceDetailsTab, TraceSettings};
 use super::step_details::details_ui;
 use super::step_statistics::step_statistics_ui;
-use super::{details_tables, events::TraceEvent, places};
+use super::{details_tables, events::TraceEvent, places, replica_row};
 use crate::model::view_id::ViewId;
 use crate::theme::spacing;
 use crate::views::ViewContext;
@@ -17,7 +17,7 @@ use crate::widgets::waiting_tabs_ui;
 use egui::Ui;
 use tilescope_analysis::tables::execution_trace as columns;
 use tilescope_analysis::trace::window_summary;
-use tilescope_report::units::{CycleRange, IpuId};
+use tilescope_report::units::{CycleRange, ReplicaClassId, ReplicaIpu};
 
 /// Tabs, and what is behind the chosen one if the panel is open; the tab that was chosen.
 pub(super) fn tables_ui(
@@ -80,9 +80,14 @@ fn summary_ui(
     let Some((axis, limits)) = settings.shown() else { return };
     // Beside a longer run, there is more on the screen than this one.
     let window = cycles_on_screen(axis, limits.width).intersection(prepared.range);
-    let ipus = settings.shown_ipus(prepared);
+    // Replicas that differ stand below each other, as their lanes do.
+    let unfolded = replica_row::unfolded(context, prepared) > 1;
+    let classes = if unfolded { prepared.classes.classes.len().max(1) } else { 1 };
+    let shown = settings.shown_ipus(prepared);
+    let of = |class| shown.iter().map(move |ipu| ReplicaIpu { class, ipu: *ipu });
+    let ipus: Vec<ReplicaIpu> = (0..classes).map(ReplicaClassId::from_index).flat_map(of).collect();
     let shared = prepared.clone();
-    let question = move |(window, ipus): &(CycleRange, Vec<IpuId>)| {
+    let question = move |(window, ipus): &(CycleRange, Vec<ReplicaIpu>)| {
         window_summary(&shared.trace, *window, ipus)
     };
     let texts = QueryTexts { waiting: "Adding up…", failed: "The summary cannot be computed" };
@@ -90,7 +95,7 @@ fn summary_ui(
     summary.show(ui, texts, |ui, summary| {
         let bytes = context.opened.report.has(tilescope_report::ReportPart::StepBytes);
         let known = details_tables::RecordedTraceColumns { bytes, balance: prepared.balance };
-        let table = columns::ipus(&summary.ipus, &context.opened.report);
+        let table = columns::ipus(&summary.ipus, &prepared.classes, &context.opened.report);
         details_tables::summary_ui(ui, summary, &table, &context.opened.target, known);
     });
 }

@@ -12,7 +12,7 @@ use std::ops::Range;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::tables::execution_trace::at;
 use tilescope_analysis::trace::{MarkDetailReport, StepDetailReport, WindowSummary};
-use tilescope_report::units::{Bytes, Cycles, IpuId, NumberFormat, grouped, percent, seconds};
+use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, percent, seconds};
 use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
 const LEFT: f32 = spacing::L;
@@ -34,7 +34,7 @@ pub(crate) fn summary_ui(
     target: &Target,
     known: RecordedTraceColumns,
 ) {
-    let widths = widths(ui.available_width() - 10.0);
+    let widths = widths(ui.available_width() - 10.0, table.columns.len() > at::REPLICAS.start);
     ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
         ui.add_space(spacing::S);
         ui.horizontal(|ui| {
@@ -88,9 +88,13 @@ const MOST_PROPORTIONS: f32 = 860.0;
 /// Height of a row whose shares stand in two lines.
 const TWO_LINES: f32 = 60.0;
 
-/// Widths of the columns in the room there is.
-fn widths(room: f32) -> [f32; 7] {
+/// What the first column takes more where a replica is named beside its IPU.
+const REPLICA_WIDTH: f32 = 32.0;
+
+/// Widths of the columns in the room there is, with a replica beside each IPU or without.
+fn widths(room: f32, with_replica: bool) -> [f32; 7] {
     let mut widths = GROUPS.map(|(_, width, _)| width);
+    widths[0] += if with_replica { REPLICA_WIDTH } else { 0.0 };
     let others = widths.iter().sum::<f32>() - widths[SHARES];
     widths[SHARES] = (room - others - LEFT).clamp(widths[SHARES], MOST_PROPORTIONS);
     widths
@@ -106,16 +110,14 @@ fn cell_ui(
     ui: &mut Ui,
     row: Rect,
     widths: &[f32; 7],
-    (ipu, column): (Option<&TableCell>, usize),
+    (ipu, column): (Option<String>, usize),
     contents: impl FnOnce(&mut Ui),
 ) {
     let left: f32 = widths[..column].iter().sum();
     let corner = pos2(row.left() + left, row.top());
     let rect = Rect::from_min_size(corner, vec2(widths[column] - 12.0, row.height()));
     let layout = egui::Layout::left_to_right(egui::Align::Center);
-    let builder = egui::UiBuilder::new()
-        .id_salt(("window totals", ipu.map(TableCell::text), column))
-        .layout(layout);
+    let builder = egui::UiBuilder::new().id_salt(("window totals", ipu, column)).layout(layout);
     let mut cell = ui.new_child(builder.max_rect(rect));
     cell.set_clip_rect(ui.clip_rect().intersect(rect));
     contents(&mut cell);
@@ -146,13 +148,18 @@ fn ipu_ui(
     for (column, (_, _, range)) in GROUPS.into_iter().enumerate() {
         let titles = table.columns.get(range.clone()).unwrap_or_default();
         let group = cells.get(range.clone()).unwrap_or_default();
-        cell_ui(ui, row, widths, (cells.first(), column), |ui| match (range, group) {
-            (at::IPU, [ipu]) => drop(ui.label(strong(ipu.text()))),
+        let name = cells.first().map(|ipu| ipu_name(ipu, cells));
+        cell_ui(ui, row, widths, (name, column), |ui| match (range, group) {
+            (at::IPU, [ipu]) => {
+                let label = ui.label(strong(ipu_name(ipu, cells)));
+                let replicas = cells.get(at::REPLICAS.start).map(TableCell::text);
+                replicas.map(|replicas| label.on_hover_text(format!("Replicas {replicas}")));
+            }
             (at::SHARES, shares) => {
                 ui.vertical(|ui| {
                     ui.add_space(spacing::XXS);
                     ui.spacing_mut().item_spacing.y = spacing::XXS;
-                    proportions_ui(ui, &cells[0], (titles, shares), row.height());
+                    proportions_ui(ui, &ipu_name(&cells[0], cells), (titles, shares), row.height());
                 });
             }
             (at::BALANCE, _) if !known.balance => drop(ui.label(NOT_RECORDED)),
@@ -172,6 +179,15 @@ fn ipu_ui(
             }
         });
     }
+}
+
+/// `3`, or where replicas differ `R2 3`: the first of those that are alike.
+fn ipu_name(ipu: &TableCell, cells: &[TableCell]) -> String {
+    let replicas = cells.get(at::REPLICAS.start).map(TableCell::text);
+    let first: Option<String> = replicas
+        .map(|all| all.chars().take_while(char::is_ascii_digit).collect())
+        .filter(|first: &String| !first.is_empty());
+    first.map_or_else(|| ipu.text(), |first| format!("R{first} {}", ipu.text()))
 }
 
 /// What stands for figures that a report does not have.
@@ -220,7 +236,7 @@ const WORDS: f32 = text_size::CAPTION;
 /// Shares as a bar and as text, in a row this high.
 fn proportions_ui(
     ui: &mut Ui,
-    ipu: &TableCell,
+    ipu: &str,
     (columns, cells): (&[TableColumn], &[TableCell]),
     height: f32,
 ) {
@@ -230,7 +246,7 @@ fn proportions_ui(
         parts.iter().map(|(_, _, name, share)| format!("{name} {share}")).collect();
     let size = vec2(ui.available_width() - 16.0, 13.0);
     let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
-    let name = format!("Proportions of IPU {}", ipu.text());
+    let name = format!("Proportions of IPU {ipu}");
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, &name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text.join(", ")));
     response.on_hover_text(text.join("\n"));
@@ -296,12 +312,12 @@ fn balance_ui(ui: &mut Ui, share: f64) {
     });
 }
 
-pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, ipu: IpuId) {
+pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, place: &str) {
     let activity = StepActivity::from_program_kind(view.kind, view.stream);
     let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
     let palette = ThemePalette::for_ui(ui);
     let colour = step_colour(palette, view.kind, activity, external);
-    let title = format!("{} on IPU {ipu}", view.title);
+    let title = format!("{} on {place}", view.title);
     details_ui(ui, colour, &title, |ui| {
         for row in &view.rows {
             row_ui(ui, row.name, &row.value, row.formula);
@@ -358,9 +374,9 @@ pub(crate) fn mark_ui(ui: &mut Ui, mark: &MarkDetailReport) {
 }
 
 /// A bar that stands for several steps.
-pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar) {
+pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar, place: &str) {
     let palette = ThemePalette::for_ui(ui);
-    let title = format!("{} on IPU {}", bar.title, bar.ipu);
+    let title = format!("{} on {place}", bar.title);
     details_ui(ui, palette.group, &title, |ui| {
         for (name, value) in &bar.rows {
             row_ui(ui, name, value, "");

@@ -6,11 +6,11 @@ use crate::views::ViewContext;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, Versioned};
 use egui::Ui;
 use tilescope_analysis::trace::{MicroBatchPath, micro_batch_path, stage_at};
-use tilescope_report::units::{CycleRange, IpuId};
+use tilescope_report::units::{CycleRange, ReplicaIpu};
 use tilescope_report::{Report, ReportError};
 
 /// An IPU, the cycles of what is chosen there, and what tells one key press from the next.
-type StageKey = (IpuId, CycleRange, u64);
+type StageKey = (ReplicaIpu, CycleRange, u64);
 
 /// What is asked for to follow a micro-batch.
 #[derive(Default)]
@@ -23,9 +23,9 @@ pub(super) struct FollowedMicroBatch {
 
 impl FollowedMicroBatch {
     /// Looks for the micro-batch that an IPU works on in some cycles.
-    pub(super) fn start(&mut self, ipu: IpuId, cycles: CycleRange) {
+    pub(super) fn start(&mut self, at: ReplicaIpu, cycles: CycleRange) {
         self.presses += 1;
-        self.wanted = Some((ipu, cycles, self.presses));
+        self.wanted = Some((at, cycles, self.presses));
     }
 
     /// The micro-batch that was looked for, once it is known; nothing between the stages.
@@ -36,7 +36,7 @@ impl FollowedMicroBatch {
     ) -> Option<Result<Option<u64>, BackgroundQueryError>> {
         let wanted = self.wanted?;
         let report = context.opened.report.clone();
-        let question = move |(ipu, cycles, _): &StageKey| micro_batch_at(&report, *ipu, *cycles);
+        let question = move |(at, cycles, _): &StageKey| micro_batch_at(&report, *at, *cycles);
         let found = self.stage.ask(ui.ctx(), context.workers, &wanted, question).finished()?;
         self.wanted = None;
         Some(found.map(|found| *found))
@@ -59,10 +59,10 @@ impl FollowedMicroBatch {
 
 fn micro_batch_at(
     report: &Report,
-    ipu: IpuId,
+    at: ReplicaIpu,
     cycles: CycleRange,
 ) -> Result<Option<u64>, ReportError> {
-    Ok(stage_at(report, ipu, cycles)?.map(|mark| mark.index))
+    Ok(stage_at(report, at, cycles)?.map(|mark| mark.index))
 }
 
 fn path(

@@ -130,8 +130,8 @@ impl ExecutionTraceView {
         let shown = ShownIpus { ipus: &shown, enlarged, heights, prefs, shares, replicas };
         let blocks = ipu_lane_layouts(prepared, shown, room);
         let most = (total_height(&blocks) - f64::from(room)).max(0.0);
-        if let Some(ipu) = self.settings.reveal.take()
-            && let Some(block) = blocks.iter().find(|block| block.lanes.ipu == ipu)
+        if let Some(at) = self.settings.reveal.take()
+            && let Some(block) = blocks.iter().find(|block| block.lanes.at == at)
         {
             let (top, end) = (block.top, block.top + f64::from(block.height()));
             // The upper part of what does not fit at all.
@@ -221,7 +221,7 @@ impl ExecutionTraceView {
         let selected = context.selection.step;
         let hit = pointed.and_then(|(at, scene)| hit(layout, scene, at));
         let stage = hit.as_ref().filter(|hit| hit.sub_lane == 0).and_then(|hit| {
-            let lanes = scene?.ipus.iter().find(|lanes| lanes.ipu == hit.ipu)?;
+            let lanes = scene?.ipus.iter().find(|lanes| lanes.at == hit.at)?;
             lanes.stage_in(hit.range)
         });
         let input = LanePointerInput {
@@ -343,18 +343,18 @@ impl ExecutionTraceView {
         if let Some(mark) = self.settings.mark {
             return self.follow_mark(mark);
         }
-        let bar = self.settings.bar.as_ref().map(|bar| (bar.ipu, bar.range));
+        let bar = self.settings.bar.as_ref().map(|bar| (bar.at, bar.range));
         let chosen = self.queries.chosen_range(&self.settings, context.selection.step);
-        let step = context.selection.step.map(|step| step.ipu).zip(chosen);
+        let step = context.selection.step.map(|step| step.at).zip(chosen);
         match bar.or(step) {
-            Some((ipu, cycles)) => self.followed.start(ipu, cycles),
+            Some((at, cycles)) => self.followed.start(at, cycles),
             None => self.nothing_to_follow(context),
         }
     }
 
     fn follow_mark(&mut self, mark: SelectedMark) {
-        if let Some(ipu) = mark.row.ipu() {
-            self.followed.start(ipu, mark.range);
+        if let Some(at) = mark.row.ipu() {
+            self.followed.start(at, mark.range);
         }
     }
 
@@ -436,7 +436,7 @@ fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, settings: &TraceSettings) -> Opt
     }
     let mut changed = None;
     for block in layout.blocks_within(0.0) {
-        let ipu = block.lanes.ipu;
+        let ipu = block.lanes.at.ipu;
         let top = layout.top(block);
         let own = Rect::from_x_y_ranges(gutter.x_range(), top..=top + block.height());
         let rect = own.intersect(gutter);

@@ -2,15 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use tilescope_analysis::replica_classes::{replica_numbers, sentence};
 use tilescope_analysis::trace::{
     InterIpuTransfers, MAX_ROWS, MarkRows, ProgramLabels, TileWorkTimes, TraceLaneStyle,
     narrow_step_cycles,
 };
 use tilescope_report::trace::Trace;
-use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaIpu, grouped};
 use tilescope_report::{
-    MarkFilter, MarkKind, ReplicaWait, Report, ReportError, ReportOrigin, ReportPart, StepActivity,
-    Target,
+    MarkFilter, MarkKind, ReplicaClasses, ReplicaWait, Report, ReportError, ReportOrigin,
+    ReportPart, StepActivity, Target,
 };
 
 /// Marks that are read before anything is shown; of longer runs, lanes are shown before the marks.
@@ -19,8 +20,8 @@ const FEW_MARKS: u64 = 200_000;
 /// One IPU of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IpuLanes {
-    /// IPU of the replica.
-    pub ipu: IpuId,
+    /// The IPU, and the replicas it is of.
+    pub at: ReplicaIpu,
     /// Its groups of tiles.
     pub sub_lanes: Vec<u8>,
     /// Executed steps on all of them.
@@ -34,7 +35,9 @@ pub(crate) struct IpuLanes {
 pub(crate) enum ReplicasAlike {
     /// As many of them do the same, as the simulator has it.
     Alike(u32),
-    /// As many of them run the same program and wait differently; the lanes are those of replica 0.
+    /// As many of them run the same program and wait differently; there are lanes of all.
+    Differ(u32),
+    /// The same, in files before version 2.4, which have the lanes of replica 0 alone.
     Unequal(u32),
     /// Of as many, one was profiled.
     OneProfiled(u32),
@@ -45,22 +48,33 @@ impl ReplicasAlike {
         target: &Target,
         ipus: usize,
         origin: ReportOrigin,
-        waits: &[ReplicaWait],
+        (waits, classes): (&[ReplicaWait], &ReplicaClasses),
     ) -> Option<Self> {
         // A report may have the lanes of all replicas: those stay as they are.
         let one = ipus <= target.ipus_per_replica as usize && target.replicas > 1;
         one.then_some(match origin {
+            ReportOrigin::Tilescope if classes.differ() => Self::Differ(target.replicas),
             ReportOrigin::Tilescope if !waits.is_empty() => Self::Unequal(target.replicas),
             ReportOrigin::Tilescope => Self::Alike(target.replicas),
             ReportOrigin::Foreign => Self::OneProfiled(target.replicas),
         })
     }
 
-    /// `4 replicas alike; one is shown`
-    pub(crate) fn words(self, unfolded: bool) -> String {
+    /// `4 replicas alike; one is shown`; `in_short` without what sets those apart that differ.
+    pub(crate) fn words(self, classes: &ReplicaClasses, unfolded: bool, in_short: bool) -> String {
         let shown = if unfolded { "all are shown" } else { "one is shown" };
         match self {
             Self::Alike(count) => format!("{} replicas alike; {shown}", grouped(count.into())),
+            Self::Differ(count) => {
+                let shown = match unfolded {
+                    true => "all are shown, below marks of replica 0",
+                    false => "replica 0 is shown",
+                };
+                let ways = grouped(classes.classes.len() as u64);
+                let long = sentence(classes).filter(|_| !in_short);
+                let short = || format!("{} replicas differ in {ways} ways", grouped(count.into()));
+                format!("{}; {shown}", long.unwrap_or_else(short))
+            }
             Self::Unequal(count) => format!(
                 "{} replicas that wait differently (Summary: Host); replica 0 is shown",
                 grouped(count.into())
@@ -74,7 +88,7 @@ impl ReplicasAlike {
     /// Replicas whose lanes can be shown.
     pub(crate) fn count(self) -> u32 {
         match self {
-            Self::Alike(count) => count,
+            Self::Alike(count) | Self::Differ(count) => count,
             Self::Unequal(_) | Self::OneProfiled(_) => 1,
         }
     }
@@ -87,6 +101,10 @@ pub(crate) struct LoadedTrace {
     /// From the first cycle to the last.
     pub range: CycleRange,
     pub ipus: Vec<IpuLanes>,
+    /// The same of replicas that differ from replica 0.
+    pub other_ipus: Vec<IpuLanes>,
+    /// Which replicas are alike, where they differ.
+    pub classes: ReplicaClasses,
     /// Kinds of marks there are.
     pub mark_kinds: Vec<MarkKind>,
     /// Traffic of programs between IPUs.
@@ -123,7 +141,33 @@ impl LoadedTrace {
     }
 
     fn ipu_ids(&self) -> Vec<IpuId> {
-        self.ipus.iter().map(|lanes| lanes.ipu).collect()
+        self.ipus.iter().map(|lanes| lanes.at.ipu).collect()
+    }
+
+    /// The lanes of an IPU of some replicas.
+    pub(crate) fn lanes_at(&self, at: ReplicaIpu) -> Option<&IpuLanes> {
+        self.ipus.iter().chain(&self.other_ipus).find(|lanes| lanes.at == at)
+    }
+
+    /// The lanes of a replica.
+    pub(crate) fn lanes_of(&self, replica: u32) -> Vec<&IpuLanes> {
+        let class = self.classes.class_of(replica);
+        let all = self.ipus.iter().chain(&self.other_ipus);
+        all.filter(|lanes| lanes.at.class == class).collect()
+    }
+
+    /// `IPU 1`, or where replicas differ `IPU 1 of replicas 2, 3`.
+    pub(crate) fn ipu_words(&self, at: ReplicaIpu) -> String {
+        let of = self.classes.classes.get(at.class.index()).filter(|_| self.classes.differ());
+        match of {
+            Some(class) if class.replicas.len() == 1 => {
+                format!("IPU {} of replica {}", at.ipu, replica_numbers(&class.replicas))
+            }
+            Some(class) => {
+                format!("IPU {} of replicas {}", at.ipu, replica_numbers(&class.replicas))
+            }
+            None => format!("IPU {}", at.ipu),
+        }
     }
 
     /// What each tile does in each program, once the raster of tiles has asked for it.
@@ -176,8 +220,13 @@ pub(crate) fn prepare(
     }
     let target = report.target()?;
     let waits = report.host()?.map_or(Vec::new(), |host| host.replicas);
+    let classes = report.replica_classes()?;
+    let others = trace.classes().skip(1).flat_map(|trace| ipu_lanes(&trace, &labels)).collect();
+    let differ = (&waits[..], &classes);
     let loaded = LoadedTrace {
-        alike: ReplicasAlike::of(&target, ipus.len(), report.origin(), &waits),
+        alike: ReplicasAlike::of(&target, ipus.len(), report.origin(), differ),
+        other_ipus: others,
+        classes,
         links: InterIpuTransfers::read(report)?,
         target,
         host,
@@ -202,9 +251,10 @@ fn ipu_lanes(trace: &Trace, labels: &ProgramLabels) -> Vec<IpuLanes> {
     let mut ipus: Vec<IpuLanes> = Vec::new();
     for lane in trace.lanes() {
         // Lanes are sorted by IPU, then sub-lane.
-        if ipus.last().is_none_or(|ipu| ipu.ipu != lane.ipu) {
+        let at = ReplicaIpu { class: lane.class, ipu: lane.ipu };
+        if ipus.last().is_none_or(|ipu| ipu.at != at) {
             let (sub_lanes, flame_rows) = (Vec::new(), Vec::new());
-            ipus.push(IpuLanes { ipu: lane.ipu, sub_lanes, steps: 0, flame_rows });
+            ipus.push(IpuLanes { at, sub_lanes, steps: 0, flame_rows });
         }
         if let Some(ipu) = ipus.last_mut() {
             ipu.sub_lanes.push(lane.sub_lane);

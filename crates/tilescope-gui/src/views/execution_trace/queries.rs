@@ -24,7 +24,7 @@ use tilescope_analysis::distribution::ValueStatistics;
 use tilescope_analysis::trace::{
     MarkDetailReport, StepDetailReport, TraceStepGrouping, WindowSummary,
 };
-use tilescope_report::units::{CycleRange, Cycles, IpuId, NumberFormat};
+use tilescope_report::units::{CycleRange, Cycles, NumberFormat, ReplicaIpu};
 
 /// Points above and below the lanes on the screen whose IPUs are read too, so that scrolling does
 /// not uncover empty lanes.
@@ -48,7 +48,7 @@ pub(super) struct TraceQueries {
     /// Whether the marks of a long run are read.
     marks: BackgroundQuery<(), ()>,
     overview: BackgroundQuery<TraceOverviewKey, SplitImage>,
-    pub summary: BackgroundQuery<(CycleRange, Vec<IpuId>), WindowSummary>,
+    pub summary: BackgroundQuery<(CycleRange, Vec<ReplicaIpu>), WindowSummary>,
     pub details: BackgroundQuery<StepDetailsKey, Vec<StepDetailReport>>,
     pub mark_details: BackgroundQuery<SelectedMark, Option<MarkDetailReport>>,
     pub statistics: BackgroundQuery<TraceStatisticsKey, ValueStatistics>,
@@ -186,7 +186,7 @@ pub(super) fn scene_key(
     let filter = filter.trim().to_lowercase();
     let mut known = BTreeSet::new();
     let rows_key = |block: &IpuLaneLayout<'_>| IpuRowsKey {
-        ipu: block.lanes.ipu,
+        at: block.lanes.at,
         rows: block.rows.clone(),
         // Images are made in physical pixels: in points, dense screens would scale them up.
         row_height: ((block.row_height * pixels_per_point).round() as usize).max(1),
@@ -197,8 +197,8 @@ pub(super) fn scene_key(
         points: (window.length().as_f64() / layout.axis.scale()).ceil() as usize,
         ipus: layout
             .blocks_within(READ_AHEAD)
-            // All replicas show the same.
-            .filter(|block| known.insert(block.lanes.ipu))
+            // Replicas that are alike show the same.
+            .filter(|block| known.insert(block.lanes.at))
             .map(rows_key)
             .collect(),
         style: prefs.style,

@@ -10,6 +10,9 @@ use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
 use egui::{Align2, FontId, Rect, Sense, Ui, WidgetInfo, pos2};
 
+/// Width of the words that unfold the lanes, and of the space before them.
+const LINK: f32 = 60.0;
+
 /// The replicas that a row tells of; beside another trace there is no room for it.
 pub(super) fn replicas(context: &ViewContext<'_>, prepared: &LoadedTrace) -> Option<ReplicasAlike> {
     prepared.alike.filter(|_| context.pane.is_none())
@@ -31,10 +34,22 @@ pub(super) fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedT
     let painter = ui.painter();
     painter.text(title, Align2::RIGHT_CENTER, "Replicas", font.clone(), palette.weak_text);
     let at = pos2(row.left() + 2.0, row.center().y - 1.0);
-    let words = alike.words(context.prefs.trace.replicas);
-    let said = painter.text(at, Align2::LEFT_CENTER, &words, font.clone(), palette.text);
+    let words = |in_short| alike.words(&prepared.classes, context.prefs.trace.replicas, in_short);
+    let (all, short) = (words(false), words(true));
+    let galley = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), palette.text);
+    // Beside a long sentence there would be no room to unfold what it speaks of.
+    let (shown, is_cut) = match galley(&all) {
+        long if at.x + long.size().x + LINK > row.right() => (galley(&short), true),
+        long => (long, false),
+    };
+    let said = Align2::LEFT_CENTER.anchor_size(at, shown.size());
+    painter.galley(said.min, shown, palette.text);
     let node = id(ui, "replicas");
-    node_ui(ui, node, said, Role::Note, || (words, String::new()));
+    if is_cut {
+        let response = ui.interact(said, node.with("hover"), Sense::hover());
+        response.on_hover_text(&all);
+    }
+    node_ui(ui, node, said, Role::Note, || (all, String::new()));
     if alike.count() < 2 {
         return;
     }

@@ -10,12 +10,13 @@ use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::split_texture::SplitImage;
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 use tilescope_analysis::trace::{
     COMMON_MARKS, FlowArrow, HostActivity, LaneItemKind, LaneItemList, LaneShares, MarkBlock,
     MarkRowId, TraceLaneStyle, TraceStepGrouping, arrows, host_lane, lane_items, lane_shares,
 };
 use tilescope_report::trace::Trace;
-use tilescope_report::units::{CycleRange, Cycles, IpuId, StepId};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaClassId, ReplicaIpu, StepId};
 use tilescope_report::{MarkKind, ProgramKind, Report, ReportError};
 
 /// Pixels of a row of the strip that are enough for a stack of shares.
@@ -66,7 +67,7 @@ pub(crate) struct TraceSceneKey {
 /// An IPU of a scene, and its rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct IpuRowsKey {
-    pub ipu: IpuId,
+    pub at: ReplicaIpu,
     /// Rows of each group of tiles.
     pub rows: Vec<u32>,
     /// Height of a row in pixels.
@@ -97,8 +98,8 @@ pub(crate) struct ShownMark {
 
 /// One IPU in a window.
 pub(crate) struct IpuLaneScene {
-    /// IPU of the replica.
-    pub ipu: IpuId,
+    /// The IPU, and the replicas it is of.
+    pub at: ReplicaIpu,
     /// Bars of its groups of tiles.
     pub lanes: Vec<LaneItemList>,
     /// Places of the bars among them that may be wide enough for a name, group by group.
@@ -131,8 +132,8 @@ pub(crate) struct TraceScene {
     pub marks: Vec<(MarkKind, Vec<ShownMark>)>,
     /// Activity of the host.
     pub host: Vec<(CycleRange, HostActivity)>,
-    /// Data on its way between IPUs.
-    pub arrows: Vec<FlowArrow>,
+    /// Data on its way between IPUs of some replicas.
+    pub arrows: Vec<(ReplicaClassId, FlowArrow)>,
 }
 
 /// Reads, arranges and fills a window.
@@ -148,7 +149,7 @@ pub(crate) fn build_scene(
             text => prepared.labels.matching(text),
         },
     };
-    let lanes_of = |rows: &IpuRowsKey| prepared.ipus.iter().find(|lanes| lanes.ipu == rows.ipu);
+    let lanes_of = |rows: &IpuRowsKey| prepared.lanes_at(rows.at);
     let shown: Vec<(&IpuLanes, &IpuRowsKey)> =
         key.ipus.iter().filter_map(|rows| Some((lanes_of(rows)?, rows))).collect();
     // IPUs do not depend on each other, and filling images is most of the work.
@@ -166,17 +167,35 @@ pub(crate) fn build_scene(
     };
     let ipus = ipus?;
     let arrows = match key.arrows && prepared.ipus.len() > 1 {
-        true => arrows(&prepared.trace, &prepared.links, &exchanges(&ipus, key))?,
+        true => arrows_between(prepared, &ipus, key)?,
         false => Vec::new(),
     };
     Ok(TraceScene { key: key.clone(), ipus, marks, host, arrows })
 }
 
-/// The widest exchanges between IPUs, wide enough to begin an arrow in.
-fn exchanges(ipus: &[IpuLaneScene], key: &TraceSceneKey) -> Vec<StepId> {
+/// The arrows between the IPUs of each class of replicas that is on the screen.
+fn arrows_between(
+    prepared: &LoadedTrace,
+    ipus: &[IpuLaneScene],
+    key: &TraceSceneKey,
+) -> Result<Vec<(ReplicaClassId, FlowArrow)>, ReportError> {
+    let classes: BTreeSet<ReplicaClassId> = ipus.iter().map(|ipu| ipu.at.class).collect();
+    let mut found = Vec::new();
+    for class in classes {
+        let Some(trace) = prepared.trace.of_class(class) else { continue };
+        let steps = exchanges(ipus, class, key);
+        let arrows = arrows(&trace, &prepared.links, &steps)?;
+        found.extend(arrows.into_iter().map(|arrow| (class, arrow)));
+    }
+    Ok(found)
+}
+
+/// The widest exchanges between IPUs of some replicas, wide enough to begin an arrow in.
+fn exchanges(ipus: &[IpuLaneScene], class: ReplicaClassId, key: &TraceSceneKey) -> Vec<StepId> {
     // From pixels to cycles, so that the filter below compares integers.
     let least = (key.window.length().as_f64() / key.width.max(1) as f64 * LEAST_SENDER) as u64;
-    let items = ipus.iter().flat_map(|ipu| &ipu.lanes).flat_map(|lane| &lane.items);
+    let own = ipus.iter().filter(|ipu| ipu.at.class == class);
+    let items = own.flat_map(|ipu| &ipu.lanes).flat_map(|lane| &lane.items);
     let mut found: Vec<(Cycles, StepId)> = items
         .filter(|item| item.range.length() >= Cycles(least.max(1)))
         .filter_map(|item| match item.kind {
@@ -211,7 +230,7 @@ fn ipu_scene(
         .iter()
         .map(|sub_lane| {
             let looks = (key.style, key.grouping);
-            lane_items(trace, labels, (shown.ipu, *sub_lane), key.window, key.width as u32, looks)
+            lane_items(trace, labels, (shown.at, *sub_lane), key.window, key.width as u32, looks)
         })
         .collect();
     let lanes = lanes?;
@@ -234,7 +253,7 @@ fn ipu_scene(
         rows => Some(tiles_image(report, prepared, key, shown, (rows, palette))?),
     };
     let marks = match key.marks {
-        true => mark_row(report, prepared, key, MarkRowId::Ipu(shown.ipu))?,
+        true => mark_row(report, prepared, key, MarkRowId::Ipu(shown.at))?,
         false => Vec::new(),
     };
     let least = (key.window.length().as_f64() / key.width.max(1) as f64 * LEAST_WIDE) as u64;
@@ -242,7 +261,7 @@ fn ipu_scene(
         true => Vec::new(),
         false => lanes.iter().map(|lane| labelled_bars(lane, least)).collect(),
     };
-    Ok(IpuLaneScene { ipu: shown.ipu, lanes, labelled_bars: wide, shares, image, tiles, marks })
+    Ok(IpuLaneScene { at: shown.at, lanes, labelled_bars: wide, shares, image, tiles, marks })
 }
 
 /// Shares of the groups of tiles of an IPU.
@@ -252,7 +271,7 @@ fn shares(
     shown: &IpuLanes,
 ) -> Result<Vec<LaneShares>, ReportError> {
     let columns = key.width.div_ceil(COLUMN_PIXELS);
-    let lanes = shown.sub_lanes.iter().filter_map(|group| trace.lane_of(shown.ipu, *group));
+    let lanes = shown.sub_lanes.iter().filter_map(|group| trace.lane_at(shown.at, *group));
     lanes.map(|lane| lane_shares(lane, key.window, columns)).collect()
 }
 
@@ -277,12 +296,12 @@ fn tiles_image(
         palette,
         window: key.window,
         size: [key.width, rows],
-        tiles: target.tiles_of_ipu(shown.ipu),
+        tiles: target.tiles_of_ipu(shown.at.ipu),
         io_tiles: target.io_tiles_per_ipu,
     };
     let mut lanes = Vec::new();
     for sub_lane in &shown.sub_lanes {
-        let spans = match prepared.trace.lane_of(shown.ipu, *sub_lane) {
+        let spans = match prepared.trace.lane_at(shown.at, *sub_lane) {
             Some(lane) => lane.spans(key.window, key.width as u32)?,
             None => Vec::new(),
         };
@@ -325,7 +344,7 @@ pub(crate) fn overview(
     let palette = colours.palette();
     let cycles_per_pixel = range.length().as_f64() / width.max(1) as f64;
     if row_height >= LEAST_SHARES && is_far_out(prepared.narrow_steps, cycles_per_pixel, 1.0) {
-        let lanes = ipus.iter().filter_map(|ipu| trace.lane_of(ipu.ipu, 0));
+        let lanes = ipus.iter().filter_map(|ipu| trace.lane_at(ipu.at, 0));
         let columns = width.div_ceil(COLUMN_PIXELS);
         let shares: Result<Vec<LaneShares>, ReportError> =
             lanes.map(|lane| lane_shares(lane, *range, columns)).collect();
@@ -339,7 +358,7 @@ pub(crate) fn overview(
             lane_items(
                 trace,
                 labels,
-                (ipu.ipu, 0),
+                (ipu.at, 0),
                 *range,
                 width as u32,
                 (TraceLaneStyle::Flat, grouping),

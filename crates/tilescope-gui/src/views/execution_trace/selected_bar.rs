@@ -6,13 +6,14 @@ use crate::model::command::SelectedStep;
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, stage_name};
 use tilescope_report::StepActivity;
-use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped, percent};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, grouped, percent};
 
 /// A bar that stands for several steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SelectedBar {
-    /// IPU of the replica.
-    pub ipu: IpuId,
+    /// The IPU, and the replicas it is of.
+    #[serde(rename = "ipu")]
+    pub at: ReplicaIpu,
     /// Its group of tiles.
     pub sub_lane: u8,
     /// Row of the bar.
@@ -28,7 +29,7 @@ impl SelectedBar {
     pub(crate) fn from_item(
         item: &LaneItem,
         prepared: &LoadedTrace,
-        (ipu, sub_lane): (IpuId, u8),
+        (at, sub_lane): (ReplicaIpu, u8),
         window: CycleRange,
         stage: Option<&ShownMark>,
     ) -> Self {
@@ -55,7 +56,7 @@ impl SelectedBar {
                 "continues outside the visible range: zoom out".to_owned(),
             ));
         }
-        Self { ipu, sub_lane, row, range, title: title(item, &prepared.labels), rows }
+        Self { at, sub_lane, row, range, title: title(item, &prepared.labels), rows }
     }
 }
 
@@ -109,7 +110,7 @@ pub(crate) fn activity_title(activity: StepActivity) -> &'static str {
 
 /// The bar of a scene that shows a step: itself, or what it is a part of.
 pub(crate) fn find<'a>(scene: &'a TraceScene, step: &SelectedStep) -> Option<&'a LaneItem> {
-    let ipu = scene.ipus.iter().find(|ipu| ipu.ipu == step.ipu)?;
+    let ipu = scene.ipus.iter().find(|ipu| ipu.at == step.at)?;
     let lane = ipu.lanes.iter().find(|lane| lane.sub_lane == step.sub_lane)?;
     let holds = |item: &&LaneItem| {
         let first = item.first_position();

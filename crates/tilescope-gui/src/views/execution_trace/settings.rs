@@ -10,7 +10,7 @@ use crate::views::cycle_axis::fitting_cycles;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaIpu};
 
 /// Most steps that are columns beside each other.
 const MAX_COLUMNS: usize = 8;
@@ -59,7 +59,7 @@ pub(super) struct TraceSettings {
     pub followed_step: Option<SelectedStep>,
     /// An IPU that is to be scrolled to once the lanes are laid out.
     #[serde(skip)]
-    pub reveal: Option<IpuId>,
+    pub reveal: Option<ReplicaIpu>,
 }
 
 impl TraceSettings {
@@ -103,7 +103,7 @@ impl TraceSettings {
                 self.heights.remove(&ipu);
                 if !self.enlarged.remove(&ipu) {
                     self.enlarged.insert(ipu);
-                    self.reveal = Some(ipu);
+                    self.reveal = Some(ipu.into());
                 }
             }
             TraceEvent::SetIpuHeight(ipu, height) => {
@@ -145,7 +145,7 @@ impl TraceSettings {
             if let Some(step) = selection.step {
                 self.bar = None;
                 self.mark = None;
-                self.show_ipu(step.ipu);
+                self.show_ipu(step.at);
                 self.tab = TraceDetailsTab::Details;
             }
         }
@@ -180,7 +180,7 @@ impl TraceSettings {
 
     /// IPUs that are shown: all of them, or those that are chosen.
     pub(super) fn shown_ipus(&self, prepared: &LoadedTrace) -> Vec<IpuId> {
-        let all = prepared.ipus.iter().map(|lanes| lanes.ipu);
+        let all = prepared.ipus.iter().map(|lanes| lanes.at.ipu);
         all.filter(|ipu| self.ipus.is_empty() || self.ipus.contains(ipu)).collect()
     }
 
@@ -240,11 +240,11 @@ impl TraceSettings {
     }
 
     /// Has an IPU among those that are shown, and scrolls to it.
-    fn show_ipu(&mut self, ipu: IpuId) {
+    fn show_ipu(&mut self, at: ReplicaIpu) {
         if !self.ipus.is_empty() {
-            self.ipus.insert(ipu);
+            self.ipus.insert(at.ipu);
         }
-        self.reveal = Some(ipu);
+        self.reveal = Some(at);
     }
 
     fn clear(&mut self) {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     fn step(number: u64) -> SelectedStep {
-        SelectedStep { ipu: IpuId(0), sub_lane: 0, position: number, step: StepId(number) }
+        SelectedStep { at: IpuId(0).into(), sub_lane: 0, position: number, step: StepId(number) }
     }
 
     fn shown() -> TraceSettings {
@@ -390,7 +390,7 @@ mod tests {
     fn saved_places_keep_their_names() {
         let mut settings = shown();
         settings.bar = Some(SelectedBar {
-            ipu: IpuId(1),
+            at: IpuId(1).into(),
             sub_lane: 0,
             row: 2,
             range: cycles(3, 4),

@@ -25,7 +25,7 @@ pub(super) fn details_ui(
     (settings, queries): (&TraceSettings, &mut TraceQueries),
 ) -> Option<TraceEvent> {
     if let Some(bar) = &settings.bar {
-        details_tables::bar_ui(ui, bar);
+        details_tables::bar_ui(ui, bar, &prepared.ipu_words(bar.at));
     } else if let Some(mark) = settings.mark {
         mark_ui(ui, context, prepared, mark, queries);
     } else if settings.chosen_steps(context.selection.step).is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn details_ui(
         let sentence = "Click on a step to see its details; Shift + click adds another one.";
         hint_ui(ui, sentence);
     } else {
-        steps_ui(ui, context, settings, queries);
+        steps_ui(ui, context, prepared, (settings, queries));
     }
     None
 }
@@ -70,8 +70,8 @@ fn mark_report(
 fn steps_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
-    settings: &TraceSettings,
-    queries: &mut TraceQueries,
+    prepared: &LoadedTrace,
+    (settings, queries): (&TraceSettings, &mut TraceQueries),
 ) {
     let steps = settings.chosen_steps(context.selection.step);
     let report = context.opened.report.clone();
@@ -81,7 +81,7 @@ fn steps_ui(
     let views = queries.details.ask(ui.ctx(), context.workers, &key, question);
     views.show(ui, texts, |ui, views| match (views.as_slice(), steps.as_slice()) {
         ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
-        ([view], [step]) => details_tables::step_ui(ui, view, step.ipu),
+        ([view], [step]) => details_tables::step_ui(ui, view, &prepared.ipu_words(step.at)),
         (views, _) => details_tables::steps_ui(ui, views),
     });
 }
@@ -92,7 +92,7 @@ fn views(
     steps: &[SelectedStep],
     numbers: NumberFormat,
 ) -> Result<Vec<StepDetailReport>, ReportError> {
-    let view = |step: &SelectedStep| step_view(report, step.step, step.ipu, step.sub_lane, numbers);
+    let view = |step: &SelectedStep| step_view(report, step.step, step.at, step.sub_lane, numbers);
     let found: Result<Vec<Option<StepDetailReport>>, _> = steps.iter().map(view).collect();
     Ok(found?.into_iter().flatten().collect())
 }

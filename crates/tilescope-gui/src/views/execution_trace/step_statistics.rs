@@ -36,9 +36,10 @@ pub(super) fn step_statistics_ui(
     let texts = QueryTexts { waiting: "Counting steps…", failed: "The steps cannot be read" };
     let statistics = queries.statistics.ask(ui.ctx(), context.workers, &key, question);
     let what = if marked.is_some() { "between the marks" } else { "on the screen" };
+    let of = if prepared.classes.differ() { " of replica 0" } else { "" };
     let length = length_text(window, context.opened.target.clock);
     statistics.show(ui, texts, |ui, statistics| {
-        lengths_ui(ui, &format!("{what}: {length}"), **statistics)
+        lengths_ui(ui, &format!("{what}{of}: {length}"), **statistics)
     });
 }
 

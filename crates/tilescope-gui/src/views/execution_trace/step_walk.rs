@@ -82,7 +82,7 @@ pub(super) fn first_step_on_screen(scene: &TraceScene, window: CycleRange) -> Op
 pub(super) fn first_step_of_trace(prepared: &LoadedTrace) -> Option<SelectedStep> {
     let lanes = prepared.ipus.first()?;
     let sub_lane = *lanes.sub_lanes.first()?;
-    Some(SelectedStep { ipu: lanes.ipu, sub_lane, position: 0, step: StepId(0) })
+    Some(SelectedStep { at: lanes.at, sub_lane, position: 0, step: StepId(0) })
 }
 
 fn first_step(lane: &LaneItemList, window: CycleRange) -> Option<SelectedStep> {
@@ -94,19 +94,19 @@ fn first_step(lane: &LaneItemList, window: CycleRange) -> Option<SelectedStep> {
         .filter_map(|item| item.step().map(|step| (item, step)))
         .min_by_key(|(item, _)| item.range.start)?;
     let position = item.first_position();
-    Some(SelectedStep { ipu: lane.ipu, sub_lane: lane.sub_lane, position, step })
+    Some(SelectedStep { at: lane.at, sub_lane: lane.sub_lane, position, step })
 }
 
 fn neighbour(
     prepared: &LoadedTrace,
     wanted: &NeighbourStepKey,
 ) -> Result<Option<(SelectedStep, CycleRange)>, ReportError> {
-    let SelectedStep { ipu, sub_lane, position, .. } = wanted.from;
-    let Some(lane) = prepared.trace.lane_of(ipu, sub_lane) else { return Ok(None) };
+    let SelectedStep { at, sub_lane, position, .. } = wanted.from;
+    let Some(lane) = prepared.trace.lane_at(at, sub_lane) else { return Ok(None) };
     let forwards = wanted.step_move.forwards;
     let found = if forwards { lane.next(position)? } else { lane.previous(position)? };
     Ok(found.map(|found| {
-        let step = SelectedStep { ipu, sub_lane, position: found.position, step: found.step };
+        let step = SelectedStep { at, sub_lane, position: found.position, step: found.step };
         (step, found.range)
     }))
 }

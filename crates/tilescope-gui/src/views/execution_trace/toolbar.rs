@@ -51,7 +51,10 @@ pub(super) fn controls_ui(
     let marked = !prepared.mark_kinds.is_empty() || prepared.host;
     toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
     if context.pane.is_none() && prepared.alike.is_some_and(|alike| alike.count() > 1) {
-        let hint = "A lane for each IPU of each replica: all replicas do the same.";
+        let hint = match prepared.classes.differ() {
+            true => "A lane for each IPU of each replica: each class of them has its own.",
+            false => "A lane for each IPU of each replica: all replicas do the same.",
+        };
         bar.checkbox("All replicas", &mut prefs.replicas, hint);
     }
     bsp_raster::controls_ui(bar, &mut prefs);
@@ -109,7 +112,7 @@ fn ipus_ui(ui: &mut Ui, prepared: &LoadedTrace, settings: &TraceSettings) -> Opt
         if ui.selectable_label(ipus.is_empty(), "All").clicked() {
             ipus.clear();
         }
-        for ipu in prepared.ipus.iter().map(|lanes| lanes.ipu) {
+        for ipu in prepared.ipus.iter().map(|lanes| lanes.at.ipu) {
             let chosen = ipus.contains(&ipu);
             let entry = ui.selectable_label(chosen, format!("IPU {ipu}"));
             let entry = entry.on_hover_text("Shift + click shows several");

@@ -5,6 +5,7 @@ mod files;
 mod headline;
 mod host;
 mod replicas;
+mod running_costs;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
@@ -24,13 +25,14 @@ use egui::{
     Ui, WidgetInfo, vec2,
 };
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::SystemTime;
 use tilescope_analysis::json::{self, JsonLine};
 use tilescope_analysis::replicas::{ReplicaOverview, replicas};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::ReportError;
 use tilescope_report::units::{Hertz, grouped, seconds};
-use tilescope_report::{BatchingConfig, Report, ReportPart, SidecarFile};
+use tilescope_report::{BatchingConfig, Report, ReportPart, SidecarFile, Target};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -199,6 +201,9 @@ impl<'b> SummaryBlocks<'_, 'b> {
         self.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
         self.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
         self.ui(ui, "Host", |ui, _| host::host_ui(ui, facts));
+        if facts.summary.execution.is_some() {
+            self.ui(ui, "Energy and cost", |ui, _| running_costs::running_costs_ui(ui, facts));
+        }
     }
 
     fn replicas_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
@@ -290,7 +295,7 @@ fn rows_ui(ui: &mut Ui, id: &str, rows: &[SummaryFactRow]) {
                 ui.add(if short { label.extend() } else { label.truncate() });
                 let value = ui.add(Label::new(value).wrap().selectable(true));
                 if !formula.is_empty() {
-                    value.on_hover_text(*formula);
+                    value.on_hover_text(&**formula);
                 }
                 ui.end_row();
             }
@@ -301,7 +306,7 @@ struct SummaryFactRow {
     name: String,
     value: String,
     /// Its formula; empty for what is read from the report.
-    formula: &'static str,
+    formula: Cow<'static, str>,
 }
 
 fn row(name: &str, value: impl ToString) -> SummaryFactRow {
@@ -309,7 +314,7 @@ fn row(name: &str, value: impl ToString) -> SummaryFactRow {
 }
 
 fn derived(name: &str, value: impl ToString, formula: &'static str) -> SummaryFactRow {
-    SummaryFactRow { name: name.to_owned(), value: value.to_string(), formula }
+    SummaryFactRow { name: name.to_owned(), value: value.to_string(), formula: formula.into() }
 }
 
 /// A number that foreign files may not give.
@@ -331,6 +336,7 @@ fn target_ui(ui: &mut Ui, opened: &OpenReport) {
     };
     let mut rows = vec![
         row("Type", kind),
+        machine_row(target),
         row("Architecture", architecture),
         row("Tiles per IPU", known(tiles, grouped(tiles))),
         derived("Total tiles", known(tiles * ipus, grouped(tiles * ipus)), "tiles per IPU x IPUs"),
@@ -360,6 +366,20 @@ fn target_ui(ui: &mut Ui, opened: &OpenReport) {
     let (level, formula) = instrumentation(&opened.report);
     rows.push(derived("Compute set instrumentation", level, formula));
     rows_ui(ui, "target", &rows);
+}
+
+/// The name of the machine, and what a spec changed of it.
+fn machine_row(target: &Target) -> SummaryFactRow {
+    let name = match target.name.as_str() {
+        "" => "not recorded".to_owned(),
+        _ => target.machine_name(),
+    };
+    match target.is_changed() {
+        true => {
+            derived("Machine", name, "not a real machine: the spec changed some of its constants")
+        }
+        false => row("Machine", name),
+    }
 }
 
 /// How finely compute sets were measured, as far as what was recorded tells.

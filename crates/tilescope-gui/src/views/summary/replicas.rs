@@ -8,9 +8,11 @@ use egui::{
     Stroke, StrokeKind, Ui, pos2, vec2,
 };
 use tilescope_analysis::host::held_up;
+use tilescope_analysis::replica_classes::sentence;
+use tilescope_analysis::replica_rings::{passed_on_words, ring_words};
 use tilescope_analysis::replicas::{ReplicaOverview, gs2_rows};
 use tilescope_report::units::{IpuId, grouped};
-use tilescope_report::{SyncGroupMembers, Target};
+use tilescope_report::{ReplicaRing, RingOrder, SyncGroupMembers, Target};
 
 /// Size of the box of a replica, and the space for an arrow between two of them.
 const REPLICA: (f32, f32) = (92.0, 40.0);
@@ -33,7 +35,7 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
     if of.target.replicas > 1 {
         weak(ui, alike(of));
         boxes_ui(ui, of);
-        for line in collective_lines(ui, of) {
+        for line in collective_lines(ui, of).into_iter().chain(ring_lines(ui, of)) {
             weak(ui, line);
         }
         ui.add_space(spacing::M);
@@ -56,10 +58,18 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
 /// `4 replicas alike; figures and lanes are those of one`
 fn alike(of: &ReplicaOverview) -> String {
     let replicas = grouped(of.target.replicas.into());
-    if !of.waits.is_empty() {
-        let who = held_up(&of.waits).map_or(String::new(), |who| format!(" {who}."));
+    let who = || held_up(&of.waits).map_or(String::new(), |who| format!(" {who}."));
+    if let Some(differ) = sentence(&of.classes) {
         return format!(
-            "{replicas} replicas that wait differently; lanes are those of replica 0.{who}"
+            "{differ}. The execution trace has lanes of each class; other figures of one replica are \
+             those of replica 0.{}",
+            who()
+        );
+    }
+    if !of.waits.is_empty() {
+        return format!(
+            "{replicas} replicas that wait differently; lanes are those of replica 0.{}",
+            who()
         );
     }
     let alike = if of.alike { " alike" } else { "" };
@@ -83,6 +93,16 @@ fn collective_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
     of.collectives.iter().map(line).collect()
 }
 
+/// How data go round, and what passes through the replicas.
+fn ring_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
+    let numbers = numbers(ui);
+    let ring = |ring: &ReplicaRing| format!("Data go {}.", ring_words(ring, &of.target));
+    let mut lines: Vec<String> = of.rings.iter().map(ring).collect();
+    lines.dedup();
+    lines.extend(passed_on_words(&of.links, |bytes| numbers.bytes(bytes)));
+    lines
+}
+
 /// The replicas beside each other, as many as fit.
 fn boxes_ui(ui: &mut Ui, of: &ReplicaOverview) {
     let (width, height) = REPLICA;
@@ -94,8 +114,12 @@ fn boxes_ui(ui: &mut Ui, of: &ReplicaOverview) {
         false => (0..fit.saturating_sub(2)).map(Some).chain([None, Some(all - 1)]).collect(),
     };
     let arch = if of.collectives.is_empty() { 0.0 } else { 16.0 };
+    let goes_down =
+        of.rings.first().is_some_and(|ring| ring.order == RingOrder::Interleaved && ring.ranks > 3);
+    let below = if goes_down { 16.0 } else { 0.0 };
     let total = places.len() as f32 * (width + ARROW) - ARROW;
-    let (area, _) = ui.allocate_exact_size(vec2(total, height + arch + spacing::S), Sense::hover());
+    let size = vec2(total, height + arch + below + spacing::S);
+    let (area, _) = ui.allocate_exact_size(size, Sense::hover());
     let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter_at(area.expand(2.0));
     let mut centres = Vec::new();
@@ -128,18 +152,68 @@ fn boxes_ui(ui: &mut Ui, of: &ReplicaOverview) {
         node_ui(ui, node, rect, Role::Cell, || (name, ipus));
     }
     if !of.collectives.is_empty() {
+        let boxes: Vec<(u32, Rect)> =
+            places.iter().zip(&centres).filter_map(|(at, rect)| Some(((*at)?, *rect))).collect();
         let stroke = Stroke::new(1.5, palette.global_exchange);
-        for pair in centres.windows(2) {
-            both_ways(&painter, pair[0].right_center(), pair[1].left_center(), stroke);
+        match of.rings.first() {
+            Some(ring) => ring_ui(&painter, ring, (&boxes, area), stroke),
+            None => neighbours_ui(&painter, (&centres, area), stroke),
         }
-        if let ([first, .., last], true) = (&centres[..], centres.len() > 2) {
-            let (from, to) = (first.center_top(), last.center_top());
-            let y = area.top() + 4.0;
-            let corners = vec![from, pos2(from.x, y), pos2(to.x, y), to];
-            painter.add(Shape::line(corners, stroke));
-            head(&painter, from, vec2(0.0, 1.0), stroke.color);
-            head(&painter, to, vec2(0.0, 1.0), stroke.color);
+    }
+}
+
+/// Arrows along a ring, between replicas that are shown: level ones between neighbours; the others
+/// above the boxes, and the way down an open ladder below them.
+fn ring_ui(
+    painter: &Painter,
+    ring: &ReplicaRing,
+    (boxes, area): (&[(u32, Rect)], Rect),
+    stroke: Stroke,
+) {
+    let place = |replica: u32| boxes.iter().position(|(of, _)| *of == replica);
+    let both = ring.clockwise < 1.0;
+    let members = ring.members(0);
+    for (from, to) in members.iter().zip(members.iter().cycle().skip(1)) {
+        let (Some(from), Some(to)) = (place(*from), place(*to)) else { continue };
+        let (one, other) = (boxes[from].1, boxes[to].1);
+        if from.abs_diff(to) == 1 {
+            let ends = match from < to {
+                true => (one.right_center(), other.left_center()),
+                false => (one.left_center(), other.right_center()),
+            };
+            level_arrow(painter, ends, both, stroke);
+            continue;
         }
+        let below = ring.order == RingOrder::Interleaved && to < from;
+        let (y, edge, into) = match below {
+            true => (area.bottom() - 4.0, Rect::center_bottom as fn(&Rect) -> Pos2, -1.0),
+            false => (area.top() + 4.0, Rect::center_top as fn(&Rect) -> Pos2, 1.0),
+        };
+        // Beside the middle: one arrow ends where the next one begins.
+        let aside = vec2(if from < to { 10.0 } else { -10.0 }, 0.0);
+        let (start, end) = (edge(&one) + aside, edge(&other) - aside);
+        let corners = vec![start, pos2(start.x, y), pos2(end.x, y), end];
+        painter.add(Shape::line(corners, stroke));
+        head(painter, end, vec2(0.0, into), stroke.color);
+        if both {
+            head(painter, start, vec2(0.0, into), stroke.color);
+        }
+    }
+}
+
+/// Arrows between neighbours, and from the last one to the first, where the report does not say how
+/// data go round.
+fn neighbours_ui(painter: &Painter, (boxes, area): (&[Rect], Rect), stroke: Stroke) {
+    for pair in boxes.windows(2) {
+        level_arrow(painter, (pair[0].right_center(), pair[1].left_center()), true, stroke);
+    }
+    if let ([first, .., last], true) = (boxes, boxes.len() > 2) {
+        let (from, to) = (first.center_top(), last.center_top());
+        let y = area.top() + 4.0;
+        let corners = vec![from, pos2(from.x, y), pos2(to.x, y), to];
+        painter.add(Shape::line(corners, stroke));
+        head(painter, from, vec2(0.0, 1.0), stroke.color);
+        head(painter, to, vec2(0.0, 1.0), stroke.color);
     }
 }
 
@@ -214,12 +288,15 @@ fn words(painter: &Painter, at: Pos2, text: &str, colour: Color32) {
     painter.text(at, Align2::CENTER_CENTER, text, font, colour);
 }
 
-/// A level arrow with a head at both ends.
-fn both_ways(painter: &Painter, from: Pos2, to: Pos2, stroke: Stroke) {
-    let (from, to) = (from + vec2(2.0, 0.0), to - vec2(2.0, 0.0));
-    painter.line_segment([from + vec2(5.0, 0.0), to - vec2(5.0, 0.0)], stroke);
-    head(painter, to, vec2(1.0, 0.0), stroke.color);
-    head(painter, from, vec2(-1.0, 0.0), stroke.color);
+/// A level arrow with a head at its end, or at both.
+fn level_arrow(painter: &Painter, (from, to): (Pos2, Pos2), both: bool, stroke: Stroke) {
+    let along = vec2((to.x - from.x).signum(), 0.0);
+    let (from, to) = (from + along * 2.0, to - along * 2.0);
+    painter.line_segment([from + along * 5.0, to - along * 5.0], stroke);
+    head(painter, to, along, stroke.color);
+    if both {
+        head(painter, from, -along, stroke.color);
+    }
 }
 
 /// The head of an arrow that ends at `tip`.

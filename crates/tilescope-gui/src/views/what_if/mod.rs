@@ -1,10 +1,17 @@
 //! What if: the spec of a report beside its views, to be changed and simulated again. The result is
 //! compared with the report it began with, and every variant that was tried is kept in a list.
 
+mod key_rows;
+pub(crate) mod model_file;
+pub(crate) mod model_form;
+mod model_rows;
 mod option_sliders;
+pub(crate) mod sensitivity;
+pub(crate) mod spec_draft;
 mod spec_editor;
 pub(crate) mod spec_keys;
 pub(crate) mod spec_text;
+mod stage_rows;
 mod variant_list;
 
 use crate::model::command::{AppCommand, CommandQueue};
@@ -12,11 +19,14 @@ use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportNotes;
 use crate::model::open_report::OpenReport;
 use crate::theme::{ThemePalette, spacing};
-use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
+use crate::widgets::background_query::{BackgroundWorkers, QueryState};
 use crate::widgets::icons::Icon;
 use crate::widgets::{hint_ui, icon_button_ui};
 use egui::{Align, Button, Layout, RichText, Ui};
-use spec_keys::{SpecKeyInfo, SpecProblem, SpecQueries};
+use model_rows::ModelFileRows;
+use spec_draft::{SpecDraft, check_ui};
+use spec_keys::SpecQueries;
+use spec_text::{MODEL_FILE, model_file, quoted, values, with_value};
 use std::path::{Path, PathBuf};
 use variant_list::{SpecVariant, VariantList};
 
@@ -26,15 +36,12 @@ pub struct WhatIfPanel {
     base: PathBuf,
     /// The spec of that report; `None` where it has none.
     original: Option<String>,
-    text: String,
+    draft: SpecDraft,
+    /// The file of its model, where it has one.
+    model: ModelFileRows,
     /// Where specs and reports of variants are written.
     directory: PathBuf,
-    /// Where specs are written that are only checked: no other window writes there.
-    check_directory: PathBuf,
-    keys: BackgroundQuery<(), Vec<SpecKeyInfo>>,
-    /// What is wrong with the text, if anything.
-    checked: BackgroundQuery<String, Option<SpecProblem>>,
-    editor: spec_editor::SpecEditor,
+    sensitivity: sensitivity::SensitivitySection,
     history: VariantList,
     /// Where what was tried is kept.
     notes: ReportNotes,
@@ -57,12 +64,14 @@ impl WhatIfPanel {
         Self {
             base: base.to_owned(),
             original: spec.map(str::to_owned),
-            text: spec.unwrap_or_default().to_owned(),
+            draft: SpecDraft::new(
+                spec.unwrap_or_default().to_owned(),
+                model_directory(opened),
+                check_directory,
+            ),
+            model: ModelFileRows::of(&opened.report),
             directory,
-            check_directory,
-            keys: BackgroundQuery::default(),
-            checked: BackgroundQuery::default(),
-            editor: spec_editor::SpecEditor::default(),
+            sensitivity: sensitivity::SensitivitySection::default(),
             history,
             notes,
             running: None,
@@ -71,17 +80,26 @@ impl WhatIfPanel {
 
     /// The text as it is now.
     pub fn text(&self) -> &str {
-        &self.text
+        &self.draft.text
     }
 
     /// Replaces the text of the spec.
     pub fn set_text(&mut self, text: String) {
-        self.text = text;
+        self.draft.text = text;
+    }
+
+    /// Has the spec read another file as its model. Dimensions that only the old one has go, those
+    /// that only the new one has get a size.
+    pub(crate) fn set_model(&mut self, path: &Path) {
+        self.draft.text =
+            with_value(&self.draft.text, MODEL_FILE, &quoted(&path.to_string_lossy()));
+        self.draft.ask_again();
+        self.model.fit_sizes();
     }
 
     /// Whether the text was changed, and is none of the specs that were simulated.
     pub(crate) fn is_unsimulated(&self) -> bool {
-        self.original.is_some() && !self.history.has_spec(&self.text)
+        self.original.is_some() && !self.history.has_spec(&self.draft.text)
     }
 
     /// Name of the report it began with.
@@ -94,20 +112,27 @@ impl WhatIfPanel {
         self.base == path || self.history.has(path)
     }
 
-    /// Whether the simulator has found nothing wrong with the text.
-    pub fn is_spec_valid(&self) -> bool {
-        self.original.is_some() && self.checked.latest().is_some_and(|found| found.is_none())
+    /// Asks what other machines would make of the text.
+    pub(crate) fn try_other_machines(&mut self) {
+        self.sensitivity.ask(self.draft.whole_text());
     }
 
-    /// A name for the text as a variant, and the directory to write it and its report to.
-    pub(crate) fn next_variant(&self) -> (String, &Path) {
+    /// Whether the simulator has found nothing wrong with the text.
+    pub fn is_spec_valid(&self) -> bool {
+        self.original.is_some() && self.draft.was_valid()
+    }
+
+    /// A name for the text as a variant, and the directory to write it and its report to. From here
+    /// on the text names its model in a way that holds there too.
+    pub(crate) fn next_variant(&mut self) -> (String, &Path) {
+        self.draft.text = self.draft.whole_text();
         (self.history.next_name(), &self.directory)
     }
 
     /// The text is being simulated as a variant of that name; its report will be at `place`.
     pub(crate) fn started(&mut self, name: String, place: PathBuf) {
         let original = self.original.as_deref().unwrap_or_default();
-        self.running = Some(SpecVariant::new(name, original, &self.text, place));
+        self.running = Some(SpecVariant::new(name, original, &self.draft.text, place));
     }
 
     /// A simulation has ended with a report: the report to compare it with, if it was a variant.
@@ -135,18 +160,6 @@ impl WhatIfPanel {
         self.running = None;
     }
 
-    /// What is wrong with the text, as far as that is known.
-    fn ask_check(
-        &mut self,
-        ui: &Ui,
-        workers: &BackgroundWorkers,
-        queries: SpecQueries,
-    ) -> QueryState<Option<SpecProblem>> {
-        let directory = self.check_directory.clone();
-        let question = move |text: &String| (queries.check)(&directory, text);
-        self.checked.ask(ui.ctx(), workers, &self.text, question).fresh_only()
-    }
-
     /// The spec and what was tried; `busy` while a simulation is running.
     pub(crate) fn ui(
         &mut self,
@@ -169,37 +182,49 @@ impl WhatIfPanel {
                  nothing to change and simulate again.";
             return hint_ui(ui, text);
         }
-        let keys = self.keys.ask(ui.ctx(), workers, &(), move |()| (queries.keys)());
-        if let QueryState::Failed(error) = &keys {
+        let answers = self.draft.ask(ui, workers, queries, true);
+        if let QueryState::Failed(error) = &answers.keys {
             ui.label(RichText::new(error.to_string()).color(palette.error));
         }
-        // None until they are known.
-        let keys = keys.answer().map_or(&[][..], |keys| keys);
-        let checked = self.ask_check(ui, workers, queries);
-        if let Some(text) = option_sliders::sliders_ui(ui, &self.text, keys) {
-            self.text = text;
+        if let Some(model) = &answers.model {
+            self.model.ui(ui, &mut self.draft, &answers, model, commands);
+            ui.add_space(spacing::S);
+        }
+        if let Some(text) = option_sliders::sliders_ui(ui, &self.draft.text, &answers) {
+            self.draft.text = text;
         }
         ui.add_space(spacing::S);
-        let problem = checked.answer().and_then(|found| found.as_ref());
-        self.editor.ui(ui, &mut self.text, keys, problem, &self.history);
-        if let QueryState::Failed(error) = &checked {
-            ui.label(RichText::new(error.to_string()).color(palette.error));
-        }
+        self.draft.editor_ui(ui, &answers, &self.history);
+        ui.add_space(spacing::XS);
+        check_ui(ui, &answers);
         ui.add_space(spacing::S);
-        let sane = checked.answer().is_some_and(|found| found.is_none());
+        let sane = answers.checked.answer().is_some_and(|checked| checked.compiled().is_some());
         ui.horizontal(|ui| {
             let ready = sane && !busy;
             if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
                 commands.push(AppCommand::SimulateVariant);
             }
             if ui.button("Reset").on_hover_text("Back to the spec of the report").clicked() {
-                self.text = self.original.clone().unwrap_or_default();
-            }
-            if matches!(checked, QueryState::Waiting { .. }) {
-                ui.spinner();
+                self.draft.text = self.original.clone().unwrap_or_default();
             }
         });
         ui.separator();
-        self.history.ui(ui, workers, &mut self.text, commands);
+        self.history.ui(ui, workers, &mut self.draft.text, commands);
+        ui.separator();
+        self.sensitivity.ui(ui, (workers, queries), &mut self.draft, sane);
     }
+}
+
+/// What the path of a model means in the spec of a report: beside the model that it was made from,
+/// else beside the report.
+fn model_directory(opened: &OpenReport) -> PathBuf {
+    let path = opened.absolute_path();
+    let beside = if path.extension().is_some_and(|end| end == "pop") {
+        path.parent().map(Path::to_owned).unwrap_or_default()
+    } else {
+        path
+    };
+    let spec = values(opened.report.spec().unwrap_or_default());
+    let model = model_file(&spec, &beside);
+    model.as_deref().and_then(Path::parent).map_or(beside.clone(), Path::to_owned)
 }

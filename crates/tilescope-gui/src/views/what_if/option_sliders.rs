@@ -1,23 +1,21 @@
 //! The options that are changed most, without typing.
 
-use super::spec_keys::{KeySlider, SpecKeyInfo};
-use super::spec_text::{values, with_value};
+use super::spec_draft::SpecAnswers;
+use super::spec_keys::KeySlider;
+use super::spec_text::with_value;
+use super::stage_rows::with_balanced_stages;
 use egui::{Slider, Ui};
 
 /// Room for the number and the name of a slider.
 const BESIDE_SLIDER: f32 = 190.0;
 
 /// Shows the sliders; the changed text.
-pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[SpecKeyInfo]) -> Option<String> {
-    let set = values(text);
-    let value = |key: &SpecKeyInfo| -> String {
-        set.get(&key.path).cloned().unwrap_or_else(|| key.default.clone())
-    };
+pub(super) fn sliders_ui(ui: &mut Ui, text: &str, answers: &SpecAnswers) -> Option<String> {
     let mut changed = None;
     // The number and the words beside it are not cut in a narrow panel.
     ui.spacing_mut().slider_width = (ui.available_width() - BESIDE_SLIDER).clamp(30.0, 100.0);
-    if let Some(key) = keys.iter().find(|key| key.path == "target.ipus") {
-        let ipus = value(key).parse::<u64>().unwrap_or(1).max(1);
+    if let Some(key) = answers.key("target.ipus") {
+        let ipus = answers.number(&key.path).max(1);
         let mut power = ipus.ilog2();
         let most = key.max.map_or(6, |max| (max as u64).max(1).ilog2());
         let slider = Slider::new(&mut power, 0..=most)
@@ -26,12 +24,12 @@ pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[SpecKeyInfo]) -> Optio
         let hint = "IPUs of one replica; blocks are split over them so that the longest stage is \
              as short as possible";
         if ui.add(slider).on_hover_text(hint).changed() {
-            changed = Some(with_pipeline_stages(text, 1 << power));
+            changed = Some(with_balanced_stages(text, answers, 1 << power));
         }
     }
-    for key in keys {
+    for key in answers.keys() {
         let Some(KeySlider { label, reach }) = &key.slider else { continue };
-        let mut number = value(key).parse::<f64>().unwrap_or(0.0);
+        let mut number = answers.value(&key.path).parse::<f64>().unwrap_or(0.0);
         let (least, most) = (key.min.unwrap_or(0.0), key.max.unwrap_or(*reach).min(*reach));
         let range = least..=most.max(number);
         let slider = Slider::new(&mut number, range).text(label.as_str());
@@ -45,23 +43,13 @@ pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[SpecKeyInfo]) -> Optio
         }
     }
     ui.horizontal_wrapped(|ui| {
-        for key in keys {
+        for key in answers.keys() {
             let Some(label) = &key.check_box else { continue };
-            let mut ticked = value(key) == "true";
+            let mut ticked = answers.value(&key.path) == "true";
             if ui.checkbox(&mut ticked, label.as_str()).on_hover_text(&key.about).changed() {
                 changed = Some(with_value(text, &key.path, &ticked.to_string()));
             }
         }
     });
     changed
-}
-
-/// The text for another number of stages: as many IPUs, blocks split evenly.
-fn with_pipeline_stages(text: &str, ipus: u64) -> String {
-    let mut text = with_value(text, "target.ipus", &ipus.to_string());
-    let listed = values(&text).get("options.stages").is_some_and(|stages| stages != "[]");
-    if listed {
-        text = with_value(&text, "options.stages", "[]");
-    }
-    with_value(&text, "options.auto_stage", "\"balanced\"")
 }

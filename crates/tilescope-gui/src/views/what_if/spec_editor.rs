@@ -68,7 +68,6 @@ impl SpecEditor {
             painter.rect_filled(rect, 0.0, faint(colour));
         }
         self.offers_ui(ui, id, text, &offers);
-        problem_ui(ui, problem);
         self.key_ui(ui, text, keys, history);
     }
 
@@ -173,15 +172,6 @@ fn words(key: &SpecKeyInfo) -> Vec<String> {
         "word" => key.words.iter().map(|word| format!("{word:?}")).collect(),
         _ => Vec::new(),
     }
-}
-
-fn problem_ui(ui: &mut Ui, problem: Option<&SpecProblem>) {
-    let Some(problem) = problem else { return };
-    let words = match problem.line {
-        Some(line) => format!("Line {line}: {}", problem.message),
-        None => problem.message.clone(),
-    };
-    ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).error));
 }
 
 fn faint(colour: Color32) -> Color32 {

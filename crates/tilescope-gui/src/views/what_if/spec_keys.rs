@@ -1,8 +1,13 @@
 //! What the program says about specs: their keys, and whether one is sane.
 
+use super::model_file::{ModelFile, ModelQuestion};
+use super::sensitivity::SensitivityAnswer;
 use crate::widgets::background_query::BackgroundQueryError;
 use serde::Deserialize;
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A key of a spec.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -49,16 +54,80 @@ pub(crate) struct SpecProblem {
     pub message: String,
 }
 
-/// What was found wrong with a spec; `Err` where the simulator could not be asked.
-pub(crate) type SpecCheckResult = Result<Option<SpecProblem>, BackgroundQueryError>;
+impl fmt::Display for SpecProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "Line {line}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl SpecProblem {
+    /// Whether it is about this key.
+    pub(crate) fn is_about(&self, path: &str) -> bool {
+        self.message.strip_prefix(path).is_some_and(|rest| rest.starts_with(':'))
+    }
+}
+
+/// A spec that can be simulated, as far as it is known without.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct CompiledSpec {
+    pub tiles_out_of_memory: u64,
+    /// What the fullest tile needs.
+    pub fullest_tile_bytes: u64,
+    /// What a tile has.
+    pub tile_bytes: u64,
+    /// In the order of the forward pass.
+    pub stages: Vec<CompiledStage>,
+}
+
+/// Blocks of a model that run on one IPU.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct CompiledStage {
+    pub blocks: Vec<String>,
+    pub ipu: u32,
+}
+
+/// What a check of a spec found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CheckedSpec {
+    Compiled(CompiledSpec),
+    Refused(SpecProblem),
+}
+
+impl CheckedSpec {
+    /// What is wrong, if anything.
+    pub(crate) fn problem(&self) -> Option<&SpecProblem> {
+        match self {
+            Self::Refused(problem) => Some(problem),
+            Self::Compiled(_) => None,
+        }
+    }
+
+    /// What came out, if nothing is wrong.
+    pub(crate) fn compiled(&self) -> Option<&CompiledSpec> {
+        match self {
+            Self::Compiled(compiled) => Some(compiled),
+            Self::Refused(_) => None,
+        }
+    }
+}
+
+/// Set once nobody waits for an answer any more.
+pub(crate) type Cancelled = Arc<AtomicBool>;
 
 /// How the simulator is asked about specs. It takes its time: not for the UI thread.
 #[derive(Clone, Copy)]
 pub(crate) struct SpecQueries {
     /// Every key that specs may have.
     pub keys: fn() -> Result<Vec<SpecKeyInfo>, BackgroundQueryError>,
-    /// What is wrong with a spec; a directory takes files that are needed to ask.
-    pub check: fn(&Path, &str) -> SpecCheckResult,
+    /// Whether a spec can be simulated; a directory takes files that are needed to ask.
+    pub check: fn(&Path, &str, &Cancelled) -> Result<CheckedSpec, BackgroundQueryError>,
+    /// What an ONNX file holds.
+    pub model: fn(&ModelQuestion, &Cancelled) -> Result<ModelFile, BackgroundQueryError>,
+    /// What other machines would make of a spec; the directory is for the same.
+    pub sensitivity: fn(&Path, &str, &Cancelled) -> Result<SensitivityAnswer, BackgroundQueryError>,
 }
 
 /// What the simulator has said about the spec in a file.
@@ -97,5 +166,7 @@ mod tests {
         for (said, line, words) in cases {
             assert_eq!(problem(said, file), SpecProblem { line, message: words.to_owned() });
         }
+        let about = problem("error: options.x: unknown key", file);
+        assert!(about.is_about("options.x") && !about.is_about("options"));
     }
 }

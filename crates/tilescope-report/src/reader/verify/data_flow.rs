@@ -1,13 +1,16 @@
 //! Causality: what a step reads was written by an earlier one, and whoever exchanges data has
-//! synced.
+//! synced. Where replicas differ, each class of them is followed by itself, and those that meet wait
+//! for each other.
 
-use super::{InvariantCheck, InvariantViolation, MAX_REPORTED_VIOLATIONS};
+use super::replica_links::ReplicaLinkCheck;
+use super::{Findings, InvariantViolation};
 use crate::model::{
-    DataAccess, DataAccessKind, DataBuffer, DataFlows, DataPlace, ProgramKind, SyncGroupMembers,
+    DataAccess, DataAccessKind, DataBuffer, DataFlows, DataPlace, ProgramKind, ReplicaClasses,
+    SyncGroupMembers,
 };
 use crate::reader::ProgramNodeTable;
 use crate::trace::{StepObserver, StepRecord};
-use crate::units::{Cycles, IpuId, ProgramId, StepId};
+use crate::units::{Cycles, IpuId, ProgramId, ReplicaClassId, ReplicaIpu, StepId};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
@@ -57,8 +60,16 @@ struct ProgramRole {
     is_external_sync: bool,
     /// Whether it has to come right behind an external sync.
     needs_sync: bool,
-    /// Whether it is one step of several IPUs.
+    /// Whether its step on an IPU is looked at when other IPUs, or replicas, have come to it.
     is_joint: bool,
+    /// Whether it is one step of several IPUs of a replica.
+    is_between_ipus: bool,
+    /// Whether it moves data between replicas.
+    is_collective: bool,
+    /// Whether all replicas leave it at once.
+    joins_replicas: bool,
+    /// Whether it goes over links between replicas.
+    uses_links: bool,
 }
 
 /// An access, and whether it is the first of its flow.
@@ -68,26 +79,30 @@ struct ProgramAccess {
     begins: bool,
 }
 
-/// Findings of one law, of which only the first are told.
-#[derive(Debug, Default)]
-struct Findings {
-    texts: Vec<String>,
-    count: usize,
+/// An external sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ExternalSync {
+    step: StepId,
+    /// Whether all replicas wait for each other in it.
+    joins_replicas: bool,
 }
 
-impl Findings {
-    fn add(&mut self, text: impl FnOnce() -> String) {
-        self.count += 1;
-        if self.texts.len() < MAX_REPORTED_VIOLATIONS {
-            self.texts.push(text());
-        }
-    }
+/// Where the replicas of a class stand.
+#[derive(Debug, Default)]
+struct ReplicaState {
+    buffers: Vec<BufferState>,
+    flows: Vec<OpenFlow>,
+    /// By IPU: the external sync that was its last step, if it was one.
+    synced: Vec<Option<ExternalSync>>,
+}
 
-    fn tell(self, law: &'static str, found: &mut Vec<InvariantViolation>) {
-        let mut check = InvariantCheck::new(law, found);
-        let told = self.texts.len();
-        self.texts.into_iter().for_each(|text| check.check(false, || text));
-        check.broken += self.count - told;
+impl ReplicaState {
+    /// The sync that an IPU has just come out of.
+    fn sync_of(&mut self, ipu: IpuId) -> Option<&mut Option<ExternalSync>> {
+        if self.synced.len() <= ipu.index() {
+            self.synced.resize(ipu.index() + 1, None);
+        }
+        self.synced.get_mut(ipu.index())
     }
 }
 
@@ -97,74 +112,95 @@ pub(super) struct DataFlowCheck<'a> {
     buffers: &'a [DataBuffer],
     roles: Vec<ProgramRole>,
     accesses: Vec<ProgramAccess>,
-    states: Vec<BufferState>,
-    flows: Vec<OpenFlow>,
-    /// By IPU: the external sync that was its last step, if it was one.
-    synced: Vec<Option<StepId>>,
+    /// By class of replicas.
+    replicas: Vec<ReplicaState>,
     /// Who waits for whom; none where that was not recorded.
     groups: Option<&'a SyncGroupMembers>,
+    /// What goes over the links between replicas.
+    pub(super) links: ReplicaLinkCheck<'a>,
     unsynced: Findings,
     ungrouped: Findings,
     acausal: Findings,
+    apart: Findings,
 }
 
 impl<'a> DataFlowCheck<'a> {
-    /// A check of a run of `programs`; `flows` may be empty.
+    /// A check of a run of `programs`, on so many classes of replicas; `flows` may be empty.
     pub(super) fn new(
         programs: &'a ProgramNodeTable,
         flows: &'a DataFlows,
         groups: Option<&'a SyncGroupMembers>,
+        (classes, count): (&ReplicaClasses, usize),
+        links: ReplicaLinkCheck<'a>,
     ) -> Self {
+        let at_start = || ReplicaState {
+            buffers: flows.buffers.iter().map(BufferState::at_start).collect(),
+            ..ReplicaState::default()
+        };
         let mut found = Self {
             programs,
             buffers: &flows.buffers,
             roles: Vec::new(),
             accesses: Vec::with_capacity(flows.accesses.len()),
-            states: flows.buffers.iter().map(BufferState::at_start).collect(),
-            flows: Vec::new(),
-            synced: Vec::new(),
+            replicas: (0..count.max(1)).map(|_| at_start()).collect(),
             groups,
+            links,
             unsynced: Findings::default(),
             ungrouped: Findings::default(),
             acausal: Findings::default(),
+            apart: Findings::default(),
         };
         // Files without flows promise nothing.
         if !flows.accesses.is_empty() {
-            found.list_roles(&flows.accesses);
+            found.list_roles(&flows.accesses, classes);
         }
         found
     }
 
-    fn list_roles(&mut self, accesses: &[DataAccess]) {
+    fn list_roles(&mut self, accesses: &[DataAccess], classes: &ReplicaClasses) {
         let mut of_programs: BTreeMap<ProgramId, Vec<ProgramAccess>> = BTreeMap::new();
-        let mut before = None;
+        let (mut before, mut flows) = (None, 0);
         for access in accesses {
             let begins = before != Some(access.flow);
             before = Some(access.flow);
             let all = of_programs.entry(access.program).or_default();
             all.push(ProgramAccess { access: *access, begins });
-            let flows = self.flows.len().max(access.flow.index().min(accesses.len()) + 1);
-            self.flows.resize(flows, OpenFlow::default());
+            flows = flows.max(access.flow.index().min(accesses.len()) + 1);
         }
+        for replica in &mut self.replicas {
+            replica.flows.resize(flows, OpenFlow::default());
+        }
+        let differ = self.replicas.len() > 1;
         for (id, node) in self.programs.iter() {
             let first = self.accesses.len();
             self.accesses.extend(of_programs.remove(&id).unwrap_or_default());
             let is_global = node.kind == ProgramKind::GlobalExchange;
             let is_external_sync = node.kind == ProgramKind::Sync && node.name == EXTERNAL_SYNC;
+            // Between IPUs of a replica it is one step of them; between replicas each has its own.
+            let is_between_ipus = is_global && node.ipu.is_none();
+            let is_collective = differ && is_global && node.ipu.is_some();
+            let joins_replicas = differ && classes.joins.contains(&id);
             self.roles.resize(id.index(), ProgramRole::default());
             self.roles.push(ProgramRole {
                 accesses: first..self.accesses.len(),
                 is_external_sync,
                 needs_sync: is_global || node.kind == ProgramKind::StreamCopyBegin,
-                is_joint: (is_global && node.ipu.is_none())
-                    || (is_external_sync && self.groups.is_some()),
+                is_joint: is_between_ipus
+                    || (is_external_sync && self.groups.is_some())
+                    || is_collective
+                    || joins_replicas,
+                is_between_ipus,
+                is_collective,
+                joins_replicas,
+                uses_links: self.links.watches(id),
             });
         }
     }
 
-    /// Tells what was found, once all steps have gone by.
-    pub(super) fn finish(mut self, found: &mut Vec<InvariantViolation>) {
-        for (buffer, state) in self.buffers.iter().zip(&self.states) {
+    /// Tells what was found, once all steps have gone by; what is left to check are the links.
+    pub(super) fn finish(mut self, found: &mut Vec<InvariantViolation>) -> ReplicaLinkCheck<'a> {
+        let states = self.replicas.iter().flat_map(|of| self.buffers.iter().zip(&of.buffers));
+        for (buffer, state) in states {
             if !state.stashed.is_empty() {
                 let (count, name) = (state.stashed.len(), &buffer.name);
                 self.acausal.add(|| format!("{count} micro-batches of {name} are never restored"));
@@ -173,6 +209,8 @@ impl<'a> DataFlowCheck<'a> {
         self.unsynced.tell("copies_are_synced", found);
         self.ungrouped.tell("syncs_are_of_groups", found);
         self.acausal.tell("reads_follow_writes", found);
+        self.apart.tell("replicas_wait_for_each_other", found);
+        self.links
     }
 
     fn role(&self, program: Option<ProgramId>) -> Option<&ProgramRole> {
@@ -180,49 +218,127 @@ impl<'a> DataFlowCheck<'a> {
     }
 
     /// Words for a step.
-    fn words(&self, ipu: IpuId, record: &StepRecord) -> StepWords<'a> {
-        StepWords { programs: self.programs, ipu, step: record.step, program: record.program }
+    fn words(&self, at: ReplicaIpu, record: &StepRecord) -> StepWords<'a> {
+        StepWords { programs: self.programs, at, step: record.step, program: record.program }
     }
 
     /// The sync that an IPU has just come out of.
-    fn sync_of(&mut self, ipu: IpuId) -> Option<&mut Option<StepId>> {
-        if self.synced.len() <= ipu.index() {
-            self.synced.resize(ipu.index() + 1, None);
-        }
-        self.synced.get_mut(ipu.index())
+    fn sync_of(&mut self, at: ReplicaIpu) -> Option<&mut Option<ExternalSync>> {
+        self.replicas.get_mut(at.class.index())?.sync_of(at.ipu)
     }
 
-    /// Notes the IPUs that wait for each other in a step; they are of one group.
-    fn sync_step(&mut self, on_ipus: &[(IpuId, StepRecord)]) {
-        for (ipu, record) in on_ipus {
-            if let Some(sync) = self.sync_of(*ipu) {
-                *sync = Some(record.step);
+    /// Notes the IPUs of a replica that wait for each other in a step; they are of one group.
+    fn sync_step(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)], joins_replicas: bool) {
+        for (at, record) in on_ipus {
+            if let Some(sync) = self.sync_of(*at) {
+                *sync = Some(ExternalSync { step: record.step, joins_replicas });
             }
         }
-        let ipus: Vec<IpuId> = on_ipus.iter().map(|(ipu, _)| *ipu).collect();
+        let ipus: Vec<IpuId> = on_ipus.iter().map(|(at, _)| at.ipu).collect();
+        if self.groups.is_some_and(|groups| groups.gs1.len() == ipus.len()) {
+            self.links.all_met();
+        }
         // Reports before version 2.3 do not say who is in which group.
         let is_grouped = self.groups.is_none_or(|groups| groups.may_sync(&ipus));
-        if !is_grouped && let Some((ipu, record)) = on_ipus.first() {
-            let words = self.words(*ipu, record);
+        if !is_grouped && let Some((at, record)) = on_ipus.first() {
+            let words = self.words(*at, record);
             let ipus = ipus.iter().map(IpuId::to_string).collect::<Vec<_>>().join(", ");
             self.ungrouped.add(|| format!("{words} joins IPUs {ipus}, which are no sync group"));
         }
     }
 
-    fn access(&mut self, place: usize, ipu: IpuId, record: &StepRecord) {
-        let words = self.words(ipu, record);
+    /// All replicas come to a step, and begin or leave it at once.
+    fn check_meeting(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)], role: &ProgramRole) {
+        let Some((at, first)) = on_ipus.first() else { return };
+        let words = self.words(*at, first);
+        let all = self.replicas.len();
+        let came = on_ipus.chunk_by(|one, other| one.0.class == other.0.class).count();
+        if came != all {
+            self.apart
+                .add(|| format!("{words} joins replicas; {came} of {all} classes come to it"));
+        }
+        let mut check = |what: &str, cycle: fn(&StepRecord) -> Cycles| {
+            let cycles = on_ipus.iter().map(|(_, record)| cycle(record));
+            let (least, most) = (cycles.clone().min(), cycles.max());
+            if let (Some(least), Some(most)) = (least, most)
+                && least < most
+            {
+                self.apart.add(|| {
+                    format!("{words} joins replicas, which {what} it at cycles {least} to {most}")
+                });
+            }
+        };
+        if role.joins_replicas {
+            check("leave", |record| record.range.end);
+        }
+        if role.is_collective {
+            check("begin", |record| record.range.start);
+        }
+    }
+
+    /// A copy between IPUs of a replica: they have waited for each other, and all is sent before any
+    /// of it arrives.
+    fn copy_between_ipus(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)]) {
+        let Some((at, record)) = on_ipus.first() else { return };
+        let syncs: Vec<Option<StepId>> = on_ipus
+            .iter()
+            .map(|(at, _)| self.sync_of(*at).and_then(Option::take).map(|sync| sync.step))
+            .collect();
+        let waited = syncs.iter().all(|sync| sync.is_some() && Some(sync) == syncs.first());
+        if !waited {
+            let words = self.words(*at, record);
+            self.unsynced.add(|| format!("{words} joins IPUs that did not wait for each other"));
+        }
+        let sends = |access: &ProgramAccess| access.access.kind == DataAccessKind::Send;
+        for wanted in [true, false] {
+            for (at, record) in on_ipus {
+                let places = self.role(record.program).map_or(0..0, |role| role.accesses.clone());
+                for place in places {
+                    if self.accesses.get(place).is_some_and(|access| sends(access) == wanted) {
+                        self.access(place, *at, record);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A step that an IPU does by itself.
+    fn own_step(&mut self, at: ReplicaIpu, record: &StepRecord, role: &ProgramRole) {
+        let ProgramRole { is_external_sync, needs_sync, joins_replicas, .. } = *role;
+        let sync = ExternalSync { step: record.step, joins_replicas };
+        let now = is_external_sync.then_some(sync);
+        if role.uses_links {
+            self.links.copy(at.class, at.ipu, record);
+        }
+        for place in role.accesses.clone() {
+            self.access(place, at, record);
+        }
+        let sync = self.sync_of(at).and_then(|sync| std::mem::replace(sync, now));
+        if needs_sync && sync.is_none() {
+            let words = self.words(at, record);
+            self.unsynced.add(|| format!("{words} does not follow an external sync"));
+        }
+        if role.is_collective && sync.is_some_and(|sync| !sync.joins_replicas) {
+            let words = self.words(at, record);
+            self.apart.add(|| format!("{words} follows a sync of one replica alone"));
+        }
+    }
+
+    fn access(&mut self, place: usize, at: ReplicaIpu, record: &StepRecord) {
+        let words = self.words(at, record);
         let Some(ProgramAccess { access, begins }) = self.accesses.get(place).copied() else {
             return;
         };
+        let Some(replica) = self.replicas.get_mut(at.class.index()) else { return };
         let (Some(buffer), Some(state), Some(flow)) = (
             self.buffers.get(access.buffer.index()),
-            self.states.get_mut(access.buffer.index()),
-            self.flows.get_mut(access.flow.index()),
+            replica.buffers.get_mut(access.buffer.index()),
+            replica.flows.get_mut(access.flow.index()),
         ) else {
             return;
         };
         // A step of several IPUs comes here once for each of them.
-        if buffer.ipu != ipu {
+        if buffer.ipu != at.ipu {
             return;
         }
         if begins {
@@ -305,9 +421,10 @@ impl BufferAccess<'_> {
 }
 
 /// A step in words: who, where and what.
+#[derive(Clone, Copy)]
 struct StepWords<'a> {
     programs: &'a ProgramNodeTable,
-    ipu: IpuId,
+    at: ReplicaIpu,
     step: StepId,
     program: Option<ProgramId>,
 }
@@ -316,52 +433,39 @@ impl fmt::Display for StepWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let program = self.program.and_then(|id| self.programs.get(id));
         let name = program.map_or("", |node| &node.name);
-        write!(f, "step {} on IPU {} ({name})", self.step, self.ipu)
+        write!(f, "step {} on IPU {}", self.step, self.at.ipu)?;
+        if self.at.class != ReplicaClassId(0) {
+            write!(f, " of replica class {}", self.at.class)?;
+        }
+        write!(f, " ({name})")
     }
 }
 
 impl StepObserver for DataFlowCheck<'_> {
-    fn step(&mut self, ipu: IpuId, record: &StepRecord) -> bool {
+    fn step(&mut self, at: ReplicaIpu, record: &StepRecord) -> bool {
         let Some(role) = self.role(record.program) else { return true };
         // Data cross between lanes: all of them have to be there.
         if role.is_joint {
             return false;
         }
-        let (accesses, needs_sync) = (role.accesses.clone(), role.needs_sync);
-        let now = role.is_external_sync.then_some(record.step);
-        for place in accesses {
-            self.access(place, ipu, record);
-        }
-        let sync = self.sync_of(ipu).and_then(|sync| std::mem::replace(sync, now));
-        if needs_sync && sync.is_none() {
-            let words = self.words(ipu, record);
-            self.unsynced.add(|| format!("{words} does not follow an external sync"));
-        }
+        let role = role.clone();
+        self.own_step(at, record, &role);
         true
     }
 
-    fn joint_step(&mut self, on_ipus: &[(IpuId, StepRecord)]) {
-        let Some((ipu, record)) = on_ipus.first() else { return };
-        if self.role(record.program).is_some_and(|role| role.is_external_sync) {
-            return self.sync_step(on_ipus);
+    fn joint_step(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)]) {
+        let role = on_ipus.first().and_then(|(_, record)| self.role(record.program));
+        let Some(role) = role.cloned() else { return };
+        if role.joins_replicas || role.is_collective {
+            self.check_meeting(on_ipus, &role);
         }
-        let syncs: Vec<Option<StepId>> =
-            on_ipus.iter().map(|(ipu, _)| self.sync_of(*ipu).and_then(Option::take)).collect();
-        let waited = syncs.iter().all(|sync| sync.is_some() && Some(sync) == syncs.first());
-        if !waited {
-            let words = self.words(*ipu, record);
-            self.unsynced.add(|| format!("{words} joins IPUs that did not wait for each other"));
-        }
-        // All is sent before any of it arrives.
-        let sends = |access: &ProgramAccess| access.access.kind == DataAccessKind::Send;
-        for wanted in [true, false] {
-            for (ipu, record) in on_ipus {
-                let places = self.role(record.program).map_or(0..0, |role| role.accesses.clone());
-                for place in places {
-                    if self.accesses.get(place).is_some_and(|access| sends(access) == wanted) {
-                        self.access(place, *ipu, record);
-                    }
-                }
+        for of_class in on_ipus.chunk_by(|one, other| one.0.class == other.0.class) {
+            if role.is_external_sync {
+                self.sync_step(of_class, role.joins_replicas);
+            } else if role.is_between_ipus {
+                self.copy_between_ipus(of_class);
+            } else {
+                of_class.iter().for_each(|(at, record)| self.own_step(*at, record, &role));
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::error::ReportError;
 use crate::model::{MachineInterface, MarkKind, ProgramKind, StepActivity, TraceMark};
 use crate::reader::ReportPart;
 use crate::trace::{LaneEdge, VerifiedLane};
-use crate::units::{Bytes, IpuId, ProgramId, StepId, TileId, TileRange};
+use crate::units::{Bytes, IpuId, ProgramId, ReplicaClassId, StepId, TileId, TileRange};
 use std::collections::BTreeMap;
 
 /// What the tiles of an IPU receive and send in one execution of a program.
@@ -27,10 +27,11 @@ impl Report {
         let programs = self.programs()?;
         let traffic = self.traffic_by_ipu()?;
         // Lanes of an IPU that run a program: where they are several, its bytes are dealt to them.
-        let mut lanes_of: BTreeMap<(ProgramId, IpuId), u32> = BTreeMap::new();
+        let mut lanes_of: BTreeMap<(ProgramId, ReplicaClassId, IpuId), u32> = BTreeMap::new();
         for lane in lanes {
             let ran = lane.programs.iter().filter_map(|totals| totals.program);
-            ran.for_each(|program| *lanes_of.entry((program, lane.info.ipu)).or_default() += 1);
+            let of = |program| (program, lane.info.class, lane.info.ipu);
+            ran.for_each(|program| *lanes_of.entry(of(program)).or_default() += 1);
         }
         for lane in lanes {
             let ipu = lane.info.ipu;
@@ -48,7 +49,7 @@ impl Report {
                 law.check(program.ipu.is_none_or(|own| own == ipu), || {
                     format!("IPU {ipu}: steps of program {}, which is of another IPU", id.0)
                 });
-                let is_alone = lanes_of.get(&(id, ipu)) == Some(&1);
+                let is_alone = lanes_of.get(&(id, lane.info.class, ipu)) == Some(&1);
                 if self.has(ReportPart::Exchanges) && is_alone {
                     let once = traffic.get(&(id, ipu)).copied().unwrap_or_default();
                     let all = |bytes: Bytes| bytes.saturating_mul(totals.steps);
@@ -140,9 +141,9 @@ impl Report {
     }
 }
 
-/// Marks start with the first of their steps and end with the last.
+/// Marks of the replicas of a class start with the first of their steps and end with the last.
 pub(super) fn verify_mark_cycles(
-    marks: &[TraceMark],
+    (class, marks): (ReplicaClassId, &[TraceMark]),
     watched: &[StepId],
     lanes: &[VerifiedLane],
     law: &mut InvariantCheck,
@@ -152,7 +153,8 @@ pub(super) fn verify_mark_cycles(
     for mark in marks.iter().filter(on_ipus) {
         let edges = |step: StepId| {
             let place = watched.binary_search(&step).ok();
-            let own = lanes.iter().filter(|lane| mark.ipu.is_none_or(|ipu| ipu == lane.info.ipu));
+            let of_class = lanes.iter().filter(|lane| lane.info.class == class);
+            let own = of_class.filter(|lane| mark.ipu.is_none_or(|ipu| ipu == lane.info.ipu));
             own.filter_map(move |lane| lane.edges.get(place?).copied())
         };
         let starts = edges(mark.steps.start).filter_map(|LaneEdge { behind, .. }| behind);

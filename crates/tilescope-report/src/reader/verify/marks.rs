@@ -1,10 +1,11 @@
 //! Laws of marks, whose rows may be compressed columns, which SQLite cannot join.
 
 use super::{InvariantCheck, Report};
-use crate::database::SelectQuery;
+use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::model::{MarkKind, TrainingPass};
-use crate::units::Cycles;
+use crate::reader::marks::MarkChunkInfo;
+use crate::units::{Cycles, ReplicaClassId};
 use std::collections::BTreeMap;
 
 impl Report {
@@ -13,15 +14,22 @@ impl Report {
         let ipus = i64::from(self.target()?.ipus_per_replica);
         let mut kinds: BTreeMap<String, (i64, Cycles)> = BTreeMap::new();
         let (mut count, mut last, mut broken, mut misplaced) = (0, -1, 0, 0);
-        self.stream_marks(|chunk, cells| {
+        // One walk checks everything: marks of a long run take longer to unpack than to look at.
+        let mut check = |chunk: Option<&MarkChunkInfo>, cells: &RowCells| {
             let int = |column| cells.int(column);
-            let kind = cells.text(1).unwrap_or_default();
-            // One walk checks everything: marks of a long run take longer to unpack than to look at.
-            let known = MarkKind::from_name(&kind).is_some()
+            let kind = cells.named(1, MarkKind::from_name);
+            let known = kind.is_some()
                 && cells.text(4).is_none_or(|pass| TrainingPass::from_name(&pass).is_some())
                 && int(3).is_none_or(|ipu| (0..ipus).contains(&ipu));
             broken += i64::from(!known || int(9) < int(8) || int(7) < int(6));
             misplaced += i64::from(chunk.is_some_and(|chunk| !chunk.holds(cells)));
+        };
+        // Which class is asked for makes no difference beyond the first: all others are one table.
+        self.stream_marks(ReplicaClassId(1), &mut check)?;
+        self.stream_marks(ReplicaClassId(0), |chunk, cells| {
+            check(chunk, cells);
+            let int = |column| cells.int(column);
+            let kind = cells.text(1).unwrap_or_default();
             (count, last) = (count + 1, int(0).unwrap_or(-1).max(last));
             let length = int(9).unwrap_or(0).saturating_sub(int(8).unwrap_or(0));
             let (number, longest) = kinds.entry(kind).or_default();

@@ -6,17 +6,19 @@ mod data_flow;
 mod execution;
 mod marks;
 mod memory;
+mod replica_links;
 mod tables;
 
 use super::{InvariantViolation, MarkFilter, Report, ReportOrigin, ReportPart};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
-use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
+use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory, TraceMark};
 use crate::trace::{FixedPointBalance, LaneStepCursor, Trace};
-use crate::units::{Bytes, IpuId, StepId, TileId, TileRange, TileRuns};
+use crate::units::{Bytes, IpuId, ReplicaClassId, StepId, TileId, TileRange, TileRuns};
 use data_flow::DataFlowCheck;
 use execution::verify_mark_cycles;
+use replica_links::ReplicaLinkCheck;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -66,6 +68,29 @@ impl Drop for InvariantCheck<'_> {
             let text = format!("and {} more", self.broken - MAX_REPORTED_VIOLATIONS);
             self.found.push(InvariantViolation { law: self.name, text });
         }
+    }
+}
+
+/// Findings of one law, of which only the first are told.
+#[derive(Debug, Default)]
+struct Findings {
+    texts: Vec<String>,
+    count: usize,
+}
+
+impl Findings {
+    fn add(&mut self, text: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.texts.len() < MAX_REPORTED_VIOLATIONS {
+            self.texts.push(text());
+        }
+    }
+
+    fn tell(self, law: &'static str, found: &mut Vec<InvariantViolation>) {
+        let mut check = InvariantCheck::new(law, found);
+        let told = self.texts.len();
+        self.texts.into_iter().for_each(|text| check.check(false, || text));
+        check.broken += self.count - told;
     }
 }
 
@@ -270,6 +295,7 @@ impl Report {
     fn verify_marks(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("marks_in_range", found);
         let steps = self.step_count()?;
+        // Those of further classes are looked at beside their steps.
         for mark in self.marks(&ALL_MARKS)? {
             law.check(mark.steps.end.0 <= steps, || {
                 let end = mark.steps.end.0;
@@ -299,17 +325,29 @@ impl Report {
             return Ok(());
         };
         let mut on_lanes = |share: f64| progress(made + of_index * share);
-        let marks = if is_ours { self.marks(&ALL_MARKS)? } else { Vec::new() };
-        let ends = marks.iter().flat_map(|mark| [mark.steps.start, mark.steps.end]);
+        let mut marks: Vec<(ReplicaClassId, Vec<TraceMark>)> = Vec::new();
+        for class in trace.classes().map(|trace| trace.class()).filter(|_| is_ours) {
+            marks.push((class, self.marks_of_class(class, &ALL_MARKS)?));
+        }
+        let all_marks = marks.iter().flat_map(|(_, marks)| marks);
+        let ends = all_marks.flat_map(|mark| [mark.steps.start, mark.steps.end]);
         let watched: Vec<StepId> = ends.collect::<BTreeSet<_>>().into_iter().collect();
         let tiles_per_ipu = self.target()?.tiles_per_ipu;
         let (programs, flows) = (self.programs()?, self.data_flows()?);
         let groups = self.sync_groups()?;
-        let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref());
+        let (classes, count) = (self.replica_classes()?, trace.classes().count());
+        law.check(!is_ours || count == classes.classes.len().max(1), || {
+            let told = classes.classes.len();
+            format!("there are {told} classes of replicas, and lanes of {count}")
+        });
+        let classes = (&classes, count);
+        let (rings, target, most) = (self.replica_rings()?, self.target()?, self.bandwidths()?);
+        let links = ReplicaLinkCheck::new(&rings, &target, &most);
+        let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref(), classes, links);
         let lanes = trace.verify(tiles_per_ipu, &watched, &mut data_flow, &mut on_lanes, cancel)?;
         // A lane that broke off lacks writes that others read.
         if lanes.iter().all(|lane| lane.broken.is_none()) {
-            data_flow.finish(law.found);
+            data_flow.finish(law.found).finish(&lanes, law.found);
         }
         for text in lanes.iter().filter_map(|lane| lane.broken.clone()) {
             law.check(false, || text);
@@ -327,7 +365,9 @@ impl Report {
             format!("execution_cycle_totals has {found} cycles, the trace {end}")
         });
         self.verify_steps(&lanes, &mut law)?;
-        verify_mark_cycles(&marks, &watched, &lanes, &mut law);
+        for (class, marks) in &marks {
+            verify_mark_cycles((*class, marks), &watched, &lanes, &mut law);
+        }
         let steps = self.step_count()?;
         let told = self.meta.get("steps").and_then(|told| told.parse().ok());
         law.check(told == Some(steps), || {

@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 29] = [
+const NUMBERED_TABLES: [(&str, &str); 34] = [
+    ("machine_changes", "id"),
+    ("running_costs", "id"),
     ("bandwidths", "id"),
     ("sync_groups", "id"),
     ("error_bands", "id"),
@@ -20,6 +22,9 @@ const NUMBERED_TABLES: [(&str, &str); 29] = [
     ("host_tensors", "id"),
     ("host_epochs", "id"),
     ("replica_waits", "id"),
+    ("replica_rings", "id"),
+    ("replica_classes", "id"),
+    ("replica_mark_chunks", "id"),
     ("notes", "id"),
     ("programs", "id"),
     ("operations", "id"),
@@ -43,7 +48,7 @@ const NUMBERED_TABLES: [(&str, &str); 29] = [
 ];
 
 /// Columns whose numbers are found in a column of another table.
-const REFERENCES: [(&str, &str, &str, &str); 38] = [
+const REFERENCES: [(&str, &str, &str, &str); 44] = [
     ("operation_inputs", "operation", "operations", "id"),
     ("operation_inputs", "input", "operations", "id"),
     ("programs", "compute_set", "compute_sets", "compute_set"),
@@ -55,6 +60,12 @@ const REFERENCES: [(&str, &str, &str, &str); 38] = [
     ("outlined_programs", "body", "programs", "id"),
     ("outlined_programs", "call", "programs", "id"),
     ("compute_sets", "pattern", "tile_patterns", "id"),
+    ("replica_ring_programs", "program", "programs", "id"),
+    ("replica_ring_programs", "ring", "replica_rings", "id"),
+    ("replicas", "class", "replica_classes", "id"),
+    ("replica_joins", "program", "programs", "id"),
+    ("replica_lanes", "class", "replica_classes", "id"),
+    ("replica_mark_chunks", "class", "replica_classes", "id"),
     ("compute_set_cycles", "compute_set", "compute_sets", "compute_set"),
     ("vertex_groups", "compute_set", "compute_sets", "compute_set"),
     ("vertex_groups", "vertex_type", "vertex_types", "id"),
@@ -89,7 +100,7 @@ const PATTERN_OWNERS: [&str; 6] =
     ["compute_sets", "vertex_groups", "exchanges", "exchange_cycles", "control_code", "vars"];
 
 /// Rows that no sound report has: their table, what makes them so, and what they are.
-const BROKEN_ROWS: [(&str, &str, &str); 18] = [
+const BROKEN_ROWS: [(&str, &str, &str); 21] = [
     (
         "meta",
         "key NOT IN ('format', 'generator', 'layout', 'spec', 'steps')",
@@ -124,6 +135,20 @@ const BROKEN_ROWS: [(&str, &str, &str); 18] = [
              WHERE other.sync_group = sync_groups.sync_group AND other.ipu = sync_groups.ipu) != 1",
         "IPUs that are not once in each sync group",
     ),
+    (
+        "replica_rings",
+        "ranks < 2 OR spacing < 1 OR (SELECT replicas FROM target) % (ranks * spacing) != 0
+         OR clockwise NOT BETWEEN 0 AND 1",
+        "rings of other than the machine's replicas",
+    ),
+    (
+        "replicas",
+        "id >= (SELECT replicas FROM target)
+         OR (SELECT total(1) FROM replicas) != (SELECT replicas FROM target)
+         OR id = 0 AND class != 0",
+        "replicas that are not those of the machine",
+    ),
+    ("replica_classes", "id NOT IN (SELECT class FROM replicas)", "classes without replicas"),
     ("operations", "ipu >= (SELECT ipus_per_replica FROM target)", "operations on no IPU"),
     ("operation_inputs", "input >= operation", "operations that read later ones"),
     (

@@ -55,6 +55,11 @@ pub(super) fn annotated_ipus(file: &OnnxGraph) -> Option<u32> {
     found.stages.iter().map(|stage| stage.ipu.0 + 1).max()
 }
 
+/// Stages that the annotations of a file cut it into.
+pub(super) fn annotated_stages(file: &OnnxGraph) -> Option<usize> {
+    Some(annotated::find(file).ok().flatten()?.stages.len())
+}
+
 /// The nodes that make what a node reads.
 fn producers<'a>(file: &'a OnnxGraph, node: &'a OnnxNode) -> impl Iterator<Item = usize> + 'a {
     node.inputs.iter().flatten().filter_map(|input| match file.value(*input).source {

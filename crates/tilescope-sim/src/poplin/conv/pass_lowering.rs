@@ -5,9 +5,8 @@ use super::operand_rearrangement::spread;
 use super::tile_parts::{ConvTilePart, PartitionedConv};
 use super::vertices;
 use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow};
-use crate::cost_constants::{
-    KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE,
-};
+use crate::cost_constants::{KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_REARRANGE_CYCLES_PER_WORD};
+use crate::poplar::exchange::WORD_BYTES;
 use crate::poplar::work::OperationWork;
 use crate::poplin::planner::{ConvPlan, ConvTrainingPlans};
 use crate::targets::IpuTarget;
@@ -265,8 +264,8 @@ impl<'a> ConvPassLowering<'a> {
         let pieces = self.gathered_pieces.iter().map(|pieces| piece_cycles(*pieces));
         let parts = self.layout.parts.iter().zip(broadcast_weights).zip(pieces);
         let cycles = parts.map(|((part, weights), pieces)| {
-            let weights = WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE.ratio()
-                * self.machine.exchange_cycles(*weights, false).as_f64();
+            let words = weights.next_multiple_of(WORD_BYTES) / WORD_BYTES;
+            let weights = WEIGHT_REARRANGE_CYCLES_PER_WORD.ratio() * words as f64;
             let inputs = self.layout.inputs(part) * self.element_bytes();
             let gather =
                 if gathers { KERNEL_GATHER_CYCLES_PER_BYTE.ratio() * inputs.as_f64() } else { 0.0 };

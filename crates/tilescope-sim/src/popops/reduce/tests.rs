@@ -1,6 +1,7 @@
 use super::*;
 use crate::poplar::work::WorkPhaseKind;
 use crate::poputil::tensor_layout::TensorLayout;
+use crate::targets::MK2;
 use proptest::prelude::*;
 use tilescope_report::units::{Cycles, Elements, TileId};
 
@@ -35,7 +36,7 @@ fn reduce(
 }
 
 fn cycles(work: &OperationWork) -> Cycles {
-    work.cycles()
+    work.cycles(&MK2)
 }
 
 fn dim(size: u64, reduced: bool) -> ReduceDim {

@@ -3,8 +3,9 @@
 
 use super::instance::InstanceResources;
 use crate::spec::{DataLoaderMode, Spec};
-use tilescope_report::ReplicaWait;
+use std::ops::Range;
 use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::{ReplicaClass, ReplicaWait};
 
 /// Replicas that the host serves alike, one group for each speed of instances and place in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +48,36 @@ impl AlikeReplicas {
         groups.collect()
     }
 
+    /// What sets them apart: the speed of their host where hosts differ, and their place in a round.
+    fn why(&self, spec: &Spec, hosts_differ: bool) -> String {
+        let host = match self.slower {
+            true => format!("host {} times slower", spec.options.host.slower_instance_factor),
+            false => "fast host".to_owned(),
+        };
+        let place = format!("served {} of {}", ordinal(self.place + 1), self.places);
+        match (hosts_differ, self.places > 1) {
+            (_, false) => host,
+            (false, true) => place,
+            (true, true) => format!("{host}, {place}"),
+        }
+    }
+
     /// How many times as long the host takes for them.
     pub(crate) fn factor(&self, spec: &Spec) -> f64 {
         if self.slower { spec.options.host.slower_instance_factor } else { 1.0 }
     }
+}
+
+/// `1st`, `2nd`, `13th`
+fn ordinal(number: u64) -> String {
+    let ending = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
 }
 
 /// What a group of replicas waits for in a run.
@@ -72,36 +99,75 @@ impl WaitTotals {
     }
 }
 
-/// What every replica waits for, in their order; `totals` are those of the groups. Nothing where all
-/// are alike.
-pub(crate) fn replica_waits(spec: &Spec, totals: &[WaitTotals]) -> Vec<ReplicaWait> {
-    let groups = AlikeReplicas::of(spec);
-    if groups.len() < 2 {
-        return Vec::new();
-    }
+/// Replicas of a class that follow each other in an instance.
+struct ClassMembers {
+    class: usize,
+    instance: u32,
+    replicas: Range<u32>,
+}
+
+/// Which replicas are of which class, in their order.
+fn members(spec: &Spec, classes: &[AlikeReplicas]) -> Vec<ClassMembers> {
     let (options, local) = (&spec.options, spec.options.local_replicas());
     let fast = options.num_instances - options.host.slower_instances.min(options.num_instances);
     let threads = InstanceResources::new(spec).callback_threads;
-    let mut waits = Vec::new();
+    let all_as_fast = |of: &AlikeReplicas| classes.iter().all(|other| other.slower == of.slower);
+    let mut members = Vec::new();
     for instance in 0..options.num_instances {
-        let mine = groups.iter().zip(totals).filter(|(group, _)| {
-            groups.iter().all(|of| of.slower == group.slower) || group.slower == (instance >= fast)
-        });
-        for (group, total) in mine {
-            let first = group.place * threads;
-            let end = if group.place + 1 == group.places { local.into() } else { first + threads };
-            let replicas = end.min(local.into()).saturating_sub(first);
-            let (least, most) = total.behind.unwrap_or_default();
-            waits.push(ReplicaWait {
-                first_replica: instance * local + u32::try_from(first).unwrap_or(u32::MAX),
-                replicas: u32::try_from(replicas).unwrap_or(u32::MAX),
-                instance,
-                loader: total.loader,
-                host: total.host,
-                others: total.others,
-                behind: CycleRange::new(least, most),
-            });
+        let mine = classes.iter().enumerate();
+        let mine = mine.filter(|(_, of)| all_as_fast(of) || of.slower == (instance >= fast));
+        for (class, of) in mine {
+            // A thread serves one replica of each place; the last place may have fewer.
+            let place = |place: u64| {
+                let first = (place * threads).min(local.into());
+                instance * local + u32::try_from(first).unwrap_or(local)
+            };
+            let end = if of.place + 1 == of.places {
+                (instance + 1) * local
+            } else {
+                place(of.place + 1)
+            };
+            members.push(ClassMembers { class, instance, replicas: place(of.place)..end });
         }
     }
-    waits
+    members
+}
+
+/// What every replica waits for, in their order; `totals` are those of the classes. Nothing where all
+/// are alike.
+pub(crate) fn replica_waits(spec: &Spec, totals: &[WaitTotals]) -> Vec<ReplicaWait> {
+    let classes = AlikeReplicas::of(spec);
+    if classes.len() < 2 {
+        return Vec::new();
+    }
+    let wait = |of: ClassMembers| {
+        let total = totals.get(of.class).copied().unwrap_or_default();
+        let (least, most) = total.behind.unwrap_or_default();
+        ReplicaWait {
+            first_replica: of.replicas.start,
+            replicas: of.replicas.end - of.replicas.start,
+            instance: of.instance,
+            loader: total.loader,
+            host: total.host,
+            others: total.others,
+            behind: CycleRange::new(least, most),
+        }
+    };
+    members(spec, &classes).into_iter().map(wait).collect()
+}
+
+/// The classes of replicas, and what sets them apart; none where all are alike.
+pub(crate) fn replica_classes(spec: &Spec) -> Vec<ReplicaClass> {
+    let classes = AlikeReplicas::of(spec);
+    if classes.len() < 2 {
+        return Vec::new();
+    }
+    let hosts_differ = classes.iter().any(|of| of.slower != classes[0].slower);
+    let class =
+        |of| ReplicaClass { replicas: Vec::new(), why: AlikeReplicas::why(of, spec, hosts_differ) };
+    let mut found: Vec<ReplicaClass> = classes.iter().map(class).collect();
+    for of in members(spec, &classes) {
+        found[of.class].replicas.extend(of.replicas);
+    }
+    found
 }

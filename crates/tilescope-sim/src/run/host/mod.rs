@@ -12,7 +12,7 @@ mod host_report;
 mod instance;
 mod loader;
 
-pub(super) use alike_replicas::{AlikeReplicas, WaitTotals, replica_waits};
+pub(super) use alike_replicas::{AlikeReplicas, WaitTotals, replica_classes, replica_waits};
 pub(super) use host_report::{HostCallMeasurement, host_report};
 pub use loader::loader_seconds;
 pub(super) use loader::loader_seconds_of;

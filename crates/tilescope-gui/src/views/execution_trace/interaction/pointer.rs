@@ -162,17 +162,17 @@ fn click(ui: &Ui, input: &LanePointerInput<'_>) -> Option<TraceEvent> {
     let Some(hit) = &input.hit else { return Some(TraceEvent::ChooseNothing) };
     let LaneHitTarget::Bar(item) = hit.target else { return None };
     let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-    let (ipu, sub_lane) = (hit.ipu, hit.sub_lane);
+    let (at, sub_lane) = (hit.at, hit.sub_lane);
     Some(match item.step() {
         Some(step) => {
             let position = item.first_position();
-            TraceEvent::ChooseStep { step: SelectedStep { ipu, sub_lane, position, step }, add }
+            TraceEvent::ChooseStep { step: SelectedStep { at, sub_lane, position, step }, add }
         }
         None => {
             // A bar of several steps has no number to find it by: its words are kept as they are
             // now.
             let window = scene_window(input.layout.axis, input.limits.width);
-            let lane = (ipu, sub_lane);
+            let lane = (at, sub_lane);
             let bar = SelectedBar::from_item(item, input.prepared, lane, window, input.stage);
             TraceEvent::ChooseBar(bar)
         }
@@ -193,6 +193,10 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
         match hit.target {
             LaneHitTarget::Bar(item) => {
                 bar_tooltip_ui(ui, item, input.prepared);
+                if input.prepared.classes.differ() {
+                    let words = RichText::new(input.prepared.ipu_words(hit.at));
+                    ui.label(words.color(ThemePalette::for_ui(ui).weak_text));
+                }
                 if let Some(stage) = input.stage {
                     let words = format!("{}, {}", stage.words, micro_batch_words(stage));
                     ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));

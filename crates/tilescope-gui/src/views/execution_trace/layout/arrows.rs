@@ -4,7 +4,7 @@ use super::TraceLayout;
 use crate::views::execution_trace::scene::TraceScene;
 use egui::{Pos2, Rect, pos2};
 use tilescope_analysis::trace::FlowArrow;
-use tilescope_report::units::{IpuId, StepId};
+use tilescope_report::units::{IpuId, ReplicaClassId, ReplicaIpu, StepId};
 
 /// Length of an arrow's head.
 pub(crate) const HEAD: f32 = 7.0;
@@ -26,16 +26,18 @@ pub(crate) fn flow_arrows<'a>(
     scene: &'a TraceScene,
     chosen: Option<StepId>,
 ) -> Vec<FlowArrowItem<'a>> {
-    scene.arrows.iter().filter_map(|arrow| flow_arrow(layout, arrow, chosen)).collect()
+    let arrows = scene.arrows.iter();
+    arrows.filter_map(|(class, arrow)| flow_arrow(layout, *class, arrow, chosen)).collect()
 }
 
 fn flow_arrow<'a>(
     layout: &TraceLayout<'_>,
+    class: ReplicaClassId,
     arrow: &'a FlowArrow,
     chosen: Option<StepId>,
 ) -> Option<FlowArrowItem<'a>> {
     let bars = |ipu: IpuId| {
-        let block = layout.block_of(ipu)?;
+        let block = layout.block_of(ReplicaIpu { class, ipu })?;
         let top = layout.top(block) + block.marks;
         Some((top, top + block.tiles_top() - block.marks))
     };

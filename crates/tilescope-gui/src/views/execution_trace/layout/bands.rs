@@ -10,7 +10,7 @@ use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
 use crate::views::execution_trace::share_graph::{TimeShare, time_shares};
 use egui::{Pos2, Rangef, Rect, pos2, vec2};
 use tilescope_analysis::trace::{LaneItem, LaneItemKind};
-use tilescope_report::units::{CycleRange, IpuId};
+use tilescope_report::units::{CycleRange, ReplicaIpu};
 
 /// Narrowest bar with a name on it.
 pub(super) const LEAST_LABEL: f32 = 26.0;
@@ -23,7 +23,7 @@ const LEAST_LINE: f64 = 0.005;
 
 /// One IPU on the screen.
 pub(crate) struct IpuBand<'a> {
-    pub ipu: IpuId,
+    pub at: ReplicaIpu,
     /// The replica it is of, where several are shown.
     pub replica: Option<u32>,
     /// Executed steps on all of its tiles.
@@ -53,7 +53,7 @@ impl IpuBand<'_> {
     /// `IPU 3`, or `R2 IPU 3` among several replicas.
     pub(crate) fn name(&self) -> String {
         let replica = self.replica.map_or(String::new(), |replica| format!("R{replica} "));
-        format!("{replica}IPU {}", self.ipu)
+        format!("{replica}IPU {}", self.at.ipu)
     }
 
     /// Whether a bar lies outside of what is lit for a micro-batch.
@@ -135,9 +135,9 @@ fn ipu_band<'a>(
     let separator = |index| bars.top() + block.sub_lane_top(index) - SUB_LANE_GAP / 2.0;
     // An IPU that was just scrolled to may not be in the scene yet: it has a name and a ground, and
     // its bars come with the next answer.
-    let place = |scene: &TraceScene| scene.ipus.iter().position(|i| i.ipu == block.lanes.ipu);
+    let place = |scene: &TraceScene| scene.ipus.iter().position(|i| i.at == block.lanes.at);
     IpuBand {
-        ipu: block.lanes.ipu,
+        at: block.lanes.at,
         replica: block.replica,
         steps: block.lanes.steps,
         gutter: own,

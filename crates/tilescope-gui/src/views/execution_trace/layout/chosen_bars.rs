@@ -8,11 +8,11 @@ use crate::views::execution_trace::selected_bar::{self, SelectedBar};
 use crate::views::execution_trace::settings::TraceSettings;
 use egui::Rect;
 use tilescope_analysis::trace::LaneItem;
-use tilescope_report::units::{CycleRange, IpuId};
+use tilescope_report::units::{CycleRange, ReplicaIpu};
 
 /// A chosen bar: it is painted again above the veil.
 pub(crate) struct ChosenBarItem<'a> {
-    pub ipu: IpuId,
+    pub at: ReplicaIpu,
     pub rect: Rect,
     /// The bar itself, if it was read for the scene on the screen.
     pub item: Option<&'a LaneItem>,
@@ -28,7 +28,7 @@ pub(crate) struct ChosenBarItem<'a> {
 
 /// A chosen bar and its place among the lanes.
 struct SelectedBarPosition<'a> {
-    ipu: IpuId,
+    at: ReplicaIpu,
     sub_lane: u8,
     row: u32,
     range: CycleRange,
@@ -62,14 +62,14 @@ pub(crate) fn chosen_bars<'a>(
 
 /// The place of a bar that stands for several steps.
 fn bar_position<'a>(scene: Option<&'a TraceScene>, bar: &SelectedBar) -> SelectedBarPosition<'a> {
-    let SelectedBar { ipu, sub_lane, row, range, .. } = *bar;
-    let shown = scene.and_then(|scene| scene.ipus.iter().find(|shown| shown.ipu == ipu));
+    let SelectedBar { at, sub_lane, row, range, .. } = *bar;
+    let shown = scene.and_then(|scene| scene.ipus.iter().find(|shown| shown.at == at));
     let lane = shown.and_then(|ipu| ipu.lanes.iter().find(|lane| lane.sub_lane == sub_lane));
     // Items have no ids: within a lane, row and start identify one.
     let own = |item: &&LaneItem| item.row == row && item.range.start == range.start;
     let item = lane.and_then(|lane| lane.items.iter().find(own));
     let full_height = item.is_some_and(|item| item.full_height);
-    SelectedBarPosition { ipu, sub_lane, row, range, full_height, item }
+    SelectedBarPosition { at, sub_lane, row, range, full_height, item }
 }
 
 /// The bar of a step and its place among the lanes.
@@ -79,8 +79,8 @@ fn step_bar_position<'a>(
 ) -> Option<SelectedBarPosition<'a>> {
     let item = selected_bar::find(scene, step)?;
     let (row, range, full_height) = (item.row, item.range, item.full_height);
-    let SelectedStep { ipu, sub_lane, .. } = *step;
-    Some(SelectedBarPosition { ipu, sub_lane, row, range, full_height, item: Some(item) })
+    let SelectedStep { at, sub_lane, .. } = *step;
+    Some(SelectedBarPosition { at, sub_lane, row, range, full_height, item: Some(item) })
 }
 
 fn chosen_bar<'a>(
@@ -88,14 +88,14 @@ fn chosen_bar<'a>(
     chosen: &SelectedBarPosition<'a>,
     shares: bool,
 ) -> Option<ChosenBarItem<'a>> {
-    let SelectedBarPosition { ipu, row, range, full_height, item, .. } = *chosen;
+    let SelectedBarPosition { at, row, range, full_height, item, .. } = *chosen;
     // Shares have no rows: what is chosen is a part of all of them.
     let (row, full_height) = if shares { (0, true) } else { (row, full_height) };
-    let block = layout.block_of(ipu)?;
+    let block = layout.block_of(at)?;
     let sub_lane = block.lanes.sub_lanes.iter().position(|s| *s == chosen.sub_lane)?;
     let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });
     let tiles = (block.tiles > 0.0)
         .then(|| Rect::from_x_y_ranges(rect.x_range(), layout.tiles(block).y_range()));
     let (filled, labelled) = (!shares, rect.width() >= LEAST_LABEL);
-    Some(ChosenBarItem { ipu, rect, item, filled, labelled, row_height: block.row_height, tiles })
+    Some(ChosenBarItem { at, rect, item, filled, labelled, row_height: block.row_height, tiles })
 }

@@ -4,7 +4,7 @@
 use super::TraceLayout;
 use egui::{Pos2, Rangef, Rect, pos2};
 use tilescope_analysis::trace::{MicroBatchPath, MicroBatchTurn};
-use tilescope_report::units::{CycleRange, IpuId, grouped};
+use tilescope_report::units::{CycleRange, ReplicaClassId, ReplicaIpu, grouped};
 
 /// Points beyond the lanes at which lines are cut off.
 const BEYOND: f32 = 20.0;
@@ -22,27 +22,32 @@ pub(crate) struct FollowedItem {
 /// The way of a micro-batch.
 pub(crate) fn followed(layout: &TraceLayout<'_>, path: &MicroBatchPath) -> FollowedItem {
     let title = format!("Micro-batch {}", grouped(path.number));
-    let turns = path.turns.len();
-    let about = match path.range() {
+    let own: Vec<&MicroBatchTurn> = path.of_class(ReplicaClassId(0)).collect();
+    let about = match own.iter().map(|turn| turn.range).reduce(CycleRange::union) {
         Some(CycleRange { start, end }) => {
-            format!("{} passes of stages, cycles {start} - {end}", grouped(turns as u64))
+            format!("{} passes of stages, cycles {start} - {end}", grouped(own.len() as u64))
         }
         None => "no stage works on it".to_owned(),
     };
-    let pairs = path.turns.windows(2);
-    let lines = pairs.filter_map(|pair| line(layout, &pair[0], &pair[1])).collect();
+    let mut lines = Vec::new();
+    let mut turns: Vec<&MicroBatchTurn> = path.turns.iter().collect();
+    // Stable: of each class of replicas, from left to right.
+    turns.sort_by_key(|turn| turn.at.class);
+    for of_class in turns.chunk_by(|one, other| one.at.class == other.at.class) {
+        lines.extend(of_class.windows(2).filter_map(|pair| line(layout, pair[0], pair[1])));
+    }
     FollowedItem { title, about, lines }
 }
 
 /// Where an IPU works for the micro-batch, from left to right, at least one point wide.
-pub(crate) fn lit(layout: &TraceLayout<'_>, path: &MicroBatchPath, ipu: IpuId) -> Vec<Rangef> {
+pub(crate) fn lit(layout: &TraceLayout<'_>, path: &MicroBatchPath, at: ReplicaIpu) -> Vec<Rangef> {
     let lanes = layout.regions.lanes;
     let turn = |turn: &MicroBatchTurn| {
         let (left, right) = (layout.x(turn.range.start), layout.x(turn.range.end));
         let x = Rangef::new(left, right.max(left + 1.0));
         (x.max > lanes.left() && x.min < lanes.right()).then_some(x)
     };
-    path.on(ipu).filter_map(turn).collect()
+    path.on(at).filter_map(turn).collect()
 }
 
 /// What of `area` is not lit.
@@ -62,16 +67,16 @@ pub(crate) fn veiled_parts(area: Rect, lit: &[Rangef]) -> Vec<Rect> {
 }
 
 fn line(layout: &TraceLayout<'_>, from: &MicroBatchTurn, to: &MicroBatchTurn) -> Option<[Pos2; 2]> {
-    if from.ipu == to.ipu {
+    if from.at == to.at {
         return None;
     }
-    let height = |ipu: IpuId| {
-        let block = layout.block_of(ipu)?;
+    let height = |at: ReplicaIpu| {
+        let block = layout.block_of(at)?;
         let row = layout.stage_row(block).unwrap_or_else(|| layout.bars(block));
         Some(row.center().y)
     };
-    let start = pos2(layout.x(from.range.end), height(from.ipu)?);
-    let end = pos2(layout.x(to.range.start), height(to.ipu)?);
+    let start = pos2(layout.x(from.range.end), height(from.at)?);
+    let end = pos2(layout.x(to.range.start), height(to.at)?);
     let lanes = layout.regions.lanes;
     let (least, most) = (lanes.left() - BEYOND, lanes.right() + BEYOND);
     if start.x.max(end.x) < least || start.x.min(end.x) > most {

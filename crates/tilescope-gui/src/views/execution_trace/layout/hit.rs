@@ -4,14 +4,15 @@ use super::{BarPosition, IpuLaneLayout, TraceLayout};
 use crate::views::execution_trace::scene::TraceScene;
 use egui::{Pos2, Rect};
 use tilescope_analysis::trace::{LaneItem, LaneShares, ShareColumn};
-use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu};
 
 /// Distance at which the pointer hits a narrow bar.
 const HIT_TOLERANCE: f32 = 3.0;
 
 /// What is under the pointer.
 pub(crate) struct LaneHit<'a> {
-    pub ipu: IpuId,
+    /// The IPU, and the replicas it is of.
+    pub at: ReplicaIpu,
     /// Group of tiles.
     pub sub_lane: u8,
     pub target: LaneHitTarget<'a>,
@@ -39,7 +40,7 @@ pub(crate) fn hit<'a>(
         |block: &&IpuLaneLayout<'_>| block.top <= y && y < block.top + f64::from(block.height());
     let block = layout.blocks.iter().find(inside)?;
     let (index, row) = block.row_at((y - block.top) as f32 - block.marks)?;
-    let ipu = scene.ipus.iter().find(|ipu| ipu.ipu == block.lanes.ipu)?;
+    let ipu = scene.ipus.iter().find(|ipu| ipu.at == block.lanes.at)?;
     let lane = ipu.lanes.get(index)?;
     // Below 0 is left of the run, where no bars are.
     let cycle = Cycles(u64::try_from(layout.cycle_at(at.x)).ok()?);
@@ -56,7 +57,7 @@ pub(crate) fn hit<'a>(
     };
     // Placed by this frame's axis, even if the scene is older: its image is drawn there too.
     let (range, rect) = (position.range, layout.bar(block, position));
-    Some(LaneHit { ipu: ipu.ipu, sub_lane: lane.sub_lane, target, range, rect })
+    Some(LaneHit { at: ipu.at, sub_lane: lane.sub_lane, target, range, rect })
 }
 
 /// The column that holds a cycle, if anything runs in it.

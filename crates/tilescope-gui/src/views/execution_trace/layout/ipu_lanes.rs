@@ -102,7 +102,7 @@ pub(crate) struct ShownIpus<'a> {
     pub prefs: &'a TracePrefs,
     /// Whether lanes are graphs of shares.
     pub shares: bool,
-    /// Replicas that are shown; they do the same, so that one image serves all of them.
+    /// Replicas that are shown; one image serves all that are alike.
     pub replicas: u32,
 }
 
@@ -112,22 +112,32 @@ pub(crate) fn ipu_lane_layouts<'a>(
     shown: ShownIpus<'_>,
     room: f32,
 ) -> Vec<IpuLaneLayout<'a>> {
-    let ShownIpus { ipus, enlarged, heights: given, prefs, shares, replicas } = shown;
-    if replicas > 1 {
-        return lanes_of_replicas(prepared, shown, room);
+    match shown.replicas {
+        0 | 1 => lanes_of_replica(prepared, 0, shown, room),
+        _ => lanes_of_replicas(prepared, shown, room),
     }
+}
+
+/// The IPUs of one replica.
+fn lanes_of_replica<'a>(
+    prepared: &'a LoadedTrace,
+    replica: u32,
+    shown: ShownIpus<'_>,
+    room: f32,
+) -> Vec<IpuLaneLayout<'a>> {
+    let ShownIpus { ipus, enlarged, heights: given, prefs, shares, .. } = shown;
     let staged = [MarkKind::Stage, MarkKind::Update];
     let has_stages = staged.iter().any(|kind| prepared.mark_kinds.contains(kind));
     let heights =
         IpuHeights { prefs, has_stages: prefs.marks && has_stages, tiles: tiles_height(prefs) };
-    let lanes: Vec<&'a IpuLanes> =
-        prepared.ipus.iter().filter(|lanes| ipus.contains(&lanes.ipu)).collect();
-    let large = lanes.iter().filter(|lanes| enlarged.contains(&lanes.ipu)).count();
+    let mut lanes: Vec<&'a IpuLanes> = prepared.lanes_of(replica);
+    lanes.retain(|lanes| ipus.contains(&lanes.at.ipu));
+    let large = lanes.iter().filter(|lanes| enlarged.contains(&lanes.at.ipu)).count();
     let large_room = room * ENLARGED_SHARE / large.max(1) as f32;
     // An IPU that does not only get what the others leave.
-    let own = |lanes: &'a IpuLanes, top: f64| match given.get(&lanes.ipu) {
+    let own = |lanes: &'a IpuLanes, top: f64| match given.get(&lanes.at.ipu) {
         Some(height) => Some(heights.fitted(lanes, top, *height)),
-        None => enlarged.contains(&lanes.ipu).then(|| heights.enlarged(lanes, top, large_room)),
+        None => enlarged.contains(&lanes.at.ipu).then(|| heights.enlarged(lanes, top, large_room)),
     };
     let taken: Vec<f32> =
         lanes.iter().filter_map(|lanes| Some(own(lanes, 0.0)?.height() + IPU_GAP)).collect();
@@ -152,12 +162,12 @@ fn lanes_of_replicas<'a>(
 ) -> Vec<IpuLaneLayout<'a>> {
     let replicas = shown.replicas;
     let (nothing, none) = (BTreeSet::new(), BTreeMap::new());
-    let each = ShownIpus { enlarged: &nothing, heights: &none, replicas: 1, ..shown };
+    let each = ShownIpus { enlarged: &nothing, heights: &none, ..shown };
     let mut top = 0.0;
     let mut blocks = Vec::new();
     let height = room / replicas as f32 - REPLICA_GAP;
     for replica in 0..replicas {
-        let own = ipu_lane_layouts(prepared, each, height);
+        let own = lanes_of_replica(prepared, replica, each, height);
         let total = total_height(&own);
         let moved = own.into_iter().map(|block| IpuLaneLayout {
             top: block.top + top,

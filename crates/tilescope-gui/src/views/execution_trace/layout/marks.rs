@@ -127,9 +127,9 @@ pub(crate) fn mark_hit<'a>(
         let (kind, marks) = scene.marks.get(index)?;
         (MarkRowId::Common(*kind), mark_bars(layout, row_rect(layout, index), marks))
     } else {
-        let (ipu, row) = layout.stage_row_at(at)?;
-        let shown = scene.ipus.iter().find(|shown| shown.ipu == ipu)?;
-        (MarkRowId::Ipu(ipu), mark_bars(layout, row, &shown.marks))
+        let (at, row) = layout.stage_row_at(at)?;
+        let shown = scene.ipus.iter().find(|shown| shown.at == at)?;
+        (MarkRowId::Ipu(at), mark_bars(layout, row, &shown.marks))
     };
     let distance =
         |bar: &MarkBarItem<'_>| bar.rect.distance_to_pos(pos2(at.x, bar.rect.center().y));
@@ -150,7 +150,7 @@ pub(crate) fn chosen_mark(
             let index = scene.marks.iter().position(|(known, _)| *known == kind)?;
             row_rect(layout, index)
         }
-        MarkRowId::Ipu(ipu) => layout.stage_row(layout.block_of(ipu)?)?,
+        MarkRowId::Ipu(at) => layout.stage_row(layout.block_of(at)?)?,
     };
     // Ends far outside would lose their digits in 32 bits.
     let left = layout.x(chosen.range.start).max(row.left() - 20.0);

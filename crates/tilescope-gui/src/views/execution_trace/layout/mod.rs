@@ -39,7 +39,7 @@ use crate::model::command::SelectedStep;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use egui::{Pos2, Rect, pos2, vec2};
 use tilescope_analysis::trace::MicroBatchPath;
-use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu};
 
 /// Where everything is in a frame: the regions, the lanes of the IPUs, and the cycles on the screen.
 pub(super) struct TraceLayout<'a> {
@@ -84,7 +84,7 @@ pub(super) fn render_items<'a>(
     let step = selected.map(|selected| selected.step);
     let mut bands = ipu_bands(layout, prepared, scene);
     for band in &mut bands {
-        band.lit = path.map(|path| lit(layout, path, band.ipu));
+        band.lit = path.map(|path| lit(layout, path, band.at));
     }
     let ends = settings.marks.iter().flat_map(|mark| [mark.start, mark.end]);
     TraceRenderItems {
@@ -132,9 +132,9 @@ impl TraceLayout<'_> {
         self.regions.lanes.top() + (block.top - self.scroll) as f32
     }
 
-    /// The lanes of an IPU, if they are shown: those of the first replica.
-    pub(super) fn block_of(&self, ipu: IpuId) -> Option<&IpuLaneLayout<'_>> {
-        self.blocks.iter().find(|block| block.lanes.ipu == ipu)
+    /// The lanes of an IPU, if they are shown: those of the first replica that is alike.
+    pub(super) fn block_of(&self, at: ReplicaIpu) -> Option<&IpuLaneLayout<'_>> {
+        self.blocks.iter().find(|block| block.lanes.at == at)
     }
 
     /// The IPUs on the screen, and those at most so many points above or below it.
@@ -155,13 +155,13 @@ impl TraceLayout<'_> {
     }
 
     /// The IPU whose row of stages is at a place, and that row.
-    pub(super) fn stage_row_at(&self, at: Pos2) -> Option<(IpuId, Rect)> {
+    pub(super) fn stage_row_at(&self, at: Pos2) -> Option<(ReplicaIpu, Rect)> {
         if !self.regions.lanes.contains(at) {
             return None;
         }
         let rows = self.blocks.iter().filter_map(|block| {
             let row = self.stage_row(block)?;
-            row.y_range().contains(at.y).then_some((block.lanes.ipu, row))
+            row.y_range().contains(at.y).then_some((block.lanes.at, row))
         });
         rows.into_iter().next()
     }

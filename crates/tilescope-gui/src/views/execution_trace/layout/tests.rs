@@ -47,7 +47,7 @@ fn sample() -> SampleTrace {
 impl SampleTrace {
     fn layout(&self, scroll: f64) -> TraceLayout<'_> {
         let regions = TraceRegions::new(AREA, 1);
-        let shown: Vec<IpuId> = self.trace.ipus.iter().map(|lanes| lanes.ipu).collect();
+        let shown: Vec<IpuId> = self.trace.ipus.iter().map(|lanes| lanes.at.ipu).collect();
         let room = regions.lanes.height();
         let (enlarged, heights) = (&BTreeSet::new(), &BTreeMap::new());
         let shares = self.narrow_steps.is_some();
@@ -79,7 +79,7 @@ fn first_step(scene: &TraceScene) -> SelectedStep {
     let lane = &scene.ipus[0].lanes[0];
     let (item, step) = lane.items.iter().find_map(|item| Some((item, item.step()?))).unwrap();
     let position = item.first_position();
-    SelectedStep { ipu: lane.ipu, sub_lane: lane.sub_lane, position, step }
+    SelectedStep { at: lane.at, sub_lane: lane.sub_lane, position, step }
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn steps_are_drawn_where_their_cycles_are_and_are_hit_there() {
             assert!((label.rect.right() - layout.x(range.end)).abs() < 0.01, "{range:?}");
             assert!(band.bars.contains_rect(label.rect), "{:?} {:?}", band.bars, label.rect);
             let found = hit(&layout, &scene, label.rect.center()).expect("a bar");
-            assert_eq!((found.ipu, found.rect), (band.ipu, label.rect));
+            assert_eq!((found.at, found.rect), (band.at, label.rect));
         }
         let wait = pos2(layout.x(Cycles(90)), band.bars.top() + 1.0);
         assert!(hit(&layout, &scene, wait).is_none(), "nothing runs in between");
@@ -128,12 +128,12 @@ fn ipus_out_of_sight_have_no_items_and_are_not_read() {
     let layout = sample.layout(0.0);
     let scene = sample.scene(&layout);
     let bands = ipu_bands(&layout, &sample.trace, Some(&scene));
-    assert_eq!(bands.iter().map(|band| band.ipu).collect::<Vec<IpuId>>(), [IpuId(0)]);
-    let near: Vec<IpuId> = layout.blocks_within(200.0).map(|block| block.lanes.ipu).collect();
+    assert_eq!(bands.iter().map(|band| band.at.ipu).collect::<Vec<IpuId>>(), [IpuId(0)]);
+    let near: Vec<IpuId> = layout.blocks_within(200.0).map(|block| block.lanes.at.ipu).collect();
     assert_eq!(near, [IpuId(0)]);
     let down = sample.layout(900.0);
     let bands = ipu_bands(&down, &sample.trace, Some(&scene));
-    let known: Vec<(IpuId, bool)> = bands.iter().map(|b| (b.ipu, b.scene.is_some())).collect();
+    let known: Vec<(IpuId, bool)> = bands.iter().map(|b| (b.at.ipu, b.scene.is_some())).collect();
     assert_eq!(known, [(IpuId(0), true), (IpuId(1), false)]);
     assert!(total_height(&layout.blocks) > 1_920.0);
     let name = bands[0].name_at.expect("a name");
@@ -149,10 +149,13 @@ fn the_chosen_step_comes_last_and_veils_the_others() {
     let mut settings = TraceSettings::default();
     let none = render_items(&layout, &sample.trace, Some(&scene), &settings, (None, None));
     assert!(none.chosen.is_empty() && !none.veiled);
-    settings.also = vec![SelectedStep { ipu: IpuId(1), ..chosen }];
+    settings.also = vec![SelectedStep { at: IpuId(1).into(), ..chosen }];
     let items = render_items(&layout, &sample.trace, Some(&scene), &settings, (Some(chosen), None));
     assert!(items.veiled);
-    assert_eq!(items.chosen.iter().map(|bar| bar.ipu).collect::<Vec<IpuId>>(), [1, 0].map(IpuId));
+    assert_eq!(
+        items.chosen.iter().map(|bar| bar.at.ipu).collect::<Vec<IpuId>>(),
+        [1, 0].map(IpuId)
+    );
     let [beside, last] = &items.chosen[..] else { panic!("two bars") };
     assert_eq!(beside.rect.x_range(), last.rect.x_range(), "both run at the same time");
     let unread = render_items(&layout, &sample.trace, None, &settings, (Some(chosen), None));

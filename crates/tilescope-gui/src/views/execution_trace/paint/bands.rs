@@ -32,7 +32,7 @@ impl TracePainter<'_> {
         self.tiles_ui(band);
         self.separators(band);
         if let Some((row, bars)) = &scene.stages {
-            let id = (MarkRowId::Ipu(band.ipu), band.replica);
+            let id = (MarkRowId::Ipu(band.at), band.replica);
             self.marks_ui(self.regions.lanes, *row, bars, id);
         }
         if let Some(lit) = &band.lit {
@@ -77,7 +77,7 @@ impl TracePainter<'_> {
             let words = || (format!("Shares of {}", band.name()), share_graph::all_words(shares));
             node_ui(
                 self.ui,
-                id(self.ui, "shares").with((band.replica, band.ipu)),
+                id(self.ui, "shares").with((band.replica, band.at)),
                 visible,
                 Role::Image,
                 words,
@@ -99,7 +99,7 @@ impl TracePainter<'_> {
             painter.text(*at, Align2::RIGHT_TOP, text, small, self.palette.weak_text);
         }
         let (lane, visible) =
-            (id(self.ui, "lane").with((band.replica, band.ipu)), band.gutter.intersect(gutter));
+            (id(self.ui, "lane").with((band.replica, band.at)), band.gutter.intersect(gutter));
         let value = format!("{} steps", grouped(band.steps));
         region_ui(self.ui, lane, visible, Role::Row, &name, &value);
     }
@@ -125,7 +125,7 @@ impl TracePainter<'_> {
         let visible = rect.intersect(self.regions.lanes);
         if visible.is_positive() {
             let (tiles, name) = (
-                id(self.ui, "tiles").with((band.replica, band.ipu)),
+                id(self.ui, "tiles").with((band.replica, band.at)),
                 format!("Tiles of {}", band.name()),
             );
             region_ui(self.ui, tiles, visible, Role::Image, &name, "one row per tile");
@@ -158,7 +158,7 @@ impl TracePainter<'_> {
         self.bar_text(*rect, band.row_height, text, ground);
         let visible = rect.intersect(self.regions.lanes);
         if visible.is_positive() {
-            let part = ((band.replica, band.ipu, *sub_lane), item.row, item.first_position());
+            let part = ((band.replica, band.at, *sub_lane), item.row, item.first_position());
             let bar = id(self.ui, "bar").with(part);
             let cycles = || format!("{} cycles", item.range.length());
             node_ui(self.ui, bar, visible, Role::Cell, || (text.clone(), cycles()));

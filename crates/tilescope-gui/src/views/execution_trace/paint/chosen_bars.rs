@@ -30,7 +30,7 @@ impl TracePainter<'_> {
 
     /// The tiles that work in it; all of them where that is not known.
     fn tiles_outline(&self, chosen: &ChosenBarItem<'_>, tiles: Rect, stroke: Stroke) {
-        let outline = |item| bsp_raster::outline(self.prepared, item, chosen.ipu, tiles);
+        let outline = |item| bsp_raster::outline(self.prepared, item, chosen.at.ipu, tiles);
         match chosen.item.and_then(outline) {
             Some(lines) => {
                 let shapes = lines.into_iter().map(|line| Shape::closed_line(line, stroke));

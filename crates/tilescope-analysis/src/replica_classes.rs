@@ -1,0 +1,81 @@
+//! Words for replicas that differ: which are alike, and what sets them apart.
+
+use tilescope_report::units::{ReplicaClassId, grouped};
+use tilescope_report::{ReplicaClass, ReplicaClasses};
+
+/// Classes that are told one by one in a sentence.
+const MOST_TOLD: usize = 4;
+
+/// Numbers in order, those that follow each other as one: `0-3, 5`.
+pub fn replica_numbers(replicas: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for replica in replicas {
+        match parts.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*replica) => *last = *replica,
+            _ => parts.push((*replica, *replica)),
+        }
+    }
+    let words = parts.iter().map(|(first, last)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}-{last}"),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Replicas of a class, and what sets them apart: `2, 3 (host 2 times slower)`. None where all are
+/// alike.
+pub fn class_words(classes: &ReplicaClasses, class: ReplicaClassId) -> Option<String> {
+    let of = classes.classes.get(class.index()).filter(|_| classes.differ())?;
+    Some(words(of))
+}
+
+/// Which replicas are alike, and how they differ, in one sentence; none where all are alike.
+pub fn sentence(classes: &ReplicaClasses) -> Option<String> {
+    if !classes.differ() {
+        return None;
+    }
+    let all: usize = classes.classes.iter().map(|class| class.replicas.len()).sum();
+    let told: Vec<String> = classes.classes.iter().take(MOST_TOLD).map(words).collect();
+    let more = match classes.classes.len().saturating_sub(MOST_TOLD) {
+        0 => String::new(),
+        rest => format!("; and {} more classes", grouped(rest as u64)),
+    };
+    Some(format!("{} replicas differ: {}{more}", grouped(all as u64), told.join("; ")))
+}
+
+fn words(class: &ReplicaClass) -> String {
+    format!("{} ({})", replica_numbers(&class.replicas), class.why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn classes(members: &[(&[u32], &str)]) -> ReplicaClasses {
+        let class = |(replicas, why): &(&[u32], &str)| ReplicaClass {
+            replicas: replicas.to_vec(),
+            why: (*why).to_owned(),
+        };
+        ReplicaClasses { classes: members.iter().map(class).collect(), joins: BTreeSet::new() }
+    }
+
+    #[test]
+    fn neighbours_are_told_together() {
+        assert_eq!(replica_numbers(&[0, 1, 2, 3, 5]), "0-3, 5");
+        assert_eq!(replica_numbers(&[2, 3, 7, 8, 9]), "2, 3, 7-9");
+        assert_eq!(replica_numbers(&[]), "");
+    }
+
+    #[test]
+    fn a_sentence_says_who_is_alike_and_how_they_differ() {
+        assert_eq!(sentence(&classes(&[(&[0, 1], "")])), None);
+        let two = classes(&[(&[0, 1], "fast host"), (&[2, 3], "host 2 times slower")]);
+        let said = "4 replicas differ: 0, 1 (fast host); 2, 3 (host 2 times slower)";
+        assert_eq!(sentence(&two).unwrap(), said);
+        assert_eq!(class_words(&two, ReplicaClassId(1)).unwrap(), "2, 3 (host 2 times slower)");
+        let each: Vec<(&[u32], &str)> = vec![(&[0], "a"); 6];
+        assert!(sentence(&classes(&each)).unwrap().ends_with("; and 2 more classes"));
+    }
+}

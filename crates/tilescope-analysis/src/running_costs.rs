@@ -1,0 +1,224 @@
+//! What a run takes in energy and money: power and price of the machine over the time of the run.
+
+use crate::summary::ExecutionSummary;
+use serde::Serialize;
+use tilescope_report::units::grouped_real;
+use tilescope_report::{Report, ReportError, RunningCost, RunningCostBasis, RunningCostKind};
+
+/// Samples that energy and money are told per.
+const MANY_SAMPLES: f64 = 1e6;
+
+/// How energy is computed.
+pub const ENERGY_FORMULA: &str = "power of the machine x time on the device, per million samples; \
+    the machine is taken to draw that power all the time: idle and load are not told apart";
+
+/// How money is computed.
+pub const COST_FORMULA: &str =
+    "price of an hour of the machine x time on the device, per million samples";
+
+/// Parts of a machine that are alike, and what they take.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunningCostPart {
+    /// What it is: `IPU-M2000`.
+    pub part: String,
+    pub count: u64,
+    /// Watts, or money per hour, of one.
+    pub each: f64,
+    /// `given`, `published` or `assumed`.
+    pub basis: &'static str,
+    /// Where the figure comes from.
+    pub source: String,
+}
+
+/// Energy of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EnergySummary {
+    /// Power of the machine.
+    pub watts: f64,
+    /// Of the whole run.
+    pub joules: f64,
+    /// Where the model works on samples.
+    pub joules_per_million_samples: Option<f64>,
+    /// Whether some of the power is assumed.
+    pub assumed: bool,
+    /// What the power is the sum of.
+    pub parts: Vec<RunningCostPart>,
+    pub formula: &'static str,
+}
+
+/// Money of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CostSummary {
+    /// Its three letters.
+    pub currency: String,
+    /// Price of an hour of the machine.
+    pub per_hour: f64,
+    /// Of the whole run.
+    pub run: f64,
+    /// Where the model works on samples.
+    pub per_million_samples: Option<f64>,
+    /// Whether some of the price is assumed.
+    pub assumed: bool,
+    /// What the price is the sum of.
+    pub parts: Vec<RunningCostPart>,
+    pub formula: &'static str,
+}
+
+/// What a run takes, as far as power and price of its machine are known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunningCosts {
+    pub energy: Option<EnergySummary>,
+    pub cost: Option<CostSummary>,
+}
+
+/// Energy and money of the run of a report; nothing without a run, a clock, or figures of the
+/// machine.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn running_costs(
+    report: &Report,
+    execution: Option<&ExecutionSummary>,
+) -> Result<RunningCosts, ReportError> {
+    let Some(run) = execution.filter(|run| run.seconds > 0.0) else {
+        return Ok(RunningCosts::default());
+    };
+    let costs = report.running_costs()?;
+    let per_million = |whole: f64| {
+        let samples = run.samples.filter(|samples| *samples > 0);
+        samples.map(|samples| whole / samples as f64 * MANY_SAMPLES)
+    };
+    let energy = MachineRate::of(&costs, RunningCostKind::Power).map(|power| {
+        let joules = power.rate * run.seconds;
+        EnergySummary {
+            watts: power.rate,
+            joules,
+            joules_per_million_samples: per_million(joules),
+            assumed: power.assumed,
+            parts: power.parts,
+            formula: ENERGY_FORMULA,
+        }
+    });
+    let cost = MachineRate::of(&costs, RunningCostKind::Price).map(|price| {
+        let whole = price.rate * run.seconds / 3600.0;
+        CostSummary {
+            currency: price.currency,
+            per_hour: price.rate,
+            run: whole,
+            per_million_samples: per_million(whole),
+            assumed: price.assumed,
+            parts: price.parts,
+            formula: COST_FORMULA,
+        }
+    });
+    Ok(RunningCosts { energy, cost })
+}
+
+/// What all parts of a machine take together.
+struct MachineRate {
+    rate: f64,
+    currency: String,
+    assumed: bool,
+    parts: Vec<RunningCostPart>,
+}
+
+impl MachineRate {
+    /// The sum over the parts; nothing where there are none, or in several currencies.
+    fn of(costs: &[RunningCost], kind: RunningCostKind) -> Option<Self> {
+        let of_kind: Vec<&RunningCost> = costs.iter().filter(|cost| cost.kind == kind).collect();
+        let currency = &of_kind.first()?.currency;
+        let alike = of_kind.iter().all(|cost| cost.currency == *currency);
+        let part = |cost: &&RunningCost| RunningCostPart {
+            part: cost.part.clone(),
+            count: cost.count,
+            each: cost.each,
+            basis: cost.basis.name(),
+            source: cost.source.clone(),
+        };
+        alike.then(|| Self {
+            rate: of_kind.iter().map(|cost| cost.count as f64 * cost.each).sum(),
+            currency: currency.clone(),
+            assumed: of_kind.iter().any(|cost| cost.basis == RunningCostBasis::Assumed),
+            parts: of_kind.iter().map(part).collect(),
+        })
+    }
+}
+
+/// Figures in rows: name, value, and how it is computed and known.
+pub struct RunningCostRow {
+    pub name: &'static str,
+    pub value: String,
+    pub explanation: String,
+}
+
+impl RunningCosts {
+    /// The rows that Summary and the command line show.
+    pub fn rows(&self) -> Vec<RunningCostRow> {
+        let mut rows = Vec::new();
+        match &self.energy {
+            None => rows.push(unknown("Energy", "power", "target.power_watts")),
+            Some(energy) => {
+                rows.push(RunningCostRow {
+                    name: "Power of the machine",
+                    value: format!("{} W{}", grouped_real(energy.watts), marked(energy.assumed)),
+                    explanation: sources(&energy.parts, "W"),
+                });
+                let (value, unit) = match energy.joules_per_million_samples {
+                    Some(value) => (value, "J per million samples"),
+                    None => (energy.joules, "J"),
+                };
+                rows.push(RunningCostRow {
+                    name: "Energy",
+                    value: format!("{} {unit}{}", grouped_real(value), marked(energy.assumed)),
+                    explanation: energy.formula.to_owned(),
+                });
+            }
+        }
+        match &self.cost {
+            None => rows.push(unknown("Cost", "price", "target.price_per_hour")),
+            Some(cost) => {
+                let CostSummary { currency, per_hour, assumed, .. } = cost;
+                let unit = format!("{currency} per hour");
+                rows.push(RunningCostRow {
+                    name: "Price of the machine",
+                    value: format!("{} {unit}{}", grouped_real(*per_hour), marked(*assumed)),
+                    explanation: sources(&cost.parts, &unit),
+                });
+                let (value, unit) = match cost.per_million_samples {
+                    Some(value) => (value, " per million samples"),
+                    None => (cost.run, ""),
+                };
+                rows.push(RunningCostRow {
+                    name: "Cost",
+                    value: format!("{} {currency}{unit}{}", grouped_real(value), marked(*assumed)),
+                    explanation: cost.formula.to_owned(),
+                });
+            }
+        }
+        rows
+    }
+}
+
+fn marked(assumed: bool) -> &'static str {
+    if assumed { ", partly assumed" } else { "" }
+}
+
+fn unknown(name: &'static str, what: &str, key: &str) -> RunningCostRow {
+    RunningCostRow {
+        name,
+        value: "not known".to_owned(),
+        explanation: format!(
+            "the report holds no {what} of its machine: none was published, or the report was made \
+             without; {key} in a spec gives your own"
+        ),
+    }
+}
+
+/// What a figure is the sum of: `1 x IPU-M2000 of 1,100.00 W (published: …)`.
+fn sources(parts: &[RunningCostPart], unit: &str) -> String {
+    let part = |of: &RunningCostPart| {
+        let RunningCostPart { part, count, each, basis, source } = of;
+        format!("{count} x {part} of {} {unit} ({basis}: {source})", grouped_real(*each))
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,322 @@
+//! The dialog that simulates an ONNX file: the form of its spec, what the check says, and the
+//! simulation with its progress.
+
+use crate::model::command::{AppCommand, CommandQueue};
+use crate::model::message::StatusMessage;
+use crate::shell::session::AppSession;
+use crate::shell::simulation_process::{SimulationOutcome, SimulationProcess};
+use crate::shell::spec_queries::SPEC_QUERIES;
+use crate::theme::{ThemePalette, spacing, text_size};
+use crate::views::what_if::model_form::{FormState, ModelForm};
+use crate::views::what_if::spec_draft::{SpecAnswers, check_ui};
+use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
+use crate::widgets::icon_button_ui;
+use crate::widgets::icons::Icon;
+use egui::{
+    Align, Button, Context, Frame, Id, Key, Label, Layout, Margin, Modal, Modifiers, ProgressBar,
+    RichText, ScrollArea, TextEdit, Ui,
+};
+use std::path::{Path, PathBuf};
+
+/// Widest the dialog gets.
+const WIDTH: f32 = 900.0;
+/// Height of what stands above and below the form.
+const AROUND_FORM: f32 = 210.0;
+/// Least height of a form that scrolls by itself.
+const LEAST_FORM: f32 = 120.0;
+/// Height around all of it: margins and a gap.
+const AROUND_ALL: f32 = 60.0;
+
+/// The dialog, while it is open, and what it shows when it is opened again.
+pub(crate) struct ModelDialog {
+    pub form: ModelForm,
+    /// The report that is being made.
+    running: Option<PathBuf>,
+    /// Why the last simulation left no report.
+    failed: Option<String>,
+    saving: Option<SpecSaving>,
+    /// How saving the spec went.
+    saved: Option<StatusMessage>,
+    /// Whether the file has been read, and whether that was told.
+    is_read: (bool, bool),
+    /// Whether something has had the focus.
+    had_focus: bool,
+}
+
+/// Where the spec is to be written.
+struct SpecSaving {
+    typed: String,
+    /// Whether there is such a file.
+    exists: BackgroundQuery<PathBuf, bool>,
+    had_focus: bool,
+}
+
+impl ModelDialog {
+    /// The dialog of a file; specs that are checked are written to a directory.
+    pub(crate) fn new(path: PathBuf, checks: PathBuf) -> Self {
+        Self {
+            form: ModelForm::new(path, checks),
+            running: None,
+            failed: None,
+            saving: None,
+            saved: None,
+            is_read: (false, false),
+            had_focus: false,
+        }
+    }
+
+    /// It is not shown any more; what was chosen is kept.
+    pub(crate) fn close(&mut self) {
+        self.form.stop_asking();
+        (self.saving, self.saved, self.had_focus) = (None, None, false);
+    }
+
+    /// The spec is being simulated; its report will be at `place`.
+    pub(crate) fn started(&mut self, place: PathBuf) {
+        (self.failed, self.saved, self.saving) = (None, None, None);
+        self.running = Some(place);
+    }
+
+    /// Whether its spec is being simulated.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// It could not be simulated.
+    pub(crate) fn failed(&mut self, words: String) {
+        self.failed = Some(words);
+    }
+
+    /// The spec was written, or not.
+    pub(crate) fn saved(&mut self, message: StatusMessage) {
+        self.saved = Some(message);
+        self.saving = None;
+    }
+
+    /// A simulation has ended: whether it was that of this dialog.
+    pub(crate) fn ended(&mut self, ended: &SimulationOutcome) -> bool {
+        let was_running = self.running.take().is_some();
+        if let (true, SimulationOutcome::Failed(words)) = (was_running, ended) {
+            self.failed = Some(words.clone());
+        }
+        was_running
+    }
+
+    /// The file, once it has been read.
+    pub(crate) fn take_newly_read(&mut self) -> Option<PathBuf> {
+        let (is_read, was_told) = self.is_read;
+        self.is_read.1 = is_read;
+        (is_read && !was_told).then(|| self.form.path().to_owned())
+    }
+}
+
+/// What the dialog shows of the rest of the session.
+struct DialogContext<'a> {
+    workers: &'a BackgroundWorkers,
+    /// The simulation that is running, of whatever.
+    simulation: Option<&'a SimulationProcess>,
+    /// Models that wait for this dialog.
+    waiting: usize,
+    commands: &'a CommandQueue,
+}
+
+/// The dialog, over everything else, while it is open.
+pub(crate) fn model_dialog_ui(
+    context: &Context,
+    session: &mut AppSession,
+    commands: &CommandQueue,
+) {
+    let Some(mut dialog) = session.dialogs_mut().take_model() else { return };
+    let around = DialogContext {
+        workers: session.workers(),
+        simulation: session.simulation(),
+        waiting: session.dialogs().waiting_models(),
+        commands,
+    };
+    let room = context.content_rect().size();
+    let margin = if room.x < 600.0 { 10 } else { 20 };
+    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(margin));
+    let response = Modal::new(Id::unique("model dialog")).frame(frame).show(context, |ui| {
+        ui.set_width(WIDTH.min(room.x - 2.0 * f32::from(margin) - 20.0));
+        dialog.ui(ui, &around);
+    });
+    if response.should_close() {
+        commands.push(AppCommand::CloseModel);
+    }
+    session.dialogs_mut().put_model_back(dialog);
+}
+
+impl ModelDialog {
+    fn ui(&mut self, ui: &mut Ui, around: &DialogContext<'_>) {
+        let (state, answers) = self.form.ask(ui, around.workers, SPEC_QUERIES);
+        self.is_read.0 |= state == FormState::Filled;
+        let room = ui.ctx().content_rect().height();
+        let form_height = room - AROUND_FORM;
+        if form_height >= LEAST_FORM {
+            return self.parts_ui(ui, state, &answers, (form_height, around));
+        }
+        // In a low window all of it scrolls.
+        scroll_area("dialog", room - AROUND_ALL)
+            .show(ui, |ui| self.parts_ui(ui, state, &answers, (f32::INFINITY, around)));
+    }
+
+    /// Header, form and what can be done; the form scrolls in a height.
+    fn parts_ui(
+        &mut self,
+        ui: &mut Ui,
+        state: FormState,
+        answers: &SpecAnswers,
+        (form_height, around): (f32, &DialogContext<'_>),
+    ) {
+        self.header_ui(ui, around);
+        ui.separator();
+        let is_running = self.running.is_some();
+        let mut form_ui = |ui: &mut Ui| {
+            ui.add_enabled_ui(!is_running, |ui| self.form.ui(ui, answers, around.commands));
+        };
+        if form_height.is_finite() {
+            scroll_area("form", form_height).show(ui, form_ui);
+        } else {
+            form_ui(ui);
+        }
+        if state != FormState::Filled {
+            return;
+        }
+        ui.separator();
+        match (is_running, around.simulation) {
+            (true, Some(simulation)) => running_ui(ui, simulation, around.commands),
+            _ => self.foot_ui(ui, answers, around),
+        }
+    }
+
+    fn header_ui(&self, ui: &mut Ui, around: &DialogContext<'_>) {
+        let palette = ThemePalette::for_ui(ui);
+        ui.horizontal(|ui| {
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                if icon_button_ui(ui, Icon::Close, "Close the model").clicked() {
+                    ui.close();
+                }
+                ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                    let title = RichText::new(format!("Simulate {}", self.form.name())).heading();
+                    ui.add(Label::new(title).truncate());
+                });
+            });
+        });
+        let mut place = self.form.path().display().to_string();
+        if around.waiting > 0 {
+            let more = match around.waiting {
+                1 => "1 more model waits".to_owned(),
+                count => format!("{count} more models wait"),
+            };
+            place = format!("{place}  ({more}, shown next)");
+        }
+        let words = RichText::new(&place).color(palette.weak_text).size(text_size::CAPTION);
+        ui.add(Label::new(words).truncate()).on_hover_text(place);
+    }
+
+    /// What the check says, and what can be done.
+    fn foot_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, around: &DialogContext<'_>) {
+        let palette = ThemePalette::for_ui(ui);
+        match &self.failed {
+            Some(words) => {
+                let words = format!("The simulation failed.\n{words}");
+                let words = RichText::new(words).color(palette.error);
+                ui.add(Label::new(words).wrap().selectable(true));
+            }
+            None => check_ui(ui, answers),
+        }
+        if let Some(message) = &self.saved {
+            let colour = message.kind.colour(palette);
+            ui.add(Label::new(RichText::new(&message.text).color(colour)).wrap());
+        }
+        ui.add_space(spacing::XS);
+        let is_busy = around.simulation.is_some();
+        // What is not refused may be simulated while it is still being checked.
+        let ready = !is_busy && answers.problem().is_none();
+        let entered =
+            ui.input_mut(|input| input.consume_key(Modifiers::COMMAND, Key::Enter)) && ready;
+        ui.horizontal_wrapped(|ui| {
+            let simulate = ui.add_enabled(ready, Button::new("Simulate"));
+            let hint = if is_busy {
+                "Another simulation is running"
+            } else {
+                "Simulate this model and open the report (Ctrl+Enter)"
+            };
+            let simulate = simulate.on_hover_text(hint).on_disabled_hover_text(hint);
+            if !std::mem::replace(&mut self.had_focus, true) {
+                simulate.request_focus();
+            }
+            if simulate.clicked() || entered {
+                self.failed = None;
+                around.commands.push(AppCommand::SimulateModel);
+            }
+            let hint = "Write this spec to a file: tilescope simulate FILE does the same";
+            if ui.button("Save spec…").on_hover_text(hint).clicked() {
+                self.saving = match self.saving.take() {
+                    Some(_) => None,
+                    None => Some(SpecSaving::new(self.form.path())),
+                };
+            }
+            if ui.button("Close").clicked() {
+                around.commands.push(AppCommand::CloseModel);
+            }
+        });
+        if let Some(saving) = &mut self.saving {
+            saving.ui(ui, around);
+        }
+    }
+}
+
+/// As high as what is in it, up to a height. The window of the dialog only knows how high it was
+/// before: while the file was read that was a line.
+fn scroll_area(name: &str, height: f32) -> ScrollArea {
+    let area = ScrollArea::vertical().id_salt(name).max_height(height);
+    area.min_scrolled_height(height).auto_shrink([false, true])
+}
+
+/// Progress of the simulation, and how to stop it.
+fn running_ui(ui: &mut Ui, simulation: &SimulationProcess, commands: &CommandQueue) {
+    let palette = ThemePalette::for_ui(ui);
+    ui.horizontal_wrapped(|ui| {
+        let bar = ProgressBar::new(simulation.progress()).desired_width(240.0).show_percentage();
+        ui.add(bar);
+        if ui.button("Cancel").clicked() {
+            commands.push(AppCommand::CancelSimulation);
+        }
+        let words = "You can close this: the report opens when it is there.";
+        ui.label(RichText::new(words).color(palette.weak_text));
+    });
+}
+
+impl SpecSaving {
+    /// Beside the model, under its name.
+    fn new(model: &Path) -> Self {
+        let typed = model.with_extension("toml").display().to_string();
+        Self { typed, exists: BackgroundQuery::default(), had_focus: false }
+    }
+
+    fn ui(&mut self, ui: &mut Ui, around: &DialogContext<'_>) {
+        ui.horizontal(|ui| {
+            let width = (ui.available_width() - 100.0).max(60.0);
+            let edit = TextEdit::singleline(&mut self.typed).desired_width(width);
+            let edit = ui.add(edit).accessible_name("File to write the spec to");
+            if !std::mem::replace(&mut self.had_focus, true) {
+                edit.request_focus();
+            }
+            let entered = edit.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+            let path = PathBuf::from(self.typed.trim());
+            let exists = self.exists.compute(ui.ctx(), around.workers, &path, |path| path.exists());
+            let exists = exists.fresh_only().answer().is_some_and(|exists| **exists);
+            let (word, hint) = match exists {
+                true => ("Replace", "There is such a file"),
+                false => ("Save", "Write the spec"),
+            };
+            let is_named = !self.typed.trim().is_empty();
+            let save = ui.add_enabled(is_named, Button::new(word)).on_hover_text(hint);
+            // Enter replaces nothing.
+            if is_named && (save.clicked() || entered && !exists) {
+                around.commands.push(AppCommand::SaveModelSpec(path));
+            }
+        });
+    }
+}

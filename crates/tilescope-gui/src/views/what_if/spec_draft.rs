@@ -1,0 +1,191 @@
+//! A spec that is being worked on: its text, and what the program says about it.
+
+use super::model_file::{ModelFileAnswers, ModelFileQueries};
+use super::spec_editor::SpecEditor;
+use super::spec_keys::{CheckedSpec, SpecKeyInfo, SpecProblem, SpecQueries};
+use super::spec_text::{values, with_whole_path};
+use super::variant_list::VariantList;
+use crate::theme::ThemePalette;
+use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState, Versioned};
+use crate::widgets::icons::{self, Icon};
+use egui::accesskit::Live;
+use egui::{Label, RichText, Sense, Ui, vec2};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use tilescope_report::units::{binary_bytes, grouped};
+
+/// A spec, as text that may be wrong.
+pub(crate) struct SpecDraft {
+    pub text: String,
+    /// What the path of a model is relative to.
+    base: PathBuf,
+    /// Where specs are written that are only checked: no other window writes there.
+    check_directory: PathBuf,
+    keys: BackgroundQuery<(), Vec<SpecKeyInfo>>,
+    checked: BackgroundQuery<String, CheckedSpec>,
+    model: ModelFileQueries,
+    editor: SpecEditor,
+}
+
+/// What is known of a spec while it is shown.
+pub(crate) struct SpecAnswers {
+    /// Its keys with their values as TOML.
+    pub values: BTreeMap<String, String>,
+    /// The keys that there are; none until they are known.
+    pub keys: QueryState<Vec<SpecKeyInfo>>,
+    pub checked: QueryState<CheckedSpec>,
+    /// The file of the model, where it has one.
+    pub model: Option<ModelFileAnswers>,
+}
+
+impl SpecAnswers {
+    /// The keys that there are.
+    pub(crate) fn keys(&self) -> &[SpecKeyInfo] {
+        self.keys.answer().map_or(&[][..], |keys| keys)
+    }
+
+    /// A key by its path.
+    pub(crate) fn key(&self, path: &str) -> Option<&SpecKeyInfo> {
+        self.keys().iter().find(|key| key.path == path)
+    }
+
+    /// The value of a key as TOML, or its default.
+    pub(crate) fn value(&self, path: &str) -> String {
+        let of_file = || self.model.as_ref()?.sized.answer()?.default_of(path);
+        let default = || self.key(path).map(|key| key.default.clone()).unwrap_or_default();
+        self.values.get(path).cloned().or_else(of_file).unwrap_or_else(default)
+    }
+
+    /// The value of a key that is a word.
+    pub(crate) fn word(&self, path: &str) -> String {
+        self.value(path).trim_matches('"').to_owned()
+    }
+
+    /// The value of a key that is a whole number; 1 where it is none.
+    pub(crate) fn number(&self, path: &str) -> u64 {
+        self.value(path).parse().unwrap_or(1)
+    }
+
+    /// What is wrong with the text as it is, if that is known.
+    pub(crate) fn problem(&self) -> Option<&SpecProblem> {
+        self.checked.answer().and_then(|checked| checked.problem())
+    }
+}
+
+impl SpecDraft {
+    /// A text whose model is relative to `base`; what is checked is written to `check_directory`.
+    pub(crate) fn new(text: String, base: PathBuf, check_directory: PathBuf) -> Self {
+        Self {
+            text,
+            base,
+            check_directory,
+            keys: BackgroundQuery::default(),
+            checked: BackgroundQuery::default(),
+            model: ModelFileQueries::default(),
+            editor: SpecEditor::default(),
+        }
+    }
+
+    /// Where texts are written to be asked about.
+    pub(crate) fn check_directory(&self) -> &Path {
+        &self.check_directory
+    }
+
+    /// The text for a file of any directory.
+    pub(crate) fn whole_text(&self) -> String {
+        with_whole_path(&self.text, &self.base)
+    }
+
+    /// Asks everything that is to be known of the text; whether it can be simulated only if it is
+    /// complete.
+    pub(crate) fn ask(
+        &mut self,
+        ui: &Ui,
+        workers: &BackgroundWorkers,
+        queries: SpecQueries,
+        is_complete: bool,
+    ) -> SpecAnswers {
+        let values = values(&self.text);
+        let context = ui.ctx();
+        let keys = self.keys.ask(context, workers, &(), move |()| (queries.keys)());
+        let model = self.model.ask(context, workers, (&values, &self.base), queries);
+        let directory = self.check_directory.clone();
+        let question =
+            move |text: &String, cancelled: &_| (queries.check)(&directory, text, cancelled);
+        let checked = match is_complete {
+            true => {
+                let text = self.whole_text();
+                self.checked.ask_newest(context, workers, &text, question).fresh_only()
+            }
+            false => QueryState::Waiting { overdue: false },
+        };
+        SpecAnswers { values, keys, checked, model }
+    }
+
+    /// What the last check found, whatever was typed since.
+    pub(crate) fn last_checked(&self) -> Option<&Versioned<CheckedSpec>> {
+        self.checked.latest()
+    }
+
+    /// Whether the last check found nothing wrong.
+    pub(crate) fn was_valid(&self) -> bool {
+        self.last_checked().is_some_and(|checked| checked.compiled().is_some())
+    }
+
+    /// Asks everything again that depends on files, which may have changed.
+    pub(crate) fn ask_again(&mut self) {
+        self.model.forget();
+        self.checked = BackgroundQuery::default();
+    }
+
+    /// The text with completion and help; `history` tells what values have cost.
+    pub(crate) fn editor_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, history: &VariantList) {
+        self.editor.ui(ui, &mut self.text, answers.keys(), answers.problem(), history);
+    }
+}
+
+/// What the check says, in a line.
+pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
+    let palette = ThemePalette::for_ui(ui);
+    let (icon, colour, words) = match &answers.checked {
+        QueryState::Failed(error) => (Icon::Error, palette.error, error.to_string()),
+        QueryState::Fresh(checked) | QueryState::Stale { answer: checked, .. } => {
+            match &**checked {
+                CheckedSpec::Refused(problem) => (Icon::Error, palette.error, problem.to_string()),
+                CheckedSpec::Compiled(compiled) => {
+                    let need = binary_bytes(compiled.fullest_tile_bytes);
+                    let has = binary_bytes(compiled.tile_bytes);
+                    match compiled.tiles_out_of_memory {
+                        0 => {
+                            let words = format!("Fits: the fullest tile needs {need} of {has}.");
+                            (Icon::Done, palette.good, words)
+                        }
+                        tiles => {
+                            let words = format!(
+                                "Does not fit in memory: {} tiles are over, the fullest needs \
+                                 {need} of {has}. The report says what fills them.",
+                                grouped(tiles)
+                            );
+                            (Icon::Warning, palette.warning, words)
+                        }
+                    }
+                }
+            }
+        }
+        QueryState::Waiting { .. } => {
+            ui.horizontal(|ui| {
+                ui.spinner();
+                ui.label(RichText::new("Checking…").color(palette.weak_text));
+            });
+            return;
+        }
+    };
+    ui.horizontal_top(|ui| {
+        let (rect, _) = ui.allocate_exact_size(vec2(18.0, 18.0), Sense::hover());
+        icons::paint(ui.painter(), rect, icon, colour);
+        let words = Label::new(RichText::new(words).color(colour)).wrap().selectable(true);
+        let id = ui.add(words).id;
+        // Read out when it changes, whatever has the focus.
+        ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
+    });
+}

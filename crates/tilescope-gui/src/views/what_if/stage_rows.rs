@@ -1,0 +1,353 @@
+//! How a model is divided into stages, as rows that change a spec's text: by itself, as annotations
+//! of its file say, or a list of blocks.
+
+use super::key_rows::{aside_ui, problem_mark_ui, row_ui, word_ui};
+use super::model_file::ModelFile;
+use super::spec_draft::SpecAnswers;
+use super::spec_keys::CompiledStage;
+use super::spec_text::{quoted, with_value};
+use crate::theme::ThemePalette;
+use crate::widgets::icon_button_ui;
+use crate::widgets::icons::Icon;
+use egui::{RichText, Ui};
+
+const STAGES: &str = "options.stages";
+const AUTO_STAGE: &str = "options.auto_stage";
+const BLOCKS: &str = "model.blocks";
+const IPUS: &str = "target.ipus";
+
+/// Stages as annotations of the file say.
+const ANNOTATED: &str = "annotated";
+/// Stages that the spec lists.
+const LISTED: &str = "listed";
+/// Ways to divide a model without a list, as the key has them, and in words.
+const AUTOMATIC: [(&str, &str); 3] = [
+    ("balanced", "Balanced: the longest is shortest"),
+    ("same_as_ipu", "As many blocks on each IPU"),
+    ("auto_increment", "One for each block"),
+];
+
+/// Whether the stages of a spec are those that the file annotates.
+fn are_annotated(answers: &SpecAnswers, file: Option<&ModelFile>) -> bool {
+    let has_annotations = file.is_some_and(|file| file.annotated_ipus.is_some());
+    has_annotations && ["auto", ANNOTATED].contains(&answers.word(BLOCKS).as_str())
+}
+
+/// The way a spec divides its model.
+fn choice(answers: &SpecAnswers, file: Option<&ModelFile>) -> String {
+    if stages_of(&answers.value(STAGES)).is_none_or(|stages| !stages.is_empty()) {
+        return LISTED.to_owned();
+    }
+    if are_annotated(answers, file) {
+        return ANNOTATED.to_owned();
+    }
+    answers.word(AUTO_STAGE)
+}
+
+/// Rows for the stages of a model; `compiled` are those of the last check that went through. The
+/// changed text.
+pub(super) fn stages_ui(
+    ui: &mut Ui,
+    text: &str,
+    answers: &SpecAnswers,
+    file: Option<&ModelFile>,
+    compiled: &[CompiledStage],
+) -> Option<String> {
+    let current = choice(answers, file);
+    let mut choices = Vec::new();
+    if file.is_some_and(|file| file.annotated_ipus.is_some()) {
+        choices.push((ANNOTATED, "As the file annotates them"));
+    }
+    choices.extend(AUTOMATIC);
+    // Without blocks there is nothing to list.
+    if !compiled.is_empty() || current == LISTED {
+        choices.push((LISTED, "Listed below"));
+    }
+    let about = answers.key(AUTO_STAGE).map_or("", |key| key.about.as_str());
+    let picked = row_ui(ui, ("Stages", about), |ui| {
+        let picked = word_ui(ui, (STAGES, "Stages"), &choices, &current);
+        problem_mark_ui(ui, answers, STAGES);
+        problem_mark_ui(ui, answers, AUTO_STAGE);
+        picked
+    });
+    if let Some(picked) = picked {
+        return Some(with_choice(text, answers, (file, compiled), &picked));
+    }
+    if current != LISTED {
+        let names = compiled.iter().enumerate().map(|(at, stage)| stage_words(at, stage));
+        let names: Vec<String> = names.collect();
+        if names.len() > 1 {
+            row_ui(ui, ("", ""), |ui| {
+                aside_ui(ui, &names.join("  ")).on_hover_text(names.join("\n"))
+            });
+        }
+        return None;
+    }
+    let listed = stages_of(&answers.value(STAGES))?;
+    list_ui(ui, &listed, compiled).map(|stages| with_stages(text, answers, &stages))
+}
+
+/// `1: layer.4 to layer.7`
+fn stage_words(at: usize, stage: &CompiledStage) -> String {
+    match stage.blocks.as_slice() {
+        [] => format!("{at}:"),
+        [only] => format!("{at}: {only}"),
+        [first, .., last] => format!("{at}: {first} to {last}"),
+    }
+}
+
+/// The text with another way to divide the model.
+fn with_choice(
+    text: &str,
+    answers: &SpecAnswers,
+    (file, compiled): (Option<&ModelFile>, &[CompiledStage]),
+    picked: &str,
+) -> String {
+    if picked == LISTED {
+        return with_value(text, STAGES, &written(compiled));
+    }
+    let text = without_list(text, answers);
+    if picked == ANNOTATED {
+        let text = with_value(&text, BLOCKS, &quoted("auto"));
+        return file.map_or(text.clone(), |file| with_annotated_ipus(&text, answers, file));
+    }
+    let text = with_blocks_of_nodes(&text, answers, file);
+    with_value(&text, AUTO_STAGE, &quoted(picked))
+}
+
+fn without_list(text: &str, answers: &SpecAnswers) -> String {
+    let is_listed = answers.values.get(STAGES).is_some_and(|stages| stages != "[]");
+    if is_listed { with_value(text, STAGES, "[]") } else { text.to_owned() }
+}
+
+/// The text for a model whose annotations do not count.
+fn with_blocks_of_nodes(text: &str, answers: &SpecAnswers, file: Option<&ModelFile>) -> String {
+    match are_annotated(answers, file) {
+        true => with_value(text, BLOCKS, &quoted("nodes")),
+        false => text.to_owned(),
+    }
+}
+
+/// The text for another number of IPUs: blocks are split evenly over them, and a pipeline of so many
+/// stages is filled.
+pub(super) fn with_balanced_stages(text: &str, answers: &SpecAnswers, ipus: u64) -> String {
+    let file = answers.model.as_ref().and_then(|model| model.sized.answer()).map(|file| &**file);
+    let text = with_blocks_of_nodes(&without_list(text, answers), answers, file);
+    let text = with_ipus_for(&text, answers, ipus, ipus as usize);
+    with_value(&text, AUTO_STAGE, &quoted("balanced"))
+}
+
+/// The text for the IPUs that annotations of the file ask for; for one where there are none.
+pub(super) fn with_annotated_ipus(text: &str, answers: &SpecAnswers, file: &ModelFile) -> String {
+    let ipus = u64::from(file.annotated_ipus.unwrap_or(1));
+    with_ipus_for(text, answers, ipus, file.annotated_stages.unwrap_or(1))
+}
+
+/// The text for so many IPUs and stages, with as many micro-batches as fill a pipeline of them.
+pub(super) fn with_ipus_for(text: &str, answers: &SpecAnswers, ipus: u64, stages: usize) -> String {
+    let text = with_value(text, IPUS, &ipus.to_string());
+    let trains = answers.value("model.training") == "true";
+    with_filled_pipeline(&text, answers, stages, trains)
+}
+
+/// The text with at least as many micro-batches as fill a pipeline of so many stages: those of an
+/// accumulation where the model is trained, as PopTorch asks for them, else those of a call.
+pub(super) fn with_filled_pipeline(
+    text: &str,
+    answers: &SpecAnswers,
+    stages: usize,
+    trains: bool,
+) -> String {
+    const ITERATIONS: &str = "options.device_iterations";
+    const ACCUMULATION: &str = "options.gradient_accumulation";
+    if stages < 2 || answers.word("options.execution") != "pipelined" {
+        return text.to_owned();
+    }
+    let stages = stages as u64;
+    let (iterations, accumulation) = (answers.number(ITERATIONS), answers.number(ACCUMULATION));
+    let flowing = iterations.saturating_mul(accumulation);
+    match trains {
+        true => {
+            let fewest = 2 * stages - 1;
+            // Without accumulation it is never flushed, and a call has to fill it.
+            let is_filled = accumulation >= fewest || accumulation == 1 && flowing >= fewest;
+            if is_filled {
+                text.to_owned()
+            } else {
+                with_value(text, ACCUMULATION, &fewest.to_string())
+            }
+        }
+        false if flowing < stages => {
+            let fewest = stages.div_ceil(accumulation.max(1));
+            with_value(text, ITERATIONS, &fewest.to_string())
+        }
+        false => text.to_owned(),
+    }
+}
+
+/// The text with a list of stages, on as many IPUs as they need.
+fn with_stages(text: &str, answers: &SpecAnswers, stages: &[CompiledStage]) -> String {
+    let needed = stages.iter().map(|stage| u64::from(stage.ipu) + 1).max().unwrap_or(1);
+    let text = with_value(text, STAGES, &written(stages));
+    with_ipus_for(&text, answers, needed, stages.len())
+}
+
+/// Stages as a spec writes them: on the IPU of their own position unless they say another.
+fn written(stages: &[CompiledStage]) -> String {
+    let stage = |(at, stage): (usize, &CompiledStage)| {
+        let blocks: Vec<String> = stage.blocks.iter().map(|block| quoted(block)).collect();
+        let blocks = format!("[{}]", blocks.join(", "));
+        match stage.ipu as usize == at {
+            true => blocks,
+            false => format!("{{ blocks = {blocks}, ipu = {} }}", stage.ipu),
+        }
+    };
+    let stages: Vec<String> = stages.iter().enumerate().map(stage).collect();
+    format!("[{}]", stages.join(", "))
+}
+
+/// The stages that a value lists; `None` where it lists none that can be read.
+fn stages_of(value: &str) -> Option<Vec<CompiledStage>> {
+    let table: toml::Table = format!("stages = {value}").parse().ok()?;
+    let names = |value: &toml::Value| match value {
+        toml::Value::String(name) => Some(vec![name.clone()]),
+        toml::Value::Array(names) => {
+            names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
+        }
+        _ => None,
+    };
+    let stage = |(at, value): (usize, &toml::Value)| {
+        let own = u32::try_from(at).ok();
+        let (blocks, ipu) = match value {
+            toml::Value::Table(table) => {
+                let ipu = table.get("ipu").map(|ipu| u32::try_from(ipu.as_integer()?).ok());
+                (names(table.get("blocks")?)?, ipu.unwrap_or(own)?)
+            }
+            other => (names(other)?, own?),
+        };
+        Some(CompiledStage { blocks, ipu })
+    };
+    table.get("stages")?.as_array()?.iter().enumerate().map(stage).collect()
+}
+
+/// A row for each listed stage: where it begins. The changed stages.
+fn list_ui(
+    ui: &mut Ui,
+    listed: &[CompiledStage],
+    compiled: &[CompiledStage],
+) -> Option<Vec<CompiledStage>> {
+    let names = |stages: &[CompiledStage]| -> Vec<String> {
+        stages.iter().flat_map(|stage| stage.blocks.clone()).collect()
+    };
+    let blocks = names(listed);
+    if !compiled.is_empty() && blocks != names(compiled) {
+        let palette = ThemePalette::for_ui(ui);
+        let words = "The list names single operations or leaves blocks out: edit options.stages in \
+                     the spec.";
+        row_ui(ui, ("", ""), |ui| ui.label(RichText::new(words).color(palette.weak_text)));
+        return None;
+    }
+    let mut changed = None;
+    let mut start = 0;
+    for (at, stage) in listed.iter().enumerate() {
+        row_ui(ui, ("", ""), |ui| {
+            ui.label(format!("Stage {at} on IPU {} from", stage.ipu));
+            let here = blocks.get(start).cloned().unwrap_or_default();
+            if at == 0 {
+                ui.label(here);
+                return;
+            }
+            // Each stage keeps a block at least.
+            let first = start - listed[at - 1].blocks.len() + 1;
+            let could_be = blocks.get(first..start + stage.blocks.len()).unwrap_or_default();
+            let choices: Vec<(&str, &str)> =
+                could_be.iter().map(|block| (block.as_str(), block.as_str())).collect();
+            let name = format!("First block of stage {at}");
+            if let Some(picked) = word_ui(ui, (&name, &name), &choices, &here)
+                && let Some(begin) = blocks.iter().position(|block| *block == picked)
+            {
+                changed = Some(moved(listed, at, begin, start));
+            }
+            let words = format!("Join stage {at} with the one before");
+            if icon_button_ui(ui, Icon::Close, &words).clicked() {
+                changed = Some(joined(listed, at));
+            }
+        });
+        start += stage.blocks.len();
+    }
+    let largest = listed.iter().enumerate().max_by_key(|(_, stage)| stage.blocks.len());
+    if let Some((at, stage)) = largest.filter(|(_, stage)| stage.blocks.len() > 1) {
+        row_ui(ui, ("", ""), |ui| {
+            let hint = format!("Cuts stage {at}, which has {} blocks, in two", stage.blocks.len());
+            if ui.button("Another stage").on_hover_text(hint).clicked() {
+                changed = Some(cut(listed, at));
+            }
+        });
+    }
+    changed
+}
+
+/// The stages with the one at `at` beginning with another block.
+fn moved(stages: &[CompiledStage], at: usize, begin: usize, now: usize) -> Vec<CompiledStage> {
+    let mut stages = stages.to_vec();
+    let before = stages[at - 1].blocks.len();
+    let mut both = std::mem::take(&mut stages[at - 1].blocks);
+    both.append(&mut stages[at].blocks);
+    let behind = both.split_off((before + begin).saturating_sub(now));
+    stages[at - 1].blocks = both;
+    stages[at].blocks = behind;
+    stages
+}
+
+/// The stages with the one at `at` and the one before as one. Those behind move up.
+fn joined(stages: &[CompiledStage], at: usize) -> Vec<CompiledStage> {
+    let mut stages = stages.to_vec();
+    let mut gone = stages.remove(at);
+    stages[at - 1].blocks.append(&mut gone.blocks);
+    renumbered(stages)
+}
+
+/// The stages with the one at `at` cut in two. Those behind move down.
+fn cut(stages: &[CompiledStage], at: usize) -> Vec<CompiledStage> {
+    let mut stages = stages.to_vec();
+    let half = stages[at].blocks.len().div_ceil(2);
+    let behind = stages[at].blocks.split_off(half);
+    stages.insert(at + 1, CompiledStage { blocks: behind, ipu: 0 });
+    renumbered(stages)
+}
+
+/// An IPU for each stage.
+fn renumbered(mut stages: Vec<CompiledStage>) -> Vec<CompiledStage> {
+    (0..).zip(&mut stages).for_each(|(ipu, stage)| stage.ipu = ipu);
+    stages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stages(text: &str) -> Vec<CompiledStage> {
+        stages_of(text).unwrap()
+    }
+
+    #[test]
+    fn lists_are_read_as_they_are_written() {
+        let text = r#"[["a", "b"], { blocks = ["c"], ipu = 0 }, ["d \"e\""]]"#;
+        assert_eq!(written(&stages(text)), text);
+        assert_eq!(written(&stages(r#"["a", { blocks = "b" }]"#)), r#"[["a"], ["b"]]"#);
+        assert!(stages("[]").is_empty());
+        for wrong in ["[7]", "\"a\"", "[{ ipu = 1 }]", "[{ blocks = [\"a\"], ipu = -1 }]", "["] {
+            assert!(stages_of(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_block_is_lost_when_stages_change() {
+        let listed = stages(r#"[["a", "b", "c"], ["d"], ["e", "f"]]"#);
+        let text = |stages: Vec<CompiledStage>| written(&stages);
+        assert_eq!(text(moved(&listed, 1, 1, 3)), r#"[["a"], ["b", "c", "d"], ["e", "f"]]"#);
+        assert_eq!(text(moved(&listed, 2, 5, 4)), r#"[["a", "b", "c"], ["d", "e"], ["f"]]"#);
+        assert_eq!(text(joined(&listed, 2)), r#"[["a", "b", "c"], ["d", "e", "f"]]"#);
+        assert_eq!(text(cut(&listed, 0)), r#"[["a", "b"], ["c"], ["d"], ["e", "f"]]"#);
+    }
+}

@@ -1,0 +1,71 @@
+//! Sizes to begin with for dimensions that a file leaves open. A guess by the names that exporters
+//! write; whoever shows one says so.
+
+use crate::file::{Dimension, GraphInput, OnnxFile, Symbol};
+use std::collections::BTreeMap;
+
+/// Tokens of a sequence, frames of a recording.
+const SEQUENCE: u64 = 128;
+/// Pixels across an image, as ImageNet's networks take them.
+const IMAGE: u64 = 224;
+const CHANNELS: u64 = 3;
+const BATCH: u64 = 1;
+
+/// Words in names, the first that is found decides.
+const WORDS: &[(&str, u64)] = &[
+    ("batch", BATCH),
+    ("channel", CHANNELS),
+    ("height", IMAGE),
+    ("width", IMAGE),
+    ("image", IMAGE),
+    ("seq", SEQUENCE),
+    ("len", SEQUENCE),
+    ("token", SEQUENCE),
+    ("time", SEQUENCE),
+    ("frame", SEQUENCE),
+];
+
+/// Whole names of one letter, as in NCHW.
+const LETTERS: &[(&str, u64)] =
+    &[("n", BATCH), ("b", BATCH), ("c", CHANNELS), ("h", IMAGE), ("w", IMAGE), ("t", SEQUENCE)];
+
+impl OnnxFile {
+    /// A size to begin with for each dimension that is open: by its name, else by where it is in the
+    /// first input that has it. Images are floating point with four dimensions, channels first.
+    #[must_use]
+    pub fn suggested_sizes(&self, symbols: &[Symbol]) -> Vec<u64> {
+        let inputs: BTreeMap<&str, &GraphInput> =
+            self.inputs().iter().map(|input| (&*input.name, input)).collect();
+        let of_place = |symbol: &Symbol| {
+            let (name, axis) = symbol.places.first()?;
+            Some(by_place(inputs.get(&**name).copied()?, *axis))
+        };
+        let size = |symbol: &Symbol| match symbol.is_batch {
+            true => BATCH,
+            false => by_name(symbol).or_else(|| of_place(symbol)).unwrap_or(SEQUENCE),
+        };
+        symbols.iter().map(size).collect()
+    }
+}
+
+fn by_name(symbol: &Symbol) -> Option<u64> {
+    // What has no name of its own is called after its input: `image.2` is no image.
+    let (input, axis) = symbol.places.first()?;
+    if symbol.name == Dimension::unnamed(input, *axis) {
+        return None;
+    }
+    let name = symbol.name.to_lowercase();
+    let letter = LETTERS.iter().find(|(letter, _)| *letter == name);
+    let found = letter.or_else(|| WORDS.iter().find(|(word, _)| name.contains(word)));
+    found.map(|(_, size)| *size)
+}
+
+fn by_place(input: &GraphInput, axis: usize) -> u64 {
+    let is_image = input.element.is_float() && input.dims.len() == 4;
+    match (axis, is_image) {
+        (0, _) => BATCH,
+        (1, true) => CHANNELS,
+        (_, true) => IMAGE,
+        (_, false) => SEQUENCE,
+    }
+}

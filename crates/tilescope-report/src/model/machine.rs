@@ -1,0 +1,192 @@
+//! In what a machine differs from those one can buy, and what it takes to run it.
+
+use crate::units::{Hertz, binary_bytes, grouped, grouped_real, seconds};
+
+/// What a constant of a machine counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MachineUnit {
+    /// Things: tiles.
+    Count,
+    Bytes,
+    Hertz,
+    Cycles,
+    Seconds,
+    BytesPerCycle,
+    BytesPerSecond,
+}
+
+impl MachineUnit {
+    /// Every unit.
+    pub const ALL: [Self; 7] = [
+        Self::Count,
+        Self::Bytes,
+        Self::Hertz,
+        Self::Cycles,
+        Self::Seconds,
+        Self::BytesPerCycle,
+        Self::BytesPerSecond,
+    ];
+
+    /// The name in the file, and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Bytes => "bytes",
+            Self::Hertz => "hertz",
+            Self::Cycles => "cycles",
+            Self::Seconds => "seconds",
+            Self::BytesPerCycle => "bytes_per_cycle",
+            Self::BytesPerSecond => "bytes_per_second",
+        }
+    }
+
+    /// The unit of a name in a file.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|unit| unit.name() == name)
+    }
+
+    /// So many of them, as people read it: `16 B/cycle`.
+    pub fn text(self, value: f64) -> String {
+        let whole = whole(value);
+        match self {
+            Self::Count => grouped(whole),
+            Self::Bytes => binary_bytes(whole),
+            Self::Hertz => Hertz(whole).to_string(),
+            Self::Cycles => format!("{} cycles", grouped(whole)),
+            Self::Seconds => seconds(value),
+            Self::BytesPerCycle => format!("{} B/cycle", grouped(whole)),
+            Self::BytesPerSecond => format!("{} GB/s", grouped_real(value / 1e9)),
+        }
+    }
+}
+
+/// The whole number nearest to a value that is one, or nearly.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "casts of floats stop at the ends of the range"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+/// A constant in which a machine differs from the one it was made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineChange {
+    /// Name in a spec: `exchange_bytes_per_cycle`.
+    pub key: String,
+    /// Name for people: `exchange`.
+    pub title: String,
+    pub unit: MachineUnit,
+    /// What the machine one can buy has.
+    pub inherited: f64,
+    pub value: f64,
+}
+
+impl MachineChange {
+    /// What it is: `exchange 16 B/cycle`.
+    pub fn text(&self) -> String {
+        format!("{} {}", self.title, self.unit.text(self.value))
+    }
+
+    /// What it is, and what it was: `exchange 16 B/cycle in place of 4 B/cycle`.
+    pub fn text_with_inherited(&self) -> String {
+        format!("{} in place of {}", self.text(), self.unit.text(self.inherited))
+    }
+}
+
+/// What running a machine takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunningCostKind {
+    /// Watts.
+    Power,
+    /// Money per hour.
+    Price,
+}
+
+impl RunningCostKind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Power, Self::Price];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Power => "power",
+            Self::Price => "price",
+        }
+    }
+
+    /// The kind of a name in a file.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// How a figure of power or price is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RunningCostBasis {
+    /// The spec gives it.
+    Given,
+    /// A publication states it.
+    Published,
+    /// Nobody says; it is plausible.
+    Assumed,
+}
+
+impl RunningCostBasis {
+    /// Every basis, the best known first.
+    pub const ALL: [Self; 3] = [Self::Given, Self::Published, Self::Assumed];
+
+    /// The name in the file, and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Published => "published",
+            Self::Assumed => "assumed",
+        }
+    }
+
+    /// The basis of a name in a file.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|basis| basis.name() == name)
+    }
+}
+
+/// What parts of a machine take that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunningCost {
+    pub kind: RunningCostKind,
+    /// What it is: `IPU-M2000`.
+    pub part: String,
+    pub count: u64,
+    /// Watts of one, or money per hour.
+    pub each: f64,
+    /// Three letters of the currency; empty for power.
+    pub currency: String,
+    pub basis: RunningCostBasis,
+    /// Where the figure comes from.
+    pub source: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_read_as_people_write_them() {
+        let cases = [
+            (MachineUnit::Count, 2944.0, "2,944"),
+            (MachineUnit::Bytes, 1_277_952.0, "1.22 MiB"),
+            (MachineUnit::Hertz, 2.66e9, "2,660 MHz"),
+            (MachineUnit::Cycles, 0.0, "0 cycles"),
+            (MachineUnit::Seconds, 5.9e-6, "5.90 us"),
+            (MachineUnit::BytesPerCycle, 16.0, "16 B/cycle"),
+            (MachineUnit::BytesPerSecond, 1.06e10, "10.60 GB/s"),
+        ];
+        for (unit, value, expected) in cases {
+            assert_eq!(unit.text(value), expected);
+            assert_eq!(MachineUnit::from_name(unit.name()), Some(unit));
+        }
+        assert_eq!(MachineUnit::Count.text(f64::NAN), "0");
+    }
+}

@@ -1,0 +1,85 @@
+//! Tables of replicas beside each other: rings in which they exchange data, and replicas that differ.
+
+use super::{BLOB, INT, KEY, REAL, REPLICA_MARK_CHUNKS, SchemaTable, TEXT, col, table};
+
+pub(super) const RINGS: SchemaTable = table(
+    "replica_rings",
+    "replicas that exchange data in a ring, and those that do so beside them; this table and the \
+     next are missing where replicas exchange nothing; since version 2.4",
+    &[
+        col("id", KEY, "position"),
+        col("ring_order", TEXT, "flat: 0, 1, 2, 3; interleaved: 0, 2, 3, 1; serpent: 0, 1, 3, 2"),
+        col(
+            "links",
+            TEXT,
+            "ladder: IPU-Links, a ladder with two ends; closed_ladder: its ends are joined; \
+             gateways: between racks",
+        ),
+        col("ranks", INT, "replicas of one ring"),
+        col("spacing", INT, "from one of them to the next, by number"),
+        col("clockwise", REAL, "share of what a replica sends that goes to the next one"),
+    ],
+    "",
+);
+
+pub(super) const RING_PROGRAMS: SchemaTable = table(
+    "replica_ring_programs",
+    "a copy between replicas; since version 2.4",
+    &[col("program", KEY, "programs.id"), col("ring", INT, "replica_rings.id")],
+    "",
+);
+
+pub(super) const CLASSES: SchemaTable = table(
+    "replica_classes",
+    "replicas that do the same at the same cycles; this table and the others of replicas that \
+     differ are missing where all are alike; since version 2.4",
+    &[col("id", KEY, "its number; replica 0 is in 0"), col("why", TEXT, "what sets them apart")],
+    "",
+);
+
+pub(super) const MEMBERS: SchemaTable = table(
+    "replicas",
+    "a replica, where they differ; since version 2.4",
+    &[col("id", KEY, "its number over all instances"), col("class", INT, "replica_classes.id")],
+    "",
+);
+
+pub(super) const JOINS: SchemaTable = table(
+    "replica_joins",
+    "a program whose steps end on all replicas at once, where they differ; since version 2.4",
+    &[col("program", KEY, "programs.id")],
+    "",
+);
+
+pub(super) const LANES: SchemaTable = table(
+    "replica_lanes",
+    "a lane of replicas that differ from replica 0; its pieces are in the tables of the others; \
+     since version 2.4",
+    &[
+        col("lane", KEY, "class * 8,192 + ipu * 8 + sub_lane"),
+        col("class", INT, "replica_classes.id"),
+        col("ipu", INT, "IPU of the replica"),
+        col("sub_lane", INT, "as in trace_lanes"),
+        col("steps", INT, "number of steps"),
+        col("first_cycle", INT, "start of the first step"),
+        col("end_cycle", INT, "end of the last step"),
+        col("expectations", BLOB, "as in trace_lanes"),
+    ],
+    "",
+);
+
+pub(super) const MARK_CHUNKS: SchemaTable = table(
+    REPLICA_MARK_CHUNKS,
+    "marks of one kind on one IPU of replicas that differ from replica 0; since version 2.4",
+    &[
+        col("id", KEY, "position"),
+        col("class", INT, "replica_classes.id"),
+        col("kind", TEXT, "marks.kind: stage or update"),
+        col("ipu", INT, "marks.ipu"),
+        col("first_cycle", INT, "where the first begins"),
+        col("end_cycle", INT, "where the last one ends"),
+        col("rows", INT, "number of marks"),
+        col("data", BLOB, "compressed columns of marks"),
+    ],
+    "",
+);

@@ -1,0 +1,178 @@
+//! Rings that collectives go round in, and what the links between replicas leave each of them.
+
+use super::collectives::CollectiveGroup;
+use super::fragments::ProgramBuilder;
+use crate::popops::collective::{CollectiveMethod, CollectiveRound};
+use crate::schedule::WeightUpdateTiming;
+use crate::spec::{AccumulateOuterSchedule, Spec};
+use crate::targets::{IpuLinkTopology, SystemCosts};
+use std::collections::BTreeMap;
+use tilescope_report::units::{IpuId, OperationId, ProgramId};
+use tilescope_report::{
+    Bandwidth, MachineInterface, ReplicaRing, ReplicaShape, RingLinks, RingOrder, TrainingPass,
+};
+
+/// What tells rings apart.
+type RingKey = (RingOrder, RingLinks, u32, u32, bool);
+
+/// The rings of a program, as its collectives are put down.
+#[derive(Default)]
+pub(crate) struct ReplicaRings {
+    programs: BTreeMap<RingKey, Vec<ProgramId>>,
+    /// Bytes per cycle that the links leave each IPU in a ring, by IPUs that go round at once.
+    rates: BTreeMap<(RingKey, Vec<IpuId>), f64>,
+}
+
+impl ReplicaRings {
+    /// Notes that a copy goes round in a ring.
+    pub(super) fn note(&mut self, ring: &ReplicaRing, program: ProgramId) {
+        self.programs.entry(key(ring)).or_default().push(program);
+    }
+
+    /// All rings, and what the links that they go over move at most.
+    pub(super) fn into_rings(self, system: &SystemCosts) -> (Vec<ReplicaRing>, Vec<Bandwidth>) {
+        let ring = |((order, links, ranks, spacing, both), programs)| ReplicaRing {
+            order,
+            links,
+            ranks,
+            spacing,
+            clockwise: if both { 0.5 } else { 1.0 },
+            programs,
+        };
+        let rings: Vec<ReplicaRing> = self.programs.into_iter().map(ring).collect();
+        let most = [
+            (MachineInterface::LadderLinks, system.ladder_bytes_per_cycle),
+            (MachineInterface::PairLinks, system.pair_bytes_per_cycle),
+            (MachineInterface::Gateways, system.gateway_bytes_per_cycle),
+        ];
+        let known = most.into_iter().filter(|_| !rings.is_empty());
+        let bandwidths =
+            known.map(|(interface, bytes_per_cycle)| Bandwidth { interface, bytes_per_cycle });
+        let bandwidths = bandwidths.collect();
+        (rings, bandwidths)
+    }
+
+    /// Bytes per cycle that each of the IPUs at some places of the replicas can send in a ring, all of
+    /// them at once: the busiest link decides.
+    fn rate(
+        &mut self,
+        system: &SystemCosts,
+        ring: &ReplicaRing,
+        (shape, places): (ReplicaShape, Vec<IpuId>),
+    ) -> f64 {
+        *self.rates.entry((key(ring), places)).or_insert_with_key(|(_, places)| {
+            let loads = ring.link_loads(shape, places).into_iter();
+            let left = loads.map(|(link, load)| match link.is_pair() {
+                true => system.pair_bytes_per_cycle / load,
+                false => system.ladder_bytes_per_cycle / load,
+            });
+            left.fold(f64::INFINITY, f64::min)
+        })
+    }
+}
+
+fn key(ring: &ReplicaRing) -> RingKey {
+    (ring.order, ring.links, ring.ranks, ring.spacing, ring.clockwise < 1.0)
+}
+
+/// All replicas, and the IPUs of the machine that each has.
+fn shape(spec: &Spec) -> ReplicaShape {
+    ReplicaShape {
+        replicas: spec.options.replication_factor,
+        ipus_per_replica: spec.target.ipus * spec.options.tensor_parallel,
+    }
+}
+
+impl ProgramBuilder<'_> {
+    /// The ring in which some replicas do a round of a collective; none where they do not fill their
+    /// rings, or where it is not replicas that take part.
+    pub(super) fn ring(
+        &self,
+        over: CollectiveGroup,
+        round: &CollectiveRound,
+    ) -> Option<ReplicaRing> {
+        let spacing = match over {
+            CollectiveGroup::All | CollectiveGroup::Domain => 1,
+            CollectiveGroup::Orthogonal => self.sharding.replicas,
+            CollectiveGroup::Rows => return None,
+        };
+        let spacing = spacing * round.spacing;
+        let ShapeInRack { replicas, single } = self.shape_in_rack(spacing);
+        let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let is_whole = spacing == 1 && round.ranks >= replicas;
+        let closed = self.system.topology == IpuLinkTopology::Torus && !single && is_whole;
+        let (order, links) = match self.system.topology {
+            _ if round.between_racks => (RingOrder::Flat, RingLinks::Gateways),
+            IpuLinkTopology::BarleyTwist => (RingOrder::Serpent, RingLinks::ClosedLadder),
+            IpuLinkTopology::Torus if closed => (RingOrder::Flat, RingLinks::ClosedLadder),
+            // Poplar does not use the links that join the ends for replicas of one IPU.
+            IpuLinkTopology::Torus if !single => (RingOrder::Flat, RingLinks::Ladder),
+            IpuLinkTopology::Torus | IpuLinkTopology::Mesh => {
+                (RingOrder::Interleaved, RingLinks::Ladder)
+            }
+        };
+        let clockwise = match round.method {
+            CollectiveMethod::ClockwiseRing => 1.0,
+            // The last step of an even ring that meets in the middle goes one way only; over all
+            // steps both ways are taken to carry as much.
+            CollectiveMethod::MeetInMiddleRing
+            | CollectiveMethod::BidirectionalRingPair
+            | CollectiveMethod::QuadDirectionalRing => 0.5,
+        };
+        let all = round.ranks.saturating_mul(spacing);
+        let fits = u64::from(shape(self.spec).replicas).is_multiple_of(all.max(1));
+        let (ranks, spacing) = (small(round.ranks), small(spacing));
+        let ring = ReplicaRing { order, links, ranks, spacing, clockwise, programs: Vec::new() };
+        fits.then_some(ring)
+    }
+
+    fn shape_in_rack(&self, spacing: u64) -> ShapeInRack {
+        let ReplicaShape { replicas, ipus_per_replica } = shape(self.spec);
+        let fit = u64::from(self.system.link_domain / ipus_per_replica.max(1)).max(1);
+        let single = u64::from(ipus_per_replica) * spacing == 1;
+        ShapeInRack { replicas: u64::from(replicas).min(fit), single }
+    }
+
+    /// A round that takes at least as long as the links between replicas need for it, with all that
+    /// goes over them at the same time.
+    pub(super) fn within_links(
+        &mut self,
+        round: CollectiveRound,
+        ring: &ReplicaRing,
+        (operation, ipu): (OperationId, IpuId),
+    ) -> CollectiveRound {
+        let places = self.places_at_once(operation, ipu);
+        let rate = self.rings.rate(self.system, ring, (shape(self.spec), places));
+        CollectiveRound { bytes_per_cycle: round.bytes_per_cycle.min(rate), ..round }
+    }
+
+    /// The IPUs whose collectives may go round while that of an operation does, itself among them, by
+    /// their places in a replica.
+    fn places_at_once(&self, operation: OperationId, ipu: IpuId) -> Vec<IpuId> {
+        let options = &self.spec.options;
+        let pass = self.operations.get(operation.index()).map(|operation| operation.pass);
+        let is_alone = match pass {
+            Some(TrainingPass::Update) => {
+                options.accumulate_outer_schedule == AccumulateOuterSchedule::Serial
+                    && self.schedule.update == WeightUpdateTiming::PerIteration
+            }
+            _ => self.schedule.one_by_one,
+        };
+        // IPUs that share rows add up their gradients side by side.
+        let is_alone = is_alone && self.graph.row_shards == 1;
+        // Those that a layer is split over do the same, each on its own part.
+        let alike = options.tensor_parallel;
+        let own = |ipu: IpuId| (ipu.0 * alike..(ipu.0 + 1) * alike).map(IpuId);
+        match is_alone {
+            true => own(ipu).collect(),
+            false => (0..self.spec.target.ipus).map(IpuId).flat_map(own).collect(),
+        }
+    }
+}
+
+/// What of the replicas lies in one rack.
+struct ShapeInRack {
+    replicas: u64,
+    /// Whether neighbours of a ring are neighbouring IPUs.
+    single: bool,
+}

@@ -1,0 +1,246 @@
+//! What a program would gain on another machine: with twice the exchange, the links, the host, the
+//! memory, and with single operations twice as fast.
+//!
+//! Each resource is changed by the keys of `[target.machine]` and `[options.host]`, and the program
+//! is compiled and run again, so that planner and allocator make of it what they can. Tile compute
+//! and operations are not in the hands of a machine's constants: their steps are shortened, and the
+//! same program is run again. Nothing is estimated.
+
+mod operations;
+mod resources;
+
+pub use operations::OperationSensitivity;
+
+use crate::run::retimed_cycles;
+use crate::simulation::{MOST_COUNTED_MICRO_BATCHES, MOST_RECORDS, SimulateError, Simulation};
+use crate::spec::{Spec, SpecError, SpecSource};
+use rayon::prelude::*;
+use resources::{RESOURCES, Resource, ResourceChange};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tilescope_report::ProgramKind;
+use tilescope_report::units::{Cycles, grouped};
+
+/// Factors that a machine may be changed by.
+pub const FACTORS: std::ops::RangeInclusive<f64> = 0.1..=100.0;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SensitivityRequest {
+    /// How many times as fast, or as large, a resource becomes; one of [`FACTORS`].
+    pub factor: f64,
+    /// How many operations are made faster: those with the most cycles.
+    pub operations: usize,
+}
+
+/// Why nothing can be said of a program.
+#[derive(Debug, thiserror::Error)]
+pub enum SensitivityError {
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    #[error(transparent)]
+    Simulate(#[from] SimulateError),
+}
+
+/// Figures of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunFigures {
+    pub cycles: Cycles,
+    pub seconds: f64,
+    /// Where the model works on samples.
+    pub samples_per_second: Option<f64>,
+}
+
+impl RunFigures {
+    fn new(cycles: Cycles, samples: Option<u64>, spec: &Spec) -> Self {
+        let seconds = cycles.seconds_at(spec.target.chip.clock);
+        let rate = |samples: u64| samples as f64 / seconds.max(f64::MIN_POSITIVE);
+        Self { cycles, seconds, samples_per_second: samples.map(rate) }
+    }
+
+    /// How much longer this run takes than another, as a share of that: below 0 where it is faster.
+    pub fn change_from(&self, base: &Self) -> f64 {
+        self.seconds / base.seconds.max(f64::MIN_POSITIVE) - 1.0
+    }
+}
+
+/// What becomes of a program on another machine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChangedRun {
+    Runs(RunFigures),
+    /// The program needs more memory than there is.
+    DoesNotFit,
+    /// There is no such machine, or the program cannot be compiled for it.
+    Refused(String),
+}
+
+impl ChangedRun {
+    /// Its figures, where it runs.
+    pub fn figures(&self) -> Option<&RunFigures> {
+        match self {
+            Self::Runs(figures) => Some(figures),
+            Self::DoesNotFit | Self::Refused(_) => None,
+        }
+    }
+}
+
+/// A resource of the machine, and what more of it makes of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceSensitivity {
+    /// `exchange`, `host_handshake`, …
+    pub name: &'static str,
+    /// `exchange x2`
+    pub title: String,
+    /// Keys of the spec and their values, as `--set` takes them; empty for what no key changes.
+    pub changes: Vec<(String, String)>,
+    /// What was changed, in words: `4 B/cycle to 8 B/cycle`.
+    pub detail: String,
+    pub run: ChangedRun,
+}
+
+/// All there is to say of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramSensitivity {
+    /// The machine of the spec: `mk2`.
+    pub machine: String,
+    pub factor: f64,
+    /// What the spec runs as, on its own machine.
+    pub base: ChangedRun,
+    /// What was left out of the run to keep it short; nothing where it is whole.
+    pub shortened: Option<String>,
+    /// The resource that gains the most first; those that do not run last.
+    pub resources: Vec<ResourceSensitivity>,
+    /// The operation that gains the most first.
+    pub operations: Vec<OperationSensitivity>,
+}
+
+/// Runs the program of a spec on machines that have more of one thing each. `progress` hears the
+/// share that is done, from several threads.
+///
+/// # Errors
+/// A spec that is refused, or cannot be compiled for its own machine.
+pub fn sensitivity(
+    source: &SpecSource,
+    request: SensitivityRequest,
+    progress: impl Fn(f64) + Sync,
+) -> Result<ProgramSensitivity, SensitivityError> {
+    let (source, shortened) = shortened(source)?;
+    let spec = Spec::build(&source)?;
+    let simulation = Simulation::compile(&spec, MOST_RECORDS)?;
+    let base = figures(&simulation, &spec);
+    let operations = match base.figures() {
+        Some(_) => operations::busiest(&simulation, &spec, request.operations),
+        None => Vec::new(),
+    };
+    let (done, all) = (AtomicUsize::new(0), RESOURCES.len() + operations.len());
+    let one_more = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / all as f64);
+    let resource = |resource: &Resource| {
+        let found = with_more_of(resource, &source, &simulation, &spec, request.factor);
+        one_more();
+        found
+    };
+    let mut resources: Vec<ResourceSensitivity> = RESOURCES.par_iter().map(resource).collect();
+    let time = |of: &ResourceSensitivity| of.run.figures().map_or(f64::INFINITY, |run| run.seconds);
+    resources.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    let operation = |busy: &operations::BusyOperation| {
+        let found = operations::made_faster(busy, &simulation, &spec, request.factor);
+        one_more();
+        found
+    };
+    let mut operations: Vec<OperationSensitivity> = operations.par_iter().map(operation).collect();
+    operations.sort_by_key(|of| of.run.cycles);
+    let machine = simulation.compiled().compilation.target.machine_name();
+    let SensitivityRequest { factor, .. } = request;
+    Ok(ProgramSensitivity { machine, factor, base, shortened, resources, operations })
+}
+
+fn figures(simulation: &Simulation<'_>, spec: &Spec) -> ChangedRun {
+    let samples = samples(simulation);
+    let run = |cycles| ChangedRun::Runs(RunFigures::new(cycles, samples, spec));
+    simulation.figures().cycles.map_or(ChangedRun::DoesNotFit, run)
+}
+
+/// Samples of the run, where the model works on some.
+fn samples(simulation: &Simulation<'_>) -> Option<u64> {
+    let batching = simulation.compiled().compilation.batching;
+    batching.map(|batching| batching.samples_per_call())
+}
+
+fn with_more_of(
+    resource: &Resource,
+    source: &SpecSource,
+    simulation: &Simulation<'_>,
+    spec: &Spec,
+    factor: f64,
+) -> ResourceSensitivity {
+    let (changes, run) = match (resource.change)(spec, factor) {
+        ResourceChange::Keys(changes) => {
+            let run = changed_run(source, &changes);
+            (changes, run.unwrap_or_else(|error| ChangedRun::Refused(error.to_string())))
+        }
+        ResourceChange::ComputeSteps => {
+            let run = match simulation.tiles_out_of_memory() {
+                0 => ChangedRun::Runs(with_faster_compute(simulation, spec, factor)),
+                _ => ChangedRun::DoesNotFit,
+            };
+            (Vec::new(), run)
+        }
+    };
+    let title = (resource.title)(factor);
+    let detail = (resource.detail)(spec, factor);
+    ResourceSensitivity { name: resource.name, title, changes, detail, run }
+}
+
+fn changed_run(
+    source: &SpecSource,
+    changes: &[(String, String)],
+) -> Result<ChangedRun, SensitivityError> {
+    let mut changed = source.clone();
+    changed.overrides.extend(changes.iter().map(|(key, value)| format!("{key}={value}")));
+    let spec = Spec::build(&changed)?;
+    let simulation = Simulation::compile(&spec, MOST_RECORDS)?;
+    Ok(figures(&simulation, &spec))
+}
+
+/// The same program with shorter compute sets.
+fn with_faster_compute(simulation: &Simulation<'_>, spec: &Spec, factor: f64) -> RunFigures {
+    let programs = &simulation.compiled().compilation.programs;
+    let cycles = retimed_cycles(simulation.compiled(), spec, |program, cycles| {
+        match programs[program.index()].kind {
+            ProgramKind::OnTileExecute => shortened_by(cycles, 1.0 / factor),
+            _ => cycles,
+        }
+    });
+    RunFigures::new(cycles, samples(simulation), spec)
+}
+
+/// Cycles of a step that takes a share of its time, in whole cycles.
+fn shortened_by(cycles: Cycles, share: f64) -> Cycles {
+    Cycles::from_f64((cycles.as_f64() * share).ceil())
+}
+
+/// The spec with a run that is short enough to be repeated many times, and what it leaves out.
+/// Weight updates are as they are as long as possible, since all samples of one share its cost.
+fn shortened(source: &SpecSource) -> Result<(SpecSource, Option<String>), SpecError> {
+    let options = Spec::build(source)?.options;
+    let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
+    if accumulation.saturating_mul(iterations) <= MOST_COUNTED_MICRO_BATCHES {
+        return Ok((source.clone(), None));
+    }
+    let fewer_accumulated = accumulation.min(MOST_COUNTED_MICRO_BATCHES);
+    let fewer_iterations = (MOST_COUNTED_MICRO_BATCHES / fewer_accumulated).clamp(1, iterations);
+    let mut source = source.clone();
+    let mut words = Vec::new();
+    for (key, all, fewer) in [
+        ("options.gradient_accumulation", accumulation, fewer_accumulated),
+        ("options.device_iterations", iterations, fewer_iterations),
+    ] {
+        if fewer < all {
+            source.overrides.push(format!("{key}={fewer}"));
+            words.push(format!("{key} is {} in place of {}", grouped(fewer), grouped(all)));
+        }
+    }
+    Ok((source, Some(words.join(", "))))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! What single operations hold up: the same run with the steps of one of them shortened.
+
+use super::{RunFigures, samples, shortened_by};
+use crate::run::{self, StepSink, retimed_cycles};
+use crate::simulation::Simulation;
+use crate::spec::Spec;
+use std::convert::Infallible;
+use tilescope_report::units::{Cycles, OperationId, ProgramId};
+use tilescope_report::{ExecutionStep, TraceMark, TrainingPass};
+
+/// The fastest that an operation is tried at. One that still holds up the run then always does.
+const FASTEST: f64 = 100.0;
+
+/// How near the factor is found from which an operation does not matter.
+const FACTOR_PRECISION: f64 = 0.01;
+
+/// An operation, and what more speed of it makes of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationSensitivity {
+    /// `layer2/conv`
+    pub name: String,
+    pub pass: TrainingPass,
+    /// Its cycles in the run, on its IPU of a replica.
+    pub cycles: Cycles,
+    /// The run with its steps as many times as fast as was asked.
+    pub run: RunFigures,
+    /// How many times as fast it must be not to hold the run up any more: 1 where it never does;
+    /// `None` where it still does at a hundred times its speed.
+    pub off_path_beyond: Option<f64>,
+}
+
+/// An operation with many cycles.
+pub(super) struct BusyOperation {
+    id: OperationId,
+    cycles: Cycles,
+}
+
+/// The operations with the most cycles, the first of them first.
+pub(super) fn busiest(
+    simulation: &Simulation<'_>,
+    spec: &Spec,
+    count: usize,
+) -> Vec<BusyOperation> {
+    let Some(summary) = simulation.dry_run().filter(|_| count > 0) else { return Vec::new() };
+    let compiled = simulation.compiled();
+    let programs = &compiled.compilation.programs;
+    let mut sums = OperationCycles {
+        of_program: programs.iter().map(|program| program.operation).collect(),
+        cycles: vec![Cycles::ZERO; compiled.compilation.operations.len()],
+    };
+    match run::run(compiled, spec, summary, &mut sums) {
+        Ok(()) => {}
+        Err(never) => match never {},
+    }
+    let operation =
+        |(id, cycles): (usize, Cycles)| BusyOperation { id: OperationId::from_index(id), cycles };
+    let mut busy: Vec<BusyOperation> = sums.cycles.into_iter().enumerate().map(operation).collect();
+    busy.retain(|of| !of.cycles.is_zero());
+    busy.sort_by_key(|of| (std::cmp::Reverse(of.cycles), of.id));
+    busy.truncate(count);
+    busy
+}
+
+/// Adds up the cycles of operations.
+struct OperationCycles {
+    of_program: Vec<Option<OperationId>>,
+    cycles: Vec<Cycles>,
+}
+
+impl StepSink for OperationCycles {
+    type Error = Infallible;
+
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
+        if let Some(operation) = self.of_program[step.program.index()] {
+            let longest = step.ipus.iter().map(|on| on.range().length()).max();
+            self.cycles[operation.index()] += longest.unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, _: &TraceMark) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// An operation whose steps take one of so many parts of their time.
+pub(super) fn made_faster(
+    busy: &BusyOperation,
+    simulation: &Simulation<'_>,
+    spec: &Spec,
+    factor: f64,
+) -> OperationSensitivity {
+    let compiled = simulation.compiled();
+    let programs = &compiled.compilation.programs;
+    let is_its = |program: ProgramId| programs[program.index()].operation == Some(busy.id);
+    let with_share = |share: f64| {
+        retimed_cycles(compiled, spec, |program, cycles| match is_its(program) {
+            true => shortened_by(cycles, share),
+            false => cycles,
+        })
+    };
+    let operation = &compiled.compilation.operations[busy.id.index()];
+    OperationSensitivity {
+        name: operation.name.clone(),
+        pass: operation.pass,
+        cycles: busy.cycles,
+        run: RunFigures::new(with_share(1.0 / factor), samples(simulation), spec),
+        off_path_beyond: off_path_beyond(with_share),
+    }
+}
+
+/// The factor from which on more speed gains nothing. `run` is the length of the run with a share of
+/// the operation's time, and never falls as the share grows: a run waits for whoever comes last.
+fn off_path_beyond(run: impl Fn(f64) -> Cycles) -> Option<f64> {
+    let without = run(0.0);
+    let matters = |share: f64| run(share) > without;
+    if !matters(1.0) {
+        return Some(1.0);
+    }
+    let (mut off, mut on) = (1.0 / FASTEST, 1.0);
+    if matters(off) {
+        return None;
+    }
+    while on / off > 1.0 + FACTOR_PRECISION {
+        // Halfway between the factors, of which the small ones are the interesting ones.
+        let between = (on * off).sqrt();
+        if matters(between) { on = between } else { off = between }
+    }
+    Some(1.0 / off)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_factor_is_found_from_which_an_operation_does_not_matter() {
+        // A path of 1,000 cycles beside one with an operation of 400 and 900 others.
+        let run = |share: f64| Cycles(1_000.max(900 + (400.0 * share).ceil() as u64));
+        let found = off_path_beyond(run).expect("it leaves the path");
+        assert!((found - 4.0).abs() < 0.05, "{found}");
+        assert_eq!(off_path_beyond(|_| Cycles(1_000)), Some(1.0));
+        assert_eq!(off_path_beyond(|share| Cycles(900 + (400.0 * share) as u64)), None);
+    }
+}

@@ -1,0 +1,219 @@
+//! The resources of a machine, one entry each.
+
+use crate::spec::Spec;
+use tilescope_report::MachineUnit;
+use tilescope_report::units::seconds;
+
+/// How a resource is changed.
+pub(super) enum ResourceChange {
+    /// By keys of the spec and their values.
+    Keys(Vec<(String, String)>),
+    /// By shorter steps of the program as it was compiled.
+    ComputeSteps,
+}
+
+/// Something that a machine could have more of.
+pub(super) struct Resource {
+    pub name: &'static str,
+    /// `exchange x2`
+    pub title: fn(f64) -> String,
+    pub change: fn(&Spec, f64) -> ResourceChange,
+    /// What was changed, in words.
+    pub detail: fn(&Spec, f64) -> String,
+}
+
+/// All of them, in the order in which they are named.
+pub(super) const RESOURCES: &[Resource] = &[
+    Resource {
+        name: "compute",
+        title: |factor| times("tile compute", factor),
+        change: |_, _| ResourceChange::ComputeSteps,
+        detail: |_, factor| format!("compute sets take 1/{factor} of their cycles"),
+    },
+    Resource {
+        name: "exchange",
+        title: |factor| times("exchange", factor),
+        change: |spec, factor| keys([("exchange_bytes_per_cycle", exchange(spec, factor))]),
+        detail: |spec, factor| {
+            let to = exchange(spec, factor) as f64;
+            from_to(MachineUnit::BytesPerCycle, exchange(spec, 1.0) as f64, to)
+        },
+    },
+    Resource {
+        name: "clock",
+        title: |factor| times("clock", factor),
+        change: |spec, factor| keys([("clock_hz", clock(spec, factor))]),
+        detail: |spec, factor| from_to(MachineUnit::Hertz, clock(spec, 1.0), clock(spec, factor)),
+    },
+    Resource {
+        name: "memory",
+        title: |factor| times("memory per tile", factor),
+        change: |spec, factor| keys([("bytes_per_tile", memory(spec, factor))]),
+        detail: |spec, factor| {
+            from_to(MachineUnit::Bytes, memory(spec, 1.0) as f64, memory(spec, factor) as f64)
+        },
+    },
+    Resource {
+        name: "tiles",
+        title: |factor| times("tiles", factor),
+        change: |spec, factor| keys([("tiles", tiles(spec, factor))]),
+        detail: |spec, factor| {
+            from_to(MachineUnit::Count, tiles(spec, 1.0) as f64, tiles(spec, factor) as f64)
+        },
+    },
+    Resource {
+        name: "links",
+        title: |factor| times("links between IPUs", factor),
+        change: |spec, factor| {
+            let machine = &spec.target.machine;
+            keys([
+                ("link_pair_bytes_per_second", machine.link_pair_bytes_per_second * factor),
+                ("link_ladder_bytes_per_second", machine.link_ladder_bytes_per_second * factor),
+                ("link_gateway_bytes_per_second", machine.link_gateway_bytes_per_second * factor),
+            ])
+        },
+        detail: |spec, factor| {
+            let pair = spec.target.machine.link_pair_bytes_per_second;
+            format!("a pair {}", from_to(MachineUnit::BytesPerSecond, pair, pair * factor))
+        },
+    },
+    Resource {
+        name: "streaming_memory",
+        title: |factor| times("streaming memory", factor),
+        change: |spec, factor| {
+            let rate = spec.target.machine.remote_bytes_per_second * factor;
+            keys([("remote_bytes_per_second", rate)])
+        },
+        detail: |spec, factor| {
+            let rate = spec.target.machine.remote_bytes_per_second;
+            from_to(MachineUnit::BytesPerSecond, rate, rate * factor)
+        },
+    },
+    Resource {
+        name: "host_bandwidth",
+        title: |factor| times("host bandwidth", factor),
+        change: host_bandwidth,
+        detail: |spec, factor| {
+            let rate = spec.target.machine.host_bytes_per_second;
+            format!("an IPU {}", from_to(MachineUnit::BytesPerSecond, rate, rate * factor))
+        },
+    },
+    Resource {
+        name: "host_handshake",
+        title: |factor| format!("host handshake /{factor}"),
+        change: |spec, factor| {
+            let time = spec.target.machine.host_handshake_seconds / factor;
+            keys([("host_handshake_seconds", time)])
+        },
+        detail: |spec, factor| {
+            let time = spec.target.machine.host_handshake_seconds;
+            from_to(MachineUnit::Seconds, time, time / factor)
+        },
+    },
+    Resource {
+        name: "host_work",
+        title: |factor| times("host processors", factor),
+        change: host_work,
+        detail: |spec, factor| match spec.options.host.seconds_per_sample {
+            0.0 => format!("what loader, callbacks and framework take: 1/{factor}"),
+            time => format!("a sample {} to {}", seconds(time), seconds(time / factor)),
+        },
+    },
+    Resource {
+        name: "no_sync",
+        title: |_| "no sync".to_owned(),
+        change: |_, _| keys([("internal_sync_cycles", 0_u64), ("external_sync_cycles", 0)]),
+        detail: |spec, _| {
+            let machine = &spec.target.machine;
+            let (internal, external) = (machine.internal_sync_cycles, machine.external_sync_cycles);
+            format!("{internal} cycles on an IPU and {external} between IPUs to none")
+        },
+    },
+];
+
+fn times(name: &str, factor: f64) -> String {
+    format!("{name} x{factor}")
+}
+
+fn from_to(unit: MachineUnit, from: f64, to: f64) -> String {
+    format!("{} to {}", unit.text(from), unit.text(to))
+}
+
+/// Keys of the table `[target.machine]`.
+fn keys<V: SpecNumber, const N: usize>(changes: [(&str, V); N]) -> ResourceChange {
+    let change = |(key, value): (&str, V)| (format!("target.machine.{key}"), value.toml());
+    ResourceChange::Keys(changes.into_iter().map(change).collect())
+}
+
+/// A number as a spec writes it.
+trait SpecNumber {
+    fn toml(self) -> String;
+}
+
+impl SpecNumber for u64 {
+    fn toml(self) -> String {
+        self.to_string()
+    }
+}
+
+impl SpecNumber for f64 {
+    fn toml(self) -> String {
+        format!("{self:?}")
+    }
+}
+
+/// The whole multiple of `step` nearest to so many times a number, at least one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "far below 2^53")]
+fn whole_steps(number: u64, factor: f64, step: u64) -> u64 {
+    ((number as f64 * factor / step as f64).round() as u64).max(1) * step
+}
+
+fn exchange(spec: &Spec, factor: f64) -> u64 {
+    whole_steps(spec.target.machine.exchange_bytes_per_cycle, factor, 1)
+}
+
+fn memory(spec: &Spec, factor: f64) -> u64 {
+    let element = spec.target.chip.memory_element_bytes.0;
+    whole_steps(spec.target.machine.bytes_per_tile, factor, element)
+}
+
+fn tiles(spec: &Spec, factor: f64) -> u64 {
+    let column = spec.target.chip.tiles_per_column.into();
+    whole_steps(spec.target.machine.tiles.into(), factor, column)
+}
+
+fn clock(spec: &Spec, factor: f64) -> f64 {
+    spec.target.machine.clock_hz * factor
+}
+
+/// The rate of an IPU's own link, wherever the spec has it, and that of the links of the host.
+fn host_bandwidth(spec: &Spec, factor: f64) -> ResourceChange {
+    let host = &spec.options.host;
+    let own = match host.bytes_per_second {
+        Some(rate) => ("options.host.bytes_per_second", rate),
+        None => {
+            let rate = spec.target.machine.host_bytes_per_second;
+            ("target.machine.host_bytes_per_second", rate)
+        }
+    };
+    let shared = ("options.host.shared_bytes_per_second", host.shared_bytes_per_second);
+    let change = |(key, rate): (&str, f64)| (key.to_owned(), (rate * factor).toml());
+    ResourceChange::Keys([own, shared].map(change).to_vec())
+}
+
+/// Everything that the processors of the host do.
+fn host_work(spec: &Spec, factor: f64) -> ResourceChange {
+    let host = &spec.options.host;
+    let times = [
+        ("seconds_per_sample", host.seconds_per_sample / factor),
+        ("seconds_per_normalisation", host.seconds_per_normalisation / factor),
+        ("seconds_per_call", host.seconds_per_call / factor),
+        ("seconds_per_micro_batch", host.seconds_per_micro_batch / factor),
+        ("seconds_per_framework_call", host.seconds_per_framework_call / factor),
+        ("seconds_per_launch", host.seconds_per_launch / factor),
+        ("seconds_per_return", host.seconds_per_return / factor),
+        ("copy_bytes_per_second", host.copy_bytes_per_second * factor),
+    ];
+    let change = |(key, value): (&str, f64)| (format!("options.host.{key}"), value.toml());
+    ResourceChange::Keys(times.map(change).to_vec())
+}

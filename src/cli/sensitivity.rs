@@ -1,0 +1,293 @@
+//! `sensitivity`: what a program would gain on another machine, and with faster operations.
+
+use super::progress::ProgressReporter;
+use super::{CliCommand, CliError, json_argument, simulate};
+use clap::{Arg, ArgMatches};
+use serde_json::{Map, Value, json};
+use std::io::Write;
+use std::sync::Mutex;
+use tilescope_report::units::{grouped, seconds};
+use tilescope_sim::sensitivity::{
+    ChangedRun, FACTORS, OperationSensitivity, ProgramSensitivity, ResourceSensitivity, RunFigures,
+    SensitivityError, SensitivityRequest, sensitivity,
+};
+
+/// `tilescope sensitivity`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "sensitivity", arguments, run };
+
+/// Widest bar of a gain, in letters.
+const BAR: usize = 24;
+
+fn arguments(command: clap::Command) -> clap::Command {
+    command
+        .about("Simulate a spec on machines with more of one thing each, and with faster operations: what each would gain")
+        .arg(
+            Arg::new("spec")
+                .value_name("SPEC")
+                .required(true)
+                .help("A TOML file, or the name of a bundled spec (see tilescope specs)"),
+        )
+        .arg(
+            Arg::new("factor")
+                .long("factor")
+                .value_name("NUMBER")
+                .value_parser(factor)
+                .allow_negative_numbers(true)
+                .default_value("2")
+                .help("How many times as fast, or as large, each resource becomes"),
+        )
+        .arg(
+            Arg::new("operations")
+                .long("operations")
+                .value_name("COUNT")
+                .value_parser(clap::value_parser!(u16))
+                .allow_negative_numbers(true)
+                .default_value("8")
+                .help("How many operations are made faster: those with the most cycles"),
+        )
+        .arg(simulate::set_argument())
+        .arg(json_argument())
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("FILE")
+                .conflicts_with("json")
+                .help("Draw the gains into a picture, .png or .svg"),
+        )
+        .after_help(
+            "Examples:\n  tilescope sensitivity mnist_pipeline\n  \
+             tilescope sensitivity my_model.toml --factor 4 --operations 20 --json\n  \
+             tilescope sensitivity mnist_pipeline -o gains.svg",
+        )
+}
+
+/// Reads a factor.
+fn factor(text: &str) -> Result<f64, String> {
+    let (from, to) = (FACTORS.start(), FACTORS.end());
+    let found = text.parse().ok().filter(|factor| FACTORS.contains(factor));
+    found.ok_or_else(|| format!("expected a number from {from} to {to}"))
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let name = matches.get_one::<String>("spec").map_or("", String::as_str);
+    let picture = matches.get_one::<String>("output").map(String::as_str);
+    picture.map_or(Ok(()), picture::check)?;
+    let source = simulate::source(name, matches)?;
+    // Its warnings are said once.
+    simulate::build(&source)?;
+    let request = SensitivityRequest {
+        factor: matches.get_one::<f64>("factor").copied().unwrap_or(2.0),
+        operations: matches.get_one::<u16>("operations").copied().unwrap_or(0).into(),
+    };
+    let progress = Mutex::new(ProgressReporter::new("simulating"));
+    let found = sensitivity(&source, request, |share| {
+        if let Ok(mut progress) = progress.lock() {
+            progress.at(share);
+        }
+    });
+    if let Ok(progress) = progress.lock() {
+        progress.finish();
+    }
+    let found = found.map_err(|error| match error {
+        SensitivityError::Spec(error) => CliError::Usage(error.to_string()),
+        SensitivityError::Simulate(error) => simulate::failure(error),
+    })?;
+    let json = to_json(name, &found);
+    if let Some(file) = picture {
+        picture::write(&json, file)?;
+        return Ok(writeln!(output, "{file}")?);
+    }
+    if matches.get_flag("json") {
+        return Ok(writeln!(output, "{json:#}")?);
+    }
+    print(name, &found, output)
+}
+
+/// The share of time by which a run changes; nothing where one of them is none.
+fn change(base: &ChangedRun, run: Option<&RunFigures>) -> Option<f64> {
+    Some(run?.change_from(base.figures()?))
+}
+
+fn to_json(name: &str, found: &ProgramSensitivity) -> Value {
+    let ProgramSensitivity { machine, factor, base, shortened, resources, operations } = found;
+    let resource = |of: &ResourceSensitivity| {
+        let ResourceSensitivity { name, title, changes, detail, run } = of;
+        let changes: Map<String, Value> = changes
+            .iter()
+            .map(|(key, value)| (key.clone(), value.parse::<Value>().unwrap_or(json!(value))))
+            .collect();
+        let refused = match run {
+            ChangedRun::Refused(problem) => json!(problem),
+            ChangedRun::Runs(_) | ChangedRun::DoesNotFit => Value::Null,
+        };
+        json!({
+            "name": name,
+            "title": title,
+            "changes": changes,
+            "detail": detail,
+            "fits": *run != ChangedRun::DoesNotFit,
+            "refused": refused,
+            "run": run.figures().map(run_json),
+            "change": change(base, run.figures()),
+        })
+    };
+    let operation = |of: &OperationSensitivity| {
+        let OperationSensitivity { name, pass, cycles, run, off_path_beyond } = of;
+        let of_run = base.figures().map(|base| cycles.as_f64() / base.cycles.as_f64().max(1.0));
+        json!({
+            "name": name,
+            "pass": pass.name(),
+            "cycles": cycles.0,
+            "share": of_run,
+            "run": run_json(run),
+            "change": change(base, Some(run)),
+            "off_path_beyond": off_path_beyond,
+        })
+    };
+    json!({
+        "spec": name,
+        "machine": machine,
+        "factor": factor,
+        "shortened": shortened,
+        "fits": *base != ChangedRun::DoesNotFit,
+        "run": base.figures().map(run_json),
+        "resources": resources.iter().map(resource).collect::<Vec<_>>(),
+        "operations": operations.iter().map(operation).collect::<Vec<_>>(),
+    })
+}
+
+fn run_json(run: &RunFigures) -> Value {
+    json!({
+        "cycles": run.cycles.0,
+        "seconds": run.seconds,
+        "samples_per_second": run.samples_per_second,
+    })
+}
+
+fn print(name: &str, found: &ProgramSensitivity, output: &mut dyn Write) -> Result<(), CliError> {
+    let ProgramSensitivity { machine, base, shortened, resources, operations, factor } = found;
+    match base.figures() {
+        Some(run) => writeln!(output, "{name} on {machine}: {}", figures_text(run))?,
+        None => writeln!(output, "{name} on {machine} does not fit in memory")?,
+    }
+    if let Some(shortened) = shortened {
+        writeln!(output, "Its run is shortened: {shortened}")?;
+    }
+    writeln!(output)?;
+    let changes = resources.iter().map(|of| change(base, of.run.figures()));
+    let changes = changes.chain(operations.iter().map(|of| change(base, Some(&of.run))));
+    let bar = GainBar::new(changes);
+    let width = resources.iter().map(|of| of.title.len()).max().unwrap_or(0);
+    for ResourceSensitivity { title, detail, run, .. } in resources {
+        let change = change(base, run.figures());
+        let text = match run {
+            ChangedRun::Runs(run) => figures_text(run),
+            ChangedRun::DoesNotFit => "does not fit in memory".to_owned(),
+            ChangedRun::Refused(problem) => problem.clone(),
+        };
+        let (gain, bar) = (change_text(change), bar.of(change));
+        writeln!(output, "{title:width$}  {gain:>8}  {bar:BAR$}  {text}  ({detail})")?;
+    }
+    if operations.is_empty() {
+        return Ok(());
+    }
+    writeln!(output, "\nOperations {factor} times as fast")?;
+    let width = operations.iter().map(|of| of.name.len()).max().unwrap_or(0);
+    for of in operations {
+        let change = change(base, Some(&of.run));
+        let cycles = grouped(of.cycles.0);
+        let (gain, bar, path) = (change_text(change), bar.of(change), path_text(of));
+        let name = &of.name;
+        writeln!(output, "{name:width$}  {gain:>8}  {bar:BAR$}  {cycles:>14} cycles  {path}")?;
+    }
+    Ok(())
+}
+
+/// Whether an operation holds the run up.
+fn path_text(of: &OperationSensitivity) -> String {
+    match of.off_path_beyond {
+        None => "on the path".to_owned(),
+        Some(factor) if factor <= 1.0 => "off the path".to_owned(),
+        Some(factor) => format!("off the path beyond {factor:.1} x"),
+    }
+}
+
+/// `-30.2 %`; a dash where there is nothing to compare.
+fn change_text(change: Option<f64>) -> String {
+    change.map_or_else(|| "-".to_owned(), |change| format!("{:+.1} %", 100.0 * nearly_zero(change)))
+}
+
+/// No minus in front of what is printed as 0.
+fn nearly_zero(change: f64) -> f64 {
+    if change.abs() < 0.0005 { 0.0 } else { change }
+}
+
+fn figures_text(run: &RunFigures) -> String {
+    let rate = run.samples_per_second;
+    let rate = rate.map(|rate| format!(", {} samples per second", grouped(rate.round() as u64)));
+    format!("{}{}", seconds(run.seconds), rate.unwrap_or_default())
+}
+
+/// Bars as long as what is gained: the largest change of all fills the room.
+struct GainBar {
+    largest: f64,
+}
+
+impl GainBar {
+    fn new(changes: impl Iterator<Item = Option<f64>>) -> Self {
+        Self { largest: changes.flatten().map(f64::abs).fold(0.0, f64::max) }
+    }
+
+    /// `####` for what is gained, `++++` for what is lost.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most its room")]
+    fn of(&self, change: Option<f64>) -> String {
+        let change = change.unwrap_or(0.0);
+        let share = if self.largest > 0.0 { change.abs() / self.largest } else { 0.0 };
+        let letter = if change <= 0.0 { "#" } else { "+" };
+        letter.repeat((share * BAR as f64).round() as usize)
+    }
+}
+
+#[cfg(not(feature = "gui"))]
+mod picture {
+    use super::{CliError, Value};
+
+    pub(super) fn check(_: &str) -> Result<(), CliError> {
+        let problem = "this build cannot draw pictures (it lacks the cargo feature \"gui\"); \
+                       --json works";
+        Err(CliError::Usage(problem.to_owned()))
+    }
+
+    pub(super) fn write(_: &Value, file: &str) -> Result<(), CliError> {
+        check(file)
+    }
+}
+
+#[cfg(feature = "gui")]
+mod picture {
+    use super::{CliError, Value};
+    use std::path::Path;
+    use tilescope_gui::{PictureFormat, sensitivity_picture};
+    use tilescope_report::atomic_file::write_whole;
+
+    /// The format of a picture by its name.
+    fn format(file: &str) -> Result<PictureFormat, CliError> {
+        match Path::new(file).extension().and_then(|ending| ending.to_str()) {
+            Some("png") => Ok(PictureFormat::Png),
+            Some("svg") => Ok(PictureFormat::Svg),
+            _ => Err(CliError::Usage(format!("{file}: a picture is called .png or .svg"))),
+        }
+    }
+
+    /// Refuses what no picture can be written to, before anything is simulated.
+    pub(super) fn check(file: &str) -> Result<(), CliError> {
+        format(file).map(|_| ())
+    }
+
+    pub(super) fn write(found: &Value, file: &str) -> Result<(), CliError> {
+        let failed = |error: &dyn std::fmt::Display| CliError::Failed(error.to_string());
+        let bytes = sensitivity_picture(found, format(file)?).map_err(|error| failed(&error))?;
+        Ok(write_whole(file.as_ref(), &bytes)?)
+    }
+}

@@ -1,0 +1,152 @@
+//! Lanes of replicas: folded to one with a sentence that says so, and of all on demand.
+
+use crate::gui_support::{Window, click_at, press, press_role, says, settle};
+use crate::marks::{lane, marks, trace};
+use egui::accesskit::Role;
+use egui::{Key, Modifiers, Rect};
+use tilescope_fixtures::ReportBuilder;
+use tilescope_gui::OpenReport;
+use tilescope_report::units::{
+    CycleRange, Cycles, IpuId, ProgramId, ReplicaClassId, ReplicaIpu, StepId,
+};
+use tilescope_report::{MarkKind, ProgramKind, ReplicaClass, TraceMark, TrainingPass};
+
+/// Four replicas of two IPUs, that work for `cycles`.
+fn alike(cycles: u64) -> ReportBuilder {
+    let mut report = ReportBuilder::new(2, 4);
+    report.parts.target.replicas = 4;
+    report.parts.target.num_ipus = 8;
+    let work = report.compute("layer/fwd", cycles);
+    let meeting = report.program(ProgramKind::Sync, "External");
+    report.root(ProgramKind::Sequence, "main", &[work, meeting]);
+    report.run(work, 0..cycles);
+    report
+}
+
+/// Of the four, 2 and 3 begin 600 cycles later, for which the others wait.
+fn differing() -> OpenReport {
+    let mut report = alike(900);
+    let meeting = report.parts.programs.iter().position(|of| of.name == "External").unwrap();
+    let meeting = ProgramId::from_index(meeting);
+    report.run(meeting, 900..1_600);
+    let class = |replicas: [u32; 2], why: &str| ReplicaClass {
+        replicas: replicas.to_vec(),
+        why: why.to_owned(),
+    };
+    let classes = [class([0, 1], "fast host"), class([2, 3], "host 2 times slower")];
+    report.parts.replica_classes.classes = classes.to_vec();
+    report.parts.replica_classes.joins.insert(meeting);
+    let slow = ReplicaClassId(1);
+    let at = |ipu, cycles| report.bar(IpuId(ipu), cycles);
+    let others = [600..1_500, 1_500..1_600].map(|cycles| [at(0, cycles.clone()), at(1, cycles)]);
+    for (step, bars) in report.steps.iter_mut().zip(others) {
+        step.other_replicas = bars.into_iter().map(|bar| (slow, bar)).collect();
+    }
+    let stage = |start| TraceMark {
+        kind: MarkKind::Stage,
+        label: "A0 forward".to_owned(),
+        ipu: Some(IpuId(0)),
+        pass: Some(TrainingPass::Forward),
+        index: 0,
+        steps: StepId(0)..StepId(1),
+        cycles: CycleRange::new(Cycles(start), Cycles(start + 900)),
+    };
+    report.marks.push(stage(0));
+    report.marks_of_others.push((slow, stage(600)));
+    opened(&report)
+}
+
+fn opened(report: &ReportBuilder) -> OpenReport {
+    let directory = tempfile::tempdir().unwrap();
+    report.write(directory.path()).unwrap();
+    OpenReport::read(directory.path()).unwrap()
+}
+
+/// Names of the lanes of all replicas, from the top.
+fn lane_names() -> impl Iterator<Item = String> {
+    (0..4).flat_map(|replica| (0..2).map(move |ipu| format!("R{replica} IPU {ipu}")))
+}
+
+fn unfold(window: &mut Window) -> Vec<Rect> {
+    assert!(press_role(window, Role::Button, "Unfold replicas"));
+    settle(window);
+    let lanes: Vec<Rect> = lane_names().map(|name| lane(window, &name).expect("a lane")).collect();
+    assert!(lanes.windows(2).all(|pair| pair[0].bottom() <= pair[1].top()), "{lanes:?}");
+    lanes
+}
+
+/// Bars of a lane that are called so, from the left.
+fn bars(window: &Window, lane: Rect, words: &str) -> Vec<Rect> {
+    let all = marks(window, words).into_iter().map(|(_, rect)| rect);
+    all.filter(|rect| lane.expand(0.5).contains_rect(*rect)).collect()
+}
+
+/// Of replicas that do the same one is shown, which a sentence says; all of them have lanes on demand.
+#[test]
+fn lanes_of_replicas_are_folded_and_unfold() {
+    let mut window = trace(opened(&alike(900)));
+    assert!(says(&window, "4 replicas alike; one is shown"));
+    assert!(lane(&window, "IPU 1").is_some() && lane(&window, "R3 IPU 1").is_none());
+    unfold(&mut window);
+    assert!(says(&window, "4 replicas alike; all are shown"));
+    let drawn = marks(&window, "fwd");
+    assert_eq!(drawn.len(), 8, "each has its bar: {drawn:?}");
+    assert!(press_role(&mut window, Role::Button, "Fold replicas"));
+    settle(&mut window);
+    assert!(lane(&window, "R3 IPU 1").is_none());
+}
+
+/// Those that differ have lanes of their own: what each did, and when.
+#[test]
+fn replicas_that_differ_have_their_own_lanes() {
+    let mut window = trace(differing());
+    let sentence = "4 replicas differ: 0, 1 (fast host); 2, 3 (host 2 times slower)";
+    assert!(says(&window, sentence) && says(&window, "replica 0 is shown"));
+    assert_eq!(marks(&window, "fwd").len(), 2, "of replica 0 alone");
+    let lanes = unfold(&mut window);
+    assert!(says(&window, sentence) && says(&window, "all are shown"));
+    let works: Vec<Rect> = lanes.iter().map(|lane| bars(&window, *lane, "fwd")[0]).collect();
+    let (fast, slow) = works.split_at(4);
+    assert!(fast.iter().all(|bar| bar.x_range() == fast[0].x_range()), "{fast:?}");
+    assert!(slow.iter().all(|bar| bar.x_range() == slow[0].x_range()), "{slow:?}");
+    assert!(slow[0].left() > fast[0].left() + 100.0, "they begin later: {fast:?} {slow:?}");
+    assert!((slow[0].width() - fast[0].width()).abs() < 1.0, "and work as long");
+    for (lane, begins) in [(lanes[0], fast[0].right()), (lanes[4], slow[0].right())] {
+        let sync = bars(&window, lane, "External")[0];
+        assert!((sync.left() - begins).abs() < 1.0, "{sync:?}");
+    }
+}
+
+/// What is clicked in a lane is what the Details speak of.
+#[test]
+fn a_click_on_another_replica_shows_what_that_one_did() {
+    let mut window = trace(differing());
+    let lanes = unfold(&mut window);
+    let bar = bars(&window, lanes[5], "fwd")[0].center();
+    click_at(&mut window, bar, 1);
+    assert!(says(&window, "2, 3 (host 2 times slower)"));
+    assert!(says(&window, "600 - 1,500"), "its own cycles");
+    let chosen = window.state().session().selection().step.expect("a step");
+    assert_eq!(chosen.at, ReplicaIpu { class: ReplicaClassId(1), ipu: IpuId(1) });
+    press(&mut window, Modifiers::NONE, Key::Escape);
+    assert!(press_role(&mut window, Role::Button, "Fold replicas"));
+    settle(&mut window);
+    let own = lane(&window, "IPU 1").expect("a lane");
+    let bar = bars(&window, own, "fwd")[0].center();
+    click_at(&mut window, bar, 1);
+    assert!(says(&window, "0, 1 (fast host)") && says(&window, "0 - 900"));
+}
+
+/// Figures of what is shown are of each class, named by its first replica.
+#[test]
+fn sums_are_of_each_class_of_replicas() {
+    let mut window = trace(differing());
+    assert!(press_role(&mut window, Role::Tab, "Summary"));
+    settle(&mut window);
+    assert!(!says(&window, "R2 0"));
+    unfold(&mut window);
+    for name in ["R0 0", "R0 1", "R2 0", "R2 1"] {
+        assert!(says(&window, name), "{name}");
+    }
+    assert!(!says(&window, "R1 0"), "it is like R0");
+}
