@@ -95,6 +95,41 @@ const SCHEMES: &[Scheme] = &[
         None,
         Some(Greater),
     ),
+    scheme(
+        "weights of phases on demand",
+        &["options.execution=phased"],
+        &["options.execution_phase_settings.weight_io_schedule=on_demand"],
+        None,
+        Some(Greater),
+    ),
+    scheme(
+        "activations of phases on demand",
+        &["options.execution=phased"],
+        &["options.execution_phase_settings.activation_io_schedule=on_demand"],
+        None,
+        Some(Greater),
+    ),
+    scheme(
+        "each step of the updates of a phase for all weights",
+        &["options.execution=phased"],
+        &["options.execution_phase_settings.schedule=batch"],
+        None,
+        Some(Less),
+    ),
+    scheme(
+        "all IPUs on every phase",
+        &["options.execution=phased"],
+        &["options.execution_phase_settings.stages=1"],
+        None,
+        None,
+    ),
+    scheme(
+        "batch serialisation",
+        &["model.batch_size=160"],
+        &["options.batch_serialization_settings.factor=4"],
+        Some(Less),
+        Some(Greater),
+    ),
     scheme("replication", &[], &["options.replication_factor=4"], Some(Greater), Some(Greater)),
     scheme(
         "sync of single IPUs with the host",
@@ -800,4 +835,47 @@ fn merged_collectives_are_bound_by_the_links() {
         update.as_f64() < 1.3 * links.as_f64(),
         "{update} cycles, {links} of them on the links"
     );
+}
+
+/// Parts of a micro-batch do together what the whole does, with the same weights.
+#[test]
+fn parts_of_a_micro_batch_do_what_the_whole_does() {
+    let parts = |factor: u64| {
+        let factor = format!("options.batch_serialization_settings.factor={factor}");
+        let spec = common::spec("mnist_pipeline", &["model.batch_size=32", &factor]);
+        let compiled = compile(&spec).expect("compiles");
+        let passes = |pass: TrainingPass| -> u64 {
+            let operations = compiled.compilation.operations.iter();
+            operations.filter(|of| of.pass == pass).map(|of| of.flops).sum()
+        };
+        let samples = compiled.compilation.batching.expect("there are samples").samples_per_call();
+        let weights = variable_bytes(&compiled, "/weights", true);
+        (passes(TrainingPass::Forward), samples, weights)
+    };
+    let whole = parts(1);
+    assert!(whole.0 > 0 && whole.2 > Bytes::ZERO, "{whole:?}");
+    for factor in [2, 4, 32] {
+        assert_eq!(parts(factor), whole, "{factor} parts");
+    }
+}
+
+/// What is refused says which key, and what would be right.
+#[test]
+fn settings_of_phases_that_cannot_be_are_refused() {
+    for (overrides, words) in [
+        (&["options.execution_phase_settings.phases=2"][..], "set options.execution"),
+        (
+            &[
+                "options.execution=phased",
+                "options.execution_phase_settings.optimizer_state_io_schedule=preload",
+            ],
+            "accumulated",
+        ),
+        (&["options.batch_serialization_settings.factor=3"], "3 equal parts"),
+    ] {
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        let source = SpecSource::find("mnist_pipeline", &overrides).expect("exists");
+        let refusal = Spec::build(&source).expect_err("is refused").to_string();
+        assert!(refusal.contains(words), "{overrides:?}: {refusal}");
+    }
 }
