@@ -32,6 +32,7 @@ mod neighbour_laws;
 mod onnx_command;
 mod onnx_import;
 mod outlining;
+mod phases;
 mod pipeline;
 mod planner_properties;
 mod published_programs;
