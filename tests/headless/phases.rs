@@ -131,7 +131,7 @@ fn preloading_takes_memory_for_time() {
         let late = figures(&phased(&[&sizes[..], &[key.as_str()]].concat()));
         assert_eq!(early.moved, late.moved, "{kind}");
         assert!(early.cycles <= late.cycles, "{kind}: {} > {}", early.cycles, late.cycles);
-        assert!(early.fullest >= late.fullest, "{kind}: {} < {}", early.fullest, late.fullest);
+        assert!(early.fullest >= late.fullest, "{kind}: {:?} < {:?}", early.fullest, late.fullest);
     }
     let key = io_schedule("weight", "on_demand");
     let late = figures(&phased(&[&sizes[..], &[key.as_str()]].concat()));

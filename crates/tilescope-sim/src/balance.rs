@@ -29,7 +29,8 @@ const MOST_TRIED: usize = 12;
 /// Neighbours of a split that are tried before it is called the best.
 const NEIGHBOURS: usize = 3;
 
-/// Micro-batches of the longest run that a split is tried with; longer ones are cut.
+/// Micro-batches of the longest run that a split is tried with. Longer ones are cut, and the best
+/// split is then compared with the first ones in whole runs.
 const MOST_MICRO_BATCHES: u64 = 1 << 14;
 
 /// A stage of a balanced split.
@@ -107,21 +108,42 @@ fn fastest_program<'a>(
     source: &ProgramSource<'a>,
 ) -> Result<(SplitSearch, CompiledProgram), CompileError> {
     let lowered = source.lower()?;
-    let mut search = match shortened(&source.spec) {
+    let short = shortened(&source.spec);
+    let mut search = match &short {
         None => SplitSearch::over(&lowered)?,
-        Some(short) => SplitSearch::over(&ProgramSource::new(&short)?.lower()?)?,
+        Some(short) => SplitSearch::over(&ProgramSource::new(short)?.lower()?)?,
     };
+    let firsts: Vec<Vec<StageSpec>> =
+        search.tried[..search.firsts].iter().map(|split| split.stages.clone()).collect();
     search.tried.sort_by_key(|split| split.cycles);
+    let whole = |stages: &[StageSpec]| -> Result<CompiledProgram, CompileError> {
+        Ok(lowered.program(source.placement(stages)?, ProgramExtent::Whole))
+    };
     let mut fastest = None;
     for split in &search.tried {
-        let program = lowered.program(source.placement(&split.stages)?, ProgramExtent::Whole);
-        if program.tiles_out_of_memory() == 0 {
-            return Ok((search, program));
+        let program = whole(&split.stages)?;
+        if program.tiles_out_of_memory() > 0 {
+            fastest.get_or_insert(program);
+            continue;
         }
-        fastest.get_or_insert(program);
+        let mut taken = program;
+        // What is faster in a run that is cut short need not be in the whole one.
+        for stages in firsts.iter().filter(|stages| short.is_some() && **stages != split.stages) {
+            let other = whole(stages)?;
+            let length = |of: &CompiledProgram| length_of_run(of, &source.spec);
+            if other.tiles_out_of_memory() == 0 && length(&other) < length(&taken) {
+                taken = other;
+            }
+        }
+        return Ok((search, taken));
     }
     let program = fastest.expect("the even split was tried");
     Ok((search, program))
+}
+
+/// Length of the run of a program.
+fn length_of_run(program: &CompiledProgram, spec: &Spec) -> Cycles {
+    run::run_cycles(program, spec, &run::dry_run(program, spec))
 }
 
 /// A spec of fewer micro-batches, where it has too many to run through them for each split.
@@ -152,6 +174,8 @@ struct TriedSplit {
 /// The splits of a model that were tried.
 struct SplitSearch {
     tried: Vec<TriedSplit>,
+    /// How many of them, those in front, the search began with.
+    firsts: usize,
 }
 
 impl SplitSearch {
@@ -159,12 +183,13 @@ impl SplitSearch {
     fn over(lowered: &LoweredProgram) -> Result<Self, CompileError> {
         let source = lowered.source;
         let (blocks, stages) = (source.graph.blocks.len(), stages_of(source));
-        let mut search = Self { tried: Vec::new() };
+        let mut search = Self { tried: Vec::new(), firsts: 0 };
         search.try_parts(lowered, split_evenly(blocks, stages))?;
         search.try_parts(lowered, split_balanced(&lowered.block_costs(), stages))?;
         if !source.stages.is_empty() {
             search.try_stages(lowered, source.stages.clone(), Vec::new())?;
         }
+        search.firsts = search.tried.len();
         loop {
             let best = search.best();
             let (before, costs) = (best.cycles, best.block_costs.clone());
@@ -215,7 +240,7 @@ impl SplitSearch {
         }
         let source = lowered.source;
         let program = lowered.program(source.placement(&stages)?, ProgramExtent::Run);
-        let cycles = run::run_cycles(&program, &source.spec, &run::dry_run(&program, &source.spec));
+        let cycles = length_of_run(&program, &source.spec);
         let block_costs = block_costs(&program, &source.graph);
         self.tried.push(TriedSplit { stages, parts, cycles, block_costs });
         Ok(())
