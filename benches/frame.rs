@@ -75,6 +75,7 @@ fn write_report(directory: &Path) {
             report.parts.operations.push(ModelOperation {
                 name: format!("{name}/{ipu}"),
                 kind: "conv2d".to_owned(),
+                source: None,
                 pass: TrainingPass::Forward,
                 block: Some(format!("B{ipu}")),
                 ipu,

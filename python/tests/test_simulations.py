@@ -39,6 +39,12 @@ class Simulations(unittest.TestCase):
         self.assertIn("128", report.table("operations")["shapes"][0])
         self.assertEqual(told, sorted(told))
 
+    def test_operations_of_onnx_files_say_which_nodes_they_are_of(self):
+        file = Path(__file__).resolve().parents[2] / "tests/data/onnx/guide_mnist.onnx"
+        report = ts.simulate(str(file))
+        self.assertIn("Conv@11", list(report.table("operations")["source"]))
+        self.assertEqual(report.summary()["model"]["opset"], 11)
+
     def test_keys_have_arguments_of_their_own(self):
         wishes = {"target": "bow", "training": False, "options": {"partials_type": "float16"}}
         report = ts.simulate(SMALL, **wishes)

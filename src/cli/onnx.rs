@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use tilescope_onnx::{DimValues, Dimension, GraphInput, OnnxFile, OnnxGraph, Symbol};
 use tilescope_report::units::grouped;
-use tilescope_sim::onnx::{OpState, annotated_ipus, annotated_stages, has_loss, op_state};
+use tilescope_sim::onnx::{OpState, annotated_stages, has_loss, op_state};
 
 /// `tilescope onnx`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "onnx", arguments, run };
@@ -137,6 +137,7 @@ impl OnnxListing<'_> {
         let suggested = self.file.suggested_sizes(&symbols);
         let symbols = symbols.iter().zip(suggested).map(|(symbol, size)| symbol_json(symbol, size));
         let ops: Vec<Value> = self.ops().iter().map(|row| self.op_json(row)).collect();
+        let annotated = self.graph.and_then(annotated_stages);
         json!({
             "opset": self.file.opset,
             "producer": self.file.producer,
@@ -146,8 +147,8 @@ impl OnnxListing<'_> {
             "outputs": self.graph.map(outputs_json),
             "symbols": symbols.collect::<Vec<_>>(),
             "has_loss": self.graph.map(has_loss),
-            "annotated_ipus": self.graph.and_then(annotated_ipus),
-            "annotated_stages": self.graph.and_then(annotated_stages),
+            "annotated_ipus": annotated.map(|annotated| annotated.ipus),
+            "annotated_stages": annotated.map(|annotated| annotated.stages),
             "parameters": self.graph.map(OnnxGraph::parameter_count),
             "macs": self.graph.map(OnnxGraph::macs),
             "ops": ops,
@@ -158,7 +159,7 @@ impl OnnxListing<'_> {
     fn op_json(&self, row: &OpRow) -> Value {
         let mut json = json!({ "op": row.op, "count": row.count, "state": row.state });
         if let Some(graph) = self.graph.filter(|_| row.state == OpState::Unknown.name()) {
-            let first = graph.nodes.iter().find(|node| node.qualified_op() == row.op);
+            let first = graph.nodes.iter().find(|node| node.full_op() == row.op);
             json["node"] = json!(first.map(|node| &node.name));
         }
         json

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use tilescope_analysis::confidence::{Confidence, PredictionBand};
 use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
+use tilescope_analysis::imported_model::ImportedModelSummary;
 use tilescope_analysis::replica_classes::sentence;
 use tilescope_analysis::running_costs::{RunningCostRow, RunningCosts};
 use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
@@ -177,6 +178,9 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     if let Some(confidence) = &figures.confidence {
         print_confidence(confidence, &mut table)?;
     }
+    if let Some(model) = &figures.model {
+        print_model(model, &mut table)?;
+    }
     for note in report.notes().map_err(failed)? {
         let (label, text) = labelled(&note);
         table.head(label)?;
@@ -272,6 +276,15 @@ fn print_confidence(confidence: &Confidence, table: &mut TwoColumnTable) -> Resu
     }
     for (name, share) in confidence.shares.iter() {
         table.row(&format!("Cycles: {name}"), &percent(share))?;
+    }
+    Ok(())
+}
+
+/// The file of an imported model, and what became of its nodes.
+fn print_model(summary: &ImportedModelSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
+    table.head("Model")?;
+    for (name, text) in summary.rows() {
+        table.row(name, &text)?;
     }
     Ok(())
 }

@@ -311,7 +311,7 @@ fn laws_broken_by(
     compiled.compilation.replica_classes = ahead.replica_classes;
     change(&compiled, &mut recorded.steps);
     let directory = tempdir().expect("a directory");
-    let meta = ReportMeta { generator: "a test".to_owned(), spec: None };
+    let meta = ReportMeta { generator: "a test".to_owned(), spec: None, imported: None };
     let mut writer = ReportWriter::create(directory.path(), &meta).expect("can be written");
     let written = writer.record(&compiled.compilation, StepLayout::Rows, |recorder| {
         recorded.steps.iter().try_for_each(|step| recorder.step(step))

@@ -9,8 +9,9 @@ use tilescope_report::units::{
     Bytes, Cycles, NumberFormat, TileId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
-    BatchingConfig, CategoryBytes, HostCallPart, MarkKind, MemoryCategory, MemoryRegion,
-    ProgramKind, Report, StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
+    BatchingConfig, CategoryBytes, HostCallPart, ImportedModel, MarkKind, MemoryCategory,
+    MemoryRegion, ProgramKind, Report, StreamEndpoint, TileMemory, UnknownOperator, VertexGroup,
+    VertexTypeInfo,
 };
 
 const KIB: u64 = 1024;
@@ -100,6 +101,14 @@ fn bad() -> ReportBuilder {
     report.mark(MarkKind::Stage, "A forward", 3..5);
     report.mark(MarkKind::Stage, "B forward", 4..5);
     report.mark(MarkKind::Update, "update", 6..7);
+    let source = "com.example.Odd@1".to_owned();
+    report.parts.operations[operation.index()].source = Some(source.clone());
+    let odd = UnknownOperator { source, count: 1, nodes: vec!["layer/matmul".to_owned()] };
+    report.meta.imported = Some(ImportedModel {
+        path: "model.onnx".to_owned(),
+        unknown: vec![odd],
+        ..Default::default()
+    });
     report
 }
 

@@ -79,6 +79,13 @@ fn every_small_file_compiles_with_all_defaults() {
         "mnist_dynamo.onnx",
         "lstm.onnx",
         "transformer.onnx",
+        "resnet18.onnx",
+        "resnet18_dynamo.onnx",
+        "resnet18_train.onnx",
+        "bert.onnx",
+        "bert_dynamo.onnx",
+        "bert_train.onnx",
+        "bert_dynamo_train.onnx",
     ] {
         let figures = figures(&spec(name, &[]));
         assert!(figures.fullest_tile.0 > 0 && figures.samples > 0, "{name}");
@@ -114,4 +121,243 @@ fn a_file_that_decides_less_is_told_what_to_set() {
     let builtin = SpecSource::find("mnist_pipeline", &["model.loss=nll".to_string()]);
     let builtin = Spec::build(&builtin.expect("bundled")).expect_err("only imported models");
     assert!(builtin.to_string().contains("unknown key"), "{builtin}");
+}
+
+/// By how much a figure differs from another.
+fn change(of: u64, from: u64) -> f64 {
+    of as f64 / from as f64 - 1.0
+}
+
+/// A network from a file of either exporter is the built-in one, under the same spec.
+#[test]
+fn exported_networks_are_the_built_in_ones() {
+    let resnet = ["model.batch_size=4"];
+    let bert = [
+        "model.batch_size=2",
+        "model.layers=2",
+        "model.hidden=128",
+        "model.heads=2",
+        "model.intermediate=512",
+        "model.vocab_size=1000",
+        "model.max_positions=64",
+        "model.sequence_length=32",
+        "model.masked_tokens=5",
+    ];
+    let cases: [(&str, &[&str], bool, &[&str]); 4] = [
+        ("resnet18", &resnet, false, &["resnet18.onnx", "resnet18_dynamo.onnx"]),
+        ("resnet18", &resnet, true, &["resnet18_train.onnx"]),
+        ("bert", &bert, false, &["bert.onnx", "bert_dynamo.onnx"]),
+        ("bert", &bert, true, &["bert_train.onnx", "bert_dynamo_train.onnx"]),
+    ];
+    for (model, sizes, training, files) in cases {
+        let training = format!("model.training={training}");
+        let common = ["model.precision=float16", &training];
+        let text = format!("[model]\nname = \"{model}\"\n");
+        let overrides: Vec<String> = sizes.iter().chain(&common).map(ToString::to_string).collect();
+        let source = SpecSource { overrides, ..SpecSource::from_text("built-in", &text) };
+        let built_in = figures(&Spec::build(&source).expect("sane"));
+        let mut of_files = Vec::new();
+        for name in files {
+            let with_loss = [&common[..], &["model.loss=cross_entropy"]].concat();
+            let overrides = if *name == "resnet18_train.onnx" { &with_loss } else { &common[..] };
+            let found = figures(&spec(name, overrides));
+            let cycles = |figures: &ProgramFigures| figures.cycles.expect("it fits").0;
+            let changes = [
+                change(cycles(&found), cycles(&built_in)),
+                change(found.fullest_tile.0, built_in.fullest_tile.0),
+            ];
+            assert!(changes.iter().all(|change| change.abs() < 0.05), "{name}: {changes:?}");
+            assert_eq!(found.samples, built_in.samples, "{name}");
+            of_files.push(cycles(&found));
+        }
+        if let [classic, dynamo] = of_files[..] {
+            assert!(change(dynamo, classic).abs() < 0.03, "{files:?}: {of_files:?}");
+        }
+    }
+}
+
+/// Floating point operations of products and convolutions, in forward and backward passes.
+fn product_flops(spec: &Spec) -> u64 {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = common::report_file(spec, directory.path());
+    let report = tilescope_report::Report::open(&file).expect("opens");
+    let operations = report.operations().expect("reads");
+    let products =
+        operations.iter().filter(|of| of.kind.starts_with("matmul") || of.kind.starts_with("conv"));
+    products.map(|of| of.flops).sum()
+}
+
+/// Joining nodes changes how a graph runs, not what it multiplies.
+#[test]
+fn joined_nodes_multiply_as_much() {
+    for (name, training) in [
+        ("transformer.onnx", false),
+        ("bert.onnx", false),
+        ("bert_dynamo.onnx", false),
+        ("bert_train.onnx", true),
+        ("resnet18_dynamo.onnx", false),
+        ("guide_mnist_loss.onnx", true),
+    ] {
+        let training = format!("model.training={training}");
+        let flops =
+            |fuse: &str| product_flops(&spec(name, &[&format!("model.fuse={fuse}"), &training]));
+        assert_eq!(flops("auto"), flops("none"), "{name}");
+    }
+}
+
+/// Nodes come in any order in which each reads only what was computed before.
+#[test]
+fn another_order_of_nodes_changes_no_flops() {
+    for name in ["bert.onnx", "bert_dynamo.onnx", "transformer.onnx"] {
+        let original = spec(name, &[]);
+        let mut turned = original.clone();
+        let file = turned.model.file.as_mut().expect("imported");
+        file.graph = std::sync::Arc::new(depth_first(&file.graph));
+        assert_eq!(product_flops(&turned), product_flops(&original), "{name}");
+    }
+}
+
+/// The graph with its nodes in the order in which the last output asks for them, the last operand
+/// first.
+fn depth_first(graph: &tilescope_onnx::OnnxGraph) -> tilescope_onnx::OnnxGraph {
+    use tilescope_onnx::{ValueId, ValueSource};
+    let maker = |value: ValueId| match graph.value(value).source {
+        ValueSource::Node(at) => Some(at),
+        _ => None,
+    };
+    let mut order: Vec<usize> = Vec::new();
+    let mut open: Vec<(usize, bool)> =
+        graph.outputs.iter().filter_map(|output| maker(*output)).map(|at| (at, false)).collect();
+    while let Some((at, ready)) = open.pop() {
+        if order.contains(&at) {
+            continue;
+        }
+        if ready {
+            order.push(at);
+            continue;
+        }
+        open.push((at, true));
+        let operands = graph.nodes[at].inputs.iter().flatten();
+        open.extend(operands.filter_map(|operand| maker(*operand)).map(|at| (at, false)));
+    }
+    let mut turned = graph.clone();
+    turned.nodes = order.iter().map(|at| graph.nodes[*at].clone()).collect();
+    for (at, node) in turned.nodes.iter().enumerate() {
+        for output in node.outputs.iter().flatten() {
+            turned.values[output.index()].source = ValueSource::Node(at);
+        }
+    }
+    turned
+}
+
+/// Any number that a file computes can be made small, and what cannot be is told.
+#[test]
+fn training_begins_at_any_number() {
+    let trained = |name: &str, overrides: &[&str]| {
+        let overrides = [&["model.training=true"], overrides].concat();
+        assert!(figures(&spec(name, &overrides)).cycles.is_some(), "{name}");
+    };
+    for name in ["guide_mnist.onnx", "mnist_dynamo.onnx", "transformer.onnx", "lstm.onnx"] {
+        trained(name, &["model.loss=identity"]);
+    }
+    trained("guide_mnist.onnx", &["model.loss=mse"]);
+    trained("guide_mnist.onnx", &["model.loss=l1", "options.gradient_accumulation=2"]);
+    trained("guide_mnist.onnx", &["model.loss=identity", "model.loss_scaling=128"]);
+    let wide = refusal("guide_mnist.onnx", &["model.training=true", "model.loss_output=\"19\""]);
+    assert!(wide.contains("[40, 10]") && wide.contains("identity"), "{wide}");
+    let wrong = refusal("guide_mnist.onnx", &["model.loss=identity", "model.loss_output=\"91\""]);
+    assert!(wrong.contains("is one of 19"), "{wrong}");
+    let frozen = refusal("guide_mnist.onnx", &["model.loss=identity", "model.frozen=[\".*\"]"]);
+    assert!(frozen.contains("no weight that is trained leads to this loss"), "{frozen}");
+}
+
+/// Samples are counted along the batch, wherever it is.
+#[test]
+fn samples_are_counted_along_the_batch() {
+    let samples = |name: &str, overrides: &[&str]| figures(&spec(name, overrides)).samples;
+    assert_eq!(samples("guide_mnist.onnx", &[]), 40);
+    assert_eq!(samples("mnist_dynamic_batch.onnx", &["model.batch_size=6"]), 6);
+    // [35 steps, 20 samples] and states [2, 20, 200]: the second axis is what all have in common.
+    assert_eq!(samples("lstm.onnx", &[]), 20);
+    assert_eq!(samples("lstm.onnx", &["model.batch_size=35"]), 35);
+    let wrong = refusal("lstm.onnx", &["model.batch_size=7"]);
+    assert!(wrong.contains("no input has a dimension of 7"), "{wrong}");
+    // Positions of masked tokens hang on samples too, but not one by one.
+    assert_eq!(samples("bert.onnx", &["model.batch_size=2"]), 2);
+}
+
+/// A file is known by what it begins with.
+#[test]
+fn a_file_of_another_name_is_simulated_all_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("model.bin");
+    std::fs::copy(file("guide_mnist.onnx"), &path).expect("copied");
+    let named = path.to_string_lossy().into_owned();
+    assert_eq!(figures(&common::spec(&named, &[])), figures(&spec("guide_mnist.onnx", &[])));
+    // 120 graphs in each other.
+    let wrap = |tag: u8, inner: &[u8]| {
+        let mut message = vec![tag];
+        let mut length = inner.len();
+        while length >= 0x80 {
+            message.push((length & 0x7f) as u8 | 0x80);
+            length >>= 7;
+        }
+        message.push(length as u8);
+        message.extend(inner);
+        message
+    };
+    let mut graph = Vec::new();
+    for _ in 0..120 {
+        let attribute = wrap(0x32, &graph);
+        graph = wrap(0x0a, &wrap(0x2a, &attribute));
+    }
+    let nested = [&[0x08, 0x08][..], &wrap(0x3a, &graph)].concat();
+    let path = directory.path().join("nested");
+    std::fs::write(&path, nested).expect("written");
+    let path = path.to_string_lossy().into_owned();
+    let said = |command: &str| common::stderr(&common::tilescope(&[command, &path]));
+    let (of_onnx, of_simulate) = (said("onnx"), said("simulate"));
+    assert!(of_onnx.contains("nested more than 100 deep"), "{of_onnx}");
+    assert!(of_simulate.contains(of_onnx.trim_start_matches("error: ").trim()), "{of_simulate}");
+}
+
+/// Files that were damaged: each is read, or refused with a sentence, and never a panic.
+#[test]
+fn damaged_files_are_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("damaged.onnx");
+    let named = path.to_string_lossy().into_owned();
+    let (mut built, mut refused) = (0, 0);
+    for (seed, name) in
+        [(1_u64, "guide_mnist_4stages.onnx"), (2, "lstm.onnx"), (3, "mnist_dynamo.onnx")]
+    {
+        let original = std::fs::read(file(name)).expect("read");
+        let mut state = seed;
+        let mut dice = |below: usize| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..200 {
+            let mut bytes = original.clone();
+            for _ in 0..=dice(3) {
+                let at = dice(bytes.len());
+                bytes[at] = dice(256) as u8;
+            }
+            std::fs::write(&path, bytes).expect("written");
+            let overrides = ["model.allow_unknown=true".to_owned(), "model.loss=none".to_owned()];
+            let source = SpecSource::find(&named, &overrides).expect("a file");
+            let outcome =
+                Spec::build(&source).map_err(|error| error.to_string()).and_then(|spec| {
+                    (spec.model.definition.build)(&spec.model).map_err(|error| error.to_string())
+                });
+            match outcome {
+                Ok(_) => built += 1,
+                Err(problem) => {
+                    assert!(!problem.is_empty());
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(built > 100 && refused > 100, "{built} built, {refused} refused");
 }

@@ -2,7 +2,6 @@
 
 use crate::common::{stderr, stdout, tilescope};
 use serde_json::Value;
-use std::fs;
 
 fn sensitivity(arguments: &[&str]) -> Value {
     let output = tilescope(&[&["sensitivity"], arguments, &["--json"]].concat());
@@ -95,7 +94,7 @@ fn operations_are_on_the_path_or_not() {
         .iter()
         .filter_map(|row| row["off_path_beyond"].as_f64())
         .collect();
-    assert!(factors.iter().any(|factor| *factor == 1.0), "some stage waits: {factors:?}");
+    assert!(factors.contains(&1.0), "some stage waits: {factors:?}");
     assert!(factors.iter().all(|factor| (1.0..=100.0).contains(factor)), "{factors:?}");
     for row in list(&pipeline, "operations") {
         let waits = row["off_path_beyond"].as_f64() == Some(1.0);
@@ -166,7 +165,7 @@ fn gains_are_drawn_into_pictures() {
         let output = tilescope(&["sensitivity", "matmul_chain", "-o", &file]);
         assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(stdout(&output).trim(), file);
-        let bytes = fs::read(&file).expect("a picture");
+        let bytes = std::fs::read(&file).expect("a picture");
         if name.ends_with(".svg") {
             let text = String::from_utf8(bytes).expect("text");
             assert!(

@@ -133,6 +133,7 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
         parts.operations.push(ModelOperation {
             name: format!("op{i}"),
             kind: rng.pick(&NAMES).to_owned(),
+            source: rng.maybe(|_| "Conv@11".to_owned()),
             pass: rng.pick(&TrainingPass::ALL),
             block: rng.maybe(|_| "B1".to_owned()),
             ipu: IpuId(rng.below(ipus.into()) as u32),

@@ -206,6 +206,8 @@ fn what_is_shown_is_what_the_analyses_say() {
         let mut window = window(variant, view, Vec2::new(1600.0, 2600.0));
         // Sums over everything are below a view in which nothing is chosen.
         press_role(&mut window, Role::Button, "Show tables");
+        // A trace may begin with one iteration on the screen.
+        press_role(&mut window, Role::Button, "Whole run");
         settle(&mut window);
         let found = read(&window);
         let report = &variant.opened().report;

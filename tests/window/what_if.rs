@@ -227,17 +227,20 @@ fn trying_other_machines_is_given_up_and_begun_again() {
     // Asking about another spec takes the place of what is worked on: one stop ends it all.
     for size in [1499, 1500] {
         set_text(&mut window, |text| {
-            text.replace("m = 64", "m = 1499").replace("m = 1499", &format!("m = {size}"))
+            // Large enough to take a while.
+            let large = text.replace("k = 64", "k = 3001").replace("n = 64", "n = 3001");
+            large.replace("m = 64", "m = 1499").replace("m = 1499", &format!("m = {size}"))
         });
         window.get_by_label("Try other machines").click();
         window.step();
         window.step();
     }
-    window.get_by_label("Stop").click();
+    // It may be scrolled out of the reach of the mouse.
+    window.get_by_label("Stop").click_accesskit();
     window.step();
     settle(&mut window);
     assert!(!says(&window, "Simulating other machines…") && !says(&window, "exchange x2: "));
-    set_text(&mut window, |text| text.replace("m = 1500", "m = 64"));
+    set_text(&mut window, |text| text.replace("m = 1500", "m = 64").replace(" = 3001", " = 64"));
     window.get_by_label("Try other machines").click();
     until(&mut window, "tried", |window| says(window, "exchange x2: "));
 }

@@ -11,6 +11,7 @@ pub mod find;
 pub mod gates;
 mod graph_layout;
 pub mod host;
+pub mod imported_model;
 pub mod insights;
 pub mod json;
 mod label_conventions;

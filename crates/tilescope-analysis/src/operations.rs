@@ -38,6 +38,8 @@ pub struct OpRow {
     pub name: String,
     /// Operator, or kind of program.
     pub kind: String,
+    /// Operator and version of the nodes of a file that it was made for: `Conv@11`.
+    pub source: String,
     /// The operation of the model it belongs to.
     pub operation: Option<OperationId>,
     /// Forward, backward or update.
@@ -384,6 +386,7 @@ fn model_row(index: usize, operation: &ModelOperation) -> OpRow {
     OpRow {
         name: operation.name.clone(),
         kind: operation.kind.clone(),
+        source: operation.source.clone().unwrap_or_default(),
         operation: Some(OperationId(index as u32)),
         pass: Some(operation.pass),
         block: operation.block.clone().unwrap_or_default(),
@@ -412,6 +415,7 @@ fn row_of(
     OpRow {
         name,
         kind,
+        source: operation.and_then(|(_, of)| of.source.clone()).unwrap_or_default(),
         operation: operation.map(|(id, _)| id),
         pass: operation.map(|(_, of)| of.pass),
         block: operation.and_then(|(_, of)| of.block.clone()).unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 use crate::confidence::{Confidence, confidence};
 use crate::host::{self, HostSummary};
+use crate::imported_model::{ImportedModelSummary, imported_model};
 use crate::memory::needed;
 use crate::running_costs::{CostSummary, EnergySummary, RunningCosts, running_costs};
 use serde::Serialize;
@@ -23,6 +24,8 @@ pub struct ReportSummary {
     pub execution: Option<ExecutionSummary>,
     /// What the host does for it; `None` where that was not recorded.
     pub host: Option<HostSummary>,
+    /// The file that the model was imported from; `None` for built-in models, and where none is known.
+    pub model: Option<ImportedModelSummary>,
     /// What the run takes of energy; `None` where the power of the machine is not known.
     pub energy: Option<EnergySummary>,
     /// What the run costs; `None` where the price of the machine is not known.
@@ -207,6 +210,7 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
         memory: memory(report)?,
         execution,
         host: host::host(report)?,
+        model: imported_model(report)?,
         energy,
         cost,
         confidence,

@@ -1,4 +1,4 @@
-//! Small reports made by hand, for tests of whatever reads reports.
+//! Small reports and ONNX files made by hand, for tests of whatever reads them.
 //!
 //! ```
 //! use tilescope_fixtures::ReportBuilder;
@@ -14,6 +14,8 @@
 //! let memory = report.compilation().tile_memory;
 //! assert_eq!(memory.get(TileId(7)).unwrap().always_live, Bytes(1024));
 //! ```
+
+pub mod onnx_file;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -86,7 +88,7 @@ impl ReportBuilder {
             replica_classes: ReplicaClasses::default(),
             notes: Vec::new(),
         };
-        let meta = ReportMeta { generator: "by hand".to_owned(), spec: None };
+        let meta = ReportMeta { generator: "by hand".to_owned(), spec: None, imported: None };
         let layout = StepLayout::default();
         let (steps, marks, marks_of_others) = (Vec::new(), Vec::new(), Vec::new());
         Self { parts, steps, marks, marks_of_others, meta, layout }
@@ -144,6 +146,7 @@ impl ReportBuilder {
         self.parts.operations.push(ModelOperation {
             name: name.to_owned(),
             kind: kind.to_owned(),
+            source: None,
             pass: TrainingPass::Forward,
             block: None,
             ipu: IpuId(0),

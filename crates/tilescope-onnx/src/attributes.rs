@@ -70,7 +70,9 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    pub(crate) fn new(node: &str, list: Vec<Attribute>) -> Self {
+    /// Attributes of the node of this name.
+    #[must_use]
+    pub fn new(node: &str, list: Vec<Attribute>) -> Self {
         Self { node: node.into(), list: list.into() }
     }
 

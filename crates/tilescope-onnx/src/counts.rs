@@ -2,7 +2,7 @@
 
 use crate::check;
 use crate::file::OnnxFile;
-use crate::graph::{OnnxGraph, OnnxNode, ValueId, ValueSource};
+use crate::graph::{OnnxGraph, OnnxNode, ValueId, ValueSource, full_op};
 use crate::shape::{AttentionDims, EinsumLabels};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,19 +99,7 @@ fn count_ops<'a>(nodes: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<St
     for (domain, op) in nodes {
         *counts.entry((domain, op)).or_insert(0) += 1;
     }
-    counts.into_iter().map(|((domain, op), count)| (qualified_op(domain, op), count)).collect()
-}
-
-fn qualified_op(domain: &str, op: &str) -> String {
-    if domain.is_empty() { op.to_owned() } else { format!("{domain}.{op}") }
-}
-
-impl OnnxNode {
-    /// Its operator as [`OnnxGraph::op_counts`] calls it.
-    #[must_use]
-    pub fn qualified_op(&self) -> String {
-        qualified_op(&self.domain, &self.op)
-    }
+    counts.into_iter().map(|((domain, op), count)| (full_op(domain, op), count)).collect()
 }
 
 fn product(left: &[u64], right: &[u64]) -> Option<u64> {

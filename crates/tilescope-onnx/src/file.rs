@@ -6,7 +6,7 @@ use crate::error::OnnxError;
 use crate::graph::OnnxGraph;
 use crate::proto::{DimensionProto, ModelProto, ProtoReader, ValueInfoProto};
 use crate::resolve;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{Read, Seek};
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub struct Symbol {
     pub name: String,
     /// Input and axis of each place.
     pub places: Vec<(String, usize)>,
-    /// Whether it is dimension 0 of all inputs that have dimensions.
+    /// Whether it is the batch: called so, or dimension 0 of all inputs that have dimensions.
     pub is_batch: bool,
 }
 
@@ -55,6 +55,9 @@ pub struct DimValues {
 
 /// Largest value of a symbolic dimension.
 const MAX_DIMENSION: u64 = 1 << 24;
+
+/// What the names of symbols that count samples have in them, whoever wrote the file.
+const BATCH_WORD: &str = "batch";
 
 /// How alike a name must be to be suggested: 1 is equal.
 const NEAR: f64 = 0.5;
@@ -79,7 +82,34 @@ pub struct OnnxFile {
     inputs: Vec<GraphInput>,
 }
 
+/// First bytes of a file that may be looked at to tell what it is.
+const FIRST_BYTES: usize = 16;
+
+/// Tags that a `ModelProto` may begin with: version, producer, domain, model version, graph, sets of
+/// operators and properties, each with the wire type it has there.
+const FIRST_TAGS: [u8; 9] = [0x08, 0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72];
+
+/// Whether a file may be an ONNX file, whatever it is called: it begins with a field of a model, and
+/// not as a text does. Exporters write the version first, which no text begins with.
+fn begins_like_a_model(start: &[u8]) -> bool {
+    let is_text = |byte: &u8| *byte >= b' ' || b"\t\n\r\x0c".contains(byte);
+    start.first().is_some_and(|tag| FIRST_TAGS.contains(tag)) && !start.iter().all(is_text)
+}
+
 impl OnnxFile {
+    /// Whether a file is called as ONNX files are, or begins as they do.
+    #[must_use]
+    pub fn is_at(path: &Path) -> bool {
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
+            return true;
+        }
+        // Opening what is no file could wait for someone to write into it.
+        let file = path.is_file().then(|| std::fs::File::open(path).ok()).flatten();
+        let mut start = Vec::new();
+        let read = file.map(|file| file.take(FIRST_BYTES as u64).read_to_end(&mut start));
+        read.is_some_and(|read| read.is_ok()) && begins_like_a_model(&start)
+    }
+
     /// Reads and checks a file. Tensor data are skipped; no other file is opened.
     ///
     /// # Errors
@@ -147,9 +177,20 @@ impl OnnxFile {
         symbols
     }
 
-    /// The symbol that is dimension 0 of all inputs that have dimensions.
+    /// The symbol that counts samples: the only one that is called after the batch, else the one
+    /// that is dimension 0 of all inputs that have dimensions.
     fn batch_symbol(&self) -> Option<&str> {
+        let dims = self.inputs.iter().flat_map(|input| &input.dims);
+        let symbols = dims.filter_map(|dim| match dim {
+            Dimension::Symbol(name) => Some(name.as_str()),
+            Dimension::Known(_) => None,
+        });
+        let named: BTreeSet<&str> =
+            symbols.filter(|name| name.to_lowercase().contains(BATCH_WORD)).collect();
         let mut firsts = self.inputs.iter().filter_map(|input| input.dims.first());
+        if named.len() == 1 {
+            return named.into_iter().next();
+        }
         let Some(first @ Dimension::Symbol(name)) = firsts.next() else { return None };
         firsts.all(|other| other == first).then_some(name)
     }

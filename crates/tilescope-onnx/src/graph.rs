@@ -76,6 +76,31 @@ pub struct OnnxNode {
     pub scope: Option<Vec<String>>,
 }
 
+impl OnnxNode {
+    /// Its name with the modules it belongs to before it, which dynamo writes apart:
+    /// `encoder/layer.0/dense/node_linear_3`. Other exporters have them in the name.
+    #[must_use]
+    pub fn path(&self) -> String {
+        match &self.scope {
+            Some(scope) if !scope.is_empty() && !self.name.contains('/') => {
+                format!("{}/{}", scope.join("/"), self.name)
+            }
+            _ => self.name.clone(),
+        }
+    }
+
+    /// Operator with the set it is from: `Conv`, `com.example.Custom`.
+    #[must_use]
+    pub fn full_op(&self) -> String {
+        full_op(&self.domain, &self.op)
+    }
+}
+
+/// An operator of a set; those of the standard's own need no name before theirs.
+pub(crate) fn full_op(domain: &str, op: &str) -> String {
+    if domain.is_empty() { op.to_owned() } else { format!("{domain}.{op}") }
+}
+
 /// What an ONNX file computes, with all shapes known: integer arithmetic on shapes is folded,
 /// nodes that no output needs are dropped, functions and decided `If`s are inlined.
 #[derive(Clone, Debug)]

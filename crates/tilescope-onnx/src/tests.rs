@@ -1,6 +1,5 @@
 //! Tests of the whole way from bytes to a graph.
 
-mod builder;
 mod collection;
 mod files;
 mod folding;
@@ -9,8 +8,8 @@ mod shapes;
 mod structure;
 
 use crate::{DimValues, OnnxError, OnnxFile, OnnxGraph};
-use builder::ModelBuilder;
 use std::io::Cursor;
+use tilescope_fixtures::onnx_file::ModelBuilder;
 
 /// Reads a model and gives all its dimensions values.
 fn resolved(model: &ModelBuilder) -> Result<OnnxGraph, OnnxError> {

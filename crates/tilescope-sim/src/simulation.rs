@@ -179,6 +179,7 @@ impl<'a> Simulation<'a> {
         let meta = ReportMeta {
             generator: format!("tilescope {}", env!("CARGO_PKG_VERSION")),
             spec: Some(self.spec.text.clone()),
+            imported: self.compiled.imported.as_deref().cloned(),
         };
         let mut writer = ReportWriter::create(directory, &meta)?;
         match &self.run {

@@ -172,7 +172,7 @@ impl DebugContext {
     }
 
     /// What PopTorch and PopART write of an operation: `layer`, `opName`, `op_name`, `op_type`,
-    /// `instanceId`, and `inputs`, the operations whose results it reads.
+    /// `source`, `instanceId`, and `inputs`, the operations whose results it reads.
     #[getter]
     fn json(&self) -> PyResult<String> {
         let operations = self.data.operations()?;
@@ -183,6 +183,7 @@ impl DebugContext {
                 "opName": operation.name,
                 "op_name": operation.name,
                 "op_type": operation.kind,
+                "source": operation.source,
                 "instanceId": self.id.0.to_string(),
                 "inputs": operation.inputs.iter().filter_map(name).collect::<Vec<_>>(),
             })

@@ -252,6 +252,7 @@ fn operations(report: &Report) -> Result<RecordBatch, TableError> {
         ("operation", u32s((0..).take(found.len()).map(Some))),
         ("name", texts(found.iter().map(|of| Some(of.name.as_str())))),
         ("kind", words(found.iter().map(|of| Some(of.kind.as_str())))?),
+        ("source", words(found.iter().map(|of| of.source.as_deref()))?),
         ("pass", words(found.iter().map(|of| Some(of.pass.name())))?),
         ("block", words(found.iter().map(|of| of.block.as_deref()))?),
         ("ipu", u32s(found.iter().map(|of| Some(of.ipu.0)))),

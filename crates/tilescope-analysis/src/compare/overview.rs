@@ -38,10 +38,11 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
     let mut tables = Vec::new();
     let mut differs = ComparisonTable::new("Set differently", "Setting", Vec::new());
     let mut result = ComparisonTable::new("Result", "Figure", Vec::new());
+    let mut costs = None;
     for table in summary::tables(sides)? {
         match table.title {
             "Execution" => drop(result.rows.splice(0..0, table.rows)),
-            summary::ENERGY_AND_COST => result.rows.extend(table.rows),
+            summary::ENERGY_AND_COST => costs = Some(table),
             "Memory" => result.rows.extend(table.rows.into_iter().map(of_memory)),
             "Target" | "Spec" | "Options" => differs.rows.extend(differences_of(table)),
             _ => {}
@@ -53,6 +54,8 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
     let distinction = distinction((sides.source, sides.target), &normalization)?;
     let verdict = verdict(&result, distinction);
     tables.push(result);
+    // A table of its own: words, where the sides cannot be compared.
+    tables.extend(costs);
     if let Some(steps) = &sides.alignment.steps {
         let mut activities = activities(sides, divisors)?;
         activities.rows.retain(|row| row.larger() > 0.0);

@@ -9,7 +9,7 @@ use tilescope_report::ReportError;
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
 
-/// The table of energy and cost; the overview has its rows among the results.
+/// The table of energy and cost, which the overview has too.
 pub(super) const ENERGY_AND_COST: &str = "Energy and cost";
 
 /// Values of a report by name.

@@ -1,5 +1,6 @@
 //! The input of all rules, read from a report once.
 
+use crate::imported_model::imported_model;
 use crate::label_conventions::{is_ramp, is_stash};
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::memory::fullest_tiles;
@@ -64,6 +65,8 @@ pub struct InsightFacts {
     pub typical: Option<CycleRange>,
     /// The fullest tile at its fullest.
     pub peak: Option<PeakMemoryTile>,
+    /// What rests on operators of an imported model that are not modelled, in words.
+    pub unmodelled: Option<String>,
 }
 
 impl InsightFacts {
@@ -100,6 +103,7 @@ impl InsightFacts {
             stashes,
             runs,
             typical: typical_slot(&marks),
+            unmodelled: imported_model(report)?.and_then(|model| model.unmodelled_words()),
             marks,
         })
     }

@@ -25,6 +25,7 @@ mod replication;
 mod stage_balance;
 mod strided_copies;
 mod tile_memory_overview;
+mod unmodelled;
 mod unused_tiles;
 mod waiting;
 mod worst_tiles;
@@ -133,6 +134,7 @@ pub static RULES: &[InsightRule] = &[
     unused_tiles::RULE,
     recomputation::RULE,
     waiting::RULE,
+    unmodelled::RULE,
 ];
 
 /// All findings of all rules, the most important first, with figures as `numbers` writes them.

@@ -77,6 +77,13 @@ pub static COLUMNS: &[OperationColumn] = &[
     column("kind", "Operator", "Operator, or kind of program", true, |row| {
         TableCell::Text(row.kind.clone())
     }),
+    column(
+        "source",
+        "ONNX node",
+        "Operator and version of the nodes of the ONNX file that it was made for; empty for built-in models",
+        false,
+        |row| TableCell::Text(row.source.clone()),
+    ),
     column("pass", "Pass", "Forward, backward or update", true, |row| {
         TableCell::Text(pass_title(row.pass).to_owned())
     }),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tilescope_analysis::imported_model::imported_model;
 use tilescope_report::{ProgramOutcome, Report, ReportError, ReportOrigin, Target, TargetKind};
 
 /// A report and what every view needs to know of it.
@@ -15,6 +16,9 @@ pub struct OpenReport {
     pub target: Arc<Target>,
     /// How far the program got.
     pub outcome: ProgramOutcome,
+    /// What rests on operators of an imported model that are not modelled, in words, if there are
+    /// any.
+    pub unmodelled: Option<String>,
 }
 
 impl OpenReport {
@@ -23,7 +27,8 @@ impl OpenReport {
         let report = Report::open(path)?;
         let target = report.target()?;
         let outcome = report.outcome()?;
-        Ok(Self { path: path.to_owned(), report: Arc::new(report), target, outcome })
+        let unmodelled = imported_model(&report)?.and_then(|model| model.unmodelled_words());
+        Ok(Self { path: path.to_owned(), report: Arc::new(report), target, outcome, unmodelled })
     }
 
     /// Its machine, and how far the program got: `4 IPUs · Mk2 model`.

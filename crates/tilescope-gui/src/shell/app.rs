@@ -2,7 +2,7 @@
 
 use super::{
     action, home, messages_ui, model_dialog, overlay, quit_dialog, report_check, report_chooser,
-    report_tabs, what_if_panel_ui, window_frame,
+    report_tabs, unmodelled_line, what_if_panel_ui, window_frame,
 };
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::message::StatusMessage;
@@ -180,6 +180,8 @@ fn page_ui(ui: &mut Ui, shown: ShownPage<'_>, commands: &CommandQueue) {
         pane: None,
     };
     report_check::broken_reports_ui(ui, &mut page.checks, workers);
+    let compared = page.compared.as_ref().map(|compared| &compared.target);
+    unmodelled_line::unmodelled_lines_ui(ui, std::iter::once(&page.tab.opened).chain(compared));
     page.search.update(ui, &context);
     if page.search.open {
         window_frame::find_panel_ui(ui, &mut page.search, &context);

@@ -21,5 +21,6 @@ pub mod session;
 pub(crate) mod session_temp_dir;
 pub(crate) mod simulation_process;
 pub(crate) mod spec_queries;
+pub(crate) mod unmodelled_line;
 pub(crate) mod what_if_panel_ui;
 pub(crate) mod window_frame;

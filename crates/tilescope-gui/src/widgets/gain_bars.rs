@@ -84,7 +84,8 @@ impl GainBarColumns {
         let noted = room.width() >= WITH_NOTES && bars.iter().any(|bar| !bar.note.is_empty());
         let numbers_end = room.right() - if noted { NOTES } else { 0.0 };
         let right = (numbers_end - NUMBER).max(left + 1.0);
-        let scale = (right - left) / (range.gained + range.lost).max(f32::MIN_POSITIVE);
+        let spread = range.gained + range.lost;
+        let scale = if spread > 0.0 { (right - left) / spread } else { 0.0 };
         let zero = left + range.lost * scale;
         Self { titles_end, numbers_end, bars: (left, right), zero, scale }
     }

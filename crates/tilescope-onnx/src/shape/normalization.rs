@@ -14,7 +14,8 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
         | "LpNormalization"
         | "LRN"
         | "MeanVarianceNormalization"
-        | "RMSNormalization" => |view| Ok(vec![view.like(0)?]),
+        | "RMSNormalization"
+        | "SimplifiedLayerNormalization" => |view| Ok(vec![view.like(0)?]),
         _ => return None,
     })
 }

@@ -1,10 +1,10 @@
 //! Files that exporters wrote, and weights that are not read.
 
-use super::builder::{FLOAT, INT64, ModelBuilder, Node, symbolic_info, value_info};
 use crate::{DimValues, Dimension, OnnxFile, OnnxGraph, ValueSource};
 use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use tilescope_fixtures::onnx_file::{FLOAT, INT64, ModelBuilder, Node, symbolic_info, value_info};
 
 /// A file of the repository's small ones.
 fn file(name: &str) -> OnnxFile {
@@ -156,16 +156,19 @@ fn weights_are_passed_over() {
     file.write_all(&head).unwrap();
     // A second `graph` field would replace the first: the weight stands in a graph of its own
     // written by hand, so that the hole in the file is inside it.
-    let nodes = super::builder::graph(
+    let nodes = tilescope_fixtures::onnx_file::graph(
         &[Node::new("Gemm", &["x", "w"], &["y"])],
         &[],
         &[value_info("x", FLOAT, &[8, rows])],
         &["y"],
     );
-    let tensor_head = super::builder::Message::default().int(1, rows).int(1, 1000).int(2, FLOAT);
+    let tensor_head =
+        tilescope_fixtures::onnx_file::Message::default().int(1, rows).int(1, 1000).int(2, FLOAT);
     let tensor_head = tensor_head.bytes(8, "w").0;
-    let length_of =
-        |bytes: u64| super::builder::Message::default().int(1, bytes.cast_signed()).0[1..].to_vec();
+    let length_of = |bytes: u64| {
+        tilescope_fixtures::onnx_file::Message::default().int(1, bytes.cast_signed()).0[1..]
+            .to_vec()
+    };
     let raw_head = [&[9 << 3 | 2][..], &length_of(WEIGHT_BYTES)].concat();
     let tensor_bytes = (tensor_head.len() + raw_head.len()) as u64 + WEIGHT_BYTES;
     let in_graph = [&[5 << 3 | 2][..], &length_of(tensor_bytes)].concat();

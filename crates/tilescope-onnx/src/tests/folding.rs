@@ -1,8 +1,8 @@
 //! Values of small tensors, against those that numpy computes.
 
-use super::builder::{Message, ModelBuilder, Node, floats, ints};
 use super::resolved;
 use crate::{ConstantData, OnnxGraph};
+use tilescope_fixtures::onnx_file::{Message, ModelBuilder, Node, floats, ints};
 
 /// What a node makes of constants.
 fn values(node: Node, tensors: &[Message]) -> ConstantData {

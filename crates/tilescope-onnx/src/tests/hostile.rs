@@ -1,13 +1,13 @@
 //! Files that nobody wrote in good faith: a clear error, soon, and no panic.
 
-use super::builder::{
-    BOOL, FLOAT, INT64, Message, ModelBuilder, Node, floats, function, graph, ints, value_info,
-    weight,
-};
 use super::{refusal, resolved};
 use crate::{DimValues, OnnxFile};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use std::io::Cursor;
+use tilescope_fixtures::onnx_file::{
+    BOOL, FLOAT, INT64, Message, ModelBuilder, Node, floats, function, graph, ints, value_info,
+    weight,
+};
 
 /// Reads bytes, and gives all symbols a value: whatever comes of it, it comes without a panic.
 fn survive(bytes: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! Shapes of operators of each family, against those of onnx 1.23's own inference.
 
-use super::builder::{FLOAT, ModelBuilder, Node, floats, ints, value_info};
 use super::{dims_of_output, refusal};
+use tilescope_fixtures::onnx_file::{FLOAT, ModelBuilder, Node, floats, ints, value_info};
 
 /// An operator with attributes: opset, operator, node, shapes of its operands, shape of its output.
 type Case<'a> = (i64, &'a str, fn(Node) -> Node, &'a [&'a [i64]], &'a [u64]);

@@ -1,8 +1,10 @@
 //! Functions, branches, order, and what nobody needs.
 
-use super::builder::{BOOL, FLOAT, ModelBuilder, Node, function, graph, ints, value_info, weight};
 use super::{refusal, resolved};
 use crate::{AttributeValue, ValueSource};
+use tilescope_fixtures::onnx_file::{
+    BOOL, FLOAT, ModelBuilder, Node, function, graph, ints, value_info, weight,
+};
 
 fn relu(input: &str, output: &str) -> Node {
     Node::new("Relu", &[input], &[output])

@@ -39,6 +39,9 @@ pub struct ModelOperation {
     pub name: String,
     /// Operator: `conv2d`.
     pub kind: String,
+    /// Operator and version of the nodes of a file that it was made for, `Conv@11`; of nodes that
+    /// were joined each, `MatMul@13, Add@13`.
+    pub source: Option<String>,
     /// Forward, backward or update.
     pub pass: TrainingPass,
     /// Block of the model it was annotated with, if any: `B1`.

@@ -206,6 +206,15 @@ impl Report {
         self.meta.get("spec").map(String::as_str)
     }
 
+    /// The file that its model was imported from; none for built-in models, and where what the
+    /// report says of it is not understood.
+    pub fn imported_model(&self) -> Option<ImportedModel> {
+        let read = serde_json::from_str(self.meta.get("onnx")?);
+        let odd =
+            |error| self.warnings.add(format!("the imported model is not understood: {error}"));
+        read.map_err(odd).ok()
+    }
+
     /// Whether a part was recorded.
     pub fn has(&self, part: ReportPart) -> bool {
         let any = |table: &str| self.db.has_rows(table);

@@ -233,7 +233,8 @@ impl Report {
     /// The model's operations; [`OperationId`] counts into this.
     pub fn operations(&self) -> Result<Arc<Vec<ModelOperation>>, ReportError> {
         self.operations.get(|| {
-            let columns = ["name", "kind", "pass", "block", "ipu", "flops", "shapes", "plan"];
+            let columns =
+                ["name", "kind", "pass", "block", "ipu", "flops", "shapes", "plan", "source"];
             let mut operations =
                 self.db.list(SelectQuery::all("operations", &columns), |cells| ModelOperation {
                     name: cells.text(0).unwrap_or_default(),
@@ -247,6 +248,7 @@ impl Report {
                     flops: cells.count(5, MAX_COUNT).unwrap_or(0),
                     shapes: cells.text(6).unwrap_or_default(),
                     plan: cells.long_text(7),
+                    source: cells.text(8),
                     inputs: Vec::new(),
                 })?;
             self.read_operation_inputs(&mut operations)?;

@@ -121,7 +121,12 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "meta",
         "a fact about the file",
         &[
-            col("key", "TEXT PRIMARY KEY", "format, generator, layout, spec"),
+            col(
+                "key",
+                "TEXT PRIMARY KEY",
+                "format, generator, layout, spec; onnx: the file of an imported model and what \
+                 became of its nodes, JSON, since version 2.4",
+            ),
             col("value", TEXT, "the fact"),
         ],
         "",
@@ -341,6 +346,12 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("id", KEY, "its id"),
             col("name", TEXT, "path of names: layer1/conv"),
             col("kind", TEXT, "operator: conv2d"),
+            col(
+                "source",
+                TEXT,
+                "operator and version of the nodes of an ONNX file that it was made for: Conv@11; \
+                 since version 2.4",
+            ),
             col("pass", TEXT, "forward, backward or update"),
             col("block", TEXT, "annotated block"),
             col("ipu", INT, "IPU of the replica"),

@@ -207,6 +207,7 @@ fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
                 id as i64,
                 operation.name,
                 operation.kind,
+                operation.source,
                 operation.pass.name(),
                 operation.block,
                 ipu,

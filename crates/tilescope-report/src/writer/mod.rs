@@ -15,7 +15,7 @@ pub use recorder::Recorder;
 
 use super::atomic_file::AtomicFile;
 use super::error::ReportError;
-use super::model::{CompilationReport, ExecutionStep, TraceMark};
+use super::model::{CompilationReport, ExecutionStep, ImportedModel, TraceMark};
 use super::open_file::REPORT_FILE;
 use super::row_writer::RowWriter;
 use super::schema;
@@ -37,6 +37,8 @@ pub struct ReportMeta {
     pub generator: String,
     /// The spec it was made from, as it was written.
     pub spec: Option<String>,
+    /// The file that its model was imported from.
+    pub imported: Option<ImportedModel>,
 }
 
 /// How the steps and marks of an execution are kept. What can be read of them is the same.
@@ -131,6 +133,12 @@ impl ReportWriter {
         fact("format", &format)?;
         fact("generator", &meta.generator)?;
         meta.spec.as_ref().map_or(Ok(()), |spec| fact("spec", spec))?;
+        if let Some(imported) = &meta.imported {
+            let json = serde_json::to_string(imported).map_err(|error| {
+                ReportError::invalid_input(format!("the imported model is no JSON: {error}"))
+            })?;
+            fact("onnx", &json)?;
+        }
         Ok(writer)
     }
 

@@ -279,6 +279,7 @@ impl ProgramBuilder<'_> {
         self.operations.push(ModelOperation {
             name: name.to_string(),
             kind: node.operator.kind().to_string(),
+            source: node.source.as_deref().map(str::to_string),
             pass,
             block: self.graph.blocks.get(node.block.0).cloned(),
             ipu,

@@ -6,14 +6,29 @@ use super::program_tables::{FragmentItem, ProgramTables};
 use super::streamed_tensors::{StreamedTensor, is_floating};
 use super::tensor_analysis::TensorBuffer;
 use super::transfers::{external_sync, io_mapping};
+use crate::graph::InputExchange;
 use crate::poplar::code_bytes;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
 use crate::shape::{TensorId, TensorRole};
-use crate::spec::{DataLoaderMode, OutputMode};
+use crate::spec::{DataLoaderMode, OutputMode, OverlapIo};
 use tilescope_report::units::{Bytes, IpuId, ProgramId, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass};
+
+/// Which tiles do a copy with the host, and what it may happen beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostRoute {
+    /// The I/O tiles, not those that compute.
+    pub io_tiles: bool,
+    /// The compute that it overlaps with.
+    pub overlap: OverlapIo,
+}
+
+impl HostRoute {
+    /// By the compute tiles, when it is needed.
+    const PLAIN: Self = Self { io_tiles: false, overlap: OverlapIo::None };
+}
 
 /// A copy between the host and one IPU.
 #[derive(Clone, Debug)]
@@ -30,6 +45,8 @@ pub struct HostStreamCopy {
     pub bytes_out: Bytes,
     /// Tiles that take part.
     pub active_tiles: u32,
+    /// Which tiles copy, and when.
+    pub route: HostRoute,
     /// What it brings or sends for each micro-batch; none for copies that control the run.
     pub tensor: Option<StreamedTensor>,
     /// What the compute tiles do with it: behind a copy from the host, before one to the host.
@@ -62,7 +79,30 @@ impl ProgramBuilder<'_> {
             .filter(|tensor| self.placement.runs(stage, graph.tensor(*tensor).block))
             .collect();
         let most = self.merged_copies(inputs.len());
-        inputs.chunks(most).flat_map(|run| self.host_inputs_of(run, stage)).collect()
+        let alike = inputs.chunk_by(|a, b| self.input_route(*a) == self.input_route(*b));
+        let runs: Vec<&[TensorId]> = alike.flat_map(|run| run.chunks(most)).collect();
+        runs.into_iter().flat_map(|run| self.host_inputs_of(run, stage)).collect()
+    }
+
+    /// How copies come that the model says nothing of, and how results go.
+    fn common_route(&self) -> HostRoute {
+        let options = &self.spec.options;
+        HostRoute { io_tiles: options.num_io_tiles > 0, overlap: options.overlap_io }
+    }
+
+    /// How an input comes.
+    fn input_route(&self, tensor: TensorId) -> HostRoute {
+        let common = self.common_route();
+        let Some(stated) = self.graph.input_settings.get(&tensor) else { return common };
+        let overlap = match stated.exchange {
+            None => common.overlap,
+            Some(InputExchange::JustInTime) => OverlapIo::None,
+            Some(InputExchange::OverlapInnerLoop) => OverlapIo::InnerLoop,
+            Some(InputExchange::OverlapLoops | InputExchange::OverlapStep) => OverlapIo::Loops,
+        };
+        // Without I/O tiles nobody could do it, and nobody else could do it beside compute.
+        let io_tiles = common.io_tiles && stated.io_tiles.unwrap_or(true);
+        HostRoute { io_tiles, overlap: if io_tiles { overlap } else { OverlapIo::None } }
     }
 
     /// How many of some neighbouring copies are one exchange.
@@ -95,10 +135,13 @@ impl ProgramBuilder<'_> {
             .iter()
             .map(|tensor| {
                 let landed = self.landed(*tensor);
-                ("copyFromHost".to_string(), self.on_io_tiles(&landed).unwrap_or(landed))
+                let route = self.input_route(*tensor);
+                ("copyFromHost".to_string(), self.on_io_tiles(route, &landed).unwrap_or(landed))
             })
             .collect();
+        let route = tensors.first().map_or(HostRoute::PLAIN, |tensor| self.input_route(*tensor));
         let mut copies = stream_copies(&mut self.tables, stage, ipu, &arriving, true);
+        copies.iter_mut().for_each(|copy| copy.route = route);
         for (copy, tensor) in copies.iter_mut().zip(tensors) {
             self.arrange_input(copy, *tensor, first);
         }
@@ -112,10 +155,10 @@ impl ProgramBuilder<'_> {
         elements.map(|count| *count * wire.bytes())
     }
 
-    /// The same bytes on the I/O tiles, where there are such.
-    fn on_io_tiles(&self, bytes: &TileRuns<Bytes>) -> Option<TileRuns<Bytes>> {
+    /// The same bytes on the I/O tiles, where those copy.
+    fn on_io_tiles(&self, route: HostRoute, bytes: &TileRuns<Bytes>) -> Option<TileRuns<Bytes>> {
         let io_tiles = self.spec.options.num_io_tiles;
-        (io_tiles > 0).then(|| io_mapping(self.lowering.tiles, io_tiles, bytes.total()))
+        route.io_tiles.then(|| io_mapping(self.lowering.tiles, io_tiles, bytes.total()))
     }
 
     /// Brings an input to where the model wants it, in its type and scaled, once the exchange is over
@@ -128,7 +171,7 @@ impl ProgramBuilder<'_> {
         let landed = self.landed(tensor);
         copy.tensor = self.streamed(tensor, wire);
         let name = self.graph.tensor(tensor).name.clone();
-        if let Some(mapping) = self.on_io_tiles(&landed) {
+        if let Some(mapping) = self.on_io_tiles(copy.route, &landed) {
             copy.tile_items.extend(self.inter_tileset_copy(&name, ipu, &mapping, &landed));
             self.keep_buffer(&name, ipu, &mapping, None);
         }
@@ -164,7 +207,7 @@ impl ProgramBuilder<'_> {
     fn note_host_input(&mut self, copy: &HostStreamCopy, host: BufferKey, tensor: BufferKey) {
         let mid = copy.programs[2];
         match host {
-            BufferKey::HostInput { tensor: id, stage } if self.spec.options.num_io_tiles > 0 => {
+            BufferKey::HostInput { tensor: id, stage } if copy.route.io_tiles => {
                 let io = BufferKey::IoTiles { tensor: id, stage };
                 self.note_flow_between(mid, mid, &[host], &[io]);
                 self.note_flow(&copy.tile_items, &[io], &[tensor]);
@@ -188,7 +231,9 @@ impl ProgramBuilder<'_> {
                 (format!("{name}/copyToHost"), output.leaving.clone())
             })
             .collect();
+        let route = self.common_route();
         let mut copies = stream_copies(&mut self.tables, stage, ipu, &leaving, false);
+        copies.iter_mut().for_each(|copy| copy.route = route);
         for (copy, output) in copies.iter_mut().zip(prepared) {
             copy.tensor = self.streamed(output.tensor, self.output_element_type(output.tensor));
             self.note_host_output(copy, &output);
@@ -218,7 +263,7 @@ impl ProgramBuilder<'_> {
             self.keep_buffer(&format!("{name}/cast"), ipu, &bytes, None);
         }
         let mut leaving = bytes.clone();
-        if let Some(mapping) = self.on_io_tiles(&bytes) {
+        if let Some(mapping) = self.on_io_tiles(self.common_route(), &bytes) {
             on_tiles.extend(self.inter_tileset_copy(&name, ipu, &bytes, &mapping));
             self.keep_buffer(&name, ipu, &mapping, None);
             leaving = mapping;
@@ -235,7 +280,7 @@ impl ProgramBuilder<'_> {
             false => BufferKey::OutputSum { tensor, ipu: copy.ipu },
         };
         let host = BufferKey::HostOutput { tensor, stage };
-        if self.spec.options.num_io_tiles > 0 {
+        if copy.route.io_tiles {
             let io = BufferKey::IoTiles { tensor, stage };
             self.note_flow(on_tiles, &[sent], &[io]);
             self.note_flow_between(mid, mid, &[io], &[host]);
@@ -338,6 +383,7 @@ fn stream_copies(
             bytes_in: if to_ipu { total } else { Bytes::ZERO },
             bytes_out: if to_ipu { Bytes::ZERO } else { total },
             active_tiles: bytes.tile_count(),
+            route: HostRoute::PLAIN,
             tensor: None,
             tile_items: Vec::new(),
             sum_items: Vec::new(),

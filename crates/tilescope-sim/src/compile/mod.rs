@@ -34,7 +34,7 @@ use crate::error_bands;
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
 use crate::model::ModelSpec;
-use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
+use crate::operators::{LoweredOperation, LoweringContext, LoweringError, NO_GRADIENT};
 use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks};
@@ -49,11 +49,12 @@ use replica_rings::ReplicaRings;
 use replicated_sharding::ReplicatedSharding;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
     Bandwidth, BatchingConfig, CompilationReport, ControlCode, ErrorBand, GraphCounts,
-    MachineInterface, ModelOperation, ReplicaClasses, RunningCost, RunningCostBasis,
+    ImportedModel, MachineInterface, ModelOperation, ReplicaClasses, RunningCost, RunningCostBasis,
     RunningCostKind, Target, TargetKind, TrainingPass,
 };
 use variables::PlacedVariables;
@@ -89,6 +90,10 @@ pub struct CompiledProgram {
     pub placement: StagePlacement,
     /// Links, sync and host.
     pub system: SystemCosts,
+    /// The file that the model was imported from, if it was.
+    pub imported: Option<Arc<ImportedModel>>,
+    /// What is to be told of how the model was built.
+    pub model_notes: Vec<String>,
 }
 
 /// What every run begins with.
@@ -294,6 +299,8 @@ impl LoweredProgram<'_> {
             schedule,
             placement,
             system,
+            imported: graph.imported.clone(),
+            model_notes: model_notes(spec, graph),
         };
         if extent == ProgramExtent::Run {
             return compiled;
@@ -308,6 +315,11 @@ impl LoweredProgram<'_> {
         compiled
     }
 }
+
+/// How an imported model that has no gradient is simulated all the same.
+const UNTRAINED: &str = "model.frozen keeps the weights before it from being trained, \
+    model.loss_output names an output that does not need it, and model.training = false leaves \
+    training out";
 
 /// The model's graph, with gradients and update where it is trained, and the stages that the spec
 /// writes, of its blocks.
@@ -334,8 +346,14 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
         optimizer: spec.model.optimizer,
         accumulate: spec.options.gradient_accumulation > 1,
         loss_scaling: spec.model.loss_scaling,
-    })?;
-    Ok((graph, stages))
+    });
+    let advised = |GraphError { node, problem }| match spec.model.file {
+        Some(_) if problem.ends_with(NO_GRADIENT) => {
+            GraphError { node, problem: format!("{problem}; {UNTRAINED}") }
+        }
+        _ => GraphError { node, problem },
+    };
+    Ok((graph.map_err(advised)?, stages))
 }
 
 /// Whether the IPUs of a replica share the rows of the model's fields.
@@ -374,6 +392,12 @@ fn with_decisions<'a>(
     let trial = PlanSelectionTrial::new(&spec, graph, plans);
     let decided = trial.map(|trial| with_selection(&spec, trial.faster()));
     (decided.map_or(spec, Cow::Owned), trial)
+}
+
+/// What is to be told of how the model was built.
+fn model_notes(spec: &Spec, graph: &ModelGraph) -> Vec<String> {
+    let io_tiles = report_notes::inputs_without_io_tiles(spec, graph);
+    graph.notes.iter().cloned().chain(io_tiles).collect()
 }
 
 fn lowering<'a>(

@@ -3,10 +3,9 @@
 use super::collectives::CollectiveGroup;
 use super::fragments::ProgramBuilder;
 use crate::popops::collective::{CollectiveMethod, CollectiveRound};
-use crate::schedule::WeightUpdateTiming;
-use crate::spec::{AccumulateOuterSchedule, Spec};
+use crate::spec::Spec;
 use crate::targets::{IpuLinkTopology, SystemCosts};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{IpuId, OperationId, ProgramId};
 use tilescope_report::{
     Bandwidth, MachineInterface, ReplicaRing, ReplicaShape, RingLinks, RingOrder, TrainingPass,
@@ -151,22 +150,22 @@ impl ProgramBuilder<'_> {
     fn places_at_once(&self, operation: OperationId, ipu: IpuId) -> Vec<IpuId> {
         let options = &self.spec.options;
         let pass = self.operations.get(operation.index()).map(|operation| operation.pass);
-        let is_alone = match pass {
-            Some(TrainingPass::Update) => {
-                options.accumulate_outer_schedule == AccumulateOuterSchedule::Serial
-                    && self.schedule.update == WeightUpdateTiming::PerIteration
-            }
-            _ => self.schedule.one_by_one,
-        };
-        // IPUs that share rows add up their gradients side by side.
-        let is_alone = is_alone && self.graph.row_shards == 1;
+        // Stages may take turns; updates follow one by one only on the same IPU, and where copies of
+        // streaming memory sync with the others in between.
+        let is_alone = pass != Some(TrainingPass::Update) && self.schedule.one_by_one;
         // Those that a layer is split over do the same, each on its own part.
         let alike = options.tensor_parallel;
         let own = |ipu: IpuId| (ipu.0 * alike..(ipu.0 + 1) * alike).map(IpuId);
-        match is_alone {
-            true => own(ipu).collect(),
-            false => (0..self.spec.target.ipus).map(IpuId).flat_map(own).collect(),
+        if self.graph.row_shards > 1 || !is_alone {
+            return (0..self.spec.target.ipus).map(IpuId).flat_map(own).collect();
         }
+        // The IPUs of a set work on their phase at the same time.
+        let stages = &self.placement.stages;
+        let sets = self.placement.peers().iter();
+        let mine = sets.filter(|set| stages[(*set).clone()].iter().any(|stage| stage.ipu == ipu));
+        let at_once: BTreeSet<IpuId> =
+            mine.flat_map(|set| &stages[set.clone()]).map(|stage| stage.ipu).collect();
+        at_once.into_iter().flat_map(own).collect()
     }
 }
 

@@ -123,6 +123,7 @@ impl ProgramBuilder<'_> {
         self.operations.push(ModelOperation {
             name: name.to_owned(),
             kind: "collectives".to_owned(),
+            source: None,
             pass,
             block: None,
             ipu,

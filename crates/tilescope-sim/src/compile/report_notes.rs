@@ -4,15 +4,15 @@ use super::CompiledProgram;
 use super::padded_tokens::PaddedTokens;
 use super::plan_selection::PlanSelectionTrial;
 use crate::cost_constants::IO_TILE_OVERHEAD;
+use crate::graph::{InputExchange, InputSettings, ModelGraph};
 use crate::graph_lowering::WorthPadding;
-use crate::operators::UnknownOp;
 use crate::poplin::planner::PlanSelection;
 use crate::schedule::{PipelineTiming, WeightUpdateTiming};
 use crate::spec::{
     MultiThreadMode, OverlapIo, PipelineSchedule, Proportion, ShardingDomain, Spec, StashConvention,
 };
 use tilescope_report::units::{Bytes, IpuId, binary_bytes, grouped, percent};
-use tilescope_report::{MemoryRegion, ProgramKind};
+use tilescope_report::{ImportedModel, MemoryRegion, ProgramKind};
 
 /// Sizes that were found to be worth changing.
 pub(super) struct WorthNoting {
@@ -32,8 +32,14 @@ pub(super) fn notes(
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
     notes.extend(changed_machine(spec));
-    notes.extend(unknown_operators(compiled));
-    notes.extend(imported(spec));
+    if let Some(imported) = &compiled.imported {
+        notes.extend(unknown_operators(imported));
+        notes.extend(changed_file(spec));
+        notes.push(imported_from(imported));
+        notes.extend(batch_assumption(spec));
+        notes.extend(ignored_annotations(imported));
+    }
+    notes.extend(compiled.model_notes.iter().cloned());
     notes.extend(memory_proportion(spec));
     notes.extend(trial.map(plan_selection));
     notes.extend(worth.padded_sizes.iter().map(padding));
@@ -90,29 +96,82 @@ fn changed_machine(spec: &Spec) -> Option<String> {
 }
 
 /// Operators of an imported graph that are priced without being modelled.
-fn unknown_operators(compiled: &CompiledProgram) -> Option<String> {
-    let operations = compiled.compilation.operations.iter();
-    let unknown = operations.filter(|operation| operation.kind == UnknownOp::KIND);
-    let names: Vec<&str> = unknown.map(|operation| operation.name.as_str()).collect();
-    (!names.is_empty()).then(|| {
+fn unknown_operators(imported: &ImportedModel) -> Option<String> {
+    let list: Vec<String> = imported
+        .unknown
+        .iter()
+        .map(|operator| {
+            let nodes = operator.nodes.join(", ");
+            let more = operator.count.saturating_sub(operator.nodes.len() as u64);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            format!("{} ({nodes}{more})", operator.source)
+        })
+        .collect();
+    (!list.is_empty()).then(|| {
         format!(
-            "Warning: {} operations are not modelled and priced as one pass over their operands: {}",
-            names.len(),
-            names.join(", ")
+            "Warning: Nodes that are not modelled are priced as one pass over their operands: {}",
+            list.join("; ")
         )
     })
 }
 
 /// The file of an imported model, and what of it was done before the program runs.
-fn imported(spec: &Spec) -> Option<String> {
+fn imported_from(imported: &ImportedModel) -> String {
+    let folded: u64 = imported.folded.values().sum();
+    let fused: u64 = imported.fused.values().sum();
+    let ImportedModel { path, opset, nodes, .. } = imported;
+    format!(
+        "Imported from {path} (opset {opset}): {} nodes, {} folded into constants, {} operations put \
+         in the place of several nodes",
+        grouped(*nodes),
+        grouped(folded),
+        grouped(fused)
+    )
+}
+
+/// Whether the file is still the one of the report that the spec is from.
+fn changed_file(spec: &Spec) -> Option<String> {
     let file = spec.model.file.as_ref()?;
-    let folded: u64 = file.graph.folded.values().sum();
+    let before = file.changed_from.as_ref()?;
+    let ImportedModel { path, digest, .. } = &file.identity;
     Some(format!(
-        "Imported from {} (opset {}): {} nodes, and {folded} that were folded into constants",
-        spec.model.import.path,
-        file.graph.opset,
-        file.graph.nodes.len()
+        "Warning: The model has changed since: {path} has the digest {digest}, and had {before} when \
+         the report was made that this spec is from"
     ))
+}
+
+/// Annotations of the file that change nothing here.
+fn ignored_annotations(imported: &ImportedModel) -> Option<String> {
+    let list: Vec<String> =
+        imported.ignored.iter().map(|(name, count)| format!("{name} ({count})")).collect();
+    (!list.is_empty())
+        .then(|| format!("Annotations of the file that change nothing here: {}", list.join(", ")))
+}
+
+/// Inputs that the model wants on I/O tiles which the program does not set aside.
+pub(super) fn inputs_without_io_tiles(spec: &Spec, graph: &ModelGraph) -> Option<String> {
+    if spec.options.num_io_tiles > 0 {
+        return None;
+    }
+    let asks = |settings: &InputSettings| {
+        let overlaps = settings.exchange.is_some_and(|of| of != InputExchange::JustInTime);
+        overlaps || settings.io_tiles == Some(true)
+    };
+    let asking = graph.input_settings.iter().filter(|(_, settings)| asks(settings));
+    let names: Vec<&str> = asking.map(|(tensor, _)| graph.tensor(*tensor).name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Warning: The file asks for I/O tiles for {}; none are set aside: set \
+             options.num_io_tiles",
+            names.join(", ")
+        )
+    })
+}
+
+/// How samples are counted, where the file leaves that open.
+fn batch_assumption(spec: &Spec) -> Option<String> {
+    let batch = &spec.model.file.as_ref()?.batch;
+    batch.assumption.clone().filter(|_| spec.model.batch_size == batch.samples)
 }
 
 fn memory_proportion(spec: &Spec) -> Option<String> {

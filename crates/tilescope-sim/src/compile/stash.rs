@@ -53,8 +53,20 @@ impl ProgramBuilder<'_> {
 
     /// Whether a tensor waits for the backward pass in streaming memory.
     pub(super) fn stashes_off_chip(&self, tensor: TensorId) -> bool {
-        let location = self.spec.options.location.activations;
-        location.is_off_chip(self.lowering.tensor_type(tensor).elements())
+        match self.tensors.stated_location(tensor) {
+            Some(stated) => !stated.on_chip,
+            None => {
+                let location = self.spec.options.location.activations;
+                location.is_off_chip(self.lowering.tensor_type(tensor).elements())
+            }
+        }
+    }
+
+    /// Whether the I/O tiles move a tensor that waits in streaming memory.
+    fn uses_io_tiles(&self, tensor: TensorId) -> bool {
+        let stated = self.tensors.stated_location(tensor).map(|location| location.use_io_tiles);
+        let of_all = self.spec.options.location.activations.use_io_tiles;
+        self.spec.options.num_io_tiles > 0 && stated.unwrap_or(of_all)
     }
 
     /// Home of a stashed tensor in the forward pass, or in the backward pass.
@@ -81,8 +93,14 @@ impl ProgramBuilder<'_> {
             let name = self.graph.tensor(*tensor).name.clone();
             copies.push(RemoteTransfer { name, bytes: self.bytes(*tensor), from, to });
         }
-        let io = self.spec.options.location.activations.use_io_tiles;
-        let items = self.remote_copies(self.ipu(stage), &copies, restore, io);
+        let mut items = Vec::new();
+        let mut left = &copies[..];
+        let by_io_tiles: Vec<bool> = tensors.iter().map(|of| self.uses_io_tiles(*of)).collect();
+        for run in by_io_tiles.chunk_by(|a, b| a == b) {
+            let (of_run, rest) = left.split_at(run.len());
+            items.extend(self.remote_copies(self.ipu(stage), of_run, restore, run[0]));
+            left = rest;
+        }
         for tensor in tensors {
             let tensor_buffer = self.stash_home(*tensor, stage, restore);
             self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
@@ -104,6 +122,7 @@ impl ProgramBuilder<'_> {
         self.operations.push(ModelOperation {
             name: name.clone(),
             kind: word.to_string(),
+            source: None,
             pass: if restore { TrainingPass::Backward } else { TrainingPass::Forward },
             block: self.graph.blocks.get(self.graph.tensor(tensor).block.0).cloned(),
             ipu,

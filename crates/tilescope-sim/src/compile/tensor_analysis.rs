@@ -1,6 +1,6 @@
 //! Which memory each tensor lives in, on which IPU and for how long.
 
-use crate::graph::{GraphNode, GraphNodeId, ModelGraph};
+use crate::graph::{GraphNode, GraphNodeId, ModelGraph, NodeRecomputation, OutputLocation};
 use crate::poplar::work::MemoryConstraint;
 use crate::schedule::{StageCopyTiming, StagePlacement};
 use crate::shape::{BlockId, TensorId, TensorRole};
@@ -73,7 +73,8 @@ pub(crate) struct StashPolicy<'a> {
     pub copying: StageCopyTiming,
     /// What the backward pass computes again.
     pub recomputation: RecomputationType,
-    /// Whether activations wait for the backward pass in streaming memory.
+    /// Whether activations wait for the backward pass in streaming memory, unless their operation
+    /// says otherwise.
     pub activations_off_chip: bool,
     /// Whether one stage works at a time: the last one goes back at once.
     pub one_by_one: bool,
@@ -91,6 +92,8 @@ pub(crate) struct TensorAnalysis {
     again: Vec<RecomputeNodes>,
     received: BTreeSet<(TensorId, usize)>,
     boundaries: BTreeSet<StageBoundary>,
+    /// Where tensors wait for the backward pass of which the model says that.
+    locations: BTreeMap<TensorId, OutputLocation>,
     /// The last stages, where one works at a time.
     goes_back_at_once: Range<usize>,
     shared_weights: BTreeSet<TensorId>,
@@ -125,12 +128,14 @@ impl TensorAnalysis {
             again: vec![RecomputeNodes::new(); placement.stages.len()],
             received: BTreeSet::new(),
             boundaries: BTreeSet::new(),
+            locations: BTreeMap::new(),
             goes_back_at_once: match placement.together().last() {
                 Some(last) if keeping.one_by_one => last.clone(),
                 _ => 0..0,
             },
             shared_weights: keeping.shared_weights.clone(),
         };
+        tensors.find_locations(graph);
         tensors.find_boundaries(graph, placement, keeping.copying);
         for stage in 0..placement.stages.len() {
             tensors.find_stashed(graph, placement, keeping, stage);
@@ -141,6 +146,20 @@ impl TensorAnalysis {
     /// The tensor whose memory this one uses.
     pub(crate) fn root(&self, tensor: TensorId) -> TensorId {
         self.root[tensor.0]
+    }
+
+    /// Where a tensor waits for the backward pass, if the model says that.
+    pub(crate) fn stated_location(&self, tensor: TensorId) -> Option<OutputLocation> {
+        self.locations.get(&self.root(tensor)).copied()
+    }
+
+    fn find_locations(&mut self, graph: &ModelGraph) {
+        for node in graph.nodes.iter().filter(|node| node.pass == TrainingPass::Forward) {
+            if let Some(location) = node.options.output_location {
+                let roots = node.outputs.iter().map(|output| self.root[output.0]);
+                self.locations.extend(roots.map(|root| (root, location)));
+            }
+        }
     }
 
     pub(crate) fn boundaries(&self) -> impl Iterator<Item = &StageBoundary> {
@@ -265,21 +284,24 @@ impl TensorAnalysis {
                 needed.entry(*input).or_default().insert(RecomputeGroup::of(node));
             }
         }
-        let recompute = match keeping.recomputation {
-            RecomputationType::None => false,
+        let computes_again = match keeping.recomputation {
+            RecomputationType::None => RecomputedNodes::Marked,
             // The last stage of a pipeline goes back at once: its activations are still there.
-            RecomputationType::Pipeline => depth > 1 || !keeping.copying.is_pipelined(),
-            RecomputationType::Auto | RecomputationType::Checkpoints => true,
+            RecomputationType::Pipeline if depth > 1 || !keeping.copying.is_pipelined() => {
+                RecomputedNodes::OfStage
+            }
+            RecomputationType::Pipeline => RecomputedNodes::Marked,
+            RecomputationType::Auto | RecomputationType::Checkpoints => RecomputedNodes::OfBlock,
         };
-        let mut kept: BTreeSet<TensorId> = needed.keys().map(|tensor| self.root(*tensor)).collect();
-        if recompute {
-            let whole_stage = keeping.recomputation == RecomputationType::Pipeline;
-            kept = self.find_recompute_nodes(graph, placement, stage, whole_stage, &needed);
-        }
+        let kept = self.find_recompute_nodes(graph, placement, stage, computes_again, &needed);
         // Nothing is stored just to be loaded again: nobody needs the place in between.
-        if depth > 1 || keeping.activations_off_chip && !self.goes_back_at_once(stage) {
-            self.stashed.extend(kept.into_iter().map(|tensor| (tensor, stage)));
-        }
+        let off_chip = |tensor: &TensorId| {
+            let stated = self.stated_location(*tensor).map(|location| !location.on_chip);
+            stated.unwrap_or(keeping.activations_off_chip) && !self.goes_back_at_once(stage)
+        };
+        let waiting: Vec<TensorId> =
+            kept.into_iter().filter(|tensor| depth > 1 || off_chip(tensor)).collect();
+        self.stashed.extend(waiting.into_iter().map(|tensor| (tensor, stage)));
     }
 
     /// Walks back from what the backward pass needs to checkpoints; notes the nodes on the way and
@@ -289,11 +311,12 @@ impl TensorAnalysis {
         graph: &ModelGraph,
         placement: &StagePlacement,
         stage: usize,
-        whole_stage: bool,
+        computes_again: RecomputedNodes,
         needed: &BTreeMap<TensorId, BTreeSet<RecomputeGroup>>,
     ) -> BTreeSet<TensorId> {
         let mut kept = BTreeSet::new();
-        let mut nodes: BTreeSet<(RecomputeGroup, GraphNodeId)> = BTreeSet::new();
+        // Each with the group before whose backward nodes it runs, the first that needs it.
+        let mut nodes: BTreeMap<GraphNodeId, RecomputeGroup> = BTreeMap::new();
         let last =
             (0..graph.blocks.len()).map(BlockId).rfind(|block| placement.runs(stage, *block));
         let mut open: Vec<(TensorId, RecomputeGroup)> = needed
@@ -303,7 +326,7 @@ impl TensorAnalysis {
         while let Some((tensor, wanted_by)) = open.pop() {
             let producer = self.producer[tensor.0].filter(|producer| {
                 let node = &graph.nodes[producer.0];
-                placement.runs(stage, node.block) && (whole_stage || node.block == wanted_by.block)
+                placement.runs(stage, node.block) && computes_again.holds(node, wanted_by.block)
             });
             let Some(producer) = producer else {
                 if self.is_forward_activation(graph, tensor) {
@@ -311,13 +334,18 @@ impl TensorAnalysis {
                 }
                 continue;
             };
-            let block = last.filter(|_| whole_stage).unwrap_or(wanted_by.block);
-            if nodes.insert((RecomputeGroup { block, ..wanted_by }, producer)) {
+            let block = match computes_again {
+                RecomputedNodes::OfStage => last.unwrap_or(wanted_by.block),
+                RecomputedNodes::OfBlock | RecomputedNodes::Marked => wanted_by.block,
+            };
+            let group = RecomputeGroup { block, ..wanted_by };
+            if nodes.get(&producer).is_none_or(|known| *known < group) {
+                nodes.insert(producer, group);
                 let inputs = &graph.nodes[producer.0].inputs;
                 open.extend(inputs.iter().map(|input| (*input, wanted_by)));
             }
         }
-        for (group, node) in nodes {
+        for (node, group) in nodes {
             let outputs = &graph.nodes[node.0].outputs;
             for root in outputs.iter().map(|output| self.root[output.0]) {
                 if !kept.contains(&root) {
@@ -335,6 +363,35 @@ impl TensorAnalysis {
             Some(producer) => graph.nodes[producer.0].pass == TrainingPass::Forward,
             None => graph.tensor(self.root(tensor)).role == TensorRole::Input,
         }
+    }
+}
+
+/// Which forward nodes the backward pass of a stage runs again, as long as nothing else is said of
+/// them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecomputedNodes {
+    /// Those that the model marks.
+    Marked,
+    /// Those of the block whose backward nodes need them.
+    OfBlock,
+    /// All of the stage.
+    OfStage,
+}
+
+impl RecomputedNodes {
+    /// Whether it runs a node again for backward nodes of `block`.
+    fn holds(self, node: &GraphNode, block: BlockId) -> bool {
+        let marked = match node.options.recomputation {
+            Some(NodeRecomputation::Checkpoint) => return false,
+            Some(NodeRecomputation::Recompute) => true,
+            None => false,
+        };
+        node.pass == TrainingPass::Forward
+            && match self {
+                Self::Marked => marked,
+                Self::OfBlock => marked || node.block == block,
+                Self::OfStage => true,
+            }
     }
 }
 

@@ -46,7 +46,7 @@ impl ModelGraph {
                 let operands: Vec<TensorId> =
                     node.inputs.iter().map(|input| places[input.0]).collect();
                 builder.block(&self.blocks[node.block.0]);
-                builder.set_source(node.source.clone());
+                builder.set_origin(node.source.clone(), node.options);
                 let name = format!("{}{suffix}", node.name);
                 let outputs = builder.add(&name, Arc::clone(&node.operator), &operands)?;
                 for (output, copy) in node.outputs.iter().zip(outputs) {
@@ -57,13 +57,19 @@ impl ModelGraph {
             self.outputs.iter().for_each(|output| builder.output(places[output.0]));
             self.losses.iter().for_each(|loss| builder.loss(places[loss.0]));
         }
-        Ok(builder.finish())
+        let (imported, notes) = (self.imported.clone(), self.notes.clone());
+        Ok(ModelGraph { imported, notes, ..builder.finish() })
     }
 
     /// Adds a tensor that no operation makes.
     fn copy_source(&self, builder: &mut GraphBuilder, id: TensorId, suffix: String) -> TensorId {
         let tensor = self.tensor(id);
         builder.block(&self.blocks[tensor.block.0]);
-        builder.tensor(&format!("{}{suffix}", tensor.name), tensor.ty.clone(), tensor.role)
+        let name = format!("{}{suffix}", tensor.name);
+        let copy = builder.tensor(&name, tensor.ty.clone(), tensor.role);
+        if let Some(settings) = self.input_settings.get(&id) {
+            builder.set_input_settings(copy, *settings);
+        }
+        copy
     }
 }

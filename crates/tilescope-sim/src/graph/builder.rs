@@ -1,11 +1,11 @@
 //! Builds graphs: the words a model definition is written in.
 
-use super::{AnnotatedStage, GraphNode, ModelGraph};
+use super::{AnnotatedStage, GraphNode, InputSettings, ModelGraph, NodeOptions};
 use crate::operators::{GraphError, OperationSink, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tilescope_report::TrainingPass;
+use tilescope_report::{ImportedModel, TrainingPass};
 
 /// Most elements one tensor may have: keeps all byte and operation counts far below overflow.
 const LARGEST_TENSOR_ELEMENTS: u64 = 1 << 40;
@@ -18,6 +18,7 @@ pub struct GraphBuilder {
     block: BlockId,
     source: Option<Arc<str>>,
     compute_batch: usize,
+    options: NodeOptions,
 }
 
 impl Default for GraphBuilder {
@@ -38,6 +39,9 @@ impl GraphBuilder {
             stages: Vec::new(),
             row_shards: 1,
             copied_weights: BTreeSet::new(),
+            input_settings: BTreeMap::new(),
+            imported: None,
+            notes: Vec::new(),
         };
         Self::on(graph, TrainingPass::Forward)
     }
@@ -48,7 +52,8 @@ impl GraphBuilder {
     }
 
     fn on(graph: ModelGraph, pass: TrainingPass) -> Self {
-        Self { graph, pass, block: BlockId(0), source: None, compute_batch: 0 }
+        let options = NodeOptions::default();
+        Self { graph, pass, block: BlockId(0), source: None, compute_batch: 0, options }
     }
 
     /// What follows belongs to the block of this name.
@@ -72,9 +77,24 @@ impl GraphBuilder {
         self.graph.stages = stages;
     }
 
-    /// What follows is made for this node of a file, `Conv@11`.
-    pub(crate) fn set_source(&mut self, source: Option<Arc<str>>) {
-        self.source = source;
+    /// Says how an input comes from the host.
+    pub(crate) fn set_input_settings(&mut self, input: TensorId, settings: InputSettings) {
+        self.graph.input_settings.insert(input, settings);
+    }
+
+    /// Says which file the model is from.
+    pub(crate) fn set_imported(&mut self, imported: Option<Arc<ImportedModel>>) {
+        self.graph.imported = imported;
+    }
+
+    /// Tells the reader of a report how the model was built.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.graph.notes.push(text.into());
+    }
+
+    /// What follows is made for this node of a file, `Conv@11`, of which the model says this.
+    pub(crate) fn set_origin(&mut self, source: Option<Arc<str>>, options: NodeOptions) {
+        (self.source, self.options) = (source, options);
     }
 
     /// What follows works on this part of the micro-batch.
@@ -189,6 +209,7 @@ impl OperationSink for GraphBuilder {
             block: self.block,
             source: self.source.clone(),
             compute_batch: self.compute_batch,
+            options: self.options,
         });
         Ok(outputs)
     }

@@ -127,7 +127,8 @@ impl ModelGraph {
                 }
             }
         }
-        Ok(splitter.finish())
+        let (imported, notes) = (self.imported.clone(), self.notes.clone());
+        Ok(ModelGraph { imported, notes, ..splitter.finish() })
     }
 }
 
@@ -150,18 +151,28 @@ impl<'a> RowSplitter<'a> {
                 for (shard, rows) in rows.into_iter().enumerate() {
                     let mut ty = tensor.ty.clone();
                     ty.shape[axis] = rows.end - rows.start;
-                    parts.push(RowPart { tensor: self.add_source(tensor, ty, shard), rows });
+                    let part = self.add_source(tensor, ty, shard);
+                    self.keep_settings(id, part);
+                    parts.push(RowPart { tensor: part, rows });
                 }
                 RowPlacement::Split { axis, parts }
             }
             (TensorRole::Input, None) => {
                 self.enter(0, 0);
                 let whole = self.builder.tensor(&tensor.name, tensor.ty.clone(), tensor.role);
+                self.keep_settings(id, whole);
                 RowPlacement::Whole(whole)
             }
             _ => RowPlacement::Copies,
         };
         self.placed.insert(id, (placement, 0));
+    }
+
+    /// An input, or a part of it, comes from the host as the model says of it.
+    fn keep_settings(&mut self, of: TensorId, part: TensorId) {
+        if let Some(settings) = self.graph.input_settings.get(&of) {
+            self.builder.set_input_settings(part, *settings);
+        }
     }
 
     /// What an IPU has of a tensor that no operation makes.
@@ -178,7 +189,7 @@ impl<'a> RowSplitter<'a> {
     }
 
     fn add_node(&mut self, node: &'a GraphNode) -> Result<(), GraphError> {
-        self.builder.set_source(node.source.clone());
+        self.builder.set_origin(node.source.clone(), node.options);
         let is_copy = |of: &TensorId| matches!(self.placed[of].0, RowPlacement::Copies);
         if node.inputs.iter().all(is_copy) {
             // Each IPU that reads the result does it for itself.

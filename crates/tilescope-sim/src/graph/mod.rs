@@ -3,20 +3,24 @@
 mod batch_serialization;
 mod builder;
 mod domain_sharding;
+mod node_options;
 mod tensor_parallel;
 mod train;
 
 pub use crate::operators::GraphError;
 pub use builder::GraphBuilder;
 pub(crate) use domain_sharding::name_on_all_shards;
+pub use node_options::{
+    InputExchange, InputSettings, NodeOptions, NodeRecomputation, OutputLocation,
+};
 pub use train::TrainingConfig;
 
 use crate::operators::{NodeOperands, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tilescope_report::TrainingPass;
 use tilescope_report::units::IpuId;
+use tilescope_report::{ImportedModel, TrainingPass};
 
 /// Index of a node in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,12 +42,19 @@ pub struct GraphNode {
     pub source: Option<Arc<str>>,
     /// The part of the micro-batch that it works on, where batches are serialised.
     pub compute_batch: usize,
+    /// What the model says of it alone.
+    pub options: NodeOptions,
 }
 
 impl GraphNode {
     /// What its operator sees of it.
     pub fn operands(&self) -> NodeOperands<'_> {
-        NodeOperands { name: &self.name, inputs: &self.inputs, outputs: &self.outputs }
+        NodeOperands {
+            name: &self.name,
+            inputs: &self.inputs,
+            outputs: &self.outputs,
+            planning: self.options.planning,
+        }
     }
 }
 
@@ -73,6 +84,12 @@ pub struct ModelGraph {
     pub row_shards: usize,
     /// Weights of which each of those IPUs has a copy: gradients of copies are added up.
     pub copied_weights: BTreeSet<TensorId>,
+    /// How inputs come from the host of which the model says that.
+    pub input_settings: BTreeMap<TensorId, InputSettings>,
+    /// The file it was imported from, if it was.
+    pub imported: Option<Arc<ImportedModel>>,
+    /// What the reader of a report should know of how the model was built.
+    pub notes: Vec<String>,
 }
 
 impl ModelGraph {

@@ -63,6 +63,7 @@ impl ModelGraph {
             block: layer.block,
             source: layer.source.clone(),
             compute_batch: layer.compute_batch,
+            options: layer.options,
         };
         let enter = edge("enterShard", TensorParallelOp::enter(parts), input, entered);
         let gather = edge("allGather", TensorParallelOp::gather(parts), part, output);

@@ -1,7 +1,7 @@
 //! The training graph: gradients by reverse differentiation, accumulation and the optimiser.
 
 use super::builder::GraphBuilder;
-use super::{GraphNode, ModelGraph};
+use super::{GraphNode, ModelGraph, NodeOptions};
 use crate::operators::{
     AccumulateOp, BinaryOp, GradientBuilder, GraphError, OperationSink, Optimizer, ScaleOp,
 };
@@ -30,10 +30,18 @@ impl ModelGraph {
         }
         let (forward, losses) = (self.nodes.clone(), self.losses.clone());
         let trained = self.tensors_requiring_gradient();
+        if let Some(loss) = losses.first().filter(|_| losses.iter().all(|loss| !trained[loss.0])) {
+            let problem = "no weight that is trained leads to this loss".to_string();
+            return Err(GraphError { node: self.tensor(*loss).name.clone(), problem });
+        }
         let mut builder = GraphBuilder::extend(self);
         let mut gradients: Vec<Option<TensorId>> = vec![None; builder.graph().tensors.len()];
         for node in forward.iter().rev() {
-            let is_loss = node.outputs.iter().any(|output| losses.contains(output));
+            let ends_here = node.outputs.iter().any(|output| losses.contains(output));
+            let is_loss = ends_here && node.operator.is_loss();
+            if ends_here && !is_loss {
+                begin(&mut builder, node, &losses, &mut gradients);
+            }
             let scaling =
                 (is_loss && training.loss_scaling != 1.0).then_some(ScaleOp(training.loss_scaling));
             if !is_loss && add_in_place(&mut builder, node, &mut gradients)? {
@@ -78,6 +86,23 @@ impl ModelGraph {
     }
 }
 
+/// Begins the backward pass at a loss that is no loss operation with the gradient of the loss by
+/// itself: a constant, which is the loss scaling (popart willow/src/transforms/autodiff).
+fn begin(
+    builder: &mut GraphBuilder,
+    node: &GraphNode,
+    losses: &[TensorId],
+    gradients: &mut [Option<TensorId>],
+) {
+    builder.set_pass_and_block(TrainingPass::Backward, node.block);
+    for output in node.outputs.iter().filter(|output| losses.contains(output)) {
+        let Tensor { name, ty, .. } = builder.graph().tensor(*output).clone();
+        let seed = builder.tensor(&format!("Gradient___{name}"), ty, TensorRole::Resident);
+        // Where the loss is read as well, its gradient is summed when those readers are met.
+        gradients[output.0].get_or_insert(seed);
+    }
+}
+
 /// Adds the gradient operations of one forward node; returns the gradients of its inputs.
 /// `scaling` is applied to those of a loss.
 fn differentiate(
@@ -89,7 +114,7 @@ fn differentiate(
 ) -> Result<Vec<(TensorId, TensorId)>, GraphError> {
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
     builder.set_pass_and_block(TrainingPass::Backward, node.block);
-    builder.set_source(node.source.clone());
+    builder.set_origin(node.source.clone(), node.options);
     builder.set_compute_batch(node.compute_batch);
     let wanted: Vec<bool> = node.inputs.iter().map(|input| trained[input.0]).collect();
     let mut backward = GradientBuilder {
@@ -162,7 +187,7 @@ fn add_in_place(
         return Ok(false);
     };
     builder.set_pass_and_block(TrainingPass::Backward, node.block);
-    builder.set_source(node.source.clone());
+    builder.set_origin(node.source.clone(), node.options);
     builder.set_compute_batch(node.compute_batch);
     let sum = builder.add(&format!("{}/grad", node.name), operator, &[others, gradient])?;
     gradients[input.0] = Some(sum[0]);
@@ -218,7 +243,7 @@ fn update(
     training: TrainingConfig,
 ) -> Result<(), GraphError> {
     let TrainingConfig { optimizer, accumulate, .. } = training;
-    builder.set_source(None);
+    builder.set_origin(None, NodeOptions::default());
     builder.set_compute_batch(0);
     let parameters: Vec<TensorId> = builder.graph().with_role(TensorRole::Parameter).collect();
     for parameter in parameters {

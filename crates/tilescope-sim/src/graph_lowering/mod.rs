@@ -6,6 +6,7 @@ use crate::graph::{GraphNode, ModelGraph};
 use crate::operators::{
     LoweredOperation, LoweringContext, LoweringError, OperatorKey, PlannedCost, PlannedSizes,
 };
+use crate::poplin::planner::OperationPlanning;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use rayon::prelude::*;
@@ -42,6 +43,7 @@ pub struct WorthPadding {
 #[derive(PartialEq, Eq, Hash)]
 struct LoweringCacheKey {
     operator: OperatorKey,
+    planning: OperationPlanning,
     operands: Vec<(TensorInfo, Option<usize>)>,
 }
 
@@ -49,7 +51,8 @@ impl LoweringCacheKey {
     fn new(node: &GraphNode, context: &LoweringContext) -> Self {
         let operand = |tensor| (context.tensor_type(tensor).clone(), context.layout_number(tensor));
         let operands = node.operands().all().map(operand).collect();
-        Self { operator: OperatorKey::new(&node.operator), operands }
+        let (operator, planning) = (OperatorKey::new(&node.operator), node.options.planning);
+        Self { operator, planning, operands }
     }
 }
 
@@ -73,10 +76,12 @@ impl<'a> PlannedNodes<'a> {
     fn of(graph: &'a ModelGraph) -> Self {
         let planned: Vec<&GraphNode> =
             graph.nodes.iter().filter(|node| node.operator.is_planned()).collect();
-        let mut numbers: HashMap<(OperatorKey, Vec<TensorInfo>), usize> = HashMap::new();
+        let mut numbers: HashMap<(OperatorKey, OperationPlanning, Vec<TensorInfo>), usize> =
+            HashMap::new();
         let mut different: Vec<&GraphNode> = Vec::new();
         let kinds = planned.iter().map(|node| {
-            let key = (OperatorKey::new(&node.operator), graph.types(&node.inputs));
+            let operator = OperatorKey::new(&node.operator);
+            let key = (operator, node.options.planning, graph.types(&node.inputs));
             *numbers.entry(key).or_insert_with(|| {
                 different.push(node);
                 different.len() - 1

@@ -23,5 +23,5 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let as_written = spec.number_formats == ModelPrecision::Float32;
     let types = (!as_written).then_some((spec.precision, spec.parameter_type));
     let settings = ImportSettings { options: &spec.import, types, training: spec.training };
-    onnx::import(&file.graph, &settings)
+    onnx::import(file, &settings)
 }

@@ -1,14 +1,19 @@
 //! The walk over the nodes of a file.
 
 use super::build;
+use super::fuse::NodeOrigin;
 use super::node_import::NodeImport;
 use super::{ImportSettings, blocks, loss};
-use crate::graph::{GraphBuilder, GraphError, ModelGraph};
+use crate::graph::{GraphBuilder, GraphError, ModelGraph, NodeOptions};
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use regex::Regex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tilescope_onnx::{OnnxGraph, OnnxNode, OnnxValue, ValueId};
+use tilescope_onnx::{OnnxGraph, OnnxValue, ValueId};
+use tilescope_report::UnknownOperator;
+
+/// Most names of nodes that are listed of one operator.
+const MOST_NAMES: usize = 100;
 
 /// A file on its way to a graph.
 pub(super) struct Importer<'a> {
@@ -56,41 +61,68 @@ impl<'a> Importer<'a> {
         })
     }
 
-    /// Refuses operators that nothing is known of, all at once.
-    pub(super) fn check_known(&self) -> Result<(), GraphError> {
-        if self.settings.options.allow_unknown {
-            return Ok(());
+    /// Operators that nothing is known of, each with its nodes.
+    pub(super) fn unknown_operators(&self, origins: &[NodeOrigin]) -> Vec<UnknownOperator> {
+        let mut found: BTreeMap<&str, UnknownOperator> = BTreeMap::new();
+        let nodes = self.file.nodes.iter().zip(origins);
+        for (node, origin) in nodes.filter(|(node, _)| build::find(node).is_none()) {
+            let operator = found.entry(&origin.source).or_default();
+            operator.source = origin.source.to_string();
+            operator.count += 1;
+            if operator.nodes.len() < MOST_NAMES {
+                operator.nodes.push(node.path());
+            }
         }
-        let unknown: Vec<&OnnxNode> =
-            self.file.nodes.iter().filter(|node| build::find(node).is_none()).collect();
-        let Some(first) = unknown.first() else { return Ok(()) };
-        let list: Vec<String> =
-            unknown.iter().map(|node| format!("{} at {:?}", node.op, node.name)).collect();
-        let problem = format!(
-            "{} operators are not modelled: {}; model.allow_unknown = true prices each as one pass \
-             over its operands",
-            unknown.len(),
-            list.join(", ")
-        );
-        Err(GraphError { node: first.name.clone(), problem })
+        found.into_values().collect()
     }
 
-    /// Builds all nodes in their order.
-    pub(super) fn build_nodes(&mut self) -> Result<(), GraphError> {
+    /// Refuses operators that nothing is known of, all at once, unless the spec allows them.
+    pub(super) fn check_known(&self, unknown: &[UnknownOperator]) -> Result<(), GraphError> {
+        let Some(first) = unknown.first().filter(|_| !self.settings.options.allow_unknown) else {
+            return Ok(());
+        };
+        let list: Vec<String> = unknown
+            .iter()
+            .map(|operator| {
+                let names: Vec<String> =
+                    operator.nodes.iter().map(|name| format!("{name:?}")).collect();
+                let more = match operator.count - names.len() as u64 {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                format!("{} at {}{more}", operator.source, names.join(", "))
+            })
+            .collect();
+        let nodes: u64 = unknown.iter().map(|operator| operator.count).sum();
+        let (nodes_are, operators) = match nodes {
+            1 => ("1 node is", "an operator that is"),
+            _ => (&*format!("{nodes} nodes are"), "operators that are"),
+        };
+        let problem = format!(
+            "{nodes_are} of {operators} not modelled: {}; model.allow_unknown = true prices each as \
+             one pass over its operands",
+            list.join("; ")
+        );
+        let node = first.nodes.first().cloned().unwrap_or_default();
+        Err(GraphError { node, problem })
+    }
+
+    /// Builds all nodes in their order, each for what `origins` says.
+    pub(super) fn build_nodes(&mut self, origins: &[NodeOrigin]) -> Result<(), GraphError> {
         let blocks = blocks::of_nodes(self.file, self.settings.options.blocks)?;
         self.graph.stages(blocks.stages);
         for name in &blocks.names {
             self.graph.block(name);
         }
         let file = self.file;
-        for (node, block) in file.nodes.iter().zip(&blocks.of_node) {
+        for ((node, origin), block) in file.nodes.iter().zip(origins).zip(&blocks.of_node) {
             self.graph.block(&blocks.names[*block]);
-            self.graph.set_source(Some(Arc::from(format!("{}@{}", node.op, node.opset))));
+            self.graph.set_origin(Some(Arc::clone(&origin.source)), origin.options);
             let build = build::find(node)
                 .map_or(build::build_unknown as build::Build, |builder| builder.build);
             build(&mut NodeImport { importer: self, node })?;
         }
-        self.graph.set_source(None);
+        self.graph.set_origin(None, NodeOptions::default());
         Ok(())
     }
 
@@ -100,11 +132,11 @@ impl<'a> Importer<'a> {
             loss::add(&mut self)?;
         }
         let file = self.file;
+        let mut known: BTreeSet<TensorId> = self.graph.graph().outputs.iter().copied().collect();
         for output in &file.outputs {
             let Some(tensor) = self.tensors[output.index()] else { continue };
-            let of_graph = self.graph.graph();
-            let made = of_graph.nodes.iter().any(|node| node.outputs.contains(&tensor));
-            if made && !of_graph.outputs.contains(&tensor) {
+            let made = self.graph.graph().tensor(tensor).role == TensorRole::Activation;
+            if made && known.insert(tensor) {
                 self.graph.output(tensor);
             }
         }

@@ -9,23 +9,28 @@ use crate::operators::{
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
-use tilescope_onnx::{OnnxGraph, ValueId, ValueSource};
+use tilescope_onnx::{OnnxGraph, OnnxValue, ValueId, ValueSource};
 
 /// Nodes that are losses.
 const LOSS_NODES: [&str; 2] = ["SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"];
 
-/// The loss of the file itself: an output that a loss node makes, or one with one element.
+/// The loss of the file itself: an output that a loss node makes, or one without axes.
 pub(super) fn of_file(file: &OnnxGraph) -> Option<ValueId> {
     let made_by_loss = |output: &&ValueId| match file.value(**output).source {
         ValueSource::Node(node) => LOSS_NODES.contains(&file.nodes[node].op.as_str()),
         _ => false,
     };
-    let is_scalar = |output: &&ValueId| {
-        let value = file.value(**output);
-        let made = matches!(value.source, ValueSource::Node(_));
-        made && value.element.is_float() && value.elements() == 1
-    };
-    file.outputs.iter().find(made_by_loss).or_else(|| file.outputs.iter().find(is_scalar)).copied()
+    let has_no_axes = |output: &&ValueId| file.value(**output).dims.is_empty();
+    let mut outputs = file.outputs.iter().filter(|output| is_single_float(file, **output));
+    let found = file.outputs.iter().find(made_by_loss);
+    found.or_else(|| outputs.find(has_no_axes)).copied()
+}
+
+/// Whether a node makes one number of it, which may be a loss: that of one sample too.
+fn is_single_float(file: &OnnxGraph, output: ValueId) -> bool {
+    let value = file.value(output);
+    let made = matches!(value.source, ValueSource::Node(_));
+    made && value.element.is_float() && value.elements() == 1
 }
 
 /// Adds the loss that the spec asks for.
@@ -51,33 +56,63 @@ fn refuse(problem: impl ToString) -> GraphError {
     GraphError { node: "model.loss".to_string(), problem: problem.to_string() }
 }
 
+/// The loss of the file, or the output that the spec names, if that is one number.
 fn of_the_file(importer: &mut Importer) -> Result<(), GraphError> {
-    let missing = "the file has no loss: set model.loss to cross_entropy, nll, mse, l1 or identity, \
-                   and model.loss_output to what it reads; or model.training = false";
-    let value = of_file(importer.file).ok_or_else(|| refuse(missing))?;
+    let file = importer.file;
+    let value = if importer.settings.options.loss_output.is_empty() {
+        let missing = || {
+            refuse(format!(
+                "the file has no loss: set model.loss to cross_entropy, nll, mse, l1 or identity, \
+                 and model.loss_output to what it reads ({}); or model.training = false",
+                output_names(file)
+            ))
+        };
+        let single = || file.outputs.iter().copied().find(|of| is_single_float(file, *of));
+        of_file(file).or_else(single).ok_or_else(missing)?
+    } else {
+        let value = named_output(importer)?;
+        if !is_single_float(file, value) {
+            let OnnxValue { name, element, dims, .. } = file.value(value);
+            return Err(refuse(format!(
+                "{name:?} is {element} {dims:?}, not a number that a node makes: model.loss = \
+                 \"identity\" makes the sum of all elements small, cross_entropy, nll, mse and l1 \
+                 compare them with labels"
+            )));
+        }
+        value
+    };
     let loss = importer.tensor(value)?;
     importer.graph.loss(loss);
     Ok(())
 }
 
-/// The output that the spec names, or the only one that a node makes of floats.
-fn output(importer: &mut Importer) -> Result<TensorId, GraphError> {
+/// Names of what the file computes.
+fn output_names(file: &OnnxGraph) -> String {
+    let names = file.outputs.iter().map(|output| file.value(*output).name.clone());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// The output that the spec names, or the first of floats.
+fn named_output(importer: &Importer) -> Result<ValueId, GraphError> {
     let file = importer.file;
     let name = &importer.settings.options.loss_output;
     let is_float = |output: &&ValueId| file.value(**output).element.is_float();
-    let names = || {
-        let names = file.outputs.iter().map(|output| file.value(*output).name.clone());
-        names.collect::<Vec<_>>().join(", ")
-    };
-    let found = if name.is_empty() {
-        file.outputs.iter().find(is_float)
-    } else {
-        file.outputs.iter().find(|output| file.value(**output).name == *name)
-    };
-    let value = found.ok_or_else(|| {
-        refuse(format!("there is no output {name:?}; model.loss_output is one of {}", names()))
-    })?;
-    importer.tensor(*value)
+    let mut outputs = file.outputs.iter();
+    if name.is_empty() {
+        let missing = || refuse("no output of the file is of floats");
+        return outputs.find(is_float).copied().ok_or_else(missing);
+    }
+    let found = outputs.find(|output| file.value(**output).name == *name).copied();
+    found.ok_or_else(|| {
+        let names = output_names(file);
+        refuse(format!("there is no output {name:?}; model.loss_output is one of {names}"))
+    })
+}
+
+/// Its tensor.
+fn output(importer: &mut Importer) -> Result<TensorId, GraphError> {
+    let value = named_output(importer)?;
+    importer.tensor(value)
 }
 
 /// Adds an operation on the block that is built last.

@@ -4,45 +4,67 @@
 //! `build` has a builder for each operator of ONNX, `fuse` joins nodes that exporters wrote for one
 //! operator, `blocks` finds the blocks that stages are made of, `loss` what is trained.
 
+mod annotations;
+mod batch;
 mod blocks;
 mod build;
 mod fuse;
 mod importer;
+mod input_settings;
 mod leaves;
 mod loss;
 mod node_import;
+mod notes;
 mod options;
+#[cfg(test)]
+mod tests;
 
+pub use batch::FileBatch;
+pub use blocks::AnnotatedStages;
 pub use build::{OpState, op_state};
 pub use options::is_import_key;
 pub(crate) use options::{DIM_PREFIX, FuseChoice, ImportOptions, LossChoice};
 
 use crate::graph::{GraphError, ModelGraph};
 use crate::shape::DType;
+use annotations::Annotations;
 use importer::Importer;
 use std::sync::Arc;
-use tilescope_onnx::OnnxGraph;
+use tilescope_onnx::{OnnxFile, OnnxGraph};
+use tilescope_report::ImportedModel;
 
 /// The graph of a file, with a value for every dimension.
 #[derive(Clone, Debug)]
 pub struct ImportedFile {
     pub graph: Arc<OnnxGraph>,
-    /// Samples of a micro-batch: dimension 0 of the inputs.
-    pub batch: u64,
-    /// IPUs that its annotations ask for.
-    pub annotated_ipus: Option<u32>,
+    /// Samples of a micro-batch.
+    pub batch: FileBatch,
+    /// Digest of the file when the report was made that the spec is from, if that was another one.
+    pub changed_from: Option<String>,
+    /// What its annotations ask for.
+    pub annotated: Option<AnnotatedStages>,
     /// Whether the file itself says what training makes small.
     pub has_loss: bool,
+    /// Where it is and what it is, without what becomes of its nodes.
+    pub identity: ImportedModel,
 }
 
 impl ImportedFile {
     /// What a spec asks of a file.
-    pub(crate) fn new(graph: OnnxGraph) -> Self {
-        let first_dims = graph.inputs.iter().filter_map(|input| graph.value(*input).dims.first());
-        let batch = first_dims.copied().next().unwrap_or(1).max(1);
+    pub(crate) fn new(path: &str, file: &OnnxFile, graph: OnnxGraph) -> Self {
+        let batch = FileBatch::of(file, &graph);
         let has_loss = loss::of_file(&graph).is_some();
-        let annotated_ipus = blocks::annotated_ipus(&graph);
-        Self { graph: Arc::new(graph), batch, annotated_ipus, has_loss }
+        let annotated = blocks::annotated_stages(&graph);
+        let identity = ImportedModel {
+            path: path.to_string(),
+            digest: file.content_hash.clone(),
+            opset: file.opset,
+            producer: file.producer.clone(),
+            nodes: file.node_count as u64,
+            folded: graph.folded.clone(),
+            ..ImportedModel::default()
+        };
+        Self { graph: Arc::new(graph), batch, annotated, has_loss, identity, changed_from: None }
     }
 }
 
@@ -51,13 +73,8 @@ pub fn has_loss(graph: &OnnxGraph) -> bool {
     loss::of_file(graph).is_some()
 }
 
-/// IPUs that the annotations of a file ask for.
-pub fn annotated_ipus(graph: &OnnxGraph) -> Option<u32> {
-    blocks::annotated_ipus(graph)
-}
-
-/// Stages that the annotations of a file cut it into.
-pub fn annotated_stages(graph: &OnnxGraph) -> Option<usize> {
+/// The stages and IPUs that annotations of a file ask for, if there are any.
+pub fn annotated_stages(graph: &OnnxGraph) -> Option<AnnotatedStages> {
     blocks::annotated_stages(graph)
 }
 
@@ -77,16 +94,22 @@ pub(crate) struct ImportSettings<'a> {
 /// Operators that are not modelled, each with its node, and operands or attributes that an
 /// operator does not take.
 pub(crate) fn import(
-    file: &OnnxGraph,
+    file: &ImportedFile,
     settings: &ImportSettings,
 ) -> Result<ModelGraph, GraphError> {
-    let fused = match settings.options.fuse {
-        FuseChoice::Auto => Some(fuse::fused(file)),
-        FuseChoice::None => None,
+    let annotations = Annotations::of(&file.graph)?;
+    let joined = match settings.options.fuse {
+        FuseChoice::Auto => fuse::fused(&file.graph, &annotations),
+        FuseChoice::None => fuse::unfused(&file.graph, &annotations),
     };
-    let file = fused.as_ref().unwrap_or(file);
-    let mut importer = Importer::new(file, settings)?;
-    importer.check_known()?;
-    importer.build_nodes()?;
+    let mut importer = Importer::new(&joined.graph, settings)?;
+    let unknown = importer.unknown_operators(&joined.origins);
+    importer.check_known(&unknown)?;
+    importer.build_nodes(&joined.origins)?;
+    let ignored = importer.follow_metadata(annotations.ignored)?;
+    let fused = joined.fused.clone();
+    let imported = ImportedModel { fused, unknown, ignored, ..file.identity.clone() };
+    importer.add_notes();
+    importer.graph.set_imported(Some(Arc::new(imported)));
     importer.end()
 }

@@ -18,7 +18,7 @@ pub(super) struct NodeImport<'i, 'a> {
 impl<'a> NodeImport<'_, 'a> {
     /// Why the node cannot be built.
     pub(super) fn refuse(&self, problem: impl ToString) -> GraphError {
-        let node = format!("{} ({})", self.node.name, self.node.op);
+        let node = format!("{} ({})", self.node.path(), self.node.op);
         GraphError { node, problem: problem.to_string() }
     }
 
@@ -200,9 +200,10 @@ impl<'a> NodeImport<'_, 'a> {
 
     /// A name of the node's own; `part` stands behind it, unless it is empty.
     fn name(&mut self, part: &str) -> String {
+        let node = self.node.path();
         match part {
-            "" => self.importer.unique(&self.node.name),
-            part => self.importer.unique(&format!("{}/{part}", self.node.name)),
+            "" => self.importer.unique(&node),
+            part => self.importer.unique(&format!("{node}/{part}")),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 spec_words! {
     /// What training makes small.
     pub enum LossChoice {
-        /// The loss that the file has: a loss node, or an output with one element.
+        /// The loss that the file has: a loss node, or an output that is one number.
         Auto = "auto",
         /// None: the model is not trained.
         None = "none",
@@ -57,8 +57,13 @@ spec_table! {
             poptorch: "torch.onnx.export",
             popart: "Builder(modelProtoOrFilename)",
         }
-        /// Loss that training makes small; auto takes the loss node of the file or an output with one
-        /// element, and does not train a model without
+        /// Digest of the file, as the report has it that the spec is from: a note tells when the
+        /// file has changed since
+        digest as "onnx_digest": String = String::new(), written "" => {
+            shows_in: "Summary: a note",
+        }
+        /// Loss that training makes small; auto takes the loss node of the file or an output that is
+        /// one number, and does not train a model that has neither
         loss: LossChoice = LossChoice::Auto => {
             shows_in: "Operations: `loss`; Execution trace: backward passes",
             popart: "loss of popart.TrainingSession",

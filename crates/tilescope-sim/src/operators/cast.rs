@@ -34,6 +34,10 @@ impl Operator for CastOp {
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let to = backward.input_type(0).dtype;
+        // Truth values are steps: no small change of what they were made of changes them.
+        if to == DType::Bool {
+            return Ok(vec![None]);
+        }
         Ok(vec![Some(backward.apply("grad", Self { to }, &[gradient])?)])
     }
 

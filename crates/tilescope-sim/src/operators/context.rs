@@ -5,7 +5,7 @@ use crate::poplar::OperandLiveness;
 use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::work::{OperationWork, TemporaryVariable, WorkPhase};
 use crate::poplin::PlanCache;
-use crate::poplin::planner::PoplibsOptions;
+use crate::poplin::planner::{OperationPlanning, PoplibsOptions};
 use crate::popops::{one_hot, relayout};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
@@ -34,7 +34,7 @@ pub struct LoweringContext<'a> {
     pub tiles: u32,
     /// Whether the model is trained: layouts of weights then suit three passes.
     pub training: bool,
-    /// What operations are planned with.
+    /// What operations are planned with that say nothing else of themselves.
     pub planning: &'a PoplibsOptions,
     /// Plans made so far.
     pub plans: &'a PlanCache,
@@ -83,6 +83,8 @@ pub struct NodeOperands<'a> {
     pub inputs: &'a [TensorId],
     /// Tensors it writes.
     pub outputs: &'a [TensorId],
+    /// How it is planned, where not as the program says.
+    pub planning: OperationPlanning,
 }
 
 impl NodeOperands<'_> {
@@ -138,6 +140,11 @@ impl<'a> LoweringContext<'a> {
             }
         }
         lowering
+    }
+
+    /// What an operation is planned with.
+    pub(crate) fn planning_of(&self, node: &NodeOperands) -> PoplibsOptions {
+        node.planning.over(self.planning)
     }
 
     /// Type of a tensor.

@@ -224,6 +224,25 @@ impl Operator for ConvDataGradOp {
         self.conv.layer_flops(&outputs[0], &inputs[1])
     }
 
+    /// A transposed convolution of a model is this operator: its input's gradient is the convolution.
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
+        let w_type = backward.input_type(1);
+        let mut gradients = vec![None, None];
+        if backward.needs_input_gradient(1) {
+            let operator = self.conv.weight_gradient(w_type);
+            gradients[1] = Some(backward.apply("wu", operator, &[gradient, x])?);
+        }
+        if backward.needs_input_gradient(0) {
+            gradients[0] = Some(backward.apply("bwd", self.conv.clone(), &[gradient, w])?);
+        }
+        Ok(gradients)
+    }
+
     fn lower(
         &self,
         lowering: &mut LoweringContext,

@@ -34,6 +34,10 @@ impl Operator for CrossEntropyOp {
         6 * inputs[0].elements().0
     }
 
+    fn is_loss(&self) -> bool {
+        true
+    }
+
     fn differentiate(
         &self,
         backward: &mut GradientBuilder,

@@ -14,6 +14,9 @@ pub struct GraphError {
     pub problem: String,
 }
 
+/// What is said of an operator that cannot be differentiated, behind its kind.
+pub(crate) const NO_GRADIENT: &str = "has no gradient";
+
 /// A graph that operations can be added to.
 pub trait OperationSink {
     /// Type of a tensor of the graph.
@@ -60,7 +63,7 @@ impl GradientBuilder<'_> {
 
     /// The error of an operator of some kind that cannot be differentiated.
     pub(crate) fn no_gradient_error(&self, kind: &str) -> GraphError {
-        let problem = format!("{kind} has no gradient");
+        let problem = format!("{kind} {NO_GRADIENT}");
         GraphError { node: self.node.name.to_string(), problem }
     }
 
@@ -77,6 +80,12 @@ impl GradientBuilder<'_> {
     /// Type of an input.
     pub(crate) fn input_type(&self, input: usize) -> TensorInfo {
         self.graph.tensor_type(self.node.inputs[input]).clone()
+    }
+
+    /// Zeros in the shape of an output, which stay on the device.
+    pub(crate) fn zeros(&mut self, part: &str, output: usize) -> TensorId {
+        let ty = self.graph.tensor_type(self.node.outputs[output]).clone();
+        self.graph.constant(&format!("{}/{part}", self.node.name), ty)
     }
 
     /// Applies a gradient operator; `part` is added to the forward node's name.

@@ -73,6 +73,7 @@ pub use convolution::{ConvDimTransforms, ConvOp};
 pub use cross_entropy::CrossEntropyOp;
 pub(crate) use dropout::DropoutOp;
 pub use embedding::{EmbeddingOp, MultiUpdateAddOp};
+pub(crate) use gradient::NO_GRADIENT;
 pub use gradient::OperationSink;
 pub use gradient::{GradientBuilder, GraphError};
 pub(crate) use group_norm::GroupNormOp;
@@ -105,6 +106,8 @@ pub use stencil::StencilOp;
 pub use take::TakeOp;
 pub use tensor_parallel::ShardCrossing;
 pub(crate) use tensor_parallel::TensorParallelOp;
+#[cfg(test)]
+pub(crate) use tests::check_lowering;
 pub use top_k::TopKOp;
 pub use transpose::TransposeOp;
 pub(crate) use unary::UnaryOp;
@@ -144,6 +147,12 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
         backward: &mut GradientBuilder,
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
         Err(backward.no_gradient_error(self.kind()))
+    }
+
+    /// Whether it is a loss, whose gradient asks for none of its result; else the backward pass
+    /// begins with a constant.
+    fn is_loss(&self) -> bool {
+        false
     }
 
     /// Whether it changes the element type and nothing else, so that its result lies as whoever

@@ -29,6 +29,10 @@ impl Operator for NllOp {
         inputs[0].elements().0
     }
 
+    fn is_loss(&self) -> bool {
+        true
+    }
+
     fn differentiate(
         &self,
         backward: &mut GradientBuilder,

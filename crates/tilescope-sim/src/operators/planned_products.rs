@@ -107,7 +107,8 @@ impl LoweringContext<'_> {
             operation: node.name.to_string(),
             problem: error.to_string(),
         })?;
-        let PoplibsOptions { serialize_matmul, serialize_matmul_factor, .. } = *self.planning;
+        let PoplibsOptions { serialize_matmul, serialize_matmul_factor, .. } =
+            self.planning_of(node);
         let serial = MatMulSerialization { mode: serialize_matmul, parts: serialize_matmul_factor };
         let cut = serial.split_sizes(sizes);
         let (MatMulSizes { groups, m, k, n }, cut) =
@@ -125,13 +126,13 @@ impl LoweringContext<'_> {
         params: &ConvParams,
     ) -> Result<ProductPlans, LoweringError> {
         if self.training {
-            let options = self.plan_options(ConvPass::FcTrainingForward);
+            let options = self.plan_options(node, ConvPass::FcTrainingForward);
             let plans = self.plans.fully_connected(&self.machine, params, &options);
             return explain(node, plans).map(ProductPlans::Training);
         }
         let layer = self.role(node.inputs[1]) == TensorRole::Parameter;
         let pass = if layer { ConvPass::FcInferenceForward } else { ConvPass::MatMul };
-        let plan = self.plans.plan(&self.machine, params, &self.plan_options(pass));
+        let plan = self.plans.plan(&self.machine, params, &self.plan_options(node, pass));
         explain(node, plan).map(ProductPlans::Inference)
     }
 
@@ -226,7 +227,7 @@ impl LoweringContext<'_> {
         if self.training {
             return self.conv_plans(node, params).map(ProductPlans::Training);
         }
-        let options = self.plan_options(ConvPass::InferenceForward);
+        let options = self.plan_options(node, ConvPass::InferenceForward);
         explain(node, self.plans.plan(&self.machine, params, &options)).map(ProductPlans::Inference)
     }
 
@@ -258,7 +259,7 @@ impl LoweringContext<'_> {
         let params =
             conv.params(self.tensor_type(node.outputs[0]), self.tensor_type(node.inputs[1]));
         let plans = self.conv_plans(node, &params)?;
-        let form = self.conv_placement(&params);
+        let form = self.conv_placement(node, &params);
         self.input_gradient(node, &plans, form)
     }
 
@@ -274,12 +275,12 @@ impl LoweringContext<'_> {
         let params =
             conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.outputs[0]));
         let plans = self.conv_plans(node, &params)?;
-        let form = self.conv_placement(&params);
+        let form = self.conv_placement(node, &params);
         self.weight_gradient(node, &plans, form)
     }
 
-    fn plan_options(&self, pass: ConvPass) -> ConvOptions {
-        ConvOptions { pass, library: *self.planning }
+    fn plan_options(&self, node: &NodeOperands, pass: ConvPass) -> ConvOptions {
+        ConvOptions { pass, library: self.planning_of(node) }
     }
 
     fn conv_plans(
@@ -287,7 +288,7 @@ impl LoweringContext<'_> {
         node: &NodeOperands,
         params: &ConvParams,
     ) -> Result<Arc<ConvTrainingPlans>, LoweringError> {
-        let options = self.plan_options(ConvPass::TrainingForward);
+        let options = self.plan_options(node, ConvPass::TrainingForward);
         explain(node, self.plans.convolution(&self.machine, params, &options))
     }
 
@@ -357,9 +358,9 @@ impl LoweringContext<'_> {
     }
 
     /// How the operands of a convolution of `forward` shape lie.
-    fn conv_placement(&self, forward: &ConvParams) -> ProductPlacement {
+    fn conv_placement(&self, node: &NodeOperands, forward: &ConvParams) -> ProductPlacement {
         let first = self.first_tile();
-        let start = match self.planning.conv_dithering {
+        let start = match self.planning_of(node).conv_dithering {
             true => ConvStartTile::dithered(forward, self.training, self.machine.tiles),
             false => first,
         };
@@ -367,7 +368,7 @@ impl LoweringContext<'_> {
     }
 
     fn conv_form(&self, node: &NodeOperands, conv: &ConvOp) -> ProductPlacement {
-        self.conv_placement(&self.conv_params(node, conv))
+        self.conv_placement(node, &self.conv_params(node, conv))
     }
 
     /// The planner's view of a convolution.

@@ -75,7 +75,7 @@ impl RnnOp {
         let layer =
             self.layer(lowering.tensor_type(x)).map_err(|error| explain(error.to_string()))?;
         let options =
-            ConvOptions { pass: ConvPass::FcInferenceForward, library: *lowering.planning };
+            ConvOptions { pass: ConvPass::FcInferenceForward, library: lowering.planning_of(node) };
         RnnLowering::new(machine, layer, self.keeps_intermediates, options, lowering.plans)
             .map_err(|error| explain(error.to_string()))
     }

@@ -2,11 +2,11 @@
 
 use super::{
     BinaryOp, ConstantValue, GradientBuilder, GraphError, LoweredOperation, LoweringContext,
-    LoweringError, NodeOperands, Operator, OutputAlias, RowWindow, ScaleOp, ShapeError,
+    LoweringError, NodeOperands, Operator, OutputAlias, RowWindow, ScaleOp, ShapeError, UnaryOp,
     infer_elementwise,
 };
 use crate::popops::elementwise;
-use crate::popops::elementwise::BinaryOpType;
+use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::shape::{DType, TensorId, TensorInfo};
 
 /// `x` and a constant as its partner: `x + c`, `x < c`, `x^c`.
@@ -64,6 +64,14 @@ impl Operator for ScalarOp {
                 let power = backward.apply("grad/power", Self::power(value - 1.0), &[x])?;
                 let slope = backward.apply("grad/slope", ScaleOp(value), &[power])?;
                 backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
+            }
+            BinaryOpType::Atan2 => {
+                // c / (x^2 + c^2)
+                let square = UnaryOp(UnaryOpType::Square);
+                let square = backward.apply("grad/square", square, &[x])?;
+                let sum = backward.apply("grad/sum", Self::add(value * value), &[square])?;
+                let ratio = backward.apply("grad/ratio", BinaryOp::DIVIDE, &[dy, sum])?;
+                backward.apply("grad", ScaleOp(value), &[ratio])?
             }
             BinaryOpType::Maximum | BinaryOpType::Minimum => {
                 let chosen = if self.operation == BinaryOpType::Maximum {

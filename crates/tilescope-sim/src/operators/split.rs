@@ -51,8 +51,13 @@ impl Operator for SplitOp {
         &self,
         backward: &mut GradientBuilder,
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let parts: Option<Vec<TensorId>> = backward.output_gradients.iter().copied().collect();
-        let parts = parts.ok_or_else(|| backward.no_gradient_error(self.kind()))?;
+        let parts: Vec<TensorId> = (0..backward.node.outputs.len())
+            .map(|part| {
+                let known = backward.output_gradients.get(part).copied().flatten();
+                // The gradient of a part that the loss does not depend on is zero.
+                known.unwrap_or_else(|| backward.zeros(&format!("grad/zeros{part}"), part))
+            })
+            .collect();
         Ok(vec![Some(backward.apply("grad", ConcatOp { axis: self.axis }, &parts)?)])
     }
 

@@ -1,10 +1,13 @@
 //! An operator of a file that nothing is known of but its operands: priced as one pass over them.
 
-use super::{LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError};
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, ShapeError,
+};
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
 use crate::popops::elementwise::UnaryOpType;
-use crate::shape::TensorInfo;
+use crate::shape::{DType, TensorId, TensorInfo};
 
 /// Results of these types, of any operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -12,14 +15,9 @@ pub(crate) struct UnknownOp {
     pub outputs: Vec<TensorInfo>,
 }
 
-impl UnknownOp {
-    /// Its kind in reports.
-    pub(crate) const KIND: &'static str = "unknown";
-}
-
 impl Operator for UnknownOp {
     fn kind(&self) -> &'static str {
-        Self::KIND
+        "unknown"
     }
 
     fn infer(&self, _: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
@@ -28,6 +26,30 @@ impl Operator for UnknownOp {
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         inputs.iter().map(|input| input.elements().0).sum()
+    }
+
+    /// As little is known of the gradient: it is one pass over the operands and over the gradients of
+    /// the results, for the gradients of all operands that need one.
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let is_number = |ty: &TensorInfo| matches!(ty.dtype, DType::Half | DType::Float);
+        let needed: Vec<usize> = (0..backward.node.inputs.len())
+            .filter(|at| backward.needs_input_gradient(*at) && is_number(&backward.input_type(*at)))
+            .collect();
+        let mut gradients = vec![None; backward.node.inputs.len()];
+        if needed.is_empty() {
+            return Ok(gradients);
+        }
+        let outputs = needed.iter().map(|at| backward.input_type(*at)).collect();
+        let known = backward.output_gradients.iter().flatten();
+        let operands: Vec<TensorId> = backward.node.inputs.iter().chain(known).copied().collect();
+        let made = backward.apply_all("grad", Self { outputs }, &operands)?;
+        for (at, gradient) in needed.into_iter().zip(made) {
+            gradients[at] = Some(gradient);
+        }
+        Ok(gradients)
     }
 
     /// Reads every operand where it lies and writes every result once, as a copy with a function of

@@ -132,6 +132,14 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 
     /// Brings micro-batches to the compute tiles, unless the I/O tiles have them already.
     pub(super) fn inputs(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
+        for alike in copies.chunk_by(|a, b| a.route.io_tiles == b.route.io_tiles) {
+            self.inputs_alike(alike)?;
+        }
+        Ok(())
+    }
+
+    /// The same of inputs that come by the same tiles.
+    fn inputs_alike(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
         let merge = self.spec.options.merge_exchange;
         for group in host_exchanges(copies.iter().copied(), merge) {
             let together: Vec<&HostStreamCopy> =
@@ -139,11 +147,14 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             let fresh = |copy: &&&HostStreamCopy| !self.prefetched.contains(&copy.programs[2]);
             let fresh: Vec<&HostStreamCopy> = together.iter().filter(fresh).copied().collect();
             for group in host_exchanges(fresh, true) {
-                self.copy_from_host(&group, self.lane())?;
+                let lane = HostCopyLane::of(&group);
+                self.copy_from_host(&group, lane)?;
             }
             for copy in &together {
                 self.prefetched.remove(&copy.programs[2]);
-                self.wait_for_io(copy.ipu)?;
+                if copy.route.io_tiles {
+                    self.wait_for_io(copy.ipu)?;
+                }
                 self.items(&copy.tile_items)?;
             }
         }
@@ -244,7 +255,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             if overlaps {
                 self.unsent.extend(group.iter().flat_map(HostExchange::copies));
             } else {
-                self.copy_to_host(&group, self.lane())?;
+                let lane = HostCopyLane::of(&group);
+                self.copy_to_host(&group, lane)?;
                 group.iter().try_for_each(|of| self.wait_for_io(of.ipu()))?;
             }
         }
@@ -265,11 +277,6 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     pub(super) fn wait_for_all_io(&mut self) -> Result<(), S::Error> {
         let ipus = self.compiled.compilation.target.ipus_per_replica;
         (0..ipus).map(IpuId).try_for_each(|ipu| self.wait_for_io(ipu))
-    }
-
-    /// The lane of a host copy that nothing overlaps with.
-    fn lane(&self) -> HostCopyLane {
-        if self.spec.options.num_io_tiles > 0 { HostCopyLane::Io } else { HostCopyLane::Compute }
     }
 
     /// A copy of the I/O tiles, which begins when the compute tiles are here.
@@ -408,6 +415,12 @@ enum HostCopyLane {
 }
 
 impl HostCopyLane {
+    /// The lane of exchanges that nothing overlaps with.
+    fn of(group: &[HostExchange]) -> Self {
+        let io_tiles = group.first().is_some_and(|exchange| exchange.first().route.io_tiles);
+        if io_tiles { Self::Io } else { Self::Compute }
+    }
+
     /// The tiles that copy.
     fn tiles(self) -> TileGroup {
         match self {

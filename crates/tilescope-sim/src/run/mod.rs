@@ -349,8 +349,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     self.prefetch_remote_loads(slot)?;
                 }
                 self.prefetch_beside(slot, next_phase)?;
-                let next = self.next_slot(index, iteration);
-                self.slot(slot, next, iteration)?;
+                self.slot(slot, index, iteration)?;
                 self.prefetch_behind(slot, next_phase)?;
                 self.slot_mark(index, slot_start)?;
                 let ends =
@@ -420,33 +419,29 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         }
     }
 
-    /// The slot behind this one, if the host's next micro-batch may come while this one works.
-    fn next_slot(&self, index: usize, iteration: u64) -> Option<&'a ScheduleSlot> {
+    /// Copies that the I/O tiles may begin with while the slot of this index works: each of the slot
+    /// behind it that it overlaps with.
+    fn inputs_beside(&self, index: usize, iteration: u64) -> Vec<&'a HostStreamCopy> {
         let compiled: &'a CompiledProgram = self.compiled;
         let schedule = &compiled.schedule;
         let next = schedule.slots.get(index + 1);
-        match self.spec.options.overlap_io {
-            OverlapIo::None => None,
-            OverlapIo::InnerLoop => next,
-            OverlapIo::Loops if iteration + 1 < schedule.iterations => {
-                next.or(schedule.slots.first())
-            }
-            OverlapIo::Loops => next,
-        }
+        let again = (iteration + 1 < schedule.iterations).then(|| schedule.slots.first());
+        let works_next = |copy: &&'a HostStreamCopy| {
+            let slot = match copy.route.overlap {
+                OverlapIo::None => None,
+                OverlapIo::InnerLoop => next,
+                OverlapIo::Loops => next.or(again.flatten()),
+            };
+            slot.is_some_and(|slot| forward(slot, copy).is_some())
+        };
+        self.inputs.iter().filter(works_next).collect()
     }
 
-    fn slot(
-        &mut self,
-        slot: &ScheduleSlot,
-        next: Option<&ScheduleSlot>,
-        iteration: u64,
-    ) -> Result<(), S::Error> {
+    fn slot(&mut self, slot: &ScheduleSlot, index: usize, iteration: u64) -> Result<(), S::Error> {
         let compiled: &'a CompiledProgram = self.compiled;
         self.inputs(&self.inputs_of(slot))?;
         // The I/O tiles have handed over what they held: they fetch and send while others compute.
-        if let Some(next) = next {
-            self.prefetch_inputs(&self.inputs_of(next))?;
-        }
+        self.prefetch_inputs(&self.inputs_beside(index, iteration))?;
         self.send_outputs()?;
         if compiled.schedule.phased || compiled.schedule.parallel_stages().is_some() {
             self.turns_side_by_side(slot, iteration)?;

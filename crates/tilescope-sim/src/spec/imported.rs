@@ -1,6 +1,7 @@
 //! The ONNX file that a spec names: it is opened while the spec is read, so that dimensions and
 //! their names are checked against the file.
 
+use super::CheckedSpecValues;
 use super::choices::ExecutionStrategy;
 use super::error::{SpecError, SpecLocation};
 use super::source::LocatedSpecValue;
@@ -8,11 +9,16 @@ use crate::onnx::{DIM_PREFIX, ImportedFile, LossChoice};
 use crate::spec_keys::{COUNT, ChosenValues, SpecValue};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tilescope_onnx::{DimValues, OnnxFile, Symbol};
+use tilescope_onnx::{DimValues, OnnxError, OnnxFile, Symbol};
 
 /// The key of the file.
 const FILE: &str = "model.onnx";
-/// The key of the symbol that is dimension 0 of all inputs.
+/// The key of its digest.
+const DIGEST: &str = "model.onnx_digest";
+/// Keys of the micro-batches that an annotated pipeline is filled with.
+const ACCUMULATION: &str = "options.gradient_accumulation";
+const DEVICE_ITERATIONS: &str = "options.device_iterations";
+/// The key of the symbol that counts samples.
 const BATCH: &str = "model.batch_size";
 
 type Settings = BTreeMap<String, LocatedSpecValue>;
@@ -32,14 +38,27 @@ pub(super) fn open(settings: &mut Settings) -> Result<Option<ImportedFile>, Spec
     let path = absolute(written, &location);
     let text = path.to_str().ok_or_else(|| refuse("the path is not UTF-8".to_string()))?;
     named.value = SpecValue::String(text.to_string());
-    let file = OnnxFile::open(&path).map_err(|error| refuse(error.to_string()))?;
+    let failed = |error: OnnxError| refuse(format!("{}: {error}", path.display()));
+    let file = OnnxFile::open(&path).map_err(failed)?;
     check_name(settings)?;
     let symbols = file.symbols();
     let dims = dim_values(settings, &symbols)?;
-    let graph = file.resolve(&dims).map_err(|error| refuse(error.to_string()))?;
-    let imported = ImportedFile::new(graph);
+    let graph = file.resolve(&dims).map_err(failed)?;
+    let mut imported = ImportedFile::new(text, &file, graph);
     check_batch(settings, &imported)?;
+    imported.changed_from = keep_digest(settings, &location, &imported.identity.digest);
     Ok(Some(imported))
+}
+
+/// Puts the digest of the file into the spec, so that whoever simulates it again learns whether the
+/// file has changed; returns the one that was there, if it is another.
+fn keep_digest(settings: &mut Settings, location: &SpecLocation, digest: &str) -> Option<String> {
+    let value = SpecValue::String(digest.to_string());
+    let located = LocatedSpecValue { value, location: location.clone() };
+    match settings.insert(DIGEST.to_string(), located)?.value {
+        SpecValue::String(before) if before != digest && !before.is_empty() => Some(before),
+        _ => None,
+    }
 }
 
 /// The path as the spec means it: beside the spec, or from where the command runs.
@@ -109,14 +128,17 @@ fn batch(settings: &Settings) -> Option<u64> {
 /// A file without a symbol for it has the samples that it was exported with.
 fn check_batch(settings: &Settings, file: &ImportedFile) -> Result<(), SpecError> {
     let Some(located) = settings.get(BATCH) else { return Ok(()) };
-    let wanted = batch(settings).unwrap_or(file.batch);
-    if wanted == file.batch {
+    let known = file.batch.samples;
+    let wanted = batch(settings).unwrap_or(known);
+    if file.batch.may_be(wanted, &file.graph) {
         return Ok(());
     }
-    let problem = format!(
-        "the file fixes {} samples; export it with a dynamic first dimension to set others",
-        file.batch
-    );
+    let problem = match &file.batch.assumption {
+        Some(_) => format!("no input has a dimension of {wanted}"),
+        None => format!(
+            "the file fixes {known} samples; export it with a dynamic first dimension to set others"
+        ),
+    };
     Err(SpecError::new(located.location.clone(), BATCH, problem))
 }
 
@@ -124,11 +146,11 @@ fn check_batch(settings: &Settings, file: &ImportedFile) -> Result<(), SpecError
 pub(super) fn value(
     file: &ImportedFile,
     path: &str,
-    values: &impl ChosenValues,
+    values: &CheckedSpecValues,
 ) -> Option<SpecValue> {
     match path {
         "model.name" => Some(SpecValue::String("onnx".to_string())),
-        BATCH => i64::try_from(file.batch).ok().map(SpecValue::Integer),
+        BATCH => i64::try_from(file.batch.samples).ok().map(SpecValue::Integer),
         "model.training" => {
             let loss = values.field("model", "loss").unwrap_or(LossChoice::Auto);
             let trained = match loss {
@@ -138,7 +160,22 @@ pub(super) fn value(
             };
             Some(SpecValue::Boolean(trained))
         }
-        "target.ipus" => file.annotated_ipus.map(|ipus| SpecValue::Integer(i64::from(ipus))),
+        "target.ipus" => {
+            file.annotated.map(|annotated| SpecValue::Integer(i64::from(annotated.ipus)))
+        }
+        "options.gradient_accumulation" | "options.device_iterations" => {
+            let other = if path == DEVICE_ITERATIONS { ACCUMULATION } else { DEVICE_ITERATIONS };
+            let trained = values.field("model", "training") == Some(true);
+            let counts = trained == (path == ACCUMULATION);
+            let pipelined =
+                values.field("options", "execution").is_none_or(|execution: ExecutionStrategy| {
+                    execution == ExecutionStrategy::Pipelined
+                });
+            let stages = file.annotated.map_or(1, |annotated| annotated.stages as i64);
+            let fewest = if trained { 2 * stages - 1 } else { stages };
+            let fills = stages > 1 && counts && pipelined && !values.is_set(other);
+            fills.then_some(SpecValue::Integer(fewest))
+        }
         // Modules of a file are of any size, unlike the layers of built-in models.
         "options.auto_stage" => {
             let phased = values.field("options", "execution") == Some(ExecutionStrategy::Phased);

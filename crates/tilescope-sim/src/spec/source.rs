@@ -6,6 +6,7 @@ use crate::spec_keys::SpecValue;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
+use tilescope_onnx::OnnxFile;
 use tilescope_report::text_file::read_text;
 use tilescope_report::units::Bytes;
 use toml::de::{DeTable, DeValue};
@@ -53,7 +54,7 @@ impl SpecSource {
                 let problem = format!("no file and no bundled spec is called {spec:?}");
                 Err(SpecError::new(SpecLocation::NotWritten, "", problem).nearest(spec, &names))
             }
-            _ if path.extension().is_some_and(|extension| extension == "onnx") => {
+            _ if OnnxFile::is_at(path) => {
                 Ok(Self { model: Some(spec.to_string()), ..source(spec, String::new()) })
             }
             _ => Ok(source(spec, read(path)?)),

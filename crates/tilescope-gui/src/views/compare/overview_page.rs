@@ -306,7 +306,8 @@ fn row_ui(
         let left = if table.wordy { cell.left() } else { cell.right() - galley.size().x };
         ui.painter().galley(pos2(left, cell.top() + 2.0), galley, ink);
     }
-    for (column, text) in [(2, change), (3, share)] {
+    let changes = [(2, change), (3, share)];
+    for (column, text) in changes.into_iter().filter(|_| !table.wordy) {
         let cell = cell_rect(rect, widths, column);
         let galley = wrapped(ui, text, ink, f32::INFINITY, row.total);
         let at = pos2(cell.right() - galley.size().x, cell.top() + 2.0);

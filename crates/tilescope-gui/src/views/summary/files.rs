@@ -35,7 +35,7 @@ pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData
     if !facts.meta.is_empty() {
         ui.add_space(spacing::S);
         // The spec has a block of its own.
-        let meta = facts.meta.iter().filter(|(key, _)| key != "spec");
+        let meta = facts.meta.iter().filter(|(key, _)| !["spec", "onnx"].contains(&key.as_str()));
         let rows: Vec<SummaryFactRow> = meta.map(|(key, value)| row(key, value)).collect();
         rows_ui(ui, "meta", &rows);
     }

@@ -155,6 +155,7 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
     };
     if count == 1 {
         blocks.target_ui(ui);
+        blocks.model_ui(ui, facts);
         blocks.figures_ui(ui, facts);
         blocks.replicas_ui(ui, facts);
         blocks.notes_ui(ui, facts);
@@ -165,6 +166,7 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
     ui.columns(count, |columns| {
         columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = spacing::M);
         blocks.target_ui(&mut columns[0]);
+        blocks.model_ui(&mut columns[0], facts);
         blocks.figures_ui(&mut columns[1], facts);
         if let [left, middle, right] = columns {
             blocks.files_ui(left, facts);
@@ -228,6 +230,18 @@ impl<'b> SummaryBlocks<'_, 'b> {
         }
         for (name, lines) in &facts.trees {
             self.ui(ui, name, |ui, _| tree_ui(ui, lines));
+        }
+    }
+
+    /// The file of an imported model.
+    fn model_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
+        if let Some(model) = &facts.summary.model {
+            self.ui(ui, "Imported model", |ui, _| {
+                let rows = model.rows();
+                let rows: Vec<SummaryFactRow> =
+                    rows.iter().map(|(name, text)| row(name, text)).collect();
+                rows_ui(ui, "model", &rows);
+            });
         }
     }
 

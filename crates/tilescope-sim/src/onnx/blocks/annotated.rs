@@ -2,8 +2,9 @@
 //! `__execution_phase`, on the IPU that `__ipu_number` names (popart
 //! willow/include/popart/names.hpp).
 
-use super::{NodeBlocks, producers};
+use super::{MOST_BLOCKS, NodeBlocks, producers};
 use crate::graph::{AnnotatedStage, GraphError};
+use std::collections::BTreeSet;
 use tilescope_onnx::{OnnxGraph, OnnxNode};
 use tilescope_report::units::IpuId;
 
@@ -39,9 +40,12 @@ pub(super) fn find(file: &OnnxGraph) -> Result<Option<NodeBlocks>, GraphError> {
         })
         .collect();
     let of_node = all_stages(file, &own)?;
-    let mut stages: Vec<u32> = of_node.clone();
-    stages.sort_unstable();
-    stages.dedup();
+    let different: BTreeSet<u32> = of_node.iter().copied().collect();
+    if different.len() > MOST_BLOCKS {
+        let problem = format!("{} {word}s are annotated, more than {MOST_BLOCKS}", different.len());
+        return Err(GraphError { node: key.to_string(), problem });
+    }
+    let stages: Vec<u32> = different.into_iter().collect();
     let names: Vec<String> = stages.iter().map(|stage| format!("{word}{stage}")).collect();
     let written = if key == PHASE && !has(IPU) {
         Vec::new()
@@ -77,9 +81,11 @@ fn stage_on_ipu(
     if let Some((other, node)) = of_stage.find(|(own, _)| own.ipu != first.ipu) {
         let problem = format!(
             "{word} {stage} is on IPU {} here and on IPU {} at {:?}",
-            other.ipu, first.ipu, named.name
+            other.ipu,
+            first.ipu,
+            named.path()
         );
-        return Err(GraphError { node: node.name.clone(), problem });
+        return Err(GraphError { node: node.path(), problem });
     }
     Ok(AnnotatedStage { block: format!("{word}{stage}"), ipu: IpuId(first.ipu) })
 }
@@ -104,9 +110,10 @@ fn all_stages(file: &OnnxGraph, own: &[Option<Annotation>]) -> Result<Vec<u32>, 
             (None, Some((one, maker)), Some((other, reader))) if one != other => {
                 let problem = format!(
                     "it has no {STAGE} and lies between stage {one} ({:?}) and stage {other} ({:?})",
-                    file.nodes[maker].name, file.nodes[reader].name
+                    file.nodes[maker].path(),
+                    file.nodes[reader].path()
                 );
-                return Err(GraphError { node: node.name.clone(), problem });
+                return Err(GraphError { node: node.path(), problem });
             }
             (None, Some((one, _)), _) | (None, None, Some((one, _))) => one,
             (None, None, None) => 0,
@@ -115,9 +122,9 @@ fn all_stages(file: &OnnxGraph, own: &[Option<Annotation>]) -> Result<Vec<u32>, 
             let problem = format!(
                 "stage {found} reads what {:?} of stage {later} makes: stages follow the order of \
                  the data",
-                file.nodes[maker].name
+                file.nodes[maker].path()
             );
-            return Err(GraphError { node: node.name.clone(), problem });
+            return Err(GraphError { node: node.path(), problem });
         }
         of_node.push(found);
     }

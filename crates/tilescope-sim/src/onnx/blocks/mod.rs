@@ -49,15 +49,19 @@ pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBloc
     }
 }
 
-/// The IPUs that annotations of a file ask for.
-pub(super) fn annotated_ipus(file: &OnnxGraph) -> Option<u32> {
-    let found = annotated::find(file).ok().flatten()?;
-    found.stages.iter().map(|stage| stage.ipu.0 + 1).max()
+/// What annotations of a file ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnnotatedStages {
+    pub stages: usize,
+    /// IPUs of a replica.
+    pub ipus: u32,
 }
 
-/// Stages that the annotations of a file cut it into.
-pub(super) fn annotated_stages(file: &OnnxGraph) -> Option<usize> {
-    Some(annotated::find(file).ok().flatten()?.stages.len())
+/// The stages and IPUs that annotations of a file ask for, if there are any.
+pub(super) fn annotated_stages(file: &OnnxGraph) -> Option<AnnotatedStages> {
+    let found = annotated::find(file).ok().flatten()?;
+    let ipus = found.stages.iter().map(|stage| stage.ipu.0.saturating_add(1)).max()?;
+    Some(AnnotatedStages { stages: found.stages.len(), ipus })
 }
 
 /// The nodes that make what a node reads.

@@ -26,7 +26,7 @@ pub(super) fn find(file: &OnnxGraph) -> NodeBlocks {
     let (mut crossing, mut size, mut begins) = (0, 0, true);
     for (at, node) in file.nodes.iter().enumerate() {
         if begins && blocks.names.len() < MOST_BLOCKS {
-            blocks.names.push(node.name.clone());
+            blocks.names.push(node.path());
             size = 0;
         }
         blocks.of_node.push(blocks.names.len().saturating_sub(1));

@@ -17,6 +17,7 @@ pub(super) const OPS: &[OpBuilder] = &[
         node.set(0, y)
     }),
     composed("HardSwish", hard_swish),
+    composed("InvertedMask", inverted_mask),
     composed("LeakyRelu", leaky_relu),
     modelled("Relu", |node| activation(node, ActivationOp::RELU)),
     modelled("Sigmoid", |node| activation(node, ActivationOp::SIGMOID)),
@@ -37,6 +38,15 @@ fn gelu(node: &mut NodeImport) -> Result<(), GraphError> {
 fn activation(node: &mut NodeImport, function: ActivationOp) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let y = node.apply("", function, &[x])?;
+    node.set(0, y)
+}
+
+/// `(1 - mask) . constant`, as the product with the constant and its sum.
+fn inverted_mask(node: &mut NodeImport) -> Result<(), GraphError> {
+    let x = node.input(0)?;
+    let by = node.known_scalar(1).ok_or_else(|| node.refuse("the mask has no constant"))?;
+    let scaled = node.scale("scale", x, -by)?;
+    let y = node.with_scalar("", BinaryOpType::Add, scaled, by)?;
     node.set(0, y)
 }
 

@@ -68,6 +68,10 @@ fn scatter_elements(node: &mut NodeImport) -> Result<(), GraphError> {
 }
 
 fn gather_nd(node: &mut NodeImport) -> Result<(), GraphError> {
+    if takes_all_in_order(node)? {
+        let x = node.input(0)?;
+        return node.set(0, x);
+    }
     let operands = [node.input(0)?, indices(node)?];
     let batch = usize::try_from(node.int("batch_dims", 0)?).unwrap_or(0);
     let y = node.compose("", |graph, name| composed::gather_nd(graph, name, operands, batch))?;
@@ -93,4 +97,24 @@ fn update(node: &NodeImport) -> Result<ScatterUpdate, GraphError> {
         "add" => Ok(ScatterUpdate::Add),
         other => Err(node.refuse(format!("reduction {other:?} is not modelled"))),
     }
+}
+
+/// Whether known coordinates name all elements in their order, as the indices of a mask do that
+/// exporters take apart: the result is the tensor in another shape.
+fn takes_all_in_order(node: &NodeImport) -> Result<bool, GraphError> {
+    let dims = &node.of_file(0)?.dims;
+    let Some(known) = node.known_ints(1).filter(|_| node.int("batch_dims", 0) == Ok(0)) else {
+        return Ok(false);
+    };
+    let rank = dims.len();
+    let all = known.len() as u64 == dims.iter().product::<u64>().saturating_mul(rank as u64);
+    let in_order = |(place, at): (&[i64], u64)| {
+        let mut left = at;
+        (0..rank).rev().all(|axis| {
+            let (wanted, size) = (left % dims[axis].max(1), dims[axis].max(1));
+            left /= size;
+            u64::try_from(place[axis]) == Ok(wanted)
+        })
+    };
+    Ok(rank > 0 && all && known.chunks_exact(rank).zip(0u64..).all(in_order))
 }

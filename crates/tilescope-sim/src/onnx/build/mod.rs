@@ -4,16 +4,20 @@
 //! several, and builds it. Every list has a test that runs over all its entries.
 
 mod activation;
+mod attention;
 mod conv;
 mod cumulative;
 mod einsum;
 mod elementwise;
+mod exponential;
 mod gather;
+mod hyperbolic;
 mod index;
 mod loss;
 mod matmul;
 mod norm;
 mod pool;
+mod quantize;
 mod random;
 mod recurrent;
 mod reduce;
@@ -84,16 +88,20 @@ const fn composed(op: &'static str, build: Build) -> OpBuilder {
 /// All operators, family by family.
 const FAMILIES: &[&[OpBuilder]] = &[
     activation::OPS,
+    attention::OPS,
     conv::OPS,
     cumulative::OPS,
     einsum::OPS,
     elementwise::OPS,
+    exponential::OPS,
     gather::OPS,
+    hyperbolic::OPS,
     index::OPS,
     loss::OPS,
     matmul::OPS,
     norm::OPS,
     pool::OPS,
+    quantize::OPS,
     random::OPS,
     recurrent::OPS,
     reduce::OPS,
@@ -116,4 +124,10 @@ fn of_standard(op: &str) -> Option<&'static OpBuilder> {
 /// What becomes of an operator of the standard.
 pub fn op_state(op: &str) -> OpState {
     of_standard(op).map_or(OpState::Unknown, |builder| builder.state)
+}
+
+/// Names of all operators of the list.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FAMILIES.iter().copied().flatten().map(|builder| builder.op)
 }

@@ -26,6 +26,7 @@ pub(super) const OPS: &[OpBuilder] = &[
     composed("LRN", local_response_norm),
     modelled("LayerNormalization", layer_norm),
     composed("LpNormalization", lp_norm),
+    composed("MeanVarianceNormalization", mean_variance_norm),
     composed("RMSNormalization", rms_norm),
     composed("SimplifiedLayerNormalization", rms_norm),
 ];
@@ -107,13 +108,17 @@ fn rows(node: &mut NodeImport, x: TensorId) -> Result<(TensorId, u64), GraphErro
 fn layer_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let (x, channels) = rows(node, x)?;
-    let scale = node.input(1)?;
-    let scale = node.reshape("scale", scale, &[channels])?;
-    let shift = match node.optional(2)? {
-        Some(shift) => node.reshape("shift", shift, &[channels])?,
-        // popnn takes a shift in any case: one of zeros where the file has none.
-        None => node.resident("shift", node.ty(scale)),
-    };
+    // popnn takes scale and shift in any case: ones and zeros where the file has none.
+    let dtype = node.ty(x).dtype;
+    let mut affine = [x; 2];
+    for (part, tensor) in affine.iter_mut().enumerate() {
+        let name = if part == 0 { "scale" } else { "shift" };
+        *tensor = match node.optional(1 + part)? {
+            Some(given) => node.reshape(name, given, &[channels])?,
+            None => node.resident(name, TensorInfo::new([channels], dtype)),
+        };
+    }
+    let [scale, shift] = affine;
     let y = node.apply_all("", LayerNormOp, &[x, scale, shift])?[0];
     node.set(0, y)
 }
@@ -183,5 +188,31 @@ fn local_response_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let shifted = node.with_scalar("bias", BinaryOpType::Add, scaled, bias)?;
     let power = node.with_scalar("power", BinaryOpType::Power, shifted, beta)?;
     let y = node.apply("", BinaryOp::DIVIDE, &[x, power])?;
+    node.set(0, y)
+}
+
+/// x without its mean over its deviation, along some axes: all but the channels where none is named.
+fn mean_variance_norm(node: &mut NodeImport) -> Result<(), GraphError> {
+    let x = node.input(0)?;
+    let shape = node.shape(x);
+    let axes = match node.ints("axes")? {
+        Some(axes) => axes.iter().map(|axis| node.axis(*axis, shape.len())).collect(),
+        None => Ok((0..shape.len()).filter(|axis| *axis != 1).collect::<Vec<usize>>()),
+    }?;
+    let share = 1.0 / axes.iter().map(|axis| shape[*axis]).product::<u64>().max(1) as f64;
+    let mut kept = shape;
+    axes.iter().for_each(|axis| kept[*axis] = 1);
+    let mean = |node: &mut NodeImport, part: &str, of: TensorId| {
+        let sum = ReduceOp::new(ReduceOperation::Add, axes.clone());
+        let sum = node.apply(&format!("{part}/sum"), sum, &[of])?;
+        let mean = node.scale(part, sum, share)?;
+        node.reshape(&format!("{part}/rows"), mean, &kept)
+    };
+    let of_values = mean(node, "mean", x)?;
+    let centred = node.binary("centred", BinaryOpType::Subtract, [x, of_values])?;
+    let squares = node.apply("squares", UnaryOp(UnaryOpType::Square), &[centred])?;
+    let variance = mean(node, "variance", squares)?;
+    let deviation = node.apply("deviation", UnaryOp(UnaryOpType::Sqrt), &[variance])?;
+    let y = node.binary("", BinaryOpType::Divide, [centred, deviation])?;
     node.set(0, y)
 }

@@ -4,13 +4,14 @@ use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
 use crate::operators::{ReduceOp, UnaryOp};
-use crate::popops::elementwise::UnaryOpType;
+use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
 
 pub(super) const OPS: &[OpBuilder] = &[
     composed("ReduceL1", |node| reduce(node, Reduction::L1)),
     composed("ReduceL2", |node| reduce(node, Reduction::L2)),
     composed("ReduceLogSum", |node| reduce(node, Reduction::LogSum)),
+    composed("ReduceLogSumExp", |node| reduce(node, Reduction::LogSumExp)),
     modelled("ReduceMax", |node| reduce(node, Reduction::Plain(ReduceOperation::Max))),
     modelled("ReduceMean", |node| reduce(node, Reduction::Mean)),
     modelled("ReduceMin", |node| reduce(node, Reduction::Plain(ReduceOperation::Min))),
@@ -26,6 +27,7 @@ enum Reduction {
     L1,
     L2,
     LogSum,
+    LogSumExp,
     SumSquare,
 }
 
@@ -39,6 +41,9 @@ fn reduce(node: &mut NodeImport, reduction: Reduction) -> Result<(), GraphError>
         _ if node.int("noop_with_empty_axes", 0)? != 0 => return node.set(0, x),
         _ => (0..shape.len()).collect(),
     };
+    if reduction == Reduction::LogSumExp {
+        return log_sum_exp(node, axes);
+    }
     let before = match reduction {
         Reduction::L1 => Some(UnaryOpType::Absolute),
         Reduction::L2 | Reduction::SumSquare => Some(UnaryOpType::Square),
@@ -60,5 +65,21 @@ fn reduce(node: &mut NodeImport, reduction: Reduction) -> Result<(), GraphError>
         Reduction::LogSum => node.apply("log", UnaryOp(UnaryOpType::Log), &[reduced])?,
         _ => reduced,
     };
+    node.set(0, y)
+}
+
+/// The logarithm of the sum of powers, of what is left of values without the largest, as PopART
+/// does it (willow/src/popx/op/reducelogsumexpx.cpp).
+fn log_sum_exp(node: &mut NodeImport, axes: Vec<usize>) -> Result<(), GraphError> {
+    let x = node.input(0)?;
+    let mut kept = node.shape(x);
+    axes.iter().for_each(|axis| kept[*axis] = 1);
+    let most = node.apply("max", ReduceOp::new(ReduceOperation::Max, axes.clone()), &[x])?;
+    let rows = node.reshape("max/rows", most, &kept)?;
+    let less = node.binary("less", BinaryOpType::Subtract, [x, rows])?;
+    let powers = node.apply("exp", UnaryOp(UnaryOpType::Exp), &[less])?;
+    let sum = node.apply("sum", ReduceOp::new(ReduceOperation::Add, axes), &[powers])?;
+    let log = node.apply("log", UnaryOp(UnaryOpType::Log), &[sum])?;
+    let y = node.binary("", BinaryOpType::Add, [log, most])?;
     node.set(0, y)
 }

@@ -3,37 +3,64 @@
 use super::pattern::{FusedNode, GraphView};
 use tilescope_onnx::ValueId;
 
-/// (x - mean) / sqrt(mean((x - mean)^2) + epsilon) . scale + shift
+/// (x - mean) / sqrt(mean((x - mean)^2) + epsilon) . scale + shift, or without shift, or without
+/// both.
 pub(super) fn find_layer_norm(graph: &GraphView, last: usize) -> Option<FusedNode> {
-    if graph.node(last).op != "Add" {
+    let (norm, affine) = match graph.node(last).op.as_str() {
+        "Add" => graph.either_way(last).into_iter().find_map(|[scaled, shift]| {
+            let mul = graph.only_maker(scaled, "Mul")?;
+            let (mut norm, scale) = scaled_norm(graph, mul)?;
+            norm.nodes.push(mul);
+            Some((norm, vec![scale, shift]))
+        })?,
+        "Mul" => scaled_norm(graph, last).map(|(norm, scale)| (norm, vec![scale]))?,
+        "Div" => (normalised(graph, last)?, Vec::new()),
+        _ => return None,
+    };
+    if !affine.iter().all(|of| fits_channels(graph, *of, norm.x)) {
         return None;
     }
-    graph.either_way(last).into_iter().find_map(|[scaled, shift]| {
-        let mul = graph.only_maker(scaled, "Mul")?;
-        graph.either_way(mul).into_iter().find_map(|[normal, scale]| {
-            let div = graph.only_maker(normal, "Div")?;
-            let centred = graph.input(div, 0)?;
-            let sub = graph.maker(centred, "Sub")?;
-            let (x, mean) = (graph.input(sub, 0)?, graph.input(sub, 1)?);
-            let of_mean = graph.maker(mean, "ReduceMean")?;
-            let mut root = root_of_mean_square(graph, graph.input(div, 1)?)?;
-            // The square is of the same difference, which some exporters compute twice.
-            let again = graph.maker(root.of, "Sub")?;
-            let same = again == sub || graph.node(again).inputs == graph.node(sub).inputs;
-            let affine = [scale, shift].into_iter().all(|of| fits_channels(graph, of, x));
-            let means_last = is_mean_of_last_axis(graph, mean, x);
-            let only_here = graph.readers(centred) <= 2 && graph.readers(mean) <= 2;
-            if graph.input(of_mean, 0)? != x || !same || !affine || !means_last || !only_here {
-                return None;
-            }
-            root.nodes.extend([last, mul, div, sub, of_mean]);
-            if again != sub {
-                root.nodes.push(again);
-            }
-            let inputs = vec![x, scale, shift];
-            Some(FusedNode { op: "LayerNormalization", inputs, nodes: root.nodes })
-        })
+    let mut nodes = norm.nodes;
+    if !nodes.contains(&last) {
+        nodes.push(last);
+    }
+    let inputs = [vec![norm.x], affine].concat();
+    Some(FusedNode { op: "LayerNormalization", inputs, nodes })
+}
+
+/// Values without their mean, over their deviation.
+struct Normalised {
+    x: ValueId,
+    nodes: Vec<usize>,
+}
+
+/// The norm that a multiplication scales, and the scale.
+fn scaled_norm(graph: &GraphView, mul: usize) -> Option<(Normalised, ValueId)> {
+    graph.either_way(mul).into_iter().find_map(|[normal, scale]| {
+        let div = graph.only_maker(normal, "Div")?;
+        Some((normalised(graph, div)?, scale))
     })
+}
+
+fn normalised(graph: &GraphView, div: usize) -> Option<Normalised> {
+    let centred = graph.input(div, 0)?;
+    let sub = graph.maker(centred, "Sub")?;
+    let (x, mean) = (graph.input(sub, 0)?, graph.input(sub, 1)?);
+    let of_mean = graph.maker(mean, "ReduceMean")?;
+    let mut root = root_of_mean_square(graph, graph.input(div, 1)?)?;
+    // The square is of the same difference, which some exporters compute twice.
+    let again = graph.maker(root.of, "Sub")?;
+    let same = again == sub || graph.node(again).inputs == graph.node(sub).inputs;
+    let means_last = is_mean_of_last_axis(graph, mean, x);
+    let only_here = graph.readers(centred) <= 2 && graph.readers(mean) <= 2;
+    if graph.input(of_mean, 0)? != x || !same || !means_last || !only_here {
+        return None;
+    }
+    root.nodes.extend([div, sub, of_mean]);
+    if again != sub {
+        root.nodes.push(again);
+    }
+    Some(Normalised { x, nodes: root.nodes })
 }
 
 /// x / sqrt(mean(x^2) + epsilon) . scale
@@ -51,8 +78,8 @@ pub(super) fn find_rms_norm(graph: &GraphView, last: usize) -> Option<FusedNode>
             None => {
                 let mul = graph.only_maker(normal, "Mul")?;
                 graph.either_way(mul).into_iter().find_map(|[x, inverse]| {
-                    let reciprocal = graph.only_maker(inverse, "Reciprocal")?;
-                    let mut root = root_of_mean_square(graph, graph.input(reciprocal, 0)?)?;
+                    let (reciprocal, of) = inverted(graph, inverse)?;
+                    let mut root = root_of_mean_square(graph, of)?;
                     root.nodes.extend([mul, reciprocal]);
                     Some((x, root))
                 })?
@@ -64,6 +91,16 @@ pub(super) fn find_rms_norm(graph: &GraphView, last: usize) -> Option<FusedNode>
         root.nodes.push(last);
         Some(FusedNode { op: "RMSNormalization", inputs: vec![x, scale], nodes: root.nodes })
     })
+}
+
+/// The node that inverts a value, and the value: `Reciprocal`, or one divided by it.
+fn inverted(graph: &GraphView, inverse: ValueId) -> Option<(usize, ValueId)> {
+    if let Some(reciprocal) = graph.only_maker(inverse, "Reciprocal") {
+        return Some((reciprocal, graph.input(reciprocal, 0)?));
+    }
+    let div = graph.only_maker(inverse, "Div")?;
+    let is_inverse = graph.is_about(graph.input(div, 0)?, 1.0);
+    is_inverse.then_some((div, graph.input(div, 1)?))
 }
 
 /// The root of a mean of squares, and what is squared.

@@ -33,7 +33,7 @@ pub use plan::{
     ConvOptions, ConvPartition, ConvPass, ConvPlan, ConvPlanEstimate, LinearizeTileOrder,
     MemoryBound,
 };
-pub use poplibs_options::{PlanSelection, PoplibsOptions};
+pub use poplibs_options::{OperationPlanning, PlanSelection, PoplibsOptions};
 pub(crate) use whole_grains::in_whole_grains;
 
 use crate::poplin::{ConvParams, FieldDim, PlanError};

@@ -61,3 +61,36 @@ spec_table! {
         }
     }
 }
+
+/// What annotations of a model say of how one operation is planned, in the place of what all
+/// operations of the program are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct OperationPlanning {
+    /// Share of a tile's memory that its temporaries may fill.
+    pub available_memory_proportion: Option<Proportion>,
+    /// Element type of its partial sums.
+    pub partials_type: Option<DType>,
+    /// Whether a convolution begins at a tile of its own.
+    pub conv_dithering: Option<bool>,
+    /// How a linear layer is cut into parts, and into how many.
+    pub serialization: Option<(MatMulSerializationMode, u64)>,
+}
+
+impl OperationPlanning {
+    /// The options of this operation in a program with these.
+    pub(crate) fn over(self, program: &PoplibsOptions) -> PoplibsOptions {
+        let (mode, parts) = self
+            .serialization
+            .unwrap_or((program.serialize_matmul, program.serialize_matmul_factor));
+        PoplibsOptions {
+            available_memory_proportion: self
+                .available_memory_proportion
+                .unwrap_or(program.available_memory_proportion),
+            partials_type: self.partials_type.unwrap_or(program.partials_type),
+            conv_dithering: self.conv_dithering.unwrap_or(program.conv_dithering),
+            serialize_matmul: mode,
+            serialize_matmul_factor: parts,
+            ..*program
+        }
+    }
+}

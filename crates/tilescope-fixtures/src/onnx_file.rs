@@ -1,42 +1,42 @@
-//! Writes ONNX files, wrong ones too.
+//! Writes ONNX files, wrong ones too: messages of protobuf, field by field.
 
 /// Bytes of a message.
-#[derive(Clone, Default)]
-pub(super) struct Message(pub Vec<u8>);
+#[derive(Clone, Debug, Default)]
+pub struct Message(pub Vec<u8>);
 
 impl Message {
     fn raw_varint(&mut self, mut value: u64) {
         while value >= 0x80 {
-            self.0.push(u8::try_from(value & 0x7f).unwrap() | 0x80);
+            self.0.push((value & 0x7f) as u8 | 0x80);
             value >>= 7;
         }
-        self.0.push(u8::try_from(value).unwrap());
+        self.0.push(value as u8);
     }
 
-    pub(super) fn int(mut self, field: u64, value: i64) -> Self {
+    /// A field with a whole number.
+    pub fn int(mut self, field: u64, value: i64) -> Self {
         self.raw_varint(field << 3);
         self.raw_varint(value.cast_unsigned());
         self
     }
 
-    pub(super) fn float(mut self, field: u64, value: f32) -> Self {
+    /// A field with a number.
+    pub fn float(mut self, field: u64, value: f32) -> Self {
         self.raw_varint(field << 3 | 5);
         self.0.extend(value.to_le_bytes());
         self
     }
 
-    pub(super) fn bytes(mut self, field: u64, bytes: impl AsRef<[u8]>) -> Self {
+    /// A field with bytes: a text, or a message.
+    pub fn bytes(mut self, field: u64, bytes: impl AsRef<[u8]>) -> Self {
         self.raw_varint(field << 3 | 2);
         self.raw_varint(bytes.as_ref().len() as u64);
         self.0.extend(bytes.as_ref());
         self
     }
 
-    pub(super) fn each<T: AsRef<[u8]>>(
-        self,
-        field: u64,
-        list: impl IntoIterator<Item = T>,
-    ) -> Self {
+    /// A field for each of some texts or messages.
+    pub fn each<T: AsRef<[u8]>>(self, field: u64, list: impl IntoIterator<Item = T>) -> Self {
         list.into_iter().fold(self, |message, item| message.bytes(field, item))
     }
 }
@@ -47,12 +47,15 @@ impl AsRef<[u8]> for Message {
     }
 }
 
-pub(super) const FLOAT: i64 = 1;
-pub(super) const INT64: i64 = 7;
-pub(super) const BOOL: i64 = 9;
+/// `TensorProto.FLOAT`
+pub const FLOAT: i64 = 1;
+/// `TensorProto.INT64`
+pub const INT64: i64 = 7;
+/// `TensorProto.BOOL`
+pub const BOOL: i64 = 9;
 
 /// `name: type[dims]`; a negative dimension is a symbol named after it, `d1` for -1.
-pub(super) fn value_info(name: &str, element: i64, dims: &[i64]) -> Message {
+pub fn value_info(name: &str, element: i64, dims: &[i64]) -> Message {
     let dim = |dim: &i64| match dim {
         0.. => Message::default().int(1, *dim),
         _ => Message::default().bytes(2, format!("d{}", -dim)),
@@ -61,7 +64,7 @@ pub(super) fn value_info(name: &str, element: i64, dims: &[i64]) -> Message {
 }
 
 /// `name: type[dims]`, all dimensions symbols; one that is called nothing is open.
-pub(super) fn symbolic_info(name: &str, element: i64, dims: &[&str]) -> Message {
+pub fn symbolic_info(name: &str, element: i64, dims: &[&str]) -> Message {
     let dim = |dim: &&str| match *dim {
         "" => Message::default(),
         symbol => Message::default().bytes(2, symbol),
@@ -76,40 +79,43 @@ fn tensor_info(name: &str, element: i64, dims: impl Iterator<Item = Message>) ->
 }
 
 /// A tensor of whole numbers.
-pub(super) fn ints(name: &str, dims: &[i64], values: &[i64]) -> Message {
+pub fn ints(name: &str, dims: &[i64], values: &[i64]) -> Message {
     let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
     let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     tensor.int(2, INT64).bytes(8, name).bytes(9, raw)
 }
 
 /// A tensor of floats without data, as a weight that lies in another file.
-pub(super) fn weight(name: &str, dims: &[i64]) -> Message {
+pub fn weight(name: &str, dims: &[i64]) -> Message {
     let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
     let place = Message::default().bytes(1, "location").bytes(2, "../../../etc/passwd");
     tensor.int(2, FLOAT).bytes(8, name).bytes(13, place).int(14, 1)
 }
 
 /// A tensor of floats with its data.
-pub(super) fn floats(name: &str, dims: &[i64], values: &[f32]) -> Message {
+pub fn floats(name: &str, dims: &[i64], values: &[f32]) -> Message {
     let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
     let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     tensor.int(2, FLOAT).bytes(8, name).bytes(9, raw)
 }
 
 /// A node, built up by its methods.
-#[derive(Clone)]
-pub(super) struct Node(pub Message);
+#[derive(Clone, Debug)]
+pub struct Node(pub Message);
 
 impl Node {
-    pub(super) fn new(op: &str, inputs: &[&str], outputs: &[&str]) -> Self {
+    /// A node of an operator.
+    pub fn new(op: &str, inputs: &[&str], outputs: &[&str]) -> Self {
         Self(Message::default().each(1, inputs).each(2, outputs).bytes(4, op))
     }
 
-    pub(super) fn named(self, name: &str) -> Self {
+    /// The node with a name.
+    pub fn named(self, name: &str) -> Self {
         Self(self.0.bytes(3, name))
     }
 
-    pub(super) fn domain(self, domain: &str) -> Self {
+    /// The node with the set its operator is from.
+    pub fn domain(self, domain: &str) -> Self {
         Self(self.0.bytes(7, domain))
     }
 
@@ -118,45 +124,46 @@ impl Node {
         Self(self.0.bytes(5, attribute))
     }
 
-    pub(super) fn int(self, name: &str, value: i64) -> Self {
+    /// An attribute: a whole number.
+    pub fn int(self, name: &str, value: i64) -> Self {
         self.attribute(name, 2, |message| message.int(3, value))
     }
 
-    pub(super) fn float(self, name: &str, value: f32) -> Self {
+    /// An attribute: a number.
+    pub fn float(self, name: &str, value: f32) -> Self {
         self.attribute(name, 1, |message| message.float(2, value))
     }
 
-    pub(super) fn text(self, name: &str, value: &str) -> Self {
+    /// An attribute: a text.
+    pub fn text(self, name: &str, value: &str) -> Self {
         self.attribute(name, 3, |message| message.bytes(4, value))
     }
 
-    pub(super) fn ints(self, name: &str, values: &[i64]) -> Self {
+    /// An attribute: whole numbers.
+    pub fn ints(self, name: &str, values: &[i64]) -> Self {
         self.attribute(name, 7, |message| {
             values.iter().fold(message, |message, value| message.int(8, *value))
         })
     }
 
-    pub(super) fn tensor(self, name: &str, tensor: &Message) -> Self {
+    /// An attribute: a tensor.
+    pub fn tensor(self, name: &str, tensor: &Message) -> Self {
         self.attribute(name, 4, |message| message.bytes(5, tensor))
     }
 
-    pub(super) fn graph(self, name: &str, graph: &Message) -> Self {
+    /// An attribute: a graph.
+    pub fn graph(self, name: &str, graph: &Message) -> Self {
         self.attribute(name, 5, |message| message.bytes(6, graph))
     }
 
     /// An attribute that is the function's own of this name.
-    pub(super) fn reference(self, name: &str, of: &str, kind: i64) -> Self {
+    pub fn reference(self, name: &str, of: &str, kind: i64) -> Self {
         self.attribute(name, kind, |message| message.bytes(21, of))
     }
 }
 
 /// A graph: nodes, initialisers, inputs, outputs.
-pub(super) fn graph(
-    nodes: &[Node],
-    tensors: &[Message],
-    inputs: &[Message],
-    outputs: &[&str],
-) -> Message {
+pub fn graph(nodes: &[Node], tensors: &[Message], inputs: &[Message], outputs: &[&str]) -> Message {
     let outputs = outputs.iter().map(|name| Message::default().bytes(1, name));
     Message::default()
         .each(1, nodes.iter().map(|node| &node.0))
@@ -166,8 +173,8 @@ pub(super) fn graph(
 }
 
 /// A model that is built up by its methods.
-#[derive(Clone)]
-pub(super) struct ModelBuilder {
+#[derive(Clone, Debug)]
+pub struct ModelBuilder {
     opset: i64,
     nodes: Vec<Node>,
     tensors: Vec<Message>,
@@ -177,14 +184,15 @@ pub(super) struct ModelBuilder {
 }
 
 impl ModelBuilder {
-    pub(super) fn new(opset: i64) -> Self {
+    /// An empty model.
+    pub fn new(opset: i64) -> Self {
         let (nodes, tensors, inputs) = (Vec::new(), Vec::new(), Vec::new());
         Self { opset, nodes, tensors, inputs, outputs: Vec::new(), functions: Vec::new() }
     }
 
     /// A model of one node `y, y1, … = op(x0, x1, …)` with operands of these shapes; the outputs
     /// are those of the model.
-    pub(super) fn of_one(
+    pub fn of_one(
         opset: i64,
         shapes: &[&[i64]],
         outputs: usize,
@@ -202,32 +210,38 @@ impl ModelBuilder {
         output_list.iter().fold(model, |model, name| model.output(name))
     }
 
-    pub(super) fn node(mut self, node: Node) -> Self {
+    /// The model with one node more.
+    pub fn node(mut self, node: Node) -> Self {
         self.nodes.push(node);
         self
     }
 
-    pub(super) fn tensor(mut self, tensor: Message) -> Self {
+    /// The model with one initialiser more.
+    pub fn tensor(mut self, tensor: Message) -> Self {
         self.tensors.push(tensor);
         self
     }
 
-    pub(super) fn input(mut self, input: Message) -> Self {
+    /// The model with one input more.
+    pub fn input(mut self, input: Message) -> Self {
         self.inputs.push(input);
         self
     }
 
-    pub(super) fn output(mut self, name: &str) -> Self {
+    /// The model with one output more.
+    pub fn output(mut self, name: &str) -> Self {
         self.outputs.push(name.to_owned());
         self
     }
 
-    pub(super) fn function(mut self, function: Message) -> Self {
+    /// The model with one function more.
+    pub fn function(mut self, function: Message) -> Self {
         self.functions.push(function);
         self
     }
 
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    /// The file.
+    pub fn bytes(&self) -> Vec<u8> {
         let outputs: Vec<&str> = self.outputs.iter().map(String::as_str).collect();
         let graph = graph(&self.nodes, &self.tensors, &self.inputs, &outputs);
         let opset = Message::default().bytes(1, "").int(2, self.opset);
@@ -238,7 +252,7 @@ impl ModelBuilder {
 }
 
 /// A function of domain `local`.
-pub(super) fn function(
+pub fn function(
     name: &str,
     inputs: &[&str],
     outputs: &[&str],

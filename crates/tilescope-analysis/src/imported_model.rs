@@ -1,0 +1,159 @@
+//! The file that a model was imported from, and what of a report's figures rests on operators of it
+//! that are not modelled.
+
+use crate::trace::program_runs;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use tilescope_report::units::{Bytes, Cycles, OperationId, grouped, percent};
+use tilescope_report::{
+    ImportedModel, ProgramKind, Report, ReportError, ReportPart, UnknownOperator, VariableFilter,
+};
+
+/// An imported model: its file, and what became of its nodes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ImportedModelSummary {
+    #[serde(flatten)]
+    pub model: ImportedModel,
+    /// What rests on its unknown operators; `None` where all of them are modelled.
+    pub unmodelled: Option<UnmodelledShare>,
+}
+
+impl ImportedModelSummary {
+    /// Names and texts, as the command line and the window show them.
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let ImportedModel { path, digest, opset, producer, nodes, folded, fused, ignored, unknown } =
+            &self.model;
+        let sum = |counts: &BTreeMap<String, u64>| {
+            grouped(counts.values().fold(0, |sum: u64, count| sum.saturating_add(*count)))
+        };
+        let list = |counts: &BTreeMap<String, u64>| {
+            let words = counts.iter().map(|(name, count)| format!("{name} ({})", grouped(*count)));
+            words.collect::<Vec<_>>().join(", ")
+        };
+        let joined = if fused.is_empty() { "none".to_owned() } else { list(fused) };
+        let mut rows = vec![
+            ("File", path.clone()),
+            ("Digest", digest.clone()),
+            ("Opset", format!("{opset}, written by {producer}")),
+            ("Nodes", format!("{}, of which {} folded", grouped(*nodes), sum(folded))),
+            ("Joined from several", joined),
+        ];
+        if !ignored.is_empty() {
+            rows.push(("Annotations without effect", list(ignored)));
+        }
+        if let Some(share) = &self.unmodelled {
+            let text = format!("{}; {} rest on them", operator_list(unknown), share.words());
+            rows.push(("Not modelled", text));
+        }
+        rows
+    }
+
+    /// What rests on operators that are not modelled, in a sentence without its dot.
+    pub fn unmodelled_words(&self) -> Option<String> {
+        let share = self.unmodelled.as_ref()?;
+        let operators = operator_list(&self.model.unknown);
+        Some(format!("{} rest on operators that are not modelled: {operators}", share.words()))
+    }
+}
+
+/// The share of a report's figures that rests on operators which are not modelled, but priced as
+/// one pass over their operands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct UnmodelledShare {
+    /// Nodes of the file.
+    pub nodes: u64,
+    /// Share of all cycles in which IPUs work, waits for others left out; `None` where the program
+    /// was not run.
+    pub cycles: Option<f64>,
+    /// Share of the bytes of all variables, whenever they live; `None` where none were recorded.
+    pub bytes: Option<f64>,
+}
+
+impl UnmodelledShare {
+    /// `12.3 % of the cycles and 4.0 % of the bytes`
+    pub fn words(&self) -> String {
+        let cycles = self.cycles.map(|share| format!("{} of the cycles", percent(share)));
+        let bytes = self.bytes.map(|share| format!("{} of the bytes", percent(share)));
+        let known: Vec<String> = cycles.into_iter().chain(bytes).collect();
+        if known.is_empty() {
+            return "a share of the cycles and bytes that was not recorded".to_owned();
+        }
+        known.join(" and ")
+    }
+}
+
+/// Operators with the number of their nodes: `com.example.Custom@1 (2)`.
+fn operator_list(unknown: &[UnknownOperator]) -> String {
+    let words = unknown.iter().map(|of| format!("{} ({})", of.source, grouped(of.count)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// The imported model of a report; `None` where the model is built in, or none is known.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn imported_model(report: &Report) -> Result<Option<ImportedModelSummary>, ReportError> {
+    let Some(model) = report.imported_model() else { return Ok(None) };
+    let unmodelled = unmodelled_share(report, &model.unknown)?;
+    Ok(Some(ImportedModelSummary { model, unmodelled }))
+}
+
+/// What rests on operators that are not modelled; `None` where there are none.
+fn unmodelled_share(
+    report: &Report,
+    unknown: &[UnknownOperator],
+) -> Result<Option<UnmodelledShare>, ReportError> {
+    if unknown.is_empty() {
+        return Ok(None);
+    }
+    let sources: BTreeSet<&str> = unknown.iter().map(|of| of.source.as_str()).collect();
+    let operations = report.operations()?;
+    let own: BTreeSet<OperationId> = operations
+        .iter()
+        .enumerate()
+        .filter(|(_, of)| of.source.as_deref().is_some_and(|source| sources.contains(source)))
+        .map(|(index, _)| OperationId::from_index(index))
+        .collect();
+    Ok(Some(UnmodelledShare {
+        nodes: unknown.iter().map(|of| of.count).fold(0, u64::saturating_add),
+        cycles: cycles(report, &own)?,
+        bytes: bytes(report, &own)?,
+    }))
+}
+
+/// Cycles of the programs of some operations, over all IPUs, in those of all that work.
+fn cycles(report: &Report, own: &BTreeSet<OperationId>) -> Result<Option<f64>, ReportError> {
+    let Some(trace) = report.trace()? else { return Ok(None) };
+    let (programs, runs) = (report.programs()?, program_runs(&trace)?.by_program());
+    let (mut of_own, mut all) = (Cycles::ZERO, Cycles::ZERO);
+    for (id, of) in runs {
+        let Some(program) = programs.get(id).filter(|of| of.kind != ProgramKind::Sync) else {
+            continue;
+        };
+        all = all.saturating_add(of.totals.cycles);
+        if program.operation.is_some_and(|operation| own.contains(&operation)) {
+            of_own = of_own.saturating_add(of.totals.cycles);
+        }
+    }
+    Ok(Some(of_own.as_f64() / all.max(Cycles(1)).as_f64()))
+}
+
+/// Bytes of the variables that were made for some operations, in those of all.
+fn bytes(report: &Report, own: &BTreeSet<OperationId>) -> Result<Option<f64>, ReportError> {
+    if !report.has(ReportPart::Variables) {
+        return Ok(None);
+    }
+    let filter = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
+    let (mut of_own, mut all) = (Bytes::ZERO, Bytes::ZERO);
+    for (_, variable) in report.variables(&filter)? {
+        let tiles = variable.tiles.iter();
+        let bytes = tiles
+            .map(|(tiles, part)| part.bytes.saturating_mul(tiles.count().into()))
+            .fold(Bytes::ZERO, Bytes::saturating_add);
+        all = all.saturating_add(bytes);
+        if variable.operation.is_some_and(|operation| own.contains(&operation)) {
+            of_own = of_own.saturating_add(bytes);
+        }
+    }
+    Ok(Some(of_own.as_f64() / all.max(Bytes(1)).as_f64()))
+}

@@ -1,0 +1,26 @@
+//! Operators of an imported model that are not modelled.
+
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "unmodelled",
+    description: "operators of an imported model that are not modelled",
+    find,
+};
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let Some(words) = &facts.unmodelled else { return Vec::new() };
+    vec![InsightFinding {
+        rule: RULE.name,
+        subject: InsightSubject::Time,
+        sentence: format!("{words}."),
+        advice: "They are priced as one pass over their operands, which is the least they can \
+                 take. Export the model with operators of the standard in their place, or take \
+                 these figures for a lower bound."
+            .to_owned(),
+        formula: "cycles of their steps / cycles of all steps but syncs, over all IPUs; bytes of \
+                  their variables / bytes of all variables, whenever they live",
+        gain: InsightGain::Unknown,
+        place: ViewLocation::view("operations"),
+    }]
+}

@@ -1,0 +1,250 @@
+//! PopART's attributes of single nodes: `__available_memory`, `__partials_type` and the like mean
+//! what they mean there (popart willow/include/popart/names.hpp, builder.hpp). Those of stages,
+//! IPUs and phases are read where blocks are made.
+
+use crate::graph::{GraphError, NodeOptions, NodeRecomputation, OutputLocation};
+use crate::poplin::matmul::MatMulSerializationMode;
+use crate::poplin::planner::OperationPlanning;
+use crate::shape::DType;
+use crate::spec_keys::Proportion;
+use std::collections::{BTreeMap, HashMap};
+use tilescope_onnx::{AttributeValue, OnnxGraph, OnnxNode, ValueSource};
+
+const MEMORY: &str = "__available_memory";
+const PARTIALS: &str = "__partials_type";
+const DITHERING: &str = "__enable_conv_dithering";
+const SERIALIZE_MODE: &str = "__serialize_matmul_mode";
+const SERIALIZE_FACTOR: &str = "__serialize_matmul_factor";
+const RECOMPUTE: &str = "__recompute_output_in_backward_pass";
+const LOCATION: &str = "__output_tensor_location";
+
+/// Attributes that are followed: here, or where blocks are made.
+const FOLLOWED: [&str; 10] = [
+    MEMORY,
+    PARTIALS,
+    DITHERING,
+    SERIALIZE_MODE,
+    SERIALIZE_FACTOR,
+    RECOMPUTE,
+    LOCATION,
+    "__pipeline_stage",
+    "__ipu_number",
+    "__execution_phase",
+];
+
+/// What PopART's attributes begin with.
+const PREFIX: &str = "__";
+
+/// `TensorStorage::OnChip` and `TensorStorage::OffChip` (popart
+/// willow/include/popart/tensorlocation.hpp).
+const ON_CHIP: i64 = 0;
+const OFF_CHIP: i64 = 1;
+/// `TileSet::IO`
+const IO_TILES: i64 = 1;
+
+/// What the nodes of a file say of themselves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Annotations {
+    /// Of the nodes that say anything.
+    options: HashMap<usize, NodeOptions>,
+    /// Attribute -> nodes that have it, of those that are not followed.
+    pub ignored: BTreeMap<String, u64>,
+}
+
+impl Annotations {
+    /// Of all nodes of a file.
+    ///
+    /// # Errors
+    /// Values that PopART does not take.
+    pub(super) fn of(file: &OnnxGraph) -> Result<Self, GraphError> {
+        let mut found = Self::default();
+        // From the end, so that a checkpoint behind another reaches what makes the data.
+        for (at, node) in file.nodes.iter().enumerate().rev() {
+            for attribute in node.attributes.iter().filter(|of| of.name.starts_with(PREFIX)) {
+                if !FOLLOWED.contains(&attribute.name.as_str()) {
+                    *found.ignored.entry(attribute.name.clone()).or_default() += 1;
+                }
+            }
+            let mut options = read(node)?;
+            let before = found.options.get(&at).and_then(|known| known.recomputation);
+            options.recomputation = options.recomputation.or(before);
+            if options == NodeOptions::default() {
+                continue;
+            }
+            // `builder.checkpointOutput` writes a node of its own, whose data are its operand's.
+            if node.op == "Identity" && options.recomputation.is_some() {
+                let made = node.inputs.iter().flatten().map(|input| file.value(*input).source);
+                for source in made {
+                    if let ValueSource::Node(maker) = source {
+                        found.options.entry(maker).or_default().recomputation =
+                            options.recomputation;
+                    }
+                }
+            }
+            found.options.insert(at, options);
+        }
+        Ok(found)
+    }
+
+    /// Of a node.
+    pub(super) fn node(&self, at: usize) -> NodeOptions {
+        self.options.get(&at).copied().unwrap_or_default()
+    }
+
+    /// Of the node that takes the place of several, the last of which gives it its results; `None`
+    /// where they contradict each other.
+    pub(super) fn joined(&self, nodes: &[usize], last: usize) -> Option<NodeOptions> {
+        let mut joined = self.node(last);
+        for at in nodes {
+            let Some(NodeOptions { planning, recomputation, output_location }) =
+                self.options.get(at)
+            else {
+                continue;
+            };
+            let of_results = recomputation.is_none_or(|own| joined.recomputation == Some(own))
+                && output_location.is_none_or(|own| joined.output_location == Some(own));
+            if !of_results {
+                return None;
+            }
+            joined.planning = both(joined.planning, *planning)?;
+        }
+        Some(joined)
+    }
+}
+
+/// What two nodes say together; `None` where they contradict each other.
+fn both(a: OperationPlanning, b: OperationPlanning) -> Option<OperationPlanning> {
+    fn agree<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<Option<T>> {
+        match (a, b) {
+            (Some(a), Some(b)) if a != b => None,
+            (a, b) => Some(a.or(b)),
+        }
+    }
+    Some(OperationPlanning {
+        available_memory_proportion: agree(
+            a.available_memory_proportion,
+            b.available_memory_proportion,
+        )?,
+        partials_type: agree(a.partials_type, b.partials_type)?,
+        conv_dithering: agree(a.conv_dithering, b.conv_dithering)?,
+        serialization: agree(a.serialization, b.serialization)?,
+    })
+}
+
+/// What one node says of itself.
+fn read(node: &OnnxNode) -> Result<NodeOptions, GraphError> {
+    let reader = AnnotationReader { node };
+    Ok(NodeOptions {
+        planning: OperationPlanning {
+            available_memory_proportion: reader.memory()?,
+            partials_type: reader.partials()?,
+            conv_dithering: reader.ints(DITHERING)?.map(|values| values.contains(&1)),
+            serialization: reader.serialization()?,
+        },
+        recomputation: reader.recomputation()?,
+        output_location: reader.location()?,
+    })
+}
+
+struct AnnotationReader<'a> {
+    node: &'a OnnxNode,
+}
+
+impl AnnotationReader<'_> {
+    fn refuse(&self, name: &str, problem: impl ToString) -> GraphError {
+        let node = format!("{} ({})", self.node.path(), self.node.op);
+        GraphError { node, problem: format!("{name} {}", problem.to_string()) }
+    }
+
+    /// One number, or one for each pass of a convolution.
+    fn ints(&self, name: &str) -> Result<Option<Vec<i64>>, GraphError> {
+        match self.node.attributes.get(name) {
+            None => Ok(None),
+            Some(AttributeValue::Int(value)) => Ok(Some(vec![*value])),
+            Some(AttributeValue::Ints(values)) => Ok(Some(values.clone())),
+            Some(_) => Err(self.refuse(name, "is no whole number")),
+        }
+    }
+
+    /// The share of the forward pass; PopART's convolutions may have one for each pass.
+    fn memory(&self) -> Result<Option<Proportion>, GraphError> {
+        let share = match self.node.attributes.get(MEMORY) {
+            None => return Ok(None),
+            Some(AttributeValue::Float(value)) => Some(*value),
+            Some(AttributeValue::Floats(values)) => values.first().copied(),
+            Some(_) => None,
+        };
+        // With 0, poplibs takes the plan with the smallest temporaries.
+        let valid = share.filter(|share| (0.0..=1.0).contains(share));
+        let share = valid
+            .ok_or_else(|| self.refuse(MEMORY, "is no share of a tile's memory, from 0 to 1"))?;
+        Ok(Some(Proportion::new(as_written(share))))
+    }
+
+    /// `half` or `float`; a convolution may have one for each pass.
+    fn partials(&self) -> Result<Option<DType>, GraphError> {
+        let word = match self.node.attributes.get(PARTIALS) {
+            None => return Ok(None),
+            Some(AttributeValue::Text(word)) => Some(word.as_str()),
+            Some(AttributeValue::Texts(words)) => words.first().map(String::as_str),
+            Some(_) => None,
+        };
+        match word.map(str::to_lowercase).as_deref() {
+            Some("half") => Ok(Some(DType::Half)),
+            Some("float") => Ok(Some(DType::Float)),
+            _ => Err(self.refuse(PARTIALS, "is neither half nor float")),
+        }
+    }
+
+    fn serialization(&self) -> Result<Option<(MatMulSerializationMode, u64)>, GraphError> {
+        let mode = match self.node.attributes.get(SERIALIZE_MODE) {
+            None => return Ok(None),
+            Some(AttributeValue::Text(word)) => match word.as_str() {
+                "none" => return Ok(None),
+                "input_channels" => Some(MatMulSerializationMode::InputChannels),
+                "reducing_dim" => Some(MatMulSerializationMode::ReducingDim),
+                "output_channels" => Some(MatMulSerializationMode::OutputChannels),
+                _ => None,
+            },
+            Some(_) => None,
+        };
+        let words = "is none of none, input_channels, reducing_dim and output_channels";
+        let mode = mode.ok_or_else(|| self.refuse(SERIALIZE_MODE, words))?;
+        // PopTorch writes 0 where no factor is given: the product stays whole.
+        let factor = self.ints(SERIALIZE_FACTOR)?.and_then(|values| values.first().copied());
+        let parts = u64::try_from(factor.unwrap_or(0)).ok();
+        let parts = parts.ok_or_else(|| self.refuse(SERIALIZE_FACTOR, "is no count of parts"))?;
+        Ok(Some((mode, parts)))
+    }
+
+    /// `RecomputeType`: 0 undefined, 1 checkpoint, 2 recompute, 3 recomputed.
+    fn recomputation(&self) -> Result<Option<NodeRecomputation>, GraphError> {
+        match self.ints(RECOMPUTE)?.and_then(|values| values.first().copied()) {
+            None | Some(0) => Ok(None),
+            Some(1) => Ok(Some(NodeRecomputation::Checkpoint)),
+            Some(2 | 3) => Ok(Some(NodeRecomputation::Recompute)),
+            Some(other) => Err(self.refuse(RECOMPUTE, format!("= {other} is none of 0 to 3"))),
+        }
+    }
+
+    /// `TensorLocation::serialize`: storage, tile sets that load and store, replicated sharding.
+    fn location(&self) -> Result<Option<OutputLocation>, GraphError> {
+        let Some(values) = self.ints(LOCATION)? else { return Ok(None) };
+        match values.first().copied() {
+            None => Ok(None),
+            Some(storage @ (ON_CHIP | OFF_CHIP)) => Ok(Some(OutputLocation {
+                on_chip: storage == ON_CHIP,
+                use_io_tiles: values.get(1..3).is_some_and(|sets| sets.contains(&IO_TILES)),
+            })),
+            Some(other) => {
+                Err(self.refuse(LOCATION, format!("has the storage {other}, not 0 or 1")))
+            }
+        }
+    }
+}
+
+/// A number that a file has in single precision, as somebody wrote it: 0.2 for 0.20000000298.
+#[expect(clippy::cast_possible_truncation, reason = "it comes from single precision")]
+fn as_written(number: f64) -> f64 {
+    (number as f32).to_string().parse().unwrap_or(number)
+}

@@ -1,0 +1,68 @@
+//! How many samples the inputs of a file hold.
+
+use tilescope_onnx::{OnnxFile, OnnxGraph, OnnxValue};
+
+/// Samples of a micro-batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileBatch {
+    pub samples: u64,
+    /// Where they are counted, if the file does not make that plain.
+    pub assumption: Option<String>,
+}
+
+impl FileBatch {
+    /// The samples of a file: its batch symbol, the size that all inputs have in common as their
+    /// dimension 0, or in another dimension; else dimension 0 of the first input.
+    pub(super) fn of(file: &OnnxFile, graph: &OnnxGraph) -> Self {
+        let inputs: Vec<&OnnxValue> =
+            graph.inputs.iter().map(|input| graph.value(*input)).collect();
+        let with_dims: Vec<&OnnxValue> =
+            inputs.iter().copied().filter(|input| !input.dims.is_empty()).collect();
+        let Some(first) = with_dims.first() else {
+            return Self { samples: 1, assumption: None };
+        };
+        let symbol = file.symbols().into_iter().find(|symbol| symbol.is_batch);
+        let of_symbol = symbol.and_then(|symbol| {
+            let (input, axis) = symbol.places.into_iter().next()?;
+            let value = inputs.iter().find(|value| value.name == input)?;
+            value.dims.get(axis).copied()
+        });
+        if let Some(samples) = of_symbol.or_else(|| shared(&with_dims, 0)) {
+            return Self { samples, assumption: None };
+        }
+        let ranks = with_dims.iter().map(|input| input.dims.len()).min().unwrap_or(0);
+        let other = (1..ranks).find_map(|axis| Some((axis, shared(&with_dims, axis)?)));
+        let (samples, place) = match other {
+            Some((axis, samples)) => (samples, format!("axis {axis}, which all inputs share")),
+            None => (first.dims[0], format!("axis 0 of {:?}", first.name)),
+        };
+        let assumption = format!(
+            "Samples are counted along {place}: {samples} in a micro-batch. The inputs have no first \
+             dimension in common; set model.batch_size if that is another"
+        );
+        Self { samples, assumption: Some(assumption) }
+    }
+
+    /// Whether the spec may say that a micro-batch has so many samples: an input has a dimension of
+    /// that size, where the file does not make plain what counts them.
+    pub(crate) fn may_be(&self, samples: u64, graph: &OnnxGraph) -> bool {
+        let inputs = || graph.inputs.iter().map(|input| graph.value(*input));
+        self.samples == samples
+            || self.assumption.is_some()
+                && (samples == 1 || inputs().any(|input| input.dims.contains(&samples)))
+    }
+}
+
+/// The size of an axis that all inputs have in common; inputs of size 1 are repeated for each
+/// sample.
+fn shared(inputs: &[&OnnxValue], axis: usize) -> Option<u64> {
+    let mut common = 1;
+    for input in inputs {
+        match *input.dims.get(axis)? {
+            1 => {}
+            size if common == 1 || common == size => common = size,
+            _ => return None,
+        }
+    }
+    Some(common)
+}

@@ -1,0 +1,64 @@
+//! Numbers of eight bits and their scales: IPUs compute in none of these types, so they are
+//! converted where the file says so.
+
+use super::{OpBuilder, composed};
+use crate::graph::GraphError;
+use crate::onnx::node_import::NodeImport;
+use crate::operators::{ClampOp, UnaryOp};
+use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
+use crate::shape::{DType, TensorId};
+
+pub(super) const OPS: &[OpBuilder] =
+    &[composed("DequantizeLinear", dequantize), composed("QuantizeLinear", quantize)];
+
+/// The operand at `input`, along the axis that it has a value for each part of.
+fn along_axis(node: &mut NodeImport, input: usize, dtype: DType) -> Result<TensorId, GraphError> {
+    let shape = node.of_file(0)?.dims.clone();
+    let tensor = node.input(input)?;
+    let tensor = node.cast(&format!("operand{input}"), tensor, dtype)?;
+    let own = node.shape(tensor);
+    let [size] = own[..] else { return Ok(tensor) };
+    let axis = node.axis(node.int("axis", 1)?, shape.len()).unwrap_or(0);
+    let fits = shape.get(axis) == Some(&size) && size > 1;
+    let mut sizes = vec![1; shape.len()];
+    if fits {
+        sizes[axis] = size;
+    }
+    if fits || size == 1 {
+        return node.reshape(&format!("operand{input}/axis"), tensor, &sizes);
+    }
+    Err(node.refuse(format!("{own:?} scales are none of an axis of {shape:?}")))
+}
+
+/// `(x - zero) . scale`
+fn dequantize(node: &mut NodeImport) -> Result<(), GraphError> {
+    let dtype = node.output_type(0).unwrap_or(DType::Float);
+    let x = node.input(0)?;
+    let mut y = node.cast("cast", x, dtype)?;
+    if node.value(2).is_some() {
+        let zero = along_axis(node, 2, dtype)?;
+        y = node.binary("zero", BinaryOpType::Subtract, [y, zero])?;
+    }
+    let scale = along_axis(node, 1, dtype)?;
+    let y = node.binary("", BinaryOpType::Multiply, [y, scale])?;
+    node.set(0, y)
+}
+
+/// `x / scale + zero`, rounded and held in the type.
+fn quantize(node: &mut NodeImport) -> Result<(), GraphError> {
+    let x = node.input(0)?;
+    let dtype = node.ty(x).dtype;
+    let scale = along_axis(node, 1, dtype)?;
+    let scaled = node.binary("scale", BinaryOpType::Divide, [x, scale])?;
+    let mut y = node.apply("round", UnaryOp(UnaryOpType::Round), &[scaled])?;
+    if node.value(2).is_some() {
+        let zero = along_axis(node, 2, dtype)?;
+        y = node.binary("zero", BinaryOpType::Add, [y, zero])?;
+    }
+    let (low, high) = match node.output_type(0) {
+        Some(DType::Int8) => (-128.0, 127.0),
+        _ => (0.0, 255.0),
+    };
+    let y = node.apply("clamp", ClampOp::new(low, high), &[y])?;
+    node.set(0, y)
+}

@@ -1,0 +1,236 @@
+//! Masks stay as narrow as what they are made of.
+//!
+//! Exporters write a mask of keys as one of queries and keys: they expand it, or join it with a
+//! mask that lets everything pass. All its rows are equal then, and whoever adds it to scores
+//! repeats them anyway, as popops does with a row for all queries (poputil::broadcastToMatch). A
+//! mask of weights that is computed as (1 - mask) . -10000 is a product and a sum of constants.
+
+use super::pattern::{FusedNode, GraphView};
+use tilescope_onnx::{ConstantData, OnnxGraph, OnnxNode, ValueId};
+
+/// Operators whose operands may be narrower than their result, which repeats them.
+const REPEATING: [&str; 24] = [
+    "Add",
+    "And",
+    "Cast",
+    "Div",
+    "Equal",
+    "Expand",
+    "Greater",
+    "GreaterOrEqual",
+    "Identity",
+    "IsNaN",
+    "Less",
+    "LessOrEqual",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Not",
+    "Or",
+    "Pow",
+    "Sub",
+    "Sum",
+    "Where",
+    "Xor",
+];
+
+/// `(1 - mask) . constant`
+pub(super) fn find_inverted(graph: &GraphView, last: usize) -> Option<FusedNode> {
+    if graph.node(last).op != "Mul" {
+        return None;
+    }
+    graph.either_way(last).into_iter().find_map(|[inverse, by]| {
+        let sub = graph.only_maker(inverse, "Sub")?;
+        let fits = graph.is_about(graph.input(sub, 0)?, 1.0)
+            && graph.is_constant(by)
+            && graph.scalar(by).is_some_and(|by| by < 0.0 && by.is_finite());
+        let inputs = vec![graph.input(sub, 1)?, by];
+        fits.then(|| FusedNode { op: "InvertedMask", inputs, nodes: vec![sub, last] })
+    })
+}
+
+fn repeats(node: &OnnxNode) -> bool {
+    node.domain.is_empty() && REPEATING.contains(&node.op.as_str())
+}
+
+/// The shape of the result of operands of these shapes, which go together.
+fn broadcast<'a>(operands: impl Iterator<Item = &'a [u64]>) -> Vec<u64> {
+    let mut result: Vec<u64> = Vec::new();
+    for dims in operands {
+        if dims.len() > result.len() {
+            let missing = dims.len() - result.len();
+            result.splice(0..0, std::iter::repeat_n(1, missing));
+        }
+        let skipped = result.len() - dims.len();
+        for (size, own) in result[skipped..].iter_mut().zip(dims) {
+            if *size == 1 {
+                *size = *own;
+            }
+        }
+    }
+    result
+}
+
+/// With ones in front.
+fn of_rank(dims: &[u64], rank: usize) -> Vec<u64> {
+    let missing = rank.saturating_sub(dims.len());
+    std::iter::repeat_n(1, missing).chain(dims.iter().copied()).collect()
+}
+
+/// What is known of how narrow values could be, and will be.
+struct NarrowValues<'a> {
+    file: &'a OnnxGraph,
+    /// The narrowest shape of each value that can be narrower than in the file.
+    narrowest: Vec<Option<Vec<u64>>>,
+}
+
+impl NarrowValues<'_> {
+    fn narrowest(&self, value: ValueId) -> &[u64] {
+        self.narrowest[value.index()].as_deref().unwrap_or(&self.file.value(value).dims)
+    }
+
+    /// Whether a value is true everywhere, as far as it is known.
+    fn is_all_true(&self, value: ValueId) -> bool {
+        let content = self.file.value(value).content.as_deref();
+        content.is_some_and(|content| match &content.data {
+            ConstantData::Bools(values) => values.iter().all(|value| *value),
+            ConstantData::Ints(_) | ConstantData::Floats(_) => false,
+        })
+    }
+
+    /// The operands that a result is made of, without a size for an expansion and without what lets
+    /// everything pass.
+    fn operands(&self, node: &OnnxNode) -> Vec<ValueId> {
+        let all: Vec<ValueId> = node.inputs.iter().flatten().copied().collect();
+        match node.op.as_str() {
+            "Expand" => all.into_iter().take(1).collect(),
+            "And" => {
+                let kept: Vec<ValueId> =
+                    all.iter().copied().filter(|operand| !self.is_all_true(*operand)).collect();
+                if kept.is_empty() { all } else { kept }
+            }
+            _ => all,
+        }
+    }
+
+    /// The shape that a node gives its result if its operands are as narrow as they can be.
+    fn narrowest_result(&self, node: &OnnxNode) -> Option<Vec<u64>> {
+        let output = node.outputs.first().copied().flatten()?;
+        let operands = self.operands(node);
+        let dims = broadcast(operands.iter().map(|operand| self.narrowest(*operand)));
+        Some(of_rank(&dims, self.file.value(output).dims.len()))
+    }
+}
+
+/// The graph with narrow masks, and how many operations that only repeat are left out; `None` where
+/// there is nothing to make narrower.
+pub(super) fn narrowed(file: &OnnxGraph) -> Option<(OnnxGraph, u64)> {
+    let mut values = NarrowValues { file, narrowest: vec![None; file.values.len()] };
+    for node in file.nodes.iter().filter(|node| repeats(node)) {
+        let Some(output) = node.outputs.first().copied().flatten() else { continue };
+        let dims = values.narrowest_result(node);
+        if let Some(dims) = dims.filter(|dims| *dims != file.value(output).dims) {
+            values.narrowest[output.index()] = Some(dims);
+        }
+    }
+    if values.narrowest.iter().all(Option::is_none) {
+        return None;
+    }
+    let mut shapes = wanted_shapes(&values);
+    let mut graph = file.clone();
+    let mut left_out = 0;
+    for node in graph.nodes.iter_mut().filter(|node| repeats(node)) {
+        let Some(output) = node.outputs.first().copied().flatten() else { continue };
+        let shape =
+            |value: ValueId| shapes[value.index()].as_ref().unwrap_or(&file.value(value).dims);
+        let wanted = shape(output).clone();
+        let all: Vec<ValueId> = node.inputs.iter().flatten().copied().collect();
+        let only = match (node.op.as_str(), &values.operands(node)[..]) {
+            ("And" | "Expand", [only]) => Some(*only),
+            _ => None,
+        };
+        let as_wide = only.map(|only| of_rank(shape(only), wanted.len()));
+        let made = match &as_wide {
+            Some(own) if broadcast([own, &wanted].into_iter().map(Vec::as_slice)) == *own => {
+                own.clone()
+            }
+            Some(own) if node.op == "Expand" => {
+                broadcast([own, &wanted].into_iter().map(Vec::as_slice))
+            }
+            _ => of_rank(&broadcast(all.iter().map(|of| shape(*of).as_slice())), wanted.len()),
+        };
+        if let (Some(only), true) = (only, as_wide.as_ref() == Some(&made)) {
+            node.op = "Identity".to_string();
+            node.inputs = vec![Some(only)];
+            left_out += 1;
+        }
+        shapes[output.index()] = Some(made);
+    }
+    for (value, dims) in graph.values.iter_mut().zip(shapes) {
+        if let Some(dims) = dims {
+            value.dims = dims;
+        }
+    }
+    Some((graph, left_out))
+}
+
+/// The shapes that readers want of values: as narrow as they can be where all who read them repeat
+/// them, or other operands are as wide as what is made of them has to be. A value comes out wider
+/// where an operand is wide for somebody else.
+fn wanted_shapes(values: &NarrowValues) -> Vec<Option<Vec<u64>>> {
+    let file = values.file;
+    // Axes from behind on which somebody needs a value to be as wide as in the file.
+    let mut wide: Vec<Vec<bool>> = vec![Vec::new(); file.values.len()];
+    let mut whole: Vec<bool> = vec![false; file.values.len()];
+    for output in &file.outputs {
+        whole[output.index()] = true;
+    }
+    for node in file.nodes.iter().filter(|node| !repeats(node)) {
+        for input in node.inputs.iter().flatten() {
+            whole[input.index()] = true;
+        }
+    }
+    let mut shapes: Vec<Option<Vec<u64>>> = vec![None; file.values.len()];
+    for node in file.nodes.iter().rev() {
+        for output in node.outputs.iter().flatten() {
+            let at = output.index();
+            if let Some(narrow) = values.narrowest[at].as_ref().filter(|_| !whole[at]) {
+                let dims = &file.value(*output).dims;
+                let own: Vec<u64> = (0..dims.len())
+                    .map(|axis| {
+                        let behind = dims.len() - 1 - axis;
+                        let needed = wide[at].get(behind).copied().unwrap_or(false);
+                        if needed { dims[axis] } else { narrow[axis] }
+                    })
+                    .collect();
+                shapes[at] = (own != *dims).then_some(own);
+            }
+        }
+        if !repeats(node) || node.op == "Expand" {
+            continue;
+        }
+        let Some(output) = node.outputs.first().copied().flatten() else { continue };
+        let made = shapes[output.index()].as_deref().unwrap_or(&file.value(output).dims).to_vec();
+        let operands: Vec<ValueId> = node.inputs.iter().flatten().copied().collect();
+        for (behind, size) in made.iter().rev().enumerate().filter(|(_, size)| **size > 1) {
+            let size_of =
+                |dims: &[u64]| dims.len().checked_sub(behind + 1).map_or(1, |axis| dims[axis]);
+            // Somebody has to be as wide as the result; whoever is so in any case will do.
+            if operands.iter().any(|of| size_of(values.narrowest(*of)) == *size) {
+                continue;
+            }
+            for operand in &operands {
+                let axes = &mut wide[operand.index()];
+                if size_of(&file.value(*operand).dims) == *size {
+                    if axes.len() <= behind {
+                        axes.resize(behind + 1, false);
+                    }
+                    axes[behind] = true;
+                }
+            }
+        }
+    }
+    shapes
+}

@@ -1,0 +1,54 @@
+//! What the reader of a report should know of how a file became a model.
+
+use super::importer::Importer;
+use std::collections::HashMap;
+use tilescope_onnx::{ElementKind, OnnxValue, ValueSource};
+
+impl Importer<'_> {
+    /// Tells it.
+    pub(super) fn add_notes(&mut self) {
+        let notes = [self.narrowed_types(), self.tables_twice()];
+        for note in notes.into_iter().flatten() {
+            self.graph.note(note);
+        }
+    }
+
+    /// Types that IPUs do not have.
+    fn narrowed_types(&self) -> Option<String> {
+        let is_used = |kind: ElementKind| {
+            let mut read = self.file.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
+            read.any(|value| self.value(*value).element == kind)
+        };
+        is_used(ElementKind::BFloat16).then(|| {
+            "bfloat16 of the file is float16 here: IPUs compute in no such type".to_string()
+        })
+    }
+
+    /// Tables that the exporter has written a second time, turned around, for the head that shares
+    /// them.
+    fn tables_twice(&self) -> Option<String> {
+        let heads = [self.matrices(1, "MatMul"), self.matrices(1, "Linear")].concat();
+        let by_shape: HashMap<[u64; 2], &OnnxValue> =
+            heads.into_iter().map(|head| ([head.dims[0], head.dims[1]], head)).collect();
+        let (table, head) = self.matrices(0, "Gather").into_iter().find_map(|table| {
+            let turned = [table.dims[1], table.dims[0]];
+            let head = by_shape.get(&turned).filter(|_| turned[0] != turned[1])?;
+            Some((table, *head))
+        })?;
+        Some(format!(
+            "{:?} has the shape of {:?} turned around: if the model shares one table, its exporter \
+             has written it twice, and it is loaded twice, as PopART would",
+            head.name, table.name
+        ))
+    }
+
+    /// Weights of two axes that nodes of an operator read as this input.
+    fn matrices(&self, input: usize, op: &str) -> Vec<&OnnxValue> {
+        let nodes = self.file.nodes.iter().filter(|node| node.op == op);
+        let read = nodes.filter_map(|node| node.inputs.get(input).copied().flatten());
+        let values = read.map(|value| self.value(value));
+        values
+            .filter(|value| value.source == ValueSource::Initializer && value.dims.len() == 2)
+            .collect()
+    }
+}

@@ -1,0 +1,348 @@
+//! PopART's attributes of single nodes and inputs mean what they mean in PopART.
+
+use crate::common;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tilescope_onnx::{Attribute, AttributeValue, Attributes, OnnxGraph, OnnxNode};
+use tilescope_report::units::TileRuns;
+use tilescope_report::{ModelOperation, ProgramKind, Report, TileMemory};
+use tilescope_sim::compile::compile;
+use tilescope_sim::spec::Spec;
+use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
+
+/// A file of `tests/data/onnx`, simulated with changes.
+fn spec(name: &str, overrides: &[&str]) -> Spec {
+    let path = format!("{}/tests/data/onnx/{name}", env!("CARGO_MANIFEST_DIR"));
+    common::spec(&path, overrides)
+}
+
+fn changed(mut spec: Spec, change: impl FnOnce(&mut OnnxGraph)) -> Spec {
+    let file = spec.model.file.as_mut().expect("imported");
+    let mut graph = (*file.graph).clone();
+    change(&mut graph);
+    file.graph = Arc::new(graph);
+    spec
+}
+
+/// The spec with attributes for the nodes that get any.
+fn annotated(
+    spec: Spec,
+    of: impl Fn(usize, &OnnxNode) -> Vec<(&'static str, AttributeValue)>,
+) -> Spec {
+    changed(spec, |graph| {
+        for (at, node) in graph.nodes.iter_mut().enumerate() {
+            let own = node.attributes.iter().cloned();
+            let added = of(at, node)
+                .into_iter()
+                .map(|(name, value)| Attribute { name: name.to_owned(), value });
+            let list: Vec<Attribute> = own.chain(added).collect();
+            node.attributes = Attributes::new(&node.name, list);
+        }
+    })
+}
+
+fn figures(spec: &Spec) -> ProgramFigures {
+    Simulation::compile(spec, MOST_RECORDS).expect("compiles").figures()
+}
+
+/// What tells programs apart: figures, and what is on each tile.
+fn program(spec: &Spec) -> (ProgramFigures, TileRuns<TileMemory>) {
+    let compiled = compile(spec).expect("compiles");
+    (figures(spec), compiled.compilation.tile_memory)
+}
+
+fn refusal(spec: &Spec) -> String {
+    Simulation::compile(spec, MOST_RECORDS).err().expect("it is refused").to_string()
+}
+
+fn report(spec: &Spec) -> (Report, TempDir) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = common::report_file(spec, directory.path());
+    let report = Report::open(&file).expect("opens");
+    assert_eq!(report.verify().expect("reads"), []);
+    (report, directory)
+}
+
+fn operations(spec: &Spec) -> Vec<ModelOperation> {
+    report(spec).0.operations().expect("reads").to_vec()
+}
+
+fn program_names(report: &Report) -> Vec<String> {
+    report.programs().expect("reads").iter().map(|(_, of)| of.name.clone()).collect()
+}
+
+const INT: fn(i64) -> AttributeValue = AttributeValue::Int;
+
+/// The stage of each node of the tutorial's network, by the linear layers and convolutions in it.
+fn stage_of(at: usize, nodes: usize) -> i64 {
+    (at * 4 / nodes) as i64
+}
+
+#[test]
+fn stages_share_ipus_in_any_order() {
+    let overrides =
+        ["target.ipus=2", "model.loss=cross_entropy", "options.gradient_accumulation=8"];
+    let base = || spec("guide_mnist.onnx", &overrides);
+    let nodes = base().model.file.expect("imported").graph.nodes.len();
+    let stages = |leaves_out: Option<usize>| {
+        annotated(base(), move |at, _| {
+            let stage = stage_of(at, nodes);
+            if leaves_out == Some(at) {
+                return Vec::new();
+            }
+            vec![("__pipeline_stage", INT(stage)), ("__ipu_number", INT(stage % 2))]
+        })
+    };
+    for of in operations(&stages(None)) {
+        // A stash lies where the tensor is needed again, which may be another stage than its own.
+        if ["stash", "restore"].contains(&of.kind.as_str()) {
+            continue;
+        }
+        let block = of.block.expect("each is of a stage");
+        let stage: u32 = block.trim_start_matches("stage").parse().expect("a number");
+        assert_eq!(of.ipu.0, stage % 2, "{}", of.name);
+    }
+    // A node between two of one stage takes that; between different ones it cannot know.
+    let whole = figures(&stages(None));
+    assert_eq!(figures(&stages(Some(1))), whole);
+    let border = (1..nodes).find(|at| stage_of(*at, nodes) != stage_of(at - 1, nodes));
+    let problem = refusal(&stages(border.map(|at| at - 1).filter(|at| *at > 0)));
+    assert!(problem.contains("between stage 0") && problem.contains("and stage 1"), "{problem}");
+}
+
+fn is_product(node: &OnnxNode) -> bool {
+    ["MatMul", "Gemm", "Conv"].contains(&node.op.as_str())
+}
+
+/// Planner's choices of the operations of a kind.
+fn plans(operations: &[ModelOperation], holds: impl Fn(&ModelOperation) -> bool) -> Vec<String> {
+    let of_kind = operations.iter().filter(|of| holds(of));
+    of_kind.filter_map(|of| of.plan.clone()).collect()
+}
+
+#[test]
+fn one_operation_is_planned_as_it_says() {
+    let plain = operations(&spec("guide_mnist.onnx", &[]));
+    let first = plain.iter().find(|of| of.kind == "conv2d").expect("convolutions").name.clone();
+    for value in [
+        ("__available_memory", AttributeValue::Float(0.01)),
+        ("__partials_type", AttributeValue::Text("half".to_owned())),
+        ("__partials_type", AttributeValue::Texts(vec!["half".to_owned(); 3])),
+    ] {
+        let (name, of) = (first.clone(), value.clone());
+        let half = ["model.precision=float16"];
+        let options: &[&str] = if value.0 == "__partials_type" { &half } else { &[] };
+        let plain = operations(&spec("guide_mnist.onnx", options));
+        let changed = operations(&annotated(spec("guide_mnist.onnx", options), move |_, node| {
+            if node.name == name { vec![of.clone()] } else { Vec::new() }
+        }));
+        let is_first = |of: &ModelOperation| of.name == first;
+        assert_ne!(plans(&changed, is_first), plans(&plain, is_first), "{value:?}");
+        let others = |of: &ModelOperation| of.name != first;
+        assert_eq!(plans(&changed, others), plans(&plain, others), "{value:?}");
+    }
+}
+
+/// Where all operations say it, it is the option of the program.
+#[test]
+fn what_all_say_is_the_option_of_the_program() {
+    let cases: [(&str, Vec<(&'static str, AttributeValue)>); 4] = [
+        (
+            "options.available_memory_proportion=0.002",
+            vec![("__available_memory", AttributeValue::Float(f64::from(0.002_f32)))],
+        ),
+        (
+            "options.partials_type=float16",
+            vec![("__partials_type", AttributeValue::Text("HALF".to_owned()))],
+        ),
+        ("options.conv_dithering=true", vec![("__enable_conv_dithering", INT(1))]),
+        (
+            "options.serialize_matmul=output_channels",
+            vec![
+                ("__serialize_matmul_mode", AttributeValue::Text("output_channels".to_owned())),
+                ("__serialize_matmul_factor", INT(2)),
+            ],
+        ),
+    ];
+    for (option, attributes) in cases {
+        for training in ["model.loss=none", "model.loss=cross_entropy"] {
+            let base = |options: &[&str]| {
+                let options = [&[training, "model.precision=float16"], options].concat();
+                spec("guide_mnist.onnx", &options)
+            };
+            let annotated = annotated(base(&[]), |_, node| {
+                if is_product(node) { attributes.clone() } else { Vec::new() }
+            });
+            let found = program(&annotated);
+            assert!(found == program(&base(&[option])), "{option}, {training}: {:?}", found.0);
+            assert!(found != program(&base(&[])), "{option}, {training}: {:?}", found.0);
+        }
+    }
+}
+
+/// Names of what the backward pass runs again, a name for each operation.
+fn again(spec: &Spec) -> Vec<String> {
+    let (report, _directory) = report(spec);
+    let operations = report.operations().expect("reads");
+    let again = operations.iter().filter_map(|of| of.name.strip_suffix("/recompute"));
+    again.map(str::to_owned).collect()
+}
+
+const RECOMPUTE: &str = "__recompute_output_in_backward_pass";
+
+#[test]
+fn single_results_are_kept_or_computed_again() {
+    let base = |mode: &str| {
+        let mode = format!("options.recomputation={mode}");
+        spec("guide_mnist.onnx", &["model.loss=cross_entropy", &mode])
+    };
+    let mark = |spec: Spec, op: &'static str, kind: i64| {
+        annotated(
+            spec,
+            move |_, node| {
+                if node.op == op { vec![(RECOMPUTE, INT(kind))] } else { Vec::new() }
+            },
+        )
+    };
+    assert_eq!(again(&base("none")), Vec::<String>::new());
+    let marked = again(&mark(base("none"), "Relu", 2));
+    assert!(!marked.is_empty() && marked.iter().all(|name| name.contains("Relu")), "{marked:?}");
+    let all = again(&base("auto"));
+    let fewer = again(&mark(base("auto"), "Relu", 1));
+    assert!(all.iter().any(|name| name.contains("Relu")), "{all:?}");
+    assert!(fewer.iter().all(|name| !name.contains("Relu")), "{fewer:?}");
+    assert!(fewer.len() < all.len());
+    // A node of its own marks what makes its data.
+    let checkpoint = changed(base("auto"), |graph| {
+        let relu = graph.nodes.iter().position(|node| node.op == "Relu").expect("a ReLU");
+        let mut node = graph.nodes[relu].clone();
+        let made = node.outputs[0].expect("a result");
+        let mut copy = graph.value(made).clone();
+        copy.name = "Checkpoint:0".to_owned();
+        let id = tilescope_onnx::ValueId(graph.values.len() as u32);
+        graph.values.push(copy);
+        for reader in &mut graph.nodes {
+            let inputs = reader.inputs.iter_mut();
+            inputs.filter(|input| **input == Some(made)).for_each(|input| *input = Some(id));
+        }
+        node.name = "Checkpoint".to_owned();
+        node.op = "Identity".to_owned();
+        (node.inputs, node.outputs) = (vec![Some(made)], vec![Some(id)]);
+        let attribute = Attribute { name: RECOMPUTE.to_owned(), value: INT(1) };
+        node.attributes = Attributes::new("Checkpoint", vec![attribute]);
+        graph.nodes.insert(relu + 1, node);
+        for (at, node) in graph.nodes.iter().enumerate() {
+            for output in node.outputs.iter().flatten() {
+                graph.values[output.index()].source = tilescope_onnx::ValueSource::Node(at);
+            }
+        }
+    });
+    let kept = again(&checkpoint);
+    let relus = |names: &[String]| names.iter().filter(|name| name.contains("Relu")).count();
+    assert_eq!(relus(&kept) + 1, relus(&all), "{kept:?}");
+}
+
+#[test]
+fn single_results_wait_in_streaming_memory() {
+    let base = || {
+        let options =
+            ["model.loss=cross_entropy", "target.ipus=2", "options.gradient_accumulation=4"];
+        spec("guide_mnist.onnx", &options)
+    };
+    let location = |storage: i64| {
+        annotated(base(), move |_, node| {
+            let value = AttributeValue::Ints(vec![storage, 0, 0, 0]);
+            if node.op == "Conv" { vec![("__output_tensor_location", value)] } else { Vec::new() }
+        })
+    };
+    let remote = |spec: &Spec| {
+        let names = program_names(&report(spec).0);
+        names.iter().filter(|name| name.ends_with("/remoteStore")).count()
+    };
+    assert_eq!(remote(&base()), 0);
+    assert!(remote(&location(1)) > 0);
+    assert_eq!(figures(&location(0)), figures(&base()));
+}
+
+/// The spec with properties of the file for each input.
+fn with_inputs(spec: Spec, properties: &[(&str, &str)]) -> Spec {
+    changed(spec, |graph| {
+        let names: Vec<String> =
+            graph.inputs.iter().map(|input| graph.value(*input).name.clone()).collect();
+        for (key, value) in properties {
+            let of_inputs = names.iter().map(|name| (format!("{key}/{name}"), value.to_string()));
+            graph.metadata.extend(of_inputs);
+        }
+    })
+}
+
+#[test]
+fn inputs_come_when_and_where_they_say() {
+    let base = |options: &[&str]| {
+        let common =
+            ["options.num_io_tiles=32", "options.device_iterations=6", "options.output_mode=final"];
+        spec("guide_mnist.onnx", &[&common, options].concat())
+    };
+    let just_in_time = figures(&base(&[]));
+    let exchange = |number: &str| with_inputs(base(&[]), &[("__exchange_strategy", number)]);
+    assert_eq!(figures(&exchange("0")), just_in_time);
+    let overlapped = figures(&exchange("2"));
+    assert!(overlapped.cycles < just_in_time.cycles, "{overlapped:?} {just_in_time:?}");
+    report(&exchange("2"));
+    let on_compute_tiles = with_inputs(base(&[]), &[("__tile_set", "0")]);
+    assert_ne!(figures(&on_compute_tiles), just_in_time);
+    report(&on_compute_tiles);
+    // Whoever says the opposite of the program wins over it.
+    let overlap = base(&["options.overlap_io=loops"]);
+    let held_back = with_inputs(overlap.clone(), &[("__exchange_strategy", "0")]);
+    assert!(figures(&overlap).cycles < figures(&held_back).cycles);
+    let without = with_inputs(spec("guide_mnist.onnx", &[]), &[("__tile_set", "1")]);
+    let notes = report(&without).0.notes().expect("reads");
+    assert!(notes.iter().any(|note| note.contains("options.num_io_tiles")), "{notes:?}");
+}
+
+#[test]
+fn what_is_not_followed_is_told() {
+    let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| match is_product(node) {
+        true => vec![("__schedule_priority", AttributeValue::Float(2.0)), ("__tile_set", INT(1))],
+        false => Vec::new(),
+    });
+    let (report, _directory) = report(&spec);
+    let imported = report.imported_model().expect("an imported model");
+    let counts: Vec<u64> = imported.ignored.values().copied().collect();
+    assert_eq!(counts, [4, 4], "{:?}", imported.ignored);
+    let notes = report.notes().expect("reads");
+    assert!(notes.iter().any(|note| note.contains("__tile_set (4)")), "{notes:?}");
+}
+
+#[test]
+fn what_popart_would_not_take_is_refused() {
+    let cases = [
+        ("__available_memory", AttributeValue::Float(1.5), "from 0 to 1"),
+        ("__available_memory", INT(1), "from 0 to 1"),
+        ("__partials_type", AttributeValue::Text("quarter".to_owned()), "half nor float"),
+        ("__serialize_matmul_mode", AttributeValue::Text("rows".to_owned()), "reducing_dim"),
+        (RECOMPUTE, INT(7), "none of 0 to 3"),
+        ("__output_tensor_location", AttributeValue::Ints(vec![9]), "storage 9"),
+    ];
+    for (name, value, expected) in cases {
+        let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| match is_product(node) {
+            true => vec![(name, value.clone())],
+            false => Vec::new(),
+        });
+        let problem = refusal(&spec);
+        assert!(problem.contains(expected) && problem.contains(name), "{problem}");
+    }
+    let strange = with_inputs(spec("guide_mnist.onnx", &[]), &[("__exchange_strategy", "9")]);
+    assert!(refusal(&strange).contains("OverlapLoops"), "{}", refusal(&strange));
+}
+
+/// Copies stay what libpva calls them, whatever tiles do them.
+#[test]
+fn an_overlapped_input_is_a_stream_copy() {
+    let options = ["options.num_io_tiles=32", "options.device_iterations=3"];
+    let spec = with_inputs(spec("guide_mnist.onnx", &options), &[("__exchange_strategy", "1")]);
+    let (report, _directory) = report(&spec);
+    let programs = report.programs().expect("reads");
+    assert!(programs.iter().any(|(_, of)| of.kind == ProgramKind::StreamCopyMid));
+}
