@@ -9,6 +9,7 @@ mod common;
 #[path = "../report_support/mod.rs"]
 mod report_support;
 
+mod balanced_split;
 mod causality;
 mod cli;
 mod commands_document;
@@ -48,6 +49,7 @@ mod report_trace;
 mod report_writer;
 mod samples;
 mod scheme_laws;
+mod scheme_reports;
 mod schemes;
 mod sensitivity;
 mod sequence_operators;

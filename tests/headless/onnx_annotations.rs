@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tilescope_onnx::{Attribute, AttributeValue, Attributes, OnnxGraph, OnnxNode};
 use tilescope_report::units::TileRuns;
 use tilescope_report::{ModelOperation, ProgramKind, Report, TileMemory};
-use tilescope_sim::compile::compile;
+use tilescope_sim::compile;
 use tilescope_sim::spec::Spec;
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
 

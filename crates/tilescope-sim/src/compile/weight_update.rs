@@ -24,7 +24,7 @@ use crate::shape::{DType, TensorId, TensorRole};
 use crate::spec::{ExecutionPhaseIoSchedule, ExecutionPhaseSchedule};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::slice::from_ref;
+use std::slice::{from_mut, from_ref};
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{Elements, IpuId, OperationId, TileRange, TileRuns};
 
@@ -72,12 +72,12 @@ impl ProgramBuilder<'_> {
         let mut items = Vec::new();
         for (index, node) in nodes {
             let mut update = self.parameter_update(index, node, stage, ipu);
-            items.extend(self.load_operands(&mut update));
+            items.extend(self.load_operands(from_mut(&mut update), ipu));
             items.extend(self.reduce_gradients(from_ref(&update), update.operation));
-            items.extend(self.load_state(&mut update));
+            items.extend(self.load_state(from_mut(&mut update), ipu));
             items.extend(self.apply_update(&update));
             items.extend(self.gather_updated(from_ref(&update), update.operation));
-            items.extend(self.store_operands(&update));
+            items.extend(self.store_operands(from_ref(&update), ipu));
         }
         StageUpdates { loads, items }
     }
@@ -95,24 +95,23 @@ impl ProgramBuilder<'_> {
         self.schedule.phased && schedule == ExecutionPhaseSchedule::Batch
     }
 
-    /// The updates of a stage with all loads first and all stores last. Gradients are added up in one
-    /// collective, and weights that the replicas share out gathered in one, where they are merged.
+    /// The updates of a stage with all loads first and all stores last, each an exchange. Gradients
+    /// are added up in one collective, and weights that the replicas share out gathered in one, where
+    /// they are merged.
     fn updates_by_step(
         &mut self,
         nodes: &[(usize, &GraphNode)],
         stage: usize,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let mut items = Vec::new();
-        let mut updates = Vec::new();
-        for (index, node) in nodes {
-            let mut update = self.parameter_update(*index, node, stage, ipu);
-            items.extend(self.load_operands(&mut update));
-            updates.push(update);
-        }
+        let mut updates: Vec<ParameterUpdate> = nodes
+            .iter()
+            .map(|(index, node)| self.parameter_update(*index, node, stage, ipu))
+            .collect();
+        let mut items = self.load_operands(&mut updates, ipu);
         let batch = self.updates_in_batches();
         if batch {
-            updates.iter_mut().for_each(|update| items.extend(self.load_state(update)));
+            items.extend(self.load_state(&mut updates, ipu));
         }
         let groups: Vec<(OperationId, Range<usize>)> = if self.merges_collectives() {
             let name = format!("{}/mergedCollectives", self.placement.stages[stage].name);
@@ -125,16 +124,14 @@ impl ProgramBuilder<'_> {
         }
         for update in &mut updates {
             if !batch {
-                items.extend(self.load_state(update));
+                items.extend(self.load_state(from_mut(update), ipu));
             }
             items.extend(self.apply_update(update));
         }
         for (operation, group) in groups {
             items.extend(self.gather_updated(&updates[group], operation));
         }
-        for update in &updates {
-            items.extend(self.store_operands(update));
-        }
+        items.extend(self.store_operands(&updates, ipu));
         items
     }
 
@@ -193,23 +190,31 @@ impl ProgramBuilder<'_> {
         self.remote_tensor_copies(&state, ipu, true)
     }
 
-    /// Fetches what the gradient needs from streaming memory.
-    fn load_operands(&mut self, update: &mut ParameterUpdate) -> Vec<FragmentItem> {
-        self.tables.bind_arguments(update.ipu);
-        update.first = self.tables.next_step();
-        let (early, _) = self.off_chip_operands(update.node);
-        self.remote_tensor_copies(&early, update.ipu, true)
+    /// Fetches what gradients need from streaming memory.
+    fn load_operands(&mut self, updates: &mut [ParameterUpdate], ipu: IpuId) -> Vec<FragmentItem> {
+        self.tables.bind_arguments(ipu);
+        let first = self.tables.next_step();
+        let mut early = Vec::new();
+        for update in updates {
+            update.first = first;
+            early.extend(self.off_chip_operands(update.node).0);
+        }
+        self.remote_tensor_copies(&early, ipu, true)
     }
 
     /// Fetches the optimiser's state. Unless all updates of a phase go step by step, that is when the
     /// gradient is there, so that the state lies in memory for a short time.
-    fn load_state(&mut self, update: &mut ParameterUpdate) -> Vec<FragmentItem> {
-        update.state_first = self.tables.next_step();
+    fn load_state(&mut self, updates: &mut [ParameterUpdate], ipu: IpuId) -> Vec<FragmentItem> {
+        let first = self.tables.next_step();
+        let mut late = Vec::new();
+        for update in updates {
+            update.state_first = first;
+            late.extend(self.off_chip_operands(update.node).1);
+        }
         if self.preloads_state() {
             return Vec::new();
         }
-        let (_, late) = self.off_chip_operands(update.node);
-        self.remote_tensor_copies(&late, update.ipu, true)
+        self.remote_tensor_copies(&late, ipu, true)
     }
 
     /// Adds the gradients of all replicas up, and of the IPUs that share rows: each keeps the sum, or
@@ -449,19 +454,24 @@ impl ProgramBuilder<'_> {
     }
 
     /// Stores what changed and lives in streaming memory.
-    fn store_operands(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
-        self.push_share_variables(update);
+    fn store_operands(&mut self, updates: &[ParameterUpdate], ipu: IpuId) -> Vec<FragmentItem> {
+        let mut changed = Vec::new();
+        for update in updates {
+            self.push_share_variables(update);
+            let (early, late) = self.off_chip_operands(update.node);
+            changed.extend(early.into_iter().chain(late));
+        }
         let first_store = self.tables.next_step();
-        let (early, late) = self.off_chip_operands(update.node);
-        let changed = [early, late].concat();
-        let items = self.remote_tensor_copies(&changed, update.ipu, false);
+        let items = self.remote_tensor_copies(&changed, ipu, false);
         let end = self.tables.next_step();
-        for tensor in &update.node.inputs {
-            let buffer = self.update_buffer(update, *tensor);
-            // State was noted where it was fetched.
-            let is_state = self.graph.tensor(*tensor).role == TensorRole::OptimizerState;
-            let from = if is_state { first_store } else { update.first };
-            self.lifetimes.extend_to(buffer, from..end);
+        for update in updates {
+            for tensor in &update.node.inputs {
+                let buffer = self.update_buffer(update, *tensor);
+                // State was noted where it was fetched.
+                let is_state = self.graph.tensor(*tensor).role == TensorRole::OptimizerState;
+                let from = if is_state { first_store } else { update.first };
+                self.lifetimes.extend_to(buffer, from..end);
+            }
         }
         items
     }
