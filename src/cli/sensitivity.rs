@@ -6,7 +6,8 @@ use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use std::sync::Mutex;
-use tilescope_report::units::{grouped, seconds};
+use tilescope_analysis::sensitivity::{path_words, run_words};
+use tilescope_report::units::grouped;
 use tilescope_sim::sensitivity::{
     ChangedRun, FACTORS, OperationSensitivity, ProgramSensitivity, ResourceSensitivity, RunFigures,
     SensitivityError, SensitivityRequest, sensitivity,
@@ -177,7 +178,7 @@ fn print(name: &str, found: &ProgramSensitivity, output: &mut dyn Write) -> Resu
     writeln!(output)?;
     let changes = resources.iter().map(|of| change(base, of.run.figures()));
     let changes = changes.chain(operations.iter().map(|of| change(base, Some(&of.run))));
-    let bar = GainBar::new(changes);
+    let bars = TextBars::new(changes);
     let width = resources.iter().map(|of| of.title.len()).max().unwrap_or(0);
     for ResourceSensitivity { title, detail, run, .. } in resources {
         let change = change(base, run.figures());
@@ -186,7 +187,7 @@ fn print(name: &str, found: &ProgramSensitivity, output: &mut dyn Write) -> Resu
             ChangedRun::DoesNotFit => "does not fit in memory".to_owned(),
             ChangedRun::Refused(problem) => problem.clone(),
         };
-        let (gain, bar) = (change_text(change), bar.of(change));
+        let (gain, bar) = (change_text(change), bars.of(change));
         writeln!(output, "{title:width$}  {gain:>8}  {bar:BAR$}  {text}  ({detail})")?;
     }
     if operations.is_empty() {
@@ -197,20 +198,12 @@ fn print(name: &str, found: &ProgramSensitivity, output: &mut dyn Write) -> Resu
     for of in operations {
         let change = change(base, Some(&of.run));
         let cycles = grouped(of.cycles.0);
-        let (gain, bar, path) = (change_text(change), bar.of(change), path_text(of));
+        let (gain, bar, path) =
+            (change_text(change), bars.of(change), path_words(of.off_path_beyond));
         let name = &of.name;
         writeln!(output, "{name:width$}  {gain:>8}  {bar:BAR$}  {cycles:>14} cycles  {path}")?;
     }
     Ok(())
-}
-
-/// Whether an operation holds the run up.
-fn path_text(of: &OperationSensitivity) -> String {
-    match of.off_path_beyond {
-        None => "on the path".to_owned(),
-        Some(factor) if factor <= 1.0 => "off the path".to_owned(),
-        Some(factor) => format!("off the path beyond {factor:.1} x"),
-    }
 }
 
 /// `-30.2 %`; a dash where there is nothing to compare.
@@ -224,17 +217,15 @@ fn nearly_zero(change: f64) -> f64 {
 }
 
 fn figures_text(run: &RunFigures) -> String {
-    let rate = run.samples_per_second;
-    let rate = rate.map(|rate| format!(", {} samples per second", grouped(rate.round() as u64)));
-    format!("{}{}", seconds(run.seconds), rate.unwrap_or_default())
+    run_words(run.seconds, run.samples_per_second)
 }
 
 /// Bars as long as what is gained: the largest change of all fills the room.
-struct GainBar {
+struct TextBars {
     largest: f64,
 }
 
-impl GainBar {
+impl TextBars {
     fn new(changes: impl Iterator<Item = Option<f64>>) -> Self {
         Self { largest: changes.flatten().map(f64::abs).fold(0.0, f64::max) }
     }

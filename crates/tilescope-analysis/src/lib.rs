@@ -27,6 +27,7 @@ pub mod replica_classes;
 pub mod replica_rings;
 pub mod replicas;
 pub mod running_costs;
+pub mod sensitivity;
 pub mod statistics;
 pub mod summary;
 pub mod tables;

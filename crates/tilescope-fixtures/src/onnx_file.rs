@@ -174,7 +174,7 @@ pub fn graph(nodes: &[Node], tensors: &[Message], inputs: &[Message], outputs: &
 
 /// A model that is built up by its methods.
 #[derive(Clone, Debug)]
-pub struct ModelBuilder {
+pub struct OnnxFileBuilder {
     opset: i64,
     nodes: Vec<Node>,
     tensors: Vec<Message>,
@@ -183,7 +183,7 @@ pub struct ModelBuilder {
     functions: Vec<Message>,
 }
 
-impl ModelBuilder {
+impl OnnxFileBuilder {
     /// An empty model.
     pub fn new(opset: i64) -> Self {
         let (nodes, tensors, inputs) = (Vec::new(), Vec::new(), Vec::new());

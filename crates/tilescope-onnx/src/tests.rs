@@ -9,20 +9,20 @@ mod structure;
 
 use crate::{DimValues, OnnxError, OnnxFile, OnnxGraph};
 use std::io::Cursor;
-use tilescope_fixtures::onnx_file::ModelBuilder;
+use tilescope_fixtures::onnx_file::OnnxFileBuilder;
 
 /// Reads a model and gives all its dimensions values.
-fn resolved(model: &ModelBuilder) -> Result<OnnxGraph, OnnxError> {
+fn resolved(model: &OnnxFileBuilder) -> Result<OnnxGraph, OnnxError> {
     OnnxFile::read(Cursor::new(model.bytes()))?.resolve(&DimValues::default())
 }
 
 /// What is said of a model that cannot be read.
-fn refusal(model: &ModelBuilder) -> String {
+fn refusal(model: &OnnxFileBuilder) -> String {
     resolved(model).expect_err("a model that cannot be read").to_string()
 }
 
 /// Shape and, if they are known, values of an output of a model of one node.
-fn dims_of_output(model: &ModelBuilder, at: usize) -> Vec<u64> {
+fn dims_of_output(model: &OnnxFileBuilder, at: usize) -> Vec<u64> {
     let graph = resolved(model).unwrap_or_else(|error| panic!("{error}"));
     graph.value(graph.outputs[at]).dims.clone()
 }

@@ -3,7 +3,9 @@
 use crate::shell::simulation_process::{ChildProgramError, program};
 use crate::views::what_if::model_file::{ModelFile, ModelQuestion};
 use crate::views::what_if::sensitivity::SensitivityAnswer;
-use crate::views::what_if::spec_keys::{Cancelled, CheckedSpec, SpecKeyInfo, SpecQueries, problem};
+use crate::views::what_if::spec_keys::{
+    Cancelled, CheckedSpec, SpecKeyInfo, SpecProblem, SpecQueries, problem,
+};
 use crate::widgets::background_query::BackgroundQueryError;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};
@@ -85,11 +87,10 @@ fn ask_sensitivity(
         let mut question = program()?;
         question.args(["sensitivity", "--json"]).arg(file);
         let answer = answer(question, cancelled)?;
-        if !answer.status.success() {
-            let said = problem(&String::from_utf8_lossy(&answer.errors), file);
-            return Err(ChildProgramError::Refused(said.message));
+        match answer.refusal(file) {
+            Some(problem) => Err(ChildProgramError::Refused(problem.message)),
+            None => answer.parsed(),
         }
-        answer.parsed()
     })
 }
 
@@ -121,10 +122,10 @@ fn check_spec(file: &Path, cancelled: &Cancelled) -> Result<CheckedSpec, ChildPr
     let mut question = program()?;
     question.arg("simulate").arg(file).args(["--check", "--json"]);
     let answer = answer(question, cancelled)?;
-    if !answer.status.success() {
-        return Ok(CheckedSpec::Refused(problem(&String::from_utf8_lossy(&answer.errors), file)));
+    match answer.refusal(file) {
+        Some(problem) => Ok(CheckedSpec::Refused(problem)),
+        None => answer.parsed().map(CheckedSpec::Compiled),
     }
-    answer.parsed().map(CheckedSpec::Compiled)
 }
 
 /// What a child wrote, and how it ended.
@@ -135,6 +136,12 @@ struct ChildAnswer {
 }
 
 impl ChildAnswer {
+    /// What is wrong with a spec that the child was asked about, where it gave no answer.
+    fn refusal(&self, file: &Path) -> Option<SpecProblem> {
+        let said = || problem(&String::from_utf8_lossy(&self.errors), file);
+        (!self.status.success()).then(said)
+    }
+
     /// The output as JSON.
     fn parsed<T: DeserializeOwned>(self) -> Result<T, ChildProgramError> {
         if !self.status.success() {

@@ -4,7 +4,9 @@ use crate::{DimValues, Dimension, OnnxFile, OnnxGraph, ValueSource};
 use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use tilescope_fixtures::onnx_file::{FLOAT, INT64, ModelBuilder, Node, symbolic_info, value_info};
+use tilescope_fixtures::onnx_file::{
+    FLOAT, INT64, Node, OnnxFileBuilder, symbolic_info, value_info,
+};
 
 /// A file of the repository's small ones.
 fn file(name: &str) -> OnnxFile {
@@ -85,7 +87,7 @@ fn open_dimensions_have_a_size_to_begin_with() {
         ("input_ids", INT64, &["batch_size", "past_sequence + 1"]),
         ("image_tokens", INT64, &["", ""]),
     ];
-    let mut model = ModelBuilder::new(17).output("y");
+    let mut model = OnnxFileBuilder::new(17).output("y");
     for (name, element, dims) in inputs {
         model = model.input(symbolic_info(name, element, dims));
     }
@@ -147,7 +149,7 @@ fn reading_is_deterministic() {
 fn weights_are_passed_over() {
     const WEIGHT_BYTES: u64 = 1_600_000_000;
     let rows = i64::try_from(WEIGHT_BYTES / 4 / 1000).unwrap();
-    let head = ModelBuilder::new(13)
+    let head = OnnxFileBuilder::new(13)
         .node(Node::new("Gemm", &["x", "w"], &["y"]))
         .input(value_info("x", FLOAT, &[8, rows]))
         .output("y")

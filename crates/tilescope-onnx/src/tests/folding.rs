@@ -2,13 +2,13 @@
 
 use super::resolved;
 use crate::{ConstantData, OnnxGraph};
-use tilescope_fixtures::onnx_file::{Message, ModelBuilder, Node, floats, ints};
+use tilescope_fixtures::onnx_file::{Message, Node, OnnxFileBuilder, floats, ints};
 
 /// What a node makes of constants.
 fn values(node: Node, tensors: &[Message]) -> ConstantData {
     let model = tensors
         .iter()
-        .fold(ModelBuilder::new(18).node(node), |model, tensor| model.tensor(tensor.clone()));
+        .fold(OnnxFileBuilder::new(18).node(node), |model, tensor| model.tensor(tensor.clone()));
     let graph: OnnxGraph = resolved(&model.output("y")).unwrap_or_else(|error| panic!("{error}"));
     assert!(graph.nodes.is_empty(), "nothing is left to compute");
     let output = graph.value(graph.outputs[0]);
@@ -90,7 +90,7 @@ fn floats_are_rounded_as_on_the_device() {
 #[test]
 fn large_constants_and_weights() {
     let fill = |rows: i64| {
-        ModelBuilder::new(18)
+        OnnxFileBuilder::new(18)
             .tensor(list("s", &[rows, 1000]))
             .node(Node::new("ConstantOfShape", &["s"], &["c"]))
             .node(Node::new("Exp", &["c"], &["y"]))
@@ -100,7 +100,7 @@ fn large_constants_and_weights() {
     let output = graph.value(graph.outputs[0]);
     assert!(graph.nodes.is_empty() && output.content.is_none());
     assert_eq!(output.dims, [1000, 1000]);
-    let weights = ModelBuilder::new(18)
+    let weights = OnnxFileBuilder::new(18)
         .tensor(floats("w", &[2], &[1.0, 2.0]))
         .node(Node::new("Exp", &["w"], &["y"]))
         .output("y");

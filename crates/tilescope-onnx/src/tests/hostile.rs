@@ -5,7 +5,7 @@ use crate::{DimValues, OnnxFile};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use std::io::Cursor;
 use tilescope_fixtures::onnx_file::{
-    BOOL, FLOAT, INT64, Message, ModelBuilder, Node, floats, function, graph, ints, value_info,
+    BOOL, FLOAT, INT64, Message, Node, OnnxFileBuilder, floats, function, graph, ints, value_info,
     weight,
 };
 
@@ -18,9 +18,9 @@ fn survive(bytes: &[u8]) -> bool {
 }
 
 /// A small model that has a bit of everything.
-fn sample() -> ModelBuilder {
+fn sample() -> OnnxFileBuilder {
     let branch = |op: &str| graph(&[Node::new(op, &["h"], &["b"])], &[], &[], &["b"]);
-    ModelBuilder::new(18)
+    OnnxFileBuilder::new(18)
         .input(value_info("x", FLOAT, &[-1, 3, 8, 8]))
         .tensor(weight("w", &[4, 3, 3, 3]))
         .tensor(ints("shape", &[2], &[0, -1]))
@@ -129,13 +129,13 @@ fn nested_graphs() {
 
 #[test]
 fn circles() {
-    let model = ModelBuilder::new(18)
+    let model = OnnxFileBuilder::new(18)
         .node(Node::new("Relu", &["b"], &["a"]).named("first"))
         .node(Node::new("Relu", &["a"], &["b"]).named("second"))
         .output("b");
     assert!(refusal(&model).contains("cycle"), "{}", refusal(&model));
     let own = function("F", &["a"], &["b"], &[], &[Node::new("F", &["a"], &["b"]).domain("local")]);
-    let model = ModelBuilder::new(18)
+    let model = OnnxFileBuilder::new(18)
         .input(value_info("x", FLOAT, &[1]))
         .node(Node::new("F", &["x"], &["y"]).domain("local"))
         .function(own)
@@ -146,7 +146,7 @@ fn circles() {
 /// Functions that call each other twice, 40 deep, would be a million million nodes.
 #[test]
 fn functions_that_double() {
-    let mut model = ModelBuilder::new(18).input(value_info("x", FLOAT, &[1]));
+    let mut model = OnnxFileBuilder::new(18).input(value_info("x", FLOAT, &[1]));
     for level in 0..40 {
         let next = format!("F{}", level + 1);
         let nodes = [
@@ -162,7 +162,7 @@ fn functions_that_double() {
 /// Nested functions whose calls have long names would have names of a million million letters.
 #[test]
 fn functions_with_long_names() {
-    let mut model = ModelBuilder::new(18).input(value_info("x", FLOAT, &[1]));
+    let mut model = OnnxFileBuilder::new(18).input(value_info("x", FLOAT, &[1]));
     let name = "n".repeat(60_000);
     for level in 0..50 {
         let next = format!("F{}", level + 1);
@@ -181,10 +181,10 @@ fn functions_with_long_names() {
 fn tensors_without_elements() {
     let empty = ints("e", &[0, 1 << 40, 1 << 40], &[]);
     for op in ["Transpose", "Identity", "Neg"] {
-        let model = ModelBuilder::new(18).tensor(empty.clone()).output("y");
+        let model = OnnxFileBuilder::new(18).tensor(empty.clone()).output("y");
         let _ = resolved(&model.node(Node::new(op, &["e"], &["y"])));
     }
-    let model = ModelBuilder::new(18)
+    let model = OnnxFileBuilder::new(18)
         .tensor(ints("a", &[1, 1], &[1]))
         .tensor(ints("n", &[2], &[1 << 40, 1 << 40]))
         .node(Node::new("Expand", &["a", "n"], &["y"]))
@@ -194,13 +194,13 @@ fn tensors_without_elements() {
 
 #[test]
 fn names_twice() {
-    let model = ModelBuilder::new(18)
+    let model = OnnxFileBuilder::new(18)
         .input(value_info("x", FLOAT, &[1]))
         .node(Node::new("Relu", &["x"], &["y"]).named("first"))
         .node(Node::new("Relu", &["x"], &["y"]).named("second"))
         .output("y");
     assert!(refusal(&model).contains("\"second\" (Relu): the name \"y\" is given twice"));
-    let model = ModelBuilder::new(18)
+    let model = OnnxFileBuilder::new(18)
         .tensor(ints("w", &[1], &[1]))
         .tensor(ints("w", &[1], &[1]))
         .output("w");
@@ -209,12 +209,12 @@ fn names_twice() {
 
 #[test]
 fn sizes_that_cannot_be() {
-    let relu = |dims: &[i64]| ModelBuilder::of_one(18, &[dims], 1, |node| node, "Relu");
+    let relu = |dims: &[i64]| OnnxFileBuilder::of_one(18, &[dims], 1, |node| node, "Relu");
     assert!(refusal(&relu(&[1_000_000_000; 5])).contains("larger than any machine"));
     assert!(refusal(&relu(&[i64::MAX, i64::MAX])).contains("larger than any machine"));
     assert!(refusal(&relu(&[1; 100])).contains("100 dimensions"));
     assert!(refusal(&relu(&[0])).contains("its dimension 0 is 0"));
-    let model = ModelBuilder::new(18).tensor(weight("w", &[-5])).output("w");
+    let model = OnnxFileBuilder::new(18).tensor(weight("w", &[-5])).output("w");
     assert!(refusal(&model).contains("its shape is [-5]"));
     // A million dimensions of one byte each, packed and in fields of their own.
     let packed = Message::default().bytes(1, vec![1; 1_000_000]);
@@ -224,7 +224,7 @@ fn sizes_that_cannot_be() {
         let error = OnnxFile::read(Cursor::new(Message::default().bytes(7, graph).0)).unwrap_err();
         assert!(error.to_string().contains("more than 32 dimensions"), "{error}");
     }
-    let model = ModelBuilder::new(18)
+    let model = OnnxFileBuilder::new(18)
         .input(value_info("x", FLOAT, &[2]))
         .tensor(ints("n", &[1], &[i64::MAX]))
         .node(Node::new("Tile", &["x", "n"], &["y"]))
@@ -235,11 +235,11 @@ fn sizes_that_cannot_be() {
 #[test]
 fn versions_that_nobody_knows() {
     for opset in [0, 6, 24, 99, -1] {
-        let model = ModelBuilder::of_one(opset, &[&[1]], 1, |node| node, "Relu");
+        let model = OnnxFileBuilder::of_one(opset, &[&[1]], 1, |node| node, "Relu");
         assert!(refusal(&model).contains("an opset from 7 to 23"), "{}", refusal(&model));
     }
     for opset in 7..=23 {
-        let model = ModelBuilder::of_one(opset, &[&[1]], 1, |node| node, "Relu");
+        let model = OnnxFileBuilder::of_one(opset, &[&[1]], 1, |node| node, "Relu");
         assert!(resolved(&model).is_ok());
     }
 }
@@ -247,29 +247,29 @@ fn versions_that_nobody_knows() {
 #[test]
 fn values_that_do_not_fit() {
     let short = Message::default().int(1, 4).int(2, INT64).bytes(8, "n").bytes(9, [0; 9]);
-    let model = ModelBuilder::new(18).tensor(short).output("n");
+    let model = OnnxFileBuilder::new(18).tensor(short).output("n");
     assert!(refusal(&model).contains("has 2 values, but its shape asks for 4"));
     let unknown = Message::default().int(1, 1).int(2, 77).bytes(8, "n");
     assert!(
-        refusal(&ModelBuilder::new(18).tensor(unknown).output("n")).contains("element type 77")
+        refusal(&OnnxFileBuilder::new(18).tensor(unknown).output("n")).contains("element type 77")
     );
-    let model = ModelBuilder::of_one(18, &[&[2], &[3]], 1, |node| node.named("sum"), "Add");
+    let model = OnnxFileBuilder::of_one(18, &[&[2], &[3]], 1, |node| node.named("sum"), "Add");
     assert!(refusal(&model).contains("node \"sum\" (Add): shapes that do not go together"));
-    let model = ModelBuilder::of_one(18, &[&[2]], 1, |node| node.text("axis", "0"), "Softmax");
+    let model = OnnxFileBuilder::of_one(18, &[&[2]], 1, |node| node.text("axis", "0"), "Softmax");
     assert!(resolved(&model).is_ok(), "an attribute that no shape depends on");
-    let model = ModelBuilder::of_one(18, &[&[2]], 1, |node| node.text("axis", "0"), "Flatten");
+    let model = OnnxFileBuilder::of_one(18, &[&[2]], 1, |node| node.text("axis", "0"), "Flatten");
     assert!(refusal(&model).contains("attribute \"axis\" is a text, expected a whole number"));
     let bytes = Node::new("Relu", &["x"], &["y"]).0.bytes(3, [0xff, 0xfe]);
-    let model = ModelBuilder::new(18).node(Node(bytes)).output("y");
+    let model = OnnxFileBuilder::new(18).node(Node(bytes)).output("y");
     assert!(refusal(&model).contains("not UTF-8"));
-    let model = ModelBuilder::new(18).node(Node::new("Relu", &["nobody"], &["y"])).output("y");
+    let model = OnnxFileBuilder::new(18).node(Node::new("Relu", &["nobody"], &["y"])).output("y");
     assert!(refusal(&model).contains("reads \"nobody\", which nothing computes"));
-    let model = ModelBuilder::new(18)
+    let model = OnnxFileBuilder::new(18)
         .input(value_info("c", BOOL, &[]))
         .node(Node::new("If", &["c"], &["y"]).named("choice"))
         .output("y");
     assert!(refusal(&model).contains("node \"choice\" (If): which branch runs"));
-    let model = ModelBuilder::of_one(18, &[&[2]], 1, |node| node, "Loop");
+    let model = OnnxFileBuilder::of_one(18, &[&[2]], 1, |node| node, "Loop");
     assert!(refusal(&model).contains("loops"));
 }
 
@@ -277,7 +277,7 @@ fn values_that_do_not_fit() {
 #[test]
 #[ignore = "takes seconds"]
 fn a_million_nodes() {
-    let mut model = ModelBuilder::new(18).input(value_info("x0", FLOAT, &[4, 16]));
+    let mut model = OnnxFileBuilder::new(18).input(value_info("x0", FLOAT, &[4, 16]));
     for at in 0..1_000_000 {
         let names = (format!("x{at}"), format!("x{}", at + 1));
         let node = Node::new("Relu", &[names.0.as_str()], &[names.1.as_str()]);

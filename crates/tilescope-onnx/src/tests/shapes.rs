@@ -1,7 +1,7 @@
 //! Shapes of operators of each family, against those of onnx 1.23's own inference.
 
 use super::{dims_of_output, refusal};
-use tilescope_fixtures::onnx_file::{FLOAT, ModelBuilder, Node, floats, ints, value_info};
+use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, floats, ints, value_info};
 
 /// An operator with attributes: opset, operator, node, shapes of its operands, shape of its output.
 type Case<'a> = (i64, &'a str, fn(Node) -> Node, &'a [&'a [i64]], &'a [u64]);
@@ -130,7 +130,7 @@ fn operators_with_attributes() {
         (8, "Sum", |n| n, &[&[2, 1], &[3], &[1]], &[2, 3]),
     ];
     for (opset, op, node, shapes, expected) in cases {
-        let model = ModelBuilder::of_one(*opset, shapes, 1, node, op);
+        let model = OnnxFileBuilder::of_one(*opset, shapes, 1, node, op);
         if *op == "Upsample" {
             assert!(refusal(&model).contains("scales are missing"));
             continue;
@@ -143,9 +143,9 @@ fn operators_with_attributes() {
 type NumbersCase<'a> = (i64, &'a str, &'a [i64], &'a [i64], &'a [u64]);
 
 /// A node whose second operand is known whole numbers.
-fn with_numbers(opset: i64, shape: &[i64], op: &str, numbers: &[i64]) -> ModelBuilder {
+fn with_numbers(opset: i64, shape: &[i64], op: &str, numbers: &[i64]) -> OnnxFileBuilder {
     let count = i64::try_from(numbers.len()).unwrap();
-    ModelBuilder::new(opset)
+    OnnxFileBuilder::new(opset)
         .input(value_info("x", FLOAT, shape))
         .tensor(ints("n", &[count], numbers))
         .node(Node::new(op, &["x", "n"], &["y"]))
@@ -170,7 +170,7 @@ fn operators_with_numbers_as_operands() {
     ];
     for (opset, op, shape, numbers, expected) in cases {
         let model = if *op == "Reshape" && numbers.is_empty() {
-            ModelBuilder::new(*opset)
+            OnnxFileBuilder::new(*opset)
                 .input(value_info("x", FLOAT, shape))
                 .tensor(ints("n", &[0], &[]))
                 .node(Node::new(op, &["x", "n"], &["y"]))
@@ -190,7 +190,7 @@ fn operators_with_numbers_as_operands() {
 #[test]
 fn resize_by_scales_and_to_sizes() {
     let model = |node: Node| {
-        ModelBuilder::new(13)
+        OnnxFileBuilder::new(13)
             .input(value_info("x", FLOAT, &[1, 2, 3, 5]))
             .tensor(floats("scales", &[4], &[1.0, 1.0, 2.0, 1.5]))
             .tensor(ints("sizes", &[4], &[1, 2, 7, 9]))
@@ -207,15 +207,16 @@ fn resize_by_scales_and_to_sizes() {
 /// Outputs beside the first.
 #[test]
 fn second_outputs() {
-    let split = ModelBuilder::of_one(18, &[&[7, 2]], 3, |n| n.int("num_outputs", 3), "Split");
+    let split = OnnxFileBuilder::of_one(18, &[&[7, 2]], 3, |n| n.int("num_outputs", 3), "Split");
     let rows = |at| dims_of_output(&split, at)[0];
     assert_eq!([rows(0), rows(1), rows(2)], [3, 3, 1]);
     let layer = |n: Node| n.int("axis", 1);
-    let norm = ModelBuilder::of_one(17, &[&[2, 3, 4], &[3, 4]], 3, layer, "LayerNormalization");
+    let norm = OnnxFileBuilder::of_one(17, &[&[2, 3, 4], &[3, 4]], 3, layer, "LayerNormalization");
     assert_eq!(dims_of_output(&norm, 1), [2, 1, 1]);
-    let lstm = ModelBuilder::of_one(14, &[&[7, 2, 3], &[1, 20, 3], &[1, 20, 5]], 3, |n| n, "LSTM");
+    let lstm =
+        OnnxFileBuilder::of_one(14, &[&[7, 2, 3], &[1, 20, 3], &[1, 20, 5]], 3, |n| n, "LSTM");
     assert_eq!(dims_of_output(&lstm, 2), [1, 2, 5]);
     let pool = |n: Node| n.ints("kernel_shape", &[2, 2]);
-    let pool = ModelBuilder::of_one(12, &[&[1, 1, 4, 4]], 2, pool, "MaxPool");
+    let pool = OnnxFileBuilder::of_one(12, &[&[1, 1, 4, 4]], 2, pool, "MaxPool");
     assert_eq!(dims_of_output(&pool, 1), [1, 1, 3, 3]);
 }

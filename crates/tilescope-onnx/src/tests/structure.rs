@@ -3,7 +3,7 @@
 use super::{refusal, resolved};
 use crate::{AttributeValue, ValueSource};
 use tilescope_fixtures::onnx_file::{
-    BOOL, FLOAT, ModelBuilder, Node, function, graph, ints, value_info, weight,
+    BOOL, FLOAT, Node, OnnxFileBuilder, function, graph, ints, value_info, weight,
 };
 
 fn relu(input: &str, output: &str) -> Node {
@@ -17,7 +17,7 @@ fn functions_are_inlined() {
         Node::new("LeakyRelu", &["a"], &["b"]).reference("alpha", "slope", 1),
         Node::new("Clip", &["b", "low"], &["c"]).named("clip"),
     ];
-    let model = ModelBuilder::new(18)
+    let model = OnnxFileBuilder::new(18)
         .input(value_info("x", FLOAT, &[2, 3]))
         .node(Node::new("Act", &["x"], &["y"]).domain("local").float("slope", 0.25).named("/act"))
         .function(function("Act", &["a", "low"], &["c"], &["slope"], &body))
@@ -38,7 +38,7 @@ fn functions_are_inlined() {
 fn branches_whose_condition_is_known_are_inlined() {
     let branch = |op: &str| graph(&[Node::new(op, &["x"], &["b"])], &[], &[], &["b"]);
     let with_rows = |rows: i64| {
-        ModelBuilder::new(18)
+        OnnxFileBuilder::new(18)
             .input(value_info("x", FLOAT, &[rows, 3]))
             .tensor(ints("one", &[], &[1]))
             .tensor(ints("zero", &[], &[0]))
@@ -64,7 +64,7 @@ fn branches_whose_condition_is_known_are_inlined() {
 fn any_order_is_put_in_order() {
     let nodes = [relu("x", "a"), relu("a", "b"), relu("b", "c"), relu("c", "y")];
     let in_order = |order: [usize; 4]| {
-        let model = ModelBuilder::new(18).input(value_info("x", FLOAT, &[2])).output("y");
+        let model = OnnxFileBuilder::new(18).input(value_info("x", FLOAT, &[2])).output("y");
         let model = order.iter().fold(model, |model, at| model.node(nodes[*at].clone()));
         format!("{:?}", resolved(&model).unwrap())
     };
@@ -73,7 +73,7 @@ fn any_order_is_put_in_order() {
 
 #[test]
 fn what_no_output_needs_is_dropped() {
-    let model = ModelBuilder::new(18)
+    let model = OnnxFileBuilder::new(18)
         .input(value_info("x", FLOAT, &[2, 4]))
         .input(value_info("unused", FLOAT, &[7]))
         .tensor(weight("w", &[4, 3]))
@@ -95,7 +95,7 @@ fn what_no_output_needs_is_dropped() {
 /// Statistics of a normalisation are no parameters.
 #[test]
 fn statistics_are_no_parameters() {
-    let mut model = ModelBuilder::new(18).input(value_info("x", FLOAT, &[2, 8, 4, 4]));
+    let mut model = OnnxFileBuilder::new(18).input(value_info("x", FLOAT, &[2, 8, 4, 4]));
     for name in ["scale", "bias", "mean", "variance"] {
         model = model.tensor(weight(name, &[8]));
     }
@@ -108,7 +108,7 @@ fn statistics_are_no_parameters() {
 #[test]
 fn operators_that_are_not_known_are_kept() {
     let custom = |outputs: &[&str]| {
-        ModelBuilder::new(18)
+        OnnxFileBuilder::new(18)
             .input(value_info("x", FLOAT, &[2, 1]))
             .input(value_info("z", FLOAT, &[3]))
             .node(Node::new("Custom", &["x", "z"], outputs).domain("com.example").named("mine"))
@@ -119,7 +119,7 @@ fn operators_that_are_not_known_are_kept() {
         (graph.nodes[0].domain.as_str(), graph.nodes[0].op.as_str()),
         ("com.example", "Custom")
     );
-    let model = ModelBuilder::new(18)
+    let model = OnnxFileBuilder::new(18)
         .input(value_info("x", FLOAT, &[2]))
         .input(value_info("z", FLOAT, &[3]))
         .node(Node::new("Custom", &["x", "z"], &["y"]).domain("com.example").named("mine"))
@@ -130,7 +130,7 @@ fn operators_that_are_not_known_are_kept() {
 /// Files of IR version 3 list initialisers as inputs: nobody feeds them.
 #[test]
 fn initialisers_are_no_inputs() {
-    let model = ModelBuilder::new(9)
+    let model = OnnxFileBuilder::new(9)
         .input(value_info("x", FLOAT, &[2, 4]))
         .input(value_info("w", FLOAT, &[4, 3]))
         .input(value_info("flag", BOOL, &[]))

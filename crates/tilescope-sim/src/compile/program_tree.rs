@@ -124,9 +124,9 @@ fn host_call_syncs(builder: &mut ProgramBuilder) -> BTreeMap<HostCallPart, Progr
 /// Whether one replica can be done before another: their hosts are not as fast, or are waited for by
 /// each of them alone.
 fn replicas_may_differ(spec: &Spec) -> bool {
-    let (options, host) = (&spec.options, &spec.options.host);
-    let hosts_differ = host.slower_instances > 0 && host.slower_instance_factor > 1.0;
-    options.replication_factor > 1 && (hosts_differ || options.sync_replicas_independently)
+    let options = &spec.options;
+    options.replication_factor > 1
+        && (options.slow_instances() > 0 || options.sync_replicas_independently)
 }
 
 /// Rows of a field for several IPUs are one copy, with one sync before it.

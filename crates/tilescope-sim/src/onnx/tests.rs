@@ -8,7 +8,7 @@ use crate::shape::TensorRole;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 use tilescope_fixtures::onnx_file::{
-    BOOL, FLOAT, INT64, Message, ModelBuilder, Node, floats, ints, value_info, weight,
+    BOOL, FLOAT, INT64, Message, Node, OnnxFileBuilder, floats, ints, value_info, weight,
 };
 use tilescope_onnx::DimValues;
 
@@ -26,7 +26,11 @@ fn options(fuse: FuseChoice) -> ImportOptions {
     }
 }
 
-fn imported(model: &ModelBuilder, fuse: FuseChoice, training: bool) -> Result<ModelGraph, String> {
+fn imported(
+    model: &OnnxFileBuilder,
+    fuse: FuseChoice,
+    training: bool,
+) -> Result<ModelGraph, String> {
     let file = OnnxFile::read(Cursor::new(model.bytes())).map_err(|error| error.to_string())?;
     let graph = file.resolve(&DimValues::default()).map_err(|error| error.to_string())?;
     let file = ImportedFile::new("test.onnx", &file, graph);
@@ -84,8 +88,8 @@ impl NodeCase {
         Self { outputs, ..self }
     }
 
-    fn model(&self) -> ModelBuilder {
-        let mut model = ModelBuilder::new(self.opset);
+    fn model(&self) -> OnnxFileBuilder {
+        let mut model = OnnxFileBuilder::new(self.opset);
         let mut names: BTreeMap<usize, String> = BTreeMap::new();
         for (place, tensor) in &self.others {
             let name = format!("other{place}");
@@ -397,9 +401,9 @@ fn every_operator_is_built_and_differentiated() {
 }
 
 /// A pattern as exporters write it, on the result of a product, and what it becomes.
-fn pattern_models() -> Vec<(&'static str, ModelBuilder)> {
+fn pattern_models() -> Vec<(&'static str, OnnxFileBuilder)> {
     let start = || {
-        ModelBuilder::new(13)
+        OnnxFileBuilder::new(13)
             .input(value_info("in", FLOAT, &[2, 5, 16]))
             .tensor(weight("w", &[16, 16]))
             .tensor(weight("scale", &[16]))
@@ -407,13 +411,13 @@ fn pattern_models() -> Vec<(&'static str, ModelBuilder)> {
             .node(Node::new("MatMul", &["in", "w"], &["x"]))
     };
     let number =
-        |model: ModelBuilder, name: &str, value: f32| model.tensor(floats(name, &[], &[value]));
-    let two = |model: ModelBuilder, op: &str, a: &str, b: &str, y: &str| {
+        |model: OnnxFileBuilder, name: &str, value: f32| model.tensor(floats(name, &[], &[value]));
+    let two = |model: OnnxFileBuilder, op: &str, a: &str, b: &str, y: &str| {
         model.node(Node::new(op, &[a, b], &[y]))
     };
     let one =
-        |model: ModelBuilder, op: &str, x: &str, y: &str| model.node(Node::new(op, &[x], &[y]));
-    let mean = |model: ModelBuilder, x: &str, y: &str| {
+        |model: OnnxFileBuilder, op: &str, x: &str, y: &str| model.node(Node::new(op, &[x], &[y]));
+    let mean = |model: OnnxFileBuilder, x: &str, y: &str| {
         model.node(Node::new("ReduceMean", &[x], &[y]).ints("axes", &[-1]))
     };
     let normal = || {
@@ -462,7 +466,7 @@ fn pattern_models() -> Vec<(&'static str, ModelBuilder)> {
         let model = model.node(Node::new("Clip", &["more", "zero", "six"], &["gate"]));
         two(two(model, "Mul", "x", "gate", "gated"), "Div", "gated", "six", "y")
     };
-    let scores = |model: ModelBuilder, mask: &str| {
+    let scores = |model: OnnxFileBuilder, mask: &str| {
         let model = model
             .input(value_info("scores", FLOAT, &[2, 4, 5, 5]))
             .tensor(weight("values", &[2, 4, 5, 8]));
@@ -470,13 +474,13 @@ fn pattern_models() -> Vec<(&'static str, ModelBuilder)> {
         two(one(model, "Softmax", "masked", "shares"), "MatMul", "shares", "values", "y")
     };
     let inverted_mask = {
-        let model = number(number(ModelBuilder::new(13), "one", 1.0), "large", -10_000.0);
+        let model = number(number(OnnxFileBuilder::new(13), "one", 1.0), "large", -10_000.0);
         let model = model.input(value_info("mask", FLOAT, &[2, 1, 1, 5]));
         scores(two(two(model, "Sub", "one", "mask", "not"), "Mul", "not", "large", "bias"), "bias")
     };
     let expanded_mask = {
         let all = Message::default().int(1, 5).int(1, 1).int(2, BOOL).bytes(8, "all");
-        let model = number(number(ModelBuilder::new(13), "none", 0.0), "large", -10_000.0);
+        let model = number(number(OnnxFileBuilder::new(13), "none", 0.0), "large", -10_000.0);
         let model = model
             .input(value_info("mask", BOOL, &[2, 1, 1, 5]))
             .tensor(ints("queries", &[4], &[2, 1, 5, 5]))
@@ -534,7 +538,7 @@ fn every_pattern_is_found_and_multiplies_as_much() {
 /// A mask that somebody reads as it is stays as wide as the file has it.
 #[test]
 fn a_mask_that_is_read_as_it_is_stays_wide() {
-    let model = ModelBuilder::new(13)
+    let model = OnnxFileBuilder::new(13)
         .input(value_info("mask", FLOAT, &[2, 1, 1, 5]))
         .input(value_info("scores", FLOAT, &[2, 4, 5, 5]))
         .tensor(ints("queries", &[4], &[2, 1, 5, 5]))
@@ -546,7 +550,7 @@ fn a_mask_that_is_read_as_it_is_stays_wide() {
     let graph = imported(&model, FuseChoice::Auto, false).expect("imports");
     assert!(!graph.imported.expect("a file").fused.contains_key("Mask"));
     // Two masks that are only wide together stay so.
-    let model = ModelBuilder::new(13)
+    let model = OnnxFileBuilder::new(13)
         .input(value_info("rows", FLOAT, &[2, 1, 5, 1]))
         .input(value_info("columns", FLOAT, &[2, 1, 1, 5]))
         .tensor(ints("queries", &[4], &[2, 1, 5, 5]))

@@ -48,10 +48,7 @@ pub(super) fn busiest(
         of_program: programs.iter().map(|program| program.operation).collect(),
         cycles: vec![Cycles::ZERO; compiled.compilation.operations.len()],
     };
-    match run::run(compiled, spec, summary, &mut sums) {
-        Ok(()) => {}
-        Err(never) => match never {},
-    }
+    let Ok(()) = run::run(compiled, spec, summary, &mut sums);
     let operation =
         |(id, cycles): (usize, Cycles)| BusyOperation { id: OperationId::from_index(id), cycles };
     let mut busy: Vec<BusyOperation> = sums.cycles.into_iter().enumerate().map(operation).collect();

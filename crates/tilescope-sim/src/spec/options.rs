@@ -558,6 +558,14 @@ impl SpecOptions {
         (self.replication_factor / self.num_instances).max(1)
     }
 
+    /// Instances whose host is slower than the others: none where slower is as fast.
+    pub(crate) fn slow_instances(&self) -> u32 {
+        match self.host.slower_instance_factor > 1.0 {
+            true => self.host.slower_instances.min(self.num_instances),
+            false => 0,
+        }
+    }
+
     /// Replicas that share a tensor out.
     pub(crate) fn replicas_of(&self, domain: ShardingDomain) -> u32 {
         match domain {

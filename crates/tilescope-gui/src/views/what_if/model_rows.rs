@@ -8,7 +8,6 @@ use crate::model::command::{AppCommand, ChooserPurpose, CommandQueue};
 use crate::theme::ThemePalette;
 use crate::widgets::background_query::QueryState;
 use egui::{Align, Label, Layout, RichText, Ui};
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use tilescope_report::Report;
 
@@ -18,24 +17,17 @@ const MOST_ROWS: usize = 24;
 /// The file of a model in a spec that is being changed.
 #[derive(Default)]
 pub(super) struct ModelFileRows {
-    /// What the file was when the report was made.
-    recorded: Option<RecordedFile>,
+    /// Digest of the file when the report was made.
+    recorded: Option<String>,
     /// Whether sizes are to be those of the file, once that is known.
     fit: bool,
-}
-
-/// What a report says of the file that its model is from.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-struct RecordedFile {
-    /// Its hash, weights left out.
-    digest: String,
 }
 
 impl ModelFileRows {
     /// For the spec of a report.
     pub(super) fn of(report: &Report) -> Self {
-        // What is not understood is as good as not recorded.
-        let recorded = report.meta().get("onnx").and_then(|json| serde_json::from_str(json).ok());
+        let recorded = report.imported_model().map(|model| model.digest);
+        let recorded = recorded.filter(|digest| !digest.is_empty());
         Self { recorded, ..Self::default() }
     }
 
@@ -82,7 +74,7 @@ impl ModelFileRows {
                     ui.add(Label::new(RichText::new(words).color(colour)).wrap());
                     return;
                 }
-                if self.recorded.as_ref().is_some_and(|was| was.digest != file.content_hash) {
+                if self.recorded.as_ref().is_some_and(|was| *was != file.content_hash) {
                     let palette = ThemePalette::for_ui(ui);
                     let words = "This is not the file as it was when the report was made.";
                     ui.add(Label::new(RichText::new(words).color(palette.warning)).wrap());

@@ -12,7 +12,8 @@ use crate::widgets::gain_bars::{GainBar, GainRange, gain_bars_ui};
 use egui::{Button, Label, RichText, Ui};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use tilescope_report::units::{grouped, seconds};
+use tilescope_analysis::sensitivity::{path_words, run_words};
+use tilescope_report::units::grouped;
 
 /// What the program says about a spec on other machines.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -59,9 +60,7 @@ struct OperationAnswer {
 
 impl SensitivityRun {
     fn words(&self) -> String {
-        let rate = self.samples_per_second;
-        let rate = rate.map(|of| format!(", {} samples per second", grouped(of.round() as u64)));
-        format!("{}{}", seconds(self.seconds), rate.unwrap_or_default())
+        run_words(self.seconds, self.samples_per_second)
     }
 }
 
@@ -84,11 +83,7 @@ impl ResourceAnswer {
 
 impl OperationAnswer {
     fn bar(&self) -> GainBar {
-        let path = match self.off_path_beyond {
-            None => "on the path".to_owned(),
-            Some(factor) if factor <= 1.0 => "off the path".to_owned(),
-            Some(factor) => format!("off the path beyond {factor:.1} x"),
-        };
+        let path = path_words(self.off_path_beyond);
         let words = format!("{path}, {}; {} cycles", self.run.words(), grouped(self.cycles));
         let title = self.name.clone();
         GainBar { title, change: self.change, note: path, words, on_click: None }
@@ -106,9 +101,6 @@ pub(super) struct SensitivitySection {
 impl SensitivitySection {
     /// Asks about a spec, in place of another one that is worked on.
     pub(super) fn ask(&mut self, spec: String) {
-        if self.asked.as_ref() != Some(&spec) {
-            self.answer.cancel();
-        }
         self.answer.retry();
         self.asked = Some(spec);
     }
@@ -133,10 +125,9 @@ impl SensitivitySection {
         });
         let Some(asked) = self.asked.clone() else { return };
         let directory = draft.check_directory().to_owned();
-        let state =
-            self.answer.ask_cancellable(ui.ctx(), workers, &asked, move |text, cancelled| {
-                (queries.sensitivity)(&directory, text, cancelled)
-            });
+        let state = self.answer.ask_newest(ui.ctx(), workers, &asked, move |text, cancelled| {
+            (queries.sensitivity)(&directory, text, cancelled)
+        });
         match state.fresh_only() {
             QueryState::Fresh(answer) => {
                 if asked != draft.whole_text() {

@@ -34,8 +34,8 @@ impl AlikeReplicas {
             false => 1,
         };
         let slower = match loads || calls_back {
-            true if host.slower_instance_factor > 1.0 => host.slower_instances,
-            _ => 0,
+            true => options.slow_instances(),
+            false => 0,
         };
         let speeds: &[bool] = match slower {
             0 => &[false],
@@ -109,7 +109,7 @@ struct ClassMembers {
 /// Which replicas are of which class, in their order.
 fn members(spec: &Spec, classes: &[AlikeReplicas]) -> Vec<ClassMembers> {
     let (options, local) = (&spec.options, spec.options.local_replicas());
-    let fast = options.num_instances - options.host.slower_instances.min(options.num_instances);
+    let fast = options.num_instances - options.slow_instances();
     let threads = InstanceResources::new(spec).callback_threads;
     let all_as_fast = |of: &AlikeReplicas| classes.iter().all(|other| other.slower == of.slower);
     let mut members = Vec::new();
