@@ -533,7 +533,7 @@ fn parts_of_a_micro_batch_do_what_the_whole_does() {
             operations.filter(|of| of.pass == pass).map(|of| of.flops).sum()
         };
         let samples = compiled.compilation.batching.expect("there are samples").samples_per_call();
-        let weights = variable_bytes(&compiled, "/weights", true);
+        let weights = variable_bytes(&compiled, "/weight", true);
         (passes(TrainingPass::Forward), samples, weights)
     };
     let whole = parts(1);
