@@ -207,6 +207,12 @@ fn changes_along_a_lane_add_up_to_the_difference_of_the_lanes() {
                     let drifts = drift(pair, &one, Some(&other), range, pieces).expect("reads");
                     let sum: i64 = drifts.iter().map(|drift| drift.change).sum();
                     assert_eq!(sum, difference, "{a_name} / {b_name}: {of_source:?}, {pieces}");
+                    // Each step of the source is counted once, and so is each that both have.
+                    let steps: u64 = drifts.iter().map(|drift| drift.steps).sum();
+                    assert_eq!(steps, one.info().steps, "{a_name} / {b_name}: {of_source:?}");
+                    let matched: u64 = drifts.iter().map(|drift| drift.matched).sum();
+                    let aligned: u64 = pair.runs.iter().map(|run| run.count).sum();
+                    assert_eq!(matched, aligned, "{a_name} / {b_name}: {of_source:?}");
                 }
                 lanes += 1;
             }

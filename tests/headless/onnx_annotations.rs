@@ -1,13 +1,15 @@
 //! PopART's attributes of single nodes and inputs mean what they mean in PopART.
 
 use crate::common;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tempfile::TempDir;
+use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};
 use tilescope_onnx::{Attribute, AttributeValue, Attributes, OnnxGraph, OnnxNode};
 use tilescope_report::units::TileRuns;
 use tilescope_report::{ModelOperation, ProgramKind, Report, TileMemory};
 use tilescope_sim::compile;
-use tilescope_sim::spec::Spec;
+use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
 
 /// A file of `tests/data/onnx`, simulated with changes.
@@ -108,6 +110,139 @@ fn stages_share_ipus_in_any_order() {
     let border = (1..nodes).find(|at| stage_of(*at, nodes) != stage_of(at - 1, nodes));
     let problem = refusal(&stages(border.map(|at| at - 1).filter(|at| *at > 0)));
     assert!(problem.contains("between stage 0") && problem.contains("and stage 1"), "{problem}");
+}
+
+/// Layers one behind the other, each with attributes, as a file.
+fn annotated_layers(directory: &TempDir, attributes: &[&[(&str, i64)]]) -> String {
+    let mut model = OnnxFileBuilder::new(17).input(value_info("x0", FLOAT, &[32, 64]));
+    for (at, own) in attributes.iter().enumerate() {
+        let [weights, before, after] = [format!("w{at}"), format!("x{at}"), format!("x{}", at + 1)];
+        let node =
+            Node::new("MatMul", &[&before, &weights], &[&after]).named(&format!("layer{at}"));
+        let node = own.iter().fold(node, |node, (name, value)| node.int(name, *value));
+        model = model.tensor(weight(&weights, &[64, 64])).node(node);
+    }
+    let model = model.output(&format!("x{}", attributes.len()));
+    let path = directory.path().join("annotated.onnx");
+    std::fs::write(&path, model.bytes()).expect("written");
+    path.to_string_lossy().into_owned()
+}
+
+const STAGE: &str = "__pipeline_stage";
+const IPU: &str = "__ipu_number";
+const PHASE: &str = "__execution_phase";
+
+/// The block and IPU of each of the layers: gradients are where the layer is.
+fn places(spec: &Spec) -> Vec<(String, u32)> {
+    let mut found: BTreeMap<String, (String, u32)> = BTreeMap::new();
+    for of in operations(spec).iter().filter(|of| of.name.starts_with("layer") && of.flops > 0) {
+        let layer = of.name.split('/').next().unwrap_or_default().to_owned();
+        let place = (of.block.clone().expect("a block"), of.ipu.0);
+        let known = found.entry(layer).or_insert_with(|| place.clone());
+        assert_eq!(*known, place, "{}", of.name);
+    }
+    found.into_values().collect()
+}
+
+fn placed(expected: &[(&str, u32)]) -> Vec<(String, u32)> {
+    expected.iter().map(|(block, ipu)| ((*block).to_owned(), *ipu)).collect()
+}
+
+/// IPUs by themselves are virtual graphs: one after the other, in whatever order data visit them.
+#[test]
+fn ipus_alone_are_visited_in_any_order() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |ipus: &[i64]| {
+        let own: Vec<[(&str, i64); 1]> = ipus.iter().map(|ipu| [(IPU, *ipu)]).collect();
+        let own: Vec<&[(&str, i64)]> = own.iter().map(<[_; 1]>::as_slice).collect();
+        annotated_layers(&directory, &own)
+    };
+    for training in ["model.loss=none", "model.loss=identity"] {
+        let there_and_back = common::spec(&file(&[0, 1, 0, 1]), &[training]);
+        let expected = [("ipu0", 0), ("ipu1", 1), ("ipu0_2", 0), ("ipu1_2", 1)];
+        assert_eq!(places(&there_and_back), placed(&expected));
+        // The same as stages, one after the other.
+        let stages: Vec<[(&str, i64); 2]> =
+            [0, 1, 2, 3].map(|stage| [(STAGE, stage), (IPU, stage % 2)]).to_vec();
+        let stages: Vec<&[(&str, i64)]> = stages.iter().map(<[_; 2]>::as_slice).collect();
+        let staged = annotated_layers(&directory, &stages);
+        let sharded = common::spec(&staged, &[training, "options.execution=sharded"]);
+        assert_eq!(figures(&there_and_back), figures(&sharded), "{training}");
+        let backwards = common::spec(&file(&[2, 1, 1, 0]), &[training]);
+        let expected = [("ipu2", 2), ("ipu1", 1), ("ipu1", 1), ("ipu0", 0)];
+        assert_eq!(places(&backwards), placed(&expected));
+    }
+    // A pipeline has a stage for each IPU, in their order.
+    let pipelined = ["options.execution=pipelined", "options.device_iterations=4"];
+    assert!(figures(&common::spec(&file(&[0, 0, 1, 2]), &pipelined)).cycles.is_some());
+    let problem = refusal(&common::spec(&file(&[0, 1, 0, 1]), &pipelined));
+    assert!(problem.contains("ipu0_2") && problem.contains("__pipeline_stage"), "{problem}");
+    // A node that says nothing is where its neighbours are, if they agree.
+    let own: [&[(&str, i64)]; 4] = [&[(IPU, 1)], &[], &[(IPU, 1)], &[(IPU, 0)]];
+    let spec = common::spec(&annotated_layers(&directory, &own), &[]);
+    assert_eq!(places(&spec), placed(&[("ipu1", 1), ("ipu1", 1), ("ipu1", 1), ("ipu0", 0)]));
+    let own: [&[(&str, i64)]; 3] = [&[(IPU, 1)], &[], &[(IPU, 0)]];
+    let problem = refusal(&common::spec(&annotated_layers(&directory, &own), &[]));
+    assert!(problem.contains("layer1") && problem.contains("between IPU 1"), "{problem}");
+}
+
+/// Phases run one after the other from streaming memory, on the IPU that they name, else on one of
+/// the set that their number's parity tells.
+#[test]
+fn phases_are_phases_on_their_ipus() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |own: &[Vec<(&str, i64)>]| {
+        let own: Vec<&[(&str, i64)]> = own.iter().map(Vec::as_slice).collect();
+        annotated_layers(&directory, &own)
+    };
+    let phases = |numbers: [i64; 4], ipus: Option<[i64; 4]>| {
+        let own: Vec<Vec<(&str, i64)>> = (0..4)
+            .map(|at| {
+                let ipu = ipus.map(|ipus| (IPU, ipus[at]));
+                std::iter::once((PHASE, numbers[at])).chain(ipu).collect()
+            })
+            .collect();
+        file(&own)
+    };
+    for training in ["model.loss=none", "model.loss=identity"] {
+        let expected = [("phase0", 0), ("phase1", 1), ("phase2", 0), ("phase3", 1)];
+        let named = common::spec(&phases([0, 1, 2, 3], Some([0, 1, 0, 1])), &[training]);
+        assert_eq!(places(&named), placed(&expected));
+        assert!(program_names(&report(&named).0).iter().any(|name| name.contains("remote")));
+        let by_parity = common::spec(&phases([0, 1, 2, 3], None), &[training]);
+        assert_eq!(figures(&by_parity), figures(&named), "{training}");
+        assert_eq!(places(&by_parity), placed(&expected));
+        let even = common::spec(&phases([0, 0, 2, 2], None), &[training]);
+        let expected = [("phase0", 0), ("phase0", 0), ("phase2", 0), ("phase2", 0)];
+        assert_eq!(places(&even), placed(&expected));
+        let crossed = common::spec(&phases([0, 1, 2, 3], Some([1, 0, 3, 2])), &[training]);
+        let expected = [("phase0", 1), ("phase1", 0), ("phase2", 3), ("phase3", 2)];
+        assert_eq!(places(&crossed), placed(&expected));
+    }
+    // The same as stages that are run as phases.
+    let stages: Vec<Vec<(&str, i64)>> =
+        (0..4).map(|stage| vec![(STAGE, stage), (IPU, stage % 2)]).collect();
+    let staged = common::spec(&file(&stages), &["options.execution=phased"]);
+    let named = common::spec(&phases([0, 1, 2, 3], Some([0, 1, 0, 1])), &[]);
+    assert_eq!(figures(&staged), figures(&named));
+    let odd = refusal_of(&phases([0, 1, 2, 3], None), &["target.ipus=1"]);
+    assert!(odd.contains("target.ipus = 2") && odd.contains("odd IPUs"), "{odd}");
+    let two = refusal_of(&phases([0, 0, 2, 2], Some([0, 1, 0, 1])), &[]);
+    for words in ["layer1", "phase 0 is on IPU 1", "on IPU 0 at \"layer0\"", PHASE] {
+        assert!(two.contains(words), "{two}");
+    }
+    let back = refusal_of(&phases([1, 0, 2, 3], None), &[]);
+    assert!(back.contains("layer1") && back.contains("phase 0 reads"), "{back}");
+}
+
+/// Why a file is not simulated, found while the spec is read or later.
+fn refusal_of(file: &str, overrides: &[&str]) -> String {
+    let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+    let source = SpecSource::find(file, &overrides).expect("a file");
+    match Spec::build(&source) {
+        Ok(spec) => refusal(&spec),
+        Err(error) => error.to_string(),
+    }
 }
 
 fn is_product(node: &OnnxNode) -> bool {

@@ -1,6 +1,7 @@
 //! Laws of imported models: against the built-in ones, and against changes that mean nothing.
 
 use crate::common;
+use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
 
@@ -263,12 +264,61 @@ fn training_begins_at_any_number() {
     trained("guide_mnist.onnx", &["model.loss=mse"]);
     trained("guide_mnist.onnx", &["model.loss=l1", "options.gradient_accumulation=2"]);
     trained("guide_mnist.onnx", &["model.loss=identity", "model.loss_scaling=128"]);
-    let wide = refusal("guide_mnist.onnx", &["model.training=true", "model.loss_output=\"19\""]);
+    let wide = refusal("guide_mnist.onnx", &["model.training=true", "model.loss_output=19"]);
     assert!(wide.contains("[40, 10]") && wide.contains("identity"), "{wide}");
     let wrong = refusal("guide_mnist.onnx", &["model.loss=identity", "model.loss_output=\"91\""]);
     assert!(wrong.contains("is one of 19"), "{wrong}");
     let frozen = refusal("guide_mnist.onnx", &["model.loss=identity", "model.frozen=[\".*\"]"]);
     assert!(frozen.contains("no weight that is trained leads to this loss"), "{frozen}");
+}
+
+/// Two linear layers, with weights as they are or turned around by a node of their own.
+fn linear_layers(turned: bool, bias: bool) -> OnnxFileBuilder {
+    let sizes = [64, 96, 32];
+    let model = OnnxFileBuilder::new(17).input(value_info("x0", FLOAT, &[2, 16, sizes[0]]));
+    let layer = |model: OnnxFileBuilder, at: usize| {
+        let [weights, used, product, made, before] =
+            ["w", "t", "p", "b", "x"].map(|name| format!("{name}{at}"));
+        let result = format!("x{}", at + 1);
+        let (rows, columns) = (sizes[at], sizes[at + 1]);
+        let model = match turned {
+            true => model
+                .tensor(weight(&weights, &[columns, rows]))
+                .node(Node::new("Transpose", &[&weights], &[&used]).ints("perm", &[1, 0])),
+            false => model.tensor(weight(&used, &[rows, columns])),
+        };
+        if !bias {
+            return model.node(Node::new("MatMul", &[&before, &used], &[&result]));
+        }
+        model
+            .tensor(weight(&made, &[columns]))
+            .node(Node::new("MatMul", &[&before, &used], &[&product]))
+            .node(Node::new("Add", &[&product, &made], &[&result]))
+    };
+    layer(layer(model, 0), 1).output("x2")
+}
+
+/// Who stores the weights of a linear layer a row for each output turns them around before the
+/// product: forward and backward pass are those of a layer whose weights lie as the product wants.
+#[test]
+fn weights_that_are_turned_around_cost_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let of = |turned: bool, bias: bool, training: &str| {
+        let path = directory.path().join("linear.onnx");
+        std::fs::write(&path, linear_layers(turned, bias).bytes()).expect("written");
+        figures(&common::spec(
+            &path.to_string_lossy(),
+            &["model.loss=identity", "model.precision=float16", training],
+        ))
+    };
+    for (bias, training) in [
+        (true, "model.training=true"),
+        (false, "model.training=true"),
+        (true, "model.training=false"),
+        (false, "model.training=false"),
+    ] {
+        assert_eq!(of(true, bias, training), of(false, bias, training), "{bias}, {training}");
+    }
 }
 
 /// Samples are counted along the batch, wherever it is.

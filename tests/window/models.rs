@@ -516,6 +516,9 @@ fn a_model_that_moved_is_said_and_found_again() {
     settle(&mut window);
     press(&mut window, Modifiers::NONE, Key::Enter);
     assert!(says(&window, "Fits: the fullest tile needs"));
+    // Another file is no change of the one that the report was made of.
+    let text = window.state().session().what_if().unwrap().text().to_owned();
+    assert!(text.contains("elsewhere.onnx") && !text.contains("onnx_digest"), "{text}");
     simulate_variant(&mut window);
     // Back at its old place it is read again.
     move_file(&moved, &model);
@@ -603,6 +606,35 @@ fn the_dialog_fits_into_small_and_large_windows() {
                 let simulate = window.get_by_role_and_label(Role::Button, "Simulate").rect();
                 assert!(screen.contains_rect(simulate), "{size:?}: {simulate:?}");
             }
+        }
+    }
+}
+
+/// However much is wrong, what can be done about it is in sight.
+#[test]
+fn a_long_error_leaves_the_buttons_in_sight() {
+    let (_unknown, unknown) = with_word("mnist_dynamo.onnx", b"Gemm", b"Ghem");
+    for size in [vec2(1100.0, 760.0), vec2(480.0, 360.0)] {
+        let screen = egui::Rect::from_min_size(egui::Pos2::ZERO, size);
+        let (mut window, _directory) = home(size);
+        open(&mut window, &unknown);
+        for problem in [None, Some("no regular expression ".repeat(200))] {
+            if let Some(words) = problem {
+                set_spec(&mut window, |text| {
+                    text.replace("[model]", &format!("[model]\nfrozen = [\"({words}\"]"))
+                });
+            }
+            for label in ["Simulate", "Save spec…", "Close"] {
+                let button = window.get_by_role_and_label(Role::Button, label).rect();
+                assert!(screen.contains_rect(button), "{size:?}: {label} {button:?}");
+            }
+        }
+        // Where the spec is written to is asked for there as well.
+        window.get_by_role_and_label(Role::Button, "Save spec…").click();
+        settle(&mut window);
+        for label in ["Simulate", "Save", "Close"] {
+            let button = window.get_by_role_and_label(Role::Button, label).rect();
+            assert!(screen.contains_rect(button), "{size:?}: {label} {button:?}");
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct OnnxValue {
     pub element: ElementKind,
     pub dims: Vec<u64>,
     pub source: ValueSource,
+    /// Whether the file says that its values are in another file, which is never opened.
+    pub is_external: bool,
     /// Its values, if they are known and few. Weights never have any.
     pub content: Option<Arc<ConstantTensor>>,
 }

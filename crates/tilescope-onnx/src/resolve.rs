@@ -83,7 +83,7 @@ pub(crate) fn resolve(
         })
     };
     let outputs = graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
-    Ok(prune::used(OnnxGraph {
+    let graph = prune::used(OnnxGraph {
         opset: file.opset,
         values: resolver.values,
         nodes: resolver.nodes,
@@ -91,7 +91,28 @@ pub(crate) fn resolve(
         outputs,
         folded: resolver.folded,
         metadata: file.metadata.clone(),
-    }))
+    });
+    check_texts(&graph)?;
+    Ok(graph)
+}
+
+/// Nothing on a device holds texts: nodes that read or make some are the host's.
+fn check_texts(graph: &OnnxGraph) -> Result<(), OnnxError> {
+    let is_text = |id: &ValueId| graph.value(*id).element == ElementKind::Text;
+    for node in &graph.nodes {
+        let mut operands = node.inputs.iter().chain(&node.outputs).flatten();
+        let Some(found) = operands.find(|id| is_text(id)) else { continue };
+        let does = if node.inputs.contains(&Some(*found)) { "reads" } else { "makes" };
+        return Err(OnnxError::Graph {
+            place: check::place(&node.name, &node.op),
+            problem: format!(
+                "it {does} {:?}, a tensor of strings, which no IPU holds: leave what works on \
+                 strings to the host, and export the model that reads its results as numbers",
+                graph.value(*found).name
+            ),
+        });
+    }
+    Ok(())
 }
 
 fn function_key(function: &FunctionProto) -> FunctionKey<'_> {
@@ -143,7 +164,9 @@ impl<'f> Resolver<'f> {
             })?;
             let name = scope.value_name(&tensor.name);
             let id = self.value(&name, tensor.element, dims, ValueSource::Initializer, place)?;
-            self.values[id.index()].content.clone_from(&tensor.content);
+            let value = &mut self.values[id.index()];
+            value.content.clone_from(&tensor.content);
+            value.is_external = tensor.is_external;
             scope.define(Arc::clone(&tensor.name), id);
         }
         Ok(())
@@ -171,7 +194,9 @@ impl<'f> Resolver<'f> {
             };
             return Err(OnnxError::Graph { place: place(), problem });
         };
-        self.values.push(OnnxValue { name: name.to_owned(), element, dims, source, content: None });
+        let name = name.to_owned();
+        let value = OnnxValue { name, element, dims, source, is_external: false, content: None };
+        self.values.push(value);
         Ok(ValueId(number))
     }
 
@@ -295,12 +320,19 @@ impl<'f> Resolver<'f> {
         view: &NodeView,
         scope: &Scope<'f, '_>,
     ) -> Result<Vec<TensorType>, OnnxError> {
-        if let Some(types) = shape::infer(view)? {
+        let written = || {
+            let written = |name: &Arc<str>| scope.written_type(name, self.symbols);
+            node.outputs.iter().map(written).collect::<Option<Vec<TensorType>>>()
+        };
+        let inferred = shape::infer(view);
+        let file_decides = match &inferred {
+            Ok(types) => types.is_none(),
+            Err(_) => shape::counts_results(view.op),
+        };
+        if let Some(types) = written().filter(|_| file_decides) {
             return Ok(types);
         }
-        let written = |name: &Arc<str>| scope.written_type(name, self.symbols);
-        let written: Option<Vec<TensorType>> = node.outputs.iter().map(written).collect();
-        match written {
+        match inferred? {
             Some(types) => Ok(types),
             None => shape::as_element_wise(view),
         }

@@ -16,14 +16,16 @@ mod quantize;
 mod recurrent;
 mod reduce;
 mod resize;
+mod signal;
 mod slice;
 
 use crate::attributes::Attributes;
 use crate::check;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
-use crate::graph::OnnxValue;
+use crate::graph::{OnnxValue, ValueSource};
 
+pub(crate) use gather::counts_results;
 pub(crate) use generator::shape_bounds;
 pub(crate) use matmul::{AttentionDims, EinsumLabels};
 pub(crate) use movement::{pad_amounts, transpose_order};
@@ -69,6 +71,7 @@ const FAMILIES: &[fn(&str) -> Option<ShapeRule>] = &[
     recurrent::rule,
     loss::rule,
     quantize::rule,
+    signal::rule,
 ];
 
 /// Whether there is a rule for this operator of the standard.
@@ -158,10 +161,17 @@ impl<'a> NodeView<'a> {
     }
 
     fn unknown_values(&self, value: &OnnxValue) -> OnnxError {
-        self.error(format!(
-            "the shape of its output depends on values of {:?}, which only a run computes",
-            value.name
-        ))
+        let why = match value.source {
+            ValueSource::Initializer if value.is_external => {
+                "which are in an external data file: none is ever opened; save the model with small \
+                 tensors inside, as onnx.save does with size_threshold=1024"
+            }
+            ValueSource::Initializer | ValueSource::Constant => {
+                "which are not in the file, or are too many to be read"
+            }
+            _ => "which only a run computes",
+        };
+        self.error(format!("the shape of its output depends on values of {:?}, {why}", value.name))
     }
 
     /// Whole numbers that were an attribute before version `since`, and are an input from then on.

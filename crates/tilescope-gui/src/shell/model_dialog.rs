@@ -20,10 +20,14 @@ use std::path::{Path, PathBuf};
 
 /// Widest the dialog gets.
 const WIDTH: f32 = 900.0;
-/// Height of what stands above and below the form.
-const AROUND_FORM: f32 = 210.0;
+/// Most height of what the check says where the form scrolls by itself; the rest is scrolled to.
+const MOST_SAID: f32 = 90.0;
+/// Height of gaps and lines between the parts of the dialog.
+const BETWEEN_PARTS: f32 = 30.0;
 /// Least height of a form that scrolls by itself.
 const LEAST_FORM: f32 = 120.0;
+/// Least height of a dialog whose form scrolls by itself: with all that stands around it.
+const LEAST_ROOM: f32 = 380.0;
 /// Height around all of it: margins and a gap.
 const AROUND_ALL: f32 = 60.0;
 
@@ -41,6 +45,17 @@ pub(crate) struct ModelDialog {
     is_read: (bool, bool),
     /// Whether something has had the focus.
     had_focus: bool,
+    heights: PartHeights,
+}
+
+/// Heights of what stands around the form, as they were last laid out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct PartHeights {
+    header: f32,
+    /// What the check says, all of it.
+    said: f32,
+    /// What can be done.
+    foot: f32,
 }
 
 /// Where the spec is to be written.
@@ -62,6 +77,7 @@ impl ModelDialog {
             saved: None,
             is_read: (false, false),
             had_focus: false,
+            heights: PartHeights { header: 60.0, said: 20.0, foot: 30.0 },
         }
     }
 
@@ -150,43 +166,71 @@ impl ModelDialog {
     fn ui(&mut self, ui: &mut Ui, around: &DialogContext<'_>) {
         let (state, answers) = self.form.ask(ui, around.workers, SPEC_QUERIES);
         self.is_read.0 |= state == FormState::Filled;
-        let room = ui.ctx().content_rect().height();
-        let form_height = room - AROUND_FORM;
-        if form_height >= LEAST_FORM {
-            return self.parts_ui(ui, state, &answers, (form_height, around));
+        let before = self.heights;
+        let room = ui.ctx().content_rect().height() - AROUND_ALL;
+        if state != FormState::Filled {
+            scroll_area("dialog", room)
+                .show(ui, |ui| self.parts_ui(ui, &answers, (None, false), around));
+            return;
         }
-        // In a low window all of it scrolls.
-        scroll_area("dialog", room - AROUND_ALL)
-            .show(ui, |ui| self.parts_ui(ui, state, &answers, (f32::INFINITY, around)));
+        if room >= LEAST_ROOM {
+            let around_form =
+                before.header + before.said.min(MOST_SAID) + before.foot + BETWEEN_PARTS;
+            let form_height = (room - around_form).max(LEAST_FORM);
+            self.parts_ui(ui, &answers, (Some(form_height), true), around);
+        } else {
+            // In a low window all scrolls but what can be done.
+            scroll_area("dialog", room - before.foot - spacing::M)
+                .show(ui, |ui| self.parts_ui(ui, &answers, (None, true), around));
+        }
+        ui.add_space(spacing::XS);
+        let foot = ui.scope(|ui| match (self.running.is_some(), around.simulation) {
+            (true, Some(simulation)) => running_ui(ui, simulation, around.commands),
+            _ => self.foot_ui(ui, &answers, around),
+        });
+        self.heights.foot = foot.response.rect.height();
+        if self.heights != before {
+            ui.ctx().request_discard("parts of the dialog have found their heights");
+        }
     }
 
-    /// Header, form and what can be done; the form scrolls in a height.
+    /// Header, form and, where there is one, what the check says of it; a form of a height scrolls
+    /// by itself.
     fn parts_ui(
         &mut self,
         ui: &mut Ui,
-        state: FormState,
         answers: &SpecAnswers,
-        (form_height, around): (f32, &DialogContext<'_>),
+        (form_height, is_filled): (Option<f32>, bool),
+        around: &DialogContext<'_>,
     ) {
-        self.header_ui(ui, around);
+        let header = ui.scope(|ui| self.header_ui(ui, around));
+        self.heights.header = header.response.rect.height();
         ui.separator();
         let is_running = self.running.is_some();
         let mut form_ui = |ui: &mut Ui| {
             ui.add_enabled_ui(!is_running, |ui| self.form.ui(ui, answers, around.commands));
         };
-        if form_height.is_finite() {
-            scroll_area("form", form_height).show(ui, form_ui);
-        } else {
-            form_ui(ui);
+        match form_height {
+            Some(height) => {
+                scroll_area("form", height).show(ui, form_ui);
+            }
+            None => form_ui(ui),
         }
-        if state != FormState::Filled {
+        if !is_filled {
             return;
         }
         ui.separator();
-        match (is_running, around.simulation) {
-            (true, Some(simulation)) => running_ui(ui, simulation, around.commands),
-            _ => self.foot_ui(ui, answers, around),
+        if is_running {
+            return;
         }
+        self.heights.said = match form_height {
+            Some(_) => {
+                let said = ScrollArea::vertical().id_salt("said").max_height(MOST_SAID);
+                let said = said.auto_shrink([false, true]);
+                said.show(ui, |ui| self.said_ui(ui, answers)).content_size.y
+            }
+            None => ui.scope(|ui| self.said_ui(ui, answers)).response.rect.height(),
+        };
     }
 
     fn header_ui(&self, ui: &mut Ui, around: &DialogContext<'_>) {
@@ -214,8 +258,8 @@ impl ModelDialog {
         ui.add(Label::new(words).truncate()).on_hover_text(place);
     }
 
-    /// What the check says, and what can be done.
-    fn foot_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, around: &DialogContext<'_>) {
+    /// What the check says, how the last simulation failed, and how saving went.
+    fn said_ui(&self, ui: &mut Ui, answers: &SpecAnswers) {
         let palette = ThemePalette::for_ui(ui);
         match &self.failed {
             Some(words) => {
@@ -229,7 +273,10 @@ impl ModelDialog {
             let colour = message.kind.colour(palette);
             ui.add(Label::new(RichText::new(&message.text).color(colour)).wrap());
         }
-        ui.add_space(spacing::XS);
+    }
+
+    /// What can be done.
+    fn foot_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, around: &DialogContext<'_>) {
         let is_busy = around.simulation.is_some();
         // What is not refused may be simulated while it is still being checked.
         let ready = !is_busy && answers.problem().is_none();

@@ -25,6 +25,8 @@ pub(crate) struct TensorProto {
     pub name: Name,
     pub element: ElementKind,
     pub dims: Vec<i64>,
+    /// Whether its values are in another file, which is never opened.
+    pub is_external: bool,
     pub content: Option<Arc<ConstantTensor>>,
 }
 
@@ -117,7 +119,7 @@ impl<R: Read + Seek> ProtoReader<R> {
             }
             None => None,
         };
-        Ok(TensorProto { name, element, dims: head.dims, content })
+        Ok(TensorProto { name, element, dims: head.dims, is_external: head.is_external, content })
     }
 
     fn tensor_dims(&mut self, value: FieldValue, dims: &mut Vec<i64>) -> Result<(), OnnxError> {

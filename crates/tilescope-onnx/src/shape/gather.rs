@@ -4,6 +4,7 @@ use super::{NodeView, ShapeRule, TensorType};
 use crate::constant::ConstantData;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
+use crate::graph::OnnxValue;
 
 /// The rule of an operator of this family.
 pub(super) fn rule(op: &str) -> Option<ShapeRule> {
@@ -14,11 +15,24 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
         "OneHot" => one_hot,
         "Compress" => compress,
         "NonZero" => non_zero,
-        "NonMaxSuppression" | "Unique" => |view| {
-            Err(view.error("how many results it has depends on values that only a run computes"))
-        },
+        "NonMaxSuppression" | "Unique" => |view| Err(depends_on_data(view, view.input(0)?)),
         _ => return None,
     })
+}
+
+/// Whether an operator has as many results as its operands' values say.
+pub(crate) fn counts_results(op: &str) -> bool {
+    matches!(op, "Compress" | "NonMaxSuppression" | "NonZero" | "Unique")
+}
+
+/// Programs have fixed shapes: whoever writes a node of this kind has to say how many results.
+fn depends_on_data(view: &NodeView, data: &OnnxValue) -> OnnxError {
+    view.error(format!(
+        "the shape of its output depends on data, the values of {:?}, which only a run computes: \
+         programs have fixed shapes; export the model with masks in its place, or with a fixed \
+         shape for its output",
+        data.name
+    ))
 }
 
 fn gather(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
@@ -84,10 +98,7 @@ fn compress(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 fn non_zero(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let data = view.input(0)?;
     let Some(content) = &data.content else {
-        return Err(view.error(format!(
-            "how many results it has depends on values of {:?}, which only a run computes",
-            data.name
-        )));
+        return Err(depends_on_data(view, data));
     };
     let count = match &content.data {
         ConstantData::Ints(values) => values.iter().filter(|value| **value != 0).count(),

@@ -1,7 +1,9 @@
 //! Shapes of operators of each family, against those of onnx 1.23's own inference.
 
 use super::{dims_of_output, refusal};
-use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, floats, ints, value_info};
+use tilescope_fixtures::onnx_file::{
+    FLOAT, Node, OnnxFileBuilder, floats, ints, value_info, weight,
+};
 
 /// An operator with attributes: opset, operator, node, shapes of its operands, shape of its output.
 type Case<'a> = (i64, &'a str, fn(Node) -> Node, &'a [&'a [i64]], &'a [u64]);
@@ -219,4 +221,50 @@ fn second_outputs() {
     let pool = |n: Node| n.ints("kernel_shape", &[2, 2]);
     let pool = OnnxFileBuilder::of_one(12, &[&[1, 1, 4, 4]], 2, pool, "MaxPool");
     assert_eq!(dims_of_output(&pool, 1), [1, 1, 3, 3]);
+}
+
+/// Operators that nothing models have shapes all the same, so that they can be priced.
+#[test]
+fn operators_that_are_only_priced() {
+    let columns = OnnxFileBuilder::new(18)
+        .input(value_info("x", FLOAT, &[2, 27, 16]))
+        .tensor(ints("image", &[2], &[6, 6]))
+        .tensor(ints("block", &[2], &[3, 3]))
+        .node(Node::new("Col2Im", &["x", "image", "block"], &["y"]))
+        .output("y");
+    assert_eq!(dims_of_output(&columns, 0), [2, 3, 6, 6]);
+    let dft = |opset: i64, parts: i64, node: fn(Node) -> Node| {
+        let inputs = if opset < 20 { &["x", "n"][..] } else { &["x", "n", "axis"] };
+        let model = OnnxFileBuilder::new(opset)
+            .input(value_info("x", FLOAT, &[2, 9, 5, parts]))
+            .tensor(ints("n", &[], &[8]))
+            .tensor(ints("axis", &[], &[-3]))
+            .node(node(Node::new("DFT", inputs, &["y"])))
+            .output("y");
+        dims_of_output(&model, 0)
+    };
+    assert_eq!(dft(17, 1, |node| node), [2, 8, 5, 2]);
+    assert_eq!(dft(17, 1, |node| node.int("axis", 2).int("onesided", 1)), [2, 9, 5, 2]);
+    assert_eq!(dft(20, 2, |node| node), [2, 8, 5, 2]);
+    assert_eq!(dft(20, 2, |node| node.int("onesided", 1).int("inverse", 1)), [2, 8, 5, 1]);
+    let frames = OnnxFileBuilder::new(17)
+        .input(value_info("x", FLOAT, &[2, 100, 1]))
+        .tensor(ints("step", &[], &[10]))
+        .tensor(weight("window", &[20]))
+        .node(Node::new("STFT", &["x", "step", "window"], &["y"]))
+        .output("y");
+    assert_eq!(dims_of_output(&frames, 0), [2, 9, 11, 2]);
+}
+
+/// How many results there are is known where the values are, or where the file says it.
+#[test]
+fn shapes_that_depend_on_data() {
+    let of = |model: OnnxFileBuilder, name: &str| {
+        model.node(Node::new("NonZero", &[name], &["y"]).named("places")).output("y")
+    };
+    let fed = of(OnnxFileBuilder::new(13).input(value_info("x", FLOAT, &[4, 8])), "x");
+    let problem = refusal(&fed);
+    assert!(problem.contains("places") && problem.contains("depends on data"), "{problem}");
+    let known = of(OnnxFileBuilder::new(13).tensor(ints("k", &[4], &[0, 3, 0, 2])), "k");
+    assert_eq!(dims_of_output(&known, 0), [1, 2]);
 }

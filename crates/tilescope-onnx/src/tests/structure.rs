@@ -3,7 +3,7 @@
 use super::{refusal, resolved};
 use crate::{AttributeValue, ValueSource};
 use tilescope_fixtures::onnx_file::{
-    BOOL, FLOAT, Node, OnnxFileBuilder, function, graph, ints, value_info, weight,
+    BOOL, FLOAT, INT64, Message, Node, OnnxFileBuilder, function, graph, ints, value_info, weight,
 };
 
 fn relu(input: &str, output: &str) -> Node {
@@ -139,4 +139,38 @@ fn initialisers_are_no_inputs() {
         .output("y");
     let graph = resolved(&model).unwrap();
     assert_eq!((graph.inputs.len(), graph.parameter_count()), (2, 12));
+}
+
+/// No IPU holds a text: what works on them is refused by name, and what nobody needs is left out.
+#[test]
+fn nothing_works_on_texts() {
+    let texts = |op: &str, domain: &str| {
+        let node = Node::new(op, &["words"], &["y"]).named("/prepare").domain(domain);
+        OnnxFileBuilder::new(18).input(value_info("words", 8, &[4, 8])).node(node)
+    };
+    for (op, domain) in [("Relu", ""), ("Identity", ""), ("Tokenizer", "com.example")] {
+        let problem = refusal(&texts(op, domain).output("y"));
+        assert!(problem.contains("/prepare") && problem.contains("\"words\""), "{problem}");
+        assert!(problem.contains("strings"), "{problem}");
+    }
+    let unused = texts("Relu", "").input(value_info("x", FLOAT, &[4])).node(relu("x", "z"));
+    assert_eq!(resolved(&unused.output("z")).unwrap().nodes.len(), 1);
+}
+
+/// Whoever keeps a shape in another file is told where it is.
+#[test]
+fn shapes_in_another_file() {
+    let place = Message::default().bytes(1, "location").bytes(2, "weights.bin");
+    let shape = Message::default().int(1, 2).int(2, INT64).bytes(8, "s");
+    let model = |shape: Message| {
+        OnnxFileBuilder::new(18)
+            .input(value_info("x", FLOAT, &[4, 8]))
+            .tensor(shape)
+            .node(Node::new("Reshape", &["x", "s"], &["y"]).named("flat"))
+            .output("y")
+    };
+    let problem = refusal(&model(shape.clone().bytes(13, place).int(14, 1)));
+    assert!(problem.contains("\"flat\"") && problem.contains("external data file"), "{problem}");
+    let problem = refusal(&model(shape));
+    assert!(problem.contains("not in the file"), "{problem}");
 }

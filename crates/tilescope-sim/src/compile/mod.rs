@@ -333,7 +333,7 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
     }
     graph = phase_split::split_phases(spec, graph);
     if factor > 1 {
-        graph = graph.serialize_batch(factor as usize)?;
+        graph = graph.serialize_batch(factor)?;
     }
     if shares_rows(spec, &graph)? {
         graph = graph.split_rows(spec.target.ipus)?;

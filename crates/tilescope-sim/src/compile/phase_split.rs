@@ -4,7 +4,7 @@ use super::fragments::ProgramBuilder;
 use super::program_tables::FragmentItem;
 use super::system_costs;
 use crate::cost_constants::SAVED_FOR_ADDED;
-use crate::graph::{GraphNode, ModelGraph};
+use crate::graph::{AnnotatedStage, GraphNode, ModelGraph, StageAnnotation};
 use crate::popops::collective::{self, CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::shape::{BlockId, DType, TensorId, TensorRole};
 use crate::spec::{ExecutionStrategy, Spec, TensorLocation};
@@ -27,6 +27,12 @@ pub(super) fn set_size(spec: &Spec) -> Option<u32> {
 /// Splits the linear layers of the blocks that gain from it over the IPUs of a set.
 pub(super) fn split_phases(spec: &Spec, graph: ModelGraph) -> ModelGraph {
     let Some(size) = set_size(spec) else { return graph };
+    let names_ipu = |stage: &AnnotatedStage| {
+        !matches!(stage.annotation, StageAnnotation::Phase { ipu: None, .. })
+    };
+    if graph.stages.iter().any(names_ipu) {
+        return graph;
+    }
     let parts = u64::from(size);
     let wanted = blocks_that_gain(spec, &graph, parts);
     graph.split_linear_layers(parts, |block| wanted.contains(&block))

@@ -22,7 +22,7 @@ impl ModelGraph {
     ///
     /// # Errors
     /// None of an operator that took its operands before.
-    pub(crate) fn serialize_batch(&self, factor: usize) -> Result<ModelGraph, GraphError> {
+    pub(crate) fn serialize_batch(&self, factor: u64) -> Result<ModelGraph, GraphError> {
         debug_assert!(factor > 0, "there is something to work on");
         let mut builder = GraphBuilder::new();
         self.blocks.iter().for_each(|block| builder.block(block));
@@ -36,7 +36,7 @@ impl ModelGraph {
         for id in kept {
             places[id.0] = self.copy_source(&mut builder, id, String::new());
         }
-        for batch in 0..factor {
+        for (batch, _) in (0..factor).enumerate() {
             let suffix = format!("/batch{batch}");
             builder.set_compute_batch(batch);
             for id in &inputs {

@@ -58,12 +58,23 @@ impl GraphNode {
     }
 }
 
-/// A block that annotations of the model put on an IPU, as a stage of its own.
+/// A block that annotations of the model make a stage of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotatedStage {
     pub block: String,
-    /// IPU of the replica.
-    pub ipu: IpuId,
+    pub annotation: StageAnnotation,
+}
+
+/// What makes a block a stage of its own. IPUs are those of the replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StageAnnotation {
+    /// It is a stage of a pipeline on this IPU.
+    Stage(IpuId),
+    /// It runs on this IPU, which may run others before and after it.
+    Visit(IpuId),
+    /// It is a phase of this number; the parity of the number tells the set of IPUs where no IPU is
+    /// named.
+    Phase { number: u32, ipu: Option<IpuId> },
 }
 
 /// A model, or its training graph. Nodes are in an order in which they can run.

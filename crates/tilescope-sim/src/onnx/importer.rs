@@ -25,6 +25,8 @@ pub(super) struct Importer<'a> {
     /// Nodes that read each value, and outputs that it is.
     pub readers: Vec<usize>,
     pub frozen: Vec<Regex>,
+    /// For each value, whether a weight that is trained leads to it; empty without training.
+    pub trained: Vec<bool>,
     /// Names that are taken.
     names: BTreeSet<String>,
     /// Tensors that have the name of a value.
@@ -49,16 +51,33 @@ impl<'a> Importer<'a> {
         let mut readers = vec![0; file.values.len()];
         let read = file.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
         read.chain(&file.outputs).for_each(|value| readers[value.index()] += 1);
-        Ok(Self {
+        let mut importer = Self {
             file,
             settings,
             graph: GraphBuilder::new(),
             tensors: vec![None; file.values.len()],
             readers,
             frozen: frozen.collect::<Result<_, _>>()?,
+            trained: Vec::new(),
             names: BTreeSet::new(),
             named: BTreeSet::new(),
-        })
+        };
+        if settings.training {
+            importer.trained = importer.trained_values();
+        }
+        Ok(importer)
+    }
+
+    /// For each value, whether it is a weight that is trained, or made of one.
+    fn trained_values(&self) -> Vec<bool> {
+        let is_weight = |value: &OnnxValue| self.role(value) == TensorRole::Parameter;
+        let mut trained: Vec<bool> = self.file.values.iter().map(is_weight).collect();
+        for node in &self.file.nodes {
+            if node.inputs.iter().flatten().any(|input| trained[input.index()]) {
+                node.outputs.iter().flatten().for_each(|output| trained[output.index()] = true);
+            }
+        }
+        trained
     }
 
     /// Operators that nothing is known of, each with its nodes.

@@ -64,7 +64,7 @@ impl Importer<'_> {
     }
 
     /// What a value that no node makes is to the program.
-    fn role(&self, value: &OnnxValue) -> TensorRole {
+    pub(super) fn role(&self, value: &OnnxValue) -> TensorRole {
         match value.source {
             ValueSource::Input => TensorRole::Input,
             ValueSource::Initializer if self.is_trained(value) => TensorRole::Parameter,

@@ -20,10 +20,10 @@ mod options;
 mod tests;
 
 pub use batch::FileBatch;
-pub use blocks::AnnotatedStages;
+pub use blocks::{AnnotatedStages, AnnotationKind};
 pub use build::{OpState, op_state};
 pub use options::is_import_key;
-pub(crate) use options::{DIM_PREFIX, FuseChoice, ImportOptions, LossChoice};
+pub(crate) use options::{BlockChoice, DIM_PREFIX, FuseChoice, ImportOptions, LossChoice};
 
 use crate::graph::{GraphError, ModelGraph};
 use crate::shape::DType;

@@ -57,6 +57,12 @@ impl<'a> NodeImport<'_, 'a> {
         source == ValueSource::Initializer && !made && self.importer.readers[value.index()] == 1
     }
 
+    /// Whether training has to find a gradient of an input.
+    pub(super) fn is_trained(&self, input: usize) -> bool {
+        let trained = |value: ValueId| self.importer.trained.get(value.index()) == Some(&true);
+        self.value(input).is_some_and(trained)
+    }
+
     /// Type of a tensor.
     pub(super) fn ty(&self, tensor: TensorId) -> TensorInfo {
         self.importer.ty(tensor).clone()

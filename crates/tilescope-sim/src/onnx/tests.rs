@@ -317,7 +317,7 @@ fn other_cases() -> Vec<NodeCase> {
         NodeCase::new("ScatterND", &[&[4, 5], &[2, 5]], Yes).at(1, fed(1, INT64, &[2, 1])),
         NodeCase::new("ArgMax", &[x], No),
         NodeCase::new("ArgMin", &[x], No),
-        NodeCase::new("TopK", &[x], No).outputs(2).at(1, known(1, &[2])),
+        NodeCase::new("TopK", &[x], Yes).outputs(2).at(1, known(1, &[2])),
         NodeCase::new("OneHot", &[], No)
             .at(0, fed(0, INT64, &[5]))
             .at(1, ints("other1", &[], &[9]))
@@ -490,6 +490,12 @@ fn pattern_models() -> Vec<(&'static str, OnnxFileBuilder)> {
         scores(model.node(Node::new("Where", &["seen", "none", "large"], &["bias"])), "bias")
     };
     let linear = two(start(), "Add", "shift", "x", "y");
+    let turned = || {
+        let model = OnnxFileBuilder::new(13).input(value_info("in", FLOAT, &[2, 5, 8]));
+        let model = model.tensor(weight("w", &[16, 8])).tensor(weight("shift", &[16]));
+        two(one(model, "Transpose", "w", "turned"), "MatMul", "in", "turned", "x")
+    };
+    let tied = one(turned(), "Relu", "w", "table").output("table");
     vec![
         ("LayerNormalization", two(scaled(), "Add", "scaled", "shift", "y").output("y")),
         ("LayerNormalization", scaled().output("scaled")),
@@ -504,6 +510,9 @@ fn pattern_models() -> Vec<(&'static str, OnnxFileBuilder)> {
         ("InvertedMask", inverted_mask.output("y")),
         ("Mask", expanded_mask.output("y")),
         ("Linear", linear.output("y")),
+        ("Linear", two(turned(), "Add", "x", "shift", "y").output("y")),
+        ("Linear", turned().output("x")),
+        ("Linear", tied.output("x")),
     ]
 }
 
@@ -560,4 +569,30 @@ fn a_mask_that_is_read_as_it_is_stays_wide() {
         .output("y");
     let graph = imported(&model, FuseChoice::Auto, false).expect("imports");
     assert_eq!(graph.imported.expect("a file").fused["Mask"], 1);
+}
+
+/// Numbers of few bits have no gradient: weights before them are not silently left as they are.
+#[test]
+fn quantised_numbers_are_not_trained() {
+    let model = |name: &str| {
+        OnnxFileBuilder::new(20)
+            .input(value_info("x", FLOAT, &[8, 8]))
+            .tensor(weight("w", &[8, 8]))
+            .tensor(floats("s", &[], &[0.5]))
+            .node(Node::new("MatMul", &["x", "w"], &["made"]))
+            .node(Node::new("QuantizeLinear", &[name, "s"], &["few"]).named("/round"))
+            .node(Node::new("DequantizeLinear", &["few", "s"], &["y"]))
+            .node(Node::new("Add", &["made", "y"], &["z"]))
+            .output("z")
+    };
+    for of_weights in ["made", "w"] {
+        let model = model(of_weights);
+        let problem = imported(&model, FuseChoice::Auto, true).unwrap_err();
+        assert!(problem.contains("/round") && problem.contains("no gradient"), "{problem}");
+        imported(&model, FuseChoice::Auto, false).unwrap();
+    }
+    let of_input = imported(&model("x"), FuseChoice::Auto, true).unwrap();
+    let training =
+        TrainingConfig { optimizer: Optimizer::Sgd, accumulate: false, loss_scaling: 1.0 };
+    assert!(is_updated(&of_input.train(training).unwrap(), "w"));
 }

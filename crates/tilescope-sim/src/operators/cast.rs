@@ -34,8 +34,9 @@ impl Operator for CastOp {
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let to = backward.input_type(0).dtype;
-        // Truth values are steps: no small change of what they were made of changes them.
-        if to == DType::Bool {
+        // Truth values and whole numbers are steps: no small change of what they were made of
+        // changes them.
+        if !to.is_float() {
             return Ok(vec![None]);
         }
         Ok(vec![Some(backward.apply("grad", Self { to }, &[gradient])?)])

@@ -6,9 +6,11 @@
 //! their forward operation. Blocks whose operations are on several stages are divided, so that all
 //! that follows sees blocks only.
 
-use crate::graph::{AnnotatedStage, ModelGraph};
+use super::phased::phase_ipu;
+use crate::graph::{AnnotatedStage, ModelGraph, StageAnnotation};
 use crate::shape::{BlockId, TensorRole};
-use crate::spec::{Spec, SpecError, StageSpec};
+use crate::spec::{ExecutionStrategy, Spec, SpecError, StageSpec};
+use tilescope_report::units::IpuId;
 
 /// The key of the stages.
 const STAGES: &str = "options.stages";
@@ -34,12 +36,7 @@ pub(crate) fn divide_blocks(
 ) -> Result<Vec<StageSpec>, SpecError> {
     let stages = &spec.options.stages;
     if stages.is_empty() {
-        let of_model = graph.stages.iter();
-        let stage = |stage: &AnnotatedStage| StageSpec {
-            blocks: vec![stage.block.clone()],
-            ipu: stage.ipu,
-        };
-        return Ok(of_model.map(stage).collect());
+        return stages_of_model(spec, graph);
     }
     let whole_blocks = stages.iter().flat_map(|stage| &stage.blocks).eq(&graph.blocks);
     if whole_blocks {
@@ -53,6 +50,57 @@ pub(crate) fn divide_blocks(
         return Err(spec.refuse(STAGES, problem));
     }
     Ok(divide(graph, &stage_of_node, stages))
+}
+
+/// The stages that the model itself has; none where it leaves them open.
+fn stages_of_model(spec: &Spec, graph: &ModelGraph) -> Result<Vec<StageSpec>, SpecError> {
+    let execution = spec.options.execution;
+    let sets = spec.options.execution_phase_settings.stages;
+    let last = graph.stages.iter().filter_map(|stage| match stage.annotation {
+        StageAnnotation::Phase { number, .. } => Some(number as usize),
+        _ => None,
+    });
+    let phases = last.max().map_or(0, |last| last + 1);
+    let mut stages: Vec<StageSpec> = Vec::new();
+    for AnnotatedStage { block, annotation } in &graph.stages {
+        let ipu = match *annotation {
+            StageAnnotation::Stage(ipu) | StageAnnotation::Phase { ipu: Some(ipu), .. } => ipu,
+            StageAnnotation::Visit(ipu) => {
+                check_visit(spec, block, ipu, &stages)?;
+                ipu
+            }
+            // Without phases their numbers mean nothing, as in PopART.
+            StageAnnotation::Phase { .. } if execution != ExecutionStrategy::Phased => {
+                return Ok(Vec::new());
+            }
+            StageAnnotation::Phase { number, ipu: None } => {
+                phase_ipu(number as usize, phases, spec.target.ipus, sets)
+            }
+        };
+        stages.push(StageSpec { blocks: vec![block.clone()], ipu });
+    }
+    Ok(stages)
+}
+
+/// In a pipeline that is annotated by IPUs alone each IPU is one stage, and data go from lower to
+/// higher ones (popart willow/src/transforms/inferpipelinestages.cpp).
+fn check_visit(
+    spec: &Spec,
+    block: &str,
+    ipu: IpuId,
+    before: &[StageSpec],
+) -> Result<(), SpecError> {
+    let Some(last) = before.iter().rev().find(|stage| stage.ipu >= ipu) else { return Ok(()) };
+    if spec.options.execution != ExecutionStrategy::Pipelined {
+        return Ok(());
+    }
+    let problem = format!(
+        "block {block:?} of the file is on IPU {ipu} and waits for IPU {}: without \
+         __pipeline_stage the IPUs are the stages of a pipeline, in their order; set \
+         options.execution = \"sharded\", or annotate nodes with __pipeline_stage",
+        last.ipu
+    );
+    Err(spec.refuse("options.execution", problem))
 }
 
 /// The stage of every node.

@@ -31,6 +31,11 @@ impl DType {
         })
     }
 
+    /// Whether it is a floating-point type.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::Quarter | Self::Half | Self::Float)
+    }
+
     /// Name in specs and reports.
     pub fn name(self) -> &'static str {
         match self {

@@ -129,8 +129,13 @@ fn schedule(spec: &Spec) -> SpecConflict {
     let phased = options.execution == ExecutionStrategy::Phased;
     let sets = options.execution_phase_settings.stages;
     if phased && !spec.target.ipus.is_multiple_of(sets) {
-        let problem = "phases alternate between two sets of as many IPUs; target.ipus must be even";
-        return Some(("options.execution", problem.into()));
+        let problem = format!(
+            "phases alternate between the even and the odd IPUs, and target.ipus is {}; set \
+             target.ipus = {}, or options.execution = \"sharded\" to run one part after the other",
+            spec.target.ipus,
+            spec.target.ipus + 1
+        );
+        return Some(("options.execution", problem));
     }
     if phased && spec.target.ipus > sets && options.tensor_parallel > 1 {
         let problem = "the layers of a phase are split over the IPUs of its set already";

@@ -5,7 +5,7 @@ use super::CheckedSpecValues;
 use super::choices::ExecutionStrategy;
 use super::error::{SpecError, SpecLocation};
 use super::source::LocatedSpecValue;
-use crate::onnx::{DIM_PREFIX, ImportedFile, LossChoice};
+use crate::onnx::{AnnotationKind, BlockChoice, DIM_PREFIX, ImportedFile, LossChoice};
 use crate::spec_keys::{COUNT, ChosenValues, SpecValue};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -162,6 +162,20 @@ pub(super) fn value(
         }
         "target.ipus" => {
             file.annotated.map(|annotated| SpecValue::Integer(i64::from(annotated.ipus)))
+        }
+        "options.execution" => {
+            // PopART runs a pipeline only where it is told to.
+            let annotated = file.annotated.filter(|annotated| annotated.stages > 1)?;
+            let blocks = values.field("model", "blocks");
+            let followed = [BlockChoice::Auto, BlockChoice::Annotated]
+                .contains(&blocks.unwrap_or(BlockChoice::Auto));
+            let word = match annotated.kind {
+                AnnotationKind::Stages => return None,
+                AnnotationKind::Phases => "phased",
+                AnnotationKind::Ipus => "sharded",
+            };
+            (followed && !values.is_set("options.stages"))
+                .then(|| SpecValue::String(word.to_string()))
         }
         "options.gradient_accumulation" | "options.device_iterations" => {
             let other = if path == DEVICE_ITERATIONS { ACCUMULATION } else { DEVICE_ITERATIONS };

@@ -20,7 +20,7 @@ spec_table! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ExecutionPhaseSettings {
         /// Phases that the blocks are dealt over; 0 for as many as `auto_stage` makes stages
-        phases: u64 = 0, in SpecKeyType::Integer(0, 4096) => {
+        phases: u32 = 0, in SpecKeyType::Integer(0, 4096) => {
             shows_in: "Execution trace: stage marks of each lane",
             popart: "executionPhaseSettings.phases",
         }

@@ -2,6 +2,7 @@
 
 use super::bundled::{BUNDLED_SPECS, find_bundled_spec};
 use super::error::{SpecError, SpecLocation};
+use super::keys::{self, SpecKeyType};
 use crate::spec_keys::SpecValue;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -130,15 +131,20 @@ fn unknown_table(location: SpecLocation, name: &str) -> SpecError {
     SpecError::new(location, name, problem).nearest(name, &["model", "target", "options"])
 }
 
-/// Splits `options.gradient_accumulation=20`; a value that is not TOML is taken as a word.
+/// Splits `options.gradient_accumulation=20`; a value that is not TOML is taken as a word, and
+/// whatever is to be a text as that: an output may be called 19.
 fn parse_override(text: &str) -> Result<(String, SpecValue), SpecError> {
     let Some((path, value)) = text.split_once('=') else {
         let problem = "expected KEY=VALUE, for example options.gradient_accumulation=20";
         return Err(SpecError::new(SpecLocation::Override, text, problem));
     };
-    let value = value.trim();
-    let value = SpecValue::parse(value).unwrap_or_else(|| SpecValue::String(value.to_string()));
-    Ok((path.trim().to_string(), value))
+    let (path, value) = (path.trim(), value.trim());
+    let is_text = keys::KEYS
+        .iter()
+        .any(|key| key.path == path && matches!(key.value_type, SpecKeyType::Text));
+    let parsed = SpecValue::parse(value);
+    let parsed = parsed.filter(|parsed| !is_text || matches!(parsed, SpecValue::String(_)));
+    Ok((path.to_string(), parsed.unwrap_or_else(|| SpecValue::String(value.to_string()))))
 }
 
 fn read(path: &Path) -> Result<String, SpecError> {

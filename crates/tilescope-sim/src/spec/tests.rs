@@ -172,6 +172,13 @@ fn overrides_win_and_are_checked_like_the_file() {
         SpecSource::find("mnist_pipeline", &["options.gradient_accumulation=20".to_string()])
             .expect("bundled");
     assert_eq!(Spec::build(&source).expect("valid").options.gradient_accumulation, 20);
+    // What is to be a text is one, whatever it looks like.
+    for (written, meant) in [("19", "19"), ("\"19\"", "19"), ("007", "007"), ("1e3", "1e3")] {
+        source.overrides = vec![format!("model.loss_output={written}")];
+        let settings = source.settings().expect("read");
+        let expected = SpecValue::String(meant.to_string());
+        assert_eq!(settings["model.loss_output"].value, expected, "{written}");
+    }
     source.overrides = vec!["model.batchsize=2".to_string()];
     let message = Spec::build(&source).expect_err("typo").to_string();
     assert_eq!(

@@ -26,7 +26,7 @@ use egui::{Align, Button, Layout, RichText, Ui};
 use model_rows::ModelFileRows;
 use spec_draft::{SpecDraft, check_ui};
 use spec_keys::SpecQueries;
-use spec_text::{MODEL_FILE, model_file, quoted, values, with_value};
+use spec_text::{MODEL_DIGEST, MODEL_FILE, model_file, quoted, values, with_value, without_value};
 use std::path::{Path, PathBuf};
 use variant_list::{SpecVariant, VariantList};
 
@@ -91,8 +91,9 @@ impl WhatIfPanel {
     /// Has the spec read another file as its model. Dimensions that only the old one has go, those
     /// that only the new one has get a size.
     pub(crate) fn set_model(&mut self, path: &Path) {
-        self.draft.text =
-            with_value(&self.draft.text, MODEL_FILE, &quoted(&path.to_string_lossy()));
+        // The digest is that of the file that the report was made of.
+        let text = without_value(&self.draft.text, MODEL_DIGEST);
+        self.draft.text = with_value(&text, MODEL_FILE, &quoted(&path.to_string_lossy()));
         self.draft.ask_again();
         self.model.fit_sizes();
     }

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 /// The key of the file of an imported model.
 pub(crate) const MODEL_FILE: &str = "model.onnx";
 
+/// The key of its digest, when it was last simulated.
+pub(crate) const MODEL_DIGEST: &str = "model.onnx_digest";
+
 /// What stands before the name of a symbolic dimension in a key. The name may have any characters.
 const DIM_PREFIX: &str = "model.dim.";
 

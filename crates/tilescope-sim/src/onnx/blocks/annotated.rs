@@ -1,9 +1,10 @@
-//! Blocks by PopART's annotations: a block for each `__pipeline_stage`, or for each
-//! `__execution_phase`, on the IPU that `__ipu_number` names (popart
-//! willow/include/popart/names.hpp).
+//! Blocks by PopART's annotations (popart willow/include/popart/names.hpp): a block for each
+//! `__pipeline_stage`; else for each `__execution_phase`, as phased execution has them; else for each
+//! visit of an IPU that `__ipu_number` names, as virtual graphs have them without a pipeline.
 
+use super::visits;
 use super::{MOST_BLOCKS, NodeBlocks, producers};
-use crate::graph::{AnnotatedStage, GraphError};
+use crate::graph::{AnnotatedStage, GraphError, StageAnnotation};
 use std::collections::BTreeSet;
 use tilescope_onnx::{OnnxGraph, OnnxNode};
 use tilescope_report::units::IpuId;
@@ -12,52 +13,109 @@ const STAGE: &str = "__pipeline_stage";
 const IPU: &str = "__ipu_number";
 const PHASE: &str = "__execution_phase";
 
-/// The stage and IPU of a node, as far as it says.
+/// What the nodes of a file are annotated with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Annotation {
-    stage: u32,
-    ipu: u32,
+pub enum AnnotationKind {
+    /// Stages of a pipeline.
+    Stages,
+    /// Phases.
+    Phases,
+    /// IPUs alone.
+    Ipus,
 }
 
-/// A block for each stage; none where no node is annotated.
-pub(super) fn find(file: &OnnxGraph) -> Result<Option<NodeBlocks>, GraphError> {
-    let has = |name: &str| file.nodes.iter().any(|node| number(node, name).is_some());
-    let (key, word) = if has(STAGE) {
-        (STAGE, "stage")
-    } else if has(IPU) {
-        (IPU, "ipu")
-    } else if has(PHASE) {
-        (PHASE, "phase")
-    } else {
-        return Ok(None);
-    };
-    let own: Vec<Option<Annotation>> = file
-        .nodes
-        .iter()
-        .map(|node| {
-            let stage = number(node, key)?;
-            Some(Annotation { stage, ipu: number(node, IPU).unwrap_or(stage) })
-        })
-        .collect();
-    let of_node = all_stages(file, &own)?;
-    let different: BTreeSet<u32> = of_node.iter().copied().collect();
-    if different.len() > MOST_BLOCKS {
-        let problem = format!("{} {word}s are annotated, more than {MOST_BLOCKS}", different.len());
-        return Err(GraphError { node: key.to_string(), problem });
+impl AnnotationKind {
+    /// The attribute that tells the nodes of one block from those of others.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Stages => STAGE,
+            Self::Phases => PHASE,
+            Self::Ipus => IPU,
+        }
     }
-    let stages: Vec<u32> = different.into_iter().collect();
-    let names: Vec<String> = stages.iter().map(|stage| format!("{word}{stage}")).collect();
-    let written = if key == PHASE && !has(IPU) {
-        Vec::new()
-    } else {
-        stages
-            .iter()
-            .map(|stage| stage_on_ipu(file, &own, *stage, word))
-            .collect::<Result<_, _>>()?
+
+    /// What a block is called, before its number.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Stages => "stage",
+            Self::Phases => "phase",
+            Self::Ipus => "ipu",
+        }
+    }
+}
+
+/// What the nodes of a file are annotated with, if any are.
+pub(super) fn kind(file: &OnnxGraph) -> Option<AnnotationKind> {
+    let kinds = [AnnotationKind::Stages, AnnotationKind::Phases, AnnotationKind::Ipus];
+    let has =
+        |kind: &AnnotationKind| file.nodes.iter().any(|node| number(node, kind.key()).is_some());
+    kinds.into_iter().find(has)
+}
+
+/// The highest IPU that nodes name.
+pub(super) fn highest_ipu(file: &OnnxGraph) -> Option<u32> {
+    file.nodes.iter().filter_map(|node| number(node, IPU)).max()
+}
+
+/// A block for each stage, phase, or visit of an IPU; none where no node is annotated.
+pub(super) fn find(file: &OnnxGraph) -> Result<Option<NodeBlocks>, GraphError> {
+    match kind(file) {
+        None => Ok(None),
+        Some(AnnotationKind::Ipus) => by_visits(file).map(Some),
+        Some(numbered) => by_numbers(file, numbered).map(Some),
+    }
+}
+
+/// A block for each visit of an IPU: `ipu0`, and `ipu0_2` where it is visited again.
+fn by_visits(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
+    let own: Vec<Option<u32>> = file.nodes.iter().map(|node| number(node, IPU)).collect();
+    let found = visits::of_nodes(file, &own)?;
+    check_count(found.ipus.len(), AnnotationKind::Ipus)?;
+    let block = |(at, ipu): (usize, &u32)| {
+        let before = found.ipus[..at].iter().filter(|other| *other == ipu).count();
+        let again = if before == 0 { String::new() } else { format!("_{}", before + 1) };
+        let annotation = StageAnnotation::Visit(IpuId(*ipu));
+        AnnotatedStage { block: format!("ipu{ipu}{again}"), annotation }
     };
-    let position = |stage: &u32| stages.binary_search(stage).unwrap_or_default();
+    let stages: Vec<AnnotatedStage> = found.ipus.iter().enumerate().map(block).collect();
+    let names = stages.iter().map(|stage| stage.block.clone()).collect();
+    Ok(NodeBlocks { names, of_node: found.of_node, stages })
+}
+
+/// A block for each number of a stage or phase.
+fn by_numbers(file: &OnnxGraph, kind: AnnotationKind) -> Result<NodeBlocks, GraphError> {
+    let own: Vec<Option<u32>> = file.nodes.iter().map(|node| number(node, kind.key())).collect();
+    let of_node = all_numbers(file, &own, kind)?;
+    let different: BTreeSet<u32> = of_node.iter().copied().collect();
+    check_count(different.len(), kind)?;
+    let numbers: Vec<u32> = different.into_iter().collect();
+    let stage = |number: &u32| {
+        let ipu = ipu_of(file, &own, *number, kind)?;
+        let annotation = match kind {
+            AnnotationKind::Phases => StageAnnotation::Phase { number: *number, ipu },
+            // A stage without an IPU is on that of its own number.
+            _ => StageAnnotation::Stage(ipu.unwrap_or(IpuId(*number))),
+        };
+        Ok(AnnotatedStage { block: format!("{}{number}", kind.word()), annotation })
+    };
+    let stages: Vec<AnnotatedStage> = numbers.iter().map(stage).collect::<Result<_, _>>()?;
+    let names = stages.iter().map(|stage| stage.block.clone()).collect();
+    let position = |number: &u32| numbers.binary_search(number).unwrap_or_default();
     let of_node = of_node.iter().map(position).collect();
-    Ok(Some(NodeBlocks { names, of_node, stages: written }))
+    Ok(NodeBlocks { names, of_node, stages })
+}
+
+fn check_count(count: usize, kind: AnnotationKind) -> Result<(), GraphError> {
+    if count <= MOST_BLOCKS {
+        return Ok(());
+    }
+    let what = match kind {
+        AnnotationKind::Stages => "stages are annotated",
+        AnnotationKind::Phases => "phases are annotated",
+        AnnotationKind::Ipus => "times the nodes go from one IPU to another",
+    };
+    let problem = format!("{count} {what}, more than {MOST_BLOCKS}");
+    Err(GraphError { node: kind.key().to_string(), problem })
 }
 
 /// The value of an annotation; negative ones mean that there is none.
@@ -66,38 +124,40 @@ fn number(node: &OnnxNode, name: &str) -> Option<u32> {
     u32::try_from(value).ok()
 }
 
-/// The IPU that the nodes of a stage name.
-fn stage_on_ipu(
+/// The IPU that the nodes of a stage or phase name, if any does.
+fn ipu_of(
     file: &OnnxGraph,
-    own: &[Option<Annotation>],
-    stage: u32,
-    word: &str,
-) -> Result<AnnotatedStage, GraphError> {
-    let of_stage = || own.iter().zip(&file.nodes).filter_map(|(own, node)| Some(((*own)?, node)));
-    let mut of_stage = of_stage().filter(|(own, _)| own.stage == stage);
-    let Some((first, named)) = of_stage.next() else {
-        return Ok(AnnotatedStage { block: format!("{word}{stage}"), ipu: IpuId(stage) });
+    own: &[Option<u32>],
+    of: u32,
+    kind: AnnotationKind,
+) -> Result<Option<IpuId>, GraphError> {
+    let members = own.iter().zip(&file.nodes).filter(|(own, _)| **own == Some(of));
+    let mut named = members.filter_map(|(_, node)| Some((number(node, IPU)?, node)));
+    let Some((ipu, first)) = named.next() else { return Ok(None) };
+    let Some((other, node)) = named.find(|(other, _)| *other != ipu) else {
+        return Ok(Some(IpuId(ipu)));
     };
-    if let Some((other, node)) = of_stage.find(|(own, _)| own.ipu != first.ipu) {
-        let problem = format!(
-            "{word} {stage} is on IPU {} here and on IPU {} at {:?}",
-            other.ipu,
-            first.ipu,
-            named.path()
-        );
-        return Err(GraphError { node: node.path(), problem });
-    }
-    Ok(AnnotatedStage { block: format!("{word}{stage}"), ipu: IpuId(first.ipu) })
+    let (word, key) = (kind.word(), kind.key());
+    let problem = format!(
+        "{word} {of} is on IPU {other} here and on IPU {ipu} at {:?}: a {word} runs on one IPU; give \
+         the nodes of each IPU a {key} of their own",
+        first.path()
+    );
+    Err(GraphError { node: node.path(), problem })
 }
 
-/// The stages of all nodes. One without annotation takes the stage of its neighbours where they
+/// The stages or phases of all nodes. One without annotation takes that of its neighbours where they
 /// agree, as PopART's graphs may leave it out inside a stage.
-fn all_stages(file: &OnnxGraph, own: &[Option<Annotation>]) -> Result<Vec<u32>, GraphError> {
-    let stage = |at: usize| own[at].map(|own| own.stage);
+fn all_numbers(
+    file: &OnnxGraph,
+    own: &[Option<u32>],
+    kind: AnnotationKind,
+) -> Result<Vec<u32>, GraphError> {
+    let (word, key) = (kind.word(), kind.key());
     // The earliest annotated stage behind each node, and who has it.
     let mut behind: Vec<Option<(u32, usize)>> = vec![None; own.len()];
     for at in (0..own.len()).rev() {
-        let reached = stage(at).map(|stage| (stage, at)).or(behind[at]);
+        let reached = own[at].map(|stage| (stage, at)).or(behind[at]);
         for maker in producers(file, &file.nodes[at]) {
             behind[maker] = [behind[maker], reached].into_iter().flatten().min();
         }
@@ -105,11 +165,11 @@ fn all_stages(file: &OnnxGraph, own: &[Option<Annotation>]) -> Result<Vec<u32>, 
     let mut of_node: Vec<u32> = Vec::with_capacity(own.len());
     for (at, node) in file.nodes.iter().enumerate() {
         let before = producers(file, node).map(|maker| (of_node[maker], maker)).max();
-        let found = match (stage(at), before, behind[at]) {
+        let found = match (own[at], before, behind[at]) {
             (Some(stage), ..) => stage,
             (None, Some((one, maker)), Some((other, reader))) if one != other => {
                 let problem = format!(
-                    "it has no {STAGE} and lies between stage {one} ({:?}) and stage {other} ({:?})",
+                    "it has no {key} and lies between {word} {one} ({:?}) and {word} {other} ({:?})",
                     file.nodes[maker].path(),
                     file.nodes[reader].path()
                 );
@@ -120,8 +180,8 @@ fn all_stages(file: &OnnxGraph, own: &[Option<Annotation>]) -> Result<Vec<u32>, 
         };
         if let Some((later, maker)) = before.filter(|(before, _)| *before > found) {
             let problem = format!(
-                "stage {found} reads what {:?} of stage {later} makes: stages follow the order of \
-                 the data",
+                "{word} {found} reads what {:?} of {word} {later} makes: {word}s follow the order \
+                 of the data",
                 file.nodes[maker].path()
             );
             return Err(GraphError { node: node.path(), problem });

@@ -5,9 +5,12 @@ mod annotated;
 mod cost;
 mod modules;
 mod narrow;
+mod visits;
+
+pub use annotated::AnnotationKind;
 
 use super::options::BlockChoice;
-use crate::graph::{AnnotatedStage, GraphError};
+use crate::graph::{AnnotatedStage, GraphError, StageAnnotation};
 use tilescope_onnx::{OnnxGraph, OnnxNode, ValueSource};
 
 /// Most blocks of a model: more are no stages anybody writes.
@@ -42,7 +45,7 @@ pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBloc
     match (annotated.or_else(modules), choice) {
         (Some(found), _) => Ok(found),
         (None, BlockChoice::Annotated) => {
-            Err(refuse("no node has __pipeline_stage or __ipu_number"))
+            Err(refuse("no node has __pipeline_stage, __execution_phase or __ipu_number"))
         }
         (None, BlockChoice::Modules) => Err(refuse("no numbered modules do most of the work")),
         (None, BlockChoice::Auto | BlockChoice::Nodes) => Ok(narrow::find(file)),
@@ -52,6 +55,7 @@ pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBloc
 /// What annotations of a file ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnnotatedStages {
+    pub kind: AnnotationKind,
     pub stages: usize,
     /// IPUs of a replica.
     pub ipus: u32,
@@ -59,9 +63,22 @@ pub struct AnnotatedStages {
 
 /// The stages and IPUs that annotations of a file ask for, if there are any.
 pub(super) fn annotated_stages(file: &OnnxGraph) -> Option<AnnotatedStages> {
-    let found = annotated::find(file).ok().flatten()?;
-    let ipus = found.stages.iter().map(|stage| stage.ipu.0.saturating_add(1)).max()?;
-    Some(AnnotatedStages { stages: found.stages.len(), ipus })
+    let kind = annotated::kind(file)?;
+    // Whoever simulates the file is told what contradicts itself.
+    let found = annotated::find(file).ok().flatten();
+    let stages = found.map_or_else(Vec::new, |found| found.stages);
+    let of_stages = stages.iter().filter_map(|stage| match stage.annotation {
+        StageAnnotation::Stage(ipu) | StageAnnotation::Visit(ipu) => Some(ipu.0),
+        StageAnnotation::Phase { ipu, .. } => ipu.map(|ipu| ipu.0),
+    });
+    let highest = of_stages.max().or_else(|| annotated::highest_ipu(file)).unwrap_or(0);
+    let ipus = highest.saturating_add(1);
+    let ipus = match kind {
+        // Even phases have as many IPUs as odd ones.
+        AnnotationKind::Phases => ipus.saturating_add(ipus % 2),
+        AnnotationKind::Stages | AnnotationKind::Ipus => ipus,
+    };
+    Some(AnnotatedStages { kind, stages: stages.len().max(1), ipus })
 }
 
 /// The nodes that make what a node reads.

@@ -28,23 +28,7 @@ fn gemm(node: &mut NodeImport) -> Result<(), GraphError> {
     let [m, n] = node.output_dims(0)?[..] else {
         return Err(node.refuse("two matrices are expected"));
     };
-    let y = match turned {
-        // Weights lie as the product wants; who writes them turns them around.
-        true if node.is_own_weight(1) => {
-            let weight = node.required(1)?;
-            let k = node.shape(x)[1];
-            let w = node.importer.tensor_stored_as(weight, &[k, n])?;
-            node.apply("", MatMulOp::default(), &[x, w])?
-        }
-        true => {
-            let w = node.input(1)?;
-            node.apply("", MatMulOp::TRANSPOSED, &[x, w])?
-        }
-        false => {
-            let w = node.input(1)?;
-            node.apply("", MatMulOp::default(), &[x, w])?
-        }
-    };
+    let y = product(node, x, turned)?;
     let alpha = node.float("alpha", 1.0)?;
     let y = node.scale("alpha", y, alpha)?;
     let Some(c) = node.optional(2)? else { return node.set(0, y) };
@@ -52,6 +36,20 @@ fn gemm(node: &mut NodeImport) -> Result<(), GraphError> {
     let c = node.scale("beta", c, beta)?;
     let y = add_bias(node, y, c, [m, n])?;
     node.set(0, y)
+}
+
+/// The product of a matrix with the second operand, whose axes may be swapped.
+fn product(node: &mut NodeImport, x: TensorId, turned: bool) -> Result<TensorId, GraphError> {
+    // Weights lie as the product wants; who writes them turns them around.
+    if turned && node.is_own_weight(1) {
+        let weight = node.required(1)?;
+        let stored: Vec<u64> = node.of_file(1)?.dims.iter().rev().copied().collect();
+        let w = node.importer.tensor_stored_as(weight, &stored)?;
+        return node.apply("", MatMulOp::default(), &[x, w]);
+    }
+    let w = node.input(1)?;
+    let operator = if turned { MatMulOp::TRANSPOSED } else { MatMulOp::default() };
+    node.apply("", operator, &[x, w])
 }
 
 /// Adds one value per column, or a matrix.
@@ -68,13 +66,15 @@ fn add_bias(
     node.binary("bias", BinaryOpType::Add, [y, bias])
 }
 
-/// A product with weights and a bias per column: what exporters write as `MatMul` and `Add`.
+/// A product with weights, and a bias per column where there is one: what exporters write as
+/// `MatMul` and `Add`, with `Transpose` before it where the weights lie as `transB` has it.
 fn linear(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (x, w) = (node.input(0)?, node.input(1)?);
-    let columns = node.shape(w)[1];
+    let x = node.input(0)?;
+    let turned = node.int("transB", 0)? != 0;
     let rows = rows_of(node, x)?;
-    let y = node.apply("", MatMulOp::default(), &[rows, w])?;
-    let bias = node.input(2)?;
+    let y = product(node, rows, turned)?;
+    let Some(bias) = node.optional(2)? else { return node.set(0, y) };
+    let columns = node.shape(y)[1];
     let y = add_bias(node, y, bias, [0, columns])?;
     node.set(0, y)
 }

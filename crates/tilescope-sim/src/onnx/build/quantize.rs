@@ -44,8 +44,16 @@ fn dequantize(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// `x / scale + zero`, rounded and held in the type.
+/// `x / scale + zero`, rounded and held in the type. As in torch a number of few bits has no
+/// gradient; what stands in for one while a model learns to be quantised is not in the file.
 fn quantize(node: &mut NodeImport) -> Result<(), GraphError> {
+    if node.is_trained(0) {
+        return Err(node.refuse(
+            "numbers of few bits have no gradient, and weights that are trained lead to this one: \
+             train the model as it is without QuantizeLinear and DequantizeLinear, keep those \
+             weights with model.frozen, or set model.training = false",
+        ));
+    }
     let x = node.input(0)?;
     let dtype = node.ty(x).dtype;
     let scale = along_axis(node, 1, dtype)?;

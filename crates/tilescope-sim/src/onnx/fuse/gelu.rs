@@ -33,7 +33,7 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
             }
         };
         nodes.extend(argument?);
-        Some(FusedNode { op, inputs: vec![x], nodes })
+        Some(FusedNode::new(op, vec![x], nodes))
     })
 }
 

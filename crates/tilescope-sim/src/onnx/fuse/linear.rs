@@ -1,23 +1,55 @@
-//! A product with weights and a bias per column: `MatMul`, `Add`.
+//! A product with weights and a bias per column: `MatMul`, `Add`. Exporters write the weights as
+//! the module has them, a row for each output, and turn them around first: `Transpose`, `MatMul`,
+//! with a bias or without.
 
 use super::pattern::{FusedNode, GraphView};
+use tilescope_onnx::ValueId;
 
 pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
-    if graph.node(last).op != "Add" {
-        return None;
+    match graph.node(last).op.as_str() {
+        "Add" => graph.either_way(last).into_iter().find_map(|[product, bias]| {
+            let mut linear = product_with_weights(graph, graph.only_maker(product, "MatMul")?)?;
+            let fits = graph.is_weight(bias, 1) && graph.value(bias).elements() == linear.columns;
+            linear.node.inputs.push(bias);
+            linear.node.nodes.push(last);
+            fits.then_some(linear.node)
+        }),
+        "MatMul" => {
+            let linear = product_with_weights(graph, last)?;
+            // Alone, a product is what it is.
+            (linear.node.nodes.len() > 1).then_some(linear.node)
+        }
+        _ => None,
     }
-    graph.either_way(last).into_iter().find_map(|[product, bias]| {
-        let matmul = graph.only_maker(product, "MatMul")?;
-        let (x, weights) = (graph.input(matmul, 0)?, graph.input(matmul, 1)?);
-        let columns = *graph.value(weights).dims.get(1)?;
-        let fits = graph.is_weight(weights, 2)
-            && graph.is_weight(bias, 1)
-            && graph.value(bias).elements() == columns
-            && graph.value(x).dims.len() >= 2;
-        fits.then(|| FusedNode {
-            op: "Linear",
-            inputs: vec![x, weights, bias],
-            nodes: vec![matmul, last],
-        })
-    })
+}
+
+/// A product, and how many columns it has.
+struct LinearProduct {
+    node: FusedNode,
+    columns: u64,
+}
+
+/// The product of rows with weights, turned around or not.
+fn product_with_weights(graph: &GraphView, matmul: usize) -> Option<LinearProduct> {
+    let (x, of_product) = (graph.input(matmul, 0)?, graph.input(matmul, 1)?);
+    let (weights, transpose) = match turned_around(graph, of_product) {
+        Some((weights, transpose)) => (weights, Some(transpose)),
+        None => (of_product, None),
+    };
+    let columns = *graph.value(of_product).dims.get(1)?;
+    let fits = graph.is_weight(weights, 2) && graph.value(x).dims.len() >= 2;
+    let nodes = transpose.into_iter().chain([matmul]).collect();
+    let node = FusedNode {
+        attribute: transpose.map(|_| ("transB", 1)),
+        ..FusedNode::new("Linear", vec![x, weights], nodes)
+    };
+    fits.then_some(LinearProduct { node, columns })
+}
+
+/// The matrix whose axes a node swaps for this product alone, and that node.
+fn turned_around(graph: &GraphView, value: ValueId) -> Option<(ValueId, usize)> {
+    let transpose = graph.only_maker(value, "Transpose")?;
+    let order = graph.node(transpose).attributes.ints("perm").ok()?;
+    let swaps = order.is_none_or(|order| order == [1, 0]);
+    Some((graph.input(transpose, 0)?, transpose)).filter(|_| swaps)
 }

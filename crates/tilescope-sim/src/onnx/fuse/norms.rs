@@ -25,7 +25,7 @@ pub(super) fn find_layer_norm(graph: &GraphView, last: usize) -> Option<FusedNod
         nodes.push(last);
     }
     let inputs = [vec![norm.x], affine].concat();
-    Some(FusedNode { op: "LayerNormalization", inputs, nodes })
+    Some(FusedNode::new("LayerNormalization", inputs, nodes))
 }
 
 /// Values without their mean, over their deviation.
@@ -89,7 +89,7 @@ pub(super) fn find_rms_norm(graph: &GraphView, last: usize) -> Option<FusedNode>
             return None;
         }
         root.nodes.push(last);
-        Some(FusedNode { op: "RMSNormalization", inputs: vec![x, scale], nodes: root.nodes })
+        Some(FusedNode::new("RMSNormalization", vec![x, scale], root.nodes))
     })
 }
 

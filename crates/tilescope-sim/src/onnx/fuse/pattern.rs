@@ -1,6 +1,8 @@
 //! What patterns see of a graph: who makes a value, and whether anybody else reads it.
 
-use tilescope_onnx::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};
+use tilescope_onnx::{
+    Attribute, AttributeValue, Attributes, OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource,
+};
 
 /// A node that takes the place of several.
 #[derive(Clone, Debug)]
@@ -10,17 +12,35 @@ pub(super) struct FusedNode {
     pub inputs: Vec<ValueId>,
     /// The nodes that it stands for, the one that ends the pattern among them.
     pub nodes: Vec<usize>,
+    /// An attribute of the operator and its value, beside those of the node that ends the pattern.
+    pub attribute: Option<(&'static str, i64)>,
 }
 
 impl FusedNode {
+    /// An operator without attributes of its own.
+    pub(super) fn new(op: &'static str, inputs: Vec<ValueId>, nodes: Vec<usize>) -> Self {
+        Self { op, inputs, nodes, attribute: None }
+    }
+
     /// As a node: it has name, version and outputs of the node that ends the pattern. The operator
     /// is understood as today's standard has it.
     pub(super) fn node(&self, file: &OnnxGraph, last: usize) -> OnnxNode {
         let of_file = &file.nodes[last];
+        let own = self.attribute.map(|(name, value)| Attribute {
+            name: name.to_string(),
+            value: AttributeValue::Int(value),
+        });
         OnnxNode {
             op: self.op.to_string(),
             domain: String::new(),
             inputs: self.inputs.iter().copied().map(Some).collect(),
+            attributes: match own {
+                None => of_file.attributes.clone(),
+                Some(own) => {
+                    let list = of_file.attributes.iter().cloned().chain([own]).collect();
+                    Attributes::new(&of_file.path(), list)
+                }
+            },
             ..of_file.clone()
         }
     }

@@ -10,7 +10,7 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
         let joined = |op: &'static str, fused: &'static str| {
             let maker = graph.only_maker(gate, op)?;
             let fits = graph.input(maker, 0)? == x;
-            fits.then(|| FusedNode { op: fused, inputs: vec![x], nodes: vec![maker, last] })
+            fits.then(|| FusedNode::new(fused, vec![x], vec![maker, last]))
         };
         joined("Sigmoid", "Swish").or_else(|| joined("HardSigmoid", "HardSwish"))
     })
@@ -38,6 +38,6 @@ pub(super) fn find_clipped(graph: &GraphView, last: usize) -> Option<FusedNode> 
             .into_iter()
             .any(|[of, three]| of == x && graph.is_about(three, 3.0));
         let nodes = [&product.nodes[..], &[clip, add]].concat();
-        fits.then(|| FusedNode { op: "HardSwish", inputs: vec![x], nodes })
+        fits.then(|| FusedNode::new("HardSwish", vec![x], nodes))
     })
 }
