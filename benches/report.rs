@@ -8,6 +8,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
+use tilescope_analysis::critical_path::path_totals;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::*;
 use tilescope_report::*;
@@ -15,10 +16,16 @@ use tilescope_report::*;
 /// Programs of one iteration of a pipeline: as many as a real one compiles to.
 const PROGRAMS: u64 = 3000;
 
-/// An endless training loop on `ipus` IPUs: compute sets always take the same time, waits do not.
+/// Every so many programs the IPUs wait for each other.
+const EXTERNAL: u64 = 30;
+
+/// An endless training loop on `ipus` IPUs: compute sets take about the same time on each, waits do
+/// not.
 struct Loop {
     report: ReportBuilder,
+    /// Where the last step of any IPU ends, and of each.
     clock: u64,
+    clocks: Vec<u64>,
     noise: u64,
 }
 
@@ -29,10 +36,11 @@ impl Loop {
             match i % 3 {
                 0 => report.exchange(&format!("cs{i}_layer{i}/ExchangePre"), 64),
                 1 => report.compute(&format!("layer{i}/Convolve"), 100 + i % 700),
+                _ if i % EXTERNAL == EXTERNAL - 1 => report.program(ProgramKind::Sync, "External"),
                 _ => report.program(ProgramKind::Sync, "Internal"),
             };
         }
-        Self { report, clock: 0, noise: 1 }
+        Self { report, clock: 0, clocks: vec![0; ipus as usize], noise: 1 }
     }
 
     fn step(&mut self, number: u64) -> ExecutionStep {
@@ -43,17 +51,24 @@ impl Loop {
             ProgramKind::Sync => 20 + (self.noise >> 60),
             _ => 100 + u64::from(program.0) % 700,
         };
-        let (start, end) = (self.clock, self.clock + cycles);
-        self.clock = end + 3;
         let bytes = if kind == ProgramKind::DoExchange { 64 * 1472 } else { 0 };
-        let bar = |ipu| {
-            let mut bar = self.report.bar(ipu, start..end);
+        let joins = number % EXTERNAL == EXTERNAL - 1;
+        let (released, noise) = (self.clock + cycles, self.noise);
+        let bar = |(ipu, clock): (u32, &mut u64)| {
+            let start = *clock;
+            // Compute before a sync takes a little longer on one IPU or another.
+            let more =
+                if kind == ProgramKind::OnTileExecute { noise >> (ipu % 48) & 15 } else { 0 };
+            let end = if joins { released } else { start + cycles + more };
+            *clock = end + 3;
+            let mut bar = self.report.bar(IpuId(ipu), start..end);
             bar.from_min = Cycles(start.saturating_sub(u64::from(program.0) % 13));
             bar.active_tile_balance = 0.5 + (program.0 % 50) as f32 / 100.0;
             (bar.bytes_in, bar.bytes_out) = (Bytes(bytes), Bytes(bytes));
             bar
         };
-        let ipus = (0..self.report.parts.target.ipus_per_replica).map(IpuId).map(bar).collect();
+        let ipus = (0..).zip(&mut self.clocks).map(bar).collect();
+        self.clock = self.clocks.iter().copied().max().unwrap_or(0);
         ExecutionStep::new(program, ipus)
     }
 }
@@ -179,7 +194,22 @@ fn read(path: &std::path::Path) {
     let started = Instant::now();
     report.step(StepId(report.step_count().unwrap() / 2)).unwrap();
     println!("  step: {:?}", started.elapsed());
+    critical_path(&report);
     println!("  resident {}, at most {}", memory("VmRSS"), memory("VmHWM"));
+}
+
+/// The critical path of all steps: itself, by program, and what is drawn of it.
+fn critical_path(report: &Report) {
+    let started = Instant::now();
+    let path = report.critical_path().unwrap().unwrap();
+    let (found, stretches) = (started.elapsed(), grouped(path.stretch_count()));
+    println!("  critical path: {found:?}, {stretches} stretches; {}", memory("VmHWM"));
+    let started = Instant::now();
+    let rows = path_totals(report, None).unwrap().unwrap().rows.len();
+    println!("  path by operation: {:?}, {rows} rows", started.elapsed());
+    let started = Instant::now();
+    path.spans(path.range(), 2000).unwrap();
+    println!("  first picture of the path: {:?}", started.elapsed());
 }
 
 /// A large file of another tool, row by row.

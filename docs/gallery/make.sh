@@ -36,6 +36,18 @@ for view in $("$program" export --list-views); do
             -define png:compression-level=9 "PNG8:docs/gallery/$view-$theme.png"
     done
 done
+# What a run waits for: the critical path lit, and the chain of a wait.
+place='tilescope:?view=execution-trace&select.cycles={"start":620000,"end":840000}&path_lit=true'
+wait='&tab=details&select.step={"ipu":2,"sub_lane":0,"position":0,"step":1383}'
+for picture in critical-path why-chain; do
+    case $picture in
+    critical-path) at="$place&tab=path" ;;
+    why-chain) at="$place$wait" ;;
+    esac
+    "$program" export "$work/mnist" --view execution-trace --at "$at" --theme light --size 1280x800 -o "$work/picture.png" >/dev/null
+    convert "$work/picture.png" +dither -colors 256 -strip -define png:compression-filter=0 \
+        -define png:compression-level=9 "PNG8:docs/gallery/$picture.png"
+done
 # Schedules: one trace each.
 perceptron() {
     simulate tests/data/specs/perceptron.toml "$1" --set model.width=1024 "${@:2}"

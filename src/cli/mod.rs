@@ -18,6 +18,7 @@ mod specs;
 mod summary;
 mod validate;
 mod verify;
+mod why;
 mod window;
 
 use clap::{Arg, ArgAction, ArgMatches};
@@ -45,6 +46,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     sensitivity::COMMAND,
     reproduce::COMMAND,
     summary::COMMAND,
+    why::COMMAND,
     insights::COMMAND,
     find::COMMAND,
     compare::COMMAND,

@@ -10,7 +10,7 @@ use tilescope_analysis::imported_model::ImportedModelSummary;
 use tilescope_analysis::replica_classes::sentence;
 use tilescope_analysis::running_costs::{RunningCostRow, RunningCosts};
 use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
-use tilescope_report::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
+use tilescope_report::units::{Cycles, binary_bytes, exact_bytes, grouped, percent, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportPart};
 
 /// `tilescope summary`
@@ -222,6 +222,35 @@ fn print_execution(
                 shares.join(", "),
             ),
         )?;
+    }
+    print_path(execution, table)
+}
+
+/// What the run waits for, in a line for each activity and each lane.
+fn print_path(execution: &ExecutionSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
+    if execution.critical_path.is_empty() {
+        return Ok(());
+    }
+    table.head("Critical path")?;
+    let known = |cycles: Option<Cycles>| cycles.map_or("not known".to_owned(), |c| c.to_string());
+    for of in &execution.critical_path {
+        let text = format!(
+            "{} of the path, {} cycles; exposed {}, hidden {}",
+            percent(of.path_share),
+            of.on_path,
+            known(of.exposed),
+            known(of.hidden)
+        );
+        table.row(of.kind.title(), &text)?;
+    }
+    for of in &execution.slack {
+        let text = format!(
+            "{} of the path; mean slack {}, lead {}",
+            percent(of.path_share),
+            Cycles::from_f64(of.slack.round()),
+            of.lead
+        );
+        table.row(&of.title, &text)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Every run is one that a machine could do: what is read was written, who exchanges data has
 //! synced, and nothing moves more than it can. Changed runs are told.
 
+use crate::critical_path::check_simulated;
 use crate::scheme_laws::RecordedRun;
 use tempfile::tempdir;
 use tilescope_report::units::{Cycles, ProgramId, ReplicaClassId};
@@ -23,7 +24,9 @@ fn perceptron(overrides: &[&str]) -> Result<Spec, String> {
 fn broken_laws(spec: &Spec) -> Vec<InvariantViolation> {
     let directory = tempdir().expect("a directory");
     simulate(spec, directory.path(), |_| {}).expect("simulates");
-    Report::open(directory.path()).expect("opens").verify().expect("can be checked")
+    let report = Report::open(directory.path()).expect("opens");
+    check_simulated(&report);
+    report.verify().expect("can be checked")
 }
 
 type Choices = &'static [&'static [&'static str]];

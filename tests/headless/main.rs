@@ -16,6 +16,7 @@ mod commands_document;
 mod compare;
 mod confidence;
 mod cost_laws;
+mod critical_path;
 mod documents;
 mod domain_sharding;
 mod find;

@@ -1,6 +1,7 @@
 //! Replicas beside each other: what they wait for, and copies with the host that are one exchange.
 
 use crate::common;
+use crate::critical_path::check_simulated;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use tilescope_analysis::host::{held_up, host};
@@ -188,6 +189,7 @@ fn what_replicas_wait_for_is_in_the_report_and_breaks_no_law() {
                 [&FOUR[..], &["options.host.slower_instances=1", &independent], io].concat();
             let (report, _directory) = common::report(PERCEPTRON, &overrides);
             assert_eq!(report.verify().expect("verifies"), [], "{overrides:?}");
+            check_simulated(&report);
             let said = host(&report).expect("readable").expect("a host").replicas;
             assert_eq!(said.len(), executed(PERCEPTRON, &overrides).1.replicas.len());
             let overview = replicas(&report).expect("readable");

@@ -2,6 +2,7 @@
 //! a part of the run. And every run keeps the laws of `verify`.
 
 use crate::common;
+use crate::critical_path::check_simulated;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::operations::{OpRow, OperationLayer, operations, operations_with_totals};
@@ -129,6 +130,9 @@ fn totals_add_up_on_every_bundled_spec() {
             assert_eq!(report.has(ReportPart::Execution), spec.name != "too_large");
             assert_eq!(report.verify().expect("reads"), [], "{}", spec.name);
             check(&report, spec.name);
+            if report.has(ReportPart::Execution) {
+                check_simulated(&report);
+            }
         }
     };
     std::thread::scope(|scope| {

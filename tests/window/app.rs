@@ -229,7 +229,7 @@ fn hovering_a_derived_figure_shows_how_it_is_worked_out() {
         ),
         ("exchange-code", "Share of memory", "Bytes of code / bytes that tiles use"),
         ("execution-trace", "Tile balance", "each weighted by its cycles"),
-        ("operations", "Cycles (max)", "the slowest tile of each compute set"),
+        ("operations", "On the path", "the longest chain of steps that wait for each other"),
         ("tile-mapping", "Imbalance", "Largest part / mean part"),
         ("insights", "Fullest tiles", "Bytes below the last used address"),
     ];

@@ -16,6 +16,7 @@ mod actions;
 mod app;
 mod broken;
 mod compare;
+mod critical_path;
 #[cfg(unix)]
 mod failures;
 mod keep;

@@ -1,9 +1,9 @@
 //! Lanes of replicas: folded to one with a sentence that says so, and of all on demand.
 
-use crate::gui_support::{Window, click_at, press, press_role, says, settle};
+use crate::gui_support::{Window, click_at, opened_window, press, press_role, says, settle};
 use crate::marks::{lane, marks, trace};
 use egui::accesskit::Role;
-use egui::{Key, Modifiers, Rect};
+use egui::{Key, Modifiers, Rect, Vec2};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::OpenReport;
 use tilescope_report::units::{
@@ -75,6 +75,11 @@ fn unfold(window: &mut Window) -> Vec<Rect> {
     lanes
 }
 
+/// Bars of the work on all lanes; on that of the critical path they are called by their IPU as well.
+fn works(window: &Window) -> Vec<(String, Rect)> {
+    marks(window, "fwd").into_iter().filter(|(name, _)| name == "fwd").collect()
+}
+
 /// Bars of a lane that are called so, from the left.
 fn bars(window: &Window, lane: Rect, words: &str) -> Vec<Rect> {
     let all = marks(window, words).into_iter().map(|(_, rect)| rect);
@@ -89,7 +94,7 @@ fn lanes_of_replicas_are_folded_and_unfold() {
     assert!(lane(&window, "IPU 1").is_some() && lane(&window, "R3 IPU 1").is_none());
     unfold(&mut window);
     assert!(says(&window, "4 replicas alike; all are shown"));
-    let drawn = marks(&window, "fwd");
+    let drawn = works(&window);
     assert_eq!(drawn.len(), 8, "each has its bar: {drawn:?}");
     assert!(press_role(&mut window, Role::Button, "Fold replicas"));
     settle(&mut window);
@@ -102,7 +107,7 @@ fn replicas_that_differ_have_their_own_lanes() {
     let mut window = trace(differing());
     let sentence = "4 replicas differ: 0, 1 (fast host); 2, 3 (host 2 times slower)";
     assert!(says(&window, sentence) && says(&window, "replica 0 is shown"));
-    assert_eq!(marks(&window, "fwd").len(), 2, "of replica 0 alone");
+    assert_eq!(works(&window).len(), 2, "of replica 0 alone");
     let lanes = unfold(&mut window);
     assert!(says(&window, sentence) && says(&window, "all are shown"));
     let works: Vec<Rect> = lanes.iter().map(|lane| bars(&window, *lane, "fwd")[0]).collect();
@@ -120,7 +125,8 @@ fn replicas_that_differ_have_their_own_lanes() {
 /// What is clicked in a lane is what the Details speak of.
 #[test]
 fn a_click_on_another_replica_shows_what_that_one_did() {
-    let mut window = trace(differing());
+    // Room for both rows of each lane: what is clicked is to be a step.
+    let mut window = opened_window(differing(), "execution-trace", Vec2::new(1300.0, 1000.0));
     let lanes = unfold(&mut window);
     let bar = bars(&window, lanes[5], "fwd")[0].center();
     click_at(&mut window, bar, 1);

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 use tilescope_analysis::compare::{ComparedReports, ReportAlignment, WorkUnit, overview};
+use tilescope_analysis::critical_path::{path_totals, why_run};
 use tilescope_analysis::insights::insights;
 use tilescope_analysis::liveness::{LivenessScope, curve, live_at};
 use tilescope_analysis::operations::{
@@ -21,7 +22,7 @@ use tilescope_analysis::{exchange_code, memory};
 use tilescope_gui::OpenReport;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_report::Report;
-use tilescope_report::units::{Bytes, Cycles, NumberFormat, TileId, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, Cycles, NumberFormat, TileId, exact_bytes, grouped, percent};
 
 /// Most clicks for an answer.
 const MOST: usize = 9;
@@ -158,6 +159,26 @@ fn what_share_of_the_time_goes_to_remote_buffers() {
     walk.finds(&walk.sentence("remote_buffers"));
     walk.click(Role::Button, "Execution trace");
     walk.finds("Remote buffers");
+}
+
+#[test]
+fn what_the_run_waits_for_and_what_sets_it() {
+    let directory = simulated("data_loading", &["options.device_iterations=5"]);
+    let mut walk = Walk::new(directory.path());
+    walk.click(Role::Button, "Execution trace");
+    walk.click(Role::Button, "Whole run");
+    walk.click(Role::Tab, "Critical path");
+    let totals = path_totals(&walk.report, None).unwrap().unwrap();
+    let most = &totals.rows[0];
+    walk.finds(&most.name);
+    walk.finds(&percent(most.share));
+    walk.click(Role::Row, &most.name);
+    walk.finds("Why");
+    let chain = why_run(&walk.report, 1, NumberFormat::default()).unwrap().remove(0);
+    walk.finds(&chain.links.last().unwrap().text);
+    walk.click(Role::Link, chain.options[0]);
+    walk.finds("What if");
+    walk.finds(chain.options[0]);
 }
 
 #[test]

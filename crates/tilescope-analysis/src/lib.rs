@@ -4,6 +4,7 @@
 pub mod bank_map;
 pub mod compare;
 pub mod confidence;
+pub mod critical_path;
 pub mod data_table;
 pub mod distribution;
 pub mod exchange_code;

@@ -4,6 +4,7 @@
 //! and single programs. Cycles of vertices are known tile by tile and once per compute set, so sums
 //! over tiles are of one execution; elapsed cycles come from the run and add up all executions.
 
+use crate::critical_path::{ProgramExposure, exposure};
 use crate::json::{self, JsonLine};
 use crate::program_names::without_counter_prefix;
 use crate::trace::{ProgramExecutions, program_runs};
@@ -74,6 +75,8 @@ pub struct OpRow {
     pub code_most: Bytes,
     /// Bytes of the variables made for it on the tile that has most of them.
     pub memory_most: Bytes,
+    /// Cycles on the critical path, exposed and hidden; none where the path is not known.
+    pub exposure: Option<ProgramExposure>,
     /// How far its predicted costs may be off, where the report says so.
     pub errors: Option<ErrorBand>,
 }
@@ -93,6 +96,7 @@ struct ProgramCosts {
     code_owners: Vec<VertexTypeId>,
     exchanges: BTreeMap<ProgramId, TileRuns<TileTraffic>>,
     runs: BTreeMap<ProgramId, ProgramExecutions>,
+    exposures: Option<BTreeMap<ProgramId, ProgramExposure>>,
 }
 
 impl ProgramCosts {
@@ -105,6 +109,7 @@ impl ProgramCosts {
             types,
             exchanges: report.exchanges()?.into_iter().map(|of| (of.program, of.tiles)).collect(),
             runs: runs.map(|runs| runs.by_program()).unwrap_or_default(),
+            exposures: exposure(report)?,
         })
     }
 
@@ -130,6 +135,10 @@ impl ProgramCosts {
             row.cycles_slowest += set.cycles.max();
             row.vertices += set.vertices.iter().map(|group| group.count.total()).sum::<u64>();
             codelets.add(set, &self.code_owners);
+        }
+        if let Some(exposures) = &self.exposures {
+            let sum = row.exposure.get_or_insert_with(ProgramExposure::nothing);
+            exposures.get(&id).into_iter().for_each(|of| sum.add(of));
         }
         if let Some(of) = self.runs.get(&id) {
             row.executions = row.executions.max(of.executions);

@@ -4,6 +4,7 @@
 //! A call is shown as a leaf that names its function; functions are trees of their own, so that a
 //! body that is called from many places is listed once.
 
+use crate::critical_path::{ProgramExposure, exposure};
 use crate::trace::{ProgramExecutions, program_runs};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tilescope_report::units::{
@@ -167,6 +168,8 @@ pub struct ProgramTreeCosts {
     pub lane_cycles: Cycles,
     /// Bytes that the steps moved.
     pub bytes: Bytes,
+    /// Cycles on the critical path, exposed and hidden; none where the path is not known.
+    pub exposure: Option<ProgramExposure>,
     /// How many places the node has in the tree, all of which these are of.
     pub places: u32,
 }
@@ -186,7 +189,12 @@ impl ProgramTreeTotals {
     /// Cycles of a node as a mean over all lanes: at most those of the run, and those of its children
     /// together.
     pub fn mean_elapsed(&self, costs: &ProgramTreeCosts) -> Cycles {
-        costs.lane_cycles / self.lanes.max(1)
+        self.mean(costs.lane_cycles)
+    }
+
+    /// Some cycles as a mean over all lanes.
+    pub fn mean(&self, cycles: Cycles) -> Cycles {
+        cycles / self.lanes.max(1)
     }
 }
 
@@ -201,7 +209,9 @@ const MAX_VISITS: usize = 20_000_000;
 pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
     let Some(trace) = report.trace()? else { return Ok(ProgramTreeTotals::default()) };
     let programs = report.programs()?;
-    let runs = OutlinedRuns::new(program_runs(&trace)?.by_program(), &programs);
+    let exposures = exposure(report)?;
+    let runs = program_runs(&trace)?.by_program();
+    let runs = OutlinedRuns::new(runs, exposures.as_ref(), &programs);
     let mut parents: BTreeMap<ProgramId, BTreeSet<ProgramId>> = BTreeMap::new();
     let mut places: BTreeMap<ProgramId, u32> = BTreeMap::new();
     for (id, program) in programs.iter() {
@@ -227,10 +237,13 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
         }
         let places = places.get(&id).copied().unwrap_or(1);
         let mut sum = ProgramTreeCosts { places, ..ProgramTreeCosts::default() };
-        for (cycles, bytes) in below.iter().filter_map(|node| runs.by_node.get(node)) {
-            sum.lane_cycles = sum.lane_cycles.saturating_add(*cycles);
-            sum.bytes = sum.bytes.saturating_add(*bytes);
+        let mut exposed = ProgramExposure::nothing();
+        for of in below.iter().filter_map(|node| runs.by_node.get(node)) {
+            sum.bytes = sum.bytes.saturating_add(of.bytes);
+            exposed.add(&of.exposure);
         }
+        sum.lane_cycles = exposed.cycles;
+        sum.exposure = exposures.is_some().then_some(exposed);
         nodes.insert(id, sum);
     }
     let lanes = trace.lanes().len() as u64;
@@ -240,21 +253,36 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
 /// What the steps took that a node stands for by itself: leaves, and calls of outlined code, of which
 /// each step says in which it ran.
 struct OutlinedRuns {
-    by_node: BTreeMap<ProgramId, (Cycles, Bytes)>,
+    by_node: BTreeMap<ProgramId, NodeSums>,
     calls: BTreeSet<ProgramId>,
 }
 
+/// What the steps of a node took.
+struct NodeSums {
+    exposure: ProgramExposure,
+    bytes: Bytes,
+}
+
 impl OutlinedRuns {
-    fn new(runs: BTreeMap<ProgramId, ProgramExecutions>, programs: &ProgramNodeTable) -> Self {
+    fn new(
+        runs: BTreeMap<ProgramId, ProgramExecutions>,
+        exposures: Option<&BTreeMap<ProgramId, ProgramExposure>>,
+        programs: &ProgramNodeTable,
+    ) -> Self {
         let mut found = Self { by_node: BTreeMap::new(), calls: BTreeSet::new() };
         for (id, run) in runs {
             let outlined = programs.get(id).and_then(|program| program.outlined);
             let call = outlined.map(|outlined| outlined.call);
             found.calls.extend(call);
+            let of_cycles =
+                ProgramExposure { cycles: run.totals.cycles, ..ProgramExposure::nothing() };
+            let exposure = exposures.and_then(|all| all.get(&id)).copied().unwrap_or(of_cycles);
             for node in call.into_iter().chain([programs.body(id)]) {
-                let (cycles, bytes) = found.by_node.entry(node).or_default();
-                *cycles = cycles.saturating_add(run.totals.cycles);
-                *bytes = bytes.saturating_add(run.totals.bytes);
+                let fresh =
+                    || NodeSums { exposure: ProgramExposure::nothing(), bytes: Bytes::ZERO };
+                let sums = found.by_node.entry(node).or_insert_with(fresh);
+                sums.exposure.add(&exposure);
+                sums.bytes = sums.bytes.saturating_add(run.totals.bytes);
             }
         }
         found

@@ -1,6 +1,6 @@
 //! Words for replicas that differ: which are alike, and what sets them apart.
 
-use tilescope_report::units::{ReplicaClassId, grouped};
+use tilescope_report::units::{ReplicaClassId, ReplicaIpu, grouped};
 use tilescope_report::{ReplicaClass, ReplicaClasses};
 
 /// Classes that are told one by one in a sentence.
@@ -30,6 +30,17 @@ pub fn class_words(classes: &ReplicaClasses, class: ReplicaClassId) -> Option<St
     Some(words(of))
 }
 
+/// `IPU 1`, or `IPU 1 of replicas 2, 3` where replicas differ.
+pub fn ipu_words(classes: &ReplicaClasses, at: ReplicaIpu) -> String {
+    match classes.classes.get(at.class.index()).filter(|_| classes.differ()) {
+        Some(class) => {
+            let several = if class.replicas.len() == 1 { "" } else { "s" };
+            format!("IPU {} of replica{several} {}", at.ipu, replica_numbers(&class.replicas))
+        }
+        None => format!("IPU {}", at.ipu),
+    }
+}
+
 /// Which replicas are alike, and how they differ, in one sentence; none where all are alike.
 pub fn sentence(classes: &ReplicaClasses) -> Option<String> {
     if !classes.differ() {
@@ -52,6 +63,7 @@ fn words(class: &ReplicaClass) -> String {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use tilescope_report::units::IpuId;
 
     fn classes(members: &[(&[u32], &str)]) -> ReplicaClasses {
         let class = |(replicas, why): &(&[u32], &str)| ReplicaClass {
@@ -75,6 +87,9 @@ mod tests {
         let said = "4 replicas differ: 0, 1 (fast host); 2, 3 (host 2 times slower)";
         assert_eq!(sentence(&two).unwrap(), said);
         assert_eq!(class_words(&two, ReplicaClassId(1)).unwrap(), "2, 3 (host 2 times slower)");
+        let at = ReplicaIpu { class: ReplicaClassId(1), ipu: IpuId(0) };
+        assert_eq!(ipu_words(&two, at), "IPU 0 of replicas 2, 3");
+        assert_eq!(ipu_words(&classes(&[]), ReplicaIpu::default()), "IPU 0");
         let each: Vec<(&[u32], &str)> = vec![(&[0], "a"); 6];
         assert!(sentence(&classes(&each)).unwrap().ends_with("; and 2 more classes"));
     }

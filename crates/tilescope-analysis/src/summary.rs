@@ -1,6 +1,7 @@
 //! The figures of a report at a glance: what `tilescope summary` prints and the Summary tab shows.
 
 use crate::confidence::{Confidence, confidence};
+use crate::critical_path::{ActivityExposure, IpuSlack, activity_exposures, ipu_slacks};
 use crate::host::{self, HostSummary};
 use crate::imported_model::{ImportedModelSummary, imported_model};
 use crate::memory::needed;
@@ -121,6 +122,11 @@ pub struct ExecutionSummary {
     pub samples_per_second: Option<f64>,
     /// Each IPU of the replica.
     pub ipus: Vec<IpuSummary>,
+    /// What the critical path is spent on, and what runs beside compute; empty where the path is not
+    /// known.
+    pub critical_path: Vec<ActivityExposure>,
+    /// What of the path is on each lane, its slack and lead; empty where the path is not known.
+    pub slack: Vec<IpuSlack>,
 }
 
 /// Cycles of one IPU by activity.
@@ -307,6 +313,8 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
         samples,
         samples_per_second: samples.map(|samples| samples as f64 / seconds.max(f64::MIN_POSITIVE)),
         ipus,
+        critical_path: activity_exposures(report)?,
+        slack: ipu_slacks(report)?,
     }))
 }
 

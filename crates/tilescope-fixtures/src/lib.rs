@@ -63,6 +63,7 @@ impl ReportBuilder {
         let parts = CompilationReport {
             target,
             bandwidths: Vec::new(),
+            action_costs: Vec::new(),
             sync_groups: None,
             error_bands: Vec::new(),
             running_costs: Vec::new(),

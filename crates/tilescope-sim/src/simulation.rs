@@ -242,6 +242,10 @@ impl StepSink for RecorderSink<'_> {
         self.recorder.step(step)
     }
 
+    fn wait_for_tiles(&mut self, ipu: IpuId, waiting: u8, awaited: u8) {
+        self.recorder.wait_for_tiles(ipu, waiting, awaited);
+    }
+
     fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.recorder.mark(mark)
     }

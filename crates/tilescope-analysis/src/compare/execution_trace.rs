@@ -2,7 +2,7 @@
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::step_alignment::{LanePair, StepAlignment, StepChange, StepChangeSum, activity_cycles};
-use super::{ComparedReports, ViewComparison, WorkDivisors};
+use super::{ComparedReports, ViewComparison, WorkDivisors, critical_path};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
 use tilescope_report::trace::TraceLane;
@@ -14,6 +14,7 @@ pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "execution-
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let divisors = sides.normalization()?.divisors();
     let mut tables = vec![activities(sides, divisors)?];
+    tables.extend(critical_path::tables(sides, divisors)?);
     if let Some(steps) = &sides.alignment.steps {
         tables.push(changes(steps, divisors));
         tables.push(lanes(steps, divisors));

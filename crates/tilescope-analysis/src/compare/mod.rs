@@ -9,6 +9,7 @@
 //! every difference around; where rows have a total, their differences add up to the total's.
 
 mod comparison_table;
+mod critical_path;
 mod exchange_code;
 mod execution_trace;
 mod insights;

@@ -3,7 +3,7 @@
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::execution_trace::{activities, changes, over_lanes};
 use super::step_alignment::{StepAlignment, StepChange, StepChangeKind, StepChangeSum};
-use super::{ComparedReports, WorkDivisors, WorkNormalization, insights, summary};
+use super::{ComparedReports, WorkDivisors, WorkNormalization, critical_path, insights, summary};
 use crate::confidence::{Distinction, distinction};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
@@ -60,6 +60,8 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
         let mut activities = activities(sides, divisors)?;
         activities.rows.retain(|row| row.larger() > 0.0);
         tables.push(activities);
+        let path = critical_path::tables(sides, divisors)?.into_iter().next();
+        tables.extend(path.map(|table| table.with_rest_as_one(MAX_CONTRIBUTORS)));
         tables.push(operations(sides, steps, divisors)?.with_rest_as_one(MAX_CONTRIBUTORS));
         tables.push(changes(steps, divisors).with_rest_as_one(MAX_CONTRIBUTORS));
     }

@@ -1,6 +1,7 @@
 //! The tables of every view: columns and cells are declared here once, for the window, for CSV
 //! files and for the command line.
 
+pub mod critical_path;
 pub mod exchange_code;
 pub mod execution_trace;
 pub mod host;

@@ -1,5 +1,7 @@
 //! The table of operations.
 
+use super::critical_path::exposure_cells;
+use crate::critical_path::{EXPOSED, HIDDEN, ON_PATH};
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::operations::{OpRow, OperationLayer};
 use tilescope_report::{CostBasis, ErrorBand, FactorBand, Report, ReportPart, TrainingPass};
@@ -113,6 +115,23 @@ pub static COLUMNS: &[OperationColumn] = &[
     )
     .requiring_part(ReportPart::Execution)
     .without_sum(),
+    column("on_path", "On the path", ON_PATH, true, |row| {
+        let [on_path, ..] = exposure_cells(row.exposure.as_ref());
+        on_path
+    })
+    .requiring_part(ReportPart::Execution),
+    column("exposed", "Exposed", EXPOSED, false, |row| {
+        let [_, exposed, _] = exposure_cells(row.exposure.as_ref());
+        exposed
+    })
+    .requiring_part(ReportPart::Execution)
+    .without_sum(),
+    column("hidden", "Hidden", HIDDEN, false, |row| {
+        let [.., hidden] = exposure_cells(row.exposure.as_ref());
+        hidden
+    })
+    .requiring_part(ReportPart::Execution)
+    .without_sum(),
     column("executions", "Executions", "Executions of its most frequent program", false, |row| {
         TableCell::Count(row.executions)
     })
@@ -122,7 +141,7 @@ pub static COLUMNS: &[OperationColumn] = &[
         "slowest",
         "Cycles (max)",
         "Cycles of one execution: the slowest tile of each compute set, added up",
-        true,
+        false,
         |row| TableCell::Count(row.cycles_slowest.0),
     )
     .requiring_part(ReportPart::ComputeSetCycles)

@@ -1,7 +1,7 @@
 //! The list of tables.
 
 use super::{
-    ReportTable, exchange_code, execution_trace, host as hosts, memory as lists,
+    ReportTable, critical_path, exchange_code, execution_trace, host as hosts, memory as lists,
     operations as costs,
 };
 use super::{liveness as live, tile_mapping};
@@ -96,6 +96,13 @@ pub static TABLES: &[ReportTable] = &[
     }),
     drawn("operations-graph", "edges", "Which operation reads whose results", edges),
     shown("execution-trace", "ipus", "What every IPU spends the run on", ipus),
+    drawn(
+        "execution-trace",
+        "critical-path",
+        "What the critical path goes through",
+        critical_path::path,
+    ),
+    drawn("execution-trace", "slack", "Slack, waits and lead of every IPU", critical_path::slack),
     drawn("execution-trace", "programs", "Executions of every program on every IPU", executions),
     drawn(
         "execution-trace",
@@ -286,11 +293,13 @@ fn live_at_peak(report: &Report) -> ReadTableResult {
 }
 
 fn tree(report: &Report) -> ReadTableResult {
-    let programs = report.programs()?;
+    let (programs, costs) = (report.programs()?, program_tree::costs(report)?);
     let mut rows = Vec::new();
     for group in program_tree::groups(&programs) {
         for row in program_tree::rows(&programs, group.root, &Default::default()) {
             let Some(program) = programs.get(row.id) else { continue };
+            let exposure = costs.nodes.get(&row.id).and_then(|node| node.exposure);
+            let [on_path, exposed, hidden] = critical_path::exposure_cells(exposure.as_ref());
             rows.push(vec![
                 group.title.as_str().into(),
                 TableCell::Count(row.depth.into()),
@@ -299,10 +308,13 @@ fn tree(report: &Report) -> ReadTableResult {
                 program.name.as_str().into(),
                 program.ipu.map(|ipu| TableCell::Id(ipu.into())).into(),
                 TableCell::Count(program.repeats),
+                on_path,
+                exposed,
+                hidden,
             ]);
         }
     }
-    let columns = vec![
+    let columns = [
         TableColumn::text("Tree"),
         TableColumn::number("Depth"),
         TableColumn::short("Id"),
@@ -311,6 +323,7 @@ fn tree(report: &Report) -> ReadTableResult {
         TableColumn::short("IPU"),
         TableColumn::number("Repeats"),
     ];
+    let columns = columns.into_iter().chain(critical_path::exposure_columns()).collect();
     Ok(DataTable::new(columns, rows))
 }
 

@@ -6,6 +6,7 @@
 
 use super::flow_arrows::InterIpuTransfers;
 use super::micro_batch::{stage_at, stage_name};
+use crate::critical_path::{ON_PATH, SLACK, step_on_path};
 use crate::replica_classes::class_words;
 use tilescope_report::units::{
     Bytes, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, ReplicaIpu, StepId, grouped, percent,
@@ -84,6 +85,7 @@ pub fn step_view(
     let range = here.range();
     let overlap = here.from_max.saturating_sub(here.from_min);
     rows.derived("Cycles", cycles_row(range, overlap), CYCLES);
+    path_rows(report, step, (at, here.sub_lane), &mut rows)?;
     if here.active_tiles > 0 {
         rows.push("Active tiles", grouped(u64::from(here.active_tiles)));
     }
@@ -156,6 +158,23 @@ pub fn step_view(
         rows: rows.rows,
         vertices,
     }))
+}
+
+/// Whether the step is on the critical path, how much later it could end, and whom it waits for;
+/// where the path is known.
+fn path_rows(
+    report: &Report,
+    step: StepId,
+    (at, sub_lane): (ReplicaIpu, u8),
+    rows: &mut StepDetailRows,
+) -> Result<(), ReportError> {
+    let Some(known) = step_on_path(report, step, at, sub_lane)? else { return Ok(()) };
+    let words = if known.is_on_path { "on it" } else { "not on it" };
+    rows.derived("Critical path", words.to_owned(), ON_PATH);
+    if let Some(slack) = known.slack {
+        rows.derived("Slack", format!("{slack} cycles"), SLACK);
+    }
+    Ok(())
 }
 
 struct StepDetailRows {

@@ -94,6 +94,12 @@ pub enum ViewAction {
     GoToSlowest,
     /// Follow the micro-batch of what is chosen, or follow none any more.
     FollowMicroBatch,
+    /// Light the critical path and veil all else, or veil nothing any more.
+    LightPath,
+    /// Choose the next step of the critical path.
+    SelectNextOnPath,
+    /// Choose the step of the critical path before.
+    SelectPreviousOnPath,
     /// Choose nothing, filter nothing.
     ClearSelection,
     /// Type a filter.
@@ -160,6 +166,8 @@ pub enum AppCommand {
     ToggleWhatIf,
     /// Show it with a key changed to a value.
     OpenWhatIfWith(&'static str, String),
+    /// Show it with the cursor on a key.
+    OpenWhatIfAt(&'static str),
     /// Have the spec that is being changed read another ONNX file.
     SetSpecModel(PathBuf),
     /// Simulate the model that the dialog shows.

@@ -160,6 +160,8 @@ pub struct TracePrefs {
     pub marks: bool,
     /// Show where data goes between IPUs.
     pub arrows: bool,
+    /// Show the lane of the critical path.
+    pub path: bool,
     /// Show the lanes of all replicas, where they are alike.
     pub replicas: bool,
     /// Show what every tile does below the bars.
@@ -178,6 +180,7 @@ impl Default for TracePrefs {
             shares: true,
             marks: true,
             arrows: true,
+            path: true,
             replicas: false,
             tiles: false,
             tiles_height: 120,

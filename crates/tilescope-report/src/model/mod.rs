@@ -37,6 +37,8 @@ pub struct CompilationReport {
     pub target: Target,
     /// What the machine moves at most; empty where that was not recorded.
     pub bandwidths: Vec<Bandwidth>,
+    /// What the machine takes for what always takes as long; empty where that was not recorded.
+    pub action_costs: Vec<ActionCost>,
     /// Which IPUs of a replica wait for each other; none where that was not recorded, or a replica
     /// is one IPU.
     pub sync_groups: Option<SyncGroupMembers>,

@@ -1,7 +1,7 @@
 //! The target a program was compiled for, and the size of its graph.
 
 use super::MachineChange;
-use crate::units::{Bytes, Hertz, IpuId, TileId, TileRange};
+use crate::units::{Bytes, Cycles, Hertz, IpuId, TileId, TileRange};
 
 /// Hardware, or the IPU Model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,6 +206,44 @@ impl MachineInterface {
 pub struct Bandwidth {
     pub interface: MachineInterface,
     pub bytes_per_cycle: f64,
+}
+
+/// Something that a machine does now and then, and that always takes as long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MachineAction {
+    /// A sync of several IPUs, after the last one has arrived.
+    ExternalSync,
+    /// The handshake before the transfer of a stream copy with the host: what its begin takes more
+    /// is waiting for the host.
+    StreamBegin,
+    /// What follows the transfer of a stream copy with the host.
+    StreamEnd,
+}
+
+impl MachineAction {
+    /// Every action.
+    pub const ALL: [MachineAction; 3] = [Self::ExternalSync, Self::StreamBegin, Self::StreamEnd];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ExternalSync => "external_sync",
+            Self::StreamBegin => "stream_begin",
+            Self::StreamEnd => "stream_end",
+        }
+    }
+
+    /// The action of a name in a file.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.name() == name)
+    }
+}
+
+/// How long an action takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActionCost {
+    pub action: MachineAction,
+    pub cycles: Cycles,
 }
 
 /// Names of the sync groups in a file.

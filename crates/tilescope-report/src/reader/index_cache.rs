@@ -1,15 +1,18 @@
-//! Where trace indexes of foreign files are kept: a cache directory, one file per report.
+//! Where is kept what was made of a report: trace indexes of foreign files, sync points of older
+//! ones. A cache directory, and one file for each report and kind.
 
 use crate::atomic_file::AtomicFile;
+use crate::database::ReportWarnings;
 use crate::error::ReportError;
-use crate::open_file::with_suffix;
+use crate::open_file::{self, with_suffix};
+use crate::row_writer::RowWriter;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// `PRAGMA application_id` of cache files: `tSi2`. Raise the digit when the index changes.
-pub(super) const APPLICATION_ID: i32 = 0x7453_6932;
+/// `PRAGMA application_id` of cache files: `tSi3`. Raise the digit when the index changes.
+const APPLICATION_ID: i32 = 0x7453_6933;
 /// Files kept; older ones go when a new one comes.
 const MAX_CACHED_INDEXES: usize = 32;
 
@@ -21,7 +24,7 @@ pub(super) fn user_directory() -> Option<PathBuf> {
 }
 
 /// What tells a report file apart from others and from itself before it changed.
-pub(super) fn key(path: &Path) -> Result<String, ReportError> {
+fn key(path: &Path) -> Result<String, ReportError> {
     let whole = fs::canonicalize(path).map_err(|e| ReportError::reading(e, path))?;
     let found = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?;
     let log = fs::metadata(with_suffix(&whole, "-wal")).ok();
@@ -35,17 +38,122 @@ fn version(found: &Metadata) -> String {
     format!("{} {}", found.len(), changed.unwrap_or_default().as_nanos())
 }
 
-/// The cache file for a key.
-pub(super) fn file(directory: &Path, key: &str) -> PathBuf {
-    // FNV-1a: stable over versions, and the key itself is compared when the file is opened.
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-    directory.join(format!("trace-{hash:016x}.idx"))
+/// The cache file of a report, and what its content is told from that of others by.
+pub(super) struct CachePlace {
+    file: PathBuf,
+    key: String,
+}
+
+/// An open cache file.
+pub(super) struct CacheFile {
+    pub(super) connection: Connection,
+    pub(super) bytes: u64,
+    /// The file, unless it is only there as long as it is open.
+    pub(super) file: Option<PathBuf>,
+}
+
+impl CachePlace {
+    /// The place of what is made of the report `path`, of one kind.
+    pub(super) fn new(directory: &Path, kind: &str, path: &Path) -> Result<Self, ReportError> {
+        let key = key(path)?;
+        // FNV-1a: stable over versions, and the key itself is compared when the file is opened.
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+        Ok(Self { file: directory.join(format!("{kind}-{hash:016x}.idx")), key })
+    }
+
+    /// The file that is there; one that is damaged or of another report is removed.
+    pub(super) fn open<T>(
+        &self,
+        read: impl FnOnce(CacheFile) -> Result<T, ReportError>,
+    ) -> Option<T> {
+        if !self.file.exists() {
+            return None;
+        }
+        let found = self.connect().and_then(read);
+        if found.is_err() {
+            // Written anew, whether or not it can be removed now.
+            let _ = fs::remove_file(&self.file);
+        }
+        found.ok()
+    }
+
+    fn connect(&self) -> Result<CacheFile, ReportError> {
+        let Self { file, key } = self;
+        let bytes = open_file::check(file)?;
+        let (connection, _) = open_file::connect(file)?;
+        // The name of the file is only a hash of the key: two reports may share it.
+        let of_file: String = connection
+            .query_row("SELECT key FROM source", [], |row| row.get(0))
+            .map_err(|e| ReportError::sqlite_reading(&e, "key", file))?;
+        let version: i32 = connection
+            .pragma_query_value(None, "application_id", |row| row.get(0))
+            .map_err(|e| ReportError::sqlite_reading(&e, "header", file))?;
+        if of_file != *key || version != APPLICATION_ID {
+            return Err(ReportError::damaged("it belongs to another file", file));
+        }
+        Ok(CacheFile { connection, bytes, file: Some(file.clone()) })
+    }
+}
+
+/// Has a cache file written: in its place, or, where there is none or it cannot be written, as one
+/// that is there as long as it is open.
+pub(super) fn write(
+    place: Option<&CachePlace>,
+    warnings: &ReportWarnings,
+    mut fill: impl FnMut(&RowWriter) -> Result<(), ReportError>,
+) -> Result<CacheFile, ReportError> {
+    if let Some(place) = place
+        && let Some((unfinished, connection)) = create(&place.file)
+    {
+        match write_to(&connection, &place.key, &mut fill) {
+            Ok(()) => {
+                drop(connection);
+                // If the file cannot be put in place, what follows writes a temporary one.
+                if unfinished.commit().is_ok() {
+                    trim(&place.file);
+                    return place.connect();
+                }
+            }
+            // A full disk costs the cache, not the answer.
+            Err(error @ (ReportError::DiskFull { .. } | ReportError::Write { .. })) => {
+                warnings.add(format!("what was made of the trace is not cached: {error}"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    // An unnamed file that SQLite puts where temporary files go, and removes itself.
+    let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, Path::new("temporary file"));
+    let connection = Connection::open("").map_err(failed)?;
+    write_to(&connection, "", &mut fill)?;
+    let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+    let bytes: i64 = connection.query_row(size, [], |row| row.get(0)).map_err(failed)?;
+    Ok(CacheFile { connection, bytes: bytes as u64, file: None })
+}
+
+fn write_to(
+    connection: &Connection,
+    key: &str,
+    fill: &mut dyn FnMut(&RowWriter) -> Result<(), ReportError>,
+) -> Result<(), ReportError> {
+    let path = connection.path().filter(|path| !path.is_empty()).unwrap_or("temporary file");
+    let path = PathBuf::from(path);
+    let rows = RowWriter::plain(connection, &path);
+    // A cache that is not completed is thrown away, so nothing of it has to survive a crash.
+    rows.execute(&format!(
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
+         PRAGMA cache_size = -8192; PRAGMA application_id = {APPLICATION_ID}; BEGIN;
+         CREATE TABLE source(key TEXT)"
+    ))?;
+    fill(&rows)?;
+    let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, &path);
+    connection.execute("INSERT INTO source VALUES (?)", [key]).map_err(failed)?;
+    rows.execute("COMMIT")
 }
 
 /// A new file for `place`, and a connection to it; `None` where nothing can be written. Threads and
-/// processes may build the same index at once; the last one to finish stays.
-pub(super) fn create(place: &Path) -> Option<(AtomicFile, Connection)> {
+/// processes may write the same at once; the last one to finish stays.
+fn create(place: &Path) -> Option<(AtomicFile, Connection)> {
     fs::create_dir_all(place.parent()?).ok()?;
     let file = AtomicFile::create(place).ok()?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -54,11 +162,11 @@ pub(super) fn create(place: &Path) -> Option<(AtomicFile, Connection)> {
 }
 
 /// Removes the oldest cache files beside `newest`.
-pub(super) fn trim(newest: &Path) {
+fn trim(newest: &Path) {
     let entries = newest.parent().and_then(|directory| fs::read_dir(directory).ok());
     let indexes = entries.into_iter().flatten().flatten().filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
-        (name.starts_with("trace-") && name.ends_with(".idx")).then_some(())?;
+        name.ends_with(".idx").then_some(())?;
         Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
     });
     let mut indexes: Vec<_> = indexes.collect();

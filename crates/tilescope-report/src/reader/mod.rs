@@ -13,6 +13,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod compute_sets;
+mod critical_path;
 mod data_flow;
 mod exchange;
 mod execution;
@@ -281,6 +282,7 @@ impl Report {
         Ok(CompilationReport {
             target: self.target()?.as_ref().clone(),
             bandwidths: self.bandwidths()?,
+            action_costs: self.action_costs()?,
             sync_groups: self.sync_groups()?,
             error_bands: self.error_bands()?,
             running_costs: self.running_costs()?,

@@ -3,11 +3,11 @@
 use super::{ProgramOutcome, Report, ReportPart};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
-use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REPLICAS, MAX_TILES};
+use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REPLICAS, MAX_TILES};
 use crate::model::{
-    Bandwidth, BatchingConfig, CostBasis, ErrorBand, FactorBand, GS1, GS2, GraphCounts,
-    MachineChange, MachineInterface, MachineUnit, RunningCost, RunningCostBasis, RunningCostKind,
-    SyncGroupMembers, Target, TargetKind,
+    ActionCost, Bandwidth, BatchingConfig, CostBasis, ErrorBand, FactorBand, GS1, GS2, GraphCounts,
+    MachineAction, MachineChange, MachineInterface, MachineUnit, RunningCost, RunningCostBasis,
+    RunningCostKind, SyncGroupMembers, Target, TargetKind,
 };
 use crate::units::{Bytes, Hertz, IpuId};
 use std::collections::BTreeSet;
@@ -203,6 +203,16 @@ impl Report {
         let read = self.db.list(all, |cells| {
             let interface = cells.named(0, MachineInterface::from_name)?;
             Some(Bandwidth { interface, bytes_per_cycle: cells.real(1)? })
+        })?;
+        Ok(read.into_iter().flatten().collect())
+    }
+
+    /// What the machine takes for what always takes as long; empty where that was not recorded.
+    pub fn action_costs(&self) -> Result<Vec<ActionCost>, ReportError> {
+        let all = SelectQuery::all("action_costs", &["action", "cycles"]).clauses("ORDER BY id");
+        let read = self.db.list(all, |cells| {
+            let action = cells.named(0, MachineAction::from_name)?;
+            Some(ActionCost { action, cycles: cells.count(1, MAX_CYCLES)? })
         })?;
         Ok(read.into_iter().flatten().collect())
     }

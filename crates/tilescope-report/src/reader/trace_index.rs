@@ -4,21 +4,23 @@
 //! one chunk per lane: memory does not grow with the number of steps. Bars that overlap on an IPU
 //! go to further lanes below the first, as the tools people know draw them.
 
+use super::index_cache::{self, CacheFile, CachePlace};
 use super::step_row::{COLUMNS, StepRow};
-use super::{Report, ReportOrigin, ReportPart, TraceState, index_cache};
-use crate::database::{ReportDatabase, ReportWarnings, RowCells, SelectQuery, lock};
+use super::{Report, ReportOrigin, ReportPart, TraceState};
+use crate::database::{ReportDatabase, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
 use crate::model::{ProgramKind, StreamEndpoint};
 use crate::row_writer::RowWriter;
-use crate::trace::{LaneNumber, LaneRecord, StepClass, StepRecord, Trace, TraceIndexWriter};
+use crate::schema;
+use crate::trace::{
+    LaneNumber, LaneRecord, StepClass, StepRecord, SyncPrograms, Trace, TraceIndexWriter,
+};
 use crate::units::{ComputeSetId, CycleRange, IpuId, ProgramId, ReplicaClassId, StepId};
-use crate::{open_file, schema};
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -26,11 +28,12 @@ use std::sync::atomic::AtomicBool;
 const ROWS_PER_LOOK: u64 = 8192;
 /// Most programs whose kind is kept.
 const MAX_PROGRAMS: usize = 1 << 22;
+/// Highest id that one of them has.
+const MAX_PROGRAM_ID: u32 = 1 << 22;
 
 /// Tables of a cache file beside those of the trace.
-const CACHE_TABLES: [&str; 3] = ["source", "executed_programs", "step_rows"];
+const CACHE_TABLES: [&str; 2] = ["executed_programs", "step_rows"];
 const CREATE_CACHE: &str = "
-    CREATE TABLE source(key TEXT);
     CREATE TABLE executed_programs(program INTEGER PRIMARY KEY, class INTEGER, compute_set INTEGER);
     CREATE TABLE step_rows(step INTEGER PRIMARY KEY, row INTEGER);";
 
@@ -140,29 +143,26 @@ impl Report {
         }
     }
 
-    fn cache_file(&self) -> Result<Option<(PathBuf, String)>, ReportError> {
-        let key = index_cache::key(&self.path)?;
-        let directory = self.cache_directory.as_deref();
-        Ok(directory.map(|directory| (index_cache::file(directory, &key), key)))
+    /// Syncs of one IPU alone, and of all replicas.
+    pub(super) fn sync_programs(&self) -> Result<SyncPrograms, ReportError> {
+        Ok(sync_programs(&self.db)?.joining_replicas(self.replica_classes()?.joins))
     }
 
-    /// Takes the index out of the cache; a cache that is damaged or of another file is removed.
+    /// Where is kept what is made of this report, of one kind.
+    pub(super) fn cache_place(&self, kind: &str) -> Result<Option<CachePlace>, ReportError> {
+        let directory = self.cache_directory.as_deref();
+        directory.map(|directory| CachePlace::new(directory, kind, &self.path)).transpose()
+    }
+
+    /// Takes the index out of the cache.
     fn open_cached_index(&self) -> Result<bool, ReportError> {
-        let Some((file, key)) = self.cache_file()? else { return Ok(false) };
-        if !file.exists() {
-            return Ok(false);
+        let place = self.cache_place("trace")?;
+        let found = place.and_then(|place| place.open(|found| prepared(found, &self.path)));
+        let is_found = found.is_some();
+        if is_found {
+            *lock(&self.trace) = found;
         }
-        match open_cache(&file, &key) {
-            Ok(prepared) => {
-                *lock(&self.trace) = Some(prepared);
-                Ok(true)
-            }
-            Err(_) => {
-                // Written anew, whether or not it can be removed now.
-                let _ = fs::remove_file(&file);
-                Ok(false)
-            }
-        }
+        Ok(is_found)
     }
 
     fn build_index(
@@ -176,68 +176,21 @@ impl Report {
         let build = ForeignIndexBuilder {
             tiles_per_ipu: self.target()?.tiles_per_ipu,
             remote: remote_programs(&source)?,
+            programs: sync_programs(&source)?,
             source,
         };
-        if let Some((place, key)) = self.cache_file()?
-            && let Some((unfinished, connection)) = index_cache::create(&place)
-        {
-            match build.write(connection, &key, progress) {
-                Ok(connection) => {
-                    drop(connection);
-                    // If the file cannot be put in place, what follows builds a temporary one.
-                    if unfinished.commit().is_ok() {
-                        index_cache::trim(&place);
-                        return open_cache(&place, &key);
-                    }
-                }
-                // A full disk costs the cache, not the trace.
-                Err(error @ (ReportError::DiskFull { .. } | ReportError::Write { .. })) => {
-                    self.warnings.add(format!("the trace index is not cached: {error}"));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        // An unnamed file that SQLite puts where temporary files go, and removes itself.
-        let failed =
-            |e: rusqlite::Error| ReportError::sqlite_writing(&e, Path::new("temporary file"));
-        let connection = Connection::open("").map_err(failed)?;
-        let connection = build.write(connection, "", progress)?;
-        let size = connection
-            .query_row(
-                "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
-                [],
-                |row| row.get::<_, i64>(0),
-            )
-            .map_err(failed)?;
-        prepared(connection, &self.path, size as u64, None)
+        let place = self.cache_place("trace")?;
+        let written =
+            index_cache::write(place.as_ref(), &self.warnings, |rows| build.write(rows, progress))?;
+        prepared(written, &self.path)
     }
 }
 
-fn open_cache(file: &Path, key: &str) -> Result<PreparedTrace, ReportError> {
-    let bytes = open_file::check(file)?;
-    let (connection, _) = open_file::connect(file)?;
-    // The name of the file is only a hash of the key: two reports may share it.
-    let of_file: String = connection
-        .query_row("SELECT key FROM source", [], |row| row.get(0))
-        .map_err(|e| ReportError::sqlite_reading(&e, "key", file))?;
-    let version: i32 = connection
-        .pragma_query_value(None, "application_id", |row| row.get(0))
-        .map_err(|e| ReportError::sqlite_reading(&e, "header", file))?;
-    if of_file != key || version != index_cache::APPLICATION_ID {
-        return Err(ReportError::damaged("it belongs to another file", file));
-    }
-    prepared(connection, file, bytes, Some(file.to_owned()))
-}
-
-fn prepared(
-    connection: Connection,
-    path: &Path,
-    bytes: u64,
-    disposable: Option<PathBuf>,
-) -> Result<PreparedTrace, ReportError> {
+fn prepared(cache: CacheFile, path: &Path) -> Result<PreparedTrace, ReportError> {
     let known: Vec<&str> = schema::TRACE_TABLES.iter().copied().chain(CACHE_TABLES).collect();
-    let db =
-        ReportDatabase::new(connection, path, bytes, &known, Arc::new(ReportWarnings::default()))?;
+    let CacheFile { connection, bytes, file } = cache;
+    let path = file.as_deref().unwrap_or(path);
+    let db = ReportDatabase::new(connection, path, bytes, &known, Arc::default())?;
     let columns = ["program", "class", "compute_set"];
     let executed = db.list(SelectQuery::all("executed_programs", &columns), |cells| {
         let class = StepClass::from_code(cells.count(1, 255)?)?;
@@ -248,7 +201,7 @@ fn prepared(
             Some((StepId(u64::try_from(c.int(0)?).ok()?), c.int(1)?))
         })?;
     Ok(PreparedTrace {
-        trace: Trace::open(db, disposable)?,
+        trace: Trace::open(db, file)?,
         executed: Arc::new(executed.into_iter().flatten().collect()),
         step_rows: Arc::new(step_rows.into_iter().flatten().collect()),
     })
@@ -269,6 +222,19 @@ fn remote_programs(db: &ReportDatabase) -> Result<HashSet<u32>, ReportError> {
     Ok(remote)
 }
 
+/// Syncs of one IPU alone; only their names tell in foreign files.
+fn sync_programs(db: &ReportDatabase) -> Result<SyncPrograms, ReportError> {
+    let (mut internal, mut found) = (SyncPrograms::default(), 0);
+    db.stream(SelectQuery::all("programs", &["id", "name"]), |cells| {
+        let is_internal = cells.text(1).is_some_and(|name| name == SyncPrograms::NAME);
+        let id = cells.small_up_to(0, MAX_PROGRAM_ID).filter(|_| is_internal);
+        found += usize::from(id.is_some());
+        id.into_iter().for_each(|id| internal.add(ProgramId(id)));
+        Ok(if found < MAX_PROGRAMS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    Ok(internal)
+}
+
 /// Columns of a row of `steps`.
 #[derive(Clone, Copy)]
 struct StepProgramInfo {
@@ -282,6 +248,7 @@ struct ForeignIndexBuilder {
     source: ReportDatabase,
     tiles_per_ipu: u32,
     remote: HashSet<u32>,
+    programs: SyncPrograms,
 }
 
 /// State of one pass over the rows.
@@ -305,29 +272,16 @@ enum IndexBuildError {
 
 impl ForeignIndexBuilder {
     /// Writes the index into an empty database.
-    fn write(
-        &self,
-        connection: Connection,
-        key: &str,
-        progress: &mut dyn FnMut(f64),
-    ) -> Result<Connection, ReportError> {
-        let path =
-            PathBuf::from(connection.path().filter(|p| !p.is_empty()).unwrap_or("temporary file"));
-        let rows = || RowWriter::plain(&connection, &path);
-        // A cache that is not completed is thrown away, so nothing of it has to survive a crash.
-        rows().execute(&format!(
-            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
-             PRAGMA cache_size = -8192; PRAGMA application_id = {}; BEGIN; {CREATE_CACHE}",
-            index_cache::APPLICATION_ID
-        ))?;
+    fn write(&self, rows: &RowWriter, progress: &mut dyn FnMut(f64)) -> Result<(), ReportError> {
+        rows.execute(CREATE_CACHE)?;
         for table in schema::TRACE_TABLES {
             let table = schema::find(table).map(schema::SchemaTable::create).unwrap_or_default();
-            rows().execute(&table)?;
+            rows.execute(&table)?;
         }
         // Rows mostly lie in the order of steps; sorting them is only tried where they do not.
         let in_file_order = self.source.has_rowid("steps_by_ipu");
         let done = match in_file_order {
-            true => self.pass(rows(), "ORDER BY rowid", progress),
+            true => self.pass(*rows, "ORDER BY rowid", progress),
             false => Err(IndexBuildError::OutOfOrder),
         };
         match done {
@@ -336,9 +290,9 @@ impl ForeignIndexBuilder {
             Err(IndexBuildError::OutOfOrder) => {
                 // Whatever the first pass wrote before it met a step out of order.
                 for table in schema::TRACE_TABLES.iter().chain(&CACHE_TABLES) {
-                    rows().execute(&format!("DELETE FROM {table}"))?;
+                    rows.execute(&format!("DELETE FROM {table}"))?;
                 }
-                match self.pass(rows(), "ORDER BY step_id", progress) {
+                match self.pass(*rows, "ORDER BY step_id", progress) {
                     Ok(()) => {}
                     Err(IndexBuildError::Failed(error)) => return Err(error),
                     Err(IndexBuildError::OutOfOrder) => {
@@ -349,11 +303,8 @@ impl ForeignIndexBuilder {
                 }
             }
         }
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, &path);
-        connection.execute("INSERT INTO source VALUES (?)", [key]).map_err(failed)?;
-        rows().execute("COMMIT")?;
         progress(1.0);
-        Ok(connection)
+        Ok(())
     }
 
     fn pass(
@@ -371,7 +322,7 @@ impl ForeignIndexBuilder {
         let mut pass = IndexBuildPass {
             build: self,
             rows,
-            lanes: TraceIndexWriter::default(),
+            lanes: TraceIndexWriter::new(self.programs.clone()),
             executed: BTreeMap::new(),
             count: 0,
             last_step: StepId(0),

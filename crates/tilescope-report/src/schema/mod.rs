@@ -29,7 +29,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 4);
+pub(crate) const FORMAT: (i32, i32) = (2, 5);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -198,6 +198,22 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                  other IPU of a pair, or between racks",
             ),
             col("bytes_per_cycle", REAL, "most bytes per cycle"),
+        ],
+        "",
+    ),
+    table(
+        "action_costs",
+        "something that the machine does now and then, and that always takes as long; since version \
+         2.5",
+        &[
+            col("id", KEY, "position"),
+            col(
+                "action",
+                TEXT,
+                "external_sync: a sync of several IPUs, after the last one has come; stream_begin, \
+                 stream_end: before and after the transfer of a stream copy with the host",
+            ),
+            col("cycles", INT, "its length"),
         ],
         "",
     ),
@@ -745,6 +761,30 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "trace_sync_points",
+        "1,024 points of the run at which lanes wait for each other, in the order of the program; \
+         the critical path follows from them; since version 2.5",
+        &[col("id", KEY, "position"), col("data", BLOB, "compressed points")],
+        "",
+    ),
+    table(
+        "trace_beside",
+        "steps of a program on tiles beside the compute tiles of an IPU; since version 2.5",
+        &[
+            col("id", KEY, "position"),
+            col("lane", INT, "trace_lanes.lane"),
+            col("program", INT, "programs.id"),
+            col("type", TEXT, "steps.type"),
+            col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
+            col(
+                "hidden_cycles",
+                INT,
+                "cycles of theirs while the compute tiles work; NULL where not known",
+            ),
+        ],
+        "",
+    ),
+    table(
         MARK_CHUNKS,
         "marks of one kind on one IPU, where there are too many for rows; since version 2.0",
         &[
@@ -787,8 +827,15 @@ pub(crate) const REPLICA_TABLES: [&str; 5] =
     ["replica_classes", "replicas", "replica_joins", "replica_lanes", REPLICA_MARK_CHUNKS];
 
 /// Tables of a trace index, in a report or in a cache beside it.
-pub(crate) const TRACE_TABLES: &[&str] =
-    &["trace_lanes", "trace_chunks", "trace_details", "trace_nodes", "trace_totals"];
+pub(crate) const TRACE_TABLES: &[&str] = &[
+    "trace_lanes",
+    "trace_chunks",
+    "trace_details",
+    "trace_nodes",
+    "trace_totals",
+    "trace_sync_points",
+    "trace_beside",
+];
 
 /// Every table and column as Markdown, for `docs/format.md`.
 pub fn document() -> String {

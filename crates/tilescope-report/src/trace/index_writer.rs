@@ -3,10 +3,11 @@
 use super::lane_builder::{LaneBuilder, TraceIndexBlob};
 use super::lane_number::LaneNumber;
 use super::step_record::{StepRecord, StepRecordDetails};
+use super::sync_points::{BesideCompute, LaneIndex, SyncPointRecorder, SyncPrograms};
 use crate::codec::pack;
 use crate::error::ReportError;
 use crate::row_writer::RowWriter;
-use crate::units::{Cycles, ReplicaClassId};
+use crate::units::{Cycles, ReplicaClassId, ReplicaIpu};
 use rusqlite::params;
 use std::collections::BTreeMap;
 
@@ -21,30 +22,69 @@ pub(crate) struct LaneRecord {
     pub(crate) details: Option<StepRecordDetails>,
 }
 
-/// Writes the tables `trace_lanes`, `replica_lanes`, `trace_chunks`, `trace_nodes` and
-/// `trace_totals`, step by step.
-pub(crate) struct TraceIndexWriter {
-    lanes: BTreeMap<LaneNumber, LaneBuilder>,
-    prediction_budget: usize,
-    blobs: Vec<TraceIndexBlob>,
+/// Tiles of an IPU of some replicas hand over to others of it, by sub-lane: the next step of `to`
+/// waits for what `from` did so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TileHandOver {
+    pub(crate) at: ReplicaIpu,
+    pub(crate) from: u8,
+    pub(crate) to: u8,
 }
 
-impl Default for TraceIndexWriter {
-    fn default() -> Self {
-        Self { lanes: BTreeMap::new(), prediction_budget: MAX_PREDICTIONS, blobs: Vec::new() }
-    }
+/// What a trace index is made of, in the order of the program.
+pub(crate) enum TraceEvent {
+    Step(LaneRecord),
+    HandOver(TileHandOver),
+}
+
+/// Writes the tables [`TRACE_TABLES`](crate::schema::TRACE_TABLES), step by step.
+pub(crate) struct TraceIndexWriter {
+    lanes: BTreeMap<LaneNumber, (LaneBuilder, LaneIndex)>,
+    prediction_budget: usize,
+    blobs: Vec<TraceIndexBlob>,
+    sync_points: SyncPointRecorder,
+    sync_point_blocks: i64,
 }
 
 impl TraceIndexWriter {
+    /// A writer for a run of a program with these syncs.
+    pub(crate) fn new(programs: SyncPrograms) -> Self {
+        Self {
+            lanes: BTreeMap::new(),
+            prediction_budget: MAX_PREDICTIONS,
+            blobs: Vec::new(),
+            sync_points: SyncPointRecorder::new(programs),
+            sync_point_blocks: 0,
+        }
+    }
+
     /// Where the last step of a lane ends; 0 for a new lane.
     pub(crate) fn end(&self, lane: LaneNumber) -> Cycles {
-        self.lanes.get(&lane).map_or(Cycles::ZERO, LaneBuilder::end)
+        self.lanes.get(&lane).map_or(Cycles::ZERO, |(builder, _)| builder.end())
+    }
+
+    /// Takes in what happens next.
+    pub(crate) fn event(&mut self, event: TraceEvent) {
+        match event {
+            TraceEvent::Step(record) => self.push(record),
+            TraceEvent::HandOver(TileHandOver { at, from, to }) => {
+                self.sync_points.hand_over(at, from, to);
+            }
+        }
     }
 
     /// Adds a step to a lane; it must not start before [`TraceIndexWriter::end`].
     pub(crate) fn push(&mut self, LaneRecord { lane, record, details }: LaneRecord) {
-        let builder = self.lanes.entry(lane).or_insert_with(|| LaneBuilder::new(lane));
+        let Self { lanes, sync_points, .. } = self;
+        let (builder, index) = lanes
+            .entry(lane)
+            .or_insert_with(|| (LaneBuilder::new(lane), sync_points.add_lane(lane)));
+        sync_points.push(*index, &record);
         builder.push(record, details, &mut self.prediction_budget, &mut self.blobs);
+        for block in self.sync_points.complete() {
+            self.blobs.push(TraceIndexBlob::SyncPoints(self.sync_point_blocks, block));
+            self.sync_point_blocks += 1;
+        }
     }
 
     /// Pieces that are complete; they are to be stored in this order.
@@ -53,10 +93,15 @@ impl TraceIndexWriter {
     }
 
     /// Writes what is left.
-    pub(crate) fn finish(mut self, rows: &RowWriter) -> Result<(), ReportError> {
-        for (number, builder) in self.lanes {
-            let lane = builder.finish(&mut self.prediction_budget, &mut self.blobs);
-            self.blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
+    pub(crate) fn finish(self, rows: &RowWriter) -> Result<(), ReportError> {
+        let Self { lanes, prediction_budget: mut budget, mut blobs, .. } = self;
+        let (blocks, beside) = self.sync_points.finish();
+        let numbered = (self.sync_point_blocks..).zip(blocks);
+        blobs.extend(numbered.map(|(id, block)| TraceIndexBlob::SyncPoints(id, block)));
+        insert_beside(rows, beside)?;
+        for (number, (builder, _)) in lanes {
+            let lane = builder.finish(&mut budget, &mut blobs);
+            blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
             let (key, class) = (number.number(), number.class());
             let (ipu, sub_lane) = (number.ipu(), number.sub_lane());
             let (steps, expected) = (lane.steps as i64, lane.expectations);
@@ -69,8 +114,23 @@ impl TraceIndexWriter {
                 rows.insert("replica_lanes", row)?;
             }
         }
-        Ok(())
+        blobs.into_iter().try_for_each(|blob| blob.insert(rows))
     }
+}
+
+/// Writes what ran beside compute tiles.
+pub(super) fn insert_beside(
+    rows: &RowWriter,
+    beside: Vec<BesideCompute>,
+) -> Result<(), ReportError> {
+    for (id, sum) in (0i64..).zip(beside) {
+        let BesideCompute { lane, class, hidden, .. } = sum;
+        let program = sum.program.map(|program| program.0);
+        let (kind, stream) = (class.kind().name(), class.stream().name());
+        let hidden = hidden.map(|cycles| cycles.0 as i64);
+        rows.insert("trace_beside", params![id, lane, program, kind, stream, hidden])?;
+    }
+    Ok(())
 }
 
 impl TraceIndexBlob {
@@ -81,6 +141,7 @@ impl TraceIndexBlob {
             Self::Details(key, raw) => ("trace_details", key, raw),
             Self::Nodes(key, raw) => ("trace_nodes", key, raw),
             Self::Totals(key, raw) => ("trace_totals", key, raw),
+            Self::SyncPoints(key, raw) => ("trace_sync_points", key, raw),
         };
         rows.insert(table, params![key, pack(&raw)])
     }

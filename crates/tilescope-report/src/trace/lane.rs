@@ -194,7 +194,7 @@ impl<'a> TraceLane<'a> {
         Ok(())
     }
 
-    fn for_each_record(
+    pub(super) fn for_each_record(
         &self,
         positions: Range<u64>,
         mut each: impl FnMut(u64, &StepRecord),

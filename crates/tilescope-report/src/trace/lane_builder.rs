@@ -20,6 +20,8 @@ pub(crate) enum TraceIndexBlob {
     Nodes(i64, Vec<u8>),
     /// Totals by program of a segment of steps.
     Totals(i64, Vec<u8>),
+    /// A block of points at which lanes wait for each other.
+    SyncPoints(i64, Vec<u8>),
 }
 
 /// A lane of which all steps are in.

@@ -1,7 +1,7 @@
 //! Numbers of lanes, by which their pieces are found.
 
 use crate::limits::{MAX_IPUS, MAX_REPLICAS, MAX_SUB_LANES};
-use crate::units::{IpuId, ReplicaClassId};
+use crate::units::{IpuId, ReplicaClassId, ReplicaIpu};
 
 /// Lanes of one class of replicas, as far as numbers go.
 const LANES_OF_CLASS: u32 = MAX_IPUS * MAX_SUB_LANES as u32;
@@ -20,6 +20,16 @@ impl LaneNumber {
     /// The number as the file has it.
     pub(crate) fn number(self) -> u32 {
         self.0
+    }
+
+    /// The lane of a number in a file; none where no lane has it.
+    pub(crate) fn from_number(number: u32) -> Option<Self> {
+        (number / LANES_OF_CLASS < MAX_REPLICAS).then_some(Self(number))
+    }
+
+    /// The IPU of some replicas that the lane is of.
+    pub(crate) fn at(self) -> ReplicaIpu {
+        ReplicaIpu { class: self.class(), ipu: self.ipu() }
     }
 
     pub(crate) fn class(self) -> ReplicaClassId {

@@ -52,13 +52,14 @@ mod pyramid;
 mod step_predictor;
 mod step_record;
 mod store;
+mod sync_points;
 mod verify;
 
 pub use answers::{
     FixedPointBalance, LaneInfo, LaneSpan, LaneStep, LongestStep, PerActivity, StepBucket,
     StepTotals,
 };
-pub(super) use index_writer::{LaneRecord, TraceIndexWriter};
+pub(super) use index_writer::{LaneRecord, TileHandOver, TraceEvent, TraceIndexWriter};
 pub(super) use lane::LaneStepCursor;
 pub use lane::TraceLane;
 pub(super) use lane_builder::TraceIndexBlob;
@@ -66,10 +67,16 @@ pub(crate) use lane_number::LaneNumber;
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
+pub(super) use sync_points::SyncPrograms;
+pub use sync_points::{
+    BesideProgram, CriticalPath, LaneSlack, LaneWait, PathHop, PathLead, PathProgram, PathSpan,
+    PathStretch,
+};
 pub(super) use verify::{LaneEdge, StepObserver, VerifiedLane};
 
 use super::database::ReportDatabase;
 use super::error::ReportError;
+use super::row_writer::RowWriter;
 use crate::units::{CycleRange, IpuId, ReplicaClassId, ReplicaIpu};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -126,6 +133,48 @@ impl Trace {
     /// The lane of an IPU of these replicas.
     pub fn lane_of(&self, ipu: IpuId, sub_lane: u8) -> Option<TraceLane<'_>> {
         self.lane_at(ReplicaIpu { class: self.class, ipu }, sub_lane)
+    }
+
+    /// Whether it is known who waits for whom.
+    pub(super) fn has_sync_points(&self) -> bool {
+        self.store.has_sync_points()
+    }
+
+    /// Takes who waits for whom from another file, `disposable` if that is only a cache.
+    pub(super) fn use_sync_points(&self, db: ReportDatabase, disposable: Option<PathBuf>) {
+        self.store.use_sync_points(db, disposable);
+    }
+
+    /// Writes who waits for whom, as the steps tell, in a run of a program with these syncs.
+    pub(super) fn make_sync_points(
+        &self,
+        programs: SyncPrograms,
+        on_steps: &mut dyn FnMut(u64) -> Result<(), ReportError>,
+        rows: &RowWriter,
+    ) -> Result<(), ReportError> {
+        let mut blocks = 0i64..;
+        let beside = sync_points::make(&self.store, programs, on_steps, |block| {
+            let id = blocks.next().unwrap_or_default();
+            TraceIndexBlob::SyncPoints(id, block).insert(rows)
+        })?;
+        index_writer::insert_beside(rows, beside)
+    }
+
+    /// Compares who waits for whom with what the steps tell, and the critical path with both; what
+    /// is wrong first, in words.
+    pub(super) fn verify_sync_points(
+        &self,
+        programs: SyncPrograms,
+        on_steps: &mut dyn FnMut(u64) -> Result<(), ReportError>,
+    ) -> Result<Option<String>, ReportError> {
+        sync_points::compare(&self.store, programs, on_steps)
+    }
+
+    /// The critical path, over all replicas; none where who waits for whom was not recorded. Made
+    /// once, of one look at all places where lanes wait for each other.
+    pub fn critical_path(&self) -> Result<Option<CriticalPath>, ReportError> {
+        let index = self.store.path_index()?;
+        Ok(index.map(|index| CriticalPath::new(self.store.clone(), index)))
     }
 
     /// The lane of an IPU of some replicas, whichever class this trace is of.

@@ -192,6 +192,10 @@ impl ProgramStepTotals {
         self.class.kind()
     }
 
+    pub(super) fn class(&self) -> StepClass {
+        self.class
+    }
+
     /// Whether they are steps of a program of `kind` whose streams end at `stream`.
     pub(crate) fn is_of(&self, kind: ProgramKind, stream: StreamEndpoint) -> bool {
         self.class == StepClass::new(kind, stream)

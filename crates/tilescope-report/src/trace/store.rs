@@ -10,15 +10,20 @@ use super::place_in_piece;
 use super::program_totals::{ProgramStepSums, ProgramTotals, steps_per_segment};
 use super::pyramid::{self, BLOCK_NODES, PyramidNode};
 use super::step_predictor::StepPredictor;
-use super::step_record::{StepRecord, StepRecordDetails};
+use super::step_record::{StepClass, StepRecord, StepRecordDetails};
+use super::sync_points::{
+    self, BesideCompute, BlockDetails, LanePlaces, PathIndex, PathIndexBuilder, PathProgram,
+    SyncPoint,
+};
 use crate::database::{ReportDatabase, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_REPLICAS, MAX_STEPS, MAX_SUB_LANES};
-use crate::units::{CycleRange, IpuId, ReplicaClassId};
+use crate::model::{ProgramKind, StreamEndpoint};
+use crate::units::{CycleRange, Cycles, IpuId, ProgramId, ReplicaClassId};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Decoded pieces kept, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
@@ -36,6 +41,7 @@ enum CachedTracePiece {
     Totals(Arc<ProgramTotals>),
     Sums(Arc<Vec<ProgramStepSums>>),
     Expectations(Arc<StepPredictor>),
+    PathBlock(Arc<BlockDetails>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +52,7 @@ enum TraceCacheKey {
     Totals(i64),
     Sums(LaneNumber),
     Expectations(LaneNumber),
+    PathBlock(usize),
 }
 
 /// Decoded pieces, the least recently used of which go first.
@@ -105,6 +112,11 @@ pub(super) struct TraceStore {
     /// Whether there are details of the steps of the first class, which else has rows of them.
     first_class_has_details: bool,
     recent: Mutex<TracePieceCache>,
+    /// The critical path, once it was asked for.
+    path: Mutex<Option<Arc<PathIndex>>>,
+    path_programs: Mutex<Option<Arc<Vec<PathProgram>>>>,
+    /// Where sync points are, if not with the rest; the file to throw away if they are damaged.
+    points_beside: OnceLock<(ReportDatabase, Option<PathBuf>)>,
 }
 
 impl TraceStore {
@@ -137,6 +149,9 @@ impl TraceStore {
             classes,
             first_class_has_details,
             recent: Mutex::default(),
+            path: Mutex::default(),
+            path_programs: Mutex::default(),
+            points_beside: OnceLock::new(),
         })
     }
 
@@ -320,6 +335,130 @@ impl TraceStore {
         Ok(sums)
     }
 
+    /// Whether sync points are kept; files written before version 2.5 have none.
+    pub(super) fn has_sync_points(&self) -> bool {
+        self.points_db().0.has("trace_sync_points", "id")
+    }
+
+    /// Takes sync points from another file.
+    pub(super) fn use_sync_points(&self, db: ReportDatabase, disposable: Option<PathBuf>) {
+        // Whoever came first has the same.
+        let _ = self.points_beside.set((db, disposable));
+    }
+
+    fn points_db(&self) -> (&ReportDatabase, &Option<PathBuf>) {
+        let beside = self.points_beside.get();
+        beside.map_or((&self.db, &self.disposable), |(db, disposable)| (db, disposable))
+    }
+
+    /// The critical path; none where there are no sync points.
+    pub(super) fn path_index(&self) -> Result<Option<Arc<PathIndex>>, ReportError> {
+        if !self.has_sync_points() {
+            return Ok(None);
+        }
+        // Held while the path is made: others who ask meanwhile would make the same.
+        let mut path = lock(&self.path);
+        if path.is_none() {
+            *path = Some(Arc::new(self.read_path_index()?));
+        }
+        Ok(path.clone())
+    }
+
+    fn read_path_index(&self) -> Result<PathIndex, ReportError> {
+        let ranges: Vec<CycleRange> = self.lanes.iter().map(|lane| lane.range).collect();
+        let starts: Vec<Cycles> = ranges.iter().map(|range| range.start).collect();
+        let places = self.lane_places();
+        let mut builder = PathIndexBuilder::new(&ranges);
+        for block in (0..self.sync_point_blocks()?).rev() {
+            let points = self.sync_points(block)?;
+            builder.block(&points, &places).map_err(|_| self.path_contradiction())?;
+        }
+        builder.finish(&starts).map_err(|_| self.path_contradiction())
+    }
+
+    /// A block of the critical path, and the slack of the steps it tells of.
+    pub(super) fn path_block(
+        &self,
+        path: &PathIndex,
+        block: usize,
+    ) -> Result<Arc<BlockDetails>, ReportError> {
+        let key = TraceCacheKey::PathBlock(block);
+        if let Some(CachedTracePiece::PathBlock(details)) = lock(&self.recent).get(key) {
+            return Ok(details);
+        }
+        let points = self.sync_points(block as u64)?;
+        let details = path.details(block, &points, &self.lane_places());
+        let details = Arc::new(details.map_err(|_| self.path_contradiction())?);
+        lock(&self.recent).put(key, CachedTracePiece::PathBlock(details.clone()), details.bytes());
+        Ok(details)
+    }
+
+    /// Sums by program over the critical path, which `read` makes where they are not at hand.
+    pub(super) fn path_programs(
+        &self,
+        read: impl FnOnce() -> Result<Vec<PathProgram>, ReportError>,
+    ) -> Result<Arc<Vec<PathProgram>>, ReportError> {
+        let mut programs = lock(&self.path_programs);
+        if programs.is_none() {
+            *programs = Some(Arc::new(read()?));
+        }
+        Ok(programs.clone().unwrap_or_default())
+    }
+
+    /// Places of lanes in the list of them, by number.
+    pub(super) fn lane_places(&self) -> LanePlaces {
+        (0..).zip(&self.lanes).map(|(place, lane)| (lane.number().number(), place)).collect()
+    }
+
+    /// Number of blocks of sync points.
+    pub(super) fn sync_point_blocks(&self) -> Result<u64, ReportError> {
+        Ok(self.points_db().0.row_count("trace_sync_points")?.unwrap_or(0))
+    }
+
+    /// The points of one block; nothing is kept.
+    pub(super) fn sync_points(&self, block: u64) -> Result<Vec<SyncPoint>, ReportError> {
+        self.sync_point_block(block, sync_points::decode)
+    }
+
+    /// The same as they were before they were packed.
+    pub(super) fn raw_sync_points(&self, block: u64) -> Result<Vec<u8>, ReportError> {
+        self.sync_point_block(block, sync_points::unpack)
+    }
+
+    fn sync_point_block<T>(
+        &self,
+        block: u64,
+        decode: fn(&[u8]) -> Option<T>,
+    ) -> Result<T, ReportError> {
+        let what = BlobColumn { table: "trace_sync_points", column: "data", key: "id" };
+        let (db, disposable) = self.points_db();
+        let key = i64::try_from(block).unwrap_or(i64::MAX);
+        decoded(db, &what, key, decode).inspect_err(|_| discard(disposable))
+    }
+
+    /// What ran beside compute tiles, by lane and program.
+    pub(super) fn beside_compute(&self) -> Result<Vec<BesideCompute>, ReportError> {
+        let columns = ["lane", "program", "type", "stream", "hidden_cycles"];
+        let rows = self.points_db().0.list(
+            SelectQuery::all("trace_beside", &columns).clauses("ORDER BY id"),
+            |cells| {
+                let kind = cells.named(2, |name| Some(ProgramKind::from_name(name)))?;
+                let class = StepClass::new(kind, cells.named(3, StreamEndpoint::from_name)?);
+                let hidden = cells.count(4, MAX_CYCLES);
+                let program = cells.small(1).map(ProgramId);
+                Some(BesideCompute { lane: cells.small(0)?, program, class, hidden })
+            },
+        )?;
+        Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// Damage found in the sync points.
+    pub(super) fn path_contradiction(&self) -> ReportError {
+        let (db, disposable) = self.points_db();
+        discard(disposable);
+        db.damage("trace_sync_points", "they contradict each other or the lanes")
+    }
+
     /// Number of pieces in a table of the index.
     pub(super) fn piece_count(&self, table: &'static str) -> Result<u64, ReportError> {
         Ok(self.db.row_count(table)?.unwrap_or(0))
@@ -345,35 +484,41 @@ impl TraceStore {
         key: i64,
         decode: impl Fn(&[u8]) -> Option<T>,
     ) -> Result<T, ReportError> {
-        let rest = format!("WHERE {} = ?1", what.key);
-        let (columns, params) = ([what.column], [key]);
-        let select = SelectQuery::all(what.table, &columns).clauses(&rest).params(&params);
-        let blob = self.db.first(select, |cells| cells.blob(0).map(<[u8]>::to_vec));
-        let found = blob.and_then(|blob| {
-            let decoded = blob.flatten().and_then(|blob| decode(&blob));
-            decoded.ok_or_else(|| self.db.damage(what.table, &format!("piece {key} is broken")))
-        });
-        found.inspect_err(|_| self.discard())
+        decoded(&self.db, what, key, decode).inspect_err(|_| discard(&self.disposable))
     }
 
     /// Damage found inside a lane, where pieces contradict each other.
     pub(super) fn contradiction(&self, lane: LaneInfo) -> ReportError {
-        self.discard();
+        discard(&self.disposable);
         self.db.damage("trace_nodes", &format!("{lane} contradicts its steps"))
     }
+}
 
-    /// A damaged cache goes away, and the next opening builds a new one.
-    fn discard(&self) {
-        if let Some(path) = &self.disposable {
-            // Nothing can be done, and nothing is lost, where it cannot be removed.
-            let _ = std::fs::remove_file(path);
-        }
+fn decoded<T>(
+    db: &ReportDatabase,
+    what: &BlobColumn,
+    key: i64,
+    decode: impl Fn(&[u8]) -> Option<T>,
+) -> Result<T, ReportError> {
+    let rest = format!("WHERE {} = ?1", what.key);
+    let (columns, params) = ([what.column], [key]);
+    let select = SelectQuery::all(what.table, &columns).clauses(&rest).params(&params);
+    let blob = db.first(select, |cells| cells.blob(0).map(<[u8]>::to_vec))?;
+    let decoded = blob.flatten().and_then(|blob| decode(&blob));
+    decoded.ok_or_else(|| db.damage(what.table, &format!("piece {key} is broken")))
+}
+
+/// A damaged cache goes away, and the next opening builds a new one.
+fn discard(disposable: &Option<PathBuf>) {
+    if let Some(path) = disposable {
+        // Nothing can be done, and nothing is lost, where it cannot be removed.
+        let _ = std::fs::remove_file(path);
     }
 }
 
 impl LaneInfo {
     /// The number of the lane in keys.
-    fn number(self) -> LaneNumber {
+    pub(super) fn number(self) -> LaneNumber {
         LaneNumber::new(self.class, self.ipu, self.sub_lane)
     }
 }

@@ -3,8 +3,8 @@
 use crate::address_blob;
 use crate::error::ReportError;
 use crate::limits::{
-    MAX_COUNT, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REPLICAS, MAX_TILE_BYTES, MAX_TILE_CYCLES,
-    MAX_TILE_VERTICES, MAX_TILES,
+    MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REPLICAS, MAX_TILE_BYTES,
+    MAX_TILE_CYCLES, MAX_TILE_VERTICES, MAX_TILES,
 };
 use crate::model::*;
 use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
@@ -93,6 +93,10 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, bandwidth) in compilation.bandwidths.iter().enumerate() {
         let (interface, most) = (bandwidth.interface.name(), bandwidth.bytes_per_cycle);
         rows.insert("bandwidths", params![id as i64, interface, most])?;
+    }
+    for (id, cost) in compilation.action_costs.iter().enumerate() {
+        let cycles = checked_i64(cost.cycles, MAX_CYCLES, || "cycles of an action".to_owned())?;
+        rows.insert("action_costs", params![id as i64, cost.action.name(), cycles])?;
     }
     if let Some(groups) = &compilation.sync_groups {
         let gs1 = groups.gs1.iter().map(|ipu| (GS1, 0, ipu));

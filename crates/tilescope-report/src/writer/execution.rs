@@ -13,9 +13,9 @@ use crate::model::{CompilationReport, ExecutionStep, MarkKind, StepOnIpu, TraceM
 use crate::row_writer::{RowWriter, checked_i64};
 use crate::trace::{
     FixedPointBalance, LaneNumber, LaneRecord, StepClass, StepRecord, StepRecordDetails,
-    TraceIndexWriter,
+    SyncPrograms, TileHandOver, TraceEvent, TraceIndexWriter,
 };
-use crate::units::{Cycles, ReplicaClassId, StepId};
+use crate::units::{Cycles, IpuId, ProgramId, ReplicaClassId, ReplicaIpu, StepId};
 use crate::writer::StepLayout;
 use rusqlite::params;
 use std::collections::BTreeMap;
@@ -45,8 +45,8 @@ pub(super) struct ExecutionWriter {
     classes: u32,
     /// Where the last step of each lane ends.
     lane_ends: BTreeMap<LaneNumber, Cycles>,
-    /// Steps to be indexed next.
-    records: Vec<LaneRecord>,
+    /// Steps to be indexed next, and what they wait for.
+    records: Vec<TraceEvent>,
     /// How many marks there are of each class of replicas.
     marks: BTreeMap<ReplicaClassId, i64>,
     mark_lanes: MarkLanes,
@@ -133,7 +133,7 @@ impl ExecutionWriter {
             let record = record(step, id, leaf.class, on_ipu, balance);
             let has_row = self.layout == StepLayout::Rows && replica_class == ReplicaClassId(0);
             let details = (!has_row).then(|| StepRecordDetails::from_step(on_ipu));
-            self.records.push(LaneRecord { lane, record, details });
+            self.records.push(TraceEvent::Step(LaneRecord { lane, record, details }));
             self.end_cycle = self.end_cycle.max(on_ipu.to_max);
             if has_row {
                 self.pieces.push(ExecutionRow::OnIpu { id, on_ipu: *on_ipu, balance });
@@ -146,6 +146,15 @@ impl ExecutionWriter {
             self.pieces.push(ExecutionRow::Records(records));
         }
         Ok(())
+    }
+
+    /// Takes in that tiles of an IPU wait for others of it, by sub-lane, on all replicas.
+    pub(super) fn hand_over(&mut self, ipu: IpuId, from: u8, to: u8) {
+        let on = |class| {
+            let at = ReplicaIpu { class: ReplicaClassId(class), ipu };
+            TraceEvent::HandOver(TileHandOver { at, from, to })
+        };
+        self.records.extend((0..self.classes).map(on));
     }
 
     fn check(
@@ -250,6 +259,16 @@ impl ExecutionWriter {
         }
         lanes.finish(rows)
     }
+}
+
+/// The syncs of a program.
+pub(super) fn sync_programs(compilation: &CompilationReport) -> SyncPrograms {
+    let programs = compilation.programs.iter().enumerate();
+    let joins = compilation.replica_classes.joins.iter().copied();
+    SyncPrograms::among(
+        programs.map(|(id, node)| (ProgramId::from_index(id), node.kind, node.name.as_str())),
+    )
+    .joining_replicas(joins)
 }
 
 /// Classes of replicas, at least one.

@@ -5,7 +5,7 @@ use crate::model::{MarkKind, StepOnIpu};
 use crate::packed_columns::PackedRows;
 use crate::row_writer::RowWriter;
 use crate::schema;
-use crate::trace::{LaneRecord, TraceIndexBlob, TraceIndexWriter};
+use crate::trace::{TraceEvent, TraceIndexBlob, TraceIndexWriter};
 use crate::units::{CycleRange, IpuId, ReplicaClassId, StepId};
 use rusqlite::{ToSql, params};
 
@@ -15,8 +15,8 @@ pub(super) enum ExecutionRow {
     Step { id: StepId, kind: &'static str, program: u32, compute_set: Option<u32> },
     /// A row of `steps_by_ipu`.
     OnIpu { id: StepId, on_ipu: StepOnIpu, balance: f64 },
-    /// Steps that the trace index is made of.
-    Records(Vec<LaneRecord>),
+    /// What the trace index is made of.
+    Records(Vec<TraceEvent>),
     /// A piece of the trace index.
     Blob(TraceIndexBlob),
     /// A row of `marks`.
@@ -42,7 +42,7 @@ impl ExecutionRow {
     pub(super) fn index(self, lanes: &mut TraceIndexWriter, found: &mut Vec<Self>) {
         match self {
             Self::Records(records) => {
-                records.into_iter().for_each(|record| lanes.push(record));
+                records.into_iter().for_each(|event| lanes.event(event));
                 found.extend(lanes.complete().map(Self::Blob));
             }
             other => found.push(other),

@@ -21,8 +21,8 @@ use super::row_writer::RowWriter;
 use super::schema;
 use super::table_checksums::{TableChecksums, TablePart};
 use super::trace::TraceIndexWriter;
-use crate::units::ReplicaClassId;
-use execution::ExecutionWriter;
+use crate::units::{IpuId, ReplicaClassId};
+use execution::{ExecutionWriter, sync_programs};
 use rusqlite::{Connection, OpenFlags, ToSql, params};
 use std::cell::RefCell;
 use std::fs;
@@ -165,7 +165,7 @@ impl ReportWriter {
             }
             compilation::write(&writer.rows(), compilation)
         })?;
-        self.execution = Some((execution, TraceIndexWriter::default()));
+        self.execution = Some((execution, TraceIndexWriter::new(sync_programs(compilation))));
         Ok(())
     }
 
@@ -186,6 +186,20 @@ impl ReportWriter {
     /// execution.
     pub fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.executing(|execution| execution.step(step))
+    }
+
+    /// Tells that the next step of the tiles `waiting` of an IPU waits for what its tiles `awaited`
+    /// did so far; both by sub-lane. Where this is never told, it is inferred from when steps run.
+    pub fn wait_for_tiles(
+        &mut self,
+        ipu: IpuId,
+        waiting: u8,
+        awaited: u8,
+    ) -> Result<(), ReportError> {
+        self.executing(|execution| {
+            execution.hand_over(ipu, awaited, waiting);
+            Ok(())
+        })
     }
 
     /// Writes a mark; order does not matter.

@@ -2,12 +2,12 @@
 //! to the file.
 
 use super::StepLayout;
-use super::execution::{ExecutionWriter, PIECES};
+use super::execution::{ExecutionWriter, PIECES, sync_programs};
 use super::execution_rows::ExecutionRow;
 use crate::error::ReportError;
 use crate::model::{CompilationReport, ExecutionStep, TraceMark};
-use crate::trace::TraceIndexWriter;
-use crate::units::ReplicaClassId;
+use crate::trace::{SyncPrograms, TraceIndexWriter};
+use crate::units::{IpuId, ReplicaClassId};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Batches of steps that may wait for the index.
@@ -23,6 +23,7 @@ pub struct Recorder {
 
 /// Makes the trace index of the steps that a [`Recorder`] takes in.
 pub(super) struct RecorderIndex {
+    programs: SyncPrograms,
     rows: Receiver<Vec<ExecutionRow>>,
     pieces: SyncSender<Vec<ExecutionRow>>,
 }
@@ -36,7 +37,8 @@ impl Recorder {
         let execution = ExecutionWriter::new(compilation, layout);
         let (rows, indexed) = sync_channel(MAX_QUEUED_STEPS);
         let (pieces, receiver) = sync_channel(MAX_QUEUED_PIECES);
-        (Self { execution, rows }, RecorderIndex { rows: indexed, pieces }, receiver)
+        let programs = sync_programs(compilation);
+        (Self { execution, rows }, RecorderIndex { programs, rows: indexed, pieces }, receiver)
     }
 
     /// Writes a step, as [`ReportWriter::step`](super::ReportWriter::step) does.
@@ -60,6 +62,12 @@ impl Recorder {
         self.hand_over_if_full()
     }
 
+    /// Tells that tiles of an IPU wait for others of it, as
+    /// [`ReportWriter::wait_for_tiles`](super::ReportWriter::wait_for_tiles) does.
+    pub fn wait_for_tiles(&mut self, ipu: IpuId, waiting: u8, awaited: u8) {
+        self.execution.hand_over(ipu, awaited, waiting);
+    }
+
     /// Hands over what is left; what is known only at the end is in what it returns.
     pub(super) fn end(mut self) -> Result<ExecutionWriter, ReportError> {
         self.hand_over()?;
@@ -81,8 +89,8 @@ impl Recorder {
 impl RecorderIndex {
     /// Works until no more steps come, or nobody takes the pieces any more.
     pub(super) fn run(self) -> TraceIndexWriter {
-        let Self { rows, pieces } = self;
-        let (mut lanes, mut found) = (TraceIndexWriter::default(), Vec::new());
+        let Self { programs, rows, pieces } = self;
+        let (mut lanes, mut found) = (TraceIndexWriter::new(programs), Vec::new());
         for batch in rows {
             batch.into_iter().for_each(|row| row.index(&mut lanes, &mut found));
             if found.len() >= PIECES && pieces.send(std::mem::take(&mut found)).is_err() {

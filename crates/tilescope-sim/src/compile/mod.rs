@@ -53,9 +53,9 @@ use std::sync::Arc;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
-    Bandwidth, BatchingConfig, CompilationReport, ControlCode, ErrorBand, GraphCounts,
-    ImportedModel, MachineInterface, ModelOperation, ReplicaClasses, RunningCost, RunningCostBasis,
-    RunningCostKind, Target, TargetKind, TrainingPass,
+    ActionCost, Bandwidth, BatchingConfig, CompilationReport, ControlCode, ErrorBand, GraphCounts,
+    ImportedModel, MachineAction, MachineInterface, ModelOperation, ReplicaClasses, RunningCost,
+    RunningCostBasis, RunningCostKind, Target, TargetKind, TrainingPass,
 };
 use variables::PlacedVariables;
 
@@ -265,6 +265,7 @@ impl LoweredProgram<'_> {
         let compilation = CompilationReport {
             target,
             bandwidths: [bandwidths(&system, chip), of_links].concat(),
+            action_costs: action_costs(&system),
             sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
             error_bands: error_bands(spec, &operations),
             running_costs: running_costs(spec),
@@ -507,6 +508,16 @@ fn bandwidths(system: &SystemCosts, chip: &Chip) -> Vec<Bandwidth> {
         (MachineInterface::RemoteBuffer, system.remote_bytes_per_cycle),
     ];
     most.map(|(interface, bytes_per_cycle)| Bandwidth { interface, bytes_per_cycle }).to_vec()
+}
+
+/// What the machine takes for what always takes as long.
+fn action_costs(system: &SystemCosts) -> Vec<ActionCost> {
+    let costs = [
+        (MachineAction::ExternalSync, system.external_sync_cycles),
+        (MachineAction::StreamBegin, system.stream_begin_cycles),
+        (MachineAction::StreamEnd, system.stream_end_cycles),
+    ];
+    costs.map(|(action, cycles)| ActionCost { action, cycles }).to_vec()
 }
 
 /// Batching of a model that works on batches; a model without inputs has none.

@@ -165,7 +165,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     pub(super) fn prefetch_inputs(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
         let merge = self.spec.options.merge_exchange;
         for group in host_exchanges(copies.iter().copied(), merge) {
-            group.iter().for_each(|of| self.clocks.sync_io_to_compute(of.ipu()));
+            group.iter().for_each(|of| self.io_waits_for_compute(of.ipu()));
             self.copy_from_host(&group, HostCopyLane::IoOverlapped)?;
         }
         self.prefetched.extend(copies.iter().map(|copy| copy.programs[2]));
@@ -267,7 +267,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     pub(super) fn send_outputs(&mut self) -> Result<(), S::Error> {
         let unsent = std::mem::take(&mut self.unsent);
         for group in host_exchanges(unsent, self.spec.options.merge_exchange) {
-            group.iter().for_each(|of| self.clocks.sync_io_to_compute(of.ipu()));
+            group.iter().for_each(|of| self.io_waits_for_compute(of.ipu()));
             self.copy_to_host(&group, HostCopyLane::IoOverlapped)?;
         }
         Ok(())
@@ -286,7 +286,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         steps: &[ProgramId],
         ipu: IpuId,
     ) -> Result<(), S::Error> {
-        self.clocks.sync_io_to_compute(ipu);
+        self.io_waits_for_compute(ipu);
         let group = self.compiled.sync_groups.host_sync_group(ipu);
         self.external_io_sync(sync, group)?;
         for program in steps {
@@ -297,8 +297,15 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
+    /// The I/O tiles of an IPU do nothing before its compute tiles are where they are now.
+    pub(super) fn io_waits_for_compute(&mut self, ipu: IpuId) {
+        self.clocks.sync_io_to_compute(ipu);
+        self.sink.wait_for_tiles(ipu, TileGroup::Io as u8, TileGroup::Compute as u8);
+    }
+
     /// The compute tiles of an IPU wait for its I/O tiles.
     pub(super) fn wait_for_io(&mut self, ipu: IpuId) -> Result<(), S::Error> {
+        self.sink.wait_for_tiles(ipu, TileGroup::Compute as u8, TileGroup::Io as u8);
         let tiles = self.compiled.compilation.target.compute_tiles_per_ipu();
         self.begin(self.compiled.parts.io_syncs[ipu.index()]);
         self.clocks.sync_compute_to_io(ipu, tiles, &mut self.step);
@@ -325,7 +332,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             synced.extend(group);
         }
         if lane == HostCopyLane::Io {
-            self.clocks.sync_io_to_compute(ipu);
+            self.io_waits_for_compute(ipu);
         }
         Ok(())
     }

@@ -49,6 +49,12 @@ pub trait StepSink {
     /// Whatever the sink reports; the run stops.
     fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error>;
 
+    /// Hears that the next step of the tiles `waiting` of an IPU waits for what its tiles `awaited`
+    /// did so far, on all replicas; both by the number of their sub-lane in a trace.
+    fn wait_for_tiles(&mut self, ipu: IpuId, waiting: u8, awaited: u8) {
+        let _ = (ipu, waiting, awaited);
+    }
+
     /// Takes a mark: of the first class of replicas.
     ///
     /// # Errors

@@ -202,7 +202,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let turns: Vec<FragmentPart> = turns.collect();
         if turns.len() > 1 {
             // A copy of one of them stops the I/O tiles of all, which have done nothing here yet.
-            turns.iter().for_each(|turn| self.clocks.sync_io_to_compute(turn.fragment.ipu));
+            turns.iter().for_each(|turn| self.io_waits_for_compute(turn.fragment.ipu));
         }
         self.side_by_side(turns)
     }

@@ -135,6 +135,31 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
         ..action_template(ActionGroup::Trace)
     },
     AppAction {
+        name: "light-critical-path",
+        title: "Light the critical path",
+        help: "Veil all that is not on the critical path, and show where it goes from one IPU to \
+               another; press again to end it.",
+        keys: &[KeyShortcut::key(Key::P)],
+        effect: ActionEffect::SendToView(ViewAction::LightPath, TRACE),
+        ..action_template(ActionGroup::Trace)
+    },
+    AppAction {
+        name: "next-on-critical-path",
+        title: "Next step of the critical path",
+        help: "Select the step of the critical path that comes next, on whichever IPU.",
+        keys: &[KeyShortcut::key(Key::CloseBracket)],
+        effect: ActionEffect::SendToView(ViewAction::SelectNextOnPath, TRACE),
+        ..action_template(ActionGroup::Trace)
+    },
+    AppAction {
+        name: "previous-on-critical-path",
+        title: "Previous step of the critical path",
+        help: "Select the step of the critical path that comes before, on whichever IPU.",
+        keys: &[KeyShortcut::key(Key::OpenBracket)],
+        effect: ActionEffect::SendToView(ViewAction::SelectPreviousOnPath, TRACE),
+        ..action_template(ActionGroup::Trace)
+    },
+    AppAction {
         name: "filter",
         title: "Filter steps",
         help: "Highlight steps whose names contain the text; others are dimmed.",

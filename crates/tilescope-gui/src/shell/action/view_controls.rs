@@ -92,6 +92,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Tile balance",
             "Shares",
             "Marks",
+            "Critical path",
             "Arrows",
             "All replicas",
             "BSP",
@@ -99,7 +100,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Cycles on the screen",
             "Whole run",
         ],
-        tabs: &["Summary", "Details", "Statistics", "Schedule"],
+        tabs: &["Summary", "Details", "Critical path", "Statistics", "Schedule"],
     },
     ViewControls {
         view: ViewId::ExchangeCode,

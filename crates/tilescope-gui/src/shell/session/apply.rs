@@ -6,6 +6,7 @@ use crate::model::export_request::ExportRequest;
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
 use crate::shell::simulation_process::new_window;
+use crate::views::what_if::WhatIfPanel;
 use crate::widgets::requested_control::{ControlKind, forget_request, request_control};
 use egui::{Context, ViewportCommand};
 use std::path::{Path, PathBuf};
@@ -92,8 +93,11 @@ impl AppSession {
             AppCommand::ToggleComparisonCandidate(path) => self.home.toggle_candidate(path),
 
             AppCommand::ToggleWhatIf => self.toggle_what_if(),
-            AppCommand::TryOtherMachines => self.try_other_machines(),
-            AppCommand::OpenWhatIfWith(key, value) => self.what_if_with(key, &value),
+            AppCommand::TryOtherMachines => self.with_what_if(WhatIfPanel::try_other_machines),
+            AppCommand::OpenWhatIfWith(key, value) => {
+                self.with_what_if(|panel| panel.set_value(key, &value));
+            }
+            AppCommand::OpenWhatIfAt(key) => self.with_what_if(|panel| panel.go_to(key)),
             AppCommand::SimulateVariant => self.simulate_variant(context),
             AppCommand::SetSpecModel(path) => {
                 if let Some(panel) = self.what_ifs.current_mut() {
@@ -197,21 +201,10 @@ impl AppSession {
         }
     }
 
-    /// Opens the spec of the report that is shown, and tries it on other machines.
-    fn try_other_machines(&mut self) {
+    /// Shows the spec of the report, and does something with it.
+    fn with_what_if(&mut self, then: impl FnOnce(&mut WhatIfPanel)) {
         if let Some(page) = self.workspace.shown() {
-            let opened = self.what_ifs.open_for(page.opened(), &mut self.places);
-            self.tell_failure(opened);
-            if let Some(panel) = self.what_ifs.open_mut() {
-                panel.try_other_machines();
-            }
-        }
-    }
-
-    /// Opens the spec of the report that is shown, with a key changed to a value.
-    fn what_if_with(&mut self, key: &str, value: &str) {
-        if let Some(page) = self.workspace.shown() {
-            let opened = self.what_ifs.open_with(page.opened(), (key, value), &mut self.places);
+            let opened = self.what_ifs.open_with(page.opened(), &mut self.places, then);
             self.tell_failure(opened);
         }
     }

@@ -9,7 +9,6 @@ use crate::shell::session_temp_dir::SessionDirectoryError;
 use crate::shell::simulation_process::{ChildProgramError, SimulationProcess};
 use crate::shell::spec_queries::write_spec;
 use crate::views::what_if::WhatIfPanel;
-use crate::views::what_if::spec_text::with_value;
 use egui::Context;
 use std::path::{Path, PathBuf};
 
@@ -69,34 +68,21 @@ impl WhatIfPanels {
         Ok(())
     }
 
-    /// Opens the spec of a report, unless it is open.
-    ///
-    /// # Errors
-    /// There is no place for files that end with the session.
-    pub(super) fn open_for(
-        &mut self,
-        opened: &OpenReport,
-        places: &mut SimulationPlaces,
-    ) -> Result<(), SessionDirectoryError> {
-        match self.open().is_some_and(|panel| panel.is_about(&opened.path)) {
-            true => Ok(()),
-            false => self.toggle(opened, places),
-        }
-    }
-
-    /// Opens the spec of a report, with a key changed to a value.
+    /// Opens the spec of a report, and does something with it.
     ///
     /// # Errors
     /// There is no place for files that end with the session.
     pub(super) fn open_with(
         &mut self,
         opened: &OpenReport,
-        (key, value): (&str, &str),
         places: &mut SimulationPlaces,
+        then: impl FnOnce(&mut WhatIfPanel),
     ) -> Result<(), SessionDirectoryError> {
-        self.open_for(opened, places)?;
+        if !self.open().is_some_and(|panel| panel.is_about(&opened.path)) {
+            self.toggle(opened, places)?;
+        }
         if let Some(panel) = &mut self.current {
-            panel.set_text(with_value(panel.text(), key, value));
+            then(panel);
         }
         Ok(())
     }

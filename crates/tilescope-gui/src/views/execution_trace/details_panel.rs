@@ -19,14 +19,14 @@ use tilescope_analysis::tables::execution_trace as columns;
 use tilescope_analysis::trace::window_summary;
 use tilescope_report::units::{CycleRange, ReplicaClassId, ReplicaIpu};
 
-/// Tabs, and what is behind the chosen one if the panel is open; the tab that was chosen.
+/// Tabs, and what is behind the chosen one if the panel is open; what was chosen of them.
 pub(super) fn tables_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
     prepared: &Versioned<LoadedTrace>,
     (settings, queries): (&TraceSettings, &mut TraceQueries),
     open: &mut bool,
-) -> Option<TraceEvent> {
+) -> Vec<TraceEvent> {
     // Half of a window has no room for all tabs, and less for a schedule.
     let beside = context.pane.is_some();
     let shown = match settings.tab {
@@ -37,6 +37,7 @@ pub(super) fn tables_ui(
     let tabs = [
         (TraceDetailsTab::Summary, "Summary"),
         (TraceDetailsTab::Details, "Details"),
+        (TraceDetailsTab::Path, "Critical path"),
         (TraceDetailsTab::Statistics, "Statistics"),
         (TraceDetailsTab::Schedule, "Schedule"),
     ];
@@ -49,21 +50,23 @@ pub(super) fn tables_ui(
         let tabs = if beside { &tabs[..tabs.len() - 1] } else { &tabs[..] };
         waiting_tabs_ui(ui, ViewId::ExecutionTrace.name(), tabs, &mut tab, waits);
     });
-    let mut chosen = (tab != shown).then_some(TraceEvent::ShowTab(tab));
+    let mut chosen: Vec<TraceEvent> =
+        (tab != shown).then_some(TraceEvent::ShowTab(tab)).into_iter().collect();
     if !*open {
-        *open = chosen.is_some();
+        *open = !chosen.is_empty();
         return chosen;
     }
     ui.add_space(spacing::XXS);
     match tab {
         TraceDetailsTab::Summary => summary_ui(ui, context, prepared, settings, queries),
         TraceDetailsTab::Details => {
-            let place = details_ui(ui, context, prepared, (settings, queries));
-            chosen = chosen.or(place);
+            chosen.extend(details_ui(ui, context, prepared, (settings, queries)));
+        }
+        TraceDetailsTab::Path => {
+            chosen.extend(queries.path_tables.ui(ui, context, prepared, settings));
         }
         TraceDetailsTab::Schedule => {
-            let place = queries.schedule.ui(ui, context, settings);
-            chosen = chosen.or(place);
+            chosen.extend(queries.schedule.ui(ui, context, settings));
         }
         TraceDetailsTab::Statistics => step_statistics_ui(ui, context, prepared, settings, queries),
     }

@@ -16,6 +16,8 @@ use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, percent, sec
 use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
 const LEFT: f32 = spacing::L;
+/// Room from which on what explains a step stands beside its details.
+const BESIDE: f32 = 760.0;
 
 /// What is known beside cycles.
 #[derive(Clone, Copy)]
@@ -312,13 +314,19 @@ fn balance_ui(ui: &mut Ui, share: f64) {
     });
 }
 
-pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, place: &str) {
+/// Details of a step, and what stands beside them; gives what that gives.
+pub(crate) fn step_ui<T: Default>(
+    ui: &mut Ui,
+    view: &StepDetailReport,
+    place: &str,
+    beside: impl FnOnce(&mut Ui) -> T,
+) -> T {
     let activity = StepActivity::from_program_kind(view.kind, view.stream);
     let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
     let palette = ThemePalette::for_ui(ui);
     let colour = step_colour(palette, view.kind, activity, external);
     let title = format!("{} on {place}", view.title);
-    details_ui(ui, colour, &title, |ui| {
+    let rows = |ui: &mut Ui| {
         for row in &view.rows {
             row_ui(ui, row.name, &row.value, row.formula);
         }
@@ -329,7 +337,10 @@ pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, place: &str) {
         if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
             row_ui(ui, "Hint", "A long StreamCopyBegin means that the host was not ready.", "");
         }
-    });
+    };
+    let mut found = T::default();
+    details_with(ui, (colour, &title), rows, |ui| found = beside(ui));
+    found
 }
 
 /// Several steps beside each other: a row for each name that any of them has, a column for each
@@ -386,6 +397,16 @@ pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar, place: &str) {
 
 /// A title with an edge in a colour, and rows below it.
 fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut Ui)) {
+    details_with(ui, (colour, title), rows, |_| {});
+}
+
+/// The same with something beside the rows, or below them where there is little room.
+fn details_with(
+    ui: &mut Ui,
+    (colour, title): (Color32, &str),
+    rows: impl FnOnce(&mut Ui),
+    beside: impl FnOnce(&mut Ui),
+) {
     ScrollArea::both().auto_shrink(false).id_salt("step details").show(ui, |ui| {
         ui.add_space(spacing::S);
         let top = ui.cursor().top();
@@ -395,11 +416,20 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
                 let title: String = title.chars().take(600).collect();
                 ui.add(egui::Label::new(strong(title)).selectable(true).extend());
                 ui.add_space(spacing::XXS);
-                Grid::new("details")
-                    .num_columns(2)
-                    .min_row_height(17.0)
-                    .spacing(vec2(24.0, 5.0))
-                    .show(ui, rows);
+                let rows = |ui: &mut Ui| {
+                    let grid = Grid::new("details").num_columns(2).min_row_height(17.0);
+                    grid.spacing(vec2(24.0, 5.0)).show(ui, rows);
+                };
+                if ui.available_width() < BESIDE {
+                    rows(ui);
+                    beside(ui);
+                    return;
+                }
+                ui.horizontal_top(|ui| {
+                    ui.vertical(rows);
+                    ui.add_space(spacing::XL);
+                    ui.vertical(beside);
+                });
             });
         });
         let bottom = ui.cursor().top() - 4.0;

@@ -32,6 +32,8 @@ pub(super) enum TraceEvent {
     ShowTab(TraceDetailsTab),
     /// Chooses a step; with `add` beside those chosen before, and a chosen one no longer.
     ChooseStep { step: SelectedStep, add: bool },
+    /// Chooses the step at a position of a lane, which is told by its own position.
+    GoToPosition { lane: usize, position: u64 },
     /// Chooses a bar that stands for several steps.
     ChooseBar(SelectedBar),
     /// Chooses a mark, or a block of marks.
@@ -40,6 +42,8 @@ pub(super) enum TraceEvent {
     GoToMark(SelectedMark),
     /// Lights the path of a micro-batch and veils all else, or veils nothing any more.
     FollowMicroBatch(Option<u64>),
+    /// Veils what is not on the critical path, or veils nothing any more.
+    LightPath(bool),
     /// Gives an IPU all of its rows, or again as much as the others.
     EnlargeIpu(IpuId),
     /// Gives an IPU a height in points, or again as much as the others.

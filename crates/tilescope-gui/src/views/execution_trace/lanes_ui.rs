@@ -2,8 +2,8 @@
 
 use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
 use super::layout::{
-    GUTTER, SCROLL_BAR, ShownIpus, TraceLayout, TraceRegions, hit, ipu_lane_layouts, mark_hit,
-    render_items, total_height,
+    GUTTER, LaneHit, LaneHitTarget, PathHit, PathHitTarget, SCROLL_BAR, ShownIpus, TraceLayout,
+    TraceRegions, hit, ipu_lane_layouts, mark_hit, path_hit, render_items, total_height,
 };
 use super::loaded_trace::LoadedTrace;
 use super::paint::TracePainter;
@@ -16,8 +16,9 @@ use super::settings::{TraceDetailsTab, TraceSettings};
 use super::share_graph::is_far_out;
 use super::step_walk::{StepMove, first_step_of_trace, first_step_on_screen};
 use super::{ExecutionTraceView, PaintedLanes, TraceEvent, id};
-use crate::model::command::{AppCommand, ViewAction};
+use crate::model::command::{AppCommand, SelectedStep, ViewAction};
 use crate::model::message::StatusMessage;
+use crate::model::preferences::TracePrefs;
 use crate::theme::{ColourScheme, ThemePalette};
 use crate::views::ViewContext;
 use crate::views::compare::ComparisonSide;
@@ -28,6 +29,7 @@ use crate::widgets::overview_strip::{self, overview_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::accesskit::Role;
 use egui::{CornerRadius, CursorIcon, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
+use tilescope_analysis::critical_path::{StepOnPath, step_on_path};
 use tilescope_analysis::trace::{COMMON_MARKS, MicroBatchPath};
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, IpuId};
@@ -50,7 +52,8 @@ impl ExecutionTraceView {
         let area = ui.available_rect_before_wrap();
         ui.allocate_rect(area, Sense::hover());
         let below = context.pane.is_some_and(|pane| pane.side == ComparisonSide::Target);
-        let regions = TraceRegions::new(area, mark_rows(context, prepared));
+        let path = context.prefs.trace.path;
+        let regions = TraceRegions::new(area, mark_rows(context, prepared), path);
         let regions = if below { regions.without_overview() } else { regions };
         // Where there is little room, lanes reach out of it.
         let rect = regions.timeline().intersect(area);
@@ -62,7 +65,8 @@ impl ExecutionTraceView {
         let layout = self.layout(ui, context, prepared, (regions, limits));
         let scene = self.ask_scene(ui, context, prepared, &layout, limits);
         let scene = scene.as_deref();
-        let response = lanes_response(ui, regions.lanes) | marks_response(ui, regions.marks);
+        let above = regions.marks.union(regions.path);
+        let response = lanes_response(ui, regions.lanes) | marks_response(ui, above);
         let changed = gutter_ui(ui, &layout, &self.settings);
         replicas_ui(ui, context, prepared, regions.marks);
         let number = self.settings.micro_batch;
@@ -122,7 +126,7 @@ impl ExecutionTraceView {
         (regions, limits): (TraceRegions, AxisLimits),
     ) -> TraceLayout<'a> {
         let axis = self.axis(limits);
-        let shares = self.look(ui, context, prepared, false).shows_shares(axis);
+        let shares = self.look(ui, context, prepared, (false, false)).shows_shares(axis);
         let (room, shown) = (regions.lanes.height(), self.settings.shown_ipus(prepared));
         let TraceSettings { enlarged, heights, .. } = &self.settings;
         let prefs = &context.prefs.trace;
@@ -147,7 +151,7 @@ impl ExecutionTraceView {
         ui: &Ui,
         context: &'a ViewContext<'_>,
         prepared: &LoadedTrace,
-        marks_known: bool,
+        (marks_known, path_known): (bool, bool),
     ) -> TraceSceneLook<'a> {
         TraceSceneLook {
             prefs: &context.prefs.trace,
@@ -156,6 +160,7 @@ impl ExecutionTraceView {
             colours: ColourScheme::of(ui),
             narrow_steps: context.pane.and_then(|pane| pane.narrow_steps).or(prepared.narrow_steps),
             marks_known,
+            path_known,
             pixels_per_point: ui.pixels_per_point(),
         }
     }
@@ -170,7 +175,8 @@ impl ExecutionTraceView {
         limits: AxisLimits,
     ) -> Option<Versioned<TraceScene>> {
         let marks_known = self.queries.ask_marks(ui, context, prepared);
-        let key = scene_key(layout, limits, self.look(ui, context, prepared, marks_known));
+        let known = (marks_known, self.queries.ask_path(ui, context, prepared));
+        let key = scene_key(layout, limits, self.look(ui, context, prepared, known));
         let asked = self.queries.ask_scene(ui, context, prepared, &key);
         if let Some(scene) = asked.answer() {
             self.textures.keep_lanes(ui.ctx(), scene);
@@ -200,12 +206,40 @@ impl ExecutionTraceView {
         let chosen = (context.selection.step, path);
         let items = render_items(layout, prepared, scene, &self.settings, chosen);
         let error = self.queries.latest_error();
-        painter.paint_lanes(&items, error);
+        painter.paint_lanes(&items, error, &self.queries.path_text());
         if let Some(drawn) = self.input.pointer.drawn_range(ui, layout) {
             painter.drawn_range(drawn);
         }
         focus_ui(ui, response, lanes);
         painter.user_marks(&items);
+    }
+
+    /// Asks what the critical path says of the step under the pointer.
+    fn ask_pointed(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &LoadedTrace,
+        lane: Option<&LaneHit<'_>>,
+        path: Option<&PathHit<'_>>,
+    ) -> Option<StepOnPath> {
+        let on_lane = lane.and_then(|hit| match hit.target {
+            LaneHitTarget::Bar(item) => Some((item, (hit.at, hit.sub_lane))),
+            LaneHitTarget::Column(_) => None,
+        });
+        let on_path = path.and_then(|hit| match hit.target {
+            PathHitTarget::Bar(item, lane) => Some((item, lane?)),
+            PathHitTarget::Column(_) => None,
+        });
+        let (item, (at, sub_lane)) = on_path.or(on_lane)?;
+        prepared.known_path()?;
+        let (position, step) = (item.first_position(), item.step()?);
+        let key = SelectedStep { at, sub_lane, position, step };
+        let report = context.opened.report.clone();
+        let question =
+            move |step: &SelectedStep| step_on_path(&report, step.step, step.at, step.sub_lane);
+        let asked = self.queries.pointed.ask(ui.ctx(), context.workers, &key, question);
+        asked.answer().and_then(|found| **found)
     }
 
     fn pointer_ui(
@@ -224,7 +258,11 @@ impl ExecutionTraceView {
             let lanes = scene?.ipus.iter().find(|lanes| lanes.at == hit.at)?;
             lanes.stage_in(hit.range)
         });
+        let path = pointed.and_then(|(at, scene)| path_hit(layout, scene, at));
+        let about = self.ask_pointed(ui, context, prepared, hit.as_ref(), path.as_ref());
         let input = LanePointerInput {
+            path,
+            about,
             layout,
             limits,
             response,
@@ -302,8 +340,11 @@ impl ExecutionTraceView {
         action: ViewAction,
     ) {
         let Some(shown) = self.settings.shown() else { return };
-        let walk = |forwards, add| Some(StepMove { forwards, add });
+        let walk = |forwards, add| Some(StepMove { forwards, add, on_path: false });
+        let on_path = |forwards| Some(StepMove { forwards, add: false, on_path: true });
         let step_move = match action {
+            ViewAction::SelectNextOnPath => on_path(true),
+            ViewAction::SelectPreviousOnPath => on_path(false),
             ViewAction::SelectNext => walk(true, false),
             ViewAction::SelectPrevious => walk(false, false),
             ViewAction::AddNextToSelection => walk(true, true),
@@ -322,7 +363,11 @@ impl ExecutionTraceView {
         if action == ViewAction::FollowMicroBatch {
             return self.follow_chosen(context);
         }
-        if let (Some(mark), Some(StepMove { forwards, .. })) = (self.settings.mark, step_move) {
+        if action == ViewAction::LightPath {
+            return self.light_path(context);
+        }
+        let of_lane = step_move.filter(|step_move| !step_move.on_path);
+        if let (Some(mark), Some(StepMove { forwards, .. })) = (self.settings.mark, of_lane) {
             return self.mark_walk.start(mark, forwards);
         }
         if let Some(step_move) = step_move {
@@ -333,6 +378,16 @@ impl ExecutionTraceView {
         let pointer = ui.input(|i| i.pointer.hover_pos()).map(|at| at.x - left);
         let chosen = self.queries.chosen_range(&self.settings, context.selection.step);
         self.apply(context, action_events(action, shown, pointer, chosen));
+    }
+
+    /// Lights the critical path, or no longer. Its lane is shown with it.
+    fn light_path(&mut self, context: &ViewContext<'_>) {
+        let lit = !self.settings.path_lit;
+        self.apply(context, [TraceEvent::LightPath(lit)]);
+        if lit && !context.prefs.trace.path {
+            let prefs = TracePrefs { path: true, ..context.prefs.trace };
+            context.commands.push(AppCommand::SetTracePrefs(prefs));
+        }
     }
 
     /// Follows the micro-batch of what is chosen; where one is followed already, no longer.
@@ -385,6 +440,9 @@ impl ExecutionTraceView {
             return self.walk.start(from, step_move);
         }
         let window = cycles_on_screen(axis, limits.width);
+        if step_move.on_path {
+            return self.walk.start_on_path(window.start);
+        }
         let scene = self.queries.scene.latest();
         if let Some(step) = scene.and_then(|scene| first_step_on_screen(scene, window)) {
             context.commands.push(AppCommand::SelectStep(Some(step)));

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use tilescope_analysis::replica_classes::{replica_numbers, sentence};
+use tilescope_analysis::replica_classes::{ipu_words, sentence};
 use tilescope_analysis::trace::{
     InterIpuTransfers, MAX_ROWS, MarkRows, ProgramLabels, TileWorkTimes, TraceLaneStyle,
     narrow_step_cycles,
 };
-use tilescope_report::trace::Trace;
+use tilescope_report::trace::{CriticalPath, Trace};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaIpu, grouped};
 use tilescope_report::{
     MarkFilter, MarkKind, ReplicaClasses, ReplicaWait, Report, ReportError, ReportOrigin,
@@ -121,9 +121,26 @@ pub(crate) struct LoadedTrace {
     /// Cycles of each tile; read when they are first shown.
     tile_times: OnceLock<TileWorkTimes>,
     marks: OnceLock<MarkRows>,
+    path: OnceLock<Option<CriticalPath>>,
 }
 
 impl LoadedTrace {
+    /// The critical path, once it is found.
+    pub(crate) fn known_path(&self) -> Option<&CriticalPath> {
+        self.path.get()?.as_ref()
+    }
+
+    /// Finds the critical path: at once, or by going through all steps of a report of an older
+    /// version.
+    pub(crate) fn find_path(&self, report: &Report) -> Result<(), ReportError> {
+        if self.path.get().is_none() {
+            let path = report.critical_path()?;
+            // Two threads may have found it at once; both found the same, and the first one stays.
+            self.path.get_or_init(|| path);
+        }
+        Ok(())
+    }
+
     /// All marks, once they are read.
     pub(crate) fn known_marks(&self) -> Option<&MarkRows> {
         self.marks.get()
@@ -158,16 +175,7 @@ impl LoadedTrace {
 
     /// `IPU 1`, or where replicas differ `IPU 1 of replicas 2, 3`.
     pub(crate) fn ipu_words(&self, at: ReplicaIpu) -> String {
-        let of = self.classes.classes.get(at.class.index()).filter(|_| self.classes.differ());
-        match of {
-            Some(class) if class.replicas.len() == 1 => {
-                format!("IPU {} of replica {}", at.ipu, replica_numbers(&class.replicas))
-            }
-            Some(class) => {
-                format!("IPU {} of replicas {}", at.ipu, replica_numbers(&class.replicas))
-            }
-            None => format!("IPU {}", at.ipu),
-        }
+        ipu_words(&self.classes, at)
     }
 
     /// What each tile does in each program, once the raster of tiles has asked for it.
@@ -240,6 +248,7 @@ pub(crate) fn prepare(
         mark_kinds,
         tile_times: OnceLock::new(),
         marks: OnceLock::new(),
+        path: OnceLock::new(),
     };
     if let Some(marks) = MarkRows::read(report, &loaded.ipu_ids(), FEW_MARKS)? {
         loaded.marks.get_or_init(|| marks);

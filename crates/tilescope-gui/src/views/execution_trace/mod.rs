@@ -18,6 +18,8 @@ mod layout;
 mod loaded_trace;
 mod mark_walk;
 mod paint;
+mod path_scene;
+mod path_tables;
 mod places;
 mod queries;
 mod replica_row;
@@ -31,6 +33,7 @@ mod step_details;
 mod step_statistics;
 mod step_walk;
 mod toolbar;
+mod why_links;
 
 use super::compare::ComparisonSide;
 use super::{LaneFilter, ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
@@ -132,8 +135,8 @@ impl ReportView for ExecutionTraceView {
     fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, open: &mut bool) {
         let prepared = self.queries.prepared.latest().and_then(|prepared| prepared.as_ref());
         let Some(prepared) = prepared.cloned() else { return };
-        let event = tables_ui(ui, context, &prepared, (&self.settings, &mut self.queries), open);
-        self.apply(context, event);
+        let events = tables_ui(ui, context, &prepared, (&self.settings, &mut self.queries), open);
+        self.apply(context, events);
     }
 
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
@@ -191,6 +194,9 @@ impl ExecutionTraceView {
     /// Does what events say, in order: what the user does changes the settings here alone.
     fn apply(&mut self, context: &ViewContext<'_>, events: impl IntoIterator<Item = TraceEvent>) {
         for event in events {
+            if let TraceEvent::GoToPosition { lane, position } = event {
+                self.walk.start_at(lane, position);
+            }
             if let Some(command) = self.settings.apply(event, context.selection.step) {
                 context.commands.push(command);
             }
@@ -244,12 +250,12 @@ impl ExecutionTraceView {
         prepared: &Versioned<LoadedTrace>,
     ) {
         let size = (ui.available_height() * 0.32).clamp(90.0, 300.0);
-        let mut event = None;
+        let mut events = Vec::new();
         let parts = (&self.settings, &mut self.queries);
         self.panel.ui(ui, "trace details", (size, 420.0), |ui, open| {
-            event = tables_ui(ui, context, prepared, parts, open);
+            events = tables_ui(ui, context, prepared, parts, open);
         });
-        self.apply(context, event);
+        self.apply(context, events);
     }
 }
 

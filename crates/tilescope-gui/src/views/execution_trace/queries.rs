@@ -3,6 +3,7 @@
 
 use super::layout::{IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
 use super::loaded_trace::{LoadedTrace, prepare};
+use super::path_tables::PathTablesPanel;
 use super::scene::{IpuRowsKey, TraceScene, TraceSceneKey, build_scene, overview, scene_window};
 use super::schedule_panel::SchedulePanel;
 use super::selected_mark::SelectedMark;
@@ -20,6 +21,7 @@ use egui::{Rect, Ui};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tilescope_analysis::critical_path::{StepOnPath, WhyChain};
 use tilescope_analysis::distribution::ValueStatistics;
 use tilescope_analysis::trace::{
     MarkDetailReport, StepDetailReport, TraceStepGrouping, WindowSummary,
@@ -47,12 +49,19 @@ pub(super) struct TraceQueries {
     pub scene: BackgroundQuery<TraceSceneKey, TraceScene>,
     /// Whether the marks of a long run are read.
     marks: BackgroundQuery<(), ()>,
+    /// Whether the critical path is found.
+    path: BackgroundQuery<(), ()>,
+    /// What the path says of the step under the pointer.
+    pub pointed: BackgroundQuery<SelectedStep, Option<StepOnPath>>,
+    /// Why the chosen step takes as long as it does.
+    pub why: BackgroundQuery<(SelectedStep, NumberFormat), Option<WhyChain>>,
     overview: BackgroundQuery<TraceOverviewKey, SplitImage>,
     pub summary: BackgroundQuery<(CycleRange, Vec<ReplicaIpu>), WindowSummary>,
     pub details: BackgroundQuery<StepDetailsKey, Vec<StepDetailReport>>,
     pub mark_details: BackgroundQuery<SelectedMark, Option<MarkDetailReport>>,
     pub statistics: BackgroundQuery<TraceStatisticsKey, ValueStatistics>,
     pub schedule: SchedulePanel,
+    pub path_tables: PathTablesPanel,
 }
 
 impl TraceQueries {
@@ -87,6 +96,29 @@ impl TraceQueries {
             self.marks.ask(ui.ctx(), context.workers, &(), question);
         }
         prepared.known_marks().is_some()
+    }
+
+    /// Asks for the critical path; whether it is found.
+    pub(super) fn ask_path(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
+    ) -> bool {
+        if prepared.known_path().is_none() && context.prefs.trace.path {
+            let (report, shared) = (context.opened.report.clone(), prepared.clone());
+            let question = move |(): &()| shared.find_path(&report);
+            self.path.ask(ui.ctx(), context.workers, &(), question);
+        }
+        prepared.known_path().is_some()
+    }
+
+    /// What to say where the critical path is not there.
+    pub(super) fn path_text(&self) -> String {
+        match self.path.latest_error() {
+            Some(error) => format!("The critical path cannot be read: {error}"),
+            None => "Finding the critical path…".to_owned(),
+        }
     }
 
     /// What to say while the trace is read.
@@ -158,6 +190,8 @@ pub(super) struct TraceSceneLook<'a> {
     pub narrow_steps: Option<Cycles>,
     /// Whether the marks are read.
     pub marks_known: bool,
+    /// Whether the critical path is found.
+    pub path_known: bool,
     /// Physical pixels per point.
     pub pixels_per_point: f32,
 }
@@ -210,6 +244,10 @@ pub(super) fn scene_key(
         marks: prefs.marks,
         marks_known: look.marks_known,
         arrows: prefs.arrows,
+        path: match look.path_known {
+            true => (layout.regions.path.height() * pixels_per_point).round() as usize,
+            false => 0,
+        },
         chosen: selected.map(|step| step.step),
         shares: look.shows_shares(layout.axis),
         filter,

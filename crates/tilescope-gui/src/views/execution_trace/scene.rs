@@ -4,6 +4,7 @@
 use super::bar_raster::{BarFilter, BarRasterLayout, raster};
 use super::bsp_raster::BspRaster;
 use super::loaded_trace::{IpuLanes, LoadedTrace};
+use super::path_scene::{PathScene, path_scene};
 use super::share_graph::{COLUMN_PIXELS, is_far_out, share_raster};
 use crate::theme::{ColourScheme, ThemePalette};
 use crate::views::cycle_axis::cycles_on_screen;
@@ -52,6 +53,8 @@ pub(crate) struct TraceSceneKey {
     pub marks_known: bool,
     /// Whether there are arrows between IPUs.
     pub arrows: bool,
+    /// Height of the lane of the critical path in pixels; 0 without one.
+    pub path: usize,
     /// The chosen step, which has arrows however narrow it is.
     pub chosen: Option<StepId>,
     /// The filter text, in lower case.
@@ -134,6 +137,8 @@ pub(crate) struct TraceScene {
     pub host: Vec<(CycleRange, HostActivity)>,
     /// Data on its way between IPUs of some replicas.
     pub arrows: Vec<(ReplicaClassId, FlowArrow)>,
+    /// The critical path.
+    pub path: Option<PathScene>,
 }
 
 /// Reads, arranges and fills a window.
@@ -170,7 +175,11 @@ pub(crate) fn build_scene(
         true => arrows_between(prepared, &ipus, key)?,
         false => Vec::new(),
     };
-    Ok(TraceScene { key: key.clone(), ipus, marks, host, arrows })
+    let path = match prepared.known_path() {
+        Some(path) if key.path > 0 => Some(path_scene(prepared, path, key, &filter)?),
+        _ => None,
+    };
+    Ok(TraceScene { key: key.clone(), ipus, marks, host, arrows, path })
 }
 
 /// The arrows between the IPUs of each class of replicas that is on the screen.

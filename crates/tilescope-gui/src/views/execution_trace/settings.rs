@@ -22,6 +22,7 @@ pub(super) enum TraceDetailsTab {
     #[default]
     Summary,
     Details,
+    Path,
     Statistics,
     Schedule,
 }
@@ -38,6 +39,8 @@ pub(super) struct TraceSettings {
     pub mark: Option<SelectedMark>,
     /// The micro-batch whose path is lit.
     pub micro_batch: Option<u64>,
+    /// Whether the critical path is lit.
+    pub path_lit: bool,
     /// Steps that are chosen beside the one that all tabs know, in the order in which they were.
     pub also: Vec<SelectedStep>,
     /// What the user has marked, in order.
@@ -88,6 +91,8 @@ impl TraceSettings {
             TraceEvent::ChooseStep { step, add } => {
                 return Some(self.choose_step(step, add, selected));
             }
+            // Which step that is has to be looked up: the view does.
+            TraceEvent::GoToPosition { .. } => {}
             TraceEvent::ChooseBar(bar) => return Some(self.choose_bar(bar)),
             TraceEvent::ChooseMark(mark) => return Some(self.choose_mark(mark)),
             TraceEvent::GoToMark(mark) => {
@@ -98,7 +103,15 @@ impl TraceSettings {
                 self.marks = vec![mark];
                 self.zoom_to(zoom);
             }
-            TraceEvent::FollowMicroBatch(number) => self.micro_batch = number,
+            // One veil at a time: two of them hide what they are to let through.
+            TraceEvent::FollowMicroBatch(number) => {
+                self.micro_batch = number;
+                self.path_lit &= number.is_none();
+            }
+            TraceEvent::LightPath(lit) => {
+                self.path_lit = lit;
+                self.micro_batch = self.micro_batch.filter(|_| !lit);
+            }
             TraceEvent::EnlargeIpu(ipu) => {
                 self.heights.remove(&ipu);
                 if !self.enlarged.remove(&ipu) {
@@ -251,6 +264,7 @@ impl TraceSettings {
         self.bar = None;
         self.mark = None;
         self.micro_batch = None;
+        self.path_lit = false;
         self.also.clear();
         self.marks.clear();
         self.filter.clear();
@@ -427,6 +441,7 @@ mod tests {
             "mark",
             "marks",
             "micro_batch",
+            "path_lit",
             "reach",
             "scroll",
             "tab",

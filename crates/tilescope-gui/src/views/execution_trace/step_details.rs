@@ -5,6 +5,7 @@ use super::loaded_trace::LoadedTrace;
 use super::queries::{StepDetailsKey, TraceQueries};
 use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;
+use super::why_links::why_ui;
 use super::{details_tables, places};
 use crate::model::command::SelectedStep;
 use crate::theme::numbers;
@@ -13,6 +14,7 @@ use crate::widgets::background_query::Versioned;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{empty_state_ui, hint_ui};
 use egui::Ui;
+use tilescope_analysis::critical_path::{WhyChain, why};
 use tilescope_analysis::trace::{MarkDetailReport, StepDetailReport, mark_details, step_view};
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
@@ -23,7 +25,7 @@ pub(super) fn details_ui(
     context: &ViewContext<'_>,
     prepared: &Versioned<LoadedTrace>,
     (settings, queries): (&TraceSettings, &mut TraceQueries),
-) -> Option<TraceEvent> {
+) -> Vec<TraceEvent> {
     if let Some(bar) = &settings.bar {
         details_tables::bar_ui(ui, bar, &prepared.ipu_words(bar.at));
     } else if let Some(mark) = settings.mark {
@@ -31,14 +33,14 @@ pub(super) fn details_ui(
     } else if settings.chosen_steps(context.selection.step).is_empty() {
         let clock = context.opened.target.clock;
         if !places::repeated(prepared).is_empty() {
-            return places::places_ui(ui, prepared, clock);
+            return places::places_ui(ui, prepared, clock).into_iter().collect();
         }
         let sentence = "Click on a step to see its details; Shift + click adds another one.";
         hint_ui(ui, sentence);
     } else {
-        steps_ui(ui, context, prepared, (settings, queries));
+        return steps_ui(ui, context, prepared, (settings, queries));
     }
-    None
+    Vec::new()
 }
 
 fn mark_ui(
@@ -72,8 +74,13 @@ fn steps_ui(
     context: &ViewContext<'_>,
     prepared: &LoadedTrace,
     (settings, queries): (&TraceSettings, &mut TraceQueries),
-) {
+) -> Vec<TraceEvent> {
     let steps = settings.chosen_steps(context.selection.step);
+    let why = match steps.as_slice() {
+        [step] if prepared.known_path().is_some() => ask_why(ui, context, queries, *step),
+        _ => None,
+    };
+    let mut events = Vec::new();
     let report = context.opened.report.clone();
     let question = move |(steps, numbers): &StepDetailsKey| views(&report, steps, *numbers);
     let texts = QueryTexts { waiting: "Reading…", failed: "The step cannot be read" };
@@ -81,9 +88,30 @@ fn steps_ui(
     let views = queries.details.ask(ui.ctx(), context.workers, &key, question);
     views.show(ui, texts, |ui, views| match (views.as_slice(), steps.as_slice()) {
         ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
-        ([view], [step]) => details_tables::step_ui(ui, view, &prepared.ipu_words(step.at)),
+        ([view], [step]) => {
+            let beside =
+                |ui: &mut Ui| why.iter().flat_map(|chain| why_ui(ui, context, chain)).collect();
+            events = details_tables::step_ui(ui, view, &prepared.ipu_words(step.at), beside);
+        }
         (views, _) => details_tables::steps_ui(ui, views),
     });
+    events
+}
+
+/// Asks why a step takes as long as it does; none until it is known.
+fn ask_why(
+    ui: &Ui,
+    context: &ViewContext<'_>,
+    queries: &mut TraceQueries,
+    step: SelectedStep,
+) -> Option<WhyChain> {
+    let report = context.opened.report.clone();
+    let question = move |(step, numbers): &(SelectedStep, NumberFormat)| {
+        why(&report, step.step, step.at, step.sub_lane, *numbers)
+    };
+    let key = (step, numbers(ui));
+    let asked = queries.why.ask(ui.ctx(), context.workers, &key, question);
+    asked.answer().and_then(|found| found.as_ref().cloned())
 }
 
 /// Those of the steps that are in the report.

@@ -9,7 +9,8 @@ use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, Ve
 use egui::Ui;
 use tilescope_analysis::trace::{LaneItem, LaneItemList};
 use tilescope_report::ReportError;
-use tilescope_report::units::{CycleRange, StepId};
+use tilescope_report::trace::{CriticalPath, LaneStep};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, StepId};
 
 /// Which way to walk, and what becomes of the steps chosen before.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,12 +18,24 @@ pub(super) struct StepMove {
     pub forwards: bool,
     /// Whether the step is chosen beside what is chosen already.
     pub add: bool,
+    /// Whether to walk along the critical path, on whichever lane that is.
+    pub on_path: bool,
+}
+
+/// Where a walk goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum WalkOrigin {
+    Step(SelectedStep),
+    /// Where nothing is chosen: the first step of the critical path from a cycle on.
+    Cycle(Cycles),
+    /// To a step itself: the position of its lane, and its own on that.
+    Position(usize, u64),
 }
 
 /// A step to look up beside another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct NeighbourStepKey {
-    from: SelectedStep,
+    from: WalkOrigin,
     step_move: StepMove,
     /// Tells one key press from the next.
     press: u64,
@@ -49,6 +62,23 @@ impl StepWalk {
     /// Walks on from a step.
     pub(super) fn start(&mut self, from: SelectedStep, step_move: StepMove) {
         self.presses += 1;
+        let from = WalkOrigin::Step(from);
+        self.wanted = Some(NeighbourStepKey { from, step_move, press: self.presses });
+    }
+
+    /// Walks to the critical path, from a cycle on.
+    pub(super) fn start_on_path(&mut self, from: Cycles) {
+        self.presses += 1;
+        let step_move = StepMove { forwards: true, add: false, on_path: true };
+        let from = WalkOrigin::Cycle(from);
+        self.wanted = Some(NeighbourStepKey { from, step_move, press: self.presses });
+    }
+
+    /// Walks to the step at a position of a lane.
+    pub(super) fn start_at(&mut self, lane: usize, position: u64) {
+        self.presses += 1;
+        let step_move = StepMove { forwards: true, add: false, on_path: false };
+        let from = WalkOrigin::Position(lane, position);
         self.wanted = Some(NeighbourStepKey { from, step_move, press: self.presses });
     }
 
@@ -101,12 +131,54 @@ fn neighbour(
     prepared: &LoadedTrace,
     wanted: &NeighbourStepKey,
 ) -> Result<Option<(SelectedStep, CycleRange)>, ReportError> {
-    let SelectedStep { at, sub_lane, position, .. } = wanted.from;
+    let StepMove { forwards, on_path, .. } = wanted.step_move;
+    let SelectedStep { at, sub_lane, position, .. } = match wanted.from {
+        WalkOrigin::Step(step) if on_path => return on_critical_path(prepared, step, forwards),
+        WalkOrigin::Step(step) => step,
+        WalkOrigin::Cycle(cycle) => {
+            let Some(path) = prepared.known_path() else { return Ok(None) };
+            return Ok(path.step_at(cycle)?.and_then(|found| chosen(path, found)));
+        }
+        WalkOrigin::Position(lane, position) => {
+            let Some(path) = prepared.known_path() else { return Ok(None) };
+            let step = path.lane_at(lane).map(|lane| lane.step(position)).transpose()?;
+            return Ok(step.flatten().and_then(|step| chosen(path, (lane, step))));
+        }
+    };
     let Some(lane) = prepared.trace.lane_at(at, sub_lane) else { return Ok(None) };
-    let forwards = wanted.step_move.forwards;
     let found = if forwards { lane.next(position)? } else { lane.previous(position)? };
     Ok(found.map(|found| {
         let step = SelectedStep { at, sub_lane, position: found.position, step: found.step };
         (step, found.range)
     }))
+}
+
+/// The next step of the critical path; from a step beside it, the one at its end or its start.
+fn on_critical_path(
+    prepared: &LoadedTrace,
+    from: SelectedStep,
+    forwards: bool,
+) -> Result<Option<(SelectedStep, CycleRange)>, ReportError> {
+    let Some(path) = prepared.known_path() else { return Ok(None) };
+    let Some(at) = path.position_of(from.at, from.sub_lane) else { return Ok(None) };
+    let step = path.lane_at(at).map(|lane| lane.step(from.position)).transpose()?;
+    let Some(step) = step.flatten() else { return Ok(None) };
+    let found = match (path.stretch_of(at, &step)?, forwards) {
+        (Some(_), true) => path.next(at, &step)?,
+        (Some(_), false) => path.previous(at, &step)?,
+        (None, true) => path.step_at(step.range.end)?,
+        (None, false) => path.step_at(step.range.start)?,
+    };
+    Ok(found.and_then(|found| chosen(path, found)))
+}
+
+/// A step of a lane, by the position of that, as it is chosen.
+fn chosen(
+    path: &CriticalPath,
+    (lane, step): (usize, LaneStep),
+) -> Option<(SelectedStep, CycleRange)> {
+    let info = path.lane_infos().get(lane)?;
+    let at = ReplicaIpu { class: info.class, ipu: info.ipu };
+    let (sub_lane, position) = (info.sub_lane, step.position);
+    Some((SelectedStep { at, sub_lane, position, step: step.step }, step.range))
 }

@@ -183,6 +183,9 @@ fn toggles_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs, marks: bool,
         let hint = "Rows for runs, iterations, pipeline phases and stages, and the host.";
         bar.checkbox("Marks", &mut prefs.marks, hint);
     }
+    let hint = "A lane for the longest chain of steps that wait for each other: what decides how long \
+                the run takes. P veils all else.";
+    bar.checkbox("Critical path", &mut prefs.path, hint);
     if several {
         let hint = "From exchanges between IPUs to the steps that use the data.";
         bar.checkbox("Arrows", &mut prefs.arrows, hint);

@@ -10,6 +10,7 @@ use egui::{
     pos2, vec2,
 };
 use std::collections::BTreeSet;
+use tilescope_analysis::critical_path::{EXPOSED, HIDDEN, ON_PATH};
 use tilescope_analysis::operations::share_of_run;
 use tilescope_analysis::program_tree::{
     ProgramTreeCosts, ProgramTreeRow, ProgramTreeTotals, label,
@@ -19,9 +20,44 @@ use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, StepActivity}
 
 /// Height of a line.
 const HEIGHT: f32 = 22.0;
-/// Width of the columns of figures, and of the first of them.
-const COSTS: f32 = 250.0;
-const CYCLES: f32 = 160.0;
+/// A column of figures at the right of the lines.
+struct CostColumn {
+    title: &'static str,
+    width: f32,
+    about: fn(&ProgramTreeTotals) -> String,
+    /// The figure of a node, where it has one.
+    text: fn(&Ui, &ProgramTreeTotals, &ProgramTreeCosts) -> Option<String>,
+}
+
+/// Columns, from left to right; a tree with little room has the first few of them.
+const COST_COLUMNS: [CostColumn; 5] = [
+    CostColumn { title: "Cycles, mean", width: 150.0, about: about_cycles, text: cycles_text },
+    CostColumn { title: "Bytes moved", width: 90.0, about: about_bytes, text: bytes_text },
+    CostColumn {
+        title: "On the path",
+        width: 100.0,
+        about: |_| ON_PATH.to_owned(),
+        text: |_, _, costs| path_text(costs.exposure?.on_path),
+    },
+    CostColumn {
+        title: "Exposed, mean",
+        width: 110.0,
+        about: |all| format!("{EXPOSED}. {}", mean_over(all)),
+        text: |_, all, costs| path_text(all.mean(costs.exposure?.exposed()?)),
+    },
+    CostColumn {
+        title: "Hidden, mean",
+        width: 100.0,
+        about: |all| format!("{HIDDEN}. {}", mean_over(all)),
+        text: |_, all, costs| path_text(all.mean(costs.exposure?.hidden?)),
+    },
+];
+
+/// Columns that are always there, and the room from which on there are all of them.
+const FEW_COLUMNS: usize = 2;
+const WIDE_TREE: f32 = 900.0;
+/// Space behind the last column.
+const MARGIN: f32 = 10.0;
 /// Least width of a name beside them.
 const LEAST_NAME: f32 = 120.0;
 /// How far a child is set in.
@@ -65,8 +101,9 @@ pub(crate) fn lines_ui(
 ) -> Option<ProgramTreeRowEvent> {
     let mut clicked = None;
     ui.spacing_mut().item_spacing.y = 0.0;
+    let columns = shown_columns(ui, look.costs);
     if !look.costs.nodes.is_empty() && !look.is_narrow {
-        heads_ui(ui, look.costs);
+        heads_ui(ui, look.costs, columns);
     }
     let deepest = rows.iter().map(|row| row.depth).max().unwrap_or(0);
     let mut area = ScrollArea::both().auto_shrink(false).id_salt("program lines");
@@ -78,7 +115,8 @@ pub(crate) fn lines_ui(
         let width = (deepest as f32 * INDENT + 640.0).max(ui.available_width());
         for place in shown {
             let Some(program) = look.programs.get(rows[place].id) else { continue };
-            let (response, line) = line_ui(ui, &rows[place], program, look, (place, width));
+            let at = (place, width);
+            let (response, line) = line_ui(ui, &rows[place], program, (look, columns), at);
             if look.focus == Some(rows[place].id) && rows[place].copies == 0 {
                 response.request_focus();
             }
@@ -95,7 +133,7 @@ fn line_ui(
     ui: &mut Ui,
     row: &ProgramTreeRow,
     program: &ProgramNode,
-    look: &ProgramTreeRowsInput<'_>,
+    (look, shown): (&ProgramTreeRowsInput<'_>, &[CostColumn]),
     (place, width): (usize, f32),
 ) -> (Response, Option<ProgramTreeRowEvent>) {
     let palette = ThemePalette::for_ui(ui);
@@ -157,7 +195,8 @@ fn line_ui(
     let font = TextStyle::Body.resolve(ui.style());
     let at = pos2(left + 26.0, rect.center().y);
     let costs = look.costs.nodes.get(&row.id).filter(|_| row.copies == 0);
-    let columns = ui.clip_rect().right().min(rect.right()) - COSTS;
+    let right = ui.clip_rect().right().min(rect.right()) - MARGIN;
+    let columns = right - shown.iter().map(|column| column.width).sum::<f32>();
     let end = if look.costs.nodes.is_empty() { rect.right() } else { columns };
     // Where a name would be nothing beside the columns, the figures stand behind it.
     let cramped = look.is_narrow || end - at.x < LEAST_NAME;
@@ -169,7 +208,7 @@ fn line_ui(
     ui.painter().galley(at - vec2(0.0, galley.size().y / 2.0), galley, colour);
     if let Some(costs) = costs {
         let place = if cramped { CostsPlace::Behind(behind) } else { CostsPlace::Columns(columns) };
-        costs_ui(ui, &cost_texts(ui, look.costs, costs), rect, place);
+        costs_ui(ui, (look.costs, costs), shown, rect, place);
     }
     let keys = response.has_focus().then(|| {
         ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)))
@@ -199,26 +238,62 @@ fn line_ui(
     (response, clicked)
 }
 
+/// The columns that have room and figures.
+fn shown_columns(ui: &Ui, all: &ProgramTreeTotals) -> &'static [CostColumn] {
+    let is_known = all.nodes.values().any(|node| node.exposure.is_some());
+    match is_known && ui.available_width() >= WIDE_TREE {
+        true => &COST_COLUMNS,
+        false => &COST_COLUMNS[..FEW_COLUMNS],
+    }
+}
+
+fn mean_over(all: &ProgramTreeTotals) -> String {
+    format!("Mean over {} lanes, which work at the same time", grouped(all.lanes))
+}
+
+fn about_cycles(all: &ProgramTreeTotals) -> String {
+    let mean = mean_over(all);
+    format!("Cycles of all steps of a node. {mean}: at most the {} cycles of the run", all.run)
+}
+
+fn about_bytes(_: &ProgramTreeTotals) -> String {
+    "Bytes that all steps of a node moved, added up over IPUs".to_owned()
+}
+
+fn cycles_text(_: &Ui, all: &ProgramTreeTotals, costs: &ProgramTreeCosts) -> Option<String> {
+    let of = match costs.places {
+        0 | 1 => String::new(),
+        places => format!("all {}: ", grouped(u64::from(places))),
+    };
+    let cycles = match all.mean_elapsed(costs) {
+        Cycles::ZERO => "< 1".to_owned(),
+        cycles => grouped(cycles.0),
+    };
+    (costs.lane_cycles > Cycles::ZERO).then(|| format!("{of}{cycles}"))
+}
+
+fn bytes_text(ui: &Ui, _: &ProgramTreeTotals, costs: &ProgramTreeCosts) -> Option<String> {
+    (costs.bytes.0 > 0).then(|| numbers(ui).bytes(costs.bytes.0))
+}
+
+fn path_text(cycles: Cycles) -> Option<String> {
+    (!cycles.is_zero()).then(|| grouped(cycles.0))
+}
+
 /// Titles of the columns at the right.
-fn heads_ui(ui: &mut Ui, all: &ProgramTreeTotals) {
+fn heads_ui(ui: &mut Ui, all: &ProgramTreeTotals, columns: &[CostColumn]) {
     let palette = ThemePalette::for_ui(ui);
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), HEIGHT), Sense::hover());
     let font = FontId::proportional(text_size::CAPTION);
-    let lanes = grouped(all.lanes);
-    let cycles = format!(
-        "Cycles of all steps of a node as a mean over {lanes} lanes, which work at the same time: \
-         at most the {} cycles of the run",
-        all.run
-    );
-    let bytes = "Bytes that all steps of a node moved, added up over IPUs".to_owned();
-    let columns = [("Cycles, mean", COSTS - CYCLES, cycles), ("Bytes moved", 10.0, bytes)];
-    for (title, right, about) in columns {
-        let at = pos2(rect.right() - right, rect.center().y);
+    let mut right = rect.right() - MARGIN;
+    for CostColumn { title, width, about, .. } in columns.iter().rev() {
+        let at = pos2(right, rect.center().y);
+        right -= width;
         let colour = palette.weak_text;
-        let seen = ui.painter().text(at, Align2::RIGHT_CENTER, title, font.clone(), colour);
+        let seen = ui.painter().text(at, Align2::RIGHT_CENTER, *title, font.clone(), colour);
         let head = ui.interact(seen, ui.scope_id().with(title), Sense::hover());
-        head.widget_info(|| WidgetInfo::labeled(Role::Label, true, title));
-        head.on_hover_text(about);
+        head.widget_info(|| WidgetInfo::labeled(Role::Label, true, *title));
+        head.on_hover_text(about(all));
     }
 }
 
@@ -231,36 +306,31 @@ enum CostsPlace {
     Columns(f32),
 }
 
-/// Cycles and bytes of a node, where it took any.
-fn cost_texts(ui: &Ui, all: &ProgramTreeTotals, costs: &ProgramTreeCosts) -> [Option<String>; 2] {
-    let of = match costs.places {
-        0 | 1 => String::new(),
-        places => format!("all {}: ", grouped(u64::from(places))),
-    };
-    let cycles = match all.mean_elapsed(costs) {
-        Cycles::ZERO => "< 1".to_owned(),
-        cycles => grouped(cycles.0),
-    };
-    let cycles = (costs.lane_cycles > Cycles::ZERO).then(|| format!("{of}{cycles}"));
-    [cycles, (costs.bytes.0 > 0).then(|| numbers(ui).bytes(costs.bytes.0))]
-}
-
 /// What a node took in the run: behind its name, or in columns at the right of what is seen.
-fn costs_ui(ui: &Ui, texts: &[Option<String>; 2], rect: Rect, place: CostsPlace) {
+fn costs_ui(
+    ui: &Ui,
+    (all, costs): (&ProgramTreeTotals, &ProgramTreeCosts),
+    columns: &[CostColumn],
+    rect: Rect,
+    place: CostsPlace,
+) {
     let colour = ThemePalette::for_ui(ui).weak_text;
     let font = FontId::proportional(text_size::SMALL);
-    let told = texts.iter().zip([CYCLES, COSTS - 10.0]);
-    let told = told.filter_map(|(text, right)| text.as_deref().map(|text| (text, right)));
+    let text = |column: &CostColumn| (column.text)(ui, all, costs);
     match place {
         CostsPlace::Behind(behind) => {
-            let words: Vec<&str> = told.map(|(text, _)| text).collect();
+            let words: Vec<String> = columns.iter().take(FEW_COLUMNS).filter_map(text).collect();
             let at = pos2(behind, rect.center().y);
             ui.painter().text(at, Align2::LEFT_CENTER, words.join(", "), font, colour);
         }
         CostsPlace::Columns(left) => {
-            for (text, right) in told {
-                let at = pos2(left + right, rect.center().y);
-                ui.painter().text(at, Align2::RIGHT_CENTER, text, font.clone(), colour);
+            let mut right = left;
+            for column in columns {
+                right += column.width;
+                let at = pos2(right, rect.center().y);
+                if let Some(text) = text(column) {
+                    ui.painter().text(at, Align2::RIGHT_CENTER, text, font.clone(), colour);
+                }
             }
         }
     }

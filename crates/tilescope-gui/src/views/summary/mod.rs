@@ -1,6 +1,7 @@
 //! The summary: machine, graph, memory, throughput, options, spec and files, block by block.
 
 mod confidence;
+mod critical_path;
 mod files;
 mod headline;
 mod host;
@@ -202,6 +203,7 @@ impl<'b> SummaryBlocks<'_, 'b> {
     fn figures_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         self.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
         self.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
+        self.ui(ui, "Critical path", |ui, _| critical_path::critical_path_ui(ui, facts));
         self.ui(ui, "Host", |ui, _| host::host_ui(ui, facts));
         if facts.summary.execution.is_some() {
             self.ui(ui, "Energy and cost", |ui, _| running_costs::running_costs_ui(ui, facts));

@@ -98,6 +98,16 @@ impl WhatIfPanel {
         self.model.fit_sizes();
     }
 
+    /// Sets a key of the spec.
+    pub(crate) fn set_value(&mut self, key: &str, value: &str) {
+        self.draft.text = with_value(&self.draft.text, key, value);
+    }
+
+    /// Goes to a key of the spec.
+    pub(crate) fn go_to(&mut self, key: &'static str) {
+        self.draft.go_to(key);
+    }
+
     /// Whether the text was changed, and is none of the specs that were simulated.
     pub(crate) fn is_unsimulated(&self) -> bool {
         self.original.is_some() && !self.history.has_spec(&self.draft.text)

@@ -138,6 +138,11 @@ impl SpecDraft {
         self.checked = BackgroundQuery::default();
     }
 
+    /// Goes to a key of the text.
+    pub(crate) fn go_to(&mut self, key: &'static str) {
+        self.editor.go_to(key);
+    }
+
     /// The text with completion and help; `history` tells what values have cost.
     pub(crate) fn editor_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, history: &VariantList) {
         self.editor.ui(ui, &mut self.text, answers.keys(), answers.problem(), history);

@@ -1,7 +1,7 @@
 //! The text of the spec: completion, the key under the cursor, the line that is wrong.
 
 use super::spec_keys::{SpecKeyInfo, SpecProblem};
-use super::spec_text::{key_on_line, table_on_line, values};
+use super::spec_text::{key_on_line, table_on_line, values, with_value};
 use super::variant_list::VariantList;
 use crate::theme::{ThemePalette, spacing, text_size};
 use egui::text::{CCursor, CCursorRange};
@@ -16,6 +16,8 @@ const MAX_COMPLETIONS: usize = 10;
 pub(crate) struct SpecEditor {
     /// Where the cursor was last, in characters.
     cursor: usize,
+    /// The key that was asked about elsewhere, until the cursor moves.
+    asked: Option<&'static str>,
 }
 
 /// What could be typed at the cursor.
@@ -26,6 +28,29 @@ struct SpecCompletions {
 }
 
 impl SpecEditor {
+    /// Goes to a key; where the text does not set it, says what it means.
+    pub(crate) fn go_to(&mut self, key: &'static str) {
+        self.asked = Some(key);
+    }
+
+    /// Puts the cursor on the key that was asked about, where the text sets it.
+    fn follow(&mut self, ui: &Ui, id: Id, text: &str) {
+        let Some(key) = self.asked else { return };
+        let own = |line: &usize| key_on_line(text, *line).as_deref() == Some(key);
+        let Some(line) = (0..text.lines().count()).find(own) else { return };
+        let before: usize = text.lines().take(line).map(|line| line.chars().count() + 1).sum();
+        self.asked = None;
+        self.put_cursor(ui, id, before);
+    }
+
+    fn put_cursor(&mut self, ui: &Ui, id: Id, at: usize) {
+        self.cursor = at;
+        let mut state = TextEditState::load(ui.ctx(), id).unwrap_or_default();
+        state.cursor.set_char_range(Some(CCursorRange::one(CCursor::new(at))));
+        state.store(ui.ctx(), id);
+        ui.ctx().memory_mut(|memory| memory.request_focus(id));
+    }
+
     /// Shows the text to be edited.
     pub(crate) fn ui(
         &mut self,
@@ -45,6 +70,7 @@ impl SpecEditor {
         if let (true, Some(word)) = (take, offers.words.first()) {
             self.complete(ui, id, text, &offers, word);
         }
+        self.follow(ui, id, text);
         let output = TextEdit::multiline(text)
             .id(id)
             .code_editor()
@@ -53,7 +79,10 @@ impl SpecEditor {
             .show(ui);
         output.response.response.clone().accessible_name("Text of the spec");
         if let Some(range) = output.cursor_range {
-            self.cursor = range.primary.index.into();
+            let cursor = range.primary.index.into();
+            if std::mem::replace(&mut self.cursor, cursor) != cursor {
+                self.asked = None;
+            }
         }
         let line = problem.and_then(|problem| problem.line);
         if let Some(row) = line.and_then(|line| row_of_line(&output.galley, line)) {
@@ -134,28 +163,35 @@ impl SpecEditor {
         let front: String = text.chars().take(start).collect();
         let back: String = text.chars().skip(self.cursor).collect();
         *text = format!("{front}{word}{back}");
-        self.cursor = start + word.chars().count();
-        let mut state = TextEditState::load(ui.ctx(), id).unwrap_or_default();
-        state.cursor.set_char_range(Some(CCursorRange::one(CCursor::new(self.cursor))));
-        state.store(ui.ctx(), id);
-        ui.ctx().memory_mut(|memory| memory.request_focus(id));
+        self.put_cursor(ui, id, start + word.chars().count());
     }
 
-    /// What there is to know about the key under the cursor, and what its values have cost so far.
-    fn key_ui(&self, ui: &mut Ui, text: &str, keys: &[SpecKeyInfo], history: &VariantList) {
+    /// What there is to know about the key that was asked about or is under the cursor, and what its
+    /// values have cost so far.
+    fn key_ui(&self, ui: &mut Ui, text: &mut String, keys: &[SpecKeyInfo], history: &VariantList) {
         let palette = ThemePalette::for_ui(ui);
-        let path = key_on_line(text, self.line(text));
+        let asked = self.asked.map(str::to_owned);
+        let path = asked.or_else(|| key_on_line(text, self.line(text)));
         let key = path.and_then(|path| keys.iter().find(|key| key.path == path));
         let Some(key) = key else {
             let hint = "Place the cursor on a key to read what it means.";
             ui.label(RichText::new(hint).color(palette.weak_text).size(text_size::CAPTION));
             return;
         };
-        ui.label(RichText::new(&key.path).strong());
+        ui.horizontal(|ui| {
+            ui.label(RichText::new(&key.path).strong());
+            let hint = "Write it into the spec with its default, to be changed";
+            if self.asked.is_some()
+                && !key.default.is_empty()
+                && ui.small_button("Add").on_hover_text(hint).clicked()
+            {
+                *text = with_value(text, &key.path, &key.default);
+            }
+        });
         ui.label(&key.about);
         let default = if key.default.is_empty() { "none" } else { &key.default };
-        let text = format!("{}; default {default}", key.values);
-        ui.label(RichText::new(text).color(palette.weak_text).size(text_size::CAPTION));
+        let values = format!("{}; default {default}", key.values);
+        ui.label(RichText::new(values).color(palette.weak_text).size(text_size::CAPTION));
         if !key.also.is_empty() {
             ui.label(RichText::new(&key.also).color(palette.weak_text).size(text_size::CAPTION));
         }

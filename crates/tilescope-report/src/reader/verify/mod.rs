@@ -355,6 +355,9 @@ impl Report {
         for text in trace.verify_pieces()? {
             law.check(false, || text);
         }
+        if lanes.iter().all(|lane| lane.broken.is_none()) && trace.has_sync_points() {
+            self.verify_path(&trace, law.found, cancel)?;
+        }
         if !is_ours {
             return Ok(());
         }
@@ -388,6 +391,29 @@ impl Report {
             let last = last.map_or(0, |last| last.0);
             format!("the last step on a lane is {last}, but there are {steps} steps")
         });
+        Ok(())
+    }
+
+    /// Who waits for whom is what the steps say, and the critical path goes through the run.
+    fn verify_path(
+        &self,
+        trace: &Trace,
+        found: &mut Vec<InvariantViolation>,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<(), ReportError> {
+        let mut law = InvariantCheck::new("path_is_of_the_run", found);
+        let mut on_steps = |_| match cancel.load(Ordering::Relaxed) {
+            true => Err(ReportError::Cancelled),
+            false => Ok(()),
+        };
+        let wrong = trace.verify_sync_points(self.sync_programs()?, &mut on_steps)?;
+        if let Some(text) = wrong {
+            law.check(false, || text);
+            return Ok(());
+        }
+        for text in trace.critical_path()?.map_or(Ok(Vec::new()), |path| path.verify())? {
+            law.check(false, || text);
+        }
         Ok(())
     }
 

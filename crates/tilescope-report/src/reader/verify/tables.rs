@@ -10,10 +10,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 34] = [
+const NUMBERED_TABLES: [(&str, &str); 37] = [
     ("machine_changes", "id"),
     ("running_costs", "id"),
     ("bandwidths", "id"),
+    ("action_costs", "id"),
+    ("trace_sync_points", "id"),
+    ("trace_beside", "id"),
     ("sync_groups", "id"),
     ("error_bands", "id"),
     ("options", "id"),
@@ -48,7 +51,7 @@ const NUMBERED_TABLES: [(&str, &str); 34] = [
 ];
 
 /// Columns whose numbers are found in a column of another table.
-const REFERENCES: [(&str, &str, &str, &str); 44] = [
+const REFERENCES: [(&str, &str, &str, &str); 45] = [
     ("operation_inputs", "operation", "operations", "id"),
     ("operation_inputs", "input", "operations", "id"),
     ("programs", "compute_set", "compute_sets", "compute_set"),
@@ -77,6 +80,7 @@ const REFERENCES: [(&str, &str, &str, &str); 44] = [
     ("exchange_cycles", "exchange", "exchanges", "id"),
     ("exchange_cycles", "pattern", "tile_patterns", "id"),
     ("control_code", "program", "programs", "id"),
+    ("trace_beside", "program", "programs", "id"),
     ("control_code", "pattern", "tile_patterns", "id"),
     ("exchange_routes", "program", "exchanges", "program"),
     ("data_accesses", "program", "programs", "id"),

@@ -59,6 +59,9 @@ pub(crate) fn action_events(
         | ViewAction::GoToFastest
         | ViewAction::GoToSlowest
         | ViewAction::FollowMicroBatch
+        | ViewAction::LightPath
+        | ViewAction::SelectNextOnPath
+        | ViewAction::SelectPreviousOnPath
         | ViewAction::FocusFilter => return None,
     })
 }

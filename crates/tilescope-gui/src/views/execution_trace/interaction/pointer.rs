@@ -6,7 +6,8 @@ use crate::theme::ThemePalette;
 use crate::views::cycle_axis::axis_range_of_cycles;
 use crate::views::execution_trace::events::TraceEvent;
 use crate::views::execution_trace::layout::{
-    DrawnRangeItem, LaneHit, LaneHitTarget, MarkHit, TraceLayout, cycles_between, drawn_range,
+    DrawnRangeItem, LaneHit, LaneHitTarget, MarkHit, PathHit, PathHitTarget, TraceLayout,
+    cycles_between, drawn_range,
 };
 use crate::views::execution_trace::loaded_trace::LoadedTrace;
 use crate::views::execution_trace::scene::{ShownMark, scene_window};
@@ -15,6 +16,7 @@ use crate::views::execution_trace::selected_mark::SelectedMark;
 use crate::views::execution_trace::share_graph::column_tooltip_ui;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::{CursorIcon, PointerButton, Response, RichText, Stroke, StrokeKind, Ui, Vec2};
+use tilescope_analysis::critical_path::StepOnPath;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind};
 use tilescope_report::units::{CycleRange, grouped};
 
@@ -29,6 +31,10 @@ pub(crate) struct LanePointerInput<'a> {
     pub response: &'a Response,
     /// The bar or column below the pointer.
     pub hit: Option<LaneHit<'a>>,
+    /// What is below the pointer in the lane of the critical path.
+    pub path: Option<PathHit<'a>>,
+    /// What the critical path says of the step below the pointer, once it is known.
+    pub about: Option<StepOnPath>,
     /// The mark below the pointer.
     pub mark: Option<MarkHit<'a>>,
     /// The stage that works in all of the bar below the pointer, on the same tiles.
@@ -141,9 +147,10 @@ fn double_click(input: &LanePointerInput<'_>) -> Option<TraceEvent> {
     // The first click on a block of marks went there already: what is below the pointer now is not
     // what was clicked on.
     let went = input.chosen_mark.filter(|mark| mark.count > 1);
-    let range = match (&input.mark, &input.hit) {
+    let on_path = input.path.as_ref().map(|hit| hit.range);
+    let range = match (&input.mark, input.hit.as_ref().map(|hit| hit.range).or(on_path)) {
         (Some(mark), _) => went.map_or(mark.bar.shown.block.range, |block| block.range),
-        (None, Some(hit)) => hit.range,
+        (None, Some(range)) => range,
         (None, None) => return None,
     };
     Some(TraceEvent::ZoomTo(range))
@@ -159,9 +166,16 @@ fn click(ui: &Ui, input: &LanePointerInput<'_>) -> Option<TraceEvent> {
             _ => TraceEvent::GoToMark(mark),
         });
     }
+    let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+    if let Some(hit) = &input.path {
+        // A bar of several steps, of several lanes perhaps, is nothing that can be chosen.
+        let PathHitTarget::Bar(item, Some((at, sub_lane))) = hit.target else { return None };
+        let (position, step) = (item.first_position(), item.step()?);
+        let step = SelectedStep { at, sub_lane, position, step };
+        return Some(TraceEvent::ChooseStep { step, add });
+    }
     let Some(hit) = &input.hit else { return Some(TraceEvent::ChooseNothing) };
     let LaneHitTarget::Bar(item) = hit.target else { return None };
-    let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
     let (at, sub_lane) = (hit.at, hit.sub_lane);
     Some(match item.step() {
         Some(step) => {
@@ -184,6 +198,9 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
     if let Some(mark) = input.mark.filter(|_| !input.response.dragged()) {
         return mark_hover_ui(ui, input, &mark);
     }
+    if let Some(hit) = input.path.as_ref().filter(|_| !input.response.dragged()) {
+        return path_hover_ui(ui, input, hit);
+    }
     let Some(hit) = input.hit.as_ref().filter(|_| !input.response.dragged()) else { return };
     let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).text);
     let painter = ui.painter_at(input.layout.regions.lanes);
@@ -201,10 +218,47 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
                     let words = format!("{}, {}", stage.words, micro_batch_words(stage));
                     ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
                 }
+                slack_ui(ui, input.about);
             }
             LaneHitTarget::Column(column) => column_tooltip_ui(ui, column, hit.range),
         }
     });
+}
+
+/// The same on the lane of the critical path.
+fn path_hover_ui(ui: &Ui, input: &LanePointerInput<'_>, hit: &PathHit<'_>) {
+    let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).text);
+    let painter = ui.painter_at(input.layout.regions.path);
+    painter.rect_stroke(hit.rect, 0.0, stroke, StrokeKind::Inside);
+    input.response.clone().on_hover_ui_at_pointer(|ui| {
+        ui.set_max_width(420.0);
+        let weak = ThemePalette::for_ui(ui).weak_text;
+        match hit.target {
+            PathHitTarget::Bar(item, lane) => {
+                bar_tooltip_ui(ui, item, input.prepared);
+                let lane = match lane {
+                    Some((at, sub_lane)) => {
+                        let tiles = if sub_lane > 0 { "the I/O tiles of " } else { "" };
+                        format!("Critical path on {tiles}{}", input.prepared.ipu_words(at))
+                    }
+                    None => "Critical path on several IPUs".to_owned(),
+                };
+                ui.label(RichText::new(lane).color(weak));
+            }
+            PathHitTarget::Column(column) => column_tooltip_ui(ui, column, hit.range),
+        }
+    });
+}
+
+/// How much later a step could end.
+fn slack_ui(ui: &mut Ui, about: Option<StepOnPath>) {
+    let Some(about) = about else { return };
+    let words = match (about.is_on_path, about.slack) {
+        (true, _) => "On the critical path".to_owned(),
+        (false, Some(slack)) => format!("Slack {slack} cycles"),
+        (false, None) => return,
+    };
+    ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
 }
 
 fn mark_hover_ui(ui: &Ui, input: &LanePointerInput<'_>, mark: &MarkHit<'_>) {

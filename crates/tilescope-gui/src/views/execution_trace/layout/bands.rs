@@ -45,6 +45,9 @@ pub(crate) struct IpuBand<'a> {
     pub separators: Vec<f32>,
     /// Where it works for the micro-batch that is followed; none where none is.
     pub lit: Option<Vec<Rangef>>,
+    /// The places of its groups of tiles, and where the critical path is on each; none where that is
+    /// not lit.
+    pub on_path: Option<Vec<(Rect, Vec<Rangef>)>>,
     /// What was read for it, if anything was.
     pub scene: Option<SceneBand<'a>>,
 }
@@ -56,10 +59,15 @@ impl IpuBand<'_> {
         format!("{replica}IPU {}", self.at.ipu)
     }
 
-    /// Whether a bar lies outside of what is lit for a micro-batch.
+    /// Whether a bar lies outside of what is lit: for a micro-batch, or on the critical path.
     pub(crate) fn is_unlit(&self, bar: Rect) -> bool {
-        let middle = bar.center().x;
-        self.lit.as_ref().is_some_and(|lit| lit.iter().all(|part| !part.contains(middle)))
+        let middle = bar.center();
+        let misses = |lit: &Vec<Rangef>| lit.iter().all(|part| !part.contains(middle.x));
+        let group = self
+            .on_path
+            .as_ref()
+            .and_then(|groups| groups.iter().find(|(area, _)| area.y_range().contains(middle.y)));
+        self.lit.as_ref().is_some_and(misses) || group.is_some_and(|(_, lit)| misses(lit))
     }
 }
 
@@ -147,6 +155,7 @@ fn ipu_band<'a>(
         tiles: layout.tiles(block),
         row_height: block.row_height,
         lit: None,
+        on_path: None,
         separators: (1..block.rows.len()).map(separator).collect(),
         scene: scene
             .and_then(|scene| Some(scene_band(layout, block, prepared, (scene, place(scene)?)))),

@@ -8,6 +8,7 @@ mod followed;
 mod hit;
 mod ipu_lanes;
 mod marks;
+mod path;
 mod regions;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub(super) use marks::{
     DrawnRangeItem, HostBarItem, MarkBarItem, MarkHit, MarkRowItem, MeasureItem, RulerTick,
     cycles_between, drawn_range, mark_hit,
 };
+pub(super) use path::{HopItem, PathBand, PathHit, PathHitTarget, PathItem, path_hit};
 pub(super) use regions::{GUTTER, MARK_HEIGHT, SCROLL_BAR, TraceRegions};
 
 use arrows::flow_arrows;
@@ -31,6 +33,7 @@ use bands::ipu_bands;
 use chosen_bars::chosen_bars;
 use followed::{followed, lit};
 use marks::{chosen_mark, common_mark_rows, host_bars, measure, ruler_ticks};
+use path::{hop_items, lit_by_path, path_item};
 
 use super::loaded_trace::LoadedTrace;
 use super::scene::TraceScene;
@@ -56,7 +59,11 @@ pub(super) struct TraceRenderItems<'a> {
     pub mark_rows: Vec<MarkRowItem<'a>>,
     /// The row of the host.
     pub host: Option<(Rect, Vec<HostBarItem>)>,
+    /// The lane of the critical path.
+    pub path: Option<PathItem<'a>>,
     pub bands: Vec<IpuBand<'a>>,
+    /// The hops of the critical path, where that is lit.
+    pub hops: Vec<HopItem>,
     pub arrows: Vec<FlowArrowItem<'a>>,
     pub chosen: Vec<ChosenBarItem<'a>>,
     /// The chosen mark.
@@ -83,20 +90,28 @@ pub(super) fn render_items<'a>(
     let (chosen, veiled) = chosen_bars(layout, scene, settings, selected);
     let step = selected.map(|selected| selected.step);
     let mut bands = ipu_bands(layout, prepared, scene);
+    let critical = scene.filter(|scene| settings.path_lit && scene.path.is_some());
     for band in &mut bands {
         band.lit = path.map(|path| lit(layout, path, band.at));
+        let block = layout.block_of(band.at);
+        let critical = critical.and_then(|scene| scene.path.as_ref()).zip(block);
+        band.on_path = critical.map(|(path, block)| lit_by_path(layout, path, block));
     }
+    let arrowed = scene.filter(|_| critical.is_none());
     let ends = settings.marks.iter().flat_map(|mark| [mark.start, mark.end]);
     TraceRenderItems {
         ticks: ruler_ticks(layout),
         mark_rows: scene.map(|scene| common_mark_rows(layout, scene)).unwrap_or_default(),
         host: scene.and_then(|scene| host_bars(layout, scene)),
+        path: path_item(layout, prepared, scene),
         bands,
-        arrows: scene.map(|scene| flow_arrows(layout, scene, step)).unwrap_or_default(),
+        hops: critical.map(|scene| hop_items(layout, scene)).unwrap_or_default(),
+        // Two kinds of arrows would be one net.
+        arrows: arrowed.map(|scene| flow_arrows(layout, scene, step)).unwrap_or_default(),
         chosen,
         chosen_mark: scene.and_then(|scene| chosen_mark(layout, scene, settings.mark.as_ref())),
         // One veil is enough: two of them hide what they are to let through.
-        veiled: veiled && path.is_none(),
+        veiled: veiled && path.is_none() && critical.is_none(),
         followed: path.map(|path| followed(layout, path)),
         filtered: scene.is_some_and(|scene| !scene.key.filter.is_empty()),
         marks: ends.map(|cycle| layout.x(cycle)).collect(),

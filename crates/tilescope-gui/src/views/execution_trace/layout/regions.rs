@@ -11,6 +11,9 @@ pub(crate) const SCROLL_BAR: f32 = 10.0;
 const RULER_HEIGHT: f32 = 24.0;
 /// Height of a row of marks.
 pub(crate) const MARK_HEIGHT: f32 = 18.0;
+/// Height of the lane of the critical path, and the room above it.
+const PATH_HEIGHT: f32 = 26.0;
+const PATH_GAP: f32 = 2.0;
 /// Lanes with strip and ruler are low below this height.
 const LOW: f32 = 300.0;
 
@@ -21,12 +24,14 @@ pub(crate) struct TraceRegions {
     pub ruler: Rect,
     /// Rows of marks that concern all IPUs.
     pub marks: Rect,
+    /// The lane of the critical path; without a height if it is not shown.
+    pub path: Rect,
     pub lanes: Rect,
 }
 
 impl TraceRegions {
-    /// The parts of an area, with so many rows of marks.
-    pub(crate) fn new(area: Rect, mark_rows: usize) -> Self {
+    /// The parts of an area, with so many rows of marks, and with or without the critical path.
+    pub(crate) fn new(area: Rect, mark_rows: usize, path: bool) -> Self {
         let left = area.left() + GUTTER;
         let right = area.right() - SCROLL_BAR - 4.0;
         let strip = |top: f32, height: f32| {
@@ -41,8 +46,12 @@ impl TraceRegions {
         let overview = strip(area.top() + space, height);
         let ruler = strip(overview.bottom() + 2.0, RULER_HEIGHT);
         let marks = strip(ruler.bottom() + 3.0, mark_rows as f32 * MARK_HEIGHT);
-        let lanes = strip(marks.bottom() + 3.0, (area.bottom() - marks.bottom() - 5.0).max(10.0));
-        Self { overview, ruler, marks, lanes }
+        let path = match path {
+            true => strip(marks.bottom() + PATH_GAP, PATH_HEIGHT),
+            false => strip(marks.bottom(), 0.0),
+        };
+        let lanes = strip(path.bottom() + 3.0, (area.bottom() - path.bottom() - 5.0).max(10.0));
+        Self { overview, ruler, marks, path, lanes }
     }
 
     /// The same without the strip of the whole run: everything else moves up into its room.
@@ -54,6 +63,7 @@ impl TraceRegions {
             overview: Rect::from_min_size(self.overview.min, vec2(self.overview.width(), 0.0)),
             ruler: moved(self.ruler),
             marks: moved(self.marks),
+            path: moved(self.path),
             lanes: Rect::from_min_max(lanes.min, self.lanes.max),
         }
     }

@@ -46,7 +46,7 @@ fn sample() -> SampleTrace {
 
 impl SampleTrace {
     fn layout(&self, scroll: f64) -> TraceLayout<'_> {
-        let regions = TraceRegions::new(AREA, 1);
+        let regions = TraceRegions::new(AREA, 1, true);
         let shown: Vec<IpuId> = self.trace.ipus.iter().map(|lanes| lanes.at.ipu).collect();
         let room = regions.lanes.height();
         let (enlarged, heights) = (&BTreeSet::new(), &BTreeMap::new());
@@ -67,6 +67,7 @@ impl SampleTrace {
             colours: ColourScheme::default(),
             narrow_steps: self.narrow_steps,
             marks_known: true,
+            path_known: true,
             pixels_per_point: 1.0,
         };
         let key = scene_key(layout, limits, look);
@@ -86,8 +87,9 @@ fn first_step(scene: &TraceScene) -> SelectedStep {
 fn regions_follow_one_another_and_share_their_edges() {
     for (height, rows) in [(400.0, 0), (400.0, 3), (120.0, 1)] {
         let area = Rect::from_min_size(AREA.min, vec2(800.0, height));
-        let TraceRegions { overview, ruler, marks, lanes } = TraceRegions::new(area, rows);
-        for (above, below) in [(overview, ruler), (ruler, marks), (marks, lanes)] {
+        let TraceRegions { overview, ruler, marks, path, lanes } =
+            TraceRegions::new(area, rows, true);
+        for (above, below) in [(overview, ruler), (ruler, marks), (marks, path), (path, lanes)] {
             assert!(above.bottom() < below.top(), "{above:?} {below:?}");
             assert_eq!(above.x_range(), below.x_range());
         }

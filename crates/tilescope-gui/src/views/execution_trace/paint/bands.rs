@@ -1,7 +1,7 @@
 //! The lanes of an IPU: its names, images, marks and the names on its bars.
 
 use super::{TracePainter, VEIL};
-use crate::theme::{mix, text_size};
+use crate::theme::{ThemePalette, mix, text_size};
 use crate::views::execution_trace::bar_colours::colour;
 use crate::views::execution_trace::id;
 use crate::views::execution_trace::layout::{
@@ -10,7 +10,7 @@ use crate::views::execution_trace::layout::{
 use crate::views::execution_trace::share_graph::{self, TimeShare};
 use crate::widgets::{elided_text::elided, node_ui, region_ui};
 use egui::accesskit::Role;
-use egui::{Align2, Color32, CornerRadius, FontId, Rect, Shape, Stroke, Vec2, pos2, vec2};
+use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Shape, Stroke, Vec2, pos2, vec2};
 use tilescope_analysis::trace::MarkRowId;
 use tilescope_report::units::grouped;
 
@@ -38,6 +38,9 @@ impl TracePainter<'_> {
         if let Some(lit) = &band.lit {
             let stages = scene.stages.as_ref().map(|(row, _)| *row);
             self.veil_others(band, stages, lit);
+        }
+        if let Some(lit) = &band.on_path {
+            self.veil_beside_path(lit);
         }
         // The veil covers all bars; the chosen ones are painted again on top of it.
         if items.veiled {
@@ -167,16 +170,26 @@ impl TracePainter<'_> {
 
     /// Writes on a bar, in its first row, where there is room.
     pub(super) fn bar_text(&self, rect: Rect, row_height: f32, text: &str, ground: Color32) {
-        // From the visible part on: the name of a bar that begins left of the screen can be read.
-        let room = rect.intersect(self.regions.lanes).shrink2(vec2(4.0, 0.0));
-        if room.width() < LEAST_WORDS {
-            return;
-        }
-        let ink = self.palette.label_text_on(ground);
-        let font = FontId::proportional(text_size::CAPTION);
-        let galley = elided(&self.painter, text, font, ink, room.width());
-        let row = Rect::from_min_size(rect.min, vec2(rect.width(), row_height - 1.0));
-        let at = pos2(room.left(), row.center().y - galley.size().y / 2.0);
-        self.painter.galley(at, galley, ink);
+        text_on_bar(&self.painter, (self.palette, rect, row_height), text, ground);
     }
+}
+
+/// Writes on a bar, in its first row, where there is room in what the painter may paint on.
+pub(super) fn text_on_bar(
+    painter: &Painter,
+    (palette, rect, row_height): (&ThemePalette, Rect, f32),
+    text: &str,
+    ground: Color32,
+) {
+    // From the visible part on: the name of a bar that begins left of the screen can be read.
+    let room = rect.intersect(painter.clip_rect()).shrink2(vec2(4.0, 0.0));
+    if room.width() < LEAST_WORDS {
+        return;
+    }
+    let ink = palette.label_text_on(ground);
+    let font = FontId::proportional(text_size::CAPTION);
+    let galley = elided(painter, text, font, ink, room.width());
+    let row = Rect::from_min_size(rect.min, vec2(rect.width(), row_height - 1.0));
+    let at = pos2(room.left(), row.center().y - galley.size().y / 2.0);
+    painter.galley(at, galley, ink);
 }

@@ -5,6 +5,7 @@ mod bands;
 mod chosen_bars;
 mod followed;
 mod marks;
+mod path;
 mod textures;
 mod user_marks;
 
@@ -37,7 +38,13 @@ pub(super) struct TracePainter<'a> {
 
 impl TracePainter<'_> {
     /// Paints the ruler, and what was read of the lanes.
-    pub(super) fn paint_lanes(&self, items: &TraceRenderItems<'_>, error: Option<String>) {
+    /// `waiting` stands in the lane of the critical path until that is found.
+    pub(super) fn paint_lanes(
+        &self,
+        items: &TraceRenderItems<'_>,
+        error: Option<String>,
+        waiting: &str,
+    ) {
         self.ruler(&items.ticks);
         if let Some(error) = error {
             let (font, at) = (FontId::proportional(text_size::BODY), self.regions.lanes.center());
@@ -47,6 +54,10 @@ impl TracePainter<'_> {
             self.band_ui(band, items);
         }
         self.common_marks_ui(&items.mark_rows, items.host.as_ref());
+        if let Some(path) = &items.path {
+            self.path_ui(path, waiting);
+        }
+        self.hops_ui(&items.hops);
         // After all lanes, since arrows cross from one to another; chosen bars after the veils.
         self.arrows_ui(&items.arrows);
         if let Some(followed) = &items.followed {

@@ -15,6 +15,8 @@ type LaneTextures = [Option<SplitTexture>; 2];
 pub(crate) struct TraceTextures {
     /// Version of the scene, and textures of its IPUs.
     lanes: Option<(u64, Vec<LaneTextures>)>,
+    /// The critical path of that scene.
+    path: Option<SplitTexture>,
     overview: Option<(TraceOverviewKey, SplitTexture)>,
 }
 
@@ -28,6 +30,7 @@ impl TraceTextures {
         let both =
             |ipu: &IpuLaneScene| [Some(&ipu.image), ipu.tiles.as_ref()].map(|i| i.map(texture));
         self.lanes = Some((scene.version(), scene.ipus.iter().map(both).collect()));
+        self.path = scene.path.as_ref().map(|path| texture(&path.image));
     }
 
     /// Uploads the image of the whole run, once it was drawn as asked for.
@@ -50,6 +53,11 @@ impl TraceTextures {
     pub(super) fn of_lanes(&self, index: usize) -> &[Option<SplitTexture>] {
         let lanes = self.lanes.as_ref().and_then(|(_, lanes)| lanes.get(index));
         lanes.map_or(&[], |lanes| lanes.as_slice())
+    }
+
+    /// The critical path of the scene.
+    pub(super) fn of_path(&self) -> Option<&SplitTexture> {
+        self.path.as_ref()
     }
 
     /// The whole run.

@@ -1,0 +1,96 @@
+//! How the critical path moved: both paths are the runs, so that what changed on the path explains
+//! the whole difference.
+
+use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
+use super::{ComparedReports, WorkDivisors};
+use crate::critical_path::{PathRow, PathTotals, path_totals};
+use crate::data_table::TableCell;
+use crate::view_location::ViewLocation;
+use tilescope_report::ReportError;
+use tilescope_report::units::{Cycles, OperationId, ProgramId};
+
+/// One thing on the path of a side.
+struct PathPart {
+    name: String,
+    cycles: Cycles,
+    operation: Option<OperationId>,
+    program: Option<ProgramId>,
+}
+
+/// Tables of the path by operation and by IPU; none where one of the reports was not executed.
+pub(super) fn tables(
+    sides: &ComparedReports<'_>,
+    divisors: WorkDivisors,
+) -> Result<Vec<ComparisonTable>, ReportError> {
+    let (source, target) = sides.both(|report| path_totals(report, None))?;
+    let (Some(source), Some(target)) = (source, target) else { return Ok(Vec::new()) };
+    let table = |title, column, parts: fn(&PathTotals) -> Vec<PathPart>| {
+        let keyed = |parts: Vec<PathPart>| parts.into_iter().map(|part| (part.name.clone(), part));
+        let pairs = pair_by_key(keyed(parts(&source)), keyed(parts(&target)));
+        let total = |side: &PathTotals| Some(TableCell::Count(side.cycles.0));
+        ComparisonTable::new(title, column, pairs.iter().map(row).collect())
+            .with_total(total(&source), total(&target))
+            .per(divisors)
+            .by_change()
+    };
+    Ok(vec![
+        table("Critical path", "Path through", by_operation),
+        table("Critical path by IPU", "Path on", by_ipu),
+    ])
+}
+
+fn row((source, target): &(Option<PathPart>, Option<PathPart>)) -> ComparisonRow {
+    let name = source.as_ref().or(target.as_ref()).map_or("", |part| &part.name);
+    let cell = |side: &Option<PathPart>| side.as_ref().map(|part| TableCell::Count(part.cycles.0));
+    let place = |side: &Option<PathPart>| {
+        let part = side.as_ref()?;
+        match (part.operation, part.program) {
+            (Some(_), _) => {
+                Some(ViewLocation { operation: part.operation, ..ViewLocation::view("operations") })
+            }
+            (None, Some(_)) => Some(ViewLocation {
+                program: part.program,
+                ..ViewLocation::view("execution-trace")
+            }),
+            (None, None) => None,
+        }
+    };
+    ComparisonRow {
+        source_place: place(source),
+        target_place: place(target),
+        ..ComparisonRow::new(name, cell(source), cell(target))
+    }
+}
+
+/// Kind and operation, or program where there is none; IPUs together, since stages move between them.
+fn by_operation(totals: &PathTotals) -> Vec<PathPart> {
+    parts(totals, |row| match row.name.as_str() {
+        "" => row.kind.title().to_owned(),
+        name => format!("{name} ({})", row.kind.title().to_lowercase()),
+    })
+}
+
+fn by_ipu(totals: &PathTotals) -> Vec<PathPart> {
+    let mut parts = parts(totals, |row| row.lane.clone());
+    parts.iter_mut().for_each(|part| (part.operation, part.program) = (None, None));
+    parts
+}
+
+fn parts(totals: &PathTotals, name: impl Fn(&PathRow) -> String) -> Vec<PathPart> {
+    let mut parts: Vec<PathPart> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for row in &totals.rows {
+        let name = name(row);
+        let at = *places.entry(name.clone()).or_insert(parts.len());
+        match parts.get_mut(at) {
+            Some(part) => part.cycles += row.cycles,
+            None => parts.push(PathPart {
+                name,
+                cycles: row.cycles,
+                operation: row.operation,
+                program: row.program,
+            }),
+        }
+    }
+    parts
+}

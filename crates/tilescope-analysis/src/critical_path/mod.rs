@@ -1,0 +1,41 @@
+//! What a run waits for: the critical path by operation, program and IPU, how much slack the rest
+//! has, what could be hidden, and why a step waits.
+//!
+//! The path itself is [`tilescope_report::trace::CriticalPath`]. Taking cycles away from steps that
+//! are on it makes the run shorter by at most that many: what is left of the path is still a way
+//! through the run. What is not on the path gains nothing.
+
+mod exposure;
+mod ipu_slack;
+mod mechanism;
+mod step_path;
+mod totals;
+mod why;
+
+pub use exposure::{ActivityExposure, ProgramExposure, activity_exposures, exposure};
+pub use ipu_slack::{IpuSlack, ipu_slacks};
+pub use mechanism::{MECHANISMS, Mechanism, MechanismOptions};
+pub use step_path::{StepOnPath, StepPart, step_on_path, step_parts};
+pub use totals::{PathKind, PathRow, PathTotals, path_totals};
+pub use why::{WhyChain, WhyLink, WhyPlace, why, why_run};
+
+/// What *on the path* means.
+pub const ON_PATH: &str = "cycles of its steps that are on the critical path: the longest chain of \
+    steps that wait for each other. The run gets shorter by at most as many";
+/// What *exposed* means.
+pub const EXPOSED: &str = "cycles of its steps during which the compute tiles of their IPU do nothing \
+    else: all of steps of compute tiles, those beside waits of steps of I/O tiles";
+/// What *hidden* means.
+pub const HIDDEN: &str = "cycles of its steps on I/O tiles during which the compute tiles of their \
+    IPU work; exposed + hidden = cycles";
+/// What the slack of a step means.
+pub const SLACK: &str =
+    "how much later the step could end without the run ending later, all else as it is";
+/// What the slack of an IPU means.
+pub const IPU_SLACK: &str = "mean slack of its cycles of work: how much later they could end without \
+    the run ending later";
+/// What the waits of an IPU mean.
+pub const WAITS: &str = "cycles in which it waits for others";
+/// What the lead of an IPU means.
+pub const LEAD: &str = "where the critical path waits for the IPU, by how much it is later than the \
+    next one, summed up: what it alone being faster gains at most";

@@ -1,0 +1,309 @@
+//! The critical path by what is done, where and for which operation.
+
+use super::ipu_slack::lane_title;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tilescope_report::trace::{CriticalPath, PathProgram};
+use tilescope_report::units::{CycleRange, Cycles, OperationId, ProgramId, ReplicaIpu};
+use tilescope_report::{
+    HostCallPart, MachineAction, ProgramKind, ProgramNodeTable, Report, ReportError, StepActivity,
+    TrainingPass,
+};
+
+/// What cycles of the path are spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathKind {
+    Compute,
+    /// Exchange between tiles of one IPU.
+    InternalExchange,
+    GlobalExchange,
+    /// Handshakes and transfers with the host.
+    Host,
+    /// Copies from and to streaming memory.
+    RemoteBuffer,
+    /// Syncs themselves, once all have come.
+    Sync,
+    /// Waiting until the host is ready.
+    HostWait,
+    /// Steps of unknown kind.
+    Other,
+    /// Cycles in which no step was recorded.
+    Idle,
+}
+
+impl PathKind {
+    /// Every kind, in the order of the enum.
+    pub const ALL: [PathKind; 9] = [
+        Self::Compute,
+        Self::InternalExchange,
+        Self::GlobalExchange,
+        Self::Host,
+        Self::RemoteBuffer,
+        Self::Sync,
+        Self::HostWait,
+        Self::Other,
+        Self::Idle,
+    ];
+
+    /// Key in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::InternalExchange => "internal_exchange",
+            Self::GlobalExchange => "global_exchange",
+            Self::Host => "host",
+            Self::RemoteBuffer => "remote_buffer",
+            Self::Sync => "sync",
+            Self::HostWait => "host_wait",
+            Self::Other => "other",
+            Self::Idle => "idle",
+        }
+    }
+
+    /// Name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Compute => "Compute",
+            Self::InternalExchange => "Internal exchange",
+            Self::GlobalExchange => "Global exchange",
+            Self::Host => "Host copies",
+            Self::RemoteBuffer => "Remote buffers",
+            Self::Sync => "Sync",
+            Self::HostWait => "Waiting for the host",
+            Self::Other => "Other",
+            Self::Idle => "Idle",
+        }
+    }
+
+    pub(super) fn of_activity(activity: StepActivity) -> Self {
+        match activity {
+            StepActivity::Compute => Self::Compute,
+            StepActivity::InternalExchange => Self::InternalExchange,
+            StepActivity::GlobalExchange => Self::GlobalExchange,
+            StepActivity::Host => Self::Host,
+            StepActivity::RemoteBuffer => Self::RemoteBuffer,
+            StepActivity::Sync => Self::Sync,
+            StepActivity::Other => Self::Other,
+        }
+    }
+}
+
+/// Cycles of the path of one kind, on one lane, for one operation or program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathRow {
+    pub kind: PathKind,
+    /// The position of its lane among those of the trace, and on that of the longest step of the
+    /// path that was looked at.
+    pub longest: (usize, u64),
+    /// The IPU, and the replicas where these differ.
+    pub ipu: ReplicaIpu,
+    /// 0 for compute tiles; higher for other tiles of the IPU.
+    pub sub_lane: u8,
+    /// Both in words.
+    pub lane: String,
+    /// The operation of the model, where it is for one.
+    pub operation: Option<OperationId>,
+    /// One of the programs: the only one where it is for no operation.
+    pub program: Option<ProgramId>,
+    /// The operation, or else the program; empty for idle cycles and steps of no program.
+    pub name: String,
+    /// Block and pass of the operation.
+    pub block: String,
+    pub pass: Option<TrainingPass>,
+    /// Steps of the path; a handshake and its waiting are the same steps.
+    pub steps: u64,
+    pub cycles: Cycles,
+    /// Of the path: all shares add up to 1.
+    pub share: f64,
+}
+
+/// The critical path summed up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PathTotals {
+    /// Cycles of the path: all those of the run, or of a window of it.
+    pub cycles: Cycles,
+    /// Most cycles first.
+    pub rows: Vec<PathRow>,
+}
+
+impl PathTotals {
+    /// Cycles of each kind that there are, most first.
+    pub fn by_kind(&self) -> Vec<(PathKind, Cycles)> {
+        let mut sums: BTreeMap<PathKind, Cycles> = BTreeMap::new();
+        for row in &self.rows {
+            *sums.entry(row.kind).or_default() += row.cycles;
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, cycles)| Reverse(*cycles));
+        sums
+    }
+
+    /// The share of the path that some cycles of it are.
+    pub fn share(&self, cycles: Cycles) -> f64 {
+        if self.cycles.is_zero() { 0.0 } else { cycles.as_f64() / self.cycles.as_f64() }
+    }
+}
+
+/// What rows are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PathRowKey {
+    lane: usize,
+    kind: PathKind,
+    operation: Option<OperationId>,
+    /// Of rows for no operation.
+    program: Option<ProgramId>,
+}
+
+/// Sums up the path of a run, or of a window of it; none where nothing was executed.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn path_totals(
+    report: &Report,
+    window: Option<CycleRange>,
+) -> Result<Option<PathTotals>, ReportError> {
+    let Some(path) = report.critical_path()? else { return Ok(None) };
+    let range = window.map_or(path.range(), |window| window.intersection(path.range()));
+    let programs = match window {
+        Some(_) => path.programs_in(range)?,
+        None => path.programs()?.to_vec(),
+    };
+    let mut sums = RowSums::new(report)?;
+    for program in &programs {
+        sums.add(program);
+    }
+    sums.add_idle(&path, range, window.is_none())?;
+    Ok(Some(sums.finish(&path, range.length())?))
+}
+
+/// What the steps of a row come to.
+#[derive(Clone, Copy, Default)]
+struct RowSum {
+    steps: u64,
+    cycles: Cycles,
+    /// The program that most of the cycles are of, these cycles, and a step of it.
+    program: Option<ProgramId>,
+    most: Cycles,
+    position: u64,
+}
+
+/// Rows in the making.
+struct RowSums<'a> {
+    report: &'a Report,
+    programs: std::sync::Arc<ProgramNodeTable>,
+    /// Cycles of a handshake with the host, where the report tells.
+    handshake: Option<Cycles>,
+    sums: BTreeMap<PathRowKey, RowSum>,
+    lanes: BTreeMap<usize, Cycles>,
+}
+
+impl<'a> RowSums<'a> {
+    fn new(report: &'a Report) -> Result<Self, ReportError> {
+        let costs = report.action_costs()?;
+        let handshake = costs.iter().find(|cost| cost.action == MachineAction::StreamBegin);
+        Ok(Self {
+            report,
+            programs: report.programs()?,
+            handshake: handshake.map(|cost| cost.cycles),
+            sums: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+        })
+    }
+
+    fn add(&mut self, of: &PathProgram) {
+        let node = of.program.and_then(|id| self.programs.get(id));
+        let is_host_call = node.is_some_and(|node| HostCallPart::of_sync(&node.name).is_some());
+        let waiting = match self.handshake {
+            _ if is_host_call => of.cycles,
+            // What the begin of a copy takes more than its handshake is waiting.
+            Some(handshake)
+                if of.kind() == ProgramKind::StreamCopyBegin
+                    && of.activity() == StepActivity::Host =>
+            {
+                of.cycles.saturating_sub(handshake.saturating_mul(of.steps))
+            }
+            _ => Cycles::ZERO,
+        };
+        let operation = node.and_then(|node| node.operation);
+        let program = of.program.filter(|_| operation.is_none());
+        let key = |kind| PathRowKey { lane: of.lane, kind, operation, program };
+        let working = of.cycles - waiting;
+        let parts =
+            [(PathKind::HostWait, waiting), (PathKind::of_activity(of.activity()), working)];
+        for (kind, cycles) in parts.into_iter().filter(|(_, cycles)| !cycles.is_zero()) {
+            let sum = self.sums.entry(key(kind)).or_default();
+            sum.steps += of.steps;
+            sum.cycles = sum.cycles.saturating_add(cycles);
+            if cycles > sum.most {
+                (sum.program, sum.most, sum.position) = (of.program, cycles, of.position);
+            }
+        }
+        *self.lanes.entry(of.lane).or_default() += of.cycles;
+    }
+
+    /// Cycles of the path in which no step was recorded, lane by lane.
+    fn add_idle(
+        &mut self,
+        path: &CriticalPath,
+        range: CycleRange,
+        is_whole: bool,
+    ) -> Result<(), ReportError> {
+        let busy: Cycles = self.lanes.values().copied().sum();
+        if busy == range.length() {
+            return Ok(());
+        }
+        let mut on_lanes = vec![Cycles::ZERO; path.lane_infos().len()];
+        if is_whole {
+            let known = path.lanes().iter().map(|lane| lane.path_cycles);
+            on_lanes.iter_mut().zip(known).for_each(|(own, cycles)| *own = cycles);
+        } else {
+            for stretch in path.stretches_in(range, usize::MAX)? {
+                let inside = stretch.range.intersection(range).length();
+                on_lanes.get_mut(stretch.lane).into_iter().for_each(|own| *own += inside);
+            }
+        }
+        for (lane, cycles) in on_lanes.into_iter().enumerate() {
+            let busy = self.lanes.get(&lane).copied().unwrap_or_default();
+            let idle = cycles.saturating_sub(busy);
+            if !idle.is_zero() {
+                let key = PathRowKey { lane, kind: PathKind::Idle, operation: None, program: None };
+                self.sums.insert(key, RowSum { cycles: idle, ..RowSum::default() });
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, path: &CriticalPath, cycles: Cycles) -> Result<PathTotals, ReportError> {
+        let (operations, classes) = (self.report.operations()?, self.report.replica_classes()?);
+        let all = cycles.as_f64().max(1.0);
+        let row = |(key, sum): (PathRowKey, RowSum)| {
+            let RowSum { steps, cycles, program, position, .. } = sum;
+            let lane = path.lane_infos().get(key.lane);
+            let at = lane.map(|of| ReplicaIpu { class: of.class, ipu: of.ipu }).unwrap_or_default();
+            let sub_lane = lane.map_or(0, |lane| lane.sub_lane);
+            let operation = key.operation.and_then(|id| operations.get(id.index()));
+            let node = key.program.and_then(|id| self.programs.get(id));
+            let name = operation.map(|of| &of.name).or(node.map(|node| &node.name));
+            PathRow {
+                kind: key.kind,
+                longest: (key.lane, position),
+                ipu: at,
+                sub_lane,
+                lane: lane_title(&classes, at, sub_lane),
+                operation: key.operation,
+                program,
+                name: name.cloned().unwrap_or_default(),
+                block: operation.and_then(|of| of.block.clone()).unwrap_or_default(),
+                pass: operation.map(|of| of.pass),
+                steps,
+                cycles,
+                share: cycles.as_f64() / all,
+            }
+        };
+        let mut rows: Vec<PathRow> = self.sums.into_iter().map(row).collect();
+        rows.sort_by_key(|row| Reverse(row.cycles));
+        Ok(PathTotals { cycles, rows })
+    }
+}

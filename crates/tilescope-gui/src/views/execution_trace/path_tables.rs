@@ -1,0 +1,129 @@
+//! What the critical path goes through on the screen, and the slack of every IPU, as tables.
+
+use super::events::TraceEvent;
+use super::loaded_trace::LoadedTrace;
+use super::settings::TraceSettings;
+use crate::views::ViewContext;
+use crate::views::cycle_axis::cycles_on_screen;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::table::TableState;
+use crate::widgets::{empty_state_ui, hint_ui};
+use egui::{Ui, vec2};
+use std::sync::Arc;
+use tilescope_analysis::critical_path::{PathTotals, ipu_slacks, path_totals};
+use tilescope_analysis::data_table::DataTable;
+use tilescope_analysis::tables::critical_path as columns;
+use tilescope_report::units::CycleRange;
+use tilescope_report::{Report, ReportError};
+
+/// Room from which on both tables stand beside each other.
+const BESIDE: f32 = 900.0;
+
+/// The path in a window, and the slack of the run.
+struct PathTables {
+    totals: PathTotals,
+    path: Arc<DataTable>,
+    slack: Arc<DataTable>,
+}
+
+/// The tab of the critical path.
+pub(super) struct PathTablesPanel {
+    found: BackgroundQuery<CycleRange, PathTables>,
+    path: TableState,
+    slack: TableState,
+}
+
+impl Default for PathTablesPanel {
+    fn default() -> Self {
+        let (path, slack) = (TableState::as_given(), TableState::as_given());
+        Self { found: BackgroundQuery::default(), path, slack }
+    }
+}
+
+impl PathTablesPanel {
+    /// Shows what is on the path in the cycles on the screen; the step that was asked for.
+    pub(super) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        prepared: &LoadedTrace,
+        settings: &TraceSettings,
+    ) -> Option<TraceEvent> {
+        if prepared.known_path().is_none() {
+            let hint = "Critical path above the lanes finds it; it is switched on in the toolbar.";
+            hint_ui(ui, hint);
+            return None;
+        }
+        let (axis, limits) = settings.shown()?;
+        let window = cycles_on_screen(axis, limits.width).intersection(prepared.range);
+        let report = context.opened.report.clone();
+        let question = move |window: &CycleRange| path_tables(&report, *window);
+        let texts = QueryTexts { waiting: "Adding up…", failed: "The path cannot be read" };
+        let found = self.found.ask(ui.ctx(), context.workers, &window, question);
+        let (path, slack) = (&mut self.path, &mut self.slack);
+        found.show(ui, texts, |ui, found| {
+            if found.totals.rows.is_empty() {
+                empty_state_ui(ui, "No critical path", "No step runs in these cycles.");
+                return None;
+            }
+            both_ui(
+                ui,
+                |ui| path_ui(ui, context, found, path),
+                |ui| slack_ui(ui, context, found, slack),
+            )
+        })?
+    }
+}
+
+/// Two tables beside each other, or one below the other.
+fn both_ui<T>(
+    ui: &mut Ui,
+    first: impl FnOnce(&mut Ui) -> Option<T>,
+    second: impl FnOnce(&mut Ui),
+) -> Option<T> {
+    if ui.available_width() < BESIDE {
+        let size = vec2(ui.available_width(), ui.available_height() / 2.0);
+        let found = ui.allocate_ui(size, first).inner;
+        second(ui);
+        return found;
+    }
+    ui.columns_const(|[left, right]| {
+        second(right);
+        first(left)
+    })
+}
+
+fn path_ui(
+    ui: &mut Ui,
+    context: &ViewContext<'_>,
+    found: &Versioned<PathTables>,
+    state: &mut TableState,
+) -> Option<TraceEvent> {
+    let hint = "Filter the path";
+    let chosen = ui.push_id("path rows", |ui| {
+        state.choose_ui(ui, context.workers, &found.path, found.version(), hint, &[])
+    });
+    let row = found.totals.rows.get(chosen.inner?)?;
+    let (lane, position) = row.longest;
+    (row.steps > 0).then_some(TraceEvent::GoToPosition { lane, position })
+}
+
+fn slack_ui(
+    ui: &mut Ui,
+    context: &ViewContext<'_>,
+    found: &Versioned<PathTables>,
+    state: &mut TableState,
+) {
+    ui.push_id("slack", |ui| {
+        let hint = "Filter IPUs";
+        state.ui(ui, context.workers, &found.slack, found.version(), hint);
+    });
+}
+
+fn path_tables(report: &Report, window: CycleRange) -> Result<PathTables, ReportError> {
+    let totals = path_totals(report, Some(window))?.unwrap_or_default();
+    let path = Arc::new(columns::path_table(&totals));
+    let slack = Arc::new(columns::slack_table(&ipu_slacks(report)?));
+    Ok(PathTables { totals, path, slack })
+}

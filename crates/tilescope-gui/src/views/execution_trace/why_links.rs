@@ -1,0 +1,62 @@
+//! Why the chosen step takes as long as it does: a chain of answers, each of which leads to the step it
+//! speaks of.
+
+use super::events::TraceEvent;
+use crate::model::command::{AppCommand, SelectedStep};
+use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing};
+use crate::views::ViewContext;
+use egui::{Label, RichText, Ui};
+use tilescope_analysis::critical_path::{WhyChain, WhyLink, WhyPlace};
+
+/// How much further right each answer stands than the one that it explains.
+const INDENT: f32 = 14.0;
+
+/// Shows a chain; what to do where one of its steps was clicked on.
+pub(super) fn why_ui(ui: &mut Ui, context: &ViewContext<'_>, chain: &WhyChain) -> Vec<TraceEvent> {
+    let palette = ThemePalette::for_ui(ui);
+    let mut events = Vec::new();
+    ui.add_space(spacing::S);
+    ui.label(strong("Why")).on_hover_text(
+        "Whom the step waits for, what that one did meanwhile, and so on, down to what of the \
+         machine or the host decides it",
+    );
+    for (depth, link) in chain.links.iter().enumerate() {
+        ui.horizontal(|ui| {
+            ui.add_space(depth as f32 * INDENT);
+            events.extend(link_ui(ui, link));
+            let detail = RichText::new(&link.detail).color(palette.weak_text);
+            ui.add(Label::new(detail).selectable(true).extend());
+        });
+    }
+    if !chain.options.is_empty() {
+        ui.horizontal(|ui| {
+            ui.add_space(chain.links.len() as f32 * INDENT);
+            ui.label(RichText::new("set by").color(palette.weak_text));
+            chain.options.iter().for_each(|option| option_ui(ui, context, option));
+        });
+    }
+    events
+}
+
+/// A key of a spec, which leads to What if where the report has its spec.
+fn option_ui(ui: &mut Ui, context: &ViewContext<'_>, option: &'static str) {
+    if context.opened.report.spec().is_none() {
+        ui.add(Label::new(option).selectable(true).extend());
+    } else if ui.link(option).on_hover_text("Go to this key in What if").clicked() {
+        context.commands.push(AppCommand::OpenWhatIfAt(option));
+    }
+}
+
+fn link_ui(ui: &mut Ui, link: &WhyLink) -> Vec<TraceEvent> {
+    let Some(WhyPlace { at, sub_lane, step, position, range, .. }) = link.place else {
+        ui.label(&link.text);
+        return Vec::new();
+    };
+    let shown = ui.link(&link.text).on_hover_text(format!("Go to step {step} on IPU {}", at.ipu));
+    if !shown.clicked() {
+        return Vec::new();
+    }
+    let step = SelectedStep { at, sub_lane, position, step };
+    vec![TraceEvent::ChooseStep { step, add: false }, TraceEvent::BringIntoView(range)]
+}

@@ -1,0 +1,88 @@
+//! The critical path: of what the report says of who waits for whom, or, in reports of older
+//! versions, of its steps, once.
+
+use super::{Report, index_cache};
+use crate::database::{ReportDatabase, lock};
+use crate::error::ReportError;
+use crate::schema;
+use crate::trace::{CriticalPath, Trace};
+use index_cache::CacheFile;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Tables of a cache of sync points.
+const TABLES: [&str; 2] = ["trace_sync_points", "trace_beside"];
+
+impl Report {
+    /// The critical path of the execution; none where nothing was executed. Prepares the trace if
+    /// that was not done, and goes through all steps once where the report is of an older version.
+    pub fn critical_path(&self) -> Result<Option<CriticalPath>, ReportError> {
+        self.critical_path_with(&mut |_| {}, &Arc::default())
+    }
+
+    /// The critical path, if that is known without going through all steps: for figures beside others
+    /// that are there at once.
+    pub fn known_critical_path(&self) -> Result<Option<CriticalPath>, ReportError> {
+        let Some(trace) = self.trace()? else { return Ok(None) };
+        if !trace.has_sync_points() && !self.open_cached_points(&trace)? {
+            return Ok(None);
+        }
+        trace.critical_path()
+    }
+
+    /// Like [`Report::critical_path`]. `progress` gets a share from 0 to 1 where that takes long;
+    /// setting `cancel` ends it with [`ReportError::Cancelled`].
+    pub fn critical_path_with(
+        &self,
+        progress: &mut dyn FnMut(f64),
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Option<CriticalPath>, ReportError> {
+        let Some(trace) = self.trace()? else { return Ok(None) };
+        if !trace.has_sync_points() {
+            // One thread builds, others who ask meanwhile wait for it.
+            let _building = lock(&self.building);
+            if !trace.has_sync_points() && !self.open_cached_points(&trace)? {
+                self.build_points(&trace, progress, cancel)?;
+            }
+        }
+        trace.critical_path()
+    }
+
+    fn open_cached_points(&self, trace: &Trace) -> Result<bool, ReportError> {
+        let place = self.cache_place("path")?;
+        let found = place.and_then(|place| place.open(|found| use_points(trace, found)));
+        Ok(found.is_some())
+    }
+
+    fn build_points(
+        &self,
+        trace: &Trace,
+        progress: &mut dyn FnMut(f64),
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<(), ReportError> {
+        let (mut done, all) = (0, trace.bars().max(1));
+        let mut on_steps = |steps: u64| {
+            done += steps;
+            progress(done as f64 / all as f64);
+            if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
+        };
+        let place = self.cache_place("path")?;
+        let written = index_cache::write(place.as_ref(), &self.warnings, |rows| {
+            for table in TABLES {
+                let table =
+                    schema::find(table).map(schema::SchemaTable::create).unwrap_or_default();
+                rows.execute(&table)?;
+            }
+            trace.make_sync_points(self.sync_programs()?, &mut on_steps, rows)
+        })?;
+        use_points(trace, written)
+    }
+}
+
+fn use_points(trace: &Trace, cache: CacheFile) -> Result<(), ReportError> {
+    let CacheFile { connection, bytes, file } = cache;
+    let path = file.clone().unwrap_or_default();
+    let db = ReportDatabase::new(connection, &path, bytes, &TABLES, Arc::default())?;
+    trace.use_sync_points(db, file);
+    Ok(())
+}

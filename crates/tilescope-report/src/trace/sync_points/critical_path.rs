@@ -1,0 +1,502 @@
+//! Questions to the critical path.
+
+// Points may come from a file that anybody wrote.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::super::answers::{LaneInfo, LaneSpan, LaneStep, StepTotals};
+use super::super::lane::TraceLane;
+use super::super::lane_number::LaneNumber;
+use super::super::store::TraceStore;
+use super::overlap::BesideCompute;
+use super::path_index::{BlockDetails, LaneSlack, PathIndex, PathLead, StretchGroup};
+use super::point::SyncPoint;
+use super::program_cycles::{PathProgram, ProgramCycleCounter};
+use super::walk::{FoundStretch, PathHop};
+use crate::error::ReportError;
+use crate::model::StepActivity;
+use crate::units::{CycleRange, Cycles, ProgramId, ReplicaIpu};
+use std::sync::Arc;
+
+/// The longest chain of steps of a run, each of which waits for the one before it: from the first
+/// cycle to the last, without a gap. At a join it goes on where the last one came from, and where
+/// several came at once, on the first lane of them.
+///
+/// Positions of lanes are those of [`CriticalPath::lane_infos`].
+#[derive(Clone)]
+pub struct CriticalPath {
+    store: Arc<TraceStore>,
+    index: Arc<PathIndex>,
+}
+
+/// Consecutive steps of one lane that are on the critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathStretch {
+    /// Position of the lane.
+    pub lane: usize,
+    /// Cycles of the path; steps at its ends may reach out of them.
+    pub range: CycleRange,
+    /// Sums over its steps. Cycles of the range without a step are in none of them.
+    pub totals: StepTotals,
+    /// How the path comes to it; none for the first stretch.
+    pub hop: Option<PathHop>,
+}
+
+/// Something to draw of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathSpan {
+    /// Steps of one lane, as it draws them; of a step at the end of a stretch, the part that is on
+    /// the path.
+    OfLane { lane: usize, range: CycleRange, span: LaneSpan },
+    /// Stretches narrower than a pixel.
+    Stretches {
+        range: CycleRange,
+        stretches: u64,
+        totals: StepTotals,
+        /// Their lane, if they are of one.
+        lane: Option<usize>,
+    },
+}
+
+/// Steps of a program on a lane beside compute tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BesideProgram {
+    /// Position of the lane.
+    pub lane: usize,
+    /// The program; `None` for steps that belong to none.
+    pub program: Option<ProgramId>,
+    /// What its steps spend their time on.
+    pub activity: StepActivity,
+    /// Cycles while the compute tiles of the IPU work; none where that is not known of all steps.
+    pub hidden: Option<Cycles>,
+}
+
+impl PathSpan {
+    /// The cycles from its start to its end.
+    pub fn range(&self) -> CycleRange {
+        match self {
+            Self::OfLane { range, .. } | Self::Stretches { range, .. } => *range,
+        }
+    }
+
+    /// Number of steps in it.
+    pub fn steps(&self) -> u64 {
+        match self {
+            Self::OfLane { span, .. } => span.steps(),
+            Self::Stretches { totals, .. } => totals.steps,
+        }
+    }
+}
+
+impl CriticalPath {
+    pub(in super::super) fn new(store: Arc<TraceStore>, index: Arc<PathIndex>) -> Self {
+        Self { store, index }
+    }
+
+    /// All lanes that it may go over, of every class of replicas.
+    pub fn lane_infos(&self) -> &[LaneInfo] {
+        &self.store.lanes
+    }
+
+    /// The position of a lane.
+    pub fn position_of(&self, at: ReplicaIpu, sub_lane: u8) -> Option<usize> {
+        self.lane_position(LaneNumber::new(at.class, at.ipu, sub_lane).number())
+    }
+
+    /// The lane at a position.
+    pub fn lane_at(&self, position: usize) -> Option<TraceLane<'_>> {
+        self.lane(position).ok()
+    }
+
+    /// The run that it covers.
+    pub fn range(&self) -> CycleRange {
+        self.index.range
+    }
+
+    /// Sums over all its steps. Cycles of the run without a step are in none of them.
+    pub fn totals(&self) -> &StepTotals {
+        &self.index.totals
+    }
+
+    /// Number of its stretches.
+    pub fn stretch_count(&self) -> u64 {
+        self.index.stretches
+    }
+
+    /// Slack, waits and lead of each lane, and what of it is on the path.
+    pub fn lanes(&self) -> &[LaneSlack] {
+        &self.index.lanes
+    }
+
+    /// Where the path waits for a lane, by the program of the step that this shares with others: at
+    /// the end of the run and between tiles of an IPU there is none.
+    pub fn leads(&self) -> impl Iterator<Item = (usize, Option<ProgramId>, PathLead)> {
+        self.index.leads.iter().map(|((lane, program), lead)| (*lane, *program, *lead))
+    }
+
+    /// What to draw of `window` on `pixels` pixels, in order, like [`TraceLane::spans`]: at most
+    /// `6 * pixels + 6` spans.
+    pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<PathSpan>, ReportError> {
+        let pixel = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
+        let mut spans =
+            PathSpanCollector { path: self, window, pixel, done: Vec::new(), narrow: None };
+        for group in self.groups_in(window) {
+            if group.range.length() < pixel {
+                spans.add_narrow(*group);
+                continue;
+            }
+            self.visit_stretches(group.range.intersection(window), &mut |stretch| {
+                spans.add(stretch)
+            })?;
+        }
+        spans.close();
+        debug_assert!(spans.done.len() <= 6 * pixels as usize + 6, "a screen of spans");
+        Ok(spans.done)
+    }
+
+    /// Sums over `window`, as [`TraceLane::totals`] has them of a lane.
+    pub fn totals_in(&self, window: CycleRange) -> Result<StepTotals, ReportError> {
+        let mut totals = StepTotals::default();
+        for group in self.groups_in(window) {
+            if group.range.intersection(window) == group.range {
+                totals.add(&group.totals);
+                continue;
+            }
+            self.visit_stretches(group.range.intersection(window), &mut |stretch| {
+                let inside = stretch.range.intersection(window);
+                let own = match inside == stretch.range {
+                    true => stretch.totals,
+                    false => self.lane(stretch.lane)?.totals(inside)?,
+                };
+                totals.add(&own);
+                Ok(())
+            })?;
+        }
+        Ok(totals)
+    }
+
+    /// Sums by lane, program and kind over the steps of the path in `window`, of those at its ends
+    /// only the cycles that are in it. Decodes all steps of the path there are in the window.
+    pub fn programs_in(&self, window: CycleRange) -> Result<Vec<PathProgram>, ReportError> {
+        let mut counter = ProgramCycleCounter::default();
+        self.visit_stretches(window, &mut |stretch| {
+            let inside = stretch.range.intersection(window);
+            counter.add(stretch.lane, self.lane(stretch.lane)?, inside)
+        })?;
+        Ok(counter.finish())
+    }
+
+    /// The same over what led to a place, see [`CriticalPath::path_to`].
+    pub fn programs_of(&self, stretches: &[PathStretch]) -> Result<Vec<PathProgram>, ReportError> {
+        let mut counter = ProgramCycleCounter::default();
+        for stretch in stretches {
+            counter.add(stretch.lane, self.lane(stretch.lane)?, stretch.range)?;
+        }
+        Ok(counter.finish())
+    }
+
+    /// The same of the whole path; made once.
+    pub fn programs(&self) -> Result<Arc<Vec<PathProgram>>, ReportError> {
+        self.store.path_programs(|| self.programs_in(self.range()))
+    }
+
+    /// The first `limit` stretches that touch `window`.
+    pub fn stretches_in(
+        &self,
+        window: CycleRange,
+        limit: usize,
+    ) -> Result<Vec<PathStretch>, ReportError> {
+        let mut found = Vec::new();
+        // Beyond the limit nothing is looked at: blocks of it have some thousand stretches.
+        let mut window = window;
+        while found.len() < limit && !window.is_empty() {
+            let end = self.end_of_block(window.start).min(window.end).max(window.start + Cycles(1));
+            self.visit_stretches(CycleRange::new(window.start, end), &mut |stretch| {
+                if found.last() != Some(&stretch) && found.len() < limit {
+                    found.push(stretch);
+                }
+                Ok(())
+            })?;
+            window = CycleRange::new(end, window.end);
+        }
+        Ok(found)
+    }
+
+    /// How many stretches touch `window`.
+    pub fn stretch_count_in(&self, window: CycleRange) -> Result<u64, ReportError> {
+        let mut count = 0;
+        for group in self.groups_in(window) {
+            if group.stretches == 1 || group.range.intersection(window) == group.range {
+                count += group.stretches;
+                continue;
+            }
+            self.visit_stretches(group.range.intersection(window), &mut |_| {
+                count += 1;
+                Ok(())
+            })?;
+        }
+        Ok(count)
+    }
+
+    /// The stretch at a cycle of the run.
+    pub fn stretch_at(&self, cycle: Cycles) -> Result<Option<PathStretch>, ReportError> {
+        let window = CycleRange::new(cycle, cycle.saturating_add(Cycles(1)));
+        Ok(self.stretches_in(window, 1)?.pop())
+    }
+
+    /// The stretch that has a step of a lane on it.
+    pub fn stretch_of(
+        &self,
+        lane: usize,
+        step: &LaneStep,
+    ) -> Result<Option<PathStretch>, ReportError> {
+        let CycleRange { start, end } = step.range;
+        // A step of no cycles is on the path if those around it are.
+        let window =
+            CycleRange::new(start.saturating_sub(Cycles(1)), end.saturating_add(Cycles(1)));
+        let mut found = None;
+        self.visit_stretches(window, &mut |stretch| {
+            let inside = stretch.range.intersection(step.range);
+            let holds = match step.range.is_empty() {
+                true => stretch.range.start <= start && start <= stretch.range.end,
+                false => !inside.is_empty(),
+            };
+            if holds && stretch.lane == lane && found.is_none() {
+                found = Some(stretch);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// How much later a step of a lane, at a position on it, could end without the run ending later.
+    /// What is not known to wait for it is taken not to.
+    pub fn slack(&self, lane: usize, position: u64) -> Result<Option<Cycles>, ReportError> {
+        let Some(block) = self.block_of(lane, position) else { return Ok(None) };
+        Ok(self.details(block)?.slack(lane, position))
+    }
+
+    /// The step of the path behind one of it, with the position of its lane.
+    pub fn next(
+        &self,
+        lane: usize,
+        step: &LaneStep,
+    ) -> Result<Option<(usize, LaneStep)>, ReportError> {
+        let Some(stretch) = self.stretch_of(lane, step)? else { return Ok(None) };
+        let next = self.lane(lane)?.next(step.position)?;
+        if let Some(next) = next.filter(|next| next.range.start < stretch.range.end) {
+            return Ok(Some((lane, next)));
+        }
+        let Some(stretch) = self.stretch_at(stretch.range.end)? else { return Ok(None) };
+        let own = self.lane(stretch.lane)?;
+        let first = own.touching(stretch.range)?.start;
+        Ok(own.step(first)?.map(|step| (stretch.lane, step)))
+    }
+
+    /// The step of the path in front of one of it, with the position of its lane.
+    pub fn previous(
+        &self,
+        lane: usize,
+        step: &LaneStep,
+    ) -> Result<Option<(usize, LaneStep)>, ReportError> {
+        let Some(stretch) = self.stretch_of(lane, step)? else { return Ok(None) };
+        let before = self.lane(lane)?.previous(step.position)?;
+        if let Some(before) = before.filter(|before| before.range.end > stretch.range.start) {
+            return Ok(Some((lane, before)));
+        }
+        let Some(cycle) = stretch.range.start.checked_sub(Cycles(1)) else { return Ok(None) };
+        let Some(stretch) = self.stretch_at(cycle)? else { return Ok(None) };
+        let own = self.lane(stretch.lane)?;
+        let last = own.touching(stretch.range)?.end.checked_sub(1);
+        let step = last.map(|last| own.step(last)).transpose()?.flatten();
+        Ok(step.map(|step| (stretch.lane, step)))
+    }
+
+    /// The step of the path that runs at a cycle, with the position of its lane; the one behind it
+    /// where none does.
+    pub fn step_at(&self, cycle: Cycles) -> Result<Option<(usize, LaneStep)>, ReportError> {
+        let Some(stretch) = self.stretch_at(cycle)? else { return Ok(None) };
+        let own = self.lane(stretch.lane)?;
+        let rest = CycleRange::new(cycle, stretch.range.end);
+        let step = own.step(own.touching(rest)?.start)?;
+        Ok(step.map(|step| (stretch.lane, step)))
+    }
+
+    /// What is wrong with the path, in words: it goes through the run without a gap, its sums are
+    /// those of its steps, and none of these could end later.
+    pub(crate) fn verify(&self) -> Result<Vec<String>, ReportError> {
+        let mut wrong = Vec::new();
+        let (mut end, mut sums) = (self.range().start, StepTotals::default());
+        self.visit_stretches(self.range(), &mut |stretch| {
+            let PathStretch { lane, range, totals, .. } = stretch;
+            let at = range.start.0;
+            if range.start != end {
+                wrong.push(format!("the path is at {} and goes on at {at}", end.0));
+            }
+            end = range.end;
+            sums.add(&totals);
+            let own = self.lane(lane)?;
+            if own.totals(range)?.cycles != totals.cycles {
+                wrong.push(format!("sums of the path from {at} on are not those of its steps"));
+            }
+            let last = own.touching(range)?.end.checked_sub(1);
+            let slack = last.map(|last| self.slack(lane, last)).transpose()?.flatten();
+            if slack.is_none_or(|slack| !slack.is_zero()) {
+                wrong.push(format!("steps of the path from {at} on have slack"));
+            }
+            Ok(())
+        })?;
+        if end != self.range().end {
+            wrong.push(format!("the path ends at {}, the run at {}", end.0, self.range().end.0));
+        }
+        if sums.cycles != self.totals().cycles {
+            wrong.push("the path is not the sum of its stretches".to_owned());
+        }
+        Ok(wrong)
+    }
+
+    /// Programs of lanes beside compute tiles, and how long they run while those work.
+    pub fn beside_compute(&self) -> Result<Vec<BesideProgram>, ReportError> {
+        let found = self.store.beside_compute()?.into_iter();
+        Ok(found
+            .filter_map(|sum| {
+                let lane = self.lane_position(sum.lane)?;
+                let BesideCompute { program, class, hidden, .. } = sum;
+                Some(BesideProgram { lane, program, activity: class.activity(), hidden })
+            })
+            .collect())
+    }
+
+    /// The number of a lane in files.
+    pub(super) fn lane_number(&self, lane: usize) -> Option<u32> {
+        self.store.lanes.get(lane).map(|info| info.number().number())
+    }
+
+    /// The position of the lane with a number.
+    pub(super) fn lane_position(&self, number: u32) -> Option<usize> {
+        // Lanes are sorted by it.
+        self.store.lanes.binary_search_by_key(&number, |info| info.number().number()).ok()
+    }
+
+    pub(super) fn block_count(&self) -> usize {
+        self.index.blocks.len()
+    }
+
+    /// The block that tells of the step of a lane at a position.
+    pub(super) fn block_of(&self, lane: usize, position: u64) -> Option<usize> {
+        let limit = |limits: &[u64]| limits.get(lane).copied().unwrap_or(0);
+        let block = self.index.blocks.partition_point(|block| limit(&block.limits) <= position);
+        (block < self.index.blocks.len()).then_some(block)
+    }
+
+    pub(super) fn points(&self, block: usize) -> Result<Vec<SyncPoint>, ReportError> {
+        self.store.sync_points(block as u64)
+    }
+
+    /// Position of the last step of a lane that begins before a cycle.
+    pub(super) fn last_before(
+        &self,
+        lane: usize,
+        cycle: Cycles,
+    ) -> Result<Option<u64>, ReportError> {
+        let before = CycleRange::new(Cycles::ZERO, cycle);
+        Ok(self.lane(lane)?.touching(before)?.end.checked_sub(1))
+    }
+
+    fn lane(&self, lane: usize) -> Result<TraceLane<'_>, ReportError> {
+        let info: Option<&LaneInfo> = self.store.lanes.get(lane);
+        let info = info.ok_or_else(|| self.store.path_contradiction())?;
+        Ok(TraceLane::new(&self.store, *info))
+    }
+
+    fn details(&self, block: usize) -> Result<Arc<BlockDetails>, ReportError> {
+        self.store.path_block(&self.index, block)
+    }
+
+    /// Groups of stretches that share a cycle with a window.
+    fn groups_in(&self, window: CycleRange) -> &[StretchGroup] {
+        let groups = &self.index.groups;
+        let first = groups.partition_point(|group| group.range.end <= window.start);
+        let end = groups.partition_point(|group| group.range.start < window.end);
+        groups.get(first..end).unwrap_or_default()
+    }
+
+    /// Where the stretches end that begin in the same block as the one at a cycle.
+    fn end_of_block(&self, cycle: Cycles) -> Cycles {
+        let blocks = &self.index.blocks;
+        let next = blocks.get(blocks.partition_point(|block| block.from <= cycle));
+        next.map_or(self.index.range.end, |block| block.from)
+    }
+
+    /// Hands the stretches that share a cycle with a window to `each`, in order.
+    fn visit_stretches(
+        &self,
+        window: CycleRange,
+        each: &mut dyn FnMut(PathStretch) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        let mut tell = |found: &FoundStretch| {
+            let FoundStretch { lane, range, totals, hop } = *found;
+            if range.overlaps(window) {
+                each(PathStretch { lane, range, totals, hop })
+            } else {
+                Ok(())
+            }
+        };
+        self.index.first.iter().try_for_each(&mut tell)?;
+        let blocks = &self.index.blocks;
+        // The stretch at the start of the window may have begun in an earlier block.
+        let first = blocks.partition_point(|block| block.from <= window.start).saturating_sub(1);
+        let end = blocks.partition_point(|block| block.from < window.end);
+        for block in first..end {
+            self.details(block)?.stretches.iter().try_for_each(&mut tell)?;
+        }
+        Ok(())
+    }
+}
+
+/// Spans of a window, collected from left to right.
+struct PathSpanCollector<'a> {
+    path: &'a CriticalPath,
+    window: CycleRange,
+    /// Cycles of a pixel.
+    pixel: Cycles,
+    done: Vec<PathSpan>,
+    /// Narrow stretches of a pixel, and that pixel.
+    narrow: Option<(u64, StretchGroup)>,
+}
+
+impl PathSpanCollector<'_> {
+    fn add(&mut self, stretch: PathStretch) -> Result<(), ReportError> {
+        let PathStretch { lane, range, totals, .. } = stretch;
+        if range.length() < self.pixel {
+            self.add_narrow(StretchGroup { range, totals, stretches: 1, lane: Some(lane) });
+            return Ok(());
+        }
+        self.close();
+        let inside = range.intersection(self.window);
+        let pixels = inside.length().0.div_ceil(self.pixel.0.max(1));
+        let pixels = u32::try_from(pixels).unwrap_or(u32::MAX);
+        for span in self.path.lane(lane)?.spans(inside, pixels)? {
+            let range = span.range().intersection(range);
+            self.done.push(PathSpan::OfLane { lane, range, span });
+        }
+        Ok(())
+    }
+
+    fn add_narrow(&mut self, group: StretchGroup) {
+        let pixel = group.range.start.saturating_sub(self.window.start) / self.pixel;
+        match &mut self.narrow {
+            Some((at, narrow)) if *at == pixel => *narrow = narrow.followed_by(&group),
+            _ => {
+                self.close();
+                self.narrow = Some((pixel, group));
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.done.extend(self.narrow.take().map(|(_, group)| {
+            let StretchGroup { range, totals, stretches, lane } = group;
+            PathSpan::Stretches { range, stretches, totals, lane }
+        }));
+    }
+}

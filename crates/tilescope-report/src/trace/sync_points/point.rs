@@ -1,0 +1,453 @@
+//! A sync point, and the blobs that keep many of them.
+
+// Blobs may have been written by anybody.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::super::answers::{ACTIVITIES, LongestStep, PerActivity, StepTotals};
+use super::super::step_record::{StepClass, StepRecord};
+use crate::codec::{self, VarintReader, apply_zigzag_difference, difference, write_varint};
+use crate::limits::{MAX_CYCLES, MAX_STEPS};
+use crate::units::{Bytes, Cycles, ProgramId};
+use std::collections::HashMap;
+
+/// Points of a full block. Few in tests, so that these have several.
+const BLOCK_POINTS: u64 = if cfg!(test) { 4 } else { 1024 };
+/// Bytes from which a block of fewer points is full: points of many lanes take some bytes a lane.
+const FULL_BLOCK_BYTES: usize = 1 << 16;
+/// Largest unpacked block: a full one, and a point of every lane there can be.
+const MAX_BLOCK_BYTES: usize = 1 << 22;
+
+/// Marks of a point in the first byte it takes: what it is, then what is said of it.
+const KIND: u64 = 0b11;
+const JOIN: u64 = 0;
+const AWAITED: u64 = 1;
+const HAND_OVER: u64 = 2;
+const HAS_STRETCH: u64 = 1 << 2;
+const IN_STEP: u64 = 1 << 3;
+const IS_TOLD: u64 = 1 << 3;
+const SAME_LANES: u64 = 1 << 4;
+const SAME_STEPS: u64 = 1 << 5;
+const NO_WAITS: u64 = 1 << 6;
+const NO_TAILS: u64 = 1 << 7;
+const KNOWN_MARKS: u64 = (1 << 8) - 1;
+
+/// A place of the run where lanes wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SyncPoint {
+    /// When the last of those that are waited for is done: what they did ends here on a path through
+    /// the run, and what the others do then begins.
+    pub(crate) release: Cycles,
+    pub(crate) kind: SyncPointKind,
+    /// What the lane that is waited for did since its own last point, or its first step; none where
+    /// nobody waited for it, or it did nothing.
+    pub(crate) stretch: Option<StretchSums>,
+}
+
+/// Who waits for whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SyncPointKind {
+    Join(LaneJoin),
+    Awaited(AwaitedLane),
+    HandOver(LaneHandOver),
+}
+
+/// Several lanes go on when the last of them has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LaneJoin {
+    /// The program of the step that they share.
+    pub(crate) program: Option<ProgramId>,
+    /// Whether they wait in that step, as in a sync. If not, they wait in front of it.
+    pub(crate) in_shared_step: bool,
+    /// Cycles from the last arrival to the release.
+    pub(crate) cost: Cycles,
+    /// The place among the members of the one that came last.
+    pub(crate) last: usize,
+    /// By lane number. All lanes join at the end of the run; elsewhere at least two.
+    pub(crate) members: Vec<JoinMember>,
+}
+
+/// A lane at a join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JoinMember {
+    /// The number of the lane.
+    pub(crate) lane: u32,
+    /// Position on the lane of the first step behind the join.
+    pub(crate) behind: u64,
+    /// Cycles from its arrival to the last one.
+    pub(crate) wait: Cycles,
+    /// Cycles from the release to the end of the shared step, of clocks that differ.
+    pub(crate) tail: Cycles,
+}
+
+/// What a lane did so far is waited for, by the next step of another one of its IPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AwaitedLane {
+    /// Tells it from others; they rise.
+    pub(crate) number: u64,
+    /// The lane that is waited for, and how far it is.
+    pub(crate) lane: LanePlace,
+    /// The lane that waits, and how far it is.
+    pub(crate) waiting: LanePlace,
+    /// Whether that was told, and not inferred.
+    pub(crate) is_told: bool,
+}
+
+/// A lane goes on when another one of its IPU is done with what it had done when it was awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaneHandOver {
+    /// That of the [`AwaitedLane`].
+    pub(crate) number: u64,
+    /// The number of the lane that is waited for.
+    pub(crate) from: u32,
+    /// The lane that goes on.
+    pub(crate) to: LanePlace,
+    /// Cycles from the release to the next step of the lane that goes on.
+    pub(crate) lag: Cycles,
+    /// Cycles up to that step in which it did nothing.
+    pub(crate) wait: Cycles,
+    /// Whether it waited in a step, the one before [`LanePlace::behind`].
+    pub(crate) in_step: bool,
+}
+
+/// A place on a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LanePlace {
+    /// The number of the lane.
+    pub(crate) lane: u32,
+    /// Position of the first step behind the place.
+    pub(crate) behind: u64,
+}
+
+impl LaneHandOver {
+    /// Whether the lane that goes on was held back: it had been done before the other one was.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.lag < self.wait
+    }
+}
+
+/// Steps of a lane from one point to another, summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StretchSums {
+    pub(crate) start: Cycles,
+    pub(crate) totals: StepTotals,
+}
+
+impl StretchSums {
+    pub(crate) fn from_record(record: &StepRecord) -> Self {
+        Self { start: record.range.start, totals: StepTotals::from_record(record) }
+    }
+
+    /// Nothing yet, from some cycle on.
+    pub(crate) fn empty(start: Cycles) -> Self {
+        Self { start, totals: StepTotals::default() }
+    }
+}
+
+/// Packs points, one behind the other.
+#[derive(Default)]
+pub(super) struct SyncPointBlock {
+    raw: Vec<u8>,
+    points: u64,
+    base: PointBase,
+}
+
+/// What a point is relative to.
+#[derive(Default)]
+struct PointBase {
+    release: Cycles,
+    /// Where each lane stood at its last point.
+    positions: HashMap<u32, u64>,
+    /// Lanes of the last join.
+    lanes: Vec<u32>,
+    /// Number of the last lane that was waited for.
+    awaited: u64,
+}
+
+impl PointBase {
+    /// Steps since the lane's last point.
+    fn steps(&mut self, lane: u32, behind: u64) -> u64 {
+        behind - self.positions.insert(lane, behind).unwrap_or(0)
+    }
+
+    /// The position so many steps behind the lane's last point.
+    fn position(&mut self, lane: u32, steps: u64) -> Option<u64> {
+        let known = self.positions.entry(lane).or_default();
+        *known = known.checked_add(steps).filter(|behind| *behind <= MAX_STEPS)?;
+        Some(*known)
+    }
+}
+
+impl SyncPointBlock {
+    pub(super) fn is_full(&self) -> bool {
+        self.points >= BLOCK_POINTS || self.raw.len() >= FULL_BLOCK_BYTES
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.points == 0
+    }
+
+    /// The points so far, not packed yet; those that follow are of a new block.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        let Self { raw, points, .. } = std::mem::take(self);
+        let mut all = Vec::with_capacity(raw.len() + 8);
+        write_varint(&mut all, points);
+        all.extend_from_slice(&raw);
+        all
+    }
+
+    pub(super) fn add(&mut self, point: &SyncPoint) {
+        let release = difference(point.release.0, self.base.release.0);
+        self.base.release = point.release;
+        self.points += 1;
+        let has_stretch = if point.stretch.is_some() { HAS_STRETCH } else { 0 };
+        match &point.kind {
+            SyncPointKind::Join(join) => self.add_join(join, has_stretch, release),
+            SyncPointKind::Awaited(awaited) => {
+                let Self { raw, base, .. } = self;
+                let AwaitedLane { number, lane, waiting, is_told } = *awaited;
+                write_varint(raw, AWAITED | if is_told { IS_TOLD } else { 0 });
+                write_varint(raw, release);
+                write_varint(raw, number - std::mem::replace(&mut base.awaited, number));
+                for place in [lane, waiting] {
+                    write_varint(raw, u64::from(place.lane));
+                    write_varint(raw, base.steps(place.lane, place.behind));
+                }
+            }
+            SyncPointKind::HandOver(hand_over) => {
+                self.add_hand_over(hand_over, has_stretch, release);
+            }
+        }
+        if let Some(stretch) = &point.stretch {
+            write_stretch(&mut self.raw, stretch, point.release);
+        }
+    }
+
+    fn add_join(&mut self, join: &LaneJoin, has_stretch: u64, release: u64) {
+        let Self { raw, base, .. } = self;
+        let lanes: Vec<u32> = join.members.iter().map(|member| member.lane).collect();
+        let steps = join.members.iter().map(|member| base.steps(member.lane, member.behind));
+        let steps: Vec<u64> = steps.collect();
+        // Lanes in lock-step, as most are, cost nothing each.
+        let mark = |bit: u64, holds: bool| if holds { bit } else { 0 };
+        let marks = JOIN
+            | has_stretch
+            | mark(IN_STEP, join.in_shared_step)
+            | mark(SAME_LANES, base.lanes == lanes)
+            | mark(SAME_STEPS, steps.iter().all(|own| Some(own) == steps.first()))
+            | mark(NO_WAITS, join.members.iter().all(|member| member.wait.is_zero()))
+            | mark(NO_TAILS, join.members.iter().all(|member| member.tail.is_zero()));
+        write_varint(raw, marks);
+        write_varint(raw, release);
+        write_varint(raw, join.program.map_or(0, |program| u64::from(program.0) + 1));
+        write_varint(raw, join.cost.0);
+        write_varint(raw, join.last as u64);
+        if marks & SAME_LANES == 0 {
+            write_varint(raw, lanes.len() as u64);
+            let mut before = 0;
+            for lane in &lanes {
+                write_varint(raw, u64::from(lane - before));
+                before = *lane;
+            }
+            base.lanes = lanes;
+        }
+        match (marks & SAME_STEPS, steps.first()) {
+            (0, _) | (_, None) => steps.iter().for_each(|own| write_varint(raw, *own)),
+            (_, Some(all)) => write_varint(raw, *all),
+        }
+        if marks & NO_WAITS == 0 {
+            join.members.iter().for_each(|member| write_varint(raw, member.wait.0));
+        }
+        if marks & NO_TAILS == 0 {
+            join.members.iter().for_each(|member| write_varint(raw, member.tail.0));
+        }
+    }
+
+    fn add_hand_over(&mut self, of: &LaneHandOver, has_stretch: u64, release: u64) {
+        let Self { raw, base, .. } = self;
+        let in_step = if of.in_step { IN_STEP } else { 0 };
+        write_varint(raw, HAND_OVER | has_stretch | in_step);
+        write_varint(raw, release);
+        // That of an earlier block, for the first ones of a block.
+        write_varint(raw, difference(of.number, base.awaited));
+        write_varint(raw, u64::from(of.from));
+        write_varint(raw, u64::from(of.to.lane));
+        write_varint(raw, base.steps(of.to.lane, of.to.behind));
+        write_varint(raw, of.lag.0);
+        write_varint(raw, of.wait.0);
+    }
+}
+
+fn write_stretch(raw: &mut Vec<u8>, stretch: &StretchSums, release: Cycles) {
+    write_varint(raw, (release - stretch.start).0);
+    let StepTotals { steps, longest, .. } = stretch.totals;
+    write_varint(raw, steps);
+    let class = longest.map_or(0, |l| StepClass::from_activity(l.kind, l.activity).code() + 1);
+    write_varint(raw, class);
+    if let Some(longest) = longest {
+        write_varint(raw, longest.program.map_or(0, |program| u64::from(program.0) + 1));
+        write_varint(raw, longest.cycles.0);
+    }
+    // One bit per sum that there is: most activities never occur in a stretch.
+    let columns = stretch.totals.columns();
+    let sums = columns.as_flattened();
+    let used = (0u32..).zip(sums).filter(|(_, sum)| **sum != 0);
+    write_varint(raw, used.clone().map(|(place, _)| 1u64 << place).sum());
+    used.for_each(|(_, sum)| write_varint(raw, *sum));
+}
+
+/// The points of a block, if it is sound.
+pub(crate) fn decode(blob: &[u8]) -> Option<Vec<SyncPoint>> {
+    decode_raw(&unpack(blob)?)
+}
+
+/// A block as it was before it was packed.
+pub(crate) fn unpack(blob: &[u8]) -> Option<Vec<u8>> {
+    codec::unpack(blob, MAX_BLOCK_BYTES)
+}
+
+/// The same of one that is not packed.
+pub(super) fn decode_raw(raw: &[u8]) -> Option<Vec<SyncPoint>> {
+    let mut cursor = VarintReader::new(raw);
+    let count = usize::try_from(cursor.take()?).ok()?;
+    // Every point takes several bytes: a larger count is a lie, told before anything is allocated.
+    (count > 0 && count <= cursor.left()).then_some(())?;
+    let mut base = PointBase::default();
+    let mut points = Vec::with_capacity(count);
+    for _ in 0..count {
+        points.push(read_point(&mut cursor, &mut base)?);
+    }
+    cursor.is_done().then_some(points)
+}
+
+fn read_point(cursor: &mut VarintReader<'_>, base: &mut PointBase) -> Option<SyncPoint> {
+    let marks = cursor.take()?;
+    (marks & !KNOWN_MARKS == 0).then_some(())?;
+    let release = cycles(apply_zigzag_difference(cursor.take()?, base.release.0))?;
+    base.release = release;
+    let kind = match marks & KIND {
+        JOIN => SyncPointKind::Join(read_join(cursor, base, marks, release)?),
+        AWAITED => {
+            base.awaited = base.awaited.checked_add(cursor.take()?)?;
+            let (number, is_told) = (base.awaited, marks & IS_TOLD != 0);
+            let (lane, waiting) = (read_place(cursor, base)?, read_place(cursor, base)?);
+            SyncPointKind::Awaited(AwaitedLane { number, lane, waiting, is_told })
+        }
+        HAND_OVER => SyncPointKind::HandOver(read_hand_over(cursor, base, marks)?),
+        _ => return None,
+    };
+    let stretch = match marks & HAS_STRETCH {
+        0 => None,
+        _ => Some(read_stretch(cursor, release)?),
+    };
+    Some(SyncPoint { release, kind, stretch })
+}
+
+fn cycles(number: u64) -> Option<Cycles> {
+    Some(Cycles(number)).filter(|cycles| *cycles <= MAX_CYCLES)
+}
+
+fn read_join(
+    cursor: &mut VarintReader<'_>,
+    base: &mut PointBase,
+    marks: u64,
+    release: Cycles,
+) -> Option<LaneJoin> {
+    let program = program(cursor.take()?)?;
+    let cost = cycles(cursor.take()?).filter(|cost| *cost <= release)?;
+    let last = usize::try_from(cursor.take()?).ok()?;
+    if marks & SAME_LANES == 0 {
+        let count = usize::try_from(cursor.take()?).ok()?;
+        (count <= cursor.left()).then_some(())?;
+        base.lanes.clear();
+        let mut lane = 0u32;
+        for place in 0..count {
+            let apart = u32::try_from(cursor.take()?).ok()?;
+            // In order, and each once.
+            (place == 0 || apart > 0).then_some(())?;
+            lane = lane.checked_add(apart)?;
+            base.lanes.push(lane);
+        }
+    }
+    let lanes = std::mem::take(&mut base.lanes);
+    (last < lanes.len()).then_some(())?;
+    let every = if marks & SAME_STEPS == 0 { None } else { Some(cursor.take()?) };
+    let mut members = Vec::with_capacity(lanes.len());
+    for lane in &lanes {
+        let steps = if let Some(every) = every { every } else { cursor.take()? };
+        let behind = base.position(*lane, steps)?;
+        members.push(JoinMember { lane: *lane, behind, wait: Cycles::ZERO, tail: Cycles::ZERO });
+    }
+    base.lanes = lanes;
+    if marks & NO_WAITS == 0 {
+        let arrived = release.saturating_sub(cost);
+        for member in &mut members {
+            member.wait = cycles(cursor.take()?).filter(|wait| *wait <= arrived)?;
+        }
+    }
+    if marks & NO_TAILS == 0 {
+        for member in &mut members {
+            member.tail = cycles(cursor.take()?)?;
+        }
+    }
+    // Whoever comes last waits for nobody.
+    members.get(last).is_some_and(|last| last.wait.is_zero()).then_some(())?;
+    Some(LaneJoin { program, in_shared_step: marks & IN_STEP != 0, cost, last, members })
+}
+
+fn read_place(cursor: &mut VarintReader<'_>, base: &mut PointBase) -> Option<LanePlace> {
+    let lane = u32::try_from(cursor.take()?).ok()?;
+    let behind = base.position(lane, cursor.take()?)?;
+    Some(LanePlace { lane, behind })
+}
+
+fn read_hand_over(
+    cursor: &mut VarintReader<'_>,
+    base: &mut PointBase,
+    marks: u64,
+) -> Option<LaneHandOver> {
+    let number = apply_zigzag_difference(cursor.take()?, base.awaited);
+    let from = u32::try_from(cursor.take()?).ok()?;
+    let to = read_place(cursor, base)?;
+    (from != to.lane).then_some(())?;
+    let (lag, wait) = (cycles(cursor.take()?)?, cycles(cursor.take()?)?);
+    Some(LaneHandOver { number, from, to, lag, wait, in_step: marks & IN_STEP != 0 })
+}
+
+fn program(code: u64) -> Option<Option<ProgramId>> {
+    Some(code.checked_sub(1).map(u32::try_from).transpose().ok()?.map(ProgramId))
+}
+
+fn read_stretch(cursor: &mut VarintReader<'_>, release: Cycles) -> Option<StretchSums> {
+    let start = release.checked_sub(Cycles(cursor.take()?))?;
+    let steps = cursor.take()?;
+    (steps <= MAX_STEPS).then_some(())?;
+    let longest = match cursor.take()?.checked_sub(1) {
+        None => None,
+        Some(class) => {
+            let class = StepClass::from_code(class)?;
+            let (kind, activity) = (class.kind(), class.activity());
+            let program = program(cursor.take()?)?;
+            Some(LongestStep { program, kind, activity, cycles: cycles(cursor.take()?)? })
+        }
+    };
+    let used = cursor.take()?;
+    let mut columns = [[0u64; ACTIVITIES]; 4];
+    (used >> columns.as_flattened().len() == 0).then_some(())?;
+    for (place, sum) in columns.as_flattened_mut().iter_mut().enumerate() {
+        if used & (1 << place) != 0 {
+            *sum = cursor.take()?;
+        }
+    }
+    let [spent, balance, bytes_in, bytes_out] = columns;
+    let totals = StepTotals {
+        steps,
+        cycles: PerActivity(spent.map(Cycles)),
+        balance: PerActivity(balance),
+        bytes_in: PerActivity(bytes_in.map(Bytes)),
+        bytes_out: PerActivity(bytes_out.map(Bytes)),
+        longest,
+    };
+    // Steps of a lane do not overlap, so no stretch is busier than it is long.
+    let fits = totals.cycles.total() <= release - start && totals.is_balanced();
+    fits.then_some(StretchSums { start, totals })
+}

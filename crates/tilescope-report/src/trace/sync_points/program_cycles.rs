@@ -1,0 +1,135 @@
+//! Cycles by program over parts of lanes.
+
+// Steps may come from a file that anybody wrote.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::super::lane::TraceLane;
+use super::super::program_totals::SEGMENT_STEPS;
+use super::super::step_record::{StepClass, StepRecord};
+use crate::error::ReportError;
+use crate::model::{ProgramKind, StepActivity};
+use crate::units::{CycleRange, Cycles, ProgramId};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Steps of a program on a lane, as far as they are on the critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathProgram {
+    /// Position of the lane.
+    pub lane: usize,
+    /// The program; `None` for steps that belong to none.
+    pub program: Option<ProgramId>,
+    class: StepClass,
+    pub steps: u64,
+    /// Cycles of the path.
+    pub cycles: Cycles,
+    /// Position on the lane of a step that is worth showing: the longest one, of those that were
+    /// looked at one by one.
+    pub position: u64,
+    /// Cycles of that step.
+    longest: Cycles,
+}
+
+impl PathProgram {
+    /// The kind of its steps.
+    pub fn kind(&self) -> ProgramKind {
+        self.class.kind()
+    }
+
+    /// What the time was spent on.
+    pub fn activity(&self) -> StepActivity {
+        self.class.activity()
+    }
+}
+
+/// Adds up cycles of steps.
+#[derive(Default)]
+pub(super) struct ProgramCycleCounter {
+    sums: Vec<PathProgram>,
+    places: HashMap<(usize, Option<ProgramId>, StepClass), usize>,
+    /// The sum that was added to behind each one, as it mostly is again: a run repeats itself.
+    followers: Vec<usize>,
+    last: usize,
+}
+
+impl ProgramCycleCounter {
+    /// Adds what a lane does in a range, of steps that reach out of it the part in it.
+    pub(super) fn add(
+        &mut self,
+        lane: usize,
+        of: TraceLane<'_>,
+        range: CycleRange,
+    ) -> Result<(), ReportError> {
+        let positions = of.touching(range)?;
+        let (first, end) = (positions.start, positions.end);
+        // Whole segments have their sums in the file.
+        let inner = (first + 1).next_multiple_of(SEGMENT_STEPS)
+            ..end.saturating_sub(1) / SEGMENT_STEPS * SEGMENT_STEPS;
+        if inner.is_empty() {
+            return self.steps(lane, of, positions, range);
+        }
+        self.steps(lane, of, first..inner.start, range)?;
+        for totals in of.program_totals(inner.clone())? {
+            let place = self.place(lane, totals.program, totals.class(), totals.first_position);
+            self.add_to(place, totals.steps, totals.cycles);
+        }
+        self.steps(lane, of, inner.end..end, range)
+    }
+
+    fn steps(
+        &mut self,
+        lane: usize,
+        of: TraceLane<'_>,
+        positions: Range<u64>,
+        range: CycleRange,
+    ) -> Result<(), ReportError> {
+        of.for_each_record(positions, |position, record| {
+            let StepRecord { program, class, .. } = *record;
+            let next = self.followers.get(self.last).copied().unwrap_or(usize::MAX);
+            let as_before = self
+                .sums
+                .get(next)
+                .is_some_and(|sum| (sum.lane, sum.program, sum.class) == (lane, program, class));
+            let place = if as_before { next } else { self.place(lane, program, class, position) };
+            let cycles = record.range.intersection(range).length();
+            self.add_to(place, 1, cycles);
+            if let Some(sum) = self.sums.get_mut(place).filter(|sum| cycles > sum.longest) {
+                (sum.longest, sum.position) = (cycles, position);
+            }
+        })
+    }
+
+    fn place(
+        &mut self,
+        lane: usize,
+        program: Option<ProgramId>,
+        class: StepClass,
+        position: u64,
+    ) -> usize {
+        let fresh = self.sums.len();
+        let place = *self.places.entry((lane, program, class)).or_insert(fresh);
+        if place == fresh {
+            let (steps, cycles, longest) = (0, Cycles::ZERO, Cycles::ZERO);
+            self.sums.push(PathProgram { lane, program, class, steps, cycles, position, longest });
+            self.followers.push(fresh);
+        }
+        place
+    }
+
+    fn add_to(&mut self, place: usize, steps: u64, cycles: Cycles) {
+        if let Some(follower) = self.followers.get_mut(self.last) {
+            *follower = place;
+        }
+        self.last = place;
+        if let Some(sum) = self.sums.get_mut(place) {
+            sum.steps += steps;
+            sum.cycles = sum.cycles.saturating_add(cycles);
+        }
+    }
+
+    /// All sums, by lane, program and kind.
+    pub(super) fn finish(mut self) -> Vec<PathProgram> {
+        self.sums.sort_unstable_by_key(|sum| (sum.lane, sum.program, sum.class.code()));
+        self.sums
+    }
+}

@@ -1,0 +1,517 @@
+//! Finding the sync points of a run while its steps pass.
+//!
+//! Steps come in the order of the program. A sync of several lanes is known when all its parts are
+//! in, which is when the next step comes. That a lane waits for other tiles of its IPU is told by
+//! whoever runs the program. Of a run that was only recorded it is inferred: from a lane that does
+//! nothing until another one ends, and from lanes that do nothing until the last of them has come
+//! to a step that they share.
+//!
+//! # Cost
+//!
+//! A step is added to the sums of its lane; nothing is looked up. In memory are those sums for each
+//! lane, and one block of points.
+
+use super::super::lane_number::LaneNumber;
+use super::super::step_record::StepRecord;
+use super::overlap::{BesideCompute, IpuOverlap};
+use super::point::{
+    AwaitedLane, JoinMember, LaneHandOver, LaneJoin, LanePlace, StretchSums, SyncPoint,
+    SyncPointBlock, SyncPointKind,
+};
+use crate::model::ProgramKind;
+use crate::units::{CycleRange, Cycles, ProgramId, ReplicaIpu, StepId};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A lane in a recorder, in the order of their first steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaneIndex(usize);
+
+/// Which syncs are of one IPU alone, and which of all replicas.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SyncPrograms {
+    internal: Vec<bool>,
+    joins_replicas: BTreeSet<ProgramId>,
+}
+
+impl SyncPrograms {
+    /// The name of a program that is of one IPU alone, in our files and in those of Poplar.
+    pub(crate) const NAME: &'static str = "Internal";
+
+    /// Those of one IPU alone among programs, of which each has its place, kind and name.
+    pub(crate) fn among<'n>(
+        programs: impl Iterator<Item = (ProgramId, ProgramKind, &'n str)>,
+    ) -> Self {
+        let mut found = Self::default();
+        programs
+            .filter(|(_, kind, name)| *kind == ProgramKind::Sync && *name == Self::NAME)
+            .for_each(|(program, ..)| found.add(program));
+        found
+    }
+
+    /// The same with those at which replicas that differ wait for each other.
+    pub(crate) fn joining_replicas(self, programs: impl IntoIterator<Item = ProgramId>) -> Self {
+        Self { joins_replicas: programs.into_iter().collect(), ..self }
+    }
+
+    /// Notes a program of one IPU alone, whatever its kind.
+    pub(crate) fn add(&mut self, program: ProgramId) {
+        let at = program.index();
+        if self.internal.len() <= at {
+            self.internal.resize(at + 1, false);
+        }
+        self.internal[at] = true;
+    }
+
+    fn is_internal(&self, program: Option<ProgramId>) -> bool {
+        let known = program.and_then(|program| self.internal.get(program.index()));
+        known.is_some_and(|internal| *internal)
+    }
+
+    fn joins_replicas(&self, program: Option<ProgramId>) -> bool {
+        program.is_some_and(|program| self.joins_replicas.contains(&program))
+    }
+}
+
+/// How far a lane is.
+struct LaneProgress {
+    number: LaneNumber,
+    /// The place of its IPU.
+    ipu: usize,
+    sub_lane: u8,
+    /// Steps so far.
+    steps: u64,
+    /// The last one.
+    last: CycleRange,
+    /// What it did since its last point.
+    stretch: Option<StretchSums>,
+    /// What it waited for last.
+    waited_for: Option<LanePlace>,
+}
+
+impl LaneProgress {
+    fn end(&self) -> Cycles {
+        self.last.end
+    }
+
+    fn take(&mut self, record: &StepRecord) {
+        self.sum(record);
+        self.pass(record);
+    }
+
+    /// Adds a step, or a part of one, to what it does.
+    fn sum(&mut self, record: &StepRecord) {
+        match &mut self.stretch {
+            Some(stretch) => stretch.totals.add_step(record),
+            None => self.stretch = Some(StretchSums::from_record(record)),
+        }
+    }
+
+    fn pass(&mut self, record: &StepRecord) {
+        self.steps += 1;
+        self.last = record.range;
+    }
+
+    fn place(&self) -> LanePlace {
+        LanePlace { lane: self.number.number(), behind: self.steps }
+    }
+}
+
+/// The lanes of an IPU.
+struct IpuLanes {
+    at: ReplicaIpu,
+    lanes: Vec<LaneIndex>,
+    /// What runs beside compute tiles; none where nothing does.
+    overlap: Option<IpuOverlap>,
+}
+
+/// A lane has to wait for what another one did so far, with its next step.
+struct OpenHandOver {
+    from: LanePlace,
+    /// End of what it waits for.
+    end: Cycles,
+    /// What the other lane did since its last point.
+    stretch: Option<StretchSums>,
+    number: u64,
+}
+
+/// Finds sync points, and hands them out in blocks.
+#[derive(Default)]
+pub(crate) struct SyncPointRecorder {
+    programs: SyncPrograms,
+    lanes: Vec<LaneProgress>,
+    ipus: Vec<IpuLanes>,
+    /// Parts of the last step, if it may be a join.
+    shared: Vec<(LaneIndex, StepRecord)>,
+    /// By the lane that waits, which may have had no step yet.
+    open: BTreeMap<u32, OpenHandOver>,
+    /// Whether hand-overs are told, so that none has to be inferred.
+    is_told: bool,
+    /// Number of the last lane that was waited for.
+    awaited: u64,
+    points: u64,
+    block: SyncPointBlock,
+    full: Vec<Vec<u8>>,
+}
+
+impl SyncPointRecorder {
+    pub(crate) fn new(programs: SyncPrograms) -> Self {
+        Self { programs, ..Self::default() }
+    }
+
+    /// Adds a lane.
+    pub(crate) fn add_lane(&mut self, number: LaneNumber) -> LaneIndex {
+        let lane = LaneIndex(self.lanes.len());
+        let (own, sub_lane) = (number.at(), number.sub_lane());
+        let at = self.ipus.iter().position(|lanes| lanes.at == own).unwrap_or(self.ipus.len());
+        if at == self.ipus.len() {
+            self.ipus.push(IpuLanes { at: own, lanes: Vec::new(), overlap: None });
+        }
+        let of_ipu = &mut self.ipus[at];
+        if sub_lane > 0 && of_ipu.overlap.is_none() {
+            let compute = of_ipu.lanes.iter().map(|lane| &self.lanes[lane.0]);
+            let last = compute.filter(|lane| lane.sub_lane == 0).map(|lane| lane.last).next();
+            of_ipu.overlap = Some(IpuOverlap::behind(last.unwrap_or_default()));
+        }
+        of_ipu.lanes.push(lane);
+        self.lanes.push(LaneProgress {
+            number,
+            ipu: at,
+            sub_lane,
+            steps: 0,
+            last: CycleRange::default(),
+            stretch: None,
+            waited_for: None,
+        });
+        lane
+    }
+
+    /// The next step of the lane `to` of an IPU waits for what the lane `from` did so far.
+    pub(crate) fn hand_over(&mut self, at: ReplicaIpu, from: u8, to: u8) {
+        self.end_shared_step();
+        self.is_told = true;
+        let Some(from) = self.lane_of(at, from) else { return };
+        let to_lane = self.lane_of(at, to).map(|to| &self.lanes[to.0]);
+        // Nothing is left to wait for where it did that before.
+        if to_lane.and_then(|to| to.waited_for) != Some(self.lanes[from.0].place()) {
+            let number = LaneNumber::new(at.class, at.ipu, to);
+            let unseen = LanePlace { lane: number.number(), behind: 0 };
+            self.open_hand_over(to_lane.map_or(unseen, LaneProgress::place), from, true);
+        }
+    }
+
+    /// Number of points so far.
+    pub(super) fn point_count(&self) -> u64 {
+        self.points
+    }
+
+    /// Hears that the parts of all steps before this one are in.
+    pub(super) fn end_step_before(&mut self, step: StepId) {
+        if self.shared.first().is_some_and(|(_, first)| first.step != step) {
+            self.end_shared_step();
+        }
+    }
+
+    /// Takes it that hand-overs are told, from the first step on.
+    pub(super) fn infer_nothing(&mut self) {
+        self.is_told = true;
+    }
+
+    fn lane_of(&self, at: ReplicaIpu, sub_lane: u8) -> Option<LaneIndex> {
+        let of_ipu = self.ipus.iter().find(|lanes| lanes.at == at)?;
+        of_ipu.lanes.iter().find(|lane| self.lanes[lane.0].sub_lane == sub_lane).copied()
+    }
+
+    /// Notes that a lane waits for what another one did so far. One that was told before, of a step
+    /// that did not come, waits for no more than this.
+    fn open_hand_over(&mut self, waiting: LanePlace, from: LaneIndex, is_told: bool) {
+        self.awaited += 1;
+        let (from, number) = (&self.lanes[from.0], self.awaited);
+        let (end, stretch, lane) = (from.end(), from.stretch, from.place());
+        self.open.insert(waiting.lane, OpenHandOver { from: lane, end, stretch, number });
+        let awaited = AwaitedLane { number, lane, waiting, is_told };
+        let kind = SyncPointKind::Awaited(awaited);
+        self.add_point(SyncPoint { release: end, kind, stretch: None });
+    }
+
+    fn add_point(&mut self, point: SyncPoint) {
+        self.points += 1;
+        self.block.add(&point);
+        if self.block.is_full() {
+            self.full.push(self.block.take());
+        }
+    }
+
+    /// Takes in a step of a lane.
+    pub(crate) fn push(&mut self, lane: LaneIndex, record: &StepRecord) {
+        self.end_step_before(record.step);
+        let kind = record.class.kind();
+        let may_join = match kind {
+            ProgramKind::Sync => !self.programs.is_internal(record.program),
+            // Lanes that do nothing until all have come are only inferred.
+            ProgramKind::GlobalExchange => !self.is_told,
+            _ => false,
+        };
+        let is_sync = kind == ProgramKind::Sync;
+        if may_join {
+            self.watch_overlap(lane, record, is_sync);
+            self.shared.push((lane, *record));
+            return;
+        }
+        let waits = is_sync && self.waits_in(lane, record);
+        self.watch_overlap(lane, record, waits);
+        if !waits {
+            self.go_on(lane, record);
+            self.lanes[lane.0].take(record);
+        }
+    }
+
+    fn watch_overlap(&mut self, lane: LaneIndex, record: &StepRecord, waits: bool) {
+        let LaneProgress { number, ipu, sub_lane, .. } = self.lanes[lane.0];
+        if let Some(overlap) = &mut self.ipus[ipu].overlap {
+            overlap.push(sub_lane, number.number(), record, waits);
+        }
+    }
+
+    /// Blocks of points that are complete.
+    pub(crate) fn complete(&mut self) -> std::vec::Drain<'_, Vec<u8>> {
+        self.full.drain(..)
+    }
+
+    /// Ends the run: what is left of the points, and what ran beside compute tiles, by lane, program
+    /// and class of step.
+    pub(crate) fn finish(mut self) -> (Vec<Vec<u8>>, Vec<BesideCompute>) {
+        self.end_shared_step();
+        self.end_run();
+        let mut blocks = std::mem::take(&mut self.full);
+        if !self.block.is_empty() {
+            blocks.push(self.block.take());
+        }
+        let overlaps = self.ipus.into_iter().filter_map(|lanes| lanes.overlap);
+        let mut beside: Vec<BesideCompute> = overlaps.flat_map(IpuOverlap::finish).collect();
+        beside.sort_unstable_by_key(|sum| (sum.lane, sum.program, sum.class.code()));
+        (blocks, beside)
+    }
+
+    /// The end of the run waits for all lanes.
+    fn end_run(&mut self) {
+        let lanes = || self.lanes.iter().filter(|lane| lane.steps > 0);
+        let Some((last, end)) = first_max(lanes().map(LaneProgress::end)) else { return };
+        let member = |lane: &LaneProgress| {
+            let (wait, tail) = (end - lane.end(), Cycles::ZERO);
+            JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail }
+        };
+        let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
+        let members = lanes().map(member).collect();
+        let (program, cost) = (None, Cycles::ZERO);
+        self.add_join(
+            LaneJoin { program, in_shared_step: false, cost, last, members },
+            end,
+            stretch,
+        );
+    }
+
+    /// Hears that all parts of the last step are in.
+    pub(super) fn end_shared_step(&mut self) {
+        if self.shared.is_empty() {
+            return;
+        }
+        let mut shared = std::mem::take(&mut self.shared);
+        for (lane, record) in &shared {
+            self.go_on(*lane, record);
+        }
+        let groups: Vec<usize> = shared.chunk_by(|a, b| self.meet(a, b)).map(<[_]>::len).collect();
+        let mut rest = shared.as_slice();
+        for length in groups {
+            let (group, others) = rest.split_at(length);
+            self.join(group);
+            rest = others;
+        }
+        // Its room is used again.
+        shared.clear();
+        self.shared = shared;
+    }
+
+    /// Whether the lanes of two parts of a step may wait for each other. Parts come by class of
+    /// replicas, each of which waits by itself but where all meet.
+    fn meet(&self, one: &(LaneIndex, StepRecord), other: &(LaneIndex, StepRecord)) -> bool {
+        let class = |part: &(LaneIndex, StepRecord)| self.lanes[part.0.0].number.class();
+        self.programs.joins_replicas(one.1.program) || class(one) == class(other)
+    }
+
+    /// Takes in parts of a step whose lanes may wait for each other.
+    fn join(&mut self, shared: &[(LaneIndex, StepRecord)]) {
+        if !self.join_in_front(shared) && !self.join_within(shared) {
+            shared.iter().for_each(|(lane, record)| self.lanes[lane.0].take(record));
+        }
+    }
+
+    /// Lanes that did nothing until the last of them came to a step.
+    fn join_in_front(&mut self, shared: &[(LaneIndex, StepRecord)]) -> bool {
+        if self.is_told || shared.len() < 2 {
+            return false;
+        }
+        let lanes = || shared.iter().map(|(lane, _)| &self.lanes[lane.0]);
+        let Some((last, arrived)) = first_max(lanes().map(LaneProgress::end)) else { return false };
+        let mut parts = shared.iter().zip(lanes());
+        let idle = parts.any(|((_, record), lane)| lane.end() < record.range.start);
+        let have_come = lanes().all(|lane| lane.steps > 0)
+            && shared.iter().all(|(_, record)| arrived <= record.range.start);
+        if !idle || !have_come {
+            return false;
+        }
+        let member = |lane: &LaneProgress| JoinMember {
+            lane: lane.number.number(),
+            behind: lane.steps,
+            wait: arrived - lane.end(),
+            tail: Cycles::ZERO,
+        };
+        let members = lanes().map(member).collect();
+        let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
+        for (lane, record) in shared {
+            let lane = &mut self.lanes[lane.0];
+            // Cycles without a step are part of what it does then.
+            lane.stretch = Some(StretchSums::empty(arrived));
+            lane.take(record);
+        }
+        let join = LaneJoin {
+            program: shared.first().and_then(|(_, record)| record.program),
+            in_shared_step: false,
+            cost: Cycles::ZERO,
+            last,
+            members,
+        };
+        self.add_join(join, arrived, stretch);
+        true
+    }
+
+    /// Lanes that wait in a sync until the last of them is there.
+    fn join_within(&mut self, shared: &[(LaneIndex, StepRecord)]) -> bool {
+        let starts = shared.iter().map(|(_, record)| record.range.start);
+        let Some((_, arrived)) = first_max(starts) else { return false };
+        // Who was released before the last one came did not wait for it.
+        let waits = |record: &StepRecord| record.range.end >= arrived;
+        let is_sync = shared.iter().all(|(_, record)| record.class.kind() == ProgramKind::Sync);
+        let joined = || shared.iter().filter(|(_, record)| waits(record));
+        let release = joined().map(|(_, record)| record.range.end).min();
+        let last = joined().position(|(_, record)| record.range.start == arrived);
+        let (Some(release), Some(last), true) = (release, last, is_sync && joined().count() >= 2)
+        else {
+            return false;
+        };
+        let mut stretch = None;
+        let mut members = Vec::with_capacity(shared.len());
+        for (lane, record) in shared {
+            let lane = &mut self.lanes[lane.0];
+            if !waits(record) {
+                lane.take(record);
+                continue;
+            }
+            let CycleRange { start, end } = record.range;
+            if members.len() == last {
+                lane.sum(&StepRecord { range: CycleRange::new(start, release), ..*record });
+                stretch = lane.stretch;
+            }
+            lane.pass(record);
+            let rest = StepRecord { range: CycleRange::new(release, end), ..*record };
+            lane.stretch = Some(StretchSums::empty(release));
+            if !rest.range.is_empty() {
+                lane.sum(&rest);
+            }
+            let (wait, tail) = (arrived - start, end - release);
+            members.push(JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail });
+        }
+        let join = LaneJoin {
+            program: shared.first().and_then(|(_, record)| record.program),
+            in_shared_step: true,
+            cost: release - arrived,
+            last,
+            members,
+        };
+        self.add_join(join, release, stretch);
+        true
+    }
+
+    fn add_join(&mut self, mut join: LaneJoin, release: Cycles, stretch: Option<StretchSums>) {
+        let last = join.members.get(join.last).map_or(0, |member| member.lane);
+        join.members.sort_unstable_by_key(|member| member.lane);
+        join.last = join.members.partition_point(|member| member.lane < last);
+        self.add_point(SyncPoint { release, kind: SyncPointKind::Join(join), stretch });
+    }
+
+    /// Whether a lane waits in a sync for other tiles of its IPU, and goes on behind it when they
+    /// are done.
+    fn waits_in(&mut self, lane: LaneIndex, record: &StepRecord) -> bool {
+        let CycleRange { start, end } = record.range;
+        if start == end {
+            return false;
+        }
+        if !self.is_told {
+            self.infer(lane, |other| other.end() == end && other.steps > 0);
+        }
+        let number = self.lanes[lane.0].number.number();
+        // That of an earlier end is one for the start of this step.
+        let Some(open) = self.open.get(&number).filter(|open| open.end == end) else {
+            return false;
+        };
+        let OpenHandOver { from, stretch, number: of, .. } = *open;
+        self.open.remove(&number);
+        let lane = &mut self.lanes[lane.0];
+        lane.pass(record);
+        lane.stretch = Some(StretchSums::empty(end));
+        lane.waited_for = Some(from);
+        let (lag, wait) = (Cycles::ZERO, end - start);
+        let (from, to) = (from.lane, lane.place());
+        let hand_over = LaneHandOver { number: of, from, to, lag, wait, in_step: true };
+        let kind = SyncPointKind::HandOver(hand_over);
+        self.add_point(SyncPoint { release: end, kind, stretch });
+        true
+    }
+
+    /// Finds what the next step of a lane waited for, if anything.
+    fn go_on(&mut self, lane: LaneIndex, record: &StepRecord) {
+        let start = record.range.start;
+        let end = self.lanes[lane.0].end();
+        if !self.is_told && end < start {
+            self.infer(lane, |other| other.end() > end && other.end() <= start);
+        }
+        if self.open.is_empty() {
+            return;
+        }
+        let lane = &mut self.lanes[lane.0];
+        let open = self.open.remove(&lane.number.number());
+        // Lanes of other tools may overlap: then it did not wait after all.
+        let Some(open) = open.filter(|open| open.end <= start) else { return };
+        let (from, number, release) = (open.from.lane, open.number, open.end);
+        let (to, lag, wait) = (lane.place(), start - release, start - end);
+        let hand_over = LaneHandOver { number, from, to, lag, wait, in_step: false };
+        lane.waited_for = Some(open.from);
+        let mut stretch = None;
+        if hand_over.holds_back() {
+            stretch = open.stretch;
+            // Cycles without a step are part of what it does then.
+            lane.stretch = Some(StretchSums::empty(release));
+        }
+        let kind = SyncPointKind::HandOver(hand_over);
+        self.add_point(SyncPoint { release, kind, stretch });
+    }
+
+    /// Takes it that a lane waits for the one of its IPU that ended last of those that `may` be it.
+    fn infer(&mut self, lane: LaneIndex, may: impl Fn(&LaneProgress) -> bool) {
+        let (ipu, waiting) = (self.lanes[lane.0].ipu, self.lanes[lane.0].place());
+        let others = self.ipus[ipu].lanes.iter().filter(|other| **other != lane);
+        let others = others.filter(|other| may(&self.lanes[other.0]));
+        let from = others.max_by_key(|other| {
+            let other = &self.lanes[other.0];
+            (other.end(), Reverse(other.number))
+        });
+        if let Some(from) = from.copied() {
+            self.open_hand_over(waiting, from, false);
+        }
+    }
+}
+
+/// The largest of some cycles, and the first place that has it.
+fn first_max(cycles: impl Iterator<Item = Cycles>) -> Option<(usize, Cycles)> {
+    cycles.enumerate().reduce(|best, next| if next.1 > best.1 { next } else { best })
+}

@@ -1,0 +1,280 @@
+//! Finding the sync points of a trace again, of its steps: to make those of a report that has none,
+//! and to compare those that it has.
+
+// Steps may come from a file that anybody wrote.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::super::chunk::CHUNK_STEPS;
+use super::super::lane_number::LaneNumber;
+use super::super::step_record::StepRecord;
+use super::super::store::TraceStore;
+use super::overlap::BesideCompute;
+use super::point::{AwaitedLane, LanePlace, SyncPoint, SyncPointKind, decode_raw};
+use super::recorder::{LaneIndex, SyncPointRecorder, SyncPrograms};
+use crate::error::ReportError;
+use crate::units::StepId;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+/// Told of the steps that were gone through; may end that.
+type OnSteps<'a> = &'a mut dyn FnMut(u64) -> Result<(), ReportError>;
+
+/// The steps of a lane one after the other.
+struct LaneSteps<'a> {
+    store: &'a TraceStore,
+    lane: usize,
+    chunks: u64,
+    records: std::vec::IntoIter<StepRecord>,
+}
+
+impl LaneSteps<'_> {
+    fn next(&mut self, on_steps: OnSteps<'_>) -> Result<Option<StepRecord>, ReportError> {
+        if let Some(record) = self.records.next() {
+            return Ok(Some(record));
+        }
+        let Some(info) = self.store.lanes.get(self.lane).copied() else { return Ok(None) };
+        if self.chunks >= info.steps.div_ceil(CHUNK_STEPS as u64) {
+            return Ok(None);
+        }
+        let records = self.store.read_chunk(info, self.chunks)?;
+        self.chunks += 1;
+        on_steps(records.len() as u64)?;
+        self.records = records.into_iter();
+        Ok(self.records.next())
+    }
+}
+
+/// Hands the steps of all lanes to `each` in the order of the program, with the place of their lane.
+fn for_each_step(
+    store: &TraceStore,
+    on_steps: OnSteps<'_>,
+    mut each: impl FnMut(usize, &StepRecord) -> Result<(), ReportError>,
+) -> Result<(), ReportError> {
+    let lanes = 0..store.lanes.len();
+    let steps = |lane| LaneSteps { store, lane, chunks: 0, records: Vec::new().into_iter() };
+    let mut lanes: Vec<LaneSteps> = lanes.map(steps).collect();
+    let mut heads: Vec<Option<StepRecord>> = Vec::with_capacity(lanes.len());
+    for lane in &mut lanes {
+        heads.push(lane.next(on_steps)?);
+    }
+    let head = |(lane, head): (usize, &Option<StepRecord>)| {
+        head.as_ref().map(|record| Reverse((record.step, lane)))
+    };
+    let mut next: BinaryHeap<Reverse<(StepId, usize)>> =
+        heads.iter().enumerate().filter_map(head).collect();
+    while let Some(Reverse((_, at))) = next.pop() {
+        let until = next.peek().map(|Reverse(first)| *first);
+        let (Some(lane), Some(head)) = (lanes.get_mut(at), heads.get_mut(at)) else { continue };
+        // Up to where another lane goes on: mostly more than one step.
+        while let Some(record) = head {
+            if until.is_some_and(|until| (record.step, at) > until) {
+                break;
+            }
+            each(at, record)?;
+            *head = lane.next(on_steps)?;
+        }
+        next.extend(head.as_ref().map(|record| Reverse((record.step, at))));
+    }
+    Ok(())
+}
+
+/// A recorder that goes through the steps of a trace.
+struct Replay {
+    recorder: SyncPointRecorder,
+    /// By the place of the lane: its index in the recorder, and its steps so far.
+    lanes: HashMap<usize, (LaneIndex, u64)>,
+}
+
+impl Replay {
+    fn new(programs: SyncPrograms) -> Self {
+        Self { recorder: SyncPointRecorder::new(programs), lanes: HashMap::new() }
+    }
+
+    fn step(&mut self, store: &TraceStore, at: usize, record: &StepRecord) {
+        let Some(info) = store.lanes.get(at) else { return };
+        let recorder = &mut self.recorder;
+        let new = || (recorder.add_lane(info.number()), 0);
+        let (lane, steps) = self.lanes.entry(at).or_insert_with(new);
+        *steps += 1;
+        self.recorder.push(*lane, record);
+    }
+}
+
+/// Makes the sync points of a trace whose steps were only recorded: hands blocks of them to `keep`,
+/// in order, and gives what ran beside compute tiles.
+pub(crate) fn make(
+    store: &TraceStore,
+    programs: SyncPrograms,
+    on_steps: OnSteps<'_>,
+    mut keep: impl FnMut(Vec<u8>) -> Result<(), ReportError>,
+) -> Result<Vec<BesideCompute>, ReportError> {
+    let mut replay = Replay::new(programs);
+    for_each_step(store, on_steps, |at, record| {
+        replay.step(store, at, record);
+        replay.recorder.complete().try_for_each(&mut keep)
+    })?;
+    let (blocks, beside) = replay.recorder.finish();
+    blocks.into_iter().try_for_each(keep)?;
+    Ok(beside)
+}
+
+/// Compares the sync points of a trace, and what ran beside compute tiles, with what its steps have;
+/// what is wrong first, in words.
+pub(crate) fn compare(
+    store: &TraceStore,
+    programs: SyncPrograms,
+    on_steps: OnSteps<'_>,
+) -> Result<Option<String>, ReportError> {
+    let mut comparison = Comparison::new(store, programs)?;
+    for_each_step(store, on_steps, |at, record| comparison.step(at, record))?;
+    comparison.finish()
+}
+
+/// The stored sync points beside those of the steps.
+struct Comparison<'a> {
+    store: &'a TraceStore,
+    replay: Replay,
+    places: HashMap<u32, usize>,
+    blocks: u64,
+    /// Blocks that were read, and the last of them, while the steps do not have all its points.
+    read: u64,
+    stored: Option<Vec<u8>>,
+    /// Points of the blocks that were read.
+    points: u64,
+    /// Lanes that are waited for, as it was told, and the number of points before each.
+    told: VecDeque<(u64, AwaitedLane)>,
+    wrong: Option<String>,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(store: &'a TraceStore, programs: SyncPrograms) -> Result<Self, ReportError> {
+        let mut own = Self {
+            store,
+            replay: Replay::new(programs),
+            places: store.lane_places(),
+            blocks: store.sync_point_blocks()?,
+            read: 0,
+            stored: None,
+            points: 0,
+            told: VecDeque::new(),
+            wrong: None,
+        };
+        // Whoever tells of hand-overs tells of all: none was inferred.
+        for block in 0..own.blocks {
+            let told =
+                |point: &SyncPoint| matches!(&point.kind, SyncPointKind::Awaited(a) if a.is_told);
+            if store.sync_points(block)?.iter().any(told) {
+                own.replay.recorder.infer_nothing();
+                break;
+            }
+        }
+        own.read_block()?;
+        Ok(own)
+    }
+
+    fn read_block(&mut self) -> Result<(), ReportError> {
+        self.stored = None;
+        if self.read == self.blocks {
+            return Ok(());
+        }
+        let raw = self.store.raw_sync_points(self.read)?;
+        let points = decode_raw(&raw).ok_or_else(|| self.store.path_contradiction())?;
+        self.read += 1;
+        for point in &points {
+            if let SyncPointKind::Awaited(awaited) = &point.kind
+                && awaited.is_told
+            {
+                self.told.push_back((self.points, *awaited));
+            }
+            self.points += 1;
+        }
+        self.stored = Some(raw);
+        Ok(())
+    }
+
+    fn step(&mut self, at: usize, record: &StepRecord) -> Result<(), ReportError> {
+        self.replay.recorder.end_step_before(record.step);
+        self.tell()?;
+        self.replay.step(self.store, at, record);
+        self.compare_blocks()
+    }
+
+    /// Tells what was told between the last step and the next one.
+    fn tell(&mut self) -> Result<(), ReportError> {
+        self.compare_blocks()?;
+        while let Some((points, awaited)) = self.told.front().copied() {
+            let is_there = |place: &LanePlace| {
+                let own = self.places.get(&place.lane).and_then(|at| self.replay.lanes.get(at));
+                own.map_or(0, |(_, steps)| *steps) == place.behind
+            };
+            let is_next = points == self.replay.recorder.point_count();
+            if !is_next || ![awaited.lane, awaited.waiting].iter().all(is_there) {
+                return Ok(());
+            }
+            self.told.pop_front();
+            let number = |place: LanePlace| LaneNumber::from_number(place.lane);
+            if let (Some(from), Some(to)) = (number(awaited.lane), number(awaited.waiting)) {
+                self.replay.recorder.hand_over(from.at(), from.sub_lane(), to.sub_lane());
+            }
+            self.compare_blocks()?;
+        }
+        Ok(())
+    }
+
+    fn compare_blocks(&mut self) -> Result<(), ReportError> {
+        let found: Vec<Vec<u8>> = self.replay.recorder.complete().collect();
+        found.into_iter().try_for_each(|found| self.compare_block(&found))
+    }
+
+    fn compare_block(&mut self, found: &[u8]) -> Result<(), ReportError> {
+        if self.wrong.is_none() && self.stored.as_deref() != Some(found) {
+            self.wrong = Some(difference_of(found, self.stored.as_deref()));
+        }
+        self.read_block()
+    }
+
+    fn finish(mut self) -> Result<Option<String>, ReportError> {
+        self.replay.recorder.end_shared_step();
+        self.tell()?;
+        let (found, beside) = std::mem::take(&mut self.replay.recorder).finish();
+        for found in &found {
+            self.compare_block(found)?;
+        }
+        let stored = self.store.beside_compute()?;
+        Ok(match self.wrong {
+            None if self.stored.is_some() => {
+                Some("there are more sync points than the steps have".to_owned())
+            }
+            None if stored != beside => {
+                Some("trace_beside does not say what ran beside compute tiles".to_owned())
+            }
+            wrong => wrong,
+        })
+    }
+}
+
+/// How a block of points differs from the stored one.
+fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
+    let points = |raw: &[u8]| decode_raw(raw).unwrap_or_default();
+    let (found, stored) = (points(found), stored.map(points).unwrap_or_default());
+    let mut pairs = found.iter().zip(&stored);
+    let words = |point: &SyncPoint| match &point.kind {
+        SyncPointKind::Join(join) => format!("a join of {} lanes", join.members.len()),
+        SyncPointKind::Awaited(_) => "a lane that is waited for".to_owned(),
+        SyncPointKind::HandOver(_) => "a hand-over".to_owned(),
+    };
+    match pairs.find(|(found, stored)| found != stored) {
+        Some((found, stored)) => format!(
+            "the steps have {} at {}, the sync points {} at {}",
+            words(found),
+            found.release.0,
+            words(stored),
+            stored.release.0
+        ),
+        None => format!(
+            "the steps have {} sync points in a row, {} are stored",
+            found.len(),
+            stored.len()
+        ),
+    }
+}

@@ -1,0 +1,268 @@
+//! `why`: what a run waits for, and why a step takes as long as it does.
+
+use super::{CliCommand, CliError, json_argument, open_report, report_argument};
+use clap::{Arg, ArgMatches, value_parser};
+use serde_json::{Value, json};
+use std::io::Write;
+use tilescope_analysis::critical_path::{
+    IpuSlack, PathRow, PathTotals, StepOnPath, StepPart, WhyChain, WhyLink, ipu_slacks,
+    path_totals, step_on_path, step_parts, why, why_run,
+};
+use tilescope_analysis::replica_classes::ipu_words;
+use tilescope_report::units::{Cycles, IpuId, NumberFormat, StepId, grouped, percent};
+use tilescope_report::{ReplicaClasses, Report, ReportError};
+
+/// `tilescope why`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "why", arguments, run };
+
+/// Things of the path that are explained.
+const CHAINS: usize = 3;
+
+const AFTER_HELP: &str = "\
+The critical path is the longest chain of steps that wait for each other, from the first cycle of
+the run to the last. Taking cycles away from steps on it makes the run shorter by at most as many;
+what is not on it gains nothing. Slack is how much later a step could end without the run ending
+later; lead is what an IPU alone being faster gains at most.
+
+Examples:
+  tilescope why out
+  tilescope why out --json
+  tilescope why out --at 1234
+  tilescope why out --at 1234:1
+  tilescope why out --at 1234:1:5       on replica 5, where replicas differ";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    let limit = Arg::new("limit")
+        .long("limit")
+        .value_name("N")
+        .value_parser(value_parser!(usize))
+        .default_value("20")
+        .help("Maximum number of rows of the path to print; 0 for all");
+    command
+        .about("Say what a run waits for: its critical path, slack, and why a step takes as long as it does")
+        .arg(report_argument())
+        .arg(
+            Arg::new("at")
+                .long("at")
+                .value_name("STEP[:IPU[:REPLICA]]")
+                .help("Explain this executed step, where it takes longest or on the IPU and replica named"),
+        )
+        .arg(json_argument())
+        .arg(limit)
+        .after_help(AFTER_HELP)
+}
+
+fn failed(error: ReportError) -> CliError {
+    CliError::Failed(error.to_string())
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let at = matches.get_one::<String>("at").map(|text| AskedStep::parse(text)).transpose()?;
+    let report = open_report(matches)?;
+    let Some(totals) = path_totals(&report, None).map_err(failed)? else {
+        let problem = "the report has no executed steps: the program was only compiled";
+        return Err(CliError::Failed(problem.to_owned()));
+    };
+    let is_json = matches.get_flag("json");
+    if let Some(at) = at {
+        return at_step(&report, &at, is_json, output);
+    }
+    let slacks = ipu_slacks(&report).map_err(failed)?;
+    let numbers = NumberFormat::default();
+    let chains = why_run(&report, CHAINS, numbers).map_err(failed)?;
+    if is_json {
+        let value = json!({
+            "cycles": totals.cycles,
+            "path": totals.rows.iter().map(row_json).collect::<Vec<_>>(),
+            "slack": slacks,
+            "why": chains.iter().map(chain_json).collect::<Vec<_>>(),
+        });
+        return print_json(&value, output);
+    }
+    let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
+    print_path(&totals, limit.unwrap_or(usize::MAX), output)?;
+    print_slack(&slacks, output)?;
+    for chain in &chains {
+        writeln!(output)?;
+        print_chain(chain, output)?;
+    }
+    Ok(())
+}
+
+/// A step that is asked about, and where it is if that is said.
+struct AskedStep {
+    step: StepId,
+    ipu: Option<IpuId>,
+    replica: Option<u32>,
+}
+
+impl AskedStep {
+    fn parse(text: &str) -> Result<Self, CliError> {
+        let wrong = || {
+            let problem = "expects the number of an executed step, STEP:IPU as in 1234:1, or \
+                           STEP:IPU:REPLICA";
+            CliError::Usage(format!("--at {problem}, not {text:?}"))
+        };
+        let number = |part: &str| part.parse::<u32>().map_err(|_| wrong());
+        let mut parts = text.split(':');
+        let step = parts.next().unwrap_or_default().replace(',', "");
+        let asked = Self {
+            step: StepId(step.parse().map_err(|_| wrong())?),
+            ipu: parts.next().map(number).transpose()?.map(IpuId),
+            replica: parts.next().map(number).transpose()?,
+        };
+        parts.next().is_none().then_some(asked).ok_or_else(wrong)
+    }
+
+    /// The longest part of the step of those that are asked for.
+    fn find(&self, report: &Report, classes: &ReplicaClasses) -> Result<StepPart, CliError> {
+        let step = self.step;
+        let parts = step_parts(report, step).map_err(failed)?;
+        if parts.is_empty() {
+            let steps = report.step_count().map_err(failed)?;
+            let problem = format!("there is no step {step}: the report has {}", grouped(steps));
+            return Err(CliError::Usage(problem));
+        }
+        let replicas = report.target().map_err(failed)?.replicas;
+        if let Some(replica) = self.replica.filter(|replica| *replica >= replicas) {
+            let problem = format!("there is no replica {replica}: the run has {replicas}");
+            return Err(CliError::Usage(problem));
+        }
+        let class = self.replica.map(|replica| classes.class_of(replica));
+        let is_asked = |part: &&StepPart| {
+            self.ipu.is_none_or(|ipu| part.at.ipu == ipu)
+                && class.is_none_or(|class| part.at.class == class)
+        };
+        let longest = parts.iter().rev().filter(is_asked).max_by_key(|part| part.range.length());
+        longest.copied().ok_or_else(|| {
+            let places = parts.iter().map(|part| ipu_words(classes, part.at));
+            let places = places.collect::<Vec<_>>().join("; ");
+            let problem = format!("step {step} did not run on that IPU: it ran on {places}");
+            CliError::Usage(problem)
+        })
+    }
+}
+
+fn at_step(
+    report: &Report,
+    asked: &AskedStep,
+    is_json: bool,
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    let classes = report.replica_classes().map_err(failed)?;
+    let StepPart { at, sub_lane, range } = asked.find(report, &classes)?;
+    let (step, cycles) = (asked.step, range.length());
+    let state = step_on_path(report, step, at, sub_lane).map_err(failed)?;
+    let chain = why(report, step, at, sub_lane, NumberFormat::default()).map_err(failed)?;
+    let (Some(state), Some(chain)) = (state, chain) else {
+        return Err(CliError::Failed(format!("step {step} is on no lane of the trace")));
+    };
+    if is_json {
+        let value = json!({
+            "step": step.0,
+            "ipu": at,
+            "cycles": cycles,
+            "on_path": state.is_on_path,
+            "slack": state.slack,
+            "why": chain_json(&chain),
+        });
+        return print_json(&value, output);
+    }
+    let place = ipu_words(&classes, at);
+    writeln!(output, "Step {step} on {place}: {}", state_words(&state, cycles))?;
+    print_chain(&chain, output)
+}
+
+fn state_words(state: &StepOnPath, cycles: Cycles) -> String {
+    let slack = match state.slack {
+        Some(slack) => format!("slack {slack} cycles"),
+        None => "slack not known".to_owned(),
+    };
+    let path = if state.is_on_path { "on the critical path" } else { "not on the critical path" };
+    format!("{cycles} cycles, {path}, {slack}")
+}
+
+fn row_json(row: &PathRow) -> Value {
+    json!({
+        "kind": row.kind,
+        "ipu": row.ipu,
+        "io_tiles": row.sub_lane > 0,
+        "operation": row.operation.map(|_| &row.name),
+        "program": row.operation.is_none().then_some(&row.name).filter(|name| !name.is_empty()),
+        "cycles": row.cycles,
+        "share": row.share,
+    })
+}
+
+fn chain_json(chain: &WhyChain) -> Value {
+    let link = |link: &WhyLink| {
+        json!({
+            "text": link.text,
+            "detail": link.detail,
+            "cycles": link.cycles,
+            "step": link.place.map(|place| place.step.0),
+            "ipu": link.place.map(|place| place.at.ipu),
+        })
+    };
+    json!({ "links": chain.links.iter().map(link).collect::<Vec<_>>(), "options": chain.options })
+}
+
+fn print_json(value: &Value, output: &mut dyn Write) -> Result<(), CliError> {
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| CliError::Failed(error.to_string()))?;
+    writeln!(output, "{text}")?;
+    Ok(())
+}
+
+fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
+    let (shown, rest) = totals.rows.split_at(limit.min(totals.rows.len()));
+    let width = shown.iter().map(|row| row.lane.chars().count()).max().unwrap_or(0).max(3);
+    let line = |share: f64, cycles: Cycles, [kind, lane, name]: [&str; 3]| {
+        let (share, cycles) = (percent(share), cycles.to_string());
+        format!("{share:>7} {cycles:>16}  {kind:17} {lane:width$}  {name}")
+    };
+    writeln!(output, "Critical path: {} cycles", totals.cycles)?;
+    let kinds = totals.by_kind().into_iter();
+    let kinds = kinds.map(|(kind, of)| format!("{} {}", kind.title(), percent(totals.share(of))));
+    writeln!(output, "{}", kinds.collect::<Vec<_>>().join(", "))?;
+    let [share, cycles, kind, lane] = ["share", "cycles", "kind", "IPU"];
+    writeln!(output, "\n{share:>7} {cycles:>16}  {kind:17} {lane:width$}  operation")?;
+    for row in shown {
+        let words = [row.kind.name(), &row.lane, &row.name];
+        writeln!(output, "{}", line(row.share, row.cycles, words))?;
+    }
+    if !rest.is_empty() {
+        let cycles = rest.iter().map(|row| row.cycles).sum();
+        let name = format!("{} more (raise --limit to list them)", grouped(rest.len() as u64));
+        writeln!(output, "{}", line(totals.share(cycles), cycles, ["", "", &name]))?;
+    }
+    writeln!(output, "{}", line(1.0, totals.cycles, ["", "", "the run"]))?;
+    Ok(())
+}
+
+fn print_slack(slacks: &[IpuSlack], output: &mut dyn Write) -> Result<(), CliError> {
+    let heads = ["", "on the path", "waits", "mean slack", "lead"];
+    let [ipu, path, waits, slack, lead] = heads;
+    writeln!(output, "\n{ipu:24} {path:>24} {waits:>16} {slack:>16} {lead:>16}")?;
+    for of in slacks {
+        let name = &of.title;
+        let path = format!("{} ({})", of.path_cycles, percent(of.path_share));
+        let [waits, lead] = [of.waits, of.lead].map(|cycles| cycles.to_string());
+        let slack = Cycles::from_f64(of.slack.round()).to_string();
+        writeln!(output, "{name:24} {path:>24} {waits:>16} {slack:>16} {lead:>16}")?;
+    }
+    Ok(())
+}
+
+fn print_chain(chain: &WhyChain, output: &mut dyn Write) -> Result<(), CliError> {
+    for (depth, link) in chain.links.iter().enumerate() {
+        let indent = "  ".repeat(depth);
+        let step = link.place.map_or_else(String::new, |place| format!(" [step {}]", place.step));
+        writeln!(output, "{indent}{}: {}{step}", link.text, link.detail)?;
+    }
+    if !chain.options.is_empty() {
+        let indent = "  ".repeat(chain.links.len());
+        writeln!(output, "{indent}set by {}", chain.options.join(", "))?;
+    }
+    Ok(())
+}
