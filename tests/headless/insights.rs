@@ -224,7 +224,7 @@ fn the_advice_for_a_program_that_is_too_large_makes_it_fit() {
     assert!(advice.contains("float16") && advice.contains("Mk2"), "{advice}");
     assert!(!advice.contains("micro-batch") && !advice.contains("more IPUs"), "{advice}");
     let followed = common::spec("too_large", &["target.name=mk2", "model.precision=float16"]);
-    let compiled = tilescope_sim::compile::compile(&followed).expect("compiles");
+    let compiled = tilescope_sim::compile(&followed).expect("compiles");
     assert_eq!(compiled.tiles_out_of_memory(), 0);
 }
 

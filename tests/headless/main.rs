@@ -9,6 +9,7 @@ mod common;
 #[path = "../report_support/mod.rs"]
 mod report_support;
 
+mod balanced_split;
 mod causality;
 mod cli;
 mod commands_document;
@@ -36,6 +37,7 @@ mod onnx_command;
 mod onnx_import;
 mod onnx_report;
 mod outlining;
+mod phases;
 mod pipeline;
 mod planner_properties;
 mod published_programs;
@@ -49,6 +51,7 @@ mod report_trace;
 mod report_writer;
 mod samples;
 mod scheme_laws;
+mod scheme_reports;
 mod schemes;
 mod sensitivity;
 mod sequence_operators;

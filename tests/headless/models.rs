@@ -1,7 +1,7 @@
 //! Built-in models against their literature, and all of them compiled at a small size.
 
 use tilescope_report::TrainingPass;
-use tilescope_sim::compile::compile;
+use tilescope_sim::compile;
 use tilescope_sim::graph::{GraphNode, ModelGraph, TrainingConfig};
 use tilescope_sim::graph_lowering::GraphLowering;
 use tilescope_sim::model;

@@ -7,7 +7,7 @@ use super::host_exchange::{HostExchange, host_exchanges};
 use super::outline::OutlineFunctions;
 use super::program_tables::FragmentItem;
 use super::transfers::StageCopyGroup;
-use crate::operators::LoweringError;
+use crate::graph::name_on_all_shards;
 use crate::poplar::exchange;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
@@ -41,7 +41,8 @@ pub struct ProgramParts {
 impl ProgramParts {
     /// All that runs works, in sequences.
     fn sequences(&self) -> Vec<&[FragmentItem]> {
-        let fragments = self.fragments.iter().flat_map(|of| [&of.remote_loads[..], &of.items]);
+        let fragments =
+            self.fragments.iter().flat_map(|of| [&of.io_loads[..], &of.remote_loads, &of.items]);
         let copies = self.host_inputs.iter().chain(&self.host_outputs);
         let copies = copies.flat_map(|copy| [&copy.tile_items[..], &copy.sum_items]);
         let local = self.link_copies.iter().map(|copy| &copy.local[..]);
@@ -89,10 +90,9 @@ impl ProgramParts {
 pub(crate) fn assemble(
     builder: &mut ProgramBuilder,
     schedule: &ExecutionSchedule,
-) -> Result<(ProgramParts, ProgramId), LoweringError> {
+) -> (ProgramParts, ProgramId) {
     let stages = builder.placement.stages.len();
     let training = builder.spec.model.training;
-    builder.lower()?;
     let prologue = prologue(builder);
     let mut host_inputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| builder.host_inputs(stage)).collect();
@@ -130,7 +130,7 @@ pub(crate) fn assemble(
         host_call,
     };
     let root = ProgramTree::new(builder, schedule, &parts).control_program();
-    Ok((parts, root))
+    (parts, root)
 }
 
 /// A sync for each part of a host call that the IPUs wait for.
@@ -163,7 +163,8 @@ fn share_sync(copies: &mut [HostStreamCopy]) {
     let mut syncs: BTreeMap<String, ProgramId> = BTreeMap::new();
     for copy in copies {
         if let Some(tensor) = &copy.tensor {
-            let sync = syncs.entry(tensor.name.clone()).or_insert(copy.programs[0]);
+            let field = name_on_all_shards(&tensor.name).to_owned();
+            let sync = syncs.entry(field).or_insert(copy.programs[0]);
             copy.programs[0] = *sync;
         }
     }
@@ -266,8 +267,9 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
     fn fragment(&mut self, fragment: &StageFragment) -> ProgramId {
         let stage = &self.builder.placement.stages[fragment.stage].name;
         let name = format!("{stage}/{}", pass_name(fragment.pass));
+        let io_loads = self.nodes(&fragment.io_loads);
         let loads = self.nodes(&fragment.remote_loads);
-        let children = [loads, self.nodes(&fragment.items)].concat();
+        let children = [io_loads, loads, self.nodes(&fragment.items)].concat();
         self.builder.tables.group(ProgramKind::Sequence, &name, children)
     }
 
