@@ -105,7 +105,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Cycles on the screen",
             "Whole run",
         ],
-        tabs: &["Summary", "Details", "Critical path", "Statistics", "Schedule"],
+        tabs: &["Summary", "Details", "Statistics", "Critical path", "Schedule"],
     },
     ViewControls {
         view: ViewId::ExchangeCode,

@@ -2,10 +2,10 @@
 
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::widgets::focus_ui;
+use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
-use egui::{Align2, Frame, Margin, RichText, Ui, WidgetInfo};
-use egui_plot::{AxisHints, Bar, BarChart, GridMark, Plot, PlotPoint, Text};
+use egui::{Align2, Frame, Margin, Rect, Response, RichText, Ui, WidgetInfo};
+use egui_plot::{AxisHints, Bar, BarChart, GridMark, Plot, PlotPoint, PlotTransform, Text};
 use tilescope_analysis::limits::{RunLimits, WaterfallCycles, WaterfallStep};
 use tilescope_report::units::{Cycles, IpuId, fine_percent, grouped, percent};
 
@@ -146,12 +146,7 @@ pub(super) fn waterfall_ui(
         }
     });
     let response = shown.response;
-    response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Waterfall"));
-    let words =
-        rows.iter().map(|row| format!("{} {}", row.title(), fine_percent(row.to - row.from)));
-    let value = words.collect::<Vec<_>>().join(", ");
-    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
-    focus_ui(ui, &response, *shown.transform.frame());
+    describe_ui(ui, &rows, &response, &shown.transform);
     let pointed = response.hover_pos().map(|at| shown.transform.value_from_position(at).y.round());
     let pointed = pointed.filter(|at| *at >= 0.0).and_then(|at| rows.get(at as usize));
     if let Some(row) = pointed {
@@ -165,6 +160,26 @@ pub(super) fn waterfall_ui(
                 WaterfallStep::about,
             );
             ui.label(RichText::new(about).color(ThemePalette::for_ui(ui).weak_text));
+        });
+    }
+}
+
+/// The plot for readers of the accessibility tree, bar by bar, and the outline of the focus.
+fn describe_ui(ui: &Ui, rows: &[WaterfallRow], response: &Response, transform: &PlotTransform) {
+    response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Waterfall"));
+    let words =
+        rows.iter().map(|row| format!("{} {}", row.title(), fine_percent(row.to - row.from)));
+    let value = words.collect::<Vec<_>>().join(", ");
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
+    focus_ui(ui, response, *transform.frame());
+    for (at, row) in rows.iter().enumerate() {
+        let corner = |share: f64, side: f64| {
+            let place = PlotPoint::new(share, at as f64 + side * BAR_HEIGHT / 2.0);
+            transform.position_from_point(&place)
+        };
+        let rect = Rect::from_two_pos(corner(row.from, -1.0), corner(row.to, 1.0));
+        node_ui(ui, response.id.with(("bar", at)), rect, Role::GraphicsObject, || {
+            (row.title().to_owned(), fine_percent(row.to - row.from))
         });
     }
 }
