@@ -21,8 +21,8 @@ use tilescope_report::units::{
     Bytes, Cycles, IpuId, OperationId, TileId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
-    ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind, TileTraffic,
-    TrainingPass, VertexGroup, VertexTypeInfo,
+    ArithmeticType, ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind,
+    TileTraffic, TrainingPass, VertexGroup, VertexTypeInfo,
 };
 
 const IPUS: u32 = 64;
@@ -65,7 +65,12 @@ fn write_report(directory: &Path) {
         if let Some(set) = report.parts.compute_sets.last_mut() {
             set.cycles = uneven(layer + 100).map(|cycles| Cycles(*cycles));
             let count = TileRuns::uniform(TileRange::first_tiles(all), 6);
-            set.vertices.push(VertexGroup { vertex_type: VertexTypeId(0), count, edges: 3 });
+            set.vertices.push(VertexGroup {
+                vertex_type: VertexTypeId(0),
+                count,
+                edges: 3,
+                flops: None,
+            });
         }
         programs.extend([exchange, work]);
         for ipu in (0..IPUS).map(IpuId) {
@@ -80,6 +85,8 @@ fn write_report(directory: &Path) {
                 block: Some(format!("B{ipu}")),
                 ipu,
                 flops: 1_000_000 * (layer + 1),
+                element_type: Some(ArithmeticType::Half),
+                inner_runs: Some(1),
                 shapes: "[40,1,28,28] x [10,1,5,5] -> [40,10,24,24]".to_owned(),
                 plan: None,
                 inputs: inputs.collect(),

@@ -9,9 +9,12 @@ use std::fs;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 use tilescope_analysis::critical_path::path_totals;
+use tilescope_analysis::limits::limits;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::*;
 use tilescope_report::*;
+use tilescope_sim::simulate;
+use tilescope_sim::spec::{Spec, SpecSource};
 
 /// Programs of one iteration of a pipeline: as many as a real one compiles to.
 const PROGRAMS: u64 = 3000;
@@ -279,8 +282,28 @@ fn measure_a_foreign_file() {
     println!("  step: {:?}", started.elapsed());
 }
 
+/// Limits of all operations of BERT-Large: asked for 0.1 s.
+fn measure_limits() {
+    for name in ["bert_large_pod16", "mnist_pipeline"] {
+        let directory = tempdir().unwrap();
+        let source = SpecSource::find(name, &[]).unwrap();
+        let spec = Spec::build(&source).unwrap();
+        simulate(&spec, directory.path(), |_| ()).unwrap();
+        println!("\nlimits of {name}");
+        for turn in ["first", "again"] {
+            let report = Report::open(directory.path()).unwrap();
+            let started = Instant::now();
+            let found = limits(&report).unwrap();
+            let took = started.elapsed();
+            let utilisation = found.run.and_then(|run| run.utilisation()).unwrap_or(0.0);
+            let rows = grouped(found.rows.len() as u64);
+            println!("  {turn}: {rows} rows, {} in {took:?}", fine_percent(utilisation));
+        }
+    }
+}
+
 /// What can be measured; the first when nothing is asked for.
-const SIZES: [(&str, fn()); 5] = [
+const SIZES: [(&str, fn()); 6] = [
     ("million", || {
         measure(1_000_000, 1, StepLayout::Rows);
         measure(1_000_000, 4, StepLayout::Rows);
@@ -293,6 +316,7 @@ const SIZES: [(&str, fn()); 5] = [
     ("hundred-million", || measure(25_000_000, 4, StepLayout::Columns)),
     ("sixty-four-ipus", || measure(1_562_500, 64, StepLayout::Columns)),
     ("foreign", measure_a_foreign_file),
+    ("limits", measure_limits),
 ];
 
 fn main() {

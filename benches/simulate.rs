@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use tilescope_sim::compile::compile;
+use tilescope_sim::compile;
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{BUNDLED_SPECS, Spec, SpecSource};
 

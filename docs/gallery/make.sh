@@ -26,7 +26,7 @@ for view in $("$program" export --list-views); do
     case $view in
     exchange-code) report=replicas ;;
     liveness) report=too_large ;;
-    execution-trace | insights | operations | summary) report=bert ;;
+    execution-trace | insights | limits | operations | summary) report=bert ;;
     memory | tile-mapping) report=resnet ;;
     *) report=mnist ;;
     esac
@@ -61,9 +61,26 @@ perceptron overlapped-updates --set model.optimizer=adam --set "$state_off_chip"
 perceptron merged-collectives --set options.replication_factor=4 --set options.merge_collectives=true
 perceptron annotated-stages --set 'options.stages=["L0","L1",["L1/relu","L2"],"L3"]'
 simulate io_overlap overlapped-io
-for schedule in phases serial-updates overlapped-updates merged-collectives annotated-stages overlapped-io; do
-    "$program" export "$work/$schedule" --view execution-trace --theme light --size 1280x700 -o "$work/picture.png" >/dev/null
+# Four instances of a replica each, of which two are on slower hosts.
+simulate mnist_pipeline slower-replicas --set options.device_iterations=1 \
+    --set options.replication_factor=4 --set options.num_instances=4 \
+    --set options.host.slower_instances=2 --set options.host.seconds_per_micro_batch=40e-6 \
+    --set options.sync_replicas_independently=true
+simulate data_loading rows --set model.image_size=128 --set target.ipus=4 \
+    --set options.domain_sharding=rows --set options.device_iterations=1 \
+    --set options.host.loader=synthetic --set options.host.seconds_per_framework_call=0 \
+    --set options.host.seconds_per_call=0
+# REPORT, PICTURE, HEIGHT, and what is shown of it.
+schedule() {
+    "$program" export "$work/$1" --view execution-trace --theme light --size "1280x$3" \
+        --at "tilescope:?view=execution-trace$4" -o "$work/picture.png" >/dev/null
     convert "$work/picture.png" +dither -colors 256 -strip -define png:compression-filter=0 \
-        -define png:compression-level=9 "PNG8:docs/gallery/schedule-$schedule.png"
+        -define png:compression-level=9 "PNG8:docs/gallery/schedule-$2.png"
+}
+for name in phases serial-updates overlapped-updates merged-collectives annotated-stages overlapped-io; do
+    schedule $name $name 700 ""
 done
+schedule slower-replicas slower-replicas 1000 '&prefs.replicas=true'
+schedule rows rows 700 ""
+schedule rows halos 700 '&axis={"origin":30000,"fraction":0,"scale":50}'
 du -ch docs/gallery/*.png | tail -1

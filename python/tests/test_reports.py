@@ -26,6 +26,12 @@ class Reports(unittest.TestCase):
         self.assertGreater(summary["execution"]["total_cycles"], 10**6)
         self.assertIn("mnist", self.report.spec)
         self.assertEqual(self.report.meta["generator"].split()[0], "tilescope")
+        limits = summary["limits"]
+        self.assertTrue(0 < limits["utilisation"] < 1)
+        shares = sum(step["share"] for step in limits["waterfall"])
+        self.assertAlmostEqual(shares, 1)
+        cycles = sum(step["cycles"] for step in limits["waterfall"])
+        self.assertEqual(cycles, limits["ipu_cycles"])
         for finding in self.report.insights():
             self.assertTrue(finding["rule"] and finding["sentence"])
 

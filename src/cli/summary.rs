@@ -7,10 +7,14 @@ use std::path::Path;
 use tilescope_analysis::confidence::{Confidence, PredictionBand};
 use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
 use tilescope_analysis::imported_model::ImportedModelSummary;
+use tilescope_analysis::limits::{LimitsSummary, UnknownUtilisation};
 use tilescope_analysis::replica_classes::sentence;
 use tilescope_analysis::running_costs::{RunningCostRow, RunningCosts};
 use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
-use tilescope_report::units::{Cycles, binary_bytes, exact_bytes, grouped, percent, seconds};
+use tilescope_report::units::{
+    Cycles, binary_bytes, exact_bytes, fine_percent, grouped, grouped_real, percent, seconds,
+    with_prefix,
+};
 use tilescope_report::{BatchingConfig, Report, ReportPart};
 
 /// `tilescope summary`
@@ -163,6 +167,9 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     if let Some(batching) = report.batching().map_err(failed)? {
         table.row("Samples per call", &samples_line(&batching))?;
     }
+    if let Some(limits) = &figures.limits {
+        print_limits(limits, &mut table)?;
+    }
     table.head("Host")?;
     match &figures.host {
         None => table.row("None", "not recorded, or the model works on no samples")?,
@@ -251,6 +258,34 @@ fn print_path(execution: &ExecutionSummary, table: &mut TwoColumnTable) -> Resul
             of.lead
         );
         table.row(&of.title, &text)?;
+    }
+    Ok(())
+}
+
+/// What the run achieves of the peak, and where the rest goes.
+fn print_limits(limits: &LimitsSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
+    table.head("Limits")?;
+    let ipu_cycles = grouped(limits.ipu_cycles.0);
+    match (limits.utilisation, limits.unknown) {
+        (Some(share), _) => {
+            let text = format!("{} of {ipu_cycles} IPU-cycles", fine_percent(share));
+            table.row("Utilisation of peak", &text)?;
+        }
+        (None, reason) => {
+            let reason = reason.map_or("", UnknownUtilisation::sentence);
+            table.row("Utilisation of peak", &format!("not known: {reason}"))?;
+        }
+    }
+    for peak in &limits.peaks {
+        let per_second = peak
+            .flops_per_second
+            .map_or_else(String::new, |rate| format!(" = {}", with_prefix(rate, "FLOP/s")));
+        let flops = grouped_real(peak.flops_per_cycle);
+        let text = format!("AMP, {flops} FLOPs per cycle of an IPU{per_second}");
+        table.row(&format!("  Peak of {}", peak.name), &text)?;
+    }
+    for of in &limits.waterfall {
+        table.row(&format!("  {}", of.step.title()), &fine_percent(of.share))?;
     }
     Ok(())
 }

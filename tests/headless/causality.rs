@@ -8,7 +8,8 @@ use tilescope_report::units::{Cycles, ProgramId, ReplicaClassId};
 use tilescope_report::{
     ExecutionStep, InvariantViolation, ProgramKind, Report, ReportMeta, ReportWriter, StepLayout,
 };
-use tilescope_sim::compile::{CompiledProgram, compile};
+use tilescope_sim::compile;
+use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{dry_run, run};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -39,6 +40,40 @@ const EXECUTIONS: Choices = &[
     &["options.execution=phased", "model.width=512"],
     &["target.ipus=1", "options.execution=sharded"],
     &["model.training=false", "options.gradient_accumulation=1", "options.device_iterations=10"],
+];
+
+const PHASES: Choices = &[
+    &["options.execution=phased"],
+    &["options.execution=phased", "options.execution_phase_settings.stages=1"],
+    &[
+        "options.execution=phased",
+        "options.execution_phase_settings.stages=1",
+        "options.num_io_tiles=32",
+        "options.location.weights.use_io_tiles=true",
+        "options.location.activations.use_io_tiles=true",
+    ],
+    &["options.execution=phased", "options.execution_phase_settings.phases=2"],
+];
+
+const PHASE_LOADS: Choices = &[
+    &["options.execution_phase_settings.weight_io_schedule=on_demand"],
+    &["options.execution_phase_settings.activation_io_schedule=on_demand"],
+    &["options.execution_phase_settings.accumulator_io_schedule=on_demand"],
+    &[
+        "options.execution_phase_settings.optimizer_state_io_schedule=preload",
+        "options.gradient_accumulation=1",
+        "options.device_iterations=3",
+    ],
+];
+
+const PHASE_UPDATES: Choices = &[
+    &["options.execution_phase_settings.schedule=interleaving"],
+    &["options.execution_phase_settings.schedule=batch"],
+];
+
+const BATCHES: Choices = &[
+    &["options.batch_serialization_settings.factor=2"],
+    &["options.batch_serialization_settings.factor=8", "options.recomputation=auto"],
 ];
 
 const SYNC_PATTERNS: Choices = &[
@@ -166,6 +201,21 @@ fn hold_over(choices: &[Choices]) -> usize {
 fn every_execution_sync_pattern_and_location_is_causal() {
     let simulated = hold_over(&[EXECUTIONS, SYNC_PATTERNS, LOCATIONS]);
     assert!(simulated > 80, "{simulated}");
+}
+
+#[test]
+fn every_setting_of_phases_is_causal() {
+    const ADAM: Choices = &[&["model.optimizer=adam"]];
+    let simulated = hold_over(&[ADAM, PHASES, PHASE_LOADS, PHASE_UPDATES]);
+    assert!(simulated > 25, "{simulated}");
+    let simulated = hold_over(&[PHASES, PHASE_LOADS, LOCATIONS]);
+    assert!(simulated > 60, "{simulated}");
+}
+
+#[test]
+fn micro_batches_in_parts_are_causal() {
+    let simulated = hold_over(&[EXECUTIONS, LOCATIONS, BATCHES]);
+    assert!(simulated > 50, "{simulated}");
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! Domain sharding: IPUs share the rows of a field, and swap halos.
 
 use crate::common;
+use crate::scheme_laws::RecordedRun;
+use std::collections::BTreeSet;
 use tempfile::tempdir;
 use tilescope_analysis::insights::insights;
-use tilescope_report::Report;
 use tilescope_report::units::{Bytes, Cycles, NumberFormat};
-use tilescope_sim::compile::{CompiledProgram, compile};
+use tilescope_report::{ExecutionStep, Report, TrainingPass};
+use tilescope_sim::compile;
+use tilescope_sim::compile::CompiledProgram;
+use tilescope_sim::run::{dry_run, run};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
 
@@ -23,13 +27,28 @@ fn stencil(ipus: u32, more: &[&str]) -> Spec {
 
 /// A small image network, by rows if there are several IPUs.
 fn network(ipus: u32, options: &str) -> Spec {
+    model("name = \"resnet18\"\ntraining = false\nimage_size = 64", ipus, options)
+}
+
+fn model(model: &str, ipus: u32, options: &str) -> Spec {
     let sharding = if ipus > 1 { "rows" } else { "none" };
     let text = format!(
-        "[model]\nname = \"resnet18\"\ntraining = false\nimage_size = 64\n\
-         [target]\nname = \"mk2\"\nipus = {ipus}\n\
+        "[model]\n{model}\n[target]\nname = \"mk2\"\nipus = {ipus}\n\
          [options]\ndomain_sharding = \"{sharding}\"\n{options}"
     );
     Spec::build(&SpecSource::from_text("test", &text)).expect("is allowed")
+}
+
+/// The network of the tutorial on data loading, which is trained: convolutions without padding,
+/// pooling with a stride, group norm.
+fn tutorial(ipus: u32, side: u32, options: &str) -> Spec {
+    let text = format!("name = \"classification\"\nimage_size = {side}\nbatch_size = 4");
+    model(&text, ipus, options)
+}
+
+/// A residual network that is trained.
+fn residual(ipus: u32, sizes: &str, options: &str) -> Spec {
+    model(&format!("name = \"resnet18\"\n{sizes}"), ipus, options)
 }
 
 fn flops(compiled: &CompiledProgram, kind: &str) -> u64 {
@@ -115,6 +134,166 @@ fn every_way_to_share_rows_is_causal() {
     }
 }
 
+/// Operations of some kinds, whose cost grows with the rows.
+const BY_ROWS: [&str; 6] =
+    ["conv2d", "conv2d_grad_input", "conv2d_grad_weight", "max_pool", "relu", "relu_grad"];
+
+#[test]
+fn training_computes_every_row_once() {
+    for size in ["image_size = 64", "image_size = 80", "image_size = 57"] {
+        let compiled = |ipus| compile(&residual(ipus, size, "")).expect("compiles");
+        let whole = compiled(1);
+        for ipus in [2, 3, 4] {
+            let split = compiled(ipus);
+            for kind in BY_ROWS {
+                assert_eq!(flops(&split, kind), flops(&whole, kind), "{size}: {kind} on {ipus}");
+            }
+            // Sums and results of norms are apart, and adding gradients of halos comes on top; every
+            // IPU updates weights of its own.
+            let all = |of: &CompiledProgram| -> u64 {
+                let operations = of.compilation.operations.iter();
+                let passes = operations.filter(|operation| operation.pass != TrainingPass::Update);
+                passes.map(|operation| operation.flops).sum()
+            };
+            let (split, whole) = (all(&split), all(&whole));
+            assert!(split >= whole && split - whole < whole / 100, "{split} for {whole}");
+        }
+    }
+}
+
+/// Bytes that cross between IPUs behind a pass of a micro-batch.
+fn link_bytes_behind(compiled: &CompiledProgram, pass: TrainingPass) -> Bytes {
+    let copies = compiled.parts.link_copies.iter();
+    let behind = copies.filter(|copy| copy.after.iter().all(|(_, of)| *of == pass));
+    behind.flat_map(|copy| &copy.flows).map(|flow| flow.bytes).sum()
+}
+
+/// What is sent forward comes back as a gradient, but for the rows of the image, which is not
+/// trained.
+#[test]
+fn gradients_of_halos_go_back() {
+    for ipus in [2, 3, 4] {
+        let compiled = compile(&residual(ipus, "image_size = 64", "")).expect("compiles");
+        let forward = link_bytes_behind(&compiled, TrainingPass::Forward);
+        let back = link_bytes_behind(&compiled, TrainingPass::Backward);
+        let of_image = 2 * u64::from(ipus - 1) * 3 * 64 * Bytes(4);
+        assert_eq!(forward - of_image, back, "{ipus} IPUs");
+    }
+}
+
+/// Each IPU sends and receives all gradients of copied weights but its own share, twice: once added
+/// up, once as a sum.
+#[test]
+fn gradients_are_added_up_over_the_ipus() {
+    for (ipus, options) in [(2u64, ""), (4, ""), (4, "merge_collectives = true"), (3, "")] {
+        let spec = tutorial(ipus as u32, 32, options);
+        let compiled = compile(&spec).expect("compiles");
+        let mut recorded = RecordedRun::default();
+        let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut recorded);
+        let is_sum = |step: &&ExecutionStep| {
+            let program = &compiled.compilation.programs[step.program.index()];
+            let is_collective = |kind| program.name.contains(&format!("/rows/{kind}/crossReplica"));
+            is_collective("reduceScatter") || is_collective("allGather")
+        };
+        let mut bytes = vec![(0u64, 0u64); ipus as usize];
+        for on_ipu in recorded.steps.iter().filter(is_sum).flat_map(|step| &step.ipus) {
+            let (received, sent) = &mut bytes[on_ipu.ipu.index()];
+            (*received, *sent) = (*received + on_ipu.bytes_in.0, *sent + on_ipu.bytes_out.0);
+        }
+        // Weights of both convolutions, their biases, scale and shift.
+        let copied: u64 = 4 * (5 * 9 + 5 + 12 * 5 * 25 + 12 + 2 * 12);
+        for (received, sent) in bytes {
+            assert_eq!(received, sent);
+            let least = 2 * copied * (ipus - 1) / ipus;
+            assert!((least..least + least / 4 + 400).contains(&sent), "{sent} for {least}");
+        }
+    }
+}
+
+#[test]
+fn training_takes_less_memory_and_time_on_more_ipus() {
+    let figures = |ipus: u32| {
+        let options = "merge_collectives = true\ngradient_accumulation = 16";
+        let spec = residual(ipus, "image_size = 64\nbatch_size = 8", options);
+        let compiled = compile(&spec).expect("compiles");
+        let tiles = compiled.compilation.tile_memory.iter();
+        let used: Bytes = tiles.map(|(range, of)| range.count() as u64 * of.including_gaps).sum();
+        (used / u64::from(ipus), cycles(&spec))
+    };
+    let figures = [1, 2, 4].map(figures);
+    assert!(
+        figures.is_sorted_by(|fewer, more| fewer.0 > more.0 && fewer.1 > more.1),
+        "{figures:?}"
+    );
+}
+
+/// All that decides about copies, syncs and where tensors are.
+#[test]
+fn every_way_to_train_by_rows_is_causal() {
+    let syncs = ["full", "single_pipeline", "replica_and_ladder"];
+    let kept = ["weights", "accumulators", "optimizer_state", "activations"];
+    let off_chip = |kind: &str| format!("location.{kind}.on_chip = false\n");
+    let all: String = kept.iter().map(|kind| off_chip(kind)).collect();
+    let mut locations: Vec<String> = kept.iter().map(|kind| off_chip(kind)).collect();
+    locations.extend([String::new(), all + "recomputation = \"auto\"\n"]);
+    let ways = [
+        "",
+        "gradient_accumulation = 3\n",
+        "gradient_accumulation = 2\nmerge_collectives = true\nmerge_exchange = false\n",
+        "accumulate_outer_schedule = \"overlap_cycle_optimized\"\nnum_io_tiles = 32\n",
+    ];
+    for (index, sync) in syncs.into_iter().enumerate() {
+        for (place, location) in locations.iter().enumerate() {
+            // Each of the ways comes with each sync and with each location.
+            let (more, ipus) = (ways[(index + place) % 4], 2 + ((index + 2 * place) % 3) as u32);
+            let options = format!("sync_pattern = \"{sync}\"\n{more}{location}");
+            cycles(&tutorial(ipus, 24, &options));
+        }
+    }
+}
+
+#[test]
+fn replicas_that_are_trained_by_rows_are_causal() {
+    for options in [
+        "",
+        "merge_collectives = true",
+        "location.weights.replicated_tensor_sharding = true",
+        "location.optimizer_state.replicated_tensor_sharding = true\ngradient_accumulation = 2",
+        "location.accumulators.replicated_tensor_sharding = true\ngradient_accumulation = 2",
+        "execution = \"sharded\"\nrecomputation = \"pipeline\"",
+    ] {
+        let mut options = format!("replication_factor = 2\n{options}\n");
+        for kind in ["weights", "optimizer_state", "accumulators"] {
+            if options.contains(&format!("{kind}.replicated")) {
+                options.push_str(&format!("location.{kind}.min_elements_for_rts = 10\n"));
+            }
+        }
+        cycles(&tutorial(2, 24, &options));
+    }
+    for precision in ["mixed", "float16"] {
+        let sizes = format!("image_size = 40\nprecision = \"{precision}\"");
+        cycles(&residual(4, &sizes, "replication_factor = 2"));
+    }
+}
+
+/// Rows that do not divide, strides that leave fewer rows than IPUs, images of one row for each.
+#[test]
+fn odd_and_few_rows_are_trained() {
+    for (ipus, side) in [(2, 33), (3, 32), (4, 21), (5, 37), (8, 40)] {
+        cycles(&tutorial(ipus, side, ""));
+    }
+    // The last layers have four rows for eight IPUs: IPU 0 goes on alone, with weights of its own.
+    let compiled = compile(&residual(8, "image_size = 32", "")).expect("compiles");
+    let ipus_of = |begins: &str| -> Vec<u32> {
+        let operations = compiled.compilation.operations.iter();
+        let named = operations.filter(|operation| operation.name.contains(begins));
+        let ipus: BTreeSet<u32> = named.map(|operation| operation.ipu.0).collect();
+        ipus.into_iter().collect()
+    };
+    assert_eq!(ipus_of("layer1_0/conv1/weight/"), (0..8).collect::<Vec<u32>>());
+    assert_eq!(ipus_of("layer4_1/conv1/weight/"), [0]);
+}
+
 #[test]
 fn what_cannot_be_split_is_refused() {
     let refusal = |overrides: &[&str]| {
@@ -126,7 +305,6 @@ fn what_cannot_be_split_is_refused() {
         }
     };
     let rows = "options.domain_sharding=rows";
-    assert!(refusal(&[rows]).contains("training by rows is not simulated"));
     let inference = "model.training=false";
     assert!(refusal(&[rows, inference, "target.ipus=1"]).contains("target.ipus"));
     let stages = "options.stages=[]";

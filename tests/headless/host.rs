@@ -9,7 +9,7 @@ use tilescope_report::units::{Bytes, Cycles, NumberFormat};
 use tilescope_report::{
     ExecutionStep, HostBottleneck, HostCallPart, HostDataSource, HostReport, Report, TraceMark,
 };
-use tilescope_sim::compile::compile;
+use tilescope_sim::compile;
 use tilescope_sim::run::{StepSink, dry_run, run};
 use tilescope_sim::spec::{Spec, SpecSource};
 

@@ -48,7 +48,7 @@ fn bad() -> ReportBuilder {
     report.parts.vertex_types.push(kind);
     let last = VertexTypeId(report.parts.vertex_types.len() as u32 - 1);
     let count = TileRuns::uniform(TileRange::first_tiles(4), 50);
-    let copies = VertexGroup { vertex_type: last, count, edges: 2 };
+    let copies = VertexGroup { vertex_type: last, count, edges: 2, flops: None };
     report.parts.compute_sets[0].vertices.push(copies);
     // One tile of 16 does nearly all the work, most do none.
     let mut cycles = TileRuns::uniform(TileRange::first_tiles(1), Cycles(1000));
@@ -236,7 +236,7 @@ fn the_advice_for_a_program_that_is_too_large_makes_it_fit() {
     assert!(advice.contains("float16") && advice.contains("Mk2"), "{advice}");
     assert!(!advice.contains("micro-batch") && !advice.contains("more IPUs"), "{advice}");
     let followed = common::spec("too_large", &["target.name=mk2", "model.precision=float16"]);
-    let compiled = tilescope_sim::compile::compile(&followed).expect("compiles");
+    let compiled = tilescope_sim::compile(&followed).expect("compiles");
     assert_eq!(compiled.tiles_out_of_memory(), 0);
 }
 

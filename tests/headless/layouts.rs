@@ -4,7 +4,7 @@ use crate::common;
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::units::Cycles;
 use tilescope_report::{MarkFilter, MarkKind};
-use tilescope_sim::compile::compile;
+use tilescope_sim::compile;
 use tilescope_sim::spec::{Spec, SpecSource};
 
 /// Vertices that copy, by name, of a bundled spec.

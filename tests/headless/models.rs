@@ -1,8 +1,8 @@
 //! Built-in models against their literature, and all of them compiled at a small size.
 
 use tilescope_report::TrainingPass;
-use tilescope_sim::compile::compile;
-use tilescope_sim::graph::{ModelGraph, TrainingConfig};
+use tilescope_sim::compile;
+use tilescope_sim::graph::{GraphNode, ModelGraph, TrainingConfig};
 use tilescope_sim::graph_lowering::GraphLowering;
 use tilescope_sim::model;
 use tilescope_sim::operators::LoweringContext;
@@ -139,7 +139,19 @@ fn product_macs(graph: &ModelGraph) -> u64 {
         .iter()
         .filter(|node| node.operator.is_planned() || node.operator.kind() == "lstm");
     let forward = products.filter(|node| node.pass == TrainingPass::Forward);
-    forward.map(|node| graph.node_flops(node) / 2).sum()
+    forward.map(|node| literature_macs(graph, node)).sum()
+}
+
+/// Multiply-accumulates as the literature counts them: convolutions with all zeros beside their
+/// input.
+fn literature_macs(graph: &ModelGraph, node: &GraphNode) -> u64 {
+    let (weights, output) = (graph.tensor(node.inputs[1]), graph.tensor(node.outputs[0]));
+    match node.operator.kind() {
+        "conv1d" | "conv2d" | "conv3d" => {
+            output.ty.elements().0 * weights.ty.elements().0 / weights.ty.shape[0]
+        }
+        _ => graph.node_flops(node) / 2,
+    }
 }
 
 #[test]

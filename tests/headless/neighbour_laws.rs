@@ -2,7 +2,7 @@
 //! to do. `cargo bench --bench neighbours` looks at all sizes.
 
 use crate::common::{encoder_operations, encoder_spec, layer_cost, operation_cliffs};
-use tilescope_sim::compile::compile;
+use tilescope_sim::compile;
 
 /// The throughput of neighbours differs by less.
 const LAYER: f64 = 1.3;

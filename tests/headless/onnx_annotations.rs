@@ -8,7 +8,7 @@ use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, we
 use tilescope_onnx::{Attribute, AttributeValue, Attributes, OnnxGraph, OnnxNode};
 use tilescope_report::units::TileRuns;
 use tilescope_report::{ModelOperation, ProgramKind, Report, TileMemory};
-use tilescope_sim::compile::compile;
+use tilescope_sim::compile;
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
 

@@ -5,7 +5,7 @@ use crate::common;
 use rusqlite::{Connection, OpenFlags};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::Report;
-use tilescope_sim::compile::compile;
+use tilescope_sim::compile;
 
 /// A simulated spec.
 struct Run {

@@ -19,7 +19,15 @@ const VIEWS: [&str; 6] =
     ["Summary", "Memory", "Execution trace", "Operations", "Program tree", "notes"];
 
 /// Tables of options, in the order of the document; a key stands in the innermost one it is in.
-const TABLES: [&str; 5] = ["model", "target", "options", "options.location", "options.host"];
+const TABLES: [&str; 7] = [
+    "model",
+    "target",
+    "options",
+    "options.location",
+    "options.execution_phase_settings",
+    "options.batch_serialization_settings",
+    "options.host",
+];
 
 fn row(key: &SpecKey) -> String {
     let default =

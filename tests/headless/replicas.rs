@@ -13,7 +13,7 @@ use tilescope_report::{
     ExecutionStep, HostDataSource, HostReport, MarkFilter, MarkKind, ProgramKind, ReplicaWait,
     Report, RingLinks, RingOrder, StepActivity, StreamEndpoint, TraceMark,
 };
-use tilescope_sim::compile::compile;
+use tilescope_sim::compile;
 use tilescope_sim::run::{StepSink, dry_run, run};
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";

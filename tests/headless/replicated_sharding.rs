@@ -4,7 +4,8 @@ use crate::scheme_laws::RecordedRun;
 use std::collections::BTreeMap;
 use tilescope_report::ProgramKind;
 use tilescope_report::units::Bytes;
-use tilescope_sim::compile::{CompiledProgram, compile};
+use tilescope_sim::compile;
+use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{dry_run, run};
 use tilescope_sim::spec::{Spec, SpecSource};
 

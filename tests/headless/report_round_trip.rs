@@ -251,7 +251,7 @@ fn check_laws(layout: StepLayout) {
 #[test]
 fn broken_laws_are_found() {
     type Spoil = fn(&mut ReportBuilder);
-    let cases: [(&str, Spoil); 8] = [
+    let cases: [(&str, Spoil); 9] = [
         ("traffic_balances", |r| {
             let id = r.exchange("e", 64);
             let traffic = TileTraffic { bytes_in: Bytes(1), ..TileTraffic::default() };
@@ -295,12 +295,34 @@ fn broken_laws_are_found() {
                 let kind = VertexTypeInfo { name, code_bytes, shares_code: true, state_bytes };
                 r.parts.vertex_types.push(kind);
                 let (vertex_type, count) = (VertexTypeId(id), TileRuns::uniform(tiles, 1));
-                let group = VertexGroup { vertex_type, count, edges: 2 };
+                let group = VertexGroup { vertex_type, count, edges: 2, flops: None };
                 r.parts.compute_sets[0].vertices.push(group);
             }
             (r.parts.graph.vertices, r.parts.graph.edges) = (4, 8);
             r.variable("vertexCode", MemoryCategory::VertexCode, 0..1, 40, None);
             r.variable("vertexCode", MemoryCategory::VertexCode, 1..2, 39, None);
+        }),
+        ("engines_hold", |r| {
+            // 64 FLOPs in 10 cycles on each of two tiles: 1,280 at most.
+            let work = r.compute("w", 10);
+            r.parts.roots = vec![work];
+            r.parts.vertex_types.push(VertexTypeInfo {
+                name: "poplin::ConvPartialnx1<half,float,true,false>".to_owned(),
+                code_bytes: Bytes::ZERO,
+                shares_code: false,
+                state_bytes: Bytes(12),
+            });
+            let count = TileRuns::uniform(TileRange::first_tiles(2), 1);
+            let flops = Some(1281);
+            let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 2, flops };
+            r.parts.compute_sets[0].vertices.push(group);
+            (r.parts.graph.vertices, r.parts.graph.edges) = (2, 4);
+            r.parts.compute_rates = vec![ComputeRate {
+                engine: ComputeEngine::Amp,
+                input: ArithmeticType::Half,
+                partials: ArithmeticType::Float,
+                flops_per_cycle: 64,
+            }];
         }),
         ("variables_live_while_used", |r| {
             let work = r.compute("w", 1);

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, TraceMark, TrainingPass};
-use tilescope_sim::compile::{CompiledProgram, compile};
+use tilescope_sim::compile;
+use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{StepSink, dry_run, run};
 use tilescope_sim::spec::{ExecutionStrategy, PipelineSchedule, Spec, SpecSource, SyncPattern};
 

@@ -3,17 +3,16 @@
 
 use crate::common;
 use crate::scheme_laws::RecordedRun;
-use proptest::prelude::*;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use tilescope_analysis::summary::{ReportSummary, summary};
-use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, IpuId, TileRuns};
 use tilescope_report::{
-    ExecutionStep, MarkFilter, MarkKind, ProgramKind, Report, StepOnIpu, TileMemory, TraceMark,
-    TrainingPass,
+    ExecutionStep, MarkKind, ProgramKind, Report, TileMemory, TraceMark, TrainingPass,
 };
-use tilescope_sim::compile::{CompiledProgram, compile};
+use tilescope_sim::compile;
+use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{StepSink, dry_run, run};
 use tilescope_sim::spec::{Spec, SpecSource};
 
@@ -91,6 +90,41 @@ const SCHEMES: &[Scheme] = &[
         &["options.execution=sharded"],
         &["options.execution=phased"],
         None,
+        Some(Greater),
+    ),
+    scheme(
+        "weights of phases on demand",
+        &["options.execution=phased"],
+        &["options.execution_phase_settings.weight_io_schedule=on_demand"],
+        None,
+        Some(Greater),
+    ),
+    scheme(
+        "activations of phases on demand",
+        &["options.execution=phased"],
+        &["options.execution_phase_settings.activation_io_schedule=on_demand"],
+        None,
+        Some(Greater),
+    ),
+    scheme(
+        "each step of the updates of a phase for all weights",
+        &["options.execution=phased"],
+        &["options.execution_phase_settings.schedule=batch"],
+        None,
+        Some(Less),
+    ),
+    scheme(
+        "all IPUs on every phase",
+        &["options.execution=phased"],
+        &["options.execution_phase_settings.stages=1"],
+        None,
+        None,
+    ),
+    scheme(
+        "batch serialisation",
+        &["model.batch_size=160"],
+        &["options.batch_serialization_settings.factor=4"],
+        Some(Less),
         Some(Greater),
     ),
     scheme("replication", &[], &["options.replication_factor=4"], Some(Greater), Some(Greater)),
@@ -265,10 +299,6 @@ fn simulated(base: &[&str], more: &[&str]) -> (Report, ReportSummary, tempfile::
     (report, figures, directory)
 }
 
-fn cycles(figures: &ReportSummary) -> u64 {
-    figures.execution.as_ref().expect("executed").total_cycles.0
-}
-
 /// The end of the last step.
 #[derive(Default)]
 struct LastCycle(Cycles);
@@ -285,145 +315,6 @@ impl StepSink for LastCycle {
     fn mark(&mut self, _: &TraceMark) -> Result<(), Infallible> {
         Ok(())
     }
-}
-
-/// Copies from and to streaming memory, and when stages work.
-#[derive(Default)]
-struct RemoteCopies {
-    steps: u64,
-    /// Program, IPU, number of the step, and its cycles.
-    copies: Vec<(ProgramId, IpuId, u64, CycleRange)>,
-    stages: Vec<TraceMark>,
-}
-
-impl StepSink for RemoteCopies {
-    type Error = Infallible;
-
-    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
-        let here = |on: &StepOnIpu| (step.program, on.ipu, self.steps, on.range());
-        self.copies.extend(step.ipus.iter().map(here));
-        self.steps += 1;
-        Ok(())
-    }
-
-    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
-        if matches!(mark.kind, MarkKind::Stage | MarkKind::Update) {
-            self.stages.push(mark.clone());
-        }
-        Ok(())
-    }
-}
-
-/// A copy of a tensor between an IPU and streaming memory.
-struct RemoteCopy {
-    load: bool,
-    step: u64,
-    cycles: CycleRange,
-}
-
-impl RemoteCopies {
-    /// Copies of each tensor on each IPU, in order.
-    fn by_tensor(&self, compiled: &CompiledProgram) -> BTreeMap<(IpuId, String), Vec<RemoteCopy>> {
-        let mut found: BTreeMap<_, Vec<RemoteCopy>> = BTreeMap::new();
-        for (program, ipu, step, cycles) in &self.copies {
-            let program = &compiled.compilation.programs[program.index()];
-            let names = [("/remoteLoad", true), ("/remoteStore", false)];
-            for (suffix, load) in names {
-                if program.kind == ProgramKind::StreamCopyMid
-                    && let Some(tensor) = program.name.strip_suffix(suffix)
-                {
-                    let copies = found.entry((*ipu, tensor.to_owned())).or_default();
-                    copies.push(RemoteCopy { load, step: *step, cycles: *cycles });
-                }
-            }
-        }
-        found
-    }
-
-    /// Whether a step is of the forward pass of a stage.
-    fn is_forward(&self, ipu: IpuId, step: u64) -> bool {
-        self.stages.iter().any(|mark| {
-            let own = mark.ipu == Some(ipu) && mark.pass == Some(TrainingPass::Forward);
-            own && (mark.steps.start.0..mark.steps.end.0).contains(&step)
-        })
-    }
-
-    fn is_update(&self, step: u64) -> bool {
-        let updates = self.stages.iter().filter(|mark| mark.kind == MarkKind::Update);
-        updates.into_iter().any(|mark| (mark.steps.start.0..mark.steps.end.0).contains(&step))
-    }
-
-    /// Whether a stage begins to work between two steps.
-    fn works_between(&self, first: u64, last: u64) -> bool {
-        self.stages.iter().any(|mark| (first..last).contains(&mark.steps.start.0))
-    }
-}
-
-/// Cycles of a perceptron in phases.
-fn cycles_in_phases(overrides: &[&str]) -> Cycles {
-    let phased = ["options.execution=phased", "options.sync_pattern=replica_and_ladder"];
-    let overrides: Vec<String> =
-        overrides.iter().chain(&phased).map(|text| (*text).to_owned()).collect();
-    let source = SpecSource::find("tests/data/specs/perceptron.toml", &overrides).expect("exists");
-    let spec = Spec::build(&source).expect("is sane");
-    let compiled = compile(&spec).expect("compiles");
-    let mut recorded = RecordedRun::default();
-    let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut recorded);
-    let ends = recorded.steps.iter().flat_map(|step| &step.ipus).map(|on_ipu| on_ipu.to_max);
-    ends.max().expect("there are steps")
-}
-
-/// The IPUs of a set share the layers of a phase where that is worth the copies between them.
-#[test]
-fn more_pairs_of_ipus_make_phases_faster_and_never_slower() {
-    for (width, batch, accumulation, speedup) in
-        [(2048, 16, 1, 1.5), (2048, 64, 3, 1.5), (512, 512, 2, 0.97), (64, 8, 4, 0.97)]
-    {
-        let cycles = |ipus: u32| {
-            let sizes = [
-                format!("model.width={width}"),
-                format!("model.classes={width}"),
-                format!("model.batch_size={batch}"),
-                format!("options.gradient_accumulation={accumulation}"),
-                format!("target.ipus={ipus}"),
-            ];
-            let sizes: Vec<&str> = sizes.iter().map(String::as_str).collect();
-            cycles_in_phases(&sizes).as_f64()
-        };
-        let (one_pair, two_pairs, four_pairs) = (cycles(2), cycles(4), cycles(8));
-        let place = format!("{batch} x {width}: {one_pair}, {two_pairs} and {four_pairs} cycles");
-        // What is not split still crosses from pair to pair once, over half as many links.
-        assert!(two_pairs <= 1.03 * one_pair && four_pairs <= 1.03 * two_pairs, "{place}");
-        assert!(one_pair >= speedup * two_pairs, "{place}");
-    }
-}
-
-/// What is loaded was stored before, and its place on the chip was needed in between.
-#[test]
-fn phases_load_what_was_stored_and_is_not_there() {
-    let sets = ["options.execution=phased", "options.device_iterations=1"];
-    let spec = common::spec("mnist_pipeline", &sets);
-    let compiled = compile(&spec).expect("compiles");
-    let mut seen = RemoteCopies::default();
-    let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut seen);
-    let mut restored = 0;
-    for ((ipu, tensor), copies) in seen.by_tensor(&compiled) {
-        let stored = |copy: &RemoteCopy| !copy.load && seen.is_forward(ipu, copy.step);
-        assert!(!copies[0].load || !copies.iter().any(stored), "{tensor} is loaded first");
-        for pair in copies.windows(2).filter(|pair| pair[1].load) {
-            let [before, load] = pair else { continue };
-            let place = format!("{tensor} on IPU {ipu}, steps {} and {}", before.step, load.step);
-            assert!(load.cycles.start >= before.cycles.end, "{place}: loaded too early");
-            assert!(seen.works_between(before.step, load.step), "{place}: stored for nothing");
-            restored += u32::from(!before.load);
-        }
-        // The last stage goes back at once: its weights are still there.
-        if tensor.starts_with("layer4/") {
-            let loads = copies.iter().filter(|copy| copy.load && !seen.is_update(copy.step));
-            assert_eq!(loads.count() as u64, spec.options.gradient_accumulation, "{tensor}");
-        }
-    }
-    assert!(restored > 50, "{restored}");
 }
 
 /// Bytes in use and cycles of a run, without a report.
@@ -542,24 +433,6 @@ fn host_copies_on_io_tiles_run_beside_compute() {
     assert!(beside.count() * 2 > copies.len(), "most copies overlap with a step of compute tiles");
 }
 
-/// Stages are balanced by the estimated cycles of their blocks one by one: what the run takes may
-/// be a tenth longer than with another split, but not more.
-#[test]
-fn the_balanced_split_is_about_as_good_as_the_even_one() {
-    let run = |auto: &str| {
-        let overrides = [
-            "model.layers=6",
-            "model.width=512",
-            "target.ipus=2",
-            &format!("options.auto_stage={auto}"),
-        ];
-        let (report, _directory) = common::report("tests/data/specs/perceptron.toml", &overrides);
-        cycles(&summary(&report).expect("figures"))
-    };
-    let (balanced, even) = (run("balanced"), run("same_as_ipu"));
-    assert!(10 * balanced <= 11 * even, "{balanced} {even}");
-}
-
 #[test]
 fn more_instances_lift_the_limit_of_one_host() {
     let rate = |instances: u32| {
@@ -597,114 +470,6 @@ fn split_layers_take_less_memory_and_talk_to_each_other() {
     assert_eq!((gathers, sums), (0, 0));
     let (half, gathers, sums) = bytes(2);
     assert!(half <= whole / 2 + Bytes(1024) && gathers > 0 && sums > 0, "{half:?} of {whole:?}");
-}
-
-fn marks(report: &Report, kind: MarkKind) -> Vec<TraceMark> {
-    let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: usize::MAX };
-    report.marks(&filter).expect("marks")
-}
-
-fn one_of(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
-    proptest::sample::select(words)
-}
-
-/// Option sets, sane and not.
-fn any_options() -> impl Strategy<Value = Vec<String>> {
-    let schemes = (
-        one_of(&["pipelined", "sharded", "phased"]),
-        one_of(&["grouped", "interleaved", "sequential"]),
-        one_of(&["popart", "memory_guide"]),
-        one_of(&["none", "auto", "checkpoints", "pipeline"]),
-        one_of(&["full", "single_pipeline", "replica_and_ladder"]),
-        1u32..14,
-        1u32..4,
-    );
-    let rest = (
-        one_of(&["1", "2", "3", "4", "8"]),
-        one_of(&["0", "32", "33", "64"]),
-        one_of(&["none", "inner_loop", "loops"]),
-        one_of(&["all", "final", "sum", "every_n"]),
-        one_of(&["true", "false"]),
-        one_of(&["true", "false"]),
-        one_of(&["none", "async", "async_rebatched", "sync", "synthetic"]),
-        one_of(&["true", "false"]),
-    );
-    (schemes, rest).prop_map(|(a, b)| {
-        vec![
-            format!("options.execution={}", a.0),
-            format!("options.pipeline_schedule={}", a.1),
-            format!("options.stash_convention={}", a.2),
-            format!("options.recomputation={}", a.3),
-            format!("options.sync_pattern={}", a.4),
-            format!("options.gradient_accumulation={}", a.5),
-            format!("options.device_iterations={}", a.6),
-            format!("options.replication_factor={}", b.0),
-            format!("options.num_io_tiles={}", b.1),
-            format!("options.overlap_io={}", b.2),
-            format!("options.output_mode={}", b.3),
-            format!("options.location.optimizer_state.on_chip={}", b.4),
-            format!("options.location.activations.on_chip={}", b.5),
-            format!("options.host.loader={}", b.6),
-            format!("model.training={}", b.7),
-        ]
-    })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-
-    #[test]
-    fn any_options_are_simulated_by_the_laws_or_refused_with_a_word(overrides in any_options()) {
-        let source = SpecSource::find("tests/data/specs/perceptron.toml", &overrides).expect("spec");
-        let spec = match Spec::build(&source) {
-            Ok(spec) => spec,
-            Err(error) => {
-                prop_assert!(error.to_string().len() > 20, "{}", error);
-                return Ok(());
-            }
-        };
-        let directory = tempfile::tempdir().expect("temporary directory");
-        let path = match tilescope_sim::simulate(&spec, directory.path(), |_| ()) {
-            Ok(path) => path,
-            Err(error) => {
-                prop_assert!(error.to_string().len() > 20, "{}", error);
-                return Ok(());
-            }
-        };
-        let report = Report::open(&path).expect("opens");
-        let options = &spec.options;
-        // Every micro-batch makes every pass of every stage, once.
-        let micro_batches = options.gradient_accumulation * options.device_iterations;
-        let passes = if spec.model.training { 2 } else { 1 };
-        let turns = marks(&report, MarkKind::Stage).len() as u64;
-        let compiled = compile(&spec).expect("compiles again");
-        let stages = compiled.placement.stages.len() as u64;
-        prop_assert_eq!(turns, micro_batches * passes * stages);
-        // No step of a lane begins before the one before it ends: nobody waits for ever.
-        let trace = report.trace().expect("readable").expect("executed");
-        for info in trace.lanes() {
-            let lane = trace.lane_of(info.ipu, info.sub_lane).expect("lane");
-            let mut end = 0;
-            for step in lane.steps_in(trace.range(), usize::MAX).expect("steps") {
-                prop_assert!(step.range.start >= Cycles(end));
-                end = step.range.end.0;
-            }
-        }
-        // No variable of one IPU lies on two; code and the like do.
-        for variable in &compiled.compilation.variables {
-            if variable.shape.is_empty() {
-                continue;
-            }
-            let target = &compiled.compilation.target;
-            let mut ipus: Vec<IpuId> = variable
-                .tiles
-                .iter()
-                .map(|(range, _)| target.ipu_of_tile(range.first))
-                .collect();
-            ipus.dedup();
-            prop_assert_eq!(ipus.len(), 1, "{}", &variable.name);
-        }
-    }
 }
 
 #[test]
@@ -754,4 +519,26 @@ fn merged_collectives_are_bound_by_the_links() {
         update.as_f64() < 1.3 * links.as_f64(),
         "{update} cycles, {links} of them on the links"
     );
+}
+
+/// Parts of a micro-batch do together what the whole does, with the same weights.
+#[test]
+fn parts_of_a_micro_batch_do_what_the_whole_does() {
+    let parts = |factor: u64| {
+        let factor = format!("options.batch_serialization_settings.factor={factor}");
+        let spec = common::spec("mnist_pipeline", &["model.batch_size=32", &factor]);
+        let compiled = compile(&spec).expect("compiles");
+        let passes = |pass: TrainingPass| -> u64 {
+            let operations = compiled.compilation.operations.iter();
+            operations.filter(|of| of.pass == pass).map(|of| of.flops).sum()
+        };
+        let samples = compiled.compilation.batching.expect("there are samples").samples_per_call();
+        let weights = variable_bytes(&compiled, "/weight", true);
+        (passes(TrainingPass::Forward), samples, weights)
+    };
+    let whole = parts(1);
+    assert!(whole.0 > 0 && whole.2 > Bytes::ZERO, "{whole:?}");
+    for factor in [2, 4, 32] {
+        assert_eq!(parts(factor), whole, "{factor} parts");
+    }
 }

@@ -131,6 +131,7 @@ fn totals_add_up_on_every_bundled_spec() {
             assert_eq!(report.verify().expect("reads"), [], "{}", spec.name);
             check(&report, spec.name);
             if report.has(ReportPart::Execution) {
+                crate::limits::keep_their_laws(&report, spec.name);
                 check_simulated(&report);
             }
         }

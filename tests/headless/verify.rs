@@ -41,6 +41,8 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
         operation.plan = Some("{}".to_owned());
         operation.shapes = "[4]".to_owned();
         operation.flops = 100;
+        operation.element_type = Some(ArithmeticType::Half);
+        operation.inner_runs = Some(1);
     }
     report.parts.operations[second.index()].inputs = vec![first];
     let conv = report.compute("layer/conv/Convolve", 90);
@@ -56,7 +58,8 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
     let tiles = TileRange::first_tiles(8);
     for (id, set) in (0..).zip(&mut report.parts.compute_sets) {
         let count = TileRuns::uniform(tiles, 2);
-        set.vertices = vec![VertexGroup { vertex_type: VertexTypeId(id), count, edges: 3 }];
+        let (vertex_type, flops) = (VertexTypeId(id), Some(128));
+        set.vertices = vec![VertexGroup { vertex_type, count, edges: 3, flops }];
     }
     (report.parts.graph.vertices, report.parts.graph.edges) = (2 * 2 * 8, 2 * 2 * 8 * 3);
     let exchange = report.exchange("layer/conv/Exchange", 64);
@@ -154,6 +157,12 @@ fn replicas(report: &mut ReportBuilder, (exchange, meeting): (ProgramId, Program
 fn flows(report: &mut ReportBuilder, conv: ProgramId, relu: ProgramId) {
     report.parts.bandwidths =
         vec![Bandwidth { interface: MachineInterface::Tile, bytes_per_cycle: 8.0 }];
+    report.parts.compute_rates = vec![ComputeRate {
+        engine: ComputeEngine::Amp,
+        input: ArithmeticType::Half,
+        partials: ArithmeticType::Float,
+        flops_per_cycle: 64,
+    }];
     let flows = &mut report.parts.data_flows;
     for (name, persistent) in [("weights", true), ("activations", false)] {
         flows.buffers.push(DataBuffer {

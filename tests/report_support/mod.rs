@@ -138,6 +138,8 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
             block: rng.maybe(|_| "B1".to_owned()),
             ipu: IpuId(rng.below(ipus.into()) as u32),
             flops: rng.below(1 << 50),
+            element_type: rng.maybe(|rng| rng.pick(&ArithmeticType::ALL)),
+            inner_runs: rng.maybe(|rng| 1 + rng.below(100)),
             shapes: "[1,2] -> [3]".to_owned(),
             plan: rng.maybe(|_| "{\"method\":\"AMP\"}".to_owned()),
             inputs: (0..i as u32).filter(|_| rng.below(2) == 0).map(OperationId).collect(),
@@ -162,6 +164,7 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
                     vertex_type: VertexTypeId(rng.below(types) as u32),
                     count: rng.runs(tiles, |rng| rng.below(8)),
                     edges: rng.below(9),
+                    flops: rng.maybe(|rng| rng.below(1 << 50)),
                 })
                 .collect(),
         });

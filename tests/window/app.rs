@@ -33,6 +33,8 @@ fn every_view_opens_on_every_report() {
                 &["Graph of operations", "B1", "Show backward pass"]
             }
             "operations-graph" => &["Operations graph"],
+            "limits" if variant.trace.contains(&"Nothing was executed") => &["No run recorded"],
+            "limits" => &["Waterfall", "Where cycles go", "Filter limits"],
             "insights" => &["Findings", "Memory in use", "Tiles by memory"],
             "summary" => &["Target", "Report files"],
             "exchange-code" => &["Exchange code"],
@@ -85,7 +87,7 @@ fn views_fit_into_small_and_large_windows() {
 }
 
 /// Entries of the menu that leave a view.
-const LEAVING: [&str; 11] = [
+const LEAVING: [&str; 12] = [
     "Close report",
     "Summary",
     "Insights",
@@ -93,6 +95,7 @@ const LEAVING: [&str; 11] = [
     "Liveness",
     "Program tree",
     "Operations",
+    "Limits",
     "Operations graph",
     "Execution trace",
     "Exchange code",

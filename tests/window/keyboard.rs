@@ -69,6 +69,21 @@ const PATHS: &[Path] = &[
         chosen: operation,
     },
     Path {
+        view: "limits",
+        reach: (Role::Row, ""),
+        // The first rows are copies, which are no operations of the model.
+        choose: &[Key::Enter, Key::ArrowDown, Key::ArrowDown, Key::ArrowDown],
+        go: &[Key::ArrowDown],
+        chosen: operation,
+    },
+    Path {
+        view: "limits",
+        reach: (Role::Canvas, "Roofline"),
+        choose: &[Key::ArrowRight],
+        go: &[Key::ArrowRight],
+        chosen: operation,
+    },
+    Path {
         view: "operations-graph",
         reach: (Role::Canvas, "Graph of operations"),
         choose: &[Key::ArrowDown],

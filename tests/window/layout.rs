@@ -5,6 +5,7 @@ use crate::gui_support::{
     VARIANTS, Variant, Window, each_pair, opened_window, press, press_role, scaled_window, settle,
 };
 use egui::accesskit::Role;
+use egui::epaint::TextShape;
 use egui::{Key, Modifiers, Rect, Shape, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::sync::Mutex;
@@ -27,6 +28,8 @@ struct Words {
     rect: Rect,
     /// Whether their beginning cannot be seen.
     headless: bool,
+    /// Whether it is a part of words that are not written from left to right.
+    is_slanted: bool,
 }
 
 /// Words that can be seen in the last frame, in the order of painting.
@@ -46,6 +49,7 @@ fn collect(shape: &Shape, clip: Rect, seen: &mut Vec<Words>) {
             let cover = rect.rect.intersect(clip).expand(1.0);
             seen.retain(|words| !cover.contains_rect(words.rect));
         }
+        Shape::Text(text) if text.angle != 0.0 => collect_slanted(text, clip, seen),
         Shape::Text(text) => {
             for row in &text.galley.rows {
                 let ink = row.row.visuals.mesh_bounds;
@@ -53,11 +57,28 @@ fn collect(shape: &Shape, clip: Rect, seen: &mut Vec<Words>) {
                 let (rect, words) = (whole.intersect(clip), row.text());
                 let headless = whole.left() + 1.0 < clip.left();
                 if rect.is_positive() && !words.trim().is_empty() {
-                    seen.push(Words { text: words, rect, headless });
+                    seen.push(Words { text: words, rect, headless, is_slanted: false });
                 }
             }
         }
         _ => {}
+    }
+}
+
+/// Slanted words as boxes along their middle, each as long as they are high.
+fn collect_slanted(text: &TextShape, clip: Rect, seen: &mut Vec<Words>) {
+    let size = text.galley.size();
+    let along = Vec2::angled(text.angle);
+    let down = Vec2::new(-along.y, along.x);
+    let middle = text.pos + down * size.y * 0.5;
+    let count = (size.x / size.y) as usize;
+    for at in 0..count {
+        let centre = middle + along * (at as f32 + 0.5) * size.y;
+        let rect = Rect::from_center_size(centre, Vec2::splat(size.y * 0.7)).intersect(clip);
+        if rect.is_positive() {
+            let text = text.galley.text().to_owned();
+            seen.push(Words { text, rect, headless: false, is_slanted: true });
+        }
     }
 }
 
@@ -67,8 +88,10 @@ fn overlaps(words: &[Words]) -> Vec<String> {
     for (place, a) in words.iter().enumerate() {
         for b in &words[place + 1..] {
             let shared = a.rect.intersect(b.rect);
-            // The same words in the same place are a bar painted again because it is chosen.
-            let twice = a.text == b.text && a.rect.min.distance(b.rect.min) < 1.0;
+            // The same words in the same place are a bar painted again because it is chosen; those of
+            // slanted words are their parts.
+            let is_close = a.rect.min.distance(b.rect.min) < 1.0;
+            let twice = a.text == b.text && (is_close || a.is_slanted && b.is_slanted);
             if shared.width() > SLACK.x && shared.height() > SLACK.y && !twice {
                 found
                     .push(format!("{:?} at {:?} and {:?} at {:?}", a.text, a.rect, b.text, b.rect));

@@ -22,6 +22,7 @@ mod failures;
 mod keep;
 mod keyboard;
 mod layout;
+mod limits;
 mod marks;
 mod messages;
 mod models;

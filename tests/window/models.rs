@@ -301,7 +301,7 @@ fn stages_are_annotated_balanced_or_listed() {
     settle(&mut window);
     assert!(spec(&window).contains("ipus = 4"));
     // Without annotations, on fewer IPUs than they ask for.
-    choose(&mut window, "Stages", "Balanced: the longest is shortest");
+    choose(&mut window, "Stages", "Balanced: the fastest that was tried");
     set_number(&mut window, "IPUs of a replica", "2");
     let text = spec(&window);
     assert!(text.contains("blocks = \"nodes\"") && text.contains("stages = []"), "{text}");

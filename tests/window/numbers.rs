@@ -6,6 +6,7 @@ use egui::accesskit::Role;
 use egui_kittest::kittest::NodeT;
 use std::sync::Mutex;
 use tilescope_analysis::insights::{InsightFacts, ranked, tile_memory_overview};
+use tilescope_analysis::limits::limits;
 use tilescope_analysis::liveness::{LivenessScope, always_live, curve};
 use tilescope_analysis::operations::{OperationLayer, OperationTotals, operations_with_totals};
 use tilescope_analysis::operations_graph::{OpGraphKey, graph};
@@ -13,7 +14,9 @@ use tilescope_analysis::program_tree::{groups, tally};
 use tilescope_analysis::tile_mapping::{MappingMeasure, MappingSubjectKind, mapping, subjects};
 use tilescope_analysis::{exchange_code, memory, summary, tile_curves};
 use tilescope_gui::view_names;
-use tilescope_report::units::{Bytes, NumberFormat, binary_bytes, exact_bytes, grouped, percent};
+use tilescope_report::units::{
+    Bytes, NumberFormat, binary_bytes, exact_bytes, fine_percent, grouped, percent,
+};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 /// Names and values of everything a reader of the accessibility tree finds, a line each.
@@ -36,6 +39,7 @@ fn figures(report: &Report, view: &str) -> Result<Vec<String>, ReportError> {
         "liveness" => of_liveness(report),
         "program-tree" => of_program_tree(report),
         "operations" => of_operations(report),
+        "limits" => of_limits(report),
         "operations-graph" => of_graph(report),
         "execution-trace" => of_trace(report),
         "exchange-code" => of_exchange_code(report),
@@ -56,6 +60,17 @@ fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
         figures.extend(run.samples_per_second.map(|rate| grouped(rate.round() as u64)));
     }
     Ok(figures)
+}
+
+fn of_limits(report: &Report) -> Result<Vec<String>, ReportError> {
+    let found = limits(report)?;
+    let Some(run) = found.run else { return Ok(Vec::new()) };
+    let achieved = match run.utilisation() {
+        Some(share) => format!("{} of the peak of all IPUs", fine_percent(share)),
+        None => "Utilisation of all IPUs is not known".to_owned(),
+    };
+    let worst = found.rows.first().map(|row| grouped(row.limits.total().0));
+    Ok(std::iter::once(achieved).chain(worst).collect())
 }
 
 fn of_insights(report: &Report) -> Result<Vec<String>, ReportError> {

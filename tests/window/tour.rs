@@ -13,6 +13,7 @@ use std::time::Duration;
 use tilescope_analysis::compare::{ComparedReports, ReportAlignment, WorkUnit, overview};
 use tilescope_analysis::critical_path::{path_totals, why_run};
 use tilescope_analysis::insights::insights;
+use tilescope_analysis::limits::{WaterfallStep, limits};
 use tilescope_analysis::liveness::{LivenessScope, curve, live_at};
 use tilescope_analysis::operations::{
     OperationLayer, operations, operations_with_totals, share_of_run,
@@ -22,7 +23,9 @@ use tilescope_analysis::{exchange_code, memory};
 use tilescope_gui::OpenReport;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_report::Report;
-use tilescope_report::units::{Bytes, Cycles, NumberFormat, TileId, exact_bytes, grouped, percent};
+use tilescope_report::units::{
+    Bytes, Cycles, NumberFormat, TileId, exact_bytes, fine_percent, grouped, percent,
+};
 
 /// Most clicks for an answer.
 const MOST: usize = 9;
@@ -196,6 +199,27 @@ fn which_operation_pays_for_prearrange() {
     assert!(most.elapsed > Cycles::ZERO);
     walk.finds(&most.name);
     walk.finds(&grouped(most.elapsed.0));
+}
+
+#[test]
+fn how_good_a_run_is_and_where_the_rest_goes() {
+    let directory = simulated("mnist_pipeline", &[]);
+    let mut walk = Walk::new(directory.path());
+    let found = limits(&walk.report).unwrap();
+    let run = found.run.unwrap();
+    let utilisation = fine_percent(run.utilisation().unwrap());
+    walk.finds("Utilisation of peak");
+    walk.finds(&utilisation);
+    walk.click(Role::Button, "Limits");
+    walk.finds(&format!("{utilisation} of the peak of all IPUs"));
+    let (most, _) = run.all.iter().max_by_key(|(_, cycles)| *cycles).unwrap();
+    assert_eq!(most, WaterfallStep::SyncAndStart);
+    let worst = found.rows.iter().find(|row| row.operation.is_some()).unwrap();
+    let point = walk.window.get_by_role_and_label(Role::GraphicsObject, &worst.name);
+    let place = point.rect().center();
+    gui_support::click_at(&mut walk.window, place, 1);
+    walk.clicks += 1;
+    walk.finds(&grouped(worst.limits.ideal.unwrap().cycles.0));
 }
 
 #[test]

@@ -28,9 +28,9 @@ pub(crate) fn is_to_host(copy: &str) -> bool {
     copy.contains("copyToHost")
 }
 
-/// Whether a program computes a part of the forward pass again. The simulator names it after the
-/// operation: `layer/conv/recompute`.
-pub(crate) fn is_recomputed(program: &str) -> bool {
+/// Whether a program is a part of an operation that computes again what the forward pass has
+/// computed: `layer/conv/recompute/Conv_1`.
+pub(crate) fn is_of_recomputation(program: &str) -> bool {
     program.split('/').any(|part| part == "recompute")
 }
 
@@ -38,6 +38,29 @@ pub(crate) fn is_recomputed(program: &str) -> bool {
 /// `layer/conv/Conv_1/Convolve`, `layer/matmul/Convolve/ExchangePre`, `…/Reduce`.
 pub(crate) fn is_of_convolution(program: &str) -> bool {
     program.contains("/Conv") || program.contains("/Reduce")
+}
+
+/// Parts of names of programs that only change a layout, as Poplar's libraries spell them.
+const REARRANGEMENT_NAME_PARTS: [&str; 8] = [
+    "PreArrange",
+    "OnTileCopy",
+    "actsRearranged",
+    "weightsRearranged",
+    "preRegroup",
+    "Regroup",
+    "partialTranspose",
+    "Transpose",
+];
+
+/// Whether a program only changes a layout. Names are those of Poplar's libraries.
+pub(crate) fn rearranges(program: &str) -> bool {
+    REARRANGEMENT_NAME_PARTS.iter().any(|part| program.contains(part))
+}
+
+/// Whether an operation computes again what the forward pass has computed. The simulator calls it
+/// after that operation: `name/recompute`.
+pub(crate) fn is_recomputed(operation: &str) -> bool {
+    operation.ends_with("/recompute")
 }
 
 /// Whether a variable holds activations until their backward pass. The simulator names it after the
@@ -82,8 +105,15 @@ mod tests {
     #[test]
     fn copies_and_passes_are_told() {
         assert!(is_to_host("loss/copyToHost") && !is_to_host("copyFromHost"));
-        assert!(is_recomputed("layer/conv/recompute/Conv_1") && !is_recomputed("layer/conv"));
+        assert!(is_of_recomputation("layer/conv/recompute/Conv_1"));
+        assert!(!is_of_recomputation("layer/conv"));
         assert!(is_of_convolution("cs0_layer/Conv_1/Convolve") && !is_of_convolution("a/Add"));
+    }
+
+    #[test]
+    fn rearrangements_and_recomputation_are_told() {
+        assert!(rearranges("a/conv/Convolve/PreArrange-0") && !rearranges("a/conv/Convolve"));
+        assert!(is_recomputed("a/relu/recompute") && !is_recomputed("a/recompute/relu"));
     }
 
     #[test]

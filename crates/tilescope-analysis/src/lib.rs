@@ -16,6 +16,7 @@ pub mod imported_model;
 pub mod insights;
 pub mod json;
 mod label_conventions;
+pub mod limits;
 pub mod liveness;
 pub mod memory;
 pub mod operation_debug;

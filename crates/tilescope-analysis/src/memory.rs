@@ -504,7 +504,7 @@ mod tests {
         };
         builder.parts.vertex_types.push(kind);
         let count = TileRuns::uniform(TileRange::new(TileId(2), TileId(6)), 3);
-        let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };
+        let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1, flops: None };
         builder.parts.compute_sets[0].vertices.push(group);
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();

@@ -4,6 +4,7 @@ use crate::confidence::{Confidence, confidence};
 use crate::critical_path::{ActivityExposure, IpuSlack, activity_exposures, ipu_slacks};
 use crate::host::{self, HostSummary};
 use crate::imported_model::{ImportedModelSummary, imported_model};
+use crate::limits::{LimitsSummary, limits};
 use crate::memory::needed;
 use crate::running_costs::{CostSummary, EnergySummary, RunningCosts, running_costs};
 use serde::Serialize;
@@ -23,6 +24,8 @@ pub struct ReportSummary {
     pub memory: MemorySummary,
     /// The run; `None` where the program was only compiled.
     pub execution: Option<ExecutionSummary>,
+    /// What the run achieves of the peak; `None` where the program was only compiled.
+    pub limits: Option<LimitsSummary>,
     /// What the host does for it; `None` where that was not recorded.
     pub host: Option<HostSummary>,
     /// The file that the model was imported from; `None` for built-in models, and where none is known.
@@ -215,6 +218,7 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
         graph: graph_summary(report.graph()?),
         memory: memory(report)?,
         execution,
+        limits: limits(report)?.run.map(|run| run.summary()),
         host: host::host(report)?,
         model: imported_model(report)?,
         energy,

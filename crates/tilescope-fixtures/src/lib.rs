@@ -63,6 +63,7 @@ impl ReportBuilder {
         let parts = CompilationReport {
             target,
             bandwidths: Vec::new(),
+            compute_rates: Vec::new(),
             action_costs: Vec::new(),
             sync_groups: None,
             error_bands: Vec::new(),
@@ -152,6 +153,8 @@ impl ReportBuilder {
             block: None,
             ipu: IpuId(0),
             flops: 0,
+            element_type: None,
+            inner_runs: None,
             shapes: String::new(),
             plan: None,
             inputs: Vec::new(),

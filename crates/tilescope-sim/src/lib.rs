@@ -3,6 +3,7 @@
 // A figure that is cut off without a word is a wrong figure; tests count small things.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+mod balance;
 pub mod compile;
 pub mod cost_constants;
 pub mod custom;
@@ -27,6 +28,7 @@ pub(crate) mod spec_keys;
 pub mod targets;
 pub mod validate;
 
+pub use balance::{BalancedSplit, BalancedStage, balance, compile};
 pub use simulation::{
     MOST_RECORDS, ProgramFigures, RunForecast, SimulateError, Simulation, simulate,
 };

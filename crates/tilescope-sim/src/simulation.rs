@@ -1,6 +1,7 @@
 //! From a spec to a report on disk.
 
-use super::compile::{self, CompileError, CompiledProgram};
+use super::balance::compile;
+use super::compile::{CompileError, CompiledProgram};
 use super::run::{self, DryRunSummary, StepSink};
 use super::spec::Spec;
 use std::path::{Path, PathBuf};
@@ -108,7 +109,7 @@ impl<'a> Simulation<'a> {
         if accumulation.saturating_mul(iterations) > MOST_COUNTED_MICRO_BATCHES {
             allowed(records_of_long_run(spec)?)?;
         }
-        let mut compiled = compile::compile(spec)?;
+        let mut compiled = compile(spec)?;
         let fits = compiled.tiles_out_of_memory() == 0;
         let run = fits.then(|| run::dry_run(&compiled, spec));
         allowed(run.as_ref().map_or(0, |run| run.trace_bars))?;
@@ -206,7 +207,7 @@ fn records_of_long_run(spec: &Spec) -> Result<u64, CompileError> {
     options.gradient_accumulation = options.gradient_accumulation.min(SHORT_RUN_MICRO_BATCHES);
     options.device_iterations = 1;
     let counted = u128::from(options.gradient_accumulation);
-    let compiled = compile::compile(&short)?;
+    let compiled = compile(&short)?;
     if compiled.tiles_out_of_memory() > 0 {
         return Ok(0);
     }

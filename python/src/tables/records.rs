@@ -257,6 +257,7 @@ fn operations(report: &Report) -> Result<RecordBatch, TableError> {
         ("block", words(found.iter().map(|of| of.block.as_deref()))?),
         ("ipu", u32s(found.iter().map(|of| Some(of.ipu.0)))),
         ("flops", u64s(found.iter().map(|of| of.flops))),
+        ("element_type", words(found.iter().map(|of| of.element_type.map(|of| of.name())))?),
         ("shapes", texts(found.iter().map(|of| Some(of.shapes.as_str())))),
         ("plan", texts(found.iter().map(|of| of.plan.as_deref()))),
     ])

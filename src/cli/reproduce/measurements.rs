@@ -8,7 +8,8 @@ use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{
     ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StreamEndpoint, TraceMark,
 };
-use tilescope_sim::compile::{CompiledProgram, compile};
+use tilescope_sim::compile;
+use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{
     DryRunSummary, HostCallInputs, StepSink, dry_run, host_call_inputs, loader_seconds, run,
 };

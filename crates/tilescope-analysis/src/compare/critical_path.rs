@@ -35,7 +35,7 @@ pub(super) fn tables(
     };
     Ok(vec![
         table("Critical path", "Path through", by_operation),
-        table("Critical path by IPU", "Path on", by_ipu),
+        table("Path by IPU", "Path on", by_ipu),
     ])
 }
 

@@ -13,6 +13,7 @@ mod critical_path;
 mod exchange_code;
 mod execution_trace;
 mod insights;
+mod limits;
 mod liveness;
 mod markdown;
 mod matched_entities;
@@ -129,6 +130,7 @@ pub static COMPARISONS: &[ViewComparison] = &[
     liveness::COMPARISON,
     program_tree::COMPARISON,
     operations::COMPARISON,
+    limits::COMPARISON,
     operations_graph::COMPARISON,
     execution_trace::COMPARISON,
     exchange_code::COMPARISON,

@@ -155,6 +155,10 @@ fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
         ("Samples per second", value(|run| run.samples_per_second.map(TableCell::Real))),
         ("Samples per second, low", rate(|band| band.low)),
         ("Samples per second, high", rate(|band| band.high)),
+        (
+            "Utilisation of peak",
+            of.limits.as_ref().and_then(|of| of.utilisation.map(TableCell::Share)),
+        ),
         ("Steps", value(|run| count(run.ipus.iter().map(|ipu| ipu.steps).sum::<u64>()))),
     ]
 }

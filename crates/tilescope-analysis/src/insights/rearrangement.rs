@@ -1,8 +1,8 @@
 //! Time that goes to changing layouts.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use crate::label_conventions::rearranges;
 use std::collections::BTreeMap;
-use tilescope_report::ProgramNode;
 use tilescope_report::units::{Cycles, OperationId, percent};
 
 pub(crate) const RULE: InsightRule =
@@ -11,25 +11,8 @@ pub(crate) const RULE: InsightRule =
 /// Smaller shares are the usual price of plans that differ.
 const MIN_SHARE: f64 = 0.03;
 
-/// Parts of names that tell steps which only change a layout, as Poplar's libraries spell them.
-const REARRANGEMENT_NAME_PARTS: [&str; 8] = [
-    "PreArrange",
-    "OnTileCopy",
-    "actsRearranged",
-    "weightsRearranged",
-    "preRegroup",
-    "Regroup",
-    "partialTranspose",
-    "Transpose",
-];
-
-/// Whether a program only changes a layout.
-pub(crate) fn rearranges(program: &ProgramNode) -> bool {
-    REARRANGEMENT_NAME_PARTS.iter().any(|part| program.name.contains(part))
-}
-
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let found = facts.busiest_share(rearranges);
+    let found = facts.busiest_share(|program| rearranges(&program.name));
     let Some((share, ipu)) = found.filter(|(share, _)| *share >= MIN_SHARE) else {
         return Vec::new();
     };
@@ -58,7 +41,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 fn worst_operation(facts: &InsightFacts) -> (Option<OperationId>, f64) {
     let mut sums: BTreeMap<OperationId, Cycles> = BTreeMap::new();
     let mut all = Cycles::ZERO;
-    let rearranging = facts.programs_that(rearranges);
+    let rearranging = facts.programs_that(|program| rearranges(&program.name));
     for ((_, id, _), of) in facts.runs.iter().flat_map(|runs| &runs.steps) {
         let Some(program) = facts.programs.get(*id).filter(|_| rearranging.contains(id)) else {
             continue;

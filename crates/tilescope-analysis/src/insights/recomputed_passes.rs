@@ -1,7 +1,7 @@
 //! Forward passes that run a second time where memory would allow to keep what they made.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use crate::label_conventions::is_recomputed;
+use crate::label_conventions::is_of_recomputation;
 use serde_json::json;
 use tilescope_report::ProgramNode;
 use tilescope_report::units::percent;
@@ -18,7 +18,7 @@ const MIN_SHARE: f64 = 0.02;
 const KEY: &str = "options.recomputation";
 
 fn again(program: &ProgramNode) -> bool {
-    is_recomputed(&program.name)
+    is_of_recomputation(&program.name)
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {

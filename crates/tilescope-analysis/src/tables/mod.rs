@@ -5,6 +5,7 @@ pub mod critical_path;
 pub mod exchange_code;
 pub mod execution_trace;
 pub mod host;
+pub mod limits;
 pub mod liveness;
 pub mod memory;
 pub mod operations;

@@ -1,8 +1,10 @@
 //! The table of operations.
 
 use super::critical_path::exposure_cells;
+use super::limits;
 use crate::critical_path::{EXPOSED, HIDDEN, ON_PATH};
 use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::limits::OperationLimits;
 use crate::operations::{OpRow, OperationLayer};
 use tilescope_report::{CostBasis, ErrorBand, FactorBand, Report, ReportPart, TrainingPass};
 
@@ -22,8 +24,26 @@ pub struct OperationColumn {
     model: bool,
     /// Whether operations add up to a sum that means something.
     summed: bool,
-    /// Takes it from an operation.
-    cell: fn(&OpRow) -> TableCell,
+    /// Where it comes from.
+    figure: ColumnFigure,
+}
+
+/// Where the figures of a column come from.
+#[derive(Clone, Copy)]
+enum ColumnFigure {
+    /// What an operation costs.
+    Cost(fn(&OpRow) -> TableCell),
+    /// What it could cost at least: the view of limits has the same columns.
+    Limit(fn(&OperationLimits) -> TableCell),
+}
+
+impl ColumnFigure {
+    fn cell(self, row: &OpRow) -> TableCell {
+        match self {
+            Self::Cost(of) => of(row),
+            Self::Limit(of) => of(&row.limits),
+        }
+    }
 }
 
 impl OperationColumn {
@@ -31,7 +51,27 @@ impl OperationColumn {
     pub fn cell(&self, row: &OpRow, report: &Report, layer: OperationLayer) -> TableCell {
         let recorded = self.part.is_none_or(|part| report.has(part));
         let told = recorded && (!self.model || layer == OperationLayer::Model);
-        if told { (self.cell)(row) } else { TableCell::Missing }
+        if told { self.figure.cell(row) } else { TableCell::Missing }
+    }
+
+    /// A figure that the view of limits shows as well.
+    pub(super) const fn of_limits(
+        key: &'static str,
+        title: &'static str,
+        about: &'static str,
+        cell: fn(&OperationLimits) -> TableCell,
+    ) -> Self {
+        let figure = ColumnFigure::Limit(cell);
+        let part = Some(ReportPart::Execution);
+        Self { key, title, about, shown: false, part, model: false, summed: false, figure }
+    }
+
+    /// The same for limits alone; missing for other figures.
+    pub(super) fn limit(&self, limits: &OperationLimits) -> TableCell {
+        match self.figure {
+            ColumnFigure::Limit(of) => of(limits),
+            ColumnFigure::Cost(_) => TableCell::Missing,
+        }
     }
 
     const fn requiring_part(self, part: ReportPart) -> Self {
@@ -64,7 +104,8 @@ const fn column(
     shown: bool,
     cell: fn(&OpRow) -> TableCell,
 ) -> OperationColumn {
-    OperationColumn { key, title, about, shown, part: None, model: false, summed: true, cell }
+    let figure = ColumnFigure::Cost(cell);
+    OperationColumn { key, title, about, shown, part: None, model: false, summed: true, figure }
 }
 
 /// `-5 to +5 %`, with a `?` where nothing of the kind was measured.
@@ -225,14 +266,27 @@ pub static COLUMNS: &[OperationColumn] = &[
     column("programs", "Steps", "Number of its programs", false, |row| {
         TableCell::Count(row.programs.len() as u64)
     }),
+    limits::IDEAL,
+    limits::WASTED,
+    limits::BOUND,
+    limits::ENGINE,
+    limits::OF_PEAK,
+    limits::PADDED,
+    limits::TILES_IN_USE,
+    limits::TILE_BALANCE,
+    limits::OF_FABRIC,
+    limits::OF_TILE,
+    limits::OF_LINKS,
+    limits::OF_HOST,
+    limits::OF_REMOTE_BUFFERS,
 ];
 
 /// Columns of few letters.
-const SHORT: [&str; 3] = ["pass", "block", "ipu"];
+const SHORT: [&str; 5] = ["pass", "block", "ipu", "bound", "engine"];
 
 impl OperationColumn {
-    fn column(&self) -> TableColumn {
-        let column = match (self.cell)(&OpRow::default()) {
+    pub(super) fn column(&self) -> TableColumn {
+        let column = match self.figure.cell(&OpRow::default()) {
             TableCell::Text(_) if SHORT.contains(&self.key) => TableColumn::short(self.title),
             TableCell::Text(_) => TableColumn::text(self.title),
             TableCell::Bytes(_) => TableColumn::bytes(self.title),

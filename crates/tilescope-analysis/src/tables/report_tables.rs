@@ -1,11 +1,12 @@
 //! The list of tables.
 
 use super::{
-    ReportTable, critical_path, exchange_code, execution_trace, host as hosts, memory as lists,
-    operations as costs,
+    ReportTable, critical_path, exchange_code, execution_trace, host as hosts, limits as bounds,
+    memory as lists, operations as costs,
 };
 use super::{liveness as live, tile_mapping};
 use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::limits::{ReportLimits, limits, roofline};
 use crate::operations::{OperationLayer, operations};
 use crate::operations_graph::{OpGraphKey, graph};
 use crate::replica_classes::replica_numbers;
@@ -93,6 +94,20 @@ pub static TABLES: &[ReportTable] = &[
     }),
     shown("operations", "programs", "What every program costs", |report| {
         costs_of(report, OperationLayer::Program)
+    }),
+    shown("limits", "operations", "What every operation could cost at least", |report| {
+        Ok(bounds::operations(&limits(report)?.rows))
+    }),
+    shown("limits", "classes", "Where the cycles of every operation go", |report| {
+        Ok(bounds::classes(&limits(report)?.rows))
+    }),
+    shown("limits", "roofline", "Operations as points below the roofs of an IPU", |report| {
+        let ReportLimits { machine, rows, .. } = limits(report)?;
+        Ok(bounds::roofline(&roofline(&machine, &rows, None), &rows, &machine))
+    }),
+    shown("limits", "waterfall", "From the peak down to what the run achieves", |report| {
+        let all = limits(report)?.run.map(|run| run.all);
+        Ok(bounds::waterfall(&all.unwrap_or_default()))
     }),
     drawn("operations-graph", "edges", "Which operation reads whose results", edges),
     shown("execution-trace", "ipus", "What every IPU spends the run on", ipus),

@@ -20,6 +20,8 @@ pub enum ViewId {
     ProgramTree,
     /// Operations of the model, as a table.
     Operations,
+    /// How good it is: what operations could cost at least.
+    Limits,
     /// Operations of the model, as a graph.
     OperationsGraph,
     /// What ran when.
@@ -32,13 +34,14 @@ pub enum ViewId {
 
 /// Every view with its name in links, preferences and on the command line, and its title in menus;
 /// in the order of the menu.
-const VIEW_NAMES: [(ViewId, &str, &str); 10] = [
+const VIEW_NAMES: [(ViewId, &str, &str); 11] = [
     (ViewId::Summary, "summary", "Summary"),
     (ViewId::Insights, "insights", "Insights"),
     (ViewId::Memory, "memory", "Memory"),
     (ViewId::Liveness, "liveness", "Liveness"),
     (ViewId::ProgramTree, "program-tree", "Program tree"),
     (ViewId::Operations, "operations", "Operations"),
+    (ViewId::Limits, "limits", "Limits"),
     (ViewId::OperationsGraph, "operations-graph", "Operations graph"),
     (ViewId::ExecutionTrace, "execution-trace", "Execution trace"),
     (ViewId::ExchangeCode, "exchange-code", "Exchange code"),

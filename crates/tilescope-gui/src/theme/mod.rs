@@ -12,6 +12,7 @@ pub(crate) use appearance::{Appearance, ColourScheme, numbers};
 use egui::{Color32, Ui};
 pub use palettes::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE};
 pub(crate) use scale::{spacing, text_size};
+use tilescope_analysis::limits::{CycleClass, WaterfallStep};
 use tilescope_analysis::tile_curves::TileCurveLayer;
 use tilescope_report::{MemoryCategory, MemoryRegion, StepActivity};
 pub use widget_style::install;
@@ -118,6 +119,42 @@ impl ThemePalette {
             StepActivity::RemoteBuffer => self.remote_mid,
             StepActivity::Sync => self.external_sync,
             StepActivity::Other => self.other,
+        }
+    }
+
+    /// What the cycles of an operation go into.
+    pub(crate) fn cycle_class(&self, class: CycleClass) -> Color32 {
+        match class {
+            CycleClass::Compute => self.compute,
+            CycleClass::Balance => self.balance,
+            CycleClass::Exchange => self.internal_exchange,
+            CycleClass::Rearrangement => self.category(MemoryCategory::Rearrangement),
+            CycleClass::SyncAndStart => self.external_sync,
+            CycleClass::Host => self.stream_mid,
+            CycleClass::RemoteBuffers => self.remote_mid,
+            CycleClass::Links => self.global_exchange,
+            CycleClass::Other => self.other,
+        }
+    }
+
+    /// Where the cycles of a run go.
+    pub(crate) fn waterfall(&self, step: WaterfallStep) -> Color32 {
+        match step {
+            WaterfallStep::Idle => self.idle,
+            WaterfallStep::SyncAndStart => self.cycle_class(CycleClass::SyncAndStart),
+            WaterfallStep::Host => self.cycle_class(CycleClass::Host),
+            WaterfallStep::RemoteBuffers => self.cycle_class(CycleClass::RemoteBuffers),
+            WaterfallStep::Links => self.cycle_class(CycleClass::Links),
+            WaterfallStep::Exchange => self.cycle_class(CycleClass::Exchange),
+            WaterfallStep::Rearrangement => self.cycle_class(CycleClass::Rearrangement),
+            WaterfallStep::Other => self.cycle_class(CycleClass::Other),
+            WaterfallStep::Balance => self.cycle_class(CycleClass::Balance),
+            WaterfallStep::Unknown
+            | WaterfallStep::BelowPeak
+            | WaterfallStep::Padding
+            | WaterfallStep::SlowerEngine
+            | WaterfallStep::Recomputation => self.cycle_class(CycleClass::Compute),
+            WaterfallStep::Achieved => self.good,
         }
     }
 

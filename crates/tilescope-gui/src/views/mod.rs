@@ -5,6 +5,7 @@ mod cycle_axis;
 mod exchange_code;
 mod execution_trace;
 mod insights;
+mod limits;
 mod liveness;
 mod memory;
 mod operations;
@@ -180,6 +181,7 @@ pub(crate) static VIEWS: &[ViewDescriptor] = &[
     liveness::VIEW,
     program_tree::VIEW,
     operations::VIEW,
+    limits::VIEW,
     operations_graph::VIEW,
     execution_trace::VIEW,
     exchange_code::VIEW,

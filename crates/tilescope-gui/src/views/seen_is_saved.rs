@@ -1,7 +1,7 @@
 //! What the tables of views show is what is saved of them: every table of the list, column by
 //! column and cell by cell.
 
-use super::{exchange_code, execution_trace, liveness, memory, operations, tile_mapping};
+use super::{exchange_code, execution_trace, limits, liveness, memory, operations, tile_mapping};
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::tables::{TABLES, execution_trace as ipu_columns};
 use tilescope_analysis::trace::window_summary;
@@ -9,7 +9,9 @@ use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::{
     Bytes, IpuId, ReplicaIpu, TileId, TileRange, TileRuns, VertexTypeId,
 };
-use tilescope_report::{MemoryCategory, ReplicaClasses, Report, VertexGroup, VertexTypeInfo};
+use tilescope_report::{
+    ArithmeticType, MemoryCategory, ReplicaClasses, Report, VertexGroup, VertexTypeInfo,
+};
 
 /// Rows of each table that are compared.
 const ROWS: usize = 8;
@@ -19,6 +21,9 @@ fn report() -> (tempfile::TempDir, Report) {
     let operation = builder.operation("layer, \"a\"", "conv2d");
     let work = builder.compute("a/Convolve", 1_234);
     let exchange = builder.exchange("a/ExchangePre", 4_321);
+    let of_model = &mut builder.parts.operations[operation.index()];
+    (of_model.flops, of_model.inner_runs) = (123_456, Some(1));
+    of_model.element_type = Some(ArithmeticType::Half);
     for program in [work, exchange] {
         builder.parts.programs[program.index()].operation = Some(operation);
     }
@@ -30,7 +35,7 @@ fn report() -> (tempfile::TempDir, Report) {
     };
     builder.parts.vertex_types.push(kind);
     let count = TileRuns::uniform(TileRange::new(TileId(2), TileId(6)), 3);
-    let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };
+    let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1, flops: None };
     builder.parts.compute_sets[0].vertices.push(group);
     builder.variable("always", MemoryCategory::Constant, 0..16, 1_000, None);
     builder.variable("code", MemoryCategory::InternalExchangeCode, 0..16, 16, None);
@@ -52,6 +57,7 @@ fn seen(report: &Report, view: &str, name: &str) -> Option<DataTable> {
         ("memory", _) => memory::tables::seen(report, name),
         ("liveness", _) => liveness::tables::seen(report, name),
         ("operations", _) => operations::columns::seen(report, name),
+        ("limits", _) => limits::seen(report, name),
         ("exchange-code", _) => exchange_code::tables::seen(report, name),
         ("tile-mapping", _) => tile_mapping::seen(report, name),
         ("execution-trace", _) => {
@@ -95,6 +101,9 @@ fn says_the_same(cell: &TableCell, field: &str) -> bool {
             // Screens round to a tenth of a percent.
             let percent: f64 = text.trim_end_matches(" %").parse().unwrap();
             (percent / 100.0 - field.parse::<f64>().unwrap()).abs() < 0.000_51
+        }
+        TableCell::Real(value) => {
+            (field.parse::<f64>().unwrap() - value).abs() <= value.abs() * 1e-9
         }
         _ => {
             let digits = text.trim_start_matches("Tile ").trim_end_matches(" B").replace(',', "");

@@ -46,6 +46,8 @@ pub enum Icon {
     Table,
     /// Boxes with lines between them.
     Graph,
+    /// Points below a roof.
+    Roofline,
     /// Two links of a chain.
     Link,
     Camera,
@@ -96,6 +98,13 @@ pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) 
         Icon::Tree => pen.tree(),
         Icon::Table => pen.table(),
         Icon::Graph => pen.graph(),
+        Icon::Roofline => {
+            pen.line(&[(0.12, 0.66), (0.46, 0.24), (0.88, 0.24)]);
+            pen.circle((0.38, 0.62), 0.05);
+            pen.circle((0.58, 0.46), 0.05);
+            pen.circle((0.74, 0.72), 0.05);
+            pen.line(&[(0.12, 0.12), (0.12, 0.88), (0.88, 0.88)]);
+        }
         Icon::Link => {
             pen.circle((0.36, 0.64), 0.2);
             pen.circle((0.64, 0.36), 0.2);

@@ -6,6 +6,7 @@
 //! said. Where replicas differ, it is replica 0; steps and marks of the others are kept beside it.
 
 mod data_flow;
+mod engine;
 mod error_band;
 mod execution;
 mod host;
@@ -18,6 +19,7 @@ mod replica_ring;
 mod target;
 
 pub use data_flow::*;
+pub use engine::*;
 pub use error_band::*;
 pub use execution::*;
 pub use host::*;
@@ -37,6 +39,8 @@ pub struct CompilationReport {
     pub target: Target,
     /// What the machine moves at most; empty where that was not recorded.
     pub bandwidths: Vec<Bandwidth>,
+    /// How fast the engines of a tile are; empty where that was not recorded.
+    pub compute_rates: Vec<ComputeRate>,
     /// What the machine takes for what always takes as long; empty where that was not recorded.
     pub action_costs: Vec<ActionCost>,
     /// Which IPUs of a replica wait for each other; none where that was not recorded, or a replica

@@ -1,5 +1,6 @@
 //! Operations, programs, compute sets and exchanges.
 
+use super::ArithmeticType;
 use crate::units::{
     Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
 };
@@ -48,8 +49,15 @@ pub struct ModelOperation {
     pub block: Option<String>,
     /// IPU of the replica it runs on.
     pub ipu: IpuId,
-    /// Floating point operations of one execution.
+    /// Floating point operations of one execution that its result needs: multiplications with
+    /// padding are not among them.
     pub flops: u64,
+    /// The type that it computes in; `None` where that was not recorded. Whole numbers count as
+    /// floats of their size.
+    pub element_type: Option<ArithmeticType>,
+    /// How often its most frequent program runs in one execution: more than once in a serial loop.
+    /// `None` where that was not recorded.
+    pub inner_runs: Option<u64>,
     /// Shapes in words: `[40,1,28,28] x [10,1,5,5] -> [40,10,24,24]`.
     pub shapes: String,
     /// The planner's choice as a JSON object (method, splits, estimated phases), where it has one.
@@ -238,6 +246,9 @@ pub struct VertexGroup {
     pub count: TileRuns<u64>,
     /// Edges of one instance.
     pub edges: u64,
+    /// Floating point operations of all of them in one execution, those on padding included;
+    /// `None` where they are not counted.
+    pub flops: Option<u64>,
 }
 
 /// Vertices that run together.

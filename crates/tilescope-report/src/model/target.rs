@@ -1,6 +1,6 @@
 //! The target a program was compiled for, and the size of its graph.
 
-use super::MachineChange;
+use super::{ArithmeticType, ComputeEngine, ComputeRate, MachineChange};
 use crate::units::{Bytes, Cycles, Hertz, IpuId, TileId, TileRange};
 
 /// Hardware, or the IPU Model.
@@ -154,8 +154,10 @@ impl BatchingConfig {
 /// Where data go into or out of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MachineInterface {
-    /// A tile, in an exchange between tiles.
+    /// A tile, in an exchange between tiles: what it receives, or sends.
     Tile,
+    /// What a tile sends in such an exchange, which is less where two tiles share a bus.
+    TileSend,
     /// All links of an IPU to others, in one direction.
     IpuLinks,
     /// Between the host and an IPU.
@@ -172,8 +174,9 @@ pub enum MachineInterface {
 
 impl MachineInterface {
     /// Every interface.
-    pub const ALL: [MachineInterface; 7] = [
+    pub const ALL: [MachineInterface; 8] = [
         Self::Tile,
+        Self::TileSend,
         Self::IpuLinks,
         Self::Host,
         Self::RemoteBuffer,
@@ -186,6 +189,7 @@ impl MachineInterface {
     pub fn name(self) -> &'static str {
         match self {
             Self::Tile => "tile",
+            Self::TileSend => "tile_send",
             Self::IpuLinks => "ipu_links",
             Self::Host => "host",
             Self::RemoteBuffer => "remote_buffer",
@@ -206,6 +210,49 @@ impl MachineInterface {
 pub struct Bandwidth {
     pub interface: MachineInterface,
     pub bytes_per_cycle: f64,
+}
+
+/// What a machine does at most.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MachineLimits {
+    /// Engines of one tile.
+    pub rates: Vec<ComputeRate>,
+    /// What its interfaces move.
+    pub bandwidths: Vec<Bandwidth>,
+}
+
+impl MachineLimits {
+    /// Bytes per cycle that an interface moves at most, where that is known.
+    pub fn bytes_per_cycle(&self, interface: MachineInterface) -> Option<f64> {
+        let known = self.bandwidths.iter().find(|known| known.interface == interface)?;
+        // A bandwidth of nothing would make figures that nobody could read.
+        (known.bytes_per_cycle > 0.0 && known.bytes_per_cycle.is_finite())
+            .then_some(known.bytes_per_cycle)
+    }
+
+    /// Floating point operations of a tile per cycle at most on an engine with these types, where
+    /// that is known.
+    pub fn flops_per_cycle(
+        &self,
+        engine: ComputeEngine,
+        input: ArithmeticType,
+        partials: ArithmeticType,
+    ) -> Option<u64> {
+        let known = |rate: &&ComputeRate| {
+            (rate.engine, rate.input, rate.partials) == (engine, input, partials)
+        };
+        self.rates.iter().find(known).map(|rate| rate.flops_per_cycle)
+    }
+
+    /// The most of an engine with operands of a type, whatever its sums are, where that is known.
+    pub fn peak_flops_per_cycle(
+        &self,
+        engine: ComputeEngine,
+        input: ArithmeticType,
+    ) -> Option<u64> {
+        let known = self.rates.iter().filter(|rate| (rate.engine, rate.input) == (engine, input));
+        known.map(|rate| rate.flops_per_cycle).max()
+    }
 }
 
 /// Something that a machine does now and then, and that always takes as long.

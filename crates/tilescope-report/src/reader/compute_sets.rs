@@ -73,7 +73,7 @@ impl Report {
             return Ok(BTreeMap::new());
         }
         let types = self.vertex_types()?.len();
-        let columns = ["id", "compute_set", "vertex_type", "edges"];
+        let columns = ["id", "compute_set", "vertex_type", "edges", "flops"];
         let params = [i64::from(*ids.start()), i64::from(*ids.end())];
         // Groups of a set lie side by side, so the ids of the first and the last bound them all.
         let select = SelectQuery::all("vertex_groups", &columns)
@@ -83,7 +83,8 @@ impl Report {
             let vertex_type = VertexTypeId(cells.small(2)?);
             let edges = cells.count(3, MAX_COUNT).unwrap_or(0);
             (vertex_type.index() < types).then_some(())?;
-            Some((cells.small(0)?, cells.small(1)?, vertex_type, edges))
+            let flops = cells.count(4, MAX_COUNT);
+            Some((cells.small(0)?, cells.small(1)?, (vertex_type, edges, flops)))
         })?;
         let groups: Vec<_> = groups.into_iter().flatten().collect();
         let (Some(first), Some(last)) = (groups.first(), groups.last()) else {
@@ -91,9 +92,10 @@ impl Report {
         };
         let mut counts = self.tile_runs(&VERTEX_TILES, first.0..=last.0, |[count]| count)?;
         let mut sets: BTreeMap<u32, Vec<VertexGroup>> = BTreeMap::new();
-        for (id, set, vertex_type, edges) in groups {
+        for (id, set, (vertex_type, edges, flops)) in groups {
             let count = counts.remove(&id).unwrap_or_default();
-            sets.entry(set).or_default().push(VertexGroup { vertex_type, count, edges });
+            let group = VertexGroup { vertex_type, count, edges, flops };
+            sets.entry(set).or_default().push(group);
         }
         Ok(sets)
     }

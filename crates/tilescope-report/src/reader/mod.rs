@@ -282,6 +282,7 @@ impl Report {
         Ok(CompilationReport {
             target: self.target()?.as_ref().clone(),
             bandwidths: self.bandwidths()?,
+            compute_rates: self.compute_rates()?,
             action_costs: self.action_costs()?,
             sync_groups: self.sync_groups()?,
             error_bands: self.error_bands()?,

@@ -5,7 +5,8 @@ use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
 use crate::model::{
-    ModelOperation, OutlinedCall, ProgramKind, ProgramNode, StreamEndpoint, TrainingPass,
+    ArithmeticType, ModelOperation, OutlinedCall, ProgramKind, ProgramNode, StreamEndpoint,
+    TrainingPass,
 };
 use crate::units::{ComputeSetId, IpuId, OperationId, ProgramId};
 use std::ops::ControlFlow;
@@ -233,8 +234,19 @@ impl Report {
     /// The model's operations; [`OperationId`] counts into this.
     pub fn operations(&self) -> Result<Arc<Vec<ModelOperation>>, ReportError> {
         self.operations.get(|| {
-            let columns =
-                ["name", "kind", "pass", "block", "ipu", "flops", "shapes", "plan", "source"];
+            let columns = [
+                "name",
+                "kind",
+                "pass",
+                "block",
+                "ipu",
+                "flops",
+                "shapes",
+                "plan",
+                "source",
+                "element_type",
+                "inner_runs",
+            ];
             let mut operations =
                 self.db.list(SelectQuery::all("operations", &columns), |cells| ModelOperation {
                     name: cells.text(0).unwrap_or_default(),
@@ -249,6 +261,9 @@ impl Report {
                     shapes: cells.text(6).unwrap_or_default(),
                     plan: cells.long_text(7),
                     source: cells.text(8),
+                    element_type: cells.named(9, ArithmeticType::from_name),
+                    // Executions are divided by it.
+                    inner_runs: cells.count(10, MAX_COUNT).filter(|runs| *runs > 0),
                     inputs: Vec::new(),
                 })?;
             self.read_operation_inputs(&mut operations)?;

@@ -5,9 +5,10 @@ use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REPLICAS, MAX_TILES};
 use crate::model::{
-    ActionCost, Bandwidth, BatchingConfig, CostBasis, ErrorBand, FactorBand, GS1, GS2, GraphCounts,
-    MachineAction, MachineChange, MachineInterface, MachineUnit, RunningCost, RunningCostBasis,
-    RunningCostKind, SyncGroupMembers, Target, TargetKind,
+    ActionCost, ArithmeticType, Bandwidth, BatchingConfig, ComputeEngine, ComputeRate, CostBasis,
+    ErrorBand, FactorBand, GS1, GS2, GraphCounts, MachineAction, MachineChange, MachineInterface,
+    MachineLimits, MachineUnit, RunningCost, RunningCostBasis, RunningCostKind, SyncGroupMembers,
+    Target, TargetKind,
 };
 use crate::units::{Bytes, Hertz, IpuId};
 use std::collections::BTreeSet;
@@ -19,25 +20,65 @@ struct ChipGeneration {
     tiles: u32,
     tiles_per_column: u32,
     bytes_per_tile: Bytes,
+    /// Floating point operations of a tile's matrix engine per cycle: half operands with half and
+    /// with float sums, and float ones.
+    amp_flops: [u64; 3],
 }
 
 /// Tiles and memory of an IPU, from the data sheets of GC2 and GC200; Bow has those of GC200. Both
 /// have columns of 64 tiles: 19 on GC2 (memory plots in hardware order dip every 64 tiles), 23 on
-/// GC200 (topology notes of osmarks/ipu-stack).
+/// GC200 (topology notes of osmarks/ipu-stack). Matrix engines: 124.5 and 31.1 TFLOPS of GC2, 250 and
+/// 62.5 TFLOPS of GC200 over tiles and clock; with float sums, units of poplibs
+/// lib/poplin/ConvVertexType.cpp.
 const GENERATIONS: [ChipGeneration; 2] = [
     ChipGeneration {
         architecture: "Mk2",
         tiles: 1472,
         tiles_per_column: 64,
         bytes_per_tile: Bytes(624 * 1024),
+        amp_flops: [128, 64, 32],
     },
     ChipGeneration {
         architecture: "Mk1",
         tiles: 1216,
         tiles_per_column: 64,
         bytes_per_tile: Bytes(256 * 1024),
+        amp_flops: [64, 64, 16],
     },
 ];
+
+/// Floating point operations of a tile's vector units per cycle, of halves and floats: a
+/// multiply-accumulate for each element of 64 bits (poplibs lib/poplin/ConvModel.cpp,
+/// getMaxMACsPerCyclePerTile).
+const VECTOR_FLOPS: [(ArithmeticType, u64); 2] =
+    [(ArithmeticType::Half, 8), (ArithmeticType::Float, 4)];
+
+/// What a tile of every generation sends per cycle, and receives where its neighbour on the same
+/// bus receives the same (poplibs lib/poplin/ExchangeEstimator.hpp).
+const TILE_BYTES_PER_CYCLE: [(MachineInterface, f64); 2] =
+    [(MachineInterface::TileSend, 4.0), (MachineInterface::Tile, 8.0)];
+
+impl ChipGeneration {
+    /// The generation of an architecture that a report names. Bow is Mk2 on another wafer.
+    fn of(architecture: &str) -> Option<&'static Self> {
+        let known = if architecture == "Bow" { "Mk2" } else { architecture };
+        GENERATIONS.iter().find(|generation| generation.architecture == known)
+    }
+
+    fn compute_rates(&self) -> Vec<ComputeRate> {
+        use ArithmeticType::{Float, Half};
+        let types = [(Half, Half), (Half, Float), (Float, Float)];
+        let amp = types.into_iter().zip(self.amp_flops).map(|((input, partials), flops)| {
+            let engine = ComputeEngine::Amp;
+            ComputeRate { engine, input, partials, flops_per_cycle: flops }
+        });
+        let vector = VECTOR_FLOPS.into_iter().map(|(input, flops_per_cycle)| {
+            let engine = ComputeEngine::Vector;
+            ComputeRate { engine, input, partials: input, flops_per_cycle }
+        });
+        amp.chain(vector).collect()
+    }
+}
 
 const COLUMNS: [&str; 13] = [
     "kind",
@@ -203,6 +244,41 @@ impl Report {
         let read = self.db.list(all, |cells| {
             let interface = cells.named(0, MachineInterface::from_name)?;
             Some(Bandwidth { interface, bytes_per_cycle: cells.real(1)? })
+        })?;
+        Ok(read.into_iter().flatten().collect())
+    }
+
+    /// What the machine does at most: as it was recorded or, where it was not, as it is known of the
+    /// generation of the chip.
+    pub fn machine_limits(&self) -> Result<MachineLimits, ReportError> {
+        let target = self.target()?;
+        let generation = ChipGeneration::of(&target.architecture);
+        let mut rates = self.compute_rates()?;
+        if rates.is_empty() {
+            rates = generation.map(ChipGeneration::compute_rates).unwrap_or_default();
+        }
+        let mut bandwidths = self.bandwidths()?;
+        for (interface, bytes_per_cycle) in TILE_BYTES_PER_CYCLE {
+            let is_known = bandwidths.iter().any(|known| known.interface == interface);
+            if !is_known && generation.is_some() {
+                bandwidths.push(Bandwidth { interface, bytes_per_cycle });
+            }
+        }
+        Ok(MachineLimits { rates, bandwidths })
+    }
+
+    /// How fast the engines of a tile are; empty where that was not recorded.
+    pub fn compute_rates(&self) -> Result<Vec<ComputeRate>, ReportError> {
+        let columns = ["engine", "input", "partials", "flops_per_cycle"];
+        let all = SelectQuery::all("compute_rates", &columns).clauses("ORDER BY id");
+        let read = self.db.list(all, |cells| {
+            Some(ComputeRate {
+                engine: cells.named(0, ComputeEngine::from_name)?,
+                input: cells.named(1, ArithmeticType::from_name)?,
+                partials: cells.named(2, ArithmeticType::from_name)?,
+                // Figures are divided by it.
+                flops_per_cycle: cells.count(3, MAX_COUNT).filter(|flops| *flops > 0)?,
+            })
         })?;
         Ok(read.into_iter().flatten().collect())
     }

@@ -29,7 +29,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 5);
+pub(crate) const FORMAT: (i32, i32) = (2, 6);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -192,12 +192,33 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col(
                 "interface",
                 TEXT,
-                "tile: what a tile receives or sends; ipu_links: what goes into or out of an IPU \
-                 over all its links; host, remote_buffer: what goes between those and an IPU; \
-                 ladder_links, pair_links, gateways: what goes one way up or down the ladder, to the \
-                 other IPU of a pair, or between racks",
+                "tile: what a tile receives or sends; tile_send: what it sends, since version \
+                 2.6; ipu_links: what goes into or out of an IPU over all its links; host, \
+                 remote_buffer: what goes between those and an IPU; ladder_links, pair_links, \
+                 gateways: what goes one way up or down the ladder, to the other IPU of a pair, or \
+                 between racks",
             ),
             col("bytes_per_cycle", REAL, "most bytes per cycle"),
+        ],
+        "",
+    ),
+    table(
+        "compute_rates",
+        "how fast an engine of a tile is; since version 2.6",
+        &[
+            col("id", KEY, "position"),
+            col(
+                "engine",
+                TEXT,
+                "amp: accumulating matrix products; vector: vector units of the workers",
+            ),
+            col("input", TEXT, "type of operands: quarter, half or float"),
+            col("partials", TEXT, "type of sums: quarter, half or float"),
+            col(
+                "flops_per_cycle",
+                INT,
+                "most floating point operations per cycle; a multiply-accumulate counts as two",
+            ),
         ],
         "",
     ),
@@ -371,9 +392,26 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("pass", TEXT, "forward, backward or update"),
             col("block", TEXT, "annotated block"),
             col("ipu", INT, "IPU of the replica"),
-            col("flops", INT, "floating point operations of one execution"),
+            col(
+                "flops",
+                INT,
+                "floating point operations of one execution, without those on padding; until \
+                 version 2.5 convolutions counted zeros beside their input",
+            ),
             col("shapes", TEXT, "shapes in words"),
             col("plan", TEXT, "planner's choice, JSON"),
+            col(
+                "element_type",
+                TEXT,
+                "type it computes in: quarter, half or float, whole numbers as floats of their \
+                 size; since version 2.6",
+            ),
+            col(
+                "inner_runs",
+                INT,
+                "runs of its most frequent program in one execution: more than 1 in serial loops; \
+                 since version 2.6",
+            ),
         ],
         "",
     ),
@@ -475,6 +513,12 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("edges", INT, "edges of one vertex"),
             BASE_TILE,
             col("pattern", INT, "tile_patterns.id: vertices"),
+            col(
+                "flops",
+                INT,
+                "floating point operations of all of them in one execution, those on padding \
+                 included; NULL: not counted; since version 2.6",
+            ),
         ],
         "",
     ),

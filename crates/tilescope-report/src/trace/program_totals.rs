@@ -92,6 +92,11 @@ impl ProgramStepSums {
         self.class.kind()
     }
 
+    /// What the time was spent on.
+    pub fn activity(&self) -> StepActivity {
+        self.class.activity()
+    }
+
     /// The sums of several stretches of a lane as one list, ordered by program and kind.
     pub(super) fn joined(parts: impl IntoIterator<Item = Vec<Self>>) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();

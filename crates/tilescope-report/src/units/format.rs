@@ -140,6 +140,29 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A share of one as a percentage with two figures at least, as far as four decimals go: `0.55 %`.
+pub fn fine_percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.00005 {
+        return "< 0.0001 %".to_owned();
+    }
+    let decimals = match percent.abs() {
+        small if small > 0.0 && small < 0.095 => 4,
+        small if small > 0.0 && small < 9.95 => 2,
+        _ => 1,
+    };
+    format!("{percent:.decimals$} %")
+}
+
+/// A number with the prefix that leaves one to three digits before the point: `349 TFLOP/s`.
+pub fn with_prefix(value: f64, unit: &str) -> String {
+    let prefixes = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    // What would round up to a thousand has the next prefix.
+    let fitting = prefixes.into_iter().find(|(scale, _)| value.abs() >= scale * 0.9995);
+    let (scale, prefix) = fitting.unwrap_or((1.0, ""));
+    format!("{} {prefix}{unit}", three_figures(value / scale))
+}
+
 /// Seconds in the unit that leaves one to three digits before the point: `26.1 us`.
 pub fn seconds(value: f64) -> String {
     let (scale, unit) = match value.abs() {
@@ -202,6 +225,33 @@ mod tests {
         ];
         for (value, text) in cases {
             assert_eq!(grouped_real(value), text);
+        }
+    }
+
+    #[test]
+    fn small_shares_have_two_figures() {
+        let cases = [
+            (0.0, "0.0 %"),
+            (0.0055, "0.55 %"),
+            (0.000_012, "0.0012 %"),
+            (0.25, "25.0 %"),
+            (1.0, "100.0 %"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(fine_percent(value), text);
+        }
+    }
+
+    #[test]
+    fn prefixes_leave_up_to_three_digits() {
+        let cases = [
+            (348.6e12, "349 TFLOP/s"),
+            (0.5, "0.50 FLOP/s"),
+            (999_600.0, "1.00 MFLOP/s"),
+            (12_300.0, "12.3 kFLOP/s"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(with_prefix(value, "FLOP/s"), text);
         }
     }
 

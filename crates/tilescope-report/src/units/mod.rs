@@ -13,8 +13,8 @@ mod tile_runs;
 mod timestamp;
 
 pub use format::{
-    ByteUnits, NumberFormat, binary_bytes, exact_bytes, grouped, grouped_real, grouped_wide,
-    percent, seconds,
+    ByteUnits, NumberFormat, binary_bytes, exact_bytes, fine_percent, grouped, grouped_real,
+    grouped_wide, percent, seconds, with_prefix,
 };
 pub use ids::{
     ComputeSetId, DataBufferId, DataFlowId, IpuId, OperationId, ProgramId, ReplicaClassId,

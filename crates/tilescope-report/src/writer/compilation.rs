@@ -11,7 +11,7 @@ use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
 use crate::strided_tile_runs::{StridedTileRuns, strided_runs_of};
 use crate::units::{Bytes, Cycles, TileId, TileRange, TileRuns};
 use crate::writer::host;
-use crate::writer::tile_patterns::TilePatternWriter;
+use crate::writer::tile_patterns::{PatternColumns, TilePatternWriter};
 use rusqlite::params;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -93,6 +93,14 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, bandwidth) in compilation.bandwidths.iter().enumerate() {
         let (interface, most) = (bandwidth.interface.name(), bandwidth.bytes_per_cycle);
         rows.insert("bandwidths", params![id as i64, interface, most])?;
+    }
+    for (id, rate) in compilation.compute_rates.iter().enumerate() {
+        let flops = count(rate.flops_per_cycle, "FLOPs per cycle")?;
+        let (engine, input) = (rate.engine.name(), rate.input.name());
+        rows.insert(
+            "compute_rates",
+            params![id as i64, engine, input, rate.partials.name(), flops],
+        )?;
     }
     for (id, cost) in compilation.action_costs.iter().enumerate() {
         let cycles = checked_i64(cost.cycles, MAX_CYCLES, || "cycles of an action".to_owned())?;
@@ -205,6 +213,10 @@ fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
         let ipu = resolve(operation.ipu.0, compilation.target.ipus_per_replica as usize, what)?;
         let flops =
             checked_i64(operation.flops, MAX_COUNT, || format!("flops of {}", operation.name))?;
+        let inner_runs = operation
+            .inner_runs
+            .map(|runs| checked_i64(runs, MAX_COUNT, || format!("runs of {}", operation.name)))
+            .transpose()?;
         rows.insert(
             "operations",
             params![
@@ -218,6 +230,8 @@ fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
                 flops,
                 operation.shapes,
                 operation.plan,
+                operation.element_type.map(ArithmeticType::name),
+                inner_runs,
             ],
         )?;
         for (position, input) in operation.inputs.iter().enumerate() {
@@ -299,9 +313,14 @@ fn compute_sets(
                 Ok([checked_i64(count, MAX_TILE_VERTICES, || of("number of vertices"))?])
             };
             let place = patterns.place(&group.count, count, || of("vertices"))?;
+            let flops = group
+                .flops
+                .map(|flops| checked_i64(flops, MAX_COUNT, || of("FLOPs")))
+                .transpose()?;
+            let PatternColumns { base_tile, pattern } = place;
             rows.insert(
                 "vertex_groups",
-                params![groups, id as i64, vertex_type, edges, place.base_tile, place.pattern],
+                params![groups, id as i64, vertex_type, edges, base_tile, pattern, flops],
             )?;
             groups += 1;
         }

@@ -1,4 +1,4 @@
-//! Collectives between replicas, and between the IPUs that a layer is split over.
+//! Collectives between replicas, and between IPUs of a replica that share a layer, or rows.
 
 use super::fragments::ProgramBuilder;
 use super::phase_split;
@@ -15,15 +15,17 @@ use crate::shape::DType;
 use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, ReplicaRing, TileTraffic};
 
-/// Replicas that take part in a collective.
+/// Who takes part in a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReplicaGroup {
-    /// All of them.
+pub(super) enum CollectiveGroup {
+    /// All replicas.
     All,
-    /// Those that share tensors out.
+    /// Replicas that share tensors out.
     Domain,
-    /// Those that have the same share, one of each domain (PopART's orthogonal group).
+    /// Replicas that have the same share, one of each domain (PopART's orthogonal group).
     Orthogonal,
+    /// The IPUs of a replica, which share the rows of fields.
+    Rows,
 }
 
 /// Who takes part in a collective.
@@ -31,7 +33,7 @@ pub(super) enum ReplicaGroup {
 struct CollectiveOver {
     ranks: CollectiveRanks,
     /// None between the IPUs that a layer is split over.
-    replicas: Option<ReplicaGroup>,
+    group: Option<CollectiveGroup>,
 }
 
 impl ProgramBuilder<'_> {
@@ -44,7 +46,7 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         let set = phase_split::set_size(self.spec);
         let ranks = match set {
-            Some(size) => phase_split::set_ranks(u64::from(size)),
+            Some(size) => phase_split::set_ranks(self.spec, u64::from(size)),
             None => {
                 let count = u64::from(self.spec.options.tensor_parallel);
                 CollectiveRanks { count, ipus: 1, groups: 1 }
@@ -60,39 +62,46 @@ impl ProgramBuilder<'_> {
         let dtype = self.lowering.tensor_type(whole).dtype;
         let elements = self.lowering.layout_or_linear(whole).elements;
         let half = |kind: &CollectiveKind| {
-            let over = CollectiveOver { ranks, replicas: None };
+            let over = CollectiveOver { ranks, group: None };
             self.collective_over(over, *kind, &name, (dtype, &elements), operation, ipu)
         };
         let items: Vec<FragmentItem> = halves.iter().flat_map(half).collect();
         if set.is_some() { self.join_set(items, ipu) } else { items }
     }
 
-    /// One half of an all-reduce over some replicas; nothing where there is one.
+    /// One half of an all-reduce over replicas, or over the IPUs that share rows; nothing where there
+    /// is one.
     pub(super) fn collective(
         &mut self,
         kind: CollectiveKind,
-        over: ReplicaGroup,
+        over: CollectiveGroup,
         name: &str,
         elements: (DType, &TileRuns<Elements>),
         operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let over = CollectiveOver { ranks: self.ranks(over), replicas: Some(over) };
-        self.collective_over(over, kind, name, elements, operation, ipu)
+        let members = CollectiveOver { ranks: self.ranks(over), group: Some(over) };
+        let items = self.collective_over(members, kind, name, elements, operation, ipu);
+        // IPUs that share rows all take part, each with the same steps.
+        if over == CollectiveGroup::Rows { self.join_set(items, ipu) } else { items }
     }
 
-    /// The replicas of a group, as they lie in the system.
-    fn ranks(&self, over: ReplicaGroup) -> CollectiveRanks {
+    /// The members of a group, as they lie in the system.
+    fn ranks(&self, over: CollectiveGroup) -> CollectiveRanks {
         let options = &self.spec.options;
         let ipus = u64::from(self.spec.target.ipus * options.tensor_parallel);
-        let sharding = &self.sharding;
+        let (sharding, row_shards) = (&self.sharding, self.graph.row_shards as u64);
         match over {
-            ReplicaGroup::All => {
+            CollectiveGroup::All => {
                 let count = u64::from(options.replication_factor);
-                CollectiveRanks { count, ipus, groups: 1 }
+                // IPUs that share rows go round with those at their place all at once.
+                CollectiveRanks { count, ipus, groups: row_shards }
             }
-            ReplicaGroup::Domain => CollectiveRanks { count: sharding.replicas, ipus, groups: 1 },
-            ReplicaGroup::Orthogonal => CollectiveRanks {
+            CollectiveGroup::Rows => CollectiveRanks { count: row_shards, ipus: 1, groups: 1 },
+            CollectiveGroup::Domain => {
+                CollectiveRanks { count: sharding.replicas, ipus, groups: 1 }
+            }
+            CollectiveGroup::Orthogonal => CollectiveRanks {
                 count: sharding.domains,
                 ipus: ipus * sharding.replicas,
                 groups: sharding.replicas,
@@ -113,7 +122,7 @@ impl ProgramBuilder<'_> {
         let rounds = collective::rounds(self.system, over.ranks, kind, bytes);
         let name = format!("{name}/{}", kind.name());
         let step = |builder: &mut Self, round: &CollectiveRound| {
-            let ring = over.replicas.and_then(|replicas| builder.ring(replicas, round));
+            let ring = over.group.and_then(|group| builder.ring(group, round));
             let round = match &ring {
                 Some(ring) => builder.within_links(*round, ring, (operation, ipu)),
                 None => *round,
@@ -153,6 +162,7 @@ impl ProgramBuilder<'_> {
             name,
             &part.map(|count| *count * dtype.bytes()),
             (round, ring),
+            operation,
             ipu,
         ));
         if let Some(add) = add {
@@ -167,6 +177,7 @@ impl ProgramBuilder<'_> {
         name: &str,
         bytes: &TileRuns<Bytes>,
         (round, ring): (&CollectiveRound, Option<&ReplicaRing>),
+        operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let total = bytes.total();
@@ -186,8 +197,11 @@ impl ProgramBuilder<'_> {
             ..super::program_tables::whole_ipu_cost(ipu, cycles, tiles)
         };
         let name = format!("{name}/crossReplicaCopy");
-        let program =
-            ProgramNode { ipu: Some(ipu), ..ProgramNode::new(ProgramKind::GlobalExchange, name) };
+        let program = ProgramNode {
+            ipu: Some(ipu),
+            operation: Some(operation),
+            ..ProgramNode::new(ProgramKind::GlobalExchange, name)
+        };
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         ring.into_iter().for_each(|ring| self.rings.note(ring, copy));

@@ -4,21 +4,22 @@ use super::data_flow::{BufferKey, DataFlowRecorder};
 use super::program_tables::{EmittedWork, FragmentItem, ProgramTables};
 use super::replica_rings::ReplicaRings;
 use super::replicated_sharding::ReplicatedSharding;
-use super::tensor_analysis::{BufferLifetimes, TensorAnalysis, TensorBuffer, TensorBufferKind};
+use super::tensor_analysis::{
+    BufferLifetimes, RecomputeGroup, RecomputeNodes, TensorAnalysis, TensorBuffer, TensorBufferKind,
+};
 use crate::graph::{GraphNode, GraphNodeId, ModelGraph};
-use crate::graph_lowering::GraphLowering;
-use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
+use crate::operators::{LoweredOperation, LoweringContext};
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase, WorkPhaseKind,
 };
 use crate::schedule::{ExecutionSchedule, StagePlacement};
-use crate::shape::{BlockId, ShapeDisplay, TensorId, TensorRole};
+use crate::shape::{ShapeDisplay, TensorId, TensorInfo, TensorRole};
 use crate::spec::{Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, IpuId, OperationId, ProgramId, TileRuns};
-use tilescope_report::{MemoryCategory, ModelOperation, ProgramKind, TrainingPass};
+use tilescope_report::{ArithmeticType, MemoryCategory, ModelOperation, ProgramKind, TrainingPass};
 
 /// What one stage does in one pass.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct StageFragment {
     pub ipu: IpuId,
     /// What it fetches from streaming memory before it can start, where phases fetch early.
     pub remote_loads: Vec<FragmentItem>,
+    /// Copies of the I/O tiles among that, where phases follow each other on the same IPUs.
+    pub io_loads: Vec<FragmentItem>,
     pub items: Vec<FragmentItem>,
 }
 
@@ -57,8 +60,8 @@ pub(crate) struct ProgramBuilder<'a> {
     pub tensors: &'a TensorAnalysis,
     pub lowering: LoweringContext<'a>,
     pub tables: ProgramTables,
-    /// What each node of the graph lowers to, until it is put down.
-    pub lowered_nodes: Vec<LoweredOperation>,
+    /// What each node of the graph lowers to.
+    pub lowered_nodes: &'a [LoweredOperation],
     pub lifetimes: BufferLifetimes,
     pub unplaced_variables: Vec<UnplacedVariable>,
     /// Operations of the report.
@@ -131,48 +134,49 @@ impl ProgramBuilder<'_> {
         self.graph.tensor(tensor).role.is_persistent()
     }
 
-    /// Lowers all nodes, in the order of the graph: layouts hand on from one to the next.
-    ///
-    /// # Errors
-    /// An operation without a plan.
-    pub(crate) fn lower(&mut self) -> Result<(), LoweringError> {
-        let mut lowering = GraphLowering::new(self.graph, &mut self.lowering);
-        lowering.plan_ahead();
-        for node in &self.graph.nodes {
-            self.lowered_nodes.push(lowering.lower(node)?);
-        }
-        Ok(())
-    }
-
     /// Puts together what one stage does in one pass.
     pub(crate) fn fragment(&mut self, stage: usize, pass: TrainingPass) -> StageFragment {
         let graph = self.graph;
         let ipu = self.ipu(stage);
-        let mut items = self.load_weights(stage, pass);
-        if pass == TrainingPass::Backward {
-            items.extend(self.restore(stage));
-        }
-        // Stashed activations are fetched with the weights, before the phase starts.
-        let loads = if self.schedule.phased { std::mem::take(&mut items) } else { Vec::new() };
         let nodes = self.fragment_nodes(stage, pass);
         let of_graph: Vec<&GraphNode> = nodes.iter().map(|(id, _)| &graph.nodes[id.0]).collect();
+        let mut loads = self.fragment_loads((stage, pass), &of_graph);
+        let mut items = std::mem::take(&mut loads.early);
+        let (mut remote_loads, mut io_loads) = (Vec::new(), Vec::new());
+        // The phase before works meanwhile.
+        if self.schedule.phased {
+            remote_loads = std::mem::take(&mut items);
+        }
+        if self.spec.options.execution_phase_settings.stages == 1 {
+            let is_stream = |item: &FragmentItem| matches!(item, FragmentItem::IoStream { .. });
+            (io_loads, remote_loads) = remote_loads.into_iter().partition(is_stream);
+        }
         let last_reads = self.last_reads_of_gathered(&of_graph, (stage, pass), ipu);
         let mut gathered = BTreeSet::new();
-        for (((index, again), node), given_up) in nodes.into_iter().zip(of_graph).zip(last_reads) {
+        let nodes = nodes.into_iter().zip(of_graph).zip(last_reads).enumerate();
+        for (position, (((index, again), node), given_up)) in nodes {
+            items.extend(self.load_for_node(&mut loads, node, stage));
             items.extend(self.gather_operands(node, (stage, pass), ipu, &mut gathered));
+            if node.inputs.iter().chain(&node.outputs).any(|id| self.is_kept(*id)) {
+                self.tables.bind_arguments(ipu);
+            }
+            items.extend(self.load_accumulators(&mut loads, node, ipu));
             let done = self.node(index.0, node, stage, ipu, again);
             let given_up: Vec<BufferKey> = given_up.into_iter().map(BufferKey::Tensor).collect();
             self.note_free(&done, &given_up);
             items.extend(done);
+            items.extend(self.store_accumulators(&loads, (position, node), ipu));
         }
         if pass == TrainingPass::Update {
-            items.extend(self.updates(stage, ipu));
+            let updates = self.updates(stage, ipu);
+            remote_loads.extend(updates.loads);
+            items.extend(updates.items);
         }
         if pass == TrainingPass::Forward {
             items.extend(self.stash(stage));
         }
         self.release_remote_weights(stage, pass, &items);
-        StageFragment { stage, pass, ipu, remote_loads: loads, items }
+        StageFragment { stage, pass, ipu, remote_loads, io_loads, items }
     }
 
     /// The nodes that a stage runs in a pass, in their order, and whether it runs them again.
@@ -187,7 +191,7 @@ impl ProgramBuilder<'_> {
             if is_update || node.pass != pass || !self.placement.runs(stage, node.block) {
                 continue;
             }
-            let before = take_recompute_nodes(&mut again, node.block);
+            let before = take_recompute_nodes(&mut again, RecomputeGroup::of(node));
             nodes.extend(before.into_iter().map(|node| (node, true)));
             nodes.push((GraphNodeId(index), false));
         }
@@ -209,11 +213,7 @@ impl ProgramBuilder<'_> {
         let pass = if again { TrainingPass::Backward } else { node.pass };
         let name = if again { format!("{}/recompute", node.name) } else { node.name.clone() };
         let operation = self.operation(node, &name, (stage, pass), ipu, plan);
-        if node.inputs.iter().chain(&node.outputs).any(|id| self.is_kept(*id)) {
-            self.tables.bind_arguments(ipu);
-        }
-        let mut items = self.accumulator_copy(node, ipu, true);
-        let before = items.len();
+        let mut items = Vec::new();
         let first = self.tables.next_step();
         if let Some((scatter, share)) = self.scatter_gradient(node, operation, ipu) {
             items.extend(scatter);
@@ -224,8 +224,7 @@ impl ProgramBuilder<'_> {
         items.extend(leaves);
         items.extend(self.shard_collective(node, operation, ipu));
         let end = self.tables.next_step();
-        self.note_node(node, &items[before..], (stage, pass), ipu);
-        items.extend(self.accumulator_copy(node, ipu, false));
+        self.note_node(node, &items, (stage, pass), ipu);
         if first == end {
             return items;
         }
@@ -285,6 +284,8 @@ impl ProgramBuilder<'_> {
             block: self.graph.blocks.get(node.block.0).cloned(),
             ipu,
             flops: self.graph.node_flops(node),
+            element_type: self.element_type(node),
+            inner_runs: None,
             shapes: format!("{}{arrow}{}", operands.join(" x "), results.join(", ")),
             plan,
             inputs,
@@ -292,6 +293,15 @@ impl ProgramBuilder<'_> {
         let operation = OperationId::from_index(self.operations.len() - 1);
         self.producers.extend(written.into_iter().map(|tensor_buffer| (tensor_buffer, operation)));
         operation
+    }
+
+    /// The type that a node computes in: that of its first floating point number, or else of its
+    /// first operand.
+    fn element_type(&self, node: &GraphNode) -> Option<ArithmeticType> {
+        let types = self.graph.types(&node.inputs).into_iter();
+        let types: Vec<TensorInfo> = types.chain(self.graph.types(&node.outputs)).collect();
+        let number = types.iter().find(|of| of.dtype.is_floating_point()).or(types.first());
+        number.map(|of| of.dtype.arithmetic_type())
     }
 
     /// The operations that wrote what is read; what other IPUs made comes from there.
@@ -375,13 +385,10 @@ impl ProgramBuilder<'_> {
     }
 }
 
-/// Takes the nodes that a backward node of `block` is the first to need again.
-fn take_recompute_nodes(
-    again: &mut super::tensor_analysis::RecomputeNodes,
-    block: BlockId,
-) -> Vec<GraphNodeId> {
-    // The backward pass meets the last block first; what it skips is due as well.
-    let due: Vec<BlockId> = again.keys().copied().filter(|group| *group >= block).collect();
+/// Takes the nodes that a backward node of a group is the first to need again.
+fn take_recompute_nodes(again: &mut RecomputeNodes, of: RecomputeGroup) -> Vec<GraphNodeId> {
+    // The backward pass meets the last group first; what it skips is due as well.
+    let due: Vec<RecomputeGroup> = again.keys().copied().filter(|group| *group >= of).collect();
     due.iter().rev().flat_map(|group| again.remove(group).unwrap_or_default()).collect()
 }
 

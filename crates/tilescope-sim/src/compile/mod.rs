@@ -2,6 +2,7 @@
 
 mod collectives;
 mod data_flow;
+mod fragment_loads;
 mod fragments;
 mod host_copies;
 mod host_exchange;
@@ -32,12 +33,11 @@ pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
 use crate::error_bands;
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
-use crate::operators::{LoweringContext, LoweringError, NO_GRADIENT};
+use crate::model::ModelSpec;
+use crate::operators::{LoweredOperation, LoweringContext, LoweringError, NO_GRADIENT};
 use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::PlanCache;
-use crate::schedule::{
-    ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks, split_balanced,
-};
+use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks};
 use crate::spec::{DomainSharding, ExecutionStrategy, Spec, SpecError, StageSpec, TargetSpec};
 use crate::targets::{Chip, IpuTarget, SystemCosts, published_power, published_price};
 use data_flow::DataFlowRecorder;
@@ -49,7 +49,6 @@ use replica_rings::ReplicaRings;
 use replicated_sharding::ReplicatedSharding;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::Arc;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
@@ -58,6 +57,7 @@ use tilescope_report::{
     ImportedModel, MachineAction, MachineInterface, ModelOperation, ReplicaClasses, RunningCost,
     RunningCostBasis, RunningCostKind, Target, TargetKind, TrainingPass,
 };
+use variables::PlacedVariables;
 
 /// Why a spec could not be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -116,123 +116,207 @@ impl CompiledProgram {
     }
 }
 
-/// Compiles a spec.
-///
-/// # Errors
-/// [`CompileError`]; not fitting in memory is not one of them: see
-/// [`CompiledProgram::tiles_out_of_memory`].
-pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
-    let (graph, stages) = build_graph(spec)?;
-    let plans = PlanCache::of_process();
-    let (spec, trial) = with_decisions(spec, &graph, plans);
-    let spec = spec.as_ref();
-    let costs = || block_costs(spec, &graph, plans);
-    let placement = StagePlacement::new(spec, &graph, &stages, &costs)?;
-    let schedule = match graph.row_shards {
-        1 => ExecutionSchedule::new(&spec.options, &placement, spec.model.training),
-        shards => ExecutionSchedule::domain_sharded(&spec.options, placement.stages.len(), shards),
-    };
-    let sharding = ReplicatedSharding::new(spec, &graph);
-    let keeping = StashPolicy {
-        stash_depths: &schedule.stash_depths,
-        copying: schedule.copying,
-        recomputation: spec.options.recomputation,
-        activations_off_chip: !spec.options.location.activations.on_chip,
-        one_by_one: schedule.one_by_one,
-        shared_weights: &sharding.weights(&graph),
-    };
-    let tensors = TensorAnalysis::new(&graph, &placement, &keeping);
-    let target = target(spec);
-    let chip = &spec.target.chip;
-    let tiles = target.tiles_per_replica();
-    let system = system_costs(spec);
-    let mut builder = ProgramBuilder {
-        graph: &graph,
-        placement: &placement,
-        tensors: &tensors,
-        lowering: lowering(spec, &graph, plans),
-        tables: ProgramTables::new(
-            spec.target.kind,
-            chip,
-            TileCodeBytes::new(chip, spec.target.kind, tiles),
-            spec.options.enable_outlining,
-        ),
-        lowered_nodes: Vec::new(),
-        lifetimes: BufferLifetimes::default(),
-        unplaced_variables: Vec::new(),
-        operations: Vec::new(),
-        spec,
-        schedule: &schedule,
-        system: &system,
-        sharding,
-        producers: BTreeMap::new(),
-        data_flows: DataFlowRecorder::default(),
-        rings: ReplicaRings::default(),
-    };
-    let (parts, root) = program_tree::assemble(&mut builder, &schedule)?;
-    let memory = variables::place_variables(&mut builder, chip, tiles);
-    let ProgramBuilder { tables, operations, data_flows, rings, .. } = builder;
-    let (replica_rings, of_links) = rings.into_rings(&system);
-    let counts = GraphCounts {
-        compute_sets: tables.compute_sets.len() as u64,
-        vertices: count(&tables, |_| 1),
-        edges: count(&tables, |edges| edges),
-        variables: memory
-            .variables
-            .iter()
-            .map(|variable| u64::from(variable.tiles.tile_count()))
-            .sum(),
-    };
-    let sync_groups = SyncGroups::new(spec.options.sync_pattern, spec.target.ipus);
-    let compilation = CompilationReport {
-        target,
-        bandwidths: [bandwidths(&system, chip), of_links].concat(),
-        action_costs: action_costs(&system),
-        sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
-        error_bands: error_bands(spec, &operations),
-        running_costs: running_costs(spec),
-        graph: counts,
-        options: spec.effective_values.clone(),
-        batching: batching(spec),
-        operations,
-        programs: tables.programs,
-        roots: vec![root],
-        compute_sets: tables.compute_sets,
-        vertex_types: tables.vertex_types,
-        exchanges: tables.exchanges,
-        routes: tables.routes,
-        control_code: control_code(tables.control_code),
-        data_flows: data_flows.into_flows(),
-        variables: memory.variables,
-        variable_uses: memory.uses,
-        tile_memory: memory.allocation.memory,
-        tile_categories: memory.allocation.categories,
-        liveness: tables.liveness,
-        host: None,
-        replica_rings,
-        replica_classes: ReplicaClasses::default(),
-        notes: Vec::new(),
-    };
-    let mut compiled = CompiledProgram {
-        compilation,
-        leaf_costs: tables.costs,
-        replica_syncs: tables.replica_syncs,
-        parts,
-        sync_groups,
-        schedule,
-        placement,
-        system,
-        imported: graph.imported.clone(),
-        model_notes: model_notes(spec, &graph),
-    };
-    let mut context = lowering(spec, &graph, plans);
-    let worth_padding = GraphLowering::new(&graph, &mut context).worth_padding();
-    let worth = report_notes::WorthNoting {
-        padded_sizes: worth_padding,
-        padded_tokens: padded_tokens::worth_padding_tokens(spec, &graph, plans),
-    };
-    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth, trial);
-    Ok(compiled)
+/// A spec with the graph that is compiled, before it is split over IPUs.
+pub(crate) struct ProgramSource<'a> {
+    /// With what it leaves to be found.
+    pub spec: Cow<'a, Spec>,
+    pub graph: ModelGraph,
+    /// Stages that the spec, or the model, puts blocks into; none where that is left open.
+    pub stages: Vec<StageSpec>,
+    plans: &'static PlanCache,
+    trial: Option<PlanSelectionTrial>,
+}
+
+impl<'a> ProgramSource<'a> {
+    /// The graph of a spec.
+    ///
+    /// # Errors
+    /// A model whose sizes do not fit together, or that the spec asks something impossible of.
+    pub(crate) fn new(spec: &'a Spec) -> Result<Self, CompileError> {
+        let (graph, stages) = build_graph(spec)?;
+        let plans = PlanCache::of_process();
+        let (spec, trial) = with_decisions(spec, &graph, plans);
+        Ok(Self { spec, graph, stages, plans, trial })
+    }
+
+    /// Where blocks run that are in these stages, or as the spec says where there are none.
+    ///
+    /// # Errors
+    /// Stages on IPUs that are not there; an accumulation too small to fill the pipeline.
+    pub(crate) fn placement(&self, stages: &[StageSpec]) -> Result<StagePlacement, SpecError> {
+        StagePlacement::new(&self.spec, &self.graph, stages)
+    }
+
+    /// Lowers all operations, in the order of the graph: layouts hand on from one to the next.
+    ///
+    /// # Errors
+    /// An operation without a plan.
+    pub(crate) fn lower(&self) -> Result<LoweredProgram<'_>, LoweringError> {
+        let mut context = lowering(&self.spec, &self.graph, self.plans);
+        let mut lowering = GraphLowering::new(&self.graph, &mut context);
+        lowering.plan_ahead();
+        let nodes = self.graph.nodes.iter().map(|node| lowering.lower(node));
+        Ok(LoweredProgram { nodes: nodes.collect::<Result<_, _>>()?, source: self, context })
+    }
+}
+
+/// A source whose operations are lowered: what its programs share, however they are split.
+pub(crate) struct LoweredProgram<'a> {
+    pub source: &'a ProgramSource<'a>,
+    context: LoweringContext<'a>,
+    /// What each node of the graph lowers to.
+    nodes: Vec<LoweredOperation>,
+}
+
+/// How much of a program is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProgramExtent {
+    /// All of it.
+    Whole,
+    /// What a run needs: no memory, and no notes.
+    Run,
+}
+
+impl LoweredProgram<'_> {
+    /// Cycles of the forward and backward operations of each block, for one micro-batch.
+    pub(crate) fn block_costs(&self) -> Vec<Cycles> {
+        let (graph, chip) = (&self.source.graph, &self.source.spec.target.chip);
+        let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
+        for (node, lowered) in graph.nodes.iter().zip(&self.nodes) {
+            if node.pass != TrainingPass::Update {
+                costs[node.block.0] += lowered.work.cycles(chip);
+            }
+        }
+        costs
+    }
+
+    /// The program of these stages.
+    pub(crate) fn program(
+        &self,
+        placement: StagePlacement,
+        extent: ProgramExtent,
+    ) -> CompiledProgram {
+        let ProgramSource { spec, graph, plans, trial, .. } = self.source;
+        let spec = spec.as_ref();
+        let schedule = match graph.row_shards {
+            1 => ExecutionSchedule::new(&spec.options, &placement, spec.model.training),
+            shards => ExecutionSchedule::domain_sharded(
+                &spec.options,
+                &placement,
+                shards,
+                spec.model.training,
+            ),
+        };
+        let sharding = ReplicatedSharding::new(spec, graph);
+        let keeping = StashPolicy {
+            stash_depths: &schedule.stash_depths,
+            copying: schedule.copying,
+            recomputation: spec.options.recomputation,
+            activations_off_chip: !spec.options.location.activations.on_chip,
+            one_by_one: schedule.one_by_one,
+            shared_weights: &sharding.weights(graph),
+        };
+        let tensors = TensorAnalysis::new(graph, &placement, &keeping);
+        let target = target(spec);
+        let chip = &spec.target.chip;
+        let tiles = target.tiles_per_replica();
+        let system = system_costs(spec);
+        let mut builder = ProgramBuilder {
+            graph,
+            placement: &placement,
+            tensors: &tensors,
+            lowering: self.context.clone(),
+            tables: ProgramTables::new(
+                spec.target.kind,
+                chip,
+                TileCodeBytes::new(chip, spec.target.kind, tiles),
+                spec.options.enable_outlining,
+            ),
+            lowered_nodes: &self.nodes,
+            lifetimes: BufferLifetimes::default(),
+            unplaced_variables: Vec::new(),
+            operations: Vec::new(),
+            spec,
+            schedule: &schedule,
+            system: &system,
+            sharding,
+            producers: BTreeMap::new(),
+            data_flows: DataFlowRecorder::default(),
+            rings: ReplicaRings::default(),
+        };
+        let (parts, root) = program_tree::assemble(&mut builder, &schedule);
+        let memory = match extent {
+            ProgramExtent::Whole => variables::place_variables(&mut builder, chip, tiles),
+            ProgramExtent::Run => PlacedVariables::default(),
+        };
+        let ProgramBuilder { tables, mut operations, data_flows, rings, .. } = builder;
+        parts.note_inner_runs(&tables.programs, &mut operations);
+        let (replica_rings, of_links) = rings.into_rings(&system);
+        let counts = GraphCounts {
+            compute_sets: tables.compute_sets.len() as u64,
+            vertices: count(&tables, |_| 1),
+            edges: count(&tables, |edges| edges),
+            variables: memory
+                .variables
+                .iter()
+                .map(|variable| u64::from(variable.tiles.tile_count()))
+                .sum(),
+        };
+        let sync_groups = SyncGroups::new(spec.options.sync_pattern, spec.target.ipus);
+        let compilation = CompilationReport {
+            target,
+            bandwidths: [bandwidths(&system, chip), of_links].concat(),
+            compute_rates: chip.compute_rates(),
+            action_costs: action_costs(&system),
+            sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
+            error_bands: error_bands(spec, &operations),
+            running_costs: running_costs(spec),
+            graph: counts,
+            options: spec.effective_values.clone(),
+            batching: batching(spec),
+            operations,
+            programs: tables.programs,
+            roots: vec![root],
+            compute_sets: tables.compute_sets,
+            vertex_types: tables.vertex_types,
+            exchanges: tables.exchanges,
+            routes: tables.routes,
+            control_code: control_code(tables.control_code),
+            data_flows: data_flows.into_flows(),
+            variables: memory.variables,
+            variable_uses: memory.uses,
+            tile_memory: memory.allocation.memory,
+            tile_categories: memory.allocation.categories,
+            liveness: tables.liveness,
+            host: None,
+            replica_rings,
+            replica_classes: ReplicaClasses::default(),
+            notes: Vec::new(),
+        };
+        let mut compiled = CompiledProgram {
+            compilation,
+            leaf_costs: tables.costs,
+            replica_syncs: tables.replica_syncs,
+            parts,
+            sync_groups,
+            schedule,
+            placement,
+            system,
+            imported: graph.imported.clone(),
+            model_notes: model_notes(spec, graph),
+        };
+        if extent == ProgramExtent::Run {
+            return compiled;
+        }
+        let mut context = lowering(spec, graph, plans);
+        let worth_padding = GraphLowering::new(graph, &mut context).worth_padding();
+        let worth = report_notes::WorthNoting {
+            padded_sizes: worth_padding,
+            padded_tokens: padded_tokens::worth_padding_tokens(spec, graph, plans),
+        };
+        compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth, *trial);
+        compiled
+    }
 }
 
 /// How an imported model that has no gradient is simulated all the same.
@@ -243,15 +327,22 @@ const UNTRAINED: &str = "model.frozen keeps the weights before it from being tra
 /// The model's graph, with gradients and update where it is trained, and the stages that the spec
 /// writes, of its blocks.
 fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError> {
-    let mut graph = (spec.model.definition.build)(&spec.model)?;
-    let stages = divide_blocks(spec, &mut graph)?;
+    let factor = spec.options.batch_serialization_settings.compute_batches();
+    let batch_size = spec.model.batch_size / factor;
+    let mut graph = (spec.model.definition.build)(&ModelSpec { batch_size, ..spec.model.clone() })?;
+    let mut stages = divide_blocks(spec, &mut graph)?;
     if spec.options.tensor_parallel > 1 {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel), |_| true);
     }
     graph = phase_split::split_phases(spec, graph);
+    if factor > 1 {
+        graph = graph.serialize_batch(factor)?;
+    }
+    if shares_rows(spec, &graph)? {
+        graph = graph.split_rows(spec.target.ipus)?;
+        stages.clear();
+    }
     if !spec.model.training {
-        let graph =
-            if shares_rows(spec, &graph)? { graph.split_rows(spec.target.ipus)? } else { graph };
         return Ok((graph, stages));
     }
     let graph = graph.train(TrainingConfig {
@@ -286,7 +377,9 @@ fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
             && ipus > 1
             && graph.blocks.len() == 1
             && options.stages.is_empty()
+            && graph.stages.is_empty()
             && options.tensor_parallel == 1
+            && options.batch_serialization_settings.compute_batches() == 1
             && options.execution != ExecutionStrategy::Phased),
     }
 }
@@ -334,32 +427,6 @@ fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<Cycles
         }
     }
     costs
-}
-
-/// A stage of a balanced split.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BalancedStage {
-    /// Names of its blocks, in order.
-    pub blocks: Vec<String>,
-    /// Cycles of its forward and backward pass for one micro-batch.
-    pub cycles: Cycles,
-}
-
-/// The split of a spec's blocks over its IPUs whose longest stage is shortest.
-///
-/// # Errors
-/// A model whose sizes do not fit together.
-pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
-    let (graph, _) = build_graph(spec)?;
-    let plans = PlanCache::of_process();
-    let (spec, _) = with_decisions(spec, &graph, plans);
-    let costs = block_costs(&spec, &graph, plans);
-    let parts = split_balanced(&costs, spec.target.ipus as usize);
-    let stage = |part: Range<usize>| BalancedStage {
-        blocks: graph.blocks[part.clone()].to_vec(),
-        cycles: costs[part].iter().sum(),
-    };
-    Ok(parts.into_iter().map(stage).collect())
 }
 
 fn target(spec: &Spec) -> Target {
@@ -435,9 +502,11 @@ fn given(kind: RunningCostKind, each: f64, currency: String, key: &str) -> Runni
 /// What the machine moves at most.
 fn bandwidths(system: &SystemCosts, chip: &Chip) -> Vec<Bandwidth> {
     // Tiles that share a bus receive as fast as all its lanes together.
-    let tile = f64::from(chip.tiles_per_exchange_bus) * Bytes(chip.exchange_speed.0).as_f64();
+    let tile_send = Bytes(chip.exchange_speed.0).as_f64();
+    let tile = f64::from(chip.tiles_per_exchange_bus) * tile_send;
     let most = [
         (MachineInterface::Tile, tile),
+        (MachineInterface::TileSend, tile_send),
         (MachineInterface::IpuLinks, system.ipu_bytes_per_cycle()),
         (MachineInterface::Host, system.host_bytes_per_cycle),
         (MachineInterface::RemoteBuffer, system.remote_bytes_per_cycle),

@@ -20,7 +20,8 @@ const HALF_LANES: u32 = 4;
 pub(super) fn set_size(spec: &Spec) -> Option<u32> {
     let options = &spec.options;
     let phased = options.execution == ExecutionStrategy::Phased && options.stages.is_empty();
-    Some(spec.target.ipus / 2).filter(|size| phased && *size > 1)
+    Some(spec.target.ipus / options.execution_phase_settings.stages)
+        .filter(|size| phased && *size > 1)
 }
 
 /// Splits the linear layers of the blocks that gain from it over the IPUs of a set.
@@ -87,8 +88,8 @@ fn cycles_gained(spec: &Spec, graph: &ModelGraph, block: BlockId, parts: u64) ->
     gained.sum::<f64>() - SAVED_FOR_ADDED.ratio() * added.as_f64()
 }
 
-/// Cycles of the copies of a weight, its accumulator and its optimiser state, those of the update
-/// shared out over its micro-batches.
+/// Cycles of the copies of a weight, its accumulator and its optimiser state, shared out over the
+/// compute batches of a phase, and those of the update over its micro-batches.
 fn cycles_of_weights(
     spec: &Spec,
     system: &SystemCosts,
@@ -102,8 +103,9 @@ fn cycles_of_weights(
         times * bytes.as_f64() / system.remote_bytes_per_cycle
     };
     let (location, own) = (&options.location, bytes(graph, weight));
+    let compute_batches = options.batch_serialization_settings.compute_batches() as f64;
     if !training {
-        return remote(&location.weights, own, 1.0);
+        return remote(&location.weights, own, 1.0) / compute_batches;
     }
     let accumulates = options.gradient_accumulation > 1;
     let state: Bytes = spec
@@ -118,9 +120,8 @@ fn cycles_of_weights(
         remote(&location.weights, own, 2.0) + remote(&location.optimizer_state, state, 2.0);
     let accumulator = if accumulates { remote(&location.accumulators, own, 2.0) } else { 0.0 };
     // For the forward and for the backward pass.
-    remote(&location.weights, own, 2.0)
-        + accumulator
-        + update / options.gradient_accumulation as f64
+    let passes = remote(&location.weights, own, 2.0) + accumulator;
+    (passes + update / options.gradient_accumulation as f64) / compute_batches
 }
 
 /// Cycles of a layer's products at the most that a chip can do.
@@ -148,7 +149,7 @@ fn cycles_of_crossing(
     let half = |kind: CollectiveKind, tensor: TensorId| -> f64 {
         let ty = &graph.tensor(tensor).ty;
         let per_tile = ty.elements().as_f64() / f64::from(spec.target.chip.tiles);
-        let rounds = collective::rounds(system, set_ranks(parts), kind, bytes(graph, tensor));
+        let rounds = collective::rounds(system, set_ranks(spec, parts), kind, bytes(graph, tensor));
         let cycles_of_step = |round: &CollectiveRound| {
             let sent = bytes(graph, tensor).as_f64() * round.share / round.bytes_per_cycle;
             let sliced = Elements::from_f64((per_tile * round.share).ceil());
@@ -166,9 +167,10 @@ fn cycles_of_crossing(
     half(AllGather, layer.outputs[0]) + backward
 }
 
-/// The IPUs of a set, between which stand those of the other one.
-pub(super) fn set_ranks(size: u64) -> CollectiveRanks {
-    CollectiveRanks { count: size, ipus: 2, groups: 1 }
+/// The IPUs of a set, between which stand those of the other one if there are two.
+pub(super) fn set_ranks(spec: &Spec, size: u64) -> CollectiveRanks {
+    let ipus = u64::from(spec.options.execution_phase_settings.stages);
+    CollectiveRanks { count: size, ipus, groups: 1 }
 }
 
 fn bytes(graph: &ModelGraph, tensor: TensorId) -> Bytes {
@@ -177,24 +179,19 @@ fn bytes(graph: &ModelGraph, tensor: TensorId) -> Bytes {
 }
 
 impl ProgramBuilder<'_> {
-    /// Makes the steps of a collective wait for the other IPUs of the set, each time anew: those run
-    /// the same steps.
+    /// Makes the steps of a collective wait for the other IPUs of the set, which run the same steps.
     pub(super) fn join_set(&mut self, items: Vec<FragmentItem>, ipu: IpuId) -> Vec<FragmentItem> {
-        let mut joined = Vec::new();
-        for item in items {
-            match item {
-                FragmentItem::Loop { times, body } => {
-                    let once = self.join_set(body, ipu);
-                    (0..times).for_each(|_| joined.extend_from_slice(&once));
-                }
-                FragmentItem::Leaf(program) if self.is_sync(program) => {
-                    self.tables.programs[program.index()].ipu = None;
-                    joined.push(FragmentItem::SetSync { program, ipu });
-                }
-                other => joined.push(other),
+        let joined = items.into_iter().map(|item| match item {
+            FragmentItem::Loop { times, body } => {
+                FragmentItem::Loop { times, body: self.join_set(body, ipu) }
             }
-        }
-        joined
+            FragmentItem::Leaf(program) if self.is_sync(program) => {
+                self.tables.programs[program.index()].ipu = None;
+                FragmentItem::SetSync { program, ipu }
+            }
+            other => other,
+        });
+        joined.collect()
     }
 
     fn is_sync(&self, program: ProgramId) -> bool {

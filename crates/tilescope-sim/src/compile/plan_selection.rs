@@ -49,7 +49,8 @@ pub(super) fn with_selection(spec: &Spec, selection: PlanSelection) -> Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::{build_graph, compile};
+    use crate::balance::compile;
+    use crate::compile::build_graph;
     use crate::spec::SpecSource;
 
     fn spec(overrides: &[&str]) -> Spec {

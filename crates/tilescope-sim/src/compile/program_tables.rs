@@ -528,7 +528,7 @@ impl ProgramTables {
                 }
             }
         }
-        VertexGroup { vertex_type: id, count, edges: vertex.edges }
+        VertexGroup { vertex_type: id, count, edges: vertex.edges, flops: vertex.flops }
     }
 
     fn vertex_type(&mut self, vertex: &VertexInstances) -> VertexTypeId {

@@ -7,7 +7,7 @@ use super::host_exchange::{HostExchange, host_exchanges};
 use super::outline::OutlineFunctions;
 use super::program_tables::FragmentItem;
 use super::transfers::StageCopyGroup;
-use crate::operators::LoweringError;
+use crate::graph::name_on_all_shards;
 use crate::poplar::exchange;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
@@ -16,7 +16,9 @@ use crate::spec::{DataLoaderMode, Spec};
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};
-use tilescope_report::{HostCallPart, MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
+use tilescope_report::{
+    HostCallPart, MemoryCategory, ModelOperation, ProgramKind, ProgramNode, TrainingPass,
+};
 
 /// The pieces that a program is made of.
 #[derive(Debug)]
@@ -39,12 +41,40 @@ pub struct ProgramParts {
 impl ProgramParts {
     /// All that runs works, in sequences.
     fn sequences(&self) -> Vec<&[FragmentItem]> {
-        let fragments = self.fragments.iter().flat_map(|of| [&of.remote_loads[..], &of.items]);
+        let fragments =
+            self.fragments.iter().flat_map(|of| [&of.io_loads[..], &of.remote_loads, &of.items]);
         let copies = self.host_inputs.iter().chain(&self.host_outputs);
         let copies = copies.flat_map(|copy| [&copy.tile_items[..], &copy.sum_items]);
         let local = self.link_copies.iter().map(|copy| &copy.local[..]);
         let broadcast = std::iter::once(&self.prologue.broadcast[..]);
         broadcast.chain(fragments).chain(copies).chain(local).collect()
+    }
+
+    /// Notes how often the most frequent program of each operation runs in one execution.
+    pub(super) fn note_inner_runs(
+        &self,
+        programs: &[ProgramNode],
+        operations: &mut [ModelOperation],
+    ) {
+        fn visit(items: &[FragmentItem], times: u64, found: &mut impl FnMut(ProgramId, u64)) {
+            for item in items {
+                match item {
+                    FragmentItem::Leaf(program) => found(*program, times),
+                    FragmentItem::Loop { times: inner, body } => visit(body, times * inner, found),
+                    FragmentItem::HostSync { .. }
+                    | FragmentItem::SetSync { .. }
+                    | FragmentItem::IoStream { .. }
+                    | FragmentItem::WaitForIo(_) => {}
+                }
+            }
+        }
+        let mut note = |program: ProgramId, times: u64| {
+            let operation = programs[program.index()].operation;
+            if let Some(of) = operation.and_then(|id| operations.get_mut(id.index())) {
+                of.inner_runs = of.inner_runs.max(Some(times));
+            }
+        };
+        self.sequences().into_iter().for_each(|items| visit(items, 1, &mut note));
     }
 
     /// What a stage does in a pass.
@@ -60,10 +90,9 @@ impl ProgramParts {
 pub(crate) fn assemble(
     builder: &mut ProgramBuilder,
     schedule: &ExecutionSchedule,
-) -> Result<(ProgramParts, ProgramId), LoweringError> {
+) -> (ProgramParts, ProgramId) {
     let stages = builder.placement.stages.len();
     let training = builder.spec.model.training;
-    builder.lower()?;
     let prologue = prologue(builder);
     let mut host_inputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| builder.host_inputs(stage)).collect();
@@ -101,7 +130,7 @@ pub(crate) fn assemble(
         host_call,
     };
     let root = ProgramTree::new(builder, schedule, &parts).control_program();
-    Ok((parts, root))
+    (parts, root)
 }
 
 /// A sync for each part of a host call that the IPUs wait for.
@@ -134,7 +163,8 @@ fn share_sync(copies: &mut [HostStreamCopy]) {
     let mut syncs: BTreeMap<String, ProgramId> = BTreeMap::new();
     for copy in copies {
         if let Some(tensor) = &copy.tensor {
-            let sync = syncs.entry(tensor.name.clone()).or_insert(copy.programs[0]);
+            let field = name_on_all_shards(&tensor.name).to_owned();
+            let sync = syncs.entry(field).or_insert(copy.programs[0]);
             copy.programs[0] = *sync;
         }
     }
@@ -237,8 +267,9 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
     fn fragment(&mut self, fragment: &StageFragment) -> ProgramId {
         let stage = &self.builder.placement.stages[fragment.stage].name;
         let name = format!("{stage}/{}", pass_name(fragment.pass));
+        let io_loads = self.nodes(&fragment.io_loads);
         let loads = self.nodes(&fragment.remote_loads);
-        let children = [loads, self.nodes(&fragment.items)].concat();
+        let children = [io_loads, loads, self.nodes(&fragment.items)].concat();
         self.builder.tables.group(ProgramKind::Sequence, &name, children)
     }
 

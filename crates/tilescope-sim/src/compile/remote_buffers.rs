@@ -6,7 +6,6 @@ use super::program_tables::{FragmentItem, LeafProgramCost};
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
 use super::transfers::{external_sync, io_mapping};
 use crate::cost_constants::{REMOTE_BEGIN_CYCLES, REMOTE_END_CYCLES};
-use crate::graph::GraphNode;
 use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::poplar::{code_bytes, exchange};
 use crate::shape::{TensorId, TensorRole};
@@ -227,20 +226,6 @@ impl ProgramBuilder<'_> {
         RemoteTransfer { name, bytes: self.bytes(tensor), from, to }
     }
 
-    /// Loads the accumulator of a node before it adds to it, or stores it afterwards.
-    pub(super) fn accumulator_copy(
-        &mut self,
-        node: &GraphNode,
-        ipu: IpuId,
-        load: bool,
-    ) -> Vec<FragmentItem> {
-        let accumulators = node.inputs.iter().copied().filter(|tensor| {
-            self.graph.tensor(*tensor).role == TensorRole::Accumulator && self.is_off_chip(*tensor)
-        });
-        let found: Vec<TensorId> = accumulators.collect();
-        self.remote_tensor_copies(&found, ipu, load)
-    }
-
     /// Whether a tensor is a constant of the program, as PopART makes the initialised tensors of an
     /// inference (willow/src/ir.cpp, registerInputTensors).
     pub(super) fn is_constant(&self, role: TensorRole) -> bool {
@@ -295,22 +280,13 @@ impl ProgramBuilder<'_> {
 
     /// Off-chip weights that a stage has to load for a pass: what its forward pass loaded is still
     /// there where it goes back at once.
-    fn loaded_weights(&self, stage: usize, pass: TrainingPass) -> Vec<TensorId> {
+    pub(super) fn loaded_weights(&self, stage: usize, pass: TrainingPass) -> Vec<TensorId> {
         let mut weights = self.weights(stage, pass);
         if pass == TrainingPass::Backward && self.tensors.goes_back_at_once(stage) {
             let there = self.weights(stage, TrainingPass::Forward);
             weights.retain(|weight| !there.contains(weight));
         }
         weights
-    }
-
-    /// Loads the weights that live in streaming memory, before a stage's forward or backward pass.
-    pub(super) fn load_weights(&mut self, stage: usize, pass: TrainingPass) -> Vec<FragmentItem> {
-        if pass == TrainingPass::Update {
-            return Vec::new();
-        }
-        let (ipu, weights) = (self.ipu(stage), self.loaded_weights(stage, pass));
-        self.remote_tensor_copies(&weights, ipu, true)
     }
 
     /// Weights from streaming memory stay until the pass is over, or the one that follows at once.

@@ -1,6 +1,6 @@
 //! Rings that collectives go round in, and what the links between replicas leave each of them.
 
-use super::collectives::ReplicaGroup;
+use super::collectives::CollectiveGroup;
 use super::fragments::ProgramBuilder;
 use crate::popops::collective::{CollectiveMethod, CollectiveRound};
 use crate::spec::Spec;
@@ -84,11 +84,16 @@ fn shape(spec: &Spec) -> ReplicaShape {
 
 impl ProgramBuilder<'_> {
     /// The ring in which some replicas do a round of a collective; none where they do not fill their
-    /// rings.
-    pub(super) fn ring(&self, over: ReplicaGroup, round: &CollectiveRound) -> Option<ReplicaRing> {
+    /// rings, or where it is not replicas that take part.
+    pub(super) fn ring(
+        &self,
+        over: CollectiveGroup,
+        round: &CollectiveRound,
+    ) -> Option<ReplicaRing> {
         let spacing = match over {
-            ReplicaGroup::All | ReplicaGroup::Domain => 1,
-            ReplicaGroup::Orthogonal => self.sharding.replicas,
+            CollectiveGroup::All | CollectiveGroup::Domain => 1,
+            CollectiveGroup::Orthogonal => self.sharding.replicas,
+            CollectiveGroup::Rows => return None,
         };
         let spacing = spacing * round.spacing;
         let ShapeInRack { replicas, single } = self.shape_in_rack(spacing);

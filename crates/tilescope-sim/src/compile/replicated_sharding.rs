@@ -6,7 +6,7 @@
 //! last. Accumulators that are shared out take the sum of the gradients of the domain, which is
 //! scattered before it is added.
 
-use super::collectives::ReplicaGroup;
+use super::collectives::CollectiveGroup;
 use super::data_flow::BufferKey;
 use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::program_tables::FragmentItem;
@@ -81,8 +81,14 @@ impl ReplicatedSharding {
 impl ProgramBuilder<'_> {
     /// How the share of a tensor lies.
     pub(super) fn share_layout(&self, tensor: TensorId) -> TensorLayout {
-        let share = self.sharding.share(self.lowering.tensor_type(tensor));
-        TensorLayout::linear(share.elements(), share.dtype.bytes(), self.lowering.tiles)
+        self.part_layout(tensor, self.sharding.replicas)
+    }
+
+    /// How one of some equal parts of a tensor lies.
+    pub(super) fn part_layout(&self, tensor: TensorId, parts: u64) -> TensorLayout {
+        let whole = self.lowering.tensor_type(tensor);
+        let part = whole.elements().div_ceil(parts.max(1));
+        TensorLayout::linear(part, whole.dtype.bytes(), self.lowering.tiles)
     }
 
     /// Bytes of the share of a tensor on each tile of an IPU.
@@ -105,6 +111,14 @@ impl ProgramBuilder<'_> {
         node.operator.lower(&mut lowering, &operands).ok()
     }
 
+    /// Floating point operations of a node on the shares of its operands.
+    pub(super) fn flops_of_share(&self, node: &GraphNode) -> u64 {
+        let shares = |ids: &[TensorId]| -> Vec<TensorInfo> {
+            ids.iter().map(|id| self.sharding.share(&self.graph.tensor(*id).ty)).collect()
+        };
+        node.operator.flops(&shares(&node.inputs), &shares(&node.outputs))
+    }
+
     /// An operation that only moves tensors between replicas.
     pub(super) fn collective_operation(
         &mut self,
@@ -122,6 +136,8 @@ impl ProgramBuilder<'_> {
             block: None,
             ipu,
             flops: 0,
+            element_type: None,
+            inner_runs: None,
             shapes: String::new(),
             plan: None,
             inputs,
@@ -213,7 +229,7 @@ impl ProgramBuilder<'_> {
         let elements = self.lowering.layout_or_linear(tensor).elements;
         self.tables.bind_arguments(ipu);
         let first = self.tables.next_step();
-        let (kind, over) = (CollectiveKind::AllGather, ReplicaGroup::Domain);
+        let (kind, over) = (CollectiveKind::AllGather, CollectiveGroup::Domain);
         let items = self.collective(kind, over, &name, (dtype, &elements), operation, ipu);
         self.note_flow(&items, &[BufferKey::Tensor(share)], &[BufferKey::Tensor(whole)]);
         for buffer in [share, whole] {
@@ -239,11 +255,12 @@ impl ProgramBuilder<'_> {
         }
         let gradient = *node.inputs.get(1)?;
         let work = self.on_share(node)?.work;
+        self.operations[operation.index()].flops = self.flops_of_share(node);
         let name = self.graph.tensor(gradient).name.clone();
         let dtype = self.lowering.tensor_type(gradient).dtype;
         let elements: TileRuns<Elements> = self.lowering.layout_or_linear(gradient).elements;
         let first = self.tables.next_step();
-        let (kind, over) = (CollectiveKind::ReduceScatter, ReplicaGroup::Domain);
+        let (kind, over) = (CollectiveKind::ReduceScatter, CollectiveGroup::Domain);
         let items = self.collective(kind, over, &name, (dtype, &elements), operation, ipu);
         // The step behind the collective reads the share.
         self.push_share_variable(gradient, ipu, operation, first..self.tables.next_step() + 1);

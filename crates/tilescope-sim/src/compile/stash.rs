@@ -16,18 +16,23 @@ use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
 impl ProgramBuilder<'_> {
     /// Copies what the backward pass needs into the stash.
     pub(super) fn stash(&mut self, stage: usize) -> Vec<FragmentItem> {
-        self.stash_copies(stage, false)
-    }
-
-    /// Copies what was stashed for this micro-batch back.
-    pub(super) fn restore(&mut self, stage: usize) -> Vec<FragmentItem> {
-        self.stash_copies(stage, true)
-    }
-
-    fn stash_copies(&mut self, stage: usize, restore: bool) -> Vec<FragmentItem> {
         let stashed: Vec<TensorId> = self.tensors.stashed(stage).collect();
+        self.stash_copies(&stashed, stage, false)
+    }
+
+    /// Copies some of what was stashed for this micro-batch back.
+    pub(super) fn restore(&mut self, stashed: &[TensorId], stage: usize) -> Vec<FragmentItem> {
+        self.stash_copies(stashed, stage, true)
+    }
+
+    fn stash_copies(
+        &mut self,
+        stashed: &[TensorId],
+        stage: usize,
+        restore: bool,
+    ) -> Vec<FragmentItem> {
         let (off_chip, on_chip): (Vec<TensorId>, Vec<TensorId>) =
-            stashed.into_iter().partition(|tensor| self.stashes_off_chip(*tensor));
+            stashed.iter().partition(|tensor| self.stashes_off_chip(**tensor));
         let mut items = Vec::new();
         for tensor in on_chip {
             let copy = self.stash_copy(tensor, stage, restore);
@@ -122,6 +127,8 @@ impl ProgramBuilder<'_> {
             block: self.graph.blocks.get(self.graph.tensor(tensor).block.0).cloned(),
             ipu,
             flops: 0,
+            element_type: Some(ty.dtype.arithmetic_type()),
+            inner_runs: None,
             shapes: ShapeDisplay(&ty.shape).to_string(),
             plan: None,
             inputs,

@@ -1,7 +1,6 @@
 //! Which memory each tensor lives in, on which IPU and for how long.
 
 use crate::graph::{GraphNode, GraphNodeId, ModelGraph, NodeRecomputation, OutputLocation};
-use crate::operators::OutputAlias;
 use crate::poplar::work::MemoryConstraint;
 use crate::schedule::{StageCopyTiming, StagePlacement};
 use crate::shape::{BlockId, TensorId, TensorRole};
@@ -47,9 +46,23 @@ pub(crate) struct StageBoundary {
     pub from_pass: TrainingPass,
 }
 
-/// Forward nodes that the backward pass runs again, by the block before whose backward nodes they
-/// run.
-pub(crate) type RecomputeNodes = BTreeMap<BlockId, Vec<GraphNodeId>>;
+/// Backward nodes before which forward nodes run again: those of a block, on a compute batch. The
+/// backward pass meets the last of them first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RecomputeGroup {
+    pub compute_batch: usize,
+    pub block: BlockId,
+}
+
+impl RecomputeGroup {
+    /// The group of a node.
+    pub(crate) fn of(node: &GraphNode) -> Self {
+        Self { compute_batch: node.compute_batch, block: node.block }
+    }
+}
+
+/// Forward nodes that the backward pass runs again.
+pub(crate) type RecomputeNodes = BTreeMap<RecomputeGroup, Vec<GraphNodeId>>;
 
 /// What decides how tensors are kept and copied.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +129,7 @@ impl TensorAnalysis {
             received: BTreeSet::new(),
             boundaries: BTreeSet::new(),
             locations: BTreeMap::new(),
-            goes_back_at_once: match placement.peers().last() {
+            goes_back_at_once: match placement.together().last() {
                 Some(last) if keeping.one_by_one => last.clone(),
                 _ => 0..0,
             },
@@ -260,15 +273,15 @@ impl TensorAnalysis {
         stage: usize,
     ) {
         let depth = keeping.stash_depths.get(stage).copied().unwrap_or(1);
-        let mine = |node: &&crate::graph::GraphNode| placement.runs(stage, node.block);
+        let mine = |node: &&GraphNode| placement.runs(stage, node.block);
         let backward =
             graph.nodes.iter().filter(|node| node.pass == TrainingPass::Backward).filter(mine);
-        let mut needed: BTreeMap<TensorId, BTreeSet<BlockId>> = BTreeMap::new();
+        let mut needed: BTreeMap<TensorId, BTreeSet<RecomputeGroup>> = BTreeMap::new();
         for node in backward {
             for input in
                 node.inputs.iter().filter(|input| self.is_forward_activation(graph, **input))
             {
-                needed.entry(*input).or_default().insert(node.block);
+                needed.entry(*input).or_default().insert(RecomputeGroup::of(node));
             }
         }
         let computes_again = match keeping.recomputation {
@@ -299,21 +312,21 @@ impl TensorAnalysis {
         placement: &StagePlacement,
         stage: usize,
         computes_again: RecomputedNodes,
-        needed: &BTreeMap<TensorId, BTreeSet<BlockId>>,
+        needed: &BTreeMap<TensorId, BTreeSet<RecomputeGroup>>,
     ) -> BTreeSet<TensorId> {
         let mut kept = BTreeSet::new();
-        // Each with the block before whose backward nodes it runs, the first that needs it.
-        let mut nodes: BTreeMap<GraphNodeId, BlockId> = BTreeMap::new();
+        // Each with the group before whose backward nodes it runs, the first that needs it.
+        let mut nodes: BTreeMap<GraphNodeId, RecomputeGroup> = BTreeMap::new();
         let last =
             (0..graph.blocks.len()).map(BlockId).rfind(|block| placement.runs(stage, *block));
-        let mut open: Vec<(TensorId, BlockId)> = needed
+        let mut open: Vec<(TensorId, RecomputeGroup)> = needed
             .iter()
-            .flat_map(|(tensor, blocks)| blocks.iter().map(|block| (*tensor, *block)))
+            .flat_map(|(tensor, groups)| groups.iter().map(|group| (*tensor, *group)))
             .collect();
-        while let Some((tensor, block)) = open.pop() {
+        while let Some((tensor, wanted_by)) = open.pop() {
             let producer = self.producer[tensor.0].filter(|producer| {
                 let node = &graph.nodes[producer.0];
-                placement.runs(stage, node.block) && computes_again.holds(node, block)
+                placement.runs(stage, node.block) && computes_again.holds(node, wanted_by.block)
             });
             let Some(producer) = producer else {
                 if self.is_forward_activation(graph, tensor) {
@@ -321,14 +334,15 @@ impl TensorAnalysis {
                 }
                 continue;
             };
-            let group = match computes_again {
-                RecomputedNodes::OfStage => last.unwrap_or(block),
-                RecomputedNodes::OfBlock | RecomputedNodes::Marked => block,
+            let block = match computes_again {
+                RecomputedNodes::OfStage => last.unwrap_or(wanted_by.block),
+                RecomputedNodes::OfBlock | RecomputedNodes::Marked => wanted_by.block,
             };
+            let group = RecomputeGroup { block, ..wanted_by };
             if nodes.get(&producer).is_none_or(|known| *known < group) {
                 nodes.insert(producer, group);
                 let inputs = &graph.nodes[producer.0].inputs;
-                open.extend(inputs.iter().map(|input| (*input, block)));
+                open.extend(inputs.iter().map(|input| (*input, wanted_by)));
             }
         }
         for (node, group) in nodes {
@@ -392,13 +406,14 @@ fn alias_roots(graph: &ModelGraph, placement: &StagePlacement, readers: &[usize]
         .map(|(tensor, readers)| tensor.role == TensorRole::Activation && *readers == 1)
         .collect();
     for node in &graph.nodes {
-        let (input, outputs, always) = match node.operator.output_alias() {
-            OutputAlias::NoAlias => continue,
-            OutputAlias::View(input) => (node.inputs[input], &node.outputs[..], true),
-            OutputAlias::InPlace(input) => (node.inputs[input], &node.outputs[..1], false),
+        let alias = node.operator.output_alias();
+        let Some((input, outputs, always)) = alias.shared_memory(&node.operands()) else {
+            continue;
         };
-        let stage = |block| placement.stage(block);
-        let here = stage(graph.tensor(input).block) == stage(node.block);
+        let [made, used] = [graph.tensor(input).block, node.block].map(|of| placement.stage(of));
+        let ipu = |stage: usize| placement.stages[stage].ipu;
+        // Steps of IPUs that share rows are stages that follow each other.
+        let here = made == used || graph.row_shards > 1 && ipu(made) == ipu(used);
         // A view of what another stage sent is one of what was received.
         // What has another shape or type than the operand cannot overwrite it.
         let fits = outputs.iter().all(|output| graph.tensor(*output).ty == graph.tensor(input).ty);

@@ -64,10 +64,11 @@ impl ProgramBuilder<'_> {
                 .map(|wanted| starts.iter().copied().filter(|at| side(*at) == wanted).collect())
                 .filter(|group: &Vec<_>| !group.is_empty())
                 .collect(),
-            StageCopyTiming::AfterEachStep { stages } => starts
-                .chunk_by(|(one, _), (other, _)| one / stages == other / stages)
-                .map(<[_]>::to_vec)
-                .collect(),
+            StageCopyTiming::AfterEachStep { stages } => {
+                let step = |(stage, pass): &(usize, TrainingPass)| (stage / stages, *pass);
+                starts.sort_by_key(step);
+                starts.chunk_by(|one, other| step(one) == step(other)).map(<[_]>::to_vec).collect()
+            }
             _ => starts.into_iter().map(|at| vec![at]).collect(),
         };
         let from = |group: &[(usize, TrainingPass)]| -> Vec<StageBoundary> {

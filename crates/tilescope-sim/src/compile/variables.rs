@@ -14,6 +14,7 @@ use tilescope_report::units::{Bytes, IpuId, TileId, TileRuns, VariableId};
 use tilescope_report::{MemoryCategory, TrainingPass, Variable, VariableUse};
 
 /// The variables of a program and where they lie.
+#[derive(Default)]
 pub(crate) struct PlacedVariables {
     /// Variables of the report.
     pub variables: Vec<Variable>,
@@ -212,7 +213,8 @@ fn fill_liveness(builder: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::{CompiledProgram, compile};
+    use crate::balance::compile;
+    use crate::compile::CompiledProgram;
     use crate::spec::{Spec, SpecError, SpecSource};
 
     fn spec(overrides: &[&str]) -> Result<Spec, SpecError> {

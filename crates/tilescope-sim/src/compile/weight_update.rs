@@ -1,12 +1,16 @@
 //! The weight update of one parameter: gradients from the other replicas, state from streaming
 //! memory, and the optimiser on all of it or on this replica's share.
 //!
+//! Where the IPUs of a replica share rows, each has a copy of the weights and a gradient of its own.
+//! Those are added up over the IPUs first: each gets the sum of a share of them, which goes round
+//! the replicas, and then all shares. Every IPU updates its whole copy.
+//!
 //! Where any tensor of an update is split over the replicas, each replica works on its share of all
 //! of them, as PopART does (willow/src/transforms/streamingmemoryopinserter.cpp, sharding goes on
 //! through the operations of the optimiser): those that are whole are sliced before, and gathered
 //! again if they have changed.
 
-use super::collectives::ReplicaGroup;
+use super::collectives::CollectiveGroup;
 use super::data_flow::BufferKey;
 use super::fragments::ProgramBuilder;
 use super::program_tables::{EmittedWork, FragmentItem};
@@ -17,7 +21,10 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective::{self, CollectiveKind};
 use crate::popops::elementwise;
 use crate::shape::{DType, TensorId, TensorRole};
+use crate::spec::{ExecutionPhaseIoSchedule, ExecutionPhaseSchedule};
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::slice::{from_mut, from_ref};
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{Elements, IpuId, OperationId, TileRange, TileRuns};
 
@@ -32,6 +39,15 @@ struct ParameterUpdate<'n> {
     is_sharded: bool,
     /// First liveness step that needs its operands.
     first: u32,
+    /// First that needs the optimiser's state.
+    state_first: u32,
+}
+
+/// The updates of a stage.
+pub(super) struct StageUpdates {
+    /// What is fetched before they begin.
+    pub loads: Vec<FragmentItem>,
+    pub items: Vec<FragmentItem>,
 }
 
 impl ParameterUpdate<'_> {
@@ -41,57 +57,81 @@ impl ParameterUpdate<'_> {
 }
 
 impl ProgramBuilder<'_> {
-    /// Puts the updates of a stage down: one behind the other, or with collectives over all of
-    /// their gradients at once.
-    pub(super) fn updates(&mut self, stage: usize, ipu: IpuId) -> Vec<FragmentItem> {
+    /// Puts the updates of a stage down: one behind the other, or step by step for all of them.
+    pub(super) fn updates(&mut self, stage: usize, ipu: IpuId) -> StageUpdates {
         let graph = self.graph;
         let of_stage = |node: &GraphNode| {
             node.pass == TrainingPass::Update && self.placement.runs(stage, node.block)
         };
         let nodes: Vec<(usize, &GraphNode)> =
             graph.nodes.iter().enumerate().filter(|(_, node)| of_stage(node)).collect();
-        let options = &self.spec.options;
-        if options.merge_collectives && options.replication_factor > 1 {
-            return self.merged_updates(&nodes, stage, ipu);
+        let loads = self.preload_state(&nodes, ipu);
+        if self.merges_collectives() || self.updates_in_batches() {
+            return StageUpdates { loads, items: self.updates_by_step(&nodes, stage, ipu) };
         }
         let mut items = Vec::new();
         for (index, node) in nodes {
             let mut update = self.parameter_update(index, node, stage, ipu);
-            items.extend(self.load_operands(&mut update));
-            let updates = [update];
-            items.extend(self.reduce_gradients(&updates, updates[0].operation));
-            items.extend(self.apply_update(&updates[0]));
-            items.extend(self.gather_updated(&updates, updates[0].operation));
-            items.extend(self.store_operands(&updates[0]));
+            items.extend(self.load_operands(from_mut(&mut update), ipu));
+            items.extend(self.reduce_gradients(from_ref(&update), update.operation));
+            items.extend(self.load_state(from_mut(&mut update), ipu));
+            items.extend(self.apply_update(&update));
+            items.extend(self.gather_updated(from_ref(&update), update.operation));
+            items.extend(self.store_operands(from_ref(&update), ipu));
         }
-        items
+        StageUpdates { loads, items }
     }
 
-    /// The updates of a stage with one collective over all gradients, and one over all weights that
-    /// the replicas share out.
-    fn merged_updates(
+    /// Whether one collective adds up all gradients of a stage.
+    fn merges_collectives(&self) -> bool {
+        let options = &self.spec.options;
+        let has_collectives = options.replication_factor > 1 || self.graph.row_shards > 1;
+        options.merge_collectives && has_collectives
+    }
+
+    /// Whether a phase does each step of its updates for all weights before the next step.
+    fn updates_in_batches(&self) -> bool {
+        let schedule = self.spec.options.execution_phase_settings.schedule;
+        self.schedule.phased && schedule == ExecutionPhaseSchedule::Batch
+    }
+
+    /// The updates of a stage with all loads first and all stores last, each an exchange. Gradients
+    /// are added up in one collective, and weights that the replicas share out gathered in one, where
+    /// they are merged.
+    fn updates_by_step(
         &mut self,
         nodes: &[(usize, &GraphNode)],
         stage: usize,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let mut items = Vec::new();
-        let mut updates = Vec::new();
-        for (index, node) in nodes {
-            let mut update = self.parameter_update(*index, node, stage, ipu);
-            items.extend(self.load_operands(&mut update));
-            updates.push(update);
+        let mut updates: Vec<ParameterUpdate> = nodes
+            .iter()
+            .map(|(index, node)| self.parameter_update(*index, node, stage, ipu))
+            .collect();
+        let mut items = self.load_operands(&mut updates, ipu);
+        let batch = self.updates_in_batches();
+        if batch {
+            items.extend(self.load_state(&mut updates, ipu));
         }
-        let name = format!("{}/mergedCollectives", self.placement.stages[stage].name);
-        let operation = self.merged_operation(&name, &updates, ipu);
-        items.extend(self.reduce_gradients(&updates, operation));
-        for update in &updates {
+        let groups: Vec<(OperationId, Range<usize>)> = if self.merges_collectives() {
+            let name = format!("{}/mergedCollectives", self.placement.stages[stage].name);
+            vec![(self.merged_operation(&name, &updates, ipu), 0..updates.len())]
+        } else {
+            updates.iter().enumerate().map(|(at, update)| (update.operation, at..at + 1)).collect()
+        };
+        for (operation, group) in &groups {
+            items.extend(self.reduce_gradients(&updates[group.clone()], *operation));
+        }
+        for update in &mut updates {
+            if !batch {
+                items.extend(self.load_state(from_mut(update), ipu));
+            }
             items.extend(self.apply_update(update));
         }
-        items.extend(self.gather_updated(&updates, operation));
-        for update in &updates {
-            items.extend(self.store_operands(update));
+        for (operation, group) in groups {
+            items.extend(self.gather_updated(&updates[group], operation));
         }
+        items.extend(self.store_operands(&updates, ipu));
         items
     }
 
@@ -104,7 +144,7 @@ impl ProgramBuilder<'_> {
     ) -> ParameterUpdate<'n> {
         let operation = self.operation(node, &node.name, (stage, node.pass), ipu, None);
         let is_sharded = node.inputs.iter().any(|tensor| self.sharding.splits(*tensor));
-        ParameterUpdate { index, node, stage, ipu, operation, is_sharded, first: 0 }
+        ParameterUpdate { index, node, stage, ipu, operation, is_sharded, first: 0, state_first: 0 }
     }
 
     /// The operation that collectives over several gradients belong to.
@@ -124,25 +164,67 @@ impl ProgramBuilder<'_> {
     }
 
     /// Operands in streaming memory: those that the gradient needs, and the optimiser's state.
-    fn off_chip_operands(&self, update: &ParameterUpdate) -> (Vec<TensorId>, Vec<TensorId>) {
-        let off_chip = update.node.inputs.iter().copied().filter(|of| self.is_off_chip(*of));
+    fn off_chip_operands(&self, node: &GraphNode) -> (Vec<TensorId>, Vec<TensorId>) {
+        let off_chip = node.inputs.iter().copied().filter(|of| self.is_off_chip(*of));
         off_chip.partition(|of| self.graph.tensor(*of).role != TensorRole::OptimizerState)
     }
 
-    /// Fetches what the gradient needs from streaming memory.
-    fn load_operands(&mut self, update: &mut ParameterUpdate) -> Vec<FragmentItem> {
-        self.tables.bind_arguments(update.ipu);
-        update.first = self.tables.next_step();
-        let (early, _) = self.off_chip_operands(update);
-        self.remote_tensor_copies(&early, update.ipu, true)
+    /// Whether the optimiser's state is loaded before the updates of a phase begin. Behind the phases,
+    /// where gradients were accumulated, PopART loads on demand (willow/src/transforms/
+    /// streamingmemoryopinserter.cpp, setLoadingOpPhaseAndPriority).
+    fn preloads_state(&self) -> bool {
+        let options = &self.spec.options;
+        let schedule = options.execution_phase_settings.optimizer_state_io_schedule;
+        self.schedule.phased
+            && options.gradient_accumulation == 1
+            && schedule == ExecutionPhaseIoSchedule::Preload
     }
 
-    /// Adds the gradients of all replicas up: each keeps the sum, or the share that it updates.
+    /// Fetches the optimiser's state of a phase, where it is loaded before the updates begin.
+    fn preload_state(&mut self, nodes: &[(usize, &GraphNode)], ipu: IpuId) -> Vec<FragmentItem> {
+        if !self.preloads_state() {
+            return Vec::new();
+        }
+        let state = nodes.iter().flat_map(|(_, node)| self.off_chip_operands(node).1);
+        let state: Vec<TensorId> = state.collect();
+        self.remote_tensor_copies(&state, ipu, true)
+    }
+
+    /// Fetches what gradients need from streaming memory.
+    fn load_operands(&mut self, updates: &mut [ParameterUpdate], ipu: IpuId) -> Vec<FragmentItem> {
+        self.tables.bind_arguments(ipu);
+        let first = self.tables.next_step();
+        let mut early = Vec::new();
+        for update in updates {
+            update.first = first;
+            early.extend(self.off_chip_operands(update.node).0);
+        }
+        self.remote_tensor_copies(&early, ipu, true)
+    }
+
+    /// Fetches the optimiser's state. Unless all updates of a phase go step by step, that is when the
+    /// gradient is there, so that the state lies in memory for a short time.
+    fn load_state(&mut self, updates: &mut [ParameterUpdate], ipu: IpuId) -> Vec<FragmentItem> {
+        let first = self.tables.next_step();
+        let mut late = Vec::new();
+        for update in updates {
+            update.state_first = first;
+            late.extend(self.off_chip_operands(update.node).1);
+        }
+        if self.preloads_state() {
+            return Vec::new();
+        }
+        self.remote_tensor_copies(&late, ipu, true)
+    }
+
+    /// Adds the gradients of all replicas up, and of the IPUs that share rows: each keeps the sum, or
+    /// the share that it updates.
     fn reduce_gradients(
         &mut self,
         updates: &[ParameterUpdate],
         operation: OperationId,
     ) -> Vec<FragmentItem> {
+        use CollectiveGroup::{All, Domain, Orthogonal, Rows};
         use CollectiveKind::{AllGather, ReduceScatter};
         let of = |wanted: &dyn Fn(&ParameterUpdate) -> bool| -> Vec<(&ParameterUpdate, TensorId)> {
             let wanted = updates.iter().filter(|update| wanted(update));
@@ -152,18 +234,29 @@ impl ProgramBuilder<'_> {
         let split = of(&|update| update.is_sharded);
         // Sharded accumulators hold sums over the domain already.
         let scattered = of(&|update| update.is_sharded && !self.sharding.splits(update.gradient()));
+        let copied = of(&|update| self.is_copied(update));
+        let copied_whole = of(&|update| self.is_copied(update) && !update.is_sharded);
+        let copied_split = of(&|update| self.is_copied(update) && update.is_sharded);
         let steps = [
-            (ReduceScatter, ReplicaGroup::All, &whole),
-            (AllGather, ReplicaGroup::All, &whole),
-            (ReduceScatter, ReplicaGroup::Domain, &scattered),
-            (ReduceScatter, ReplicaGroup::Orthogonal, &split),
-            (AllGather, ReplicaGroup::Orthogonal, &split),
+            (ReduceScatter, Rows, &copied),
+            (AllGather, Rows, &copied_split),
+            (ReduceScatter, All, &whole),
+            (AllGather, All, &whole),
+            (AllGather, Rows, &copied_whole),
+            (ReduceScatter, Domain, &scattered),
+            (ReduceScatter, Orthogonal, &split),
+            (AllGather, Orthogonal, &split),
         ];
         let mut items = Vec::new();
         for (kind, over, gradients) in steps {
             items.extend(self.collectives(kind, over, gradients, operation));
         }
         items
+    }
+
+    /// Whether every IPU of the replica has a copy of the parameter.
+    fn is_copied(&self, update: &ParameterUpdate) -> bool {
+        self.graph.copied_weights.contains(&update.node.inputs[0])
     }
 
     /// Brings the shares that other replicas updated of tensors that each has as a whole.
@@ -177,7 +270,7 @@ impl ProgramBuilder<'_> {
             let whole = self.changed_tensors(update.node).filter(|of| !self.sharding.splits(*of));
             changed.extend(whole.map(|tensor| (update, tensor)));
         }
-        self.collectives(CollectiveKind::AllGather, ReplicaGroup::Domain, &changed, operation)
+        self.collectives(CollectiveKind::AllGather, CollectiveGroup::Domain, &changed, operation)
     }
 
     /// Tensors that an update gives new values: the parameter, its state, and the accumulator where
@@ -193,7 +286,7 @@ impl ProgramBuilder<'_> {
     fn collectives(
         &mut self,
         kind: CollectiveKind,
-        over: ReplicaGroup,
+        over: CollectiveGroup,
         tensors: &[(&ParameterUpdate, TensorId)],
         operation: OperationId,
     ) -> Vec<FragmentItem> {
@@ -211,8 +304,10 @@ impl ProgramBuilder<'_> {
                 [(_, tensor)] => self.graph.tensor(*tensor).name.clone(),
                 _ => format!("merged/{}", dtype.name()),
             };
-            if over == ReplicaGroup::Orthogonal {
-                name.push_str("/share");
+            match over {
+                CollectiveGroup::Orthogonal => name.push_str("/share"),
+                CollectiveGroup::Rows => name.push_str("/rows"),
+                CollectiveGroup::All | CollectiveGroup::Domain => {}
             }
             let elements = self.elements_of_all(&tensors, over);
             let ipu = tensors[0].0.ipu;
@@ -231,13 +326,17 @@ impl ProgramBuilder<'_> {
     fn elements_of_all(
         &mut self,
         tensors: &[(&ParameterUpdate, TensorId)],
-        over: ReplicaGroup,
+        over: CollectiveGroup,
     ) -> TileRuns<Elements> {
         let none = TileRuns::uniform(TileRange::first_tiles(self.lowering.tiles), Elements::ZERO);
-        let sum = tensors.iter().fold(none, |sum, (_, tensor)| {
+        let sum = tensors.iter().fold(none, |sum, (update, tensor)| {
             let elements = match over {
-                ReplicaGroup::Orthogonal => self.share_layout(*tensor).elements,
-                ReplicaGroup::All | ReplicaGroup::Domain => {
+                CollectiveGroup::Orthogonal => self.share_layout(*tensor).elements,
+                // The IPUs of a replica have added up their gradients, each a share of them.
+                CollectiveGroup::All if self.is_copied(update) => {
+                    self.part_layout(*tensor, self.graph.row_shards as u64).elements
+                }
+                CollectiveGroup::All | CollectiveGroup::Domain | CollectiveGroup::Rows => {
                     self.lowering.layout_or_linear(*tensor).elements
                 }
             };
@@ -253,12 +352,10 @@ impl ProgramBuilder<'_> {
     /// The optimiser's step on one parameter, or on this replica's share of it.
     fn apply_update(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
         let ParameterUpdate { index, node, stage, ipu, operation, is_sharded, .. } = *update;
-        // State is fetched when the gradient is there, so that it lies in memory for a short time.
-        let state_first = self.tables.next_step();
-        let (_, late) = self.off_chip_operands(update);
-        let mut items = self.remote_tensor_copies(&late, ipu, true);
+        let mut items = Vec::new();
         let share = if is_sharded { self.on_share(node) } else { None };
         if share.is_some() {
+            self.operations[operation.index()].flops = self.flops_of_share(node);
             items.extend(self.slice_shares(update));
         }
         let whole = || LoweredOperation::from(self.lowered_nodes[index].work.clone());
@@ -276,7 +373,7 @@ impl ProgramBuilder<'_> {
         }
         for tensor in &node.inputs[2..] {
             let buffer = self.update_buffer(update, *tensor);
-            self.lifetimes.extend_to(buffer, state_first..self.tables.next_step());
+            self.lifetimes.extend_to(buffer, update.state_first..self.tables.next_step());
         }
         items
     }
@@ -298,7 +395,7 @@ impl ProgramBuilder<'_> {
         };
         let mut emitted = self.tables.work(Some(operation), name, ipu, &part(before));
         for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
-            let (over, name) = (ReplicaGroup::Domain, format!("{name}/norms"));
+            let (over, name) = (CollectiveGroup::Domain, format!("{name}/norms"));
             let values = (sum.dtype, &sum.elements);
             emitted.items.extend(self.collective(kind, over, &name, values, operation, ipu));
         }
@@ -358,19 +455,24 @@ impl ProgramBuilder<'_> {
     }
 
     /// Stores what changed and lives in streaming memory.
-    fn store_operands(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
-        self.push_share_variables(update);
+    fn store_operands(&mut self, updates: &[ParameterUpdate], ipu: IpuId) -> Vec<FragmentItem> {
+        let mut changed = Vec::new();
+        for update in updates {
+            self.push_share_variables(update);
+            let (early, late) = self.off_chip_operands(update.node);
+            changed.extend(early.into_iter().chain(late));
+        }
         let first_store = self.tables.next_step();
-        let (early, late) = self.off_chip_operands(update);
-        let changed = [early, late].concat();
-        let items = self.remote_tensor_copies(&changed, update.ipu, false);
+        let items = self.remote_tensor_copies(&changed, ipu, false);
         let end = self.tables.next_step();
-        for tensor in &update.node.inputs {
-            let buffer = self.update_buffer(update, *tensor);
-            // State was noted where it was fetched.
-            let is_state = self.graph.tensor(*tensor).role == TensorRole::OptimizerState;
-            let from = if is_state { first_store } else { update.first };
-            self.lifetimes.extend_to(buffer, from..end);
+        for update in updates {
+            for tensor in &update.node.inputs {
+                let buffer = self.update_buffer(update, *tensor);
+                // State was noted where it was fetched.
+                let is_state = self.graph.tensor(*tensor).role == TensorRole::OptimizerState;
+                let from = if is_state { first_store } else { update.first };
+                self.lifetimes.extend_to(buffer, from..end);
+            }
         }
         items
     }

@@ -3,7 +3,7 @@
 use super::{AnnotatedStage, GraphNode, InputSettings, ModelGraph, NodeOptions};
 use crate::operators::{GraphError, OperationSink, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_report::{ImportedModel, TrainingPass};
 
@@ -17,6 +17,7 @@ pub struct GraphBuilder {
     pass: TrainingPass,
     block: BlockId,
     source: Option<Arc<str>>,
+    compute_batch: usize,
     options: NodeOptions,
 }
 
@@ -37,28 +38,22 @@ impl GraphBuilder {
             losses: Vec::new(),
             stages: Vec::new(),
             row_shards: 1,
+            copied_weights: BTreeSet::new(),
             input_settings: BTreeMap::new(),
             imported: None,
             notes: Vec::new(),
         };
-        Self {
-            graph,
-            pass: TrainingPass::Forward,
-            block: BlockId(0),
-            source: None,
-            options: NodeOptions::default(),
-        }
+        Self::on(graph, TrainingPass::Forward)
     }
 
     /// Goes on with an existing graph.
     pub(super) fn extend(graph: ModelGraph) -> Self {
-        Self {
-            graph,
-            pass: TrainingPass::Backward,
-            block: BlockId(0),
-            source: None,
-            options: NodeOptions::default(),
-        }
+        Self::on(graph, TrainingPass::Backward)
+    }
+
+    fn on(graph: ModelGraph, pass: TrainingPass) -> Self {
+        let options = NodeOptions::default();
+        Self { graph, pass, block: BlockId(0), source: None, compute_batch: 0, options }
     }
 
     /// What follows belongs to the block of this name.
@@ -100,6 +95,11 @@ impl GraphBuilder {
     /// What follows is made for this node of a file, `Conv@11`, of which the model says this.
     pub(crate) fn set_origin(&mut self, source: Option<Arc<str>>, options: NodeOptions) {
         (self.source, self.options) = (source, options);
+    }
+
+    /// What follows works on this part of the micro-batch.
+    pub(super) fn set_compute_batch(&mut self, compute_batch: usize) {
+        self.compute_batch = compute_batch;
     }
 
     /// Calls an activation by another name.
@@ -208,6 +208,7 @@ impl OperationSink for GraphBuilder {
             pass: self.pass,
             block: self.block,
             source: self.source.clone(),
+            compute_batch: self.compute_batch,
             options: self.options,
         });
         Ok(outputs)

@@ -3,12 +3,20 @@
 //! Each IPU holds some rows of every tensor and makes its rows of every result. Rows beside its own
 //! that a window reads, the halo, come from its neighbours before the operation. All IPUs work on
 //! the same step at once, so that one exchange serves them all: a step ends where an operation
-//! needs a halo. What needs all rows, such as a global pooling, is done by the first IPU alone.
+//! needs a halo, or sums over all rows. What needs all rows, such as a global pooling, is done by
+//! the first IPU alone.
+//!
+//! A split graph is trained like any other. The gradient of a halo goes back to the IPU whose rows
+//! they are and is added there; as steps of the backward pass are those of the forward pass in
+//! reverse, again one exchange serves all IPUs. Every IPU has weights of its own, a copy, whose
+//! gradients come of its rows alone: they are added up over the IPUs before the update.
 
 use super::{GraphBuilder, GraphError, GraphNode, ModelGraph};
-use crate::operators::{ConcatOp, OperationSink, Operator, RowWindow, SliceOp};
+use crate::operators::{
+    GatherRowsOp, JoinedRowsOp, OperationSink, Operator, RowWindow, SliceOp, SumsOverRows,
+};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,8 +25,8 @@ use std::sync::Arc;
 enum RowPlacement {
     /// All on the first IPU.
     Whole(TensorId),
-    /// All on every IPU: weights, and what follows from them alone.
-    Copies(Vec<TensorId>),
+    /// All on every IPU that asks for it: weights, and what follows from them alone.
+    Copies,
     /// Some on each IPU.
     Split { axis: usize, parts: Vec<RowPart> },
 }
@@ -31,15 +39,29 @@ struct RowPart {
 }
 
 /// A graph while it is split.
-struct RowSplitter {
+struct RowSplitter<'a> {
+    graph: &'a ModelGraph,
     builder: GraphBuilder,
     shards: usize,
     /// By tensor of the graph before: its rows, and the step that makes it.
     placed: BTreeMap<TensorId, (RowPlacement, usize)>,
+    /// The node that makes each tensor of the graph before.
+    makers: BTreeMap<TensorId, &'a GraphNode>,
+    /// Copies that IPUs have.
+    copies: BTreeMap<(TensorId, usize), TensorId>,
+    /// Tensors whose rows the first IPU has gathered, and the step in which it did.
+    gathered: BTreeMap<TensorId, (TensorId, usize)>,
     /// Step and IPU of each block so far.
     blocks: Vec<(usize, usize)>,
     /// Halos that were sent: what of, from which IPU, and which rows.
     halos: BTreeMap<(TensorId, usize, u64, u64), TensorId>,
+}
+
+/// The pieces of rows that an IPU reads of an operand.
+struct ReadRows {
+    pieces: Vec<TensorId>,
+    /// The piece that is its own.
+    own: Option<usize>,
 }
 
 impl ModelGraph {
@@ -58,7 +80,7 @@ impl ModelGraph {
         let mut axes = vec![None; self.tensors.len()];
         for node in &self.nodes {
             let window = node.operator.row_window(&self.types(&node.inputs));
-            let axis = window.and_then(|window| window.axis);
+            let axis = window.filter(|window| !window.is_pointwise()).and_then(|of| of.axis);
             if let (Some(axis), Some(input)) = (axis, node.inputs.first()) {
                 axes[input.0] = Some(axis);
             }
@@ -71,39 +93,46 @@ impl ModelGraph {
     ///
     /// # Errors
     /// Operators that refuse their part of a field.
-    pub(crate) fn split_rows(self, shards: u32) -> Result<ModelGraph, GraphError> {
+    pub(crate) fn split_rows(&self, shards: u32) -> Result<ModelGraph, GraphError> {
+        let makers =
+            self.nodes.iter().flat_map(|node| node.outputs.iter().map(move |of| (*of, node)));
         let mut splitter = RowSplitter {
+            graph: self,
             builder: GraphBuilder::new(),
             shards: shards as usize,
             placed: BTreeMap::new(),
+            makers: makers.collect(),
+            copies: BTreeMap::new(),
+            gathered: BTreeMap::new(),
             blocks: Vec::new(),
             halos: BTreeMap::new(),
         };
-        let made: Vec<TensorId> = self.nodes.iter().flat_map(|node| node.outputs.clone()).collect();
         let axes: Vec<Option<usize>> = self.field_axes().collect();
         for (index, axis) in axes.into_iter().enumerate() {
             let id = TensorId(index);
-            if !made.contains(&id) {
-                splitter.place_source(&self, id, axis);
+            if !splitter.makers.contains_key(&id) {
+                splitter.place_source(id, axis);
             }
         }
         for node in &self.nodes {
-            splitter.builder.set_origin(node.source.clone(), node.options);
-            splitter.add_node(node, &self.types(&node.inputs))?;
+            splitter.add_node(node)?;
         }
-        for output in &self.outputs {
-            let tensors = match &splitter.placed[output].0 {
-                RowPlacement::Whole(tensor) => vec![*tensor],
-                RowPlacement::Copies(copies) => copies[..1].to_vec(),
-                RowPlacement::Split { parts, .. } => parts.iter().map(|part| part.tensor).collect(),
-            };
-            tensors.into_iter().for_each(|tensor| splitter.builder.output(tensor));
+        for (of_graph, is_loss) in [(&self.outputs, false), (&self.losses, true)] {
+            for tensor in of_graph {
+                for part in splitter.all_of(*tensor)? {
+                    match is_loss {
+                        true => splitter.builder.loss(part),
+                        false => splitter.builder.output(part),
+                    }
+                }
+            }
         }
-        Ok(ModelGraph { imported: self.imported, notes: self.notes, ..splitter.finish() })
+        let (imported, notes) = (self.imported.clone(), self.notes.clone());
+        Ok(ModelGraph { imported, notes, ..splitter.finish() })
     }
 }
 
-impl RowSplitter {
+impl<'a> RowSplitter<'a> {
     /// What follows is done by an IPU in a step.
     fn enter(&mut self, step: usize, shard: usize) {
         if !self.blocks.contains(&(step, shard)) {
@@ -113,33 +142,43 @@ impl RowSplitter {
     }
 
     /// A tensor that no operation makes: inputs that are fields come to each IPU in parts.
-    fn place_source(&mut self, graph: &ModelGraph, id: TensorId, axis: Option<usize>) {
-        let tensor = graph.tensor(id);
-        let is_input = tensor.role == TensorRole::Input;
+    fn place_source(&mut self, id: TensorId, axis: Option<usize>) {
+        let tensor = self.graph.tensor(id);
         let parts = axis.and_then(|axis| Some((axis, self.even_rows(tensor.ty.shape[axis])?)));
-        let placement = match parts.filter(|_| is_input) {
-            Some((axis, rows)) => {
+        let placement = match (tensor.role, parts) {
+            (TensorRole::Input, Some((axis, rows))) => {
                 let mut parts = Vec::new();
                 for (shard, rows) in rows.into_iter().enumerate() {
-                    self.enter(0, shard);
                     let mut ty = tensor.ty.clone();
                     ty.shape[axis] = rows.end - rows.start;
-                    let name = shard_name(shard, &tensor.name);
-                    let tensor = self.builder.tensor(&name, ty, tensor.role);
-                    parts.push(RowPart { tensor, rows });
+                    let part = self.add_source(tensor, ty, shard);
+                    self.keep_settings(id, part);
+                    parts.push(RowPart { tensor: part, rows });
                 }
                 RowPlacement::Split { axis, parts }
             }
-            None => {
+            (TensorRole::Input, None) => {
                 self.enter(0, 0);
                 let whole = self.builder.tensor(&tensor.name, tensor.ty.clone(), tensor.role);
-                match is_input {
-                    true => RowPlacement::Whole(whole),
-                    false => RowPlacement::Copies(vec![whole; self.shards]),
-                }
+                self.keep_settings(id, whole);
+                RowPlacement::Whole(whole)
             }
+            _ => RowPlacement::Copies,
         };
         self.placed.insert(id, (placement, 0));
+    }
+
+    /// An input, or a part of it, comes from the host as the model says of it.
+    fn keep_settings(&mut self, of: TensorId, part: TensorId) {
+        if let Some(settings) = self.graph.input_settings.get(&of) {
+            self.builder.set_input_settings(part, *settings);
+        }
+    }
+
+    /// What an IPU has of a tensor that no operation makes.
+    fn add_source(&mut self, tensor: &Tensor, ty: TensorInfo, shard: usize) -> TensorId {
+        self.enter(0, shard);
+        self.builder.tensor(&shard_name(shard, &tensor.name), ty, tensor.role)
     }
 
     /// Rows of each IPU, as even as they can be; none where there are fewer rows than IPUs.
@@ -149,22 +188,33 @@ impl RowSplitter {
         (rows >= shards).then(|| (0..shards).map(part).collect())
     }
 
-    fn add_node(&mut self, node: &GraphNode, types: &[TensorInfo]) -> Result<(), GraphError> {
-        let is_copy = |of: &TensorId| matches!(self.placed[of].0, RowPlacement::Copies(_));
+    fn add_node(&mut self, node: &'a GraphNode) -> Result<(), GraphError> {
+        self.builder.set_origin(node.source.clone(), node.options);
+        let is_copy = |of: &TensorId| matches!(self.placed[of].0, RowPlacement::Copies);
         if node.inputs.iter().all(is_copy) {
-            return self.add_copies(node);
+            // Each IPU that reads the result does it for itself.
+            let copies = node.outputs.iter().map(|output| (*output, (RowPlacement::Copies, 0)));
+            self.placed.extend(copies);
+            return Ok(());
         }
+        let types = self.graph.types(&node.inputs);
         let split = node.inputs.iter().find_map(|input| match &self.placed[input].0 {
             RowPlacement::Split { axis, parts } => Some((*axis, parts.clone())),
-            RowPlacement::Whole(_) | RowPlacement::Copies(_) => None,
+            RowPlacement::Whole(_) | RowPlacement::Copies => None,
         });
-        if let (Some(window), Some((axis, parts))) = (node.operator.row_window(types), split)
+        let Some((axis, parts)) = split else { return self.add_whole(node) };
+        if let Some(window) = node.operator.row_window(&types)
             && window.axis.is_none_or(|of| of == axis)
             && let Some(rows) = self.rows_of_results(&window, &parts)
         {
             return self.add_by_rows(node, window, (axis, &parts), rows);
         }
-        self.add_whole(node)
+        let of_first = node.inputs.first().map(|input| &self.placed[input].0);
+        let is_first = matches!(of_first, Some(RowPlacement::Split { .. }));
+        match node.operator.sums_over_rows(&types) {
+            Some(over) if over.axis == axis && is_first => self.add_by_sums(node, &over, &parts),
+            _ => self.add_whole(node),
+        }
     }
 
     /// Rows of its results that each IPU makes; none where there are too few for all.
@@ -175,52 +225,86 @@ impl RowSplitter {
         self.even_rows(window.results(parts.last()?.rows.end))
     }
 
-    /// An operation on weights alone, which every IPU does.
-    fn add_copies(&mut self, node: &GraphNode) -> Result<(), GraphError> {
-        let mut copies = vec![Vec::new(); node.outputs.len()];
-        for shard in 0..self.shards {
-            let operands: Vec<TensorId> =
-                node.inputs.iter().filter_map(|input| self.placed[input].0.on(shard)).collect();
-            self.enter(0, shard);
-            let (name, operator) = (shard_name(shard, &node.name), Arc::clone(&node.operator));
-            let made = self.builder.add(&name, operator, &operands)?;
-            copies.iter_mut().zip(made).for_each(|(copies, made)| copies.push(made));
+    /// What an IPU has of a tensor that follows from weights alone, made for a step that reads it.
+    fn copy_on(&mut self, id: TensorId, step: usize, shard: usize) -> Result<TensorId, GraphError> {
+        if let Some(known) = self.copies.get(&(id, shard)) {
+            return Ok(*known);
         }
-        for (output, copies) in node.outputs.iter().zip(copies) {
-            self.placed.insert(*output, (RowPlacement::Copies(copies), 0));
+        let Some(maker) = self.makers.get(&id).copied() else {
+            let tensor = self.graph.tensor(id);
+            let copy = self.add_source(tensor, tensor.ty.clone(), shard);
+            self.copies.insert((id, shard), copy);
+            return Ok(copy);
+        };
+        let mut operands = Vec::new();
+        for input in &maker.inputs {
+            operands.push(self.copy_on(*input, step, shard)?);
         }
-        Ok(())
+        self.enter(step, shard);
+        let (name, operator) = (shard_name(shard, &maker.name), Arc::clone(&maker.operator));
+        let made = self.builder.add(&name, operator, &operands)?;
+        let copies = maker.outputs.iter().zip(made).map(|(of, copy)| ((*of, shard), copy));
+        self.copies.extend(copies);
+        Ok(self.copies[&(id, shard)])
     }
 
-    /// Latest step that makes an operand.
-    fn operand_step(&self, node: &GraphNode) -> usize {
-        node.inputs.iter().map(|input| self.placed[input].1).max().unwrap_or(0)
+    /// All parts of a tensor, wherever they are.
+    fn all_of(&mut self, id: TensorId) -> Result<Vec<TensorId>, GraphError> {
+        Ok(match self.placed[&id].0.clone() {
+            RowPlacement::Whole(tensor) => vec![tensor],
+            RowPlacement::Copies => vec![self.copy_on(id, 0, 0)?],
+            RowPlacement::Split { parts, .. } => parts.iter().map(|part| part.tensor).collect(),
+        })
     }
 
     /// An operation that needs all rows: the first IPU gets those of the others.
     fn add_whole(&mut self, node: &GraphNode) -> Result<(), GraphError> {
-        let mut step = self.operand_step(node);
-        let mut gathered = Vec::new();
+        let mut step = 0;
         for input in &node.inputs {
-            if let RowPlacement::Split { axis, parts } = self.placed[input].0.clone() {
-                step = step.max(self.placed[input].1 + 1);
-                gathered.push((*input, axis, parts));
-            }
+            let (placement, made_in) = &self.placed[input];
+            let behind = match placement {
+                RowPlacement::Split { .. } => {
+                    self.gathered.get(input).map_or(made_in + 1, |(_, step)| *step)
+                }
+                RowPlacement::Whole(_) | RowPlacement::Copies => *made_in,
+            };
+            step = step.max(behind);
+        }
+        let mut operands = Vec::new();
+        for input in &node.inputs {
+            operands.push(match self.placed[input].0.clone() {
+                RowPlacement::Whole(tensor) => tensor,
+                RowPlacement::Copies => self.copy_on(*input, step, 0)?,
+                RowPlacement::Split { axis, parts } => {
+                    self.gather(*input, (axis, &parts), node, step)?
+                }
+            });
         }
         self.enter(step, 0);
-        for (input, axis, parts) in gathered {
-            let parts: Vec<TensorId> = parts.into_iter().map(|part| part.tensor).collect();
-            let name = format!("{}/gatherRows", node.name);
-            let whole = self.builder.apply(&name, ConcatOp { axis }, &parts)?;
-            self.placed.insert(input, (RowPlacement::Whole(whole), step));
-        }
-        let operands: Vec<TensorId> =
-            node.inputs.iter().filter_map(|input| self.placed[input].0.on(0)).collect();
         let made = self.builder.add(&node.name, Arc::clone(&node.operator), &operands)?;
         for (output, made) in node.outputs.iter().zip(made) {
             self.placed.insert(*output, (RowPlacement::Whole(made), step));
         }
         Ok(())
+    }
+
+    /// All rows of a tensor on the first IPU.
+    fn gather(
+        &mut self,
+        id: TensorId,
+        (axis, parts): (usize, &[RowPart]),
+        node: &GraphNode,
+        step: usize,
+    ) -> Result<TensorId, GraphError> {
+        if let Some((whole, _)) = self.gathered.get(&id) {
+            return Ok(*whole);
+        }
+        self.enter(step, 0);
+        let parts: Vec<TensorId> = parts.iter().map(|part| part.tensor).collect();
+        let name = format!("{}/gatherRows", node.name);
+        let whole = self.builder.apply(&name, GatherRowsOp { axis }, &parts)?;
+        self.gathered.insert(id, (whole, step));
+        Ok(whole)
     }
 
     /// An operation each of whose rows follows from some rows of its operands.
@@ -232,17 +316,20 @@ impl RowSplitter {
         rows: Vec<Range<u64>>,
     ) -> Result<(), GraphError> {
         let in_rows = sources.last().map_or(0, |part| part.rows.end);
-        let needs_halo = rows.iter().zip(sources).any(|(rows, own)| {
-            let (needed, _) = window.operand_rows(rows, in_rows);
-            needed.start < own.rows.start || needed.end > own.rows.end
-        });
-        let step = self.operand_step(node) + usize::from(needs_halo);
+        let needed: Vec<_> = rows.iter().map(|rows| window.operand_rows(rows, in_rows)).collect();
+        let needs_halo = needed
+            .iter()
+            .zip(sources)
+            .any(|((needed, _), own)| needed.start < own.rows.start || needed.end > own.rows.end);
+        let step = self.step_behind(node, needs_halo);
+        let all = needed.iter().map(|(needed, _)| needed.clone()).collect::<Vec<_>>();
+        self.send_halos(node, axis, &all)?;
         let mut made: Vec<Vec<RowPart>> = vec![Vec::new(); node.outputs.len()];
-        for (shard, rows) in rows.into_iter().enumerate() {
-            let (needed, edges) = window.operand_rows(&rows, in_rows);
-            let operands = self.operands_of(node, axis, shard, &needed, step)?;
-            let on_rows = node.operator.on_rows(edges);
-            let operator = on_rows.unwrap_or_else(|| Arc::clone(&node.operator));
+        for (shard, (rows, (needed, edges))) in rows.into_iter().zip(needed).enumerate() {
+            let operator = node.operator.on_rows(edges);
+            let operator = operator.unwrap_or_else(|| Arc::clone(&node.operator));
+            let reads = RowReader { node, axis, shard, needed, in_rows, step };
+            let (operator, operands) = self.with_operands(&reads, &window, operator)?;
             self.enter(step, shard);
             let outputs = self.builder.add(&shard_name(shard, &node.name), operator, &operands)?;
             for (made, tensor) in made.iter_mut().zip(outputs) {
@@ -255,59 +342,40 @@ impl RowSplitter {
         Ok(())
     }
 
-    /// What an IPU works on: its rows of each operand, with the halo.
-    fn operands_of(
+    /// The step in which a node can run by rows: behind its operands, and behind the exchange that
+    /// follows them where others need them.
+    fn step_behind(&self, node: &GraphNode, needs_halo: bool) -> usize {
+        let behind = |input: &TensorId| match &self.placed[input] {
+            (RowPlacement::Split { .. }, step) => step + usize::from(needs_halo),
+            (RowPlacement::Whole(_), step) => step + 1,
+            (RowPlacement::Copies, _) => 0,
+        };
+        node.inputs.iter().map(behind).max().unwrap_or(0)
+    }
+
+    /// Copies the rows that each IPU needs of others to where they are sent from, all of them before
+    /// anything reads them: in the backward pass they come back last, when there is a gradient that
+    /// they are added to.
+    fn send_halos(
         &mut self,
         node: &GraphNode,
         axis: usize,
-        shard: usize,
-        needed: &Range<u64>,
-        step: usize,
-    ) -> Result<Vec<TensorId>, GraphError> {
-        let mut operands = Vec::new();
+        needed: &[Range<u64>],
+    ) -> Result<(), GraphError> {
         for input in &node.inputs {
-            let (placement, made_in) = self.placed[input].clone();
-            let parts = match placement {
-                RowPlacement::Split { parts, .. } => parts,
-                other => {
-                    operands.extend(other.on(shard));
-                    continue;
-                }
+            let (RowPlacement::Split { parts, .. }, made_in) = self.placed[input].clone() else {
+                continue;
             };
-            let mut pieces = Vec::new();
-            for (from, part) in parts.iter().enumerate() {
-                let rows = part.rows.start.max(needed.start)..part.rows.end.min(needed.end);
-                if rows.start >= rows.end {
-                    continue;
+            for (shard, needed) in needed.iter().enumerate() {
+                for (from, part) in parts.iter().enumerate().filter(|(from, _)| *from != shard) {
+                    if let Some(rows) = part.rows_within(needed) {
+                        self.enter(made_in, from);
+                        self.halo(node, part.tensor, axis, from, rows)?;
+                    }
                 }
-                let local = rows.start - part.rows.start..rows.end - part.rows.start;
-                pieces.push(if from != shard {
-                    self.enter(made_in, from);
-                    self.halo(node, part.tensor, axis, from, local)?
-                } else if rows == part.rows {
-                    part.tensor
-                } else {
-                    self.enter(step, shard);
-                    let name = format!("{}/rows", shard_name(shard, &node.name));
-                    self.builder.apply(&name, SliceOp { axis, range: local }, &[part.tensor])?
-                });
-            }
-            if node.operator.takes_halo_apart() {
-                // Its own rows come first, then what lies above and below.
-                let own = pieces.iter().position(|piece| *piece == parts[shard].tensor);
-                if let Some(own) = own {
-                    pieces[..=own].rotate_right(1);
-                }
-                operands.extend(pieces);
-            } else if let [only] = pieces[..] {
-                operands.push(only);
-            } else {
-                self.enter(step, shard);
-                let name = format!("{}/halo", shard_name(shard, &node.name));
-                operands.push(self.builder.apply(&name, ConcatOp { axis }, &pieces)?);
             }
         }
-        Ok(operands)
+        Ok(())
     }
 
     /// Rows that one IPU sends others.
@@ -330,9 +398,148 @@ impl RowSplitter {
         Ok(sent)
     }
 
+    /// An operator and its operands on one IPU: its rows of each operand, with the halo.
+    fn with_operands(
+        &mut self,
+        reads: &RowReader,
+        window: &RowWindow,
+        operator: Arc<dyn Operator>,
+    ) -> Result<(Arc<dyn Operator>, Vec<TensorId>), GraphError> {
+        let mut first = None;
+        let mut operands = Vec::new();
+        for (place, input) in reads.node.inputs.iter().enumerate() {
+            let placement = self.placed[input].0.clone();
+            let tensor = match placement {
+                RowPlacement::Split { parts, .. } => {
+                    let read = self.read_rows(reads, &parts)?;
+                    if reads.node.operator.takes_halo_apart() {
+                        operands.extend(read.own_first());
+                        continue;
+                    }
+                    match read.pieces[..] {
+                        [only] => only,
+                        [before, ..] if place == 0 => {
+                            first = Some(read);
+                            before
+                        }
+                        _ => return Err(reads.refuse("only its first operand can have a halo")),
+                    }
+                }
+                RowPlacement::Whole(tensor) => self.rows_of_whole(reads, window, *input, tensor)?,
+                RowPlacement::Copies => {
+                    let copy = self.copy_on(*input, reads.step, reads.shard)?;
+                    self.rows_of_whole(reads, window, *input, copy)?
+                }
+            };
+            operands.push(tensor);
+        }
+        let Some(ReadRows { pieces, own }) = first else { return Ok((operator, operands)) };
+        let joined = JoinedRowsOp::new(&operator, reads.axis, pieces.len(), own);
+        Ok((Arc::new(joined), JoinedRowsOp::operands(&pieces, &operands[1..])))
+    }
+
+    /// The rows of an operand that an IPU reads, piece by piece from the first row on.
+    fn read_rows(&mut self, reads: &RowReader, parts: &[RowPart]) -> Result<ReadRows, GraphError> {
+        let mut read = ReadRows { pieces: Vec::new(), own: None };
+        for (from, part) in parts.iter().enumerate() {
+            let Some(rows) = part.rows_within(&reads.needed) else { continue };
+            if from != reads.shard {
+                let sent = self.halo(reads.node, part.tensor, reads.axis, from, rows)?;
+                read.pieces.push(sent);
+                continue;
+            }
+            read.own = Some(read.pieces.len());
+            let all = rows == (0..part.rows.end - part.rows.start);
+            read.pieces.push(match all {
+                true => part.tensor,
+                false => self.slice(reads, part.tensor, reads.axis, rows)?,
+            });
+        }
+        Ok(read)
+    }
+
+    fn slice(
+        &mut self,
+        reads: &RowReader,
+        tensor: TensorId,
+        axis: usize,
+        range: Range<u64>,
+    ) -> Result<TensorId, GraphError> {
+        self.enter(reads.step, reads.shard);
+        let name = format!("{}/rows", shard_name(reads.shard, &reads.node.name));
+        self.builder.apply(&name, SliceOp { axis, range }, &[tensor])
+    }
+
+    /// What an IPU reads of an operand that it has as a whole: where each row of the result follows
+    /// from the same row of it, those rows.
+    fn rows_of_whole(
+        &mut self,
+        reads: &RowReader,
+        window: &RowWindow,
+        id: TensorId,
+        tensor: TensorId,
+    ) -> Result<TensorId, GraphError> {
+        let rank = |of: &TensorId| self.graph.tensor(*of).ty.shape.len();
+        let largest = reads.node.inputs.iter().map(rank).max().unwrap_or(0);
+        // Operands with fewer axes repeat along the first ones of the result.
+        let axis = (reads.axis + rank(&id)).checked_sub(largest);
+        let rows = axis.and_then(|axis| self.graph.tensor(id).ty.shape.get(axis).copied());
+        match axis.zip(rows) {
+            Some((axis, rows)) if window.is_pointwise() && rows == reads.in_rows && rows > 1 => {
+                self.slice(reads, tensor, axis, reads.needed.clone())
+            }
+            _ => Ok(tensor),
+        }
+    }
+
+    /// An operation whose rows follow from the same rows of its first operand and from sums over all
+    /// of them.
+    fn add_by_sums(
+        &mut self,
+        node: &GraphNode,
+        over: &SumsOverRows,
+        parts: &[RowPart],
+    ) -> Result<(), GraphError> {
+        let made_in = self.placed[&node.inputs[0]].1;
+        let mut sums = Vec::new();
+        for (shard, part) in parts.iter().enumerate() {
+            self.enter(made_in, shard);
+            let name = format!("{}/sums", shard_name(shard, &node.name));
+            sums.push(self.builder.add(&name, Arc::clone(&over.sums), &[part.tensor])?[0]);
+        }
+        let step = self.step_behind(node, true);
+        let mut made: Vec<Vec<TensorId>> = Vec::new();
+        for (shard, part) in parts.iter().enumerate() {
+            let mut operands = vec![part.tensor];
+            for input in &node.inputs[1..] {
+                operands.push(match self.placed[input].0.clone() {
+                    RowPlacement::Copies => self.copy_on(*input, step, shard)?,
+                    RowPlacement::Whole(tensor) => tensor,
+                    RowPlacement::Split { parts, .. } => parts[shard].tensor,
+                });
+            }
+            operands.extend(&sums);
+            self.enter(step, shard);
+            let (name, operator) = (shard_name(shard, &node.name), Arc::clone(&over.results));
+            made.push(self.builder.add(&name, operator, &operands)?);
+        }
+        let of_rows = |(part, made): (&RowPart, &Vec<TensorId>)| RowPart {
+            tensor: made[0],
+            rows: part.rows.clone(),
+        };
+        let parts = parts.iter().zip(&made).map(of_rows).collect();
+        let split = RowPlacement::Split { axis: over.axis, parts };
+        self.placed.insert(node.outputs[0], (split, step));
+        // Every IPU has made the same of the sums.
+        for (output, of_first) in node.outputs.iter().zip(&made[0]).skip(1) {
+            self.placed.insert(*output, (RowPlacement::Whole(*of_first), step));
+        }
+        Ok(())
+    }
+
     /// The graph with its blocks in the order of steps, one for each IPU.
     fn finish(self) -> ModelGraph {
-        let Self { builder, shards, blocks, .. } = self;
+        let Self { builder, shards, blocks, copies, .. } = self;
         let mut graph = builder.finish();
         let steps = blocks.iter().map(|(step, _)| step + 1).max().unwrap_or(0);
         let place = |block: BlockId| {
@@ -344,23 +551,60 @@ impl RowSplitter {
         let all = (0..steps).flat_map(|step| (0..shards).map(move |shard| block_name(step, shard)));
         graph.blocks = all.collect();
         graph.row_shards = shards;
+        let on_all = |id: TensorId| (0..shards).all(|shard| copies.contains_key(&(id, shard)));
+        let shared = copies.iter().filter(|((id, _), _)| on_all(*id)).map(|(_, copy)| *copy);
+        let weights: BTreeSet<TensorId> =
+            shared.filter(|copy| graph.tensor(*copy).role == TensorRole::Parameter).collect();
+        debug_assert!(weights.len().is_multiple_of(shards), "each IPU has a copy of each");
+        graph.copied_weights = weights;
         graph
     }
 }
 
-impl RowPlacement {
-    /// The tensor that an IPU reads; none of one that is split.
-    fn on(&self, shard: usize) -> Option<TensorId> {
-        match self {
-            Self::Whole(tensor) => Some(*tensor),
-            Self::Copies(copies) => copies.get(shard).copied(),
-            Self::Split { .. } => None,
+/// What an IPU makes of a node, and of which rows.
+struct RowReader<'a> {
+    node: &'a GraphNode,
+    axis: usize,
+    shard: usize,
+    /// Rows that it needs of operands, which have `in_rows`.
+    needed: Range<u64>,
+    in_rows: u64,
+    step: usize,
+}
+
+impl RowReader<'_> {
+    fn refuse(&self, problem: &str) -> GraphError {
+        GraphError { node: self.node.name.clone(), problem: problem.to_owned() }
+    }
+}
+
+impl ReadRows {
+    /// Its own rows, then what lies above and below.
+    fn own_first(self) -> Vec<TensorId> {
+        let mut pieces = self.pieces;
+        if let Some(own) = self.own {
+            pieces[..=own].rotate_right(1);
         }
+        pieces
+    }
+}
+
+impl RowPart {
+    /// Those of its rows that are among `needed`, counted from its first.
+    fn rows_within(&self, needed: &Range<u64>) -> Option<Range<u64>> {
+        let (start, end) = (self.rows.start.max(needed.start), self.rows.end.min(needed.end));
+        (start < end).then(|| start - self.rows.start..end - self.rows.start)
     }
 }
 
 fn shard_name(shard: usize, name: &str) -> String {
     format!("shard{shard}/{name}")
+}
+
+/// The name of a tensor that IPUs share, without that of its part.
+pub(crate) fn name_on_all_shards(name: &str) -> &str {
+    let part = name.strip_prefix("shard").and_then(|rest| rest.split_once('/'));
+    part.filter(|(shard, _)| shard.parse::<usize>().is_ok()).map_or(name, |(_, name)| name)
 }
 
 fn block_name(step: usize, shard: usize) -> String {

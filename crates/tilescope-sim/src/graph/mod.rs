@@ -1,5 +1,6 @@
 //! The typed graph of a model: tensors, operations, and the training graph derived from them.
 
+mod batch_serialization;
 mod builder;
 mod domain_sharding;
 mod node_options;
@@ -8,6 +9,7 @@ mod train;
 
 pub use crate::operators::GraphError;
 pub use builder::GraphBuilder;
+pub(crate) use domain_sharding::name_on_all_shards;
 pub use node_options::{
     InputExchange, InputSettings, NodeOptions, NodeRecomputation, OutputLocation,
 };
@@ -15,7 +17,7 @@ pub use train::TrainingConfig;
 
 use crate::operators::{NodeOperands, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_report::units::IpuId;
 use tilescope_report::{ImportedModel, TrainingPass};
@@ -38,6 +40,8 @@ pub struct GraphNode {
     pub block: BlockId,
     /// Operator and version of the node of a file that it was made for, `Conv@11`.
     pub source: Option<Arc<str>>,
+    /// The part of the micro-batch that it works on, where batches are serialised.
+    pub compute_batch: usize,
     /// What the model says of it alone.
     pub options: NodeOptions,
 }
@@ -89,6 +93,8 @@ pub struct ModelGraph {
     /// IPUs that share the rows of fields; if several, blocks are steps, each with a part for every
     /// IPU.
     pub row_shards: usize,
+    /// Weights of which each of those IPUs has a copy: gradients of copies are added up.
+    pub copied_weights: BTreeSet<TensorId>,
     /// How inputs come from the host of which the model says that.
     pub input_settings: BTreeMap<TensorId, InputSettings>,
     /// The file it was imported from, if it was.

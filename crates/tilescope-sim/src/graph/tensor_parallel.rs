@@ -62,6 +62,7 @@ impl ModelGraph {
             pass: layer.pass,
             block: layer.block,
             source: layer.source.clone(),
+            compute_batch: layer.compute_batch,
             options: layer.options,
         };
         let enter = edge("enterShard", TensorParallelOp::enter(parts), input, entered);

@@ -2,8 +2,10 @@
 
 use super::builder::GraphBuilder;
 use super::{GraphNode, ModelGraph, NodeOptions};
-use crate::operators::{AccumulateOp, BinaryOp, GradientBuilder, GraphError, Optimizer, ScaleOp};
-use crate::shape::{Tensor, TensorId, TensorInfo, TensorRole};
+use crate::operators::{
+    AccumulateOp, BinaryOp, GradientBuilder, GraphError, OperationSink, Optimizer, ScaleOp,
+};
+use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use tilescope_report::TrainingPass;
 
 /// How a graph is trained.
@@ -42,13 +44,16 @@ impl ModelGraph {
             }
             let scaling =
                 (is_loss && training.loss_scaling != 1.0).then_some(ScaleOp(training.loss_scaling));
+            if !is_loss && add_in_place(&mut builder, node, &mut gradients)? {
+                continue;
+            }
             if is_loss || node.outputs.iter().any(|output| gradients[output.0].is_some()) {
                 let mut found = differentiate(&mut builder, node, scaling, &gradients, &trained)?;
                 if training.accumulate {
                     accumulate(&mut builder, node, &mut found, &gradients)?;
                 }
                 for (input, gradient) in found {
-                    add_to_gradient(&mut builder, input, gradient, &mut gradients)?;
+                    add_to_gradient(&mut builder, (input, node.block), gradient, &mut gradients)?;
                 }
             }
         }
@@ -110,10 +115,12 @@ fn differentiate(
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
     builder.set_pass_and_block(TrainingPass::Backward, node.block);
     builder.set_origin(node.source.clone(), node.options);
+    builder.set_compute_batch(node.compute_batch);
+    let wanted: Vec<bool> = node.inputs.iter().map(|input| trained[input.0]).collect();
     let mut backward = GradientBuilder {
         node: node.operands(),
         output_gradients: &output_gradients,
-        requires_gradient: trained,
+        wanted: &wanted,
         graph: builder,
     };
     let gradients = node.operator.differentiate(&mut backward)?;
@@ -164,21 +171,69 @@ fn accumulate(
     Ok(())
 }
 
-/// Notes a gradient, added to that of earlier uses.
+/// Adds the gradient of a node to that of other readers of its operand, where the node has an
+/// operator for that and there is such a gradient.
+fn add_in_place(
+    builder: &mut GraphBuilder,
+    node: &GraphNode,
+    gradients: &mut [Option<TensorId>],
+) -> Result<bool, GraphError> {
+    let (Some(operator), [input], [output]) =
+        (node.operator.gradient_addition(), &node.inputs[..], &node.outputs[..])
+    else {
+        return Ok(false);
+    };
+    let (Some(others), Some(gradient)) = (gradients[input.0], gradients[output.0]) else {
+        return Ok(false);
+    };
+    builder.set_pass_and_block(TrainingPass::Backward, node.block);
+    builder.set_origin(node.source.clone(), node.options);
+    builder.set_compute_batch(node.compute_batch);
+    let sum = builder.add(&format!("{}/grad", node.name), operator, &[others, gradient])?;
+    gradients[input.0] = Some(sum[0]);
+    Ok(true)
+}
+
+/// Notes a gradient of `input` that a node of `block` makes, added to that of earlier uses.
 fn add_to_gradient(
     builder: &mut GraphBuilder,
-    input: TensorId,
+    (input, block): (TensorId, BlockId),
     gradient: TensorId,
     gradients: &mut [Option<TensorId>],
 ) -> Result<(), GraphError> {
     gradients[input.0] = Some(match gradients[input.0] {
         None => gradient,
         Some(earlier) => {
-            let name = format!("{}/sum", builder.graph().tensor(input).name);
+            let graph = builder.graph();
+            let name = format!("{}/sum", graph.tensor(input).name);
+            let block = block_of_sum(graph, input, [earlier, gradient], block);
+            builder.set_pass_and_block(TrainingPass::Backward, block);
             builder.apply(&name, BinaryOp::ADD, &[earlier, gradient])?
         }
     });
     Ok(())
+}
+
+/// Where two gradients of a tensor are added, the second of which was made in `block`. Where IPUs
+/// share rows, that is on the IPU that has both, in the later of their steps, or else on that of
+/// the tensor, to which both are sent.
+fn block_of_sum(
+    graph: &ModelGraph,
+    of: TensorId,
+    gradients: [TensorId; 2],
+    block: BlockId,
+) -> BlockId {
+    if graph.row_shards < 2 {
+        return block;
+    }
+    let [first, second] = gradients.map(|gradient| graph.tensor(gradient).block);
+    let ipu = |block: BlockId| block.0 % graph.row_shards;
+    if ipu(first) == ipu(second) {
+        // The backward pass goes through the steps in reverse.
+        first.min(second)
+    } else {
+        graph.tensor(of).block
+    }
 }
 
 /// Adds the optimiser for every parameter that has a gradient or an accumulator.
@@ -189,6 +244,7 @@ fn update(
 ) -> Result<(), GraphError> {
     let TrainingConfig { optimizer, accumulate, .. } = training;
     builder.set_origin(None, NodeOptions::default());
+    builder.set_compute_batch(0);
     let parameters: Vec<TensorId> = builder.graph().with_role(TensorRole::Parameter).collect();
     for parameter in parameters {
         let Some(source) = gradients[parameter.0] else { continue };

@@ -8,7 +8,6 @@ use crate::cost_constants::{
 };
 use crate::graph::{GraphNode, GraphNodeId, ModelGraph};
 use crate::graph_lowering::GraphLowering;
-use crate::operators::OutputAlias;
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
 use crate::poplar::OperandLiveness;
 use crate::poplar::allocate::{AllocationRequest, allocate};
@@ -122,12 +121,11 @@ impl<'a> OpBenchmarkLiveness<'a> {
     fn new(graph: &'a ModelGraph) -> Self {
         let mut owners: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
         for node in &graph.nodes {
-            let (input, always) = match node.operator.output_alias() {
-                OutputAlias::NoAlias => continue,
-                OutputAlias::View(input) => (node.inputs[input], true),
-                OutputAlias::InPlace(input) => (node.inputs[input], false),
+            let alias = node.operator.output_alias();
+            let Some((input, outputs, always)) = alias.shared_memory(&node.operands()) else {
+                continue;
             };
-            for output in &node.outputs {
+            for output in outputs {
                 if always || graph.tensor(*output).ty == graph.tensor(input).ty {
                     owners[output.0] = owners[input.0];
                 }

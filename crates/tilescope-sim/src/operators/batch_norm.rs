@@ -1,13 +1,12 @@
 //! Batch norm of a trained model: each channel gets mean 0 and deviation 1 over the batch, then
 //! scale and shift.
 
-use super::norm;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands,
+    Operator, ShapeError, SumsOverRows, expect_operands,
 };
+use super::{distributed_norm, norm};
 use crate::popnn::norm::NormKind;
-use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorInfo};
 
 /// Batch norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift, running mean
@@ -17,7 +16,7 @@ pub(crate) struct BatchNormOp;
 
 impl Operator for BatchNormOp {
     fn kind(&self) -> &'static str {
-        "batch_norm"
+        norm::forward_kind(NormKind::Batch)
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
@@ -41,18 +40,17 @@ impl Operator for BatchNormOp {
         Ok(gradients.into_iter().map(Some).chain([None, None]).collect())
     }
 
+    fn sums_over_rows(&self, inputs: &[TensorInfo]) -> Option<SumsOverRows> {
+        distributed_norm::over_rows(NormKind::Batch, inputs)
+    }
+
     fn lower(
         &self,
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
         let mut work = norm::lower_forward(NormKind::Batch, lowering, node)?;
-        for (running, statistics) in [(3, 1), (4, 2)] {
-            let dtype = lowering.tensor_type(node.inputs[running]).dtype;
-            let layout = lowering.layout_or_linear(node.outputs[statistics]);
-            work.append(lowering.relayout_tensor(node.inputs[running], &layout, "running"));
-            work.push(elementwise::axpby("running/axpby", dtype, &layout.elements));
-        }
+        norm::update_running(lowering, node, &mut work);
         Ok(work.into())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, SplitOp,
+    Operator, RowWindow, ShapeError, SplitOp,
 };
 use crate::poplar::tile_runs;
 use crate::poplar::work::OperationWork;
@@ -57,6 +57,12 @@ impl Operator for ConcatOp {
         let sizes = inputs.map(|input| backward.input_type(input).shape[self.axis]).collect();
         let parts = backward.apply_all("grad", SplitOp { axis: self.axis, sizes }, &[gradient])?;
         Ok(parts.into_iter().map(Some).collect())
+    }
+
+    fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
+        // Rows of a field lie behind the channels.
+        let joins_channels = self.axis == 1 && inputs.iter().all(|ty| ty.shape.len() > 2);
+        joins_channels.then_some(RowWindow { axis: Some(2), ..RowWindow::POINTWISE })
     }
 
     fn lower(

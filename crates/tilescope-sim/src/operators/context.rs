@@ -24,6 +24,7 @@ pub struct LoweringError {
 
 /// What the operators of one graph share while they are lowered: the machine, the plans, and how
 /// every tensor lies so far.
+#[derive(Clone)]
 pub struct LoweringContext<'a> {
     /// The tensors of the graph.
     pub tensors: &'a [Tensor],
@@ -99,7 +100,7 @@ impl NodeOperands<'_> {
 }
 
 /// Layouts by number: equal layouts have equal numbers.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct LayoutInterner {
     layouts: Vec<TensorLayout>,
     numbers: HashMap<TensorLayout, usize>,

@@ -108,10 +108,10 @@ impl ConvOp {
         Ok(params)
     }
 
-    /// Multiply-accumulates times two.
+    /// Multiply-accumulates times two, those with zeros beside the input left out (poplibs
+    /// `ConvUtil.cpp`, getNumberOfMACs).
     fn layer_flops(&self, x: &TensorInfo, w: &TensorInfo) -> u64 {
-        let params = self.params(x, w);
-        2 * params.batch * params.output_field() * w.elements().0
+        2 * self.params(x, w).macs()
     }
 }
 

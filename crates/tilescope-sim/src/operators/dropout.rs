@@ -5,7 +5,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, infer_elementwise,
+    Operator, RowWindow, ShapeError, infer_elementwise,
 };
 use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorInfo};
@@ -33,6 +33,10 @@ impl Operator for DropoutOp {
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         Ok(vec![Some(backward.apply("grad", *self, &[gradient])?)])
+    }
+
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        Some(RowWindow::POINTWISE)
     }
 
     fn lower(

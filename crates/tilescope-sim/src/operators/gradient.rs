@@ -43,8 +43,8 @@ pub struct GradientBuilder<'a> {
     pub node: NodeOperands<'a>,
     /// Gradients of its outputs, where the loss depends on them.
     pub output_gradients: &'a [Option<TensorId>],
-    /// For each tensor of the forward pass, whether a parameter is behind it.
-    pub(crate) requires_gradient: &'a [bool],
+    /// For each input, whether a parameter is behind it: nobody asks for other gradients.
+    pub(crate) wanted: &'a [bool],
     /// The graph that gradient operations are added to.
     pub(crate) graph: &'a mut dyn OperationSink,
 }
@@ -69,7 +69,7 @@ impl GradientBuilder<'_> {
 
     /// Whether a gradient of this input is of use to anyone.
     pub(crate) fn needs_input_gradient(&self, input: usize) -> bool {
-        self.requires_gradient[self.node.inputs[input].0]
+        self.wanted[input]
     }
 
     /// Type of a tensor of the graph.

@@ -1,11 +1,11 @@
 //! Group norm: the channels of a sample in groups, each with mean 0 and deviation 1, then scale
 //! and shift per channel.
 
-use super::norm;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands,
+    Operator, ShapeError, SumsOverRows, expect_operands,
 };
+use super::{distributed_norm, norm};
 use crate::popnn::norm::NormKind;
 use crate::shape::{TensorId, TensorInfo};
 
@@ -17,7 +17,7 @@ pub(crate) struct GroupNormOp {
 
 impl Operator for GroupNormOp {
     fn kind(&self) -> &'static str {
-        "group_norm"
+        norm::forward_kind(NormKind::Group { groups: self.groups })
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
@@ -43,6 +43,10 @@ impl Operator for GroupNormOp {
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradients = norm::gradients(NormKind::Group { groups: self.groups }, backward)?;
         Ok(gradients.into_iter().map(Some).collect())
+    }
+
+    fn sums_over_rows(&self, inputs: &[TensorInfo]) -> Option<SumsOverRows> {
+        distributed_norm::over_rows(NormKind::Group { groups: self.groups }, inputs)
     }
 
     fn lower(

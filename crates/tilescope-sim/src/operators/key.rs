@@ -33,6 +33,10 @@ impl OperatorKey {
     pub(crate) fn new(operator: &Arc<dyn Operator>) -> Self {
         Self(Arc::clone(operator))
     }
+
+    pub(crate) fn operator(&self) -> &dyn Operator {
+        &*self.0
+    }
 }
 
 impl PartialEq for OperatorKey {

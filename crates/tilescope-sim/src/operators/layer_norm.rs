@@ -14,7 +14,7 @@ pub struct LayerNormOp;
 
 impl Operator for LayerNormOp {
     fn kind(&self) -> &'static str {
-        "layer_norm"
+        norm::forward_kind(NormKind::Layer)
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {

@@ -15,6 +15,7 @@ mod constant_value;
 mod context;
 mod convolution;
 mod cross_entropy;
+mod distributed_norm;
 mod dropout;
 mod embedding;
 mod gradient;
@@ -37,7 +38,7 @@ mod reduce;
 mod repeat;
 mod reshape;
 mod rnn;
-mod row_window;
+mod rows;
 mod scalar;
 mod scale;
 mod scatter;
@@ -92,8 +93,8 @@ pub use reduce::ReduceOp;
 pub(crate) use repeat::RepeatOp;
 pub use reshape::ReshapeOp;
 pub use rnn::RnnOp;
-pub(crate) use row_window::HaloRowsOp;
-pub use row_window::{FieldEdges, RowWindow};
+pub use rows::{FieldEdges, RowWindow};
+pub(crate) use rows::{GatherRowsOp, HaloRowsOp, JoinedRowsOp};
 pub use scalar::ScalarOp;
 pub(crate) use scale::ScaleOp;
 pub use scatter::{ScatterOp, ScatterUpdate};
@@ -185,10 +186,22 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
         Arc::new(HaloRowsOp { rows: SliceOp { axis, range: rows } })
     }
 
-    /// Whether rows of other IPUs are operands of their own, behind its own rows; else they are
-    /// joined.
+    /// Whether it reads rows of other IPUs as operands of their own, behind its own rows, in its own
+    /// way; else it reads all as if they were one tensor.
     fn takes_halo_apart(&self) -> bool {
         false
+    }
+
+    /// How it works on parts of a field that several IPUs hold, where its results follow from each
+    /// part and from sums over all.
+    fn sums_over_rows(&self, _: &[TensorInfo]) -> Option<SumsOverRows> {
+        None
+    }
+
+    /// What adds the gradient of its result to that of other readers of its operand, where that is
+    /// less than making a gradient of the operand's size and adding the two.
+    fn gradient_addition(&self) -> Option<Arc<dyn Operator>> {
+        None
     }
 
     /// Whether the planner decides how it is split over the tiles.
@@ -237,8 +250,40 @@ pub enum OutputAlias {
     NoAlias,
     /// All outputs are other views of this input.
     View(usize),
+    /// One of the outputs is a view of a part of an input; the others have memory of their own.
+    PartView { input: usize, output: usize },
     /// The first output may overwrite this input.
     InPlace(usize),
+}
+
+impl OutputAlias {
+    /// The input of a node whose memory outputs share, those outputs, and whether they always do: a
+    /// view is where its input is, results in place only where nobody else reads that input.
+    pub(crate) fn shared_memory<'a>(
+        self,
+        node: &NodeOperands<'a>,
+    ) -> Option<(TensorId, &'a [TensorId], bool)> {
+        let (inputs, outputs) = (node.inputs, node.outputs);
+        match self {
+            Self::NoAlias => None,
+            Self::View(input) => Some((inputs[input], outputs, true)),
+            Self::PartView { input, output } => {
+                Some((inputs[input], &outputs[output..=output], true))
+            }
+            Self::InPlace(input) => Some((inputs[input], &outputs[..1], false)),
+        }
+    }
+}
+
+/// An operator on the parts of a field, in two steps between which IPUs tell each other their sums.
+#[derive(Clone, Debug)]
+pub struct SumsOverRows {
+    /// Makes the sums of a part of the first operand.
+    pub sums: Arc<dyn Operator>,
+    /// Makes the results of a part, of its operands and of the sums of all parts behind them.
+    pub results: Arc<dyn Operator>,
+    /// Which axis of the first operand and the first result the rows are.
+    pub axis: usize,
 }
 
 /// Checks the number of operands.

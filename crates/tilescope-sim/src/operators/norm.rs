@@ -7,8 +7,27 @@ use super::{
 };
 use crate::poplar::work::OperationWork;
 use crate::popnn::norm::{NormKind, NormRows, NormStatistics};
+use crate::popops::elementwise;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
+
+/// Name of the operator of a norm.
+pub(super) fn forward_kind(kind: NormKind) -> &'static str {
+    match kind {
+        NormKind::Batch => "batch_norm",
+        NormKind::Layer => "layer_norm",
+        NormKind::Group { .. } => "group_norm",
+    }
+}
+
+/// Name of the operator of its gradient.
+pub(super) fn gradient_kind(kind: NormKind) -> &'static str {
+    match kind {
+        NormKind::Batch => "batch_norm_grad",
+        NormKind::Layer => "layer_norm_grad",
+        NormKind::Group { .. } => "group_norm_grad",
+    }
+}
 
 /// Gradients of input, scale and shift of a forward node with these three operands first.
 pub(crate) fn gradients(
@@ -27,11 +46,7 @@ struct NormGradOp(NormKind);
 
 impl Operator for NormGradOp {
     fn kind(&self) -> &'static str {
-        match self.0 {
-            NormKind::Batch => "batch_norm_grad",
-            NormKind::Layer => "layer_norm_grad",
-            NormKind::Group { .. } => "group_norm_grad",
-        }
+        gradient_kind(self.0)
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
@@ -83,18 +98,43 @@ pub(crate) fn lower_forward(
     };
     let statistics =
         rows.statistics(&mut work, regrouped.as_ref()).map_err(|error| node.error(error))?;
+    normalise(kind, lowering, node, &mut work, (&rows, &statistics));
+    lowering.set_layout(node.outputs[0], layout);
+    Ok(work)
+}
+
+/// Adds what statistics, scale and shift make of the input, and lays them out.
+pub(super) fn normalise(
+    kind: NormKind,
+    lowering: &mut LoweringContext,
+    node: &NodeOperands,
+    work: &mut OperationWork,
+    (rows, statistics): (&NormRows, &NormStatistics),
+) {
     lowering.set_layout(node.outputs[1], statistics.mean.clone());
     lowering.set_layout(node.outputs[2], statistics.inverse_deviation.clone());
-    let [scale, shift] = [1, 2].map(|input| placed(lowering, node.inputs[input], &rows));
+    let [scale, shift] = [1, 2].map(|input| placed(lowering, node.inputs[input], rows));
     if kind == NormKind::Batch {
         let [of_scale, of_shift] = [1, 2].map(|input| lowering.tensor_type(node.inputs[input]));
         let affine = [(of_scale, &scale), (of_shift, &shift)];
-        rows.normalise_by_channel(&mut work, &statistics, affine);
+        rows.normalise_by_channel(work, statistics, affine);
     } else {
-        rows.normalise(&mut work, &statistics, [&scale, &shift]);
+        rows.normalise(work, statistics, [&scale, &shift]);
     }
-    lowering.set_layout(node.outputs[0], layout);
-    Ok(work)
+}
+
+/// Adds how the running statistics of a batch norm follow those of the batch.
+pub(super) fn update_running(
+    lowering: &mut LoweringContext,
+    node: &NodeOperands,
+    work: &mut OperationWork,
+) {
+    for (running, statistics) in [(3, 1), (4, 2)] {
+        let dtype = lowering.tensor_type(node.inputs[running]).dtype;
+        let layout = lowering.layout_or_linear(node.outputs[statistics]);
+        work.append(lowering.relayout_tensor(node.inputs[running], &layout, "running"));
+        work.push(elementwise::axpby("running/axpby", dtype, &layout.elements));
+    }
 }
 
 /// How scale or shift lies; where nobody placed it yet, as values of the channels do.
@@ -117,4 +157,4 @@ pub(crate) fn expect_channels(inputs: &[TensorInfo], channels: u64) -> Result<()
 pub(crate) const FORWARD_FLOPS_PER_ELEMENT: u64 = 7;
 
 /// Operations per element of the gradient: whitening, two products, four sums, scale and the rest.
-const GRADIENT_FLOPS_PER_ELEMENT: u64 = 13;
+pub(super) const GRADIENT_FLOPS_PER_ELEMENT: u64 = 13;

@@ -222,8 +222,9 @@ impl Operator for PoolGradOp {
         Ok(vec![self.input.clone()])
     }
 
-    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements().0 * self.pool.window_elements()
+    /// As many as the pooling itself: each gradient goes to the elements of its window.
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        inputs.last().map_or(0, |gradient| gradient.elements().0 * self.pool.window_elements())
     }
 
     fn lower(

@@ -8,6 +8,7 @@ use crate::poplar::work::WorkPhaseKind;
 use crate::poplin::PlanCache;
 use crate::poplin::planner::PoplibsOptions;
 use crate::popnn::NonLinearityType;
+use crate::popnn::norm::NormKind;
 use crate::popnn::pool::PoolingType;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
@@ -209,6 +210,7 @@ impl OperatorCases {
         let affine = [image.clone(), channels.clone(), channels.clone()];
         self.add(GroupNormOp { groups: 2 }, &affine, true);
         self.add(BatchNormOp, [&affine[..], &affine[1..]].concat(), true);
+        self.norms_of_parts(&affine);
         self.add(AddBiasOp { axis: 1 }, &affine[..2], true);
         let x = ty(&[batch * rows, columns]);
         self.add(LayerNormOp, &[x.clone(), ty(&[columns]), ty(&[columns])], true);
@@ -221,6 +223,21 @@ impl OperatorCases {
         let operands = |units| [&[sequence.clone()][..], &weights(units)].concat();
         self.add(RnnOp::lstm(8, true), operands(4), true);
         self.add(RnnOp::gru(8, true), operands(3), true);
+    }
+
+    /// Norms of a field that IPUs share by rows: sums of a part, and the norm by those of two parts.
+    fn norms_of_parts(&mut self, affine: &[TensorInfo; 3]) {
+        let running = &affine[1..];
+        for (kind, more) in [(NormKind::Batch, running), (NormKind::Group { groups: 2 }, &[])] {
+            let over_rows = distributed_norm::over_rows(kind, affine).expect("there are rows");
+            let sums = over_rows.sums.infer(&affine[..1]).expect("a field has sums");
+            let operands = [affine.as_slice(), more, &sums, &sums].concat();
+            for (operator, operands) in
+                [(over_rows.sums, affine[..1].to_vec()), (over_rows.results, operands)]
+            {
+                self.0.push(OperatorCase { operator, operands, has_gradient: true });
+            }
+        }
     }
 }
 

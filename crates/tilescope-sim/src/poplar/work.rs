@@ -73,6 +73,9 @@ pub struct VertexInstances {
     pub field_bytes: Bytes,
     /// Bytes of constants made for one instance: worklists.
     pub constant_bytes: Bytes,
+    /// Floating point operations of all of them, those on padding included; `None` where they are
+    /// not counted.
+    pub flops: Option<u64>,
 }
 
 /// A variable that lives only inside a work.
@@ -120,7 +123,7 @@ impl VertexInstances {
     /// Vertices whose fields hold nothing but their edges.
     pub(crate) fn of_edges(vertex_type: String, count: TileRuns<u64>, edges: u64) -> Self {
         let (field_bytes, constant_bytes) = (Bytes::ZERO, Bytes::ZERO);
-        Self { vertex_type, count, edges, field_bytes, constant_bytes }
+        Self { vertex_type, count, edges, field_bytes, constant_bytes, flops: None }
     }
 }
 

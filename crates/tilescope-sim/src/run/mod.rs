@@ -350,19 +350,13 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 let slot_start = self.position();
                 self.span = None;
                 let next_phase = schedule.slots.get(index + 1).filter(|_| schedule.phased);
-                let (early, late) = match next_phase {
-                    // A stage that goes on with the next micro-batch still uses its weights.
-                    Some(next) if next.shares_stage(slot) => (None, Some(next)),
-                    next => (next, None),
-                };
-                let first = Some(slot).filter(|_| schedule.phased && index == 0);
-                for slot in first.into_iter().chain(early) {
+                if schedule.phased && index == 0 {
+                    self.prefetch_by_io_tiles(slot)?;
                     self.prefetch_remote_loads(slot)?;
                 }
+                self.prefetch_beside(slot, next_phase)?;
                 self.slot(slot, index, iteration)?;
-                if let Some(late) = late {
-                    self.prefetch_remote_loads(late)?;
-                }
+                self.prefetch_behind(slot, next_phase)?;
                 self.slot_mark(index, slot_start)?;
                 let ends =
                     schedule.slots.get(index + 1).is_none_or(|next| next.phase != slot.phase);
@@ -390,6 +384,37 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             )?;
         }
         Ok(())
+    }
+
+    /// What the next phase needs and can be fetched while this one works: nothing where a stage goes
+    /// on and still uses its weights, and what the I/O tiles fetch where it is on the same IPUs.
+    fn prefetch_beside(
+        &mut self,
+        slot: &ScheduleSlot,
+        next: Option<&ScheduleSlot>,
+    ) -> Result<(), S::Error> {
+        let Some(next) = next.filter(|next| !next.shares_stage(slot)) else { return Ok(()) };
+        self.prefetch_by_io_tiles(next)?;
+        if self.has_one_set() { Ok(()) } else { self.prefetch_remote_loads(next) }
+    }
+
+    /// The rest of what the next phase needs.
+    fn prefetch_behind(
+        &mut self,
+        slot: &ScheduleSlot,
+        next: Option<&ScheduleSlot>,
+    ) -> Result<(), S::Error> {
+        let Some(next) = next else { return Ok(()) };
+        let goes_on = next.shares_stage(slot);
+        if goes_on {
+            self.prefetch_by_io_tiles(next)?;
+        }
+        if goes_on || self.has_one_set() { self.prefetch_remote_loads(next) } else { Ok(()) }
+    }
+
+    /// Whether all phases are on the same IPUs.
+    fn has_one_set(&self) -> bool {
+        self.spec.options.execution_phase_settings.stages == 1
     }
 
     /// The update of one stage, after a backward pass or after all of them.
@@ -424,7 +449,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         // The I/O tiles have handed over what they held: they fetch and send while others compute.
         self.prefetch_inputs(&self.inputs_beside(index, iteration))?;
         self.send_outputs()?;
-        if compiled.schedule.phased {
+        if compiled.schedule.phased || compiled.schedule.parallel_stages().is_some() {
             self.turns_side_by_side(slot, iteration)?;
         } else {
             slot.turns.iter().try_for_each(|turn| self.turn(turn, iteration))?;

@@ -5,6 +5,7 @@ use super::{FragmentStart, ProgramRunner, StepSink};
 use crate::compile::{FragmentItem, StageFragment};
 use crate::schedule::ScheduleSlot;
 use crate::spec::AccumulateOuterSchedule;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use tilescope_report::units::{Cycles, IpuId, ProgramId};
 use tilescope_report::{MarkKind, TrainingPass};
@@ -21,11 +22,21 @@ struct FragmentPart<'a> {
 struct IpuQueue<'a> {
     ipu: IpuId,
     parts: Vec<FragmentPart<'a>>,
-    /// The part that is worked on, and the next of its items.
+    /// The part that is worked on.
     part: usize,
-    item: usize,
+    /// Where in it: in its items, or deeper in loops among them.
+    places: Vec<PlaceInItems<'a>>,
     /// Where that part began.
     start: FragmentStart,
+    /// The sync that it has come to.
+    waits_at: Option<SharedSync>,
+}
+
+/// A place in some items, which are gone through so many times more.
+struct PlaceInItems<'a> {
+    items: &'a [FragmentItem],
+    next: usize,
+    rounds: u64,
 }
 
 /// A sync at which an IPU waits.
@@ -33,22 +44,81 @@ struct IpuQueue<'a> {
 enum SharedSync {
     /// Before a copy from or to the host or streaming memory.
     Host(ProgramId),
-    /// With the other IPUs of its set.
+    /// With the other IPUs of its set, or with those that share rows with it.
     Set(ProgramId),
 }
 
+/// What an IPU comes to next.
+enum QueuedWork<'a> {
+    /// Steps that it does by itself.
+    Items(&'a [FragmentItem]),
+    /// A sync with others.
+    Sync(SharedSync),
+    /// The end of a part.
+    PartEnds,
+}
+
+fn update_part(fragment: &StageFragment, iteration: u64) -> FragmentPart<'_> {
+    let mark = Some((MarkKind::Update, iteration));
+    FragmentPart { fragment, items: &fragment.items, mark }
+}
+
+fn shared_sync(item: &FragmentItem) -> Option<SharedSync> {
+    match item {
+        FragmentItem::HostSync { program, .. } => Some(SharedSync::Host(*program)),
+        FragmentItem::SetSync { program, .. } => Some(SharedSync::Set(*program)),
+        _ => None,
+    }
+}
+
+/// Whether other IPUs are waited for at an item, or in a loop.
+fn is_shared(item: &FragmentItem) -> bool {
+    match item {
+        FragmentItem::Loop { body, .. } => body.iter().any(is_shared),
+        item => shared_sync(item).is_some(),
+    }
+}
+
 impl<'a> IpuQueue<'a> {
-    /// Items up to the next sync with others, and that sync; nothing where all is done.
-    fn next_items(&self) -> Option<(&'a [FragmentItem], Option<SharedSync>)> {
+    /// Goes on to what comes next; nothing where all is done.
+    fn advance(&mut self) -> Option<QueuedWork<'a>> {
         let items: &'a [FragmentItem] = self.parts.get(self.part)?.items;
-        let rest = &items[self.item..];
-        let sync = |item: &FragmentItem| match item {
-            FragmentItem::HostSync { program, .. } => Some(SharedSync::Host(*program)),
-            FragmentItem::SetSync { program, .. } => Some(SharedSync::Set(*program)),
-            _ => None,
-        };
-        let own = rest.iter().take_while(|item| sync(item).is_none()).count();
-        Some((&rest[..own], rest.get(own).and_then(sync)))
+        if self.places.is_empty() {
+            self.places.push(PlaceInItems { items, next: 0, rounds: 1 });
+        }
+        while let Some(place) = self.places.last_mut() {
+            let rest = &place.items[place.next..];
+            let own = rest.iter().take_while(|item| !is_shared(item)).count();
+            if own > 0 {
+                place.next += own;
+                return Some(QueuedWork::Items(&rest[..own]));
+            }
+            match rest.first() {
+                Some(FragmentItem::Loop { times, body }) => {
+                    place.next += 1;
+                    self.places.push(PlaceInItems { items: body, next: 0, rounds: *times });
+                }
+                Some(item) => {
+                    place.next += 1;
+                    return shared_sync(item).map(QueuedWork::Sync);
+                }
+                None if place.rounds > 1 => (place.next, place.rounds) = (0, place.rounds - 1),
+                None => {
+                    self.places.pop();
+                }
+            }
+        }
+        self.part += 1;
+        Some(QueuedWork::PartEnds)
+    }
+
+    /// The steps up to the next sync.
+    fn own_items(&mut self) -> Option<&'a [FragmentItem]> {
+        let place = self.places.last_mut()?;
+        let rest = &place.items[place.next..];
+        let own = rest.iter().take_while(|item| !is_shared(item)).count();
+        place.next += own;
+        Some(&rest[..own])
     }
 }
 
@@ -57,28 +127,67 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// or all IPUs at once.
     pub(super) fn updates(&mut self, iteration: u64) -> Result<(), S::Error> {
         let compiled = self.compiled;
-        let every = 0..compiled.placement.stages.len();
         match self.spec.options.accumulate_outer_schedule {
-            AccumulateOuterSchedule::Serial => compiled
-                .placement
-                .peers()
-                .iter()
-                .try_for_each(|stages| self.updates_of(stages.clone(), iteration)),
+            AccumulateOuterSchedule::Serial => self.updates_in_order(iteration),
             AccumulateOuterSchedule::OverlapCycleOptimized
-            | AccumulateOuterSchedule::OverlapMemoryOptimized => self.updates_of(every, iteration),
+            | AccumulateOuterSchedule::OverlapMemoryOptimized => {
+                let every = 0..compiled.placement.stages.len();
+                let parts = self.update_fragments(every).flat_map(|fragment| {
+                    let items = &fragment.remote_loads;
+                    [FragmentPart { fragment, items, mark: None }, update_part(fragment, iteration)]
+                });
+                self.side_by_side(parts.collect())
+            }
         }
     }
 
-    fn updates_of(&mut self, stages: Range<usize>, iteration: u64) -> Result<(), S::Error> {
-        let parts = &self.compiled.parts;
-        let updates = stages.filter_map(|stage| parts.fragment(stage, TrainingPass::Update));
-        let mark = Some((MarkKind::Update, iteration));
-        let updates =
-            updates.map(|fragment| FragmentPart { fragment, items: &fragment.items, mark });
-        self.side_by_side(updates.collect())
+    /// The updates of one phase or stage after the other. What a phase fetches before its updates
+    /// comes while other IPUs make theirs.
+    fn updates_in_order(&mut self, iteration: u64) -> Result<(), S::Error> {
+        let placement = &self.compiled.placement;
+        let groups = placement.together();
+        let ipus = |stages: &Range<usize>| -> BTreeSet<IpuId> {
+            stages.clone().map(|stage| placement.stages[stage].ipu).collect()
+        };
+        for (index, stages) in groups.iter().enumerate() {
+            if index == 0 {
+                self.update_loads(stages.clone())?;
+            }
+            let next = groups.get(index + 1);
+            let is_apart = |next: &&Range<usize>| ipus(next).is_disjoint(&ipus(stages));
+            if let Some(early) = next.filter(is_apart) {
+                self.update_loads(early.clone())?;
+            }
+            let updates = self.update_fragments(stages.clone());
+            self.side_by_side(updates.map(|fragment| update_part(fragment, iteration)).collect())?;
+            if let Some(late) = next.filter(|next| !is_apart(next)) {
+                self.update_loads(late.clone())?;
+            }
+        }
+        Ok(())
     }
 
-    /// The turns of a slot whose stages work on the same phase.
+    /// Fetches what the updates of some stages need before they begin.
+    fn update_loads(&mut self, stages: Range<usize>) -> Result<(), S::Error> {
+        let loads = self.update_fragments(stages);
+        let loads = loads.filter(|fragment| !fragment.remote_loads.is_empty());
+        let part = |fragment: &'a StageFragment| FragmentPart {
+            fragment,
+            items: &fragment.remote_loads,
+            mark: None,
+        };
+        self.side_by_side(loads.map(part).collect())
+    }
+
+    fn update_fragments(
+        &self,
+        stages: Range<usize>,
+    ) -> impl Iterator<Item = &'a StageFragment> + use<'a, S> {
+        let parts = &self.compiled.parts;
+        stages.filter_map(|stage| parts.fragment(stage, TrainingPass::Update))
+    }
+
+    /// The turns of a slot whose stages work on the same phase or step.
     pub(super) fn turns_side_by_side(
         &mut self,
         slot: &ScheduleSlot,
@@ -100,10 +209,23 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 
     /// Fetches what a slot needs of streaming memory, while the one before it works.
     pub(super) fn prefetch_remote_loads(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
+        self.slot_loads(slot, |fragment| &fragment.remote_loads)
+    }
+
+    /// Starts what the I/O tiles fetch for a slot.
+    pub(super) fn prefetch_by_io_tiles(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
+        self.slot_loads(slot, |fragment| &fragment.io_loads)
+    }
+
+    fn slot_loads(
+        &mut self,
+        slot: &ScheduleSlot,
+        loads: impl Fn(&'a StageFragment) -> &'a Vec<FragmentItem>,
+    ) -> Result<(), S::Error> {
         let parts = &self.compiled.parts;
         let loads = slot.turns.iter().filter_map(|turn| {
             let fragment = parts.fragment(turn.stage, turn.pass)?;
-            Some(FragmentPart { fragment, items: &fragment.remote_loads, mark: None })
+            Some(FragmentPart { fragment, items: loads(fragment), mark: None })
         });
         self.side_by_side(loads.collect())
     }
@@ -113,53 +235,58 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     fn side_by_side(&mut self, parts: Vec<FragmentPart<'a>>) -> Result<(), S::Error> {
         let mut queues = self.queues_by_ipu(parts);
         loop {
-            let mut waiting: Vec<(IpuId, SharedSync)> = Vec::new();
-            for queue in &mut queues {
-                if let Some(sync) = self.work_up_to_sync(queue)? {
-                    waiting.push((queue.ipu, sync));
-                }
+            for queue in queues.iter_mut().filter(|queue| queue.waits_at.is_none()) {
+                queue.waits_at = self.work_up_to_sync(queue)?;
             }
-            if waiting.is_empty() {
+            if queues.iter().all(|queue| queue.waits_at.is_none()) {
                 return Ok(());
             }
-            self.sync_waiting(&mut queues, waiting)?;
+            if !self.sync_for_host_copies(&mut queues)? {
+                self.sync_set(&mut queues)?;
+            }
         }
     }
 
-    fn sync_waiting(
-        &mut self,
-        queues: &mut [IpuQueue<'a>],
-        waiting: Vec<(IpuId, SharedSync)>,
-    ) -> Result<(), S::Error> {
+    /// Syncs for the copies that IPUs have come to. Those that wait for others of their set go on
+    /// waiting: one of these may have come to a copy first.
+    fn sync_for_host_copies(&mut self, queues: &mut [IpuQueue<'a>]) -> Result<bool, S::Error> {
         let merge = self.spec.options.merge_exchange;
-        let in_set: Vec<IpuId> = waiting
-            .iter()
-            .filter(|(_, sync)| matches!(sync, SharedSync::Set(_)))
-            .map(|(ipu, _)| *ipu)
-            .collect();
         let mut synced: Vec<IpuId> = Vec::new();
-        for (ipu, sync) in waiting {
-            match sync {
-                SharedSync::Set(_) if synced.contains(&ipu) => {}
-                SharedSync::Set(program) => {
-                    let group = self.compiled.sync_groups.copy_sync_group(&in_set);
-                    self.external_sync(program, &group, Cycles::ZERO)?;
-                    synced.extend(group);
-                }
-                SharedSync::Host(_) if merge && synced.contains(&ipu) => {}
-                SharedSync::Host(program) => {
-                    let group = self.compiled.sync_groups.host_sync_group(ipu);
-                    self.host_sync(program, group)?;
-                    synced.extend(group);
-                    // A copy of its own goes on before the next one syncs.
-                    let queue = queues.iter_mut().find(|queue| !merge && queue.ipu == ipu);
-                    if let Some(queue) = queue {
-                        self.copy_after_sync(queue)?;
-                    }
-                }
+        let mut any = false;
+        for queue in queues {
+            let Some(SharedSync::Host(program)) = queue.waits_at else { continue };
+            (queue.waits_at, any) = (None, true);
+            if merge && synced.contains(&queue.ipu) {
+                continue;
+            }
+            let group = self.compiled.sync_groups.host_sync_group(queue.ipu);
+            self.host_sync(program, group)?;
+            synced.extend(group);
+            if !merge {
+                // A copy of its own goes on before the next one syncs.
+                self.copy_after_sync(queue)?;
             }
         }
-        Ok(())
+        Ok(any)
+    }
+
+    /// Syncs the IPUs that wait for each other, once.
+    fn sync_set(&mut self, queues: &mut [IpuQueue<'a>]) -> Result<(), S::Error> {
+        let mut members: Vec<IpuId> = Vec::new();
+        let mut first = None;
+        for queue in queues {
+            if let Some(SharedSync::Set(program)) = queue.waits_at.take() {
+                members.push(queue.ipu);
+                first.get_or_insert(program);
+            }
+        }
+        match first {
+            Some(program) => {
+                let group = self.compiled.sync_groups.copy_sync_group(&members);
+                self.external_sync(program, &group, Cycles::ZERO)
+            }
+            None => Ok(()),
+        }
     }
 
     fn queues_by_ipu(&self, parts: Vec<FragmentPart<'a>>) -> Vec<IpuQueue<'a>> {
@@ -172,8 +299,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     ipu,
                     parts: vec![part],
                     part: 0,
-                    item: 0,
+                    places: Vec::new(),
                     start: self.fragment_start(ipu),
+                    waits_at: None,
                 }),
             }
         }
@@ -185,32 +313,26 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         &mut self,
         queue: &mut IpuQueue<'a>,
     ) -> Result<Option<SharedSync>, S::Error> {
-        while let Some((items, sync)) = queue.next_items() {
-            if queue.item == 0 {
+        loop {
+            if queue.places.is_empty() {
                 queue.start = self.fragment_start(queue.ipu);
             }
-            self.items(items)?;
-            queue.item += items.len();
-            if sync.is_some() {
-                queue.item += 1;
-                return Ok(sync);
+            match queue.advance() {
+                Some(QueuedWork::Items(items)) => self.items(items)?,
+                Some(QueuedWork::Sync(sync)) => return Ok(Some(sync)),
+                Some(QueuedWork::PartEnds) => {
+                    let FragmentPart { fragment, mark, .. } = &queue.parts[queue.part - 1];
+                    if let Some((kind, index)) = mark {
+                        self.fragment_mark(fragment, *kind, *index, &queue.start)?;
+                    }
+                }
+                None => return Ok(None),
             }
-            let FragmentPart { fragment, mark, .. } = &queue.parts[queue.part];
-            if let Some((kind, index)) = mark {
-                self.fragment_mark(fragment, *kind, *index, &queue.start)?;
-            }
-            queue.part += 1;
-            queue.item = 0;
         }
-        Ok(None)
     }
 
     /// The steps of the copy behind a sync.
     fn copy_after_sync(&mut self, queue: &mut IpuQueue<'a>) -> Result<(), S::Error> {
-        if let Some((items, _)) = queue.next_items() {
-            self.items(items)?;
-            queue.item += items.len();
-        }
-        Ok(())
+        queue.own_items().map_or(Ok(()), |items| self.items(items))
     }
 }

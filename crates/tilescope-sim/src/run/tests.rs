@@ -1,5 +1,5 @@
 use super::*;
-use crate::compile::compile;
+use crate::balance::compile;
 use crate::spec::{Spec, SpecSource};
 use std::collections::BTreeMap;
 use std::convert::Infallible;

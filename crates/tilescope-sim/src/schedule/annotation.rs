@@ -55,6 +55,7 @@ pub(crate) fn divide_blocks(
 /// The stages that the model itself has; none where it leaves them open.
 fn stages_of_model(spec: &Spec, graph: &ModelGraph) -> Result<Vec<StageSpec>, SpecError> {
     let execution = spec.options.execution;
+    let sets = spec.options.execution_phase_settings.stages;
     let last = graph.stages.iter().filter_map(|stage| match stage.annotation {
         StageAnnotation::Phase { number, .. } => Some(number as usize),
         _ => None,
@@ -73,7 +74,7 @@ fn stages_of_model(spec: &Spec, graph: &ModelGraph) -> Result<Vec<StageSpec>, Sp
                 return Ok(Vec::new());
             }
             StageAnnotation::Phase { number, ipu: None } => {
-                phase_ipu(number as usize, phases, spec.target.ipus)
+                phase_ipu(number as usize, phases, spec.target.ipus, sets)
             }
         };
         stages.push(StageSpec { blocks: vec![block.clone()], ipu });

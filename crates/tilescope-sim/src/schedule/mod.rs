@@ -2,7 +2,6 @@
 
 mod annotation;
 mod balance;
-mod domain_sharded;
 mod phased;
 mod pipeline;
 mod placement;
@@ -11,9 +10,8 @@ mod sync;
 
 pub(crate) use annotation::divide_blocks;
 pub(crate) use balance::split_balanced;
-pub(crate) use domain_sharded::domain_sharded_slots;
 pub(crate) use pipeline::PipelineTiming;
-pub(crate) use placement::StagePlacement;
+pub(crate) use placement::{StagePlacement, split_evenly, stages_of_blocks, stages_of_split};
 pub(crate) use sharded::sharded_slots;
 pub(crate) use sync::SyncGroups;
 
@@ -127,17 +125,25 @@ impl ExecutionSchedule {
         }
     }
 
-    /// The schedule of a program whose IPUs share the rows of fields: `stages` are steps, each with
+    /// The schedule of a program whose IPUs share the rows of fields: stages are steps, each with
     /// one for every IPU.
-    pub(crate) fn domain_sharded(options: &SpecOptions, stages: usize, shards: usize) -> Self {
+    pub(crate) fn domain_sharded(
+        options: &SpecOptions,
+        placement: &StagePlacement,
+        shards: usize,
+        training: bool,
+    ) -> Self {
         let micro_batches = options.gradient_accumulation;
         Self {
             iterations: options.device_iterations,
-            slots: domain_sharded_slots(stages, shards, micro_batches),
+            slots: sharded_slots(placement.together(), micro_batches, training),
             micro_batches,
-            update: WeightUpdateTiming::Never,
+            update: match training {
+                true => WeightUpdateTiming::PerIteration,
+                false => WeightUpdateTiming::Never,
+            },
             copying: StageCopyTiming::AfterEachStep { stages: shards },
-            stash_depths: vec![1; stages],
+            stash_depths: vec![1; placement.stages.len()],
             phased: false,
             one_by_one: true,
         }
@@ -160,7 +166,7 @@ impl ExecutionSchedule {
         let slots = if pipelined {
             form.slots(micro_batches)
         } else {
-            sharded_slots(placement.peers(), micro_batches, training)
+            sharded_slots(placement.together(), micro_batches, training)
         };
         let update = match (training, continuous) {
             (false, _) => WeightUpdateTiming::Never,

@@ -21,22 +21,28 @@
 //! IPU: those of the first part of the model alternate between the IPUs of the first pair, those of
 //! the last part between those of the last pair.
 //!
+//! With one set (`executionPhaseSettings.stages = 1`) all IPUs work on every phase. Then only I/O
+//! tiles can fetch while compute tiles work: what they do not move is loaded between phases.
+//!
 //! Sources: the PopTorch guide, "Phased execution", and `ParallelPhasedExecution` (phases 0 and 2
 //! on IPUs 0 and 2, phase 1 on 1 and 3; the end of the forward pass and the start of the backward
 //! pass share a phase); popart `ExecutionPhaseSettings`.
 
 use tilescope_report::units::IpuId;
 
-/// The IPU of a phase that is not split, one of `phases`.
-pub(super) fn phase_ipu(phase: usize, phases: usize, ipus: u32) -> IpuId {
+/// The IPU of a phase that is not split, one of `phases`; phases take turns on so many `sets`.
+pub(super) fn phase_ipu(phase: usize, phases: usize, ipus: u32, sets: u32) -> IpuId {
+    if sets == 1 {
+        return IpuId(0);
+    }
     // Within a pair data cross faster than to the next one.
     let pairs = (ipus as usize / 2).min(phases.div_ceil(2)).max(1);
     IpuId::from_index(2 * (phase * pairs / phases) + phase % 2)
 }
 
 /// The set that an IPU belongs to.
-pub(super) fn phase_set(ipu: IpuId, ipus: u32) -> Vec<IpuId> {
-    (ipu.0 % 2..ipus).step_by(2).map(IpuId).collect()
+pub(super) fn phase_set(ipu: IpuId, ipus: u32, sets: u32) -> Vec<IpuId> {
+    (ipu.0 % sets..ipus).step_by(sets as usize).map(IpuId).collect()
 }
 
 #[cfg(test)]
@@ -46,17 +52,22 @@ mod tests {
     #[test]
     fn sets_are_those_of_the_guide() {
         for (phase, set) in [(0, [0, 2]), (1, [1, 3]), (2, [0, 2])] {
-            assert_eq!(phase_set(phase_ipu(phase, 3, 4), 4), set.map(IpuId), "phase {phase}");
+            assert_eq!(phase_set(phase_ipu(phase, 3, 4, 2), 4, 2), set.map(IpuId), "phase {phase}");
         }
     }
 
     #[test]
     fn phases_alternate_within_a_pair() {
         let placed = |phases: usize, ipus| -> Vec<u32> {
-            (0..phases).map(|phase| phase_ipu(phase, phases, ipus).0).collect()
+            (0..phases).map(|phase| phase_ipu(phase, phases, ipus, 2).0).collect()
         };
         assert_eq!(placed(4, 2), [0, 1, 0, 1]);
         assert_eq!(placed(8, 4), [0, 1, 0, 1, 2, 3, 2, 3]);
         assert_eq!(placed(4, 8), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn one_set_has_all_ipus() {
+        assert_eq!(phase_set(phase_ipu(3, 4, 3, 1), 3, 1), [0, 1, 2].map(IpuId));
     }
 }

@@ -3,7 +3,6 @@
 //! A stage runs on one IPU, but for phases on several pairs of IPUs: see [`super::phased`]. There a
 //! stage whose layers are split stands once for each IPU of its set, and these stand side by side.
 
-use super::balance::split_balanced;
 use super::phased::{phase_ipu, phase_set};
 use super::pipeline::PipelineTiming;
 use crate::graph::{GraphNode, ModelGraph};
@@ -11,7 +10,7 @@ use crate::operators::ShardCrossing;
 use crate::shape::BlockId;
 use crate::spec::{AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec};
 use std::ops::Range;
-use tilescope_report::units::{Cycles, IpuId};
+use tilescope_report::units::IpuId;
 
 /// A stage with its IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,12 +30,11 @@ pub struct StagePlacement {
     pub stages: Vec<PlacedStage>,
     /// The first stage of each block.
     stage_of_block: Vec<usize>,
-    /// Stages that run the same blocks side by side, together: one each but for split phases.
+    /// Stages that run the same blocks side by side: one each but for split phases.
     peers: Vec<Range<usize>>,
+    /// Stages that work at the same time: those beside each other, or those of a step.
+    together: Vec<Range<usize>>,
 }
-
-/// Cycles of each block for one micro-batch, forward and backward, where they are asked for.
-pub(crate) type BlockCosts<'a> = &'a dyn Fn() -> Vec<Cycles>;
 
 impl StagePlacement {
     /// Places the blocks of `graph` on `written` stages, or where there are none as `spec` says.
@@ -47,10 +45,9 @@ impl StagePlacement {
         spec: &Spec,
         graph: &ModelGraph,
         written: &[StageSpec],
-        costs: BlockCosts,
     ) -> Result<Self, SpecError> {
         let stages = match written {
-            [] => automatic_stages(spec, graph, costs),
+            [] => automatic_stages(spec, graph),
             written => written.to_vec(),
         };
         let has = |stage: &StageSpec, block: &String| stage.blocks.contains(block);
@@ -63,6 +60,7 @@ impl StagePlacement {
             stage_of_block.len() == graph.blocks.len() && stage_of_block.is_sorted(),
             "every block is in a stage, and blocks follow the stages"
         );
+        check_phases(spec, graph)?;
         check_ipus(spec, &stages)?;
         if graph.row_shards < 2 {
             check_accumulation(spec, stages.len())?;
@@ -73,13 +71,20 @@ impl StagePlacement {
             let in_stage = |block: BlockId| stage_of_block[block.0] == position;
             graph.nodes.iter().any(|node| crosses(node) && in_stage(node.block))
         };
-        let sets = spec.options.execution == ExecutionStrategy::Phased;
-        let mut placed = Self { stages: Vec::new(), stage_of_block: Vec::new(), peers: Vec::new() };
+        let phased = spec.options.execution == ExecutionStrategy::Phased;
+        let sets = spec.options.execution_phase_settings.stages;
+        let mut placed = Self {
+            stages: Vec::new(),
+            stage_of_block: Vec::new(),
+            peers: Vec::new(),
+            together: Vec::new(),
+        };
         for (position, stage) in stages.iter().enumerate() {
             let first = placed.stages.len();
-            let split = sets && is_split(position);
-            let members =
-                if split { phase_set(stage.ipu, spec.target.ipus) } else { vec![stage.ipu] };
+            let members = match phased && is_split(position) {
+                true => phase_set(stage.ipu, spec.target.ipus, sets),
+                false => vec![stage.ipu],
+            };
             placed.stages.extend(members.into_iter().map(|ipu| PlacedStage {
                 name: stage.blocks.join("+"),
                 blocks: stage.blocks.clone(),
@@ -89,6 +94,13 @@ impl StagePlacement {
         }
         let first_of = |position: usize| placed.peers[position].start;
         placed.stage_of_block = stage_of_block.into_iter().map(first_of).collect();
+        placed.together = match graph.row_shards {
+            1 => placed.peers.clone(),
+            shards => (0..placed.stages.len())
+                .step_by(shards)
+                .map(|first| first..first + shards)
+                .collect(),
+        };
         Ok(placed)
     }
 
@@ -105,6 +117,12 @@ impl StagePlacement {
     /// Whether a stage runs a block.
     pub(crate) fn runs(&self, stage: usize, block: BlockId) -> bool {
         self.stages_of(block).contains(&stage)
+    }
+
+    /// Stages that work at the same time where one micro-batch is worked on at a time, in the order
+    /// of the forward pass: those of a phase, or of a step of IPUs that share rows.
+    pub(crate) fn together(&self) -> &[Range<usize>] {
+        &self.together
     }
 
     /// Stages that work side by side on the same blocks, in the order of the forward pass.
@@ -127,9 +145,10 @@ impl StagePlacement {
     }
 }
 
-/// The stages that automatic staging makes.
-fn automatic_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<StageSpec> {
-    let (blocks, ipus) = (graph.blocks.len(), spec.target.ipus as usize);
+/// The stages of a spec that writes none. A balanced split is written down by who found it: until
+/// then the blocks are dealt evenly.
+fn automatic_stages(spec: &Spec, graph: &ModelGraph) -> Vec<StageSpec> {
+    let blocks = graph.blocks.len();
     if graph.row_shards > 1 {
         let stage = |(block, name): (usize, &String)| StageSpec {
             blocks: vec![name.clone()],
@@ -137,27 +156,63 @@ fn automatic_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<S
         };
         return graph.blocks.iter().enumerate().map(stage).collect();
     }
-    let parts: Vec<Range<usize>> = match spec.options.auto_stage {
-        _ if ipus == 1 => std::iter::once(0..blocks).collect(),
-        AutoStage::AutoIncrement => (0..blocks).map(|block| block..block + 1).collect(),
-        AutoStage::SameAsIpu => {
-            let parts = ipus.min(blocks);
-            let start = |part: usize| part * blocks / parts;
-            (0..parts).map(|part| start(part)..start(part + 1)).collect()
-        }
-        AutoStage::Balanced => split_balanced(&costs(), ipus),
+    let is_whole = spec.target.ipus == 1 && spec.options.execution != ExecutionStrategy::Phased;
+    let one_for_each = spec.options.auto_stage == AutoStage::AutoIncrement && !is_whole;
+    let parts = match phases(spec) {
+        None if one_for_each => (0..blocks).map(|block| block..block + 1).collect(),
+        _ => split_evenly(blocks, stages_of_blocks(spec, blocks)),
     };
+    stages_of_split(spec, graph, &parts)
+}
+
+/// Phases that the spec asks for.
+fn phases(spec: &Spec) -> Option<usize> {
+    let is_phased = spec.options.execution == ExecutionStrategy::Phased;
+    let phases = spec.options.execution_phase_settings.phases;
+    (is_phased && phases > 0).then_some(phases as usize)
+}
+
+/// Stages that blocks are split into: one for each IPU, or as many as there are phases.
+pub(crate) fn stages_of_blocks(spec: &Spec, blocks: usize) -> usize {
+    phases(spec).unwrap_or(spec.target.ipus as usize).min(blocks).max(1)
+}
+
+/// Blocks dealt evenly over stages.
+pub(crate) fn split_evenly(blocks: usize, stages: usize) -> Vec<Range<usize>> {
+    let parts = stages.min(blocks).max(1);
+    let start = |part: usize| part * blocks / parts;
+    (0..parts).map(|part| start(part)..start(part + 1)).collect()
+}
+
+/// A stage for each stretch of blocks, on the IPU that is its own.
+pub(crate) fn stages_of_split(
+    spec: &Spec,
+    graph: &ModelGraph,
+    parts: &[Range<usize>],
+) -> Vec<StageSpec> {
     let phased = spec.options.execution == ExecutionStrategy::Phased;
-    let phases = parts.len();
-    let stage = |(position, part): (usize, Range<usize>)| StageSpec {
-        blocks: graph.blocks[part].to_vec(),
-        ipu: if phased {
-            phase_ipu(position, phases, spec.target.ipus)
-        } else {
-            IpuId::from_index(position)
-        },
+    let sets = spec.options.execution_phase_settings.stages;
+    let ipu = |position: usize| match phased {
+        true => phase_ipu(position, parts.len(), spec.target.ipus, sets),
+        false => IpuId::from_index(position),
     };
-    parts.into_iter().enumerate().map(stage).collect()
+    let stage = |(position, part): (usize, &Range<usize>)| StageSpec {
+        blocks: graph.blocks[part.clone()].to_vec(),
+        ipu: ipu(position),
+    };
+    parts.iter().enumerate().map(stage).collect()
+}
+
+/// A phase has at least a block.
+fn check_phases(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError> {
+    let blocks = graph.blocks.len();
+    match phases(spec).filter(|phases| *phases > blocks) {
+        None => Ok(()),
+        Some(phases) => {
+            let problem = format!("the model has {blocks} blocks, too few for {phases} phases");
+            Err(spec.refuse("options.execution_phase_settings.phases", problem))
+        }
+    }
 }
 
 fn check_ipus(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {

@@ -1,19 +1,20 @@
-//! Sharded and phased execution: one micro-batch at a time, one stage or phase at a time.
+//! Sharded and phased execution, and domain sharding: one micro-batch at a time, one stage, phase or
+//! step at a time.
 
 use super::{PipelinePhase, ScheduleSlot, StageTurn};
 use std::ops::Range;
 use tilescope_report::TrainingPass;
 
-/// One slot per turn: up the stages, then down again when training. Stages of one of the `peers`
-/// take their turns in one slot.
+/// One slot per turn: up the stages, then down again when training. Stages that work `together` take
+/// their turns in one slot.
 pub(crate) fn sharded_slots(
-    peers: &[Range<usize>],
+    together: &[Range<usize>],
     micro_batches: u64,
     training: bool,
 ) -> Vec<ScheduleSlot> {
-    let up = peers.iter().map(|stages| (stages, TrainingPass::Forward));
+    let up = together.iter().map(|stages| (stages, TrainingPass::Forward));
     let down =
-        peers.iter().rev().map(|stages| (stages, TrainingPass::Backward)).filter(|_| training);
+        together.iter().rev().map(|stages| (stages, TrainingPass::Backward)).filter(|_| training);
     let order: Vec<(&Range<usize>, TrainingPass)> = up.chain(down).collect();
     let slot = |micro_batch: u64, at: usize| {
         let (stages, pass) = order[at];

@@ -1,5 +1,6 @@
 //! Element types.
 
+use tilescope_report::ArithmeticType;
 use tilescope_report::units::Bytes;
 
 /// The type of one element of a tensor.
@@ -46,6 +47,21 @@ impl DType {
             Self::UInt8 => "uint8",
             Self::Int8 => "int8",
             Self::Bool => "bool",
+        }
+    }
+
+    /// Whether it holds floating point numbers.
+    pub(crate) fn is_floating_point(self) -> bool {
+        matches!(self, Self::Quarter | Self::Half | Self::Float)
+    }
+
+    /// The type whose speed the engines of a tile have on it: whole numbers and truth values go
+    /// through the vector units like floats of their size.
+    pub(crate) fn arithmetic_type(self) -> ArithmeticType {
+        match self {
+            Self::Quarter => ArithmeticType::Quarter,
+            Self::Half | Self::UInt8 | Self::Int8 | Self::Bool => ArithmeticType::Half,
+            Self::Float | Self::Int => ArithmeticType::Float,
         }
     }
 

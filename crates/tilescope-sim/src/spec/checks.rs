@@ -1,8 +1,10 @@
 //! What concerns several keys at once: combinations that no machine runs are refused here.
 
 use super::choices::{
-    DomainSharding, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
+    DomainSharding, ExecutionPhaseIoSchedule, ExecutionStrategy, OutputMode, OverlapIo,
+    PipelineSchedule, RecomputationType,
 };
+use super::phase_settings::PHASE_SETTINGS;
 use super::{CheckedSpecValues, Spec, SpecError, machine};
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::targets;
@@ -21,6 +23,8 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
         schedule(spec),
         sharding(spec),
         domain_sharding(values, spec),
+        phase_settings(values, spec),
+        batch_serialization(spec),
         outputs(values, spec),
         constant_weights(spec),
         parts(values, spec),
@@ -123,7 +127,8 @@ fn overlap(spec: &Spec) -> SpecConflict {
 fn schedule(spec: &Spec) -> SpecConflict {
     let options = &spec.options;
     let phased = options.execution == ExecutionStrategy::Phased;
-    if phased && !spec.target.ipus.is_multiple_of(2) {
+    let sets = options.execution_phase_settings.stages;
+    if phased && !spec.target.ipus.is_multiple_of(sets) {
         let problem = format!(
             "phases alternate between the even and the odd IPUs, and target.ipus is {}; set \
              target.ipus = {}, or options.execution = \"sharded\" to run one part after the other",
@@ -132,7 +137,7 @@ fn schedule(spec: &Spec) -> SpecConflict {
         );
         return Some(("options.execution", problem));
     }
-    if phased && spec.target.ipus > 2 && options.tensor_parallel > 1 {
+    if phased && spec.target.ipus > sets && options.tensor_parallel > 1 {
         let problem = "the layers of a phase are split over the IPUs of its set already";
         return Some(("options.tensor_parallel", problem.into()));
     }
@@ -178,7 +183,7 @@ fn sharding(spec: &Spec) -> SpecConflict {
     Some((other, problem))
 }
 
-/// Domain sharding takes the place of stages, and is simulated for inference.
+/// Domain sharding takes the place of stages.
 fn domain_sharding(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let (key, options) = ("options.domain_sharding", &spec.options);
     if options.domain_sharding != DomainSharding::Rows {
@@ -186,18 +191,56 @@ fn domain_sharding(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     }
     let problem = if spec.target.ipus < 2 {
         "there is one IPU, which has all rows; set target.ipus"
-    } else if spec.model.training {
-        "training by rows is not simulated; set model.training = false"
     } else if values.is_set("options.stages") {
         "IPUs share either rows or stages; leave options.stages out"
     } else if options.tensor_parallel > 1 {
         "IPUs share either rows or columns of weights; set options.tensor_parallel = 1"
+    } else if options.batch_serialization_settings.compute_batches() > 1 {
+        "samples are split by rows already; leave options.batch_serialization_settings out"
     } else if options.execution == ExecutionStrategy::Phased {
         "all IPUs work at once; options.execution = \"phased\" has them take turns"
     } else {
         return None;
     };
     Some((key, problem.to_owned()))
+}
+
+/// Keys of phases need phases, and their number is that of the stages where these are written.
+fn phase_settings(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
+    let set = PHASE_SETTINGS.into_iter().find(|key| values.is_set(key))?;
+    if spec.options.execution != ExecutionStrategy::Phased {
+        let problem = "there are no phases; set options.execution = \"phased\"";
+        return Some((set, problem.to_owned()));
+    }
+    let settings = &spec.options.execution_phase_settings;
+    let state = "options.execution_phase_settings.optimizer_state_io_schedule";
+    if settings.optimizer_state_io_schedule == ExecutionPhaseIoSchedule::Preload
+        && spec.options.gradient_accumulation > 1
+    {
+        let problem = "where gradients are accumulated the update is behind the phases, and loads \
+                       on demand";
+        return Some((state, problem.to_owned()));
+    }
+    let phases = "options.execution_phase_settings.phases";
+    (settings.phases > 0 && values.is_set("options.stages"))
+        .then(|| (phases, "options.stages says which phases there are".to_owned()))
+}
+
+/// A micro-batch is split into equal parts.
+fn batch_serialization(spec: &Spec) -> SpecConflict {
+    let key = "options.batch_serialization_settings.factor";
+    let factor = spec.options.batch_serialization_settings.compute_batches();
+    let samples = spec.model.batch_size;
+    let problem = if factor == 1 {
+        return None;
+    } else if spec.model.file.is_some() {
+        "an imported file has the samples it has; set model.batch_size".to_owned()
+    } else if !samples.is_multiple_of(factor) {
+        format!("{samples} samples cannot be split into {factor} equal parts")
+    } else {
+        return None;
+    };
+    Some((key, problem))
 }
 
 fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {

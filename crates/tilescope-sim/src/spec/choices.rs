@@ -23,7 +23,7 @@ spec_words! {
         AutoIncrement = "auto_increment",
         /// Blocks dealt evenly over the IPUs.
         SameAsIpu = "same_as_ipu",
-        /// The split whose longest stage is shortest.
+        /// The fastest of several splits that are tried.
         Balanced = "balanced",
     }
 }
@@ -113,6 +113,26 @@ spec_words! {
         OverlapCycleOptimized = "overlap_cycle_optimized",
         /// The same: which tensors PopART keeps longer in the other one is not modelled.
         OverlapMemoryOptimized = "overlap_memory_optimized",
+    }
+}
+
+spec_words! {
+    /// When a phase loads tensors of a kind from streaming memory.
+    pub enum ExecutionPhaseIoSchedule {
+        /// In the phase before.
+        Preload = "preload",
+        /// Just before they are read.
+        OnDemand = "on_demand",
+    }
+}
+
+spec_words! {
+    /// In which order a phase updates its weights.
+    pub enum ExecutionPhaseSchedule {
+        /// One weight after the other.
+        Interleaving = "interleaving",
+        /// Each step for all weights, then the next one.
+        Batch = "batch",
     }
 }
 

@@ -14,6 +14,7 @@ mod imported;
 pub mod keys;
 mod machine;
 mod options;
+mod phase_settings;
 mod schema;
 mod source;
 mod stages;
@@ -22,9 +23,9 @@ pub use crate::spec_keys::Proportion;
 pub use bundled::{BUNDLED_SPECS, BundledSpecGroup, BundledSpecText, find_bundled_spec};
 pub use choices::{
     AccumulateOuterSchedule, AutoStage, Currency, DataLoaderMode, DomainSharding,
-    ExecutionStrategy, MultiThreadMode, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
-    ReturnedOutputs, ShardingDomain, StashConvention, StreamConnection, StreamInputType,
-    StreamOutputType, SyncPattern,
+    ExecutionPhaseIoSchedule, ExecutionPhaseSchedule, ExecutionStrategy, MultiThreadMode,
+    OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs, ShardingDomain,
+    StashConvention, StreamConnection, StreamInputType, StreamOutputType, SyncPattern,
 };
 pub use error::{SpecError, SpecLocation, SpecWarning};
 pub(crate) use options::{HostSpec, SpecOptions, TargetSpec, TensorLocation};

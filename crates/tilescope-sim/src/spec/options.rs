@@ -9,6 +9,7 @@ use super::choices::{
 };
 use super::error::SpecError;
 use super::machine::{self, MachineSpec};
+use super::phase_settings::{BatchSerializationSettings, ExecutionPhaseSettings};
 use super::stages::{self, StageSpec};
 use super::{CheckedSpecValues, Spec, checks, keys};
 use crate::model::ModelSpec;
@@ -379,7 +380,7 @@ spec_table! {
             poptorch: "poptorch.Stage(...).ipu(...)",
         }
         /// Stages where none are written: one per block, blocks dealt evenly over the IPUs, or the
-        /// split whose longest stage is shortest
+        /// fastest of several splits that are tried, the even one among them
         auto_stage: AutoStage = AutoStage::AutoIncrement => {
             shows_in: "Execution trace: lengths of the stages; `tilescope simulate --balance`",
             poptorch: "poptorch.AutoStage",
@@ -541,6 +542,10 @@ spec_table! {
             library: PoplibsOptions = "" {}
             /// Where tensors live.
             location: TensorLocations = "location" {}
+            /// Phases.
+            execution_phase_settings: ExecutionPhaseSettings = "execution_phase_settings" {}
+            /// Parts of a micro-batch.
+            batch_serialization_settings: BatchSerializationSettings = "batch_serialization_settings" {}
             /// The host.
             host: HostSpec = "host" {}
         }

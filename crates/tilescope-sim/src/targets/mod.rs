@@ -24,6 +24,7 @@ pub(crate) use systems::{
 
 use crate::cost_constants::{CostConstant, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES};
 use tilescope_report::units::{Bytes, Cycles, Hertz};
+use tilescope_report::{ArithmeticType, ComputeEngine, ComputeRate};
 
 /// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,6 +88,44 @@ impl Chip {
     }
 }
 
+/// Multiply-accumulates of one unit of a matrix engine per cycle: 64 bits of its input, of which
+/// floats take two cycles (data sheets: 250 TFLOPS of halves, 62.5 of floats on as many units).
+const fn macs_per_unit(input: ArithmeticType) -> u64 {
+    match input {
+        ArithmeticType::Quarter => 8,
+        ArithmeticType::Half => 4,
+        ArithmeticType::Float => 1,
+    }
+}
+
+impl Chip {
+    /// How fast the engines of a tile are at most; those that the chip does not have are left out.
+    pub(crate) fn compute_rates(&self) -> Vec<ComputeRate> {
+        use ArithmeticType::{Float, Half, Quarter};
+        let units = &self.conv_units;
+        let amp = [
+            (Half, Half, units.half_in_half_out),
+            (Half, Float, units.half_in_float_out),
+            (Float, Float, units.float_in_float_out),
+            (Quarter, Half, units.quarter_in_half_out),
+        ];
+        let amp =
+            amp.into_iter().filter(|(.., units)| *units > 0).map(|(input, partials, units)| {
+                let flops_per_cycle = 2 * u64::from(units) * macs_per_unit(input);
+                ComputeRate { engine: ComputeEngine::Amp, input, partials, flops_per_cycle }
+            });
+        // A multiply-accumulate for each element of a vector (poplibs lib/poplin/ConvModel.cpp,
+        // getMaxMACsPerCyclePerTile of the methods without a matrix engine).
+        let vector = [(Half, Bytes(2)), (Float, Bytes(4))].map(|(input, bytes)| ComputeRate {
+            engine: ComputeEngine::Vector,
+            input,
+            partials: input,
+            flops_per_cycle: 2 * (self.data_path_bytes / bytes),
+        });
+        amp.chain(vector).collect()
+    }
+}
+
 /// Worker threads of a tile, the same on every chip: popops' cycle estimators are written for it.
 pub(crate) const WORKERS: u64 = MK2.workers as u64;
 /// The same, as the length of an array.
@@ -104,19 +143,30 @@ pub fn find_chip(name: &str) -> Option<&'static Chip> {
 mod tests {
     use super::*;
 
-    /// Peak of the matrix engine in TFLOPS, from tiles, clock and units: a unit does
-    /// `elements` multiply-accumulates per cycle.
-    fn peak_tflops(chip: &Chip, units: u32, elements: u32) -> f64 {
-        2.0 * f64::from(chip.tiles * units * elements) * chip.clock.0 as f64 / 1e12
+    /// Peak of the matrix engine in TFLOPS, from tiles, clock and rate.
+    fn peak_tflops(chip: &Chip, input: ArithmeticType) -> f64 {
+        let rates = chip.compute_rates().into_iter();
+        let amp = rates.filter(|rate| (rate.engine, rate.input) == (ComputeEngine::Amp, input));
+        let most = amp.map(|rate| rate.flops_per_cycle).max().unwrap_or(0);
+        f64::from(chip.tiles) * most as f64 * chip.clock.0 as f64 / 1e12
     }
 
     #[test]
     fn peaks_match_the_data_sheets() {
-        // GC2 124.5, GC200 250, Bow 349 and C600 280 TFLOPS of FP16 arithmetic.
-        assert!((peak_tflops(&MK1, MK1.conv_units.half_in_half_out, 4) - 124.5).abs() < 0.1);
-        assert!((peak_tflops(&MK2, MK2.conv_units.half_in_half_out, 4) - 250.0).abs() < 1.0);
-        assert!((peak_tflops(&BOW, BOW.conv_units.half_in_half_out, 4) - 349.0).abs() < 1.0);
-        assert!((peak_tflops(&C600, C600.conv_units.half_in_half_out, 4) - 280.0).abs() < 1.0);
+        use ArithmeticType::{Float, Half, Quarter};
+        let check = |chip: &Chip, input: ArithmeticType, tflops: f64| {
+            let peak = peak_tflops(chip, input);
+            assert!((peak / tflops - 1.0).abs() < 0.006, "{} {input:?}: {peak}", chip.name);
+        };
+        // Data sheets of C2, IPU-M2000, Bow-2000 and C600.
+        check(&MK1, Half, 124.5);
+        check(&MK1, Float, 31.1);
+        check(&MK2, Half, 250.0);
+        check(&MK2, Float, 62.5);
+        check(&BOW, Half, 349.0);
+        check(&C600, Half, 280.0);
+        check(&C600, Quarter, 560.0);
+        assert_eq!(peak_tflops(&MK2, Quarter), 0.0);
     }
 
     #[test]

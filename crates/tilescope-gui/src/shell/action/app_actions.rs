@@ -41,13 +41,15 @@ pub(super) const fn action_template(group: ActionGroup) -> AppAction {
     }
 }
 
-const VIEW_KEYS: [KeyShortcut; 10] = [
+/// Keys of views in their order; those with a number were there first, and keep it.
+const VIEW_KEYS: [KeyShortcut; 11] = [
     KeyShortcut::ctrl(Key::Num1),
     KeyShortcut::ctrl(Key::Num2),
     KeyShortcut::ctrl(Key::Num3),
     KeyShortcut::ctrl(Key::Num4),
     KeyShortcut::ctrl(Key::Num5),
     KeyShortcut::ctrl(Key::Num6),
+    KeyShortcut::ctrl(Key::L),
     KeyShortcut::ctrl(Key::Num7),
     KeyShortcut::ctrl(Key::Num8),
     KeyShortcut::ctrl(Key::Num9),

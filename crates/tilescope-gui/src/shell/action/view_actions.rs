@@ -14,13 +14,15 @@ const VIEWS_WITH_SELECTION: &[ViewId] = &[
     ViewId::Liveness,
     ViewId::ProgramTree,
     ViewId::Operations,
+    ViewId::Limits,
     ViewId::OperationsGraph,
     ViewId::ExecutionTrace,
     ViewId::ExchangeCode,
     ViewId::TileMapping,
 ];
 const ZOOMABLE_VIEWS: &[ViewId] = &[ViewId::ExecutionTrace, ViewId::ExchangeCode];
-const VIEWS_WITH_ZOOM_TO_SELECTION: &[ViewId] = &[ViewId::ExecutionTrace, ViewId::OperationsGraph];
+const VIEWS_WITH_ZOOM_TO_SELECTION: &[ViewId] =
+    &[ViewId::Limits, ViewId::ExecutionTrace, ViewId::OperationsGraph];
 
 /// Actions of views, in the order they are listed.
 pub(super) const VIEW_ACTIONS: &[AppAction] = &[

@@ -67,6 +67,11 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
         tabs: &["Summary", "Steps", "Code", "Cycles", "FLOPs", "Plan", "Debug"],
     },
     ViewControls {
+        view: ViewId::Limits,
+        strip: &["IPU", "Plots", "Whole plot"],
+        tabs: &["Operations", "Where cycles go", "Roofline", "Waterfall", "Details"],
+    },
+    ViewControls {
         view: ViewId::OperationsGraph,
         strip: &[
             "Colour",
@@ -100,7 +105,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Cycles on the screen",
             "Whole run",
         ],
-        tabs: &["Summary", "Details", "Critical path", "Statistics", "Schedule"],
+        tabs: &["Summary", "Details", "Statistics", "Critical path", "Schedule"],
     },
     ViewControls {
         view: ViewId::ExchangeCode,

@@ -27,18 +27,19 @@ pub(super) fn tables_ui(
     (settings, queries): (&TraceSettings, &mut TraceQueries),
     open: &mut bool,
 ) -> Vec<TraceEvent> {
-    // Half of a window has no room for all tabs, and less for a schedule.
+    // Half of a window has no room for all tabs, and less for a schedule; how paths differ is in a
+    // table below both.
     let beside = context.pane.is_some();
     let shown = match settings.tab {
-        TraceDetailsTab::Schedule if beside => TraceDetailsTab::Summary,
+        TraceDetailsTab::Schedule | TraceDetailsTab::Path if beside => TraceDetailsTab::Summary,
         tab => tab,
     };
     let mut tab = shown;
     let tabs = [
         (TraceDetailsTab::Summary, "Summary"),
         (TraceDetailsTab::Details, "Details"),
-        (TraceDetailsTab::Path, "Critical path"),
         (TraceDetailsTab::Statistics, "Statistics"),
+        (TraceDetailsTab::Path, "Critical path"),
         (TraceDetailsTab::Schedule, "Schedule"),
     ];
     tabs_row_ui(ui, |ui| {
@@ -47,7 +48,7 @@ pub(super) fn tables_ui(
             !chosen && context.selection.step.is_none() && places::repeated(prepared).is_empty();
         let waits =
             |tab| (none && tab == TraceDetailsTab::Details).then_some("Select a step first");
-        let tabs = if beside { &tabs[..tabs.len() - 1] } else { &tabs[..] };
+        let tabs = if beside { &tabs[..3] } else { &tabs[..] };
         waiting_tabs_ui(ui, ViewId::ExecutionTrace.name(), tabs, &mut tab, waits);
     });
     let mut chosen: Vec<TraceEvent> =

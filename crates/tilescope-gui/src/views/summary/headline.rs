@@ -7,8 +7,9 @@ use crate::widgets::elided_text::elided;
 use egui::accesskit::Role;
 use egui::{Color32, CornerRadius, FontId, Galley, Sense, Stroke, Ui, WidgetInfo, vec2};
 use std::sync::Arc;
+use tilescope_analysis::limits::LimitsSummary;
 use tilescope_analysis::summary::{ExecutionSummary, MemorySummary};
-use tilescope_report::units::{NumberFormat, grouped, percent, seconds};
+use tilescope_report::units::{NumberFormat, fine_percent, grouped, percent, seconds, with_prefix};
 use tilescope_report::{ProgramOutcome, Target};
 
 /// Narrower than this, figures stand in rows of two.
@@ -45,6 +46,7 @@ pub(crate) fn headline_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageD
             bad: false,
         }],
     };
+    cards.extend(facts.summary.limits.as_ref().map(of_limits));
     cards.extend(of_memory(&facts.summary.memory, &opened.target, numbers(ui)));
     let columns = if ui.available_width() > ONE_ROW { cards.len() } else { 2 };
     let width = (ui.available_width() - GAP * (columns as f32 - 1.0)) / columns as f32;
@@ -77,6 +79,32 @@ fn of_run(run: &ExecutionSummary) -> Vec<HeadlineFigure> {
         bad: false,
     }));
     cards
+}
+
+/// What the run achieves of the peak, and of which.
+fn of_limits(limits: &LimitsSummary) -> HeadlineFigure {
+    let peak = limits.peaks.first().map_or_else(String::new, |peak| {
+        let rate = match peak.flops_per_second {
+            Some(rate) => with_prefix(rate, "FLOP/s"),
+            None => with_prefix(peak.flops_per_cycle, "FLOPs per cycle"),
+        };
+        format!("of {rate} an IPU, AMP {}", peak.name)
+    });
+    let (value, about) = match (limits.utilisation, limits.unknown) {
+        (Some(share), _) => (fine_percent(share), peak),
+        (None, Some(why)) => ("not known".to_owned(), why.sentence().to_owned()),
+        (None, None) => ("not known".to_owned(), String::new()),
+    };
+    HeadlineFigure {
+        title: "Utilisation of peak",
+        value,
+        about,
+        formula: "sum over operations of FLOPs their results need / (FLOPs per cycle of a tile's \
+                  matrix engine for their data type x tiles of an IPU) / (cycles of the run x IPUs \
+                  of a replica); what the backward pass computes again does not count. Where the \
+                  rest goes: Limits",
+        bad: false,
+    }
 }
 
 fn of_memory(

@@ -22,7 +22,7 @@ const ANNOTATED: &str = "annotated";
 const LISTED: &str = "listed";
 /// Ways to divide a model without a list, as the key has them, and in words.
 const AUTOMATIC: [(&str, &str); 3] = [
-    ("balanced", "Balanced: the longest is shortest"),
+    ("balanced", "Balanced: the fastest that was tried"),
     ("same_as_ipu", "As many blocks on each IPU"),
     ("auto_increment", "One for each block"),
 ];

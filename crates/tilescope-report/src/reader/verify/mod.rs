@@ -3,6 +3,7 @@
 mod code;
 mod content;
 mod data_flow;
+mod engines;
 mod execution;
 mod marks;
 mod memory;
@@ -154,10 +155,11 @@ impl Report {
         drop(structure);
         type InvariantCheckFn =
             fn(&Report, &mut Vec<InvariantViolation>) -> Result<(), ReportError>;
-        let checks: [(&'static str, InvariantCheckFn); 7] = [
+        let checks: [(&'static str, InvariantCheckFn); 8] = [
             ("content_is_as_written", Report::verify_content),
             ("memory_adds_up", Report::verify_memory),
             ("code_is_held", Report::verify_code),
+            ("engines_hold", Report::verify_engines),
             ("traffic_balances", Report::verify_traffic),
             ("programs_resolve", Report::verify_programs),
             ("variables_add_up", Report::verify_variables),

@@ -207,7 +207,7 @@ impl CriticalPath {
     ) -> Result<Vec<PathStretch>, ReportError> {
         let mut found = Vec::new();
         // Beyond the limit nothing is looked at: blocks of it have some thousand stretches.
-        let mut window = window;
+        let mut window = window.intersection(self.range());
         while found.len() < limit && !window.is_empty() {
             let end = self.end_of_block(window.start).min(window.end).max(window.start + Cycles(1));
             self.visit_stretches(CycleRange::new(window.start, end), &mut |stretch| {

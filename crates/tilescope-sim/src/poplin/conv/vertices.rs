@@ -50,6 +50,8 @@ pub(crate) struct ConvTileVertex {
     pub field_bytes: Bytes,
     /// Bytes of its work lists.
     pub constant_bytes: Bytes,
+    /// Floating point operations, those on padding included.
+    pub flops: u64,
 }
 
 /// What a vertex costs and is called.
@@ -227,7 +229,23 @@ impl<'a> ConvVertexBuilder<'a> {
                 + CONV_FIELD_BYTES.bytes()
                 + lists * WORKLIST_POINTER_BYTES,
             constant_bytes: entries * WORKLIST_ENTRY_BYTES,
+            flops: 2 * self.macs(key),
         }
+    }
+
+    /// Multiply-accumulates of a vertex, those on padding included: each kernel position multiplies
+    /// all that the vertex takes at a time, for all of its active outputs.
+    fn macs(&self, key: &ConvVertexKey) -> u64 {
+        let along = (0..self.layout.dims()).map(|dim| {
+            let hits: u64 = key.positions[dim].iter().map(|(active, count)| active * count).sum();
+            hits * self.positions_together(dim)
+        });
+        let ConvVertexWork { batch, conv_groups, in_groups, out_groups, .. } = key.work;
+        along.product::<u64>()
+            * batch
+            * (conv_groups * self.grain.groups)
+            * (in_groups * self.grain.in_channels)
+            * (out_groups * self.grain.out_channels)
     }
 
     /// Outputs of the innermost, fullest position of all dimensions.
@@ -360,10 +378,12 @@ pub(crate) fn uses(vertices: &[ConvTileVertex]) -> Vec<VertexInstances> {
                 edges: vertex.edges,
                 field_bytes: vertex.field_bytes,
                 constant_bytes: vertex.constant_bytes,
+                flops: Some(0),
             });
             kinds.len() - 1
         });
         kinds[index].count.push(TileRange::single(tile), 1);
+        kinds[index].flops = kinds[index].flops.map(|flops| flops + vertex.flops);
     }
     kinds
 }

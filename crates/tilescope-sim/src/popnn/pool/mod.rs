@@ -306,6 +306,7 @@ fn compute(
             edges,
             field_bytes,
             constant_bytes,
+            flops: None,
         })
         .collect();
     let kind = WorkPhaseKind::Compute { cycles: per_tile(cycles), vertices };

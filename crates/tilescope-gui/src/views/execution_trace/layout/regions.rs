@@ -46,7 +46,7 @@ impl TraceRegions {
         let overview = strip(area.top() + space, height);
         let ruler = strip(overview.bottom() + 2.0, RULER_HEIGHT);
         let marks = strip(ruler.bottom() + 3.0, mark_rows as f32 * MARK_HEIGHT);
-        let path = match path {
+        let path = match path && area.height() >= LOW {
             true => strip(marks.bottom() + PATH_GAP, PATH_HEIGHT),
             false => strip(marks.bottom(), 0.0),
         };

@@ -9,19 +9,19 @@ use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{Color32, Painter, Pos2, Shape, Stroke, Vec2, vec2};
 use tilescope_analysis::trace::FlowArrow;
-use tilescope_report::units::NumberFormat;
+use tilescope_report::units::{Cycles, NumberFormat};
 
 impl TracePainter<'_> {
     /// Paints arrows; those of the chosen step stand out.
     pub(super) fn arrows_ui(&self, arrows: &[FlowArrowItem<'_>]) {
         let palette = self.palette;
-        for FlowArrowItem { start, end, visible, own, arrow } in arrows {
+        for FlowArrowItem { start, end, sent, visible, own, arrow } in arrows {
             let colour = if *own { palette.selection } else { palette.text.gamma_multiply(0.6) };
             let stroke = Stroke::new(if *own { 2.5 } else { 1.0 }, colour);
             curve(&self.painter, *start, *end, stroke);
             let part = (arrow.step, arrow.link.from, arrow.link.to);
             let node = id(self.ui, "arrow").with(part);
-            let words = || (words(arrow, numbers(self.ui)), cycles(arrow));
+            let words = || (words(arrow, numbers(self.ui)), cycles(*sent, arrow));
             node_ui(self.ui, node, *visible, Role::GraphicsObject, words);
         }
     }
@@ -33,8 +33,8 @@ fn words(arrow: &FlowArrow, numbers: NumberFormat) -> String {
     format!("{bytes} from IPU {} to IPU {}", arrow.link.from, arrow.link.to)
 }
 
-fn cycles(arrow: &FlowArrow) -> String {
-    format!("sent by {}, used from {} on", arrow.sent.end, arrow.used.start)
+fn cycles(sent: Cycles, arrow: &FlowArrow) -> String {
+    format!("sent by {sent}, used from {} on", arrow.used.start)
 }
 
 /// A curve that leaves and arrives upright, with a head at its end.

@@ -6,6 +6,8 @@
 //! product with the statistics; product with the scale and sum with the shift. The gradient whitens
 //! the input again, as PopART's does.
 
+mod distributed;
+
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, BinaryOpType};
 use crate::popops::rearrange::{self, TransposeBlockShape};
@@ -99,11 +101,12 @@ impl NormAxes {
         let values = |count: u64, dtype: DType| {
             TensorLayout::broadcast_operand(&x.shape, Elements(count), dtype.bytes(), tiles)
         };
+        let row_values = values(self.statistics_count(), DType::Float);
         let statistics = TensorRows::new(&ty, seen.clone(), &self.statistics_axes)
-            .with_result_mapping(values(self.statistics_count(), DType::Float));
+            .with_result_mapping(row_values.clone());
         let channels = TensorRows::new(&ty, seen, &self.channel_axes)
             .with_result_mapping(values(self.channel_count(), x.dtype));
-        NormRows { machine: *machine, layout: layout.clone(), statistics, channels }
+        NormRows { machine: *machine, layout: layout.clone(), statistics, row_values, channels }
     }
 
     /// Type and layout of `x` in the shape of the statistics.
@@ -149,6 +152,8 @@ pub(crate) struct NormRows {
     layout: TensorLayout,
     /// Rows that share statistics.
     statistics: TensorRows,
+    /// How one value for each of those lies.
+    row_values: TensorLayout,
     /// Rows that share a channel.
     channels: TensorRows,
 }
@@ -157,6 +162,16 @@ pub(crate) struct NormRows {
 pub(crate) struct NormStatistics {
     pub mean: TensorLayout,
     pub inverse_deviation: TensorLayout,
+}
+
+/// Sums of a gradient, on the tiles.
+struct NormGradientSums {
+    /// The gradients of scale and shift.
+    affine: [TensorLayout; 2],
+    /// Sums of the product with the whitened input, and of the gradient alone.
+    deltas: [TensorLayout; 2],
+    /// First phase, from which on the whitened input exists.
+    start: usize,
 }
 
 impl NormRows {
@@ -172,13 +187,31 @@ impl NormRows {
         work: &mut OperationWork,
         regrouped: Option<&TensorRows>,
     ) -> Result<NormStatistics, ReduceError> {
+        let [mean, power] = self.sums(work, regrouped)?;
+        Ok(Self::statistics_of_sums(work, mean, power))
+    }
+
+    /// Adds the sums of values and of squares of each row; returns how they lie.
+    fn sums(
+        &self,
+        work: &mut OperationWork,
+        regrouped: Option<&TensorRows>,
+    ) -> Result<[TensorLayout; 2], ReduceError> {
         let rows = regrouped.unwrap_or(&self.statistics);
         let sums =
             [("Norm/mean", ReduceOperation::Add), ("Norm/power", ReduceOperation::SquareAdd)];
-        let [mean, power] = self.reduce_together(work, rows, sums, DType::Float)?;
+        self.reduce_together(work, rows, sums, DType::Float)
+    }
+
+    /// Adds what makes inverse deviations of the sums of squares.
+    fn statistics_of_sums(
+        work: &mut OperationWork,
+        mean: TensorLayout,
+        power: TensorLayout,
+    ) -> NormStatistics {
         let (name, operation) = ("Norm/iStdDev", BinaryOpType::VarianceToInvStdDev);
         work.push(elementwise::binary_in_place(name, operation, DType::Float, &power.elements));
-        Ok(NormStatistics { mean, inverse_deviation: power })
+        NormStatistics { mean, inverse_deviation: power }
     }
 
     /// Adds the difference and the product with the statistics, the product with the scale and the
@@ -224,6 +257,28 @@ impl NormRows {
         scale: &TensorLayout,
         statistics: &NormStatistics,
     ) -> Result<[TensorLayout; 2], ReduceError> {
+        let (dtype, elements) = (self.statistics.dtype, &self.layout.elements);
+        let (machine, rows) = (&self.machine, &self.statistics);
+        let NormGradientSums { affine, deltas: [var_delta, mean_delta], start } =
+            self.gradient_sums(work, scale, statistics)?;
+        let name = "NormGrad/var/Mul";
+        rows.apply_broadcast(machine, work, name, BinaryOpType::Multiply, &var_delta);
+        let name = "NormGrad/var/Add";
+        work.push(elementwise::binary_in_place(name, BinaryOpType::Add, dtype, elements));
+        rows.apply_broadcast(machine, work, "NormGrad/mean/Add", BinaryOpType::Add, &mean_delta);
+        self.scale_by_deviation(work, statistics);
+        work.push_temporary("NormGrad/whitened", self.layout.bytes(dtype.bytes()), start);
+        Ok(affine)
+    }
+
+    /// Adds the sums that a gradient follows from, and the product of the gradient of the output
+    /// with the scale.
+    fn gradient_sums(
+        &self,
+        work: &mut OperationWork,
+        scale: &TensorLayout,
+        statistics: &NormStatistics,
+    ) -> Result<NormGradientSums, ReduceError> {
         let dtype = self.statistics.dtype;
         let elements = &self.layout.elements;
         // Runs of its own for each temporary: the allocator joins variables that share theirs.
@@ -243,23 +298,22 @@ impl NormRows {
         let first = work.phases().len();
         product(work, "NormGrad/delta/Mul");
         let names = ["NormGrad/delta/scale", "NormGrad/delta/shift"];
-        let affine_gradients = sums(work, channels, names, dtype)?;
+        let affine = sums(work, channels, names, dtype)?;
         work.push_temporary("NormGrad/delta/product", bytes(), first);
         channels.apply_broadcast(machine, work, "NormGrad/scale", BinaryOpType::Multiply, scale);
         let second = work.phases().len();
         product(work, "NormGrad/statistics/Mul");
         let names = ["NormGrad/statistics/var", "NormGrad/statistics/mean"];
-        let [var_delta, mean_delta] = sums(work, rows, names, DType::Float)?;
+        let deltas = sums(work, rows, names, DType::Float)?;
         work.push_temporary("NormGrad/statistics/product", bytes(), second);
-        let name = "NormGrad/var/Mul";
-        rows.apply_broadcast(machine, work, name, BinaryOpType::Multiply, &var_delta);
-        let name = "NormGrad/var/Add";
-        work.push(elementwise::binary_in_place(name, BinaryOpType::Add, dtype, elements));
-        rows.apply_broadcast(machine, work, "NormGrad/mean/Add", BinaryOpType::Add, &mean_delta);
-        let (name, inverse) = ("NormGrad/iStdDev/Mul", &statistics.inverse_deviation);
-        rows.apply_broadcast(machine, work, name, BinaryOpType::Multiply, inverse);
-        work.push_temporary("NormGrad/whitened", bytes(), start);
-        Ok(affine_gradients)
+        Ok(NormGradientSums { affine, deltas, start })
+    }
+
+    /// Adds the product of what becomes the gradient with the inverse deviations.
+    fn scale_by_deviation(&self, work: &mut OperationWork, statistics: &NormStatistics) {
+        let (rows, inverse) = (&self.statistics, &statistics.inverse_deviation);
+        let (name, operation) = ("NormGrad/iStdDev/Mul", BinaryOpType::Multiply);
+        rows.apply_broadcast(&self.machine, work, name, operation, inverse);
     }
 
     /// Adds the difference and the product with the statistics.

@@ -1,11 +1,5 @@
-//! How operators work on some rows of a field.
+//! Which rows of a field some rows of a result follow from.
 
-use super::{
-    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError, SliceOp,
-};
-use crate::poplar::work::OperationWork;
-use crate::popops::elementwise;
-use crate::shape::TensorInfo;
 use std::ops::Range;
 
 /// Rows of an operand that a row of the result follows from.
@@ -63,39 +57,6 @@ impl RowWindow {
         };
         let rows = first.saturating_sub(self.before)..end.saturating_sub(self.before).min(in_rows);
         (rows, edges)
-    }
-}
-
-/// Rows of a tensor that other IPUs read, copied to where they are sent from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct HaloRowsOp {
-    pub rows: SliceOp,
-}
-
-impl Operator for HaloRowsOp {
-    fn kind(&self) -> &'static str {
-        "halo_rows"
-    }
-
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        self.rows.infer(inputs)
-    }
-
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
-        let ty = lowering.tensor_type(node.inputs[0]);
-        let whole = lowering.layout_or_linear(node.inputs[0]);
-        let rows = whole.slice(&ty.shape, self.rows.axis, self.rows.range.clone());
-        let copy = elementwise::cast("Halo/OnTileCopy", ty.dtype, ty.dtype, &rows.elements);
-        lowering.set_layout(node.outputs[0], rows);
-        Ok(OperationWork::of_phase(copy).into())
     }
 }
 

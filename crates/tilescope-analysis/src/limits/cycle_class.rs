@@ -1,0 +1,152 @@
+//! What cycles go into, as far as limits tell it apart.
+
+use serde::Serialize;
+use std::ops::{Index, IndexMut};
+use tilescope_report::units::Cycles;
+
+/// What the steps of an operation spend their cycles on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CycleClass {
+    /// Tiles work in compute sets.
+    Compute,
+    /// Tiles wait in compute sets for the slowest one, those without vertices among them.
+    Balance,
+    /// Tiles of an IPU exchange data.
+    Exchange,
+    /// Data only change their layout.
+    Rearrangement,
+    /// Waiting for others, and what every compute set and exchange takes before it begins.
+    SyncAndStart,
+    /// Copies from and to the host.
+    Host,
+    /// Copies from and to remote buffers.
+    RemoteBuffers,
+    /// Exchanges between IPUs.
+    Links,
+    /// Steps of unknown kind.
+    Other,
+}
+
+impl CycleClass {
+    /// Every class, in the order in which views show them.
+    pub const ALL: [CycleClass; 9] = [
+        Self::Compute,
+        Self::Balance,
+        Self::Exchange,
+        Self::Rearrangement,
+        Self::SyncAndStart,
+        Self::Host,
+        Self::RemoteBuffers,
+        Self::Links,
+        Self::Other,
+    ];
+
+    /// Words for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Compute => "Compute",
+            Self::Balance => "Balance",
+            Self::Exchange => "Exchange",
+            Self::Rearrangement => "Rearrangement",
+            Self::SyncAndStart => "Sync and start",
+            Self::Host => "Host",
+            Self::RemoteBuffers => "Remote buffers",
+            Self::Links => "Links",
+            Self::Other => "Other",
+        }
+    }
+
+    /// Which cycles are of it.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Compute => {
+                "Cycles in which tiles work in compute sets: of each compute set the sum over its \
+                 tiles / tiles of the IPU"
+            }
+            Self::Balance => {
+                "Cycles in which tiles wait in compute sets: cycles of the slowest tile - sum over \
+                 tiles / tiles of the IPU; tiles without vertices wait all the time"
+            }
+            Self::Exchange => "Cycles of DoExchange on the busiest tile, without its start",
+            Self::Rearrangement => {
+                "Cycles of compute sets whose vertices only copy, and of exchanges that only \
+                 change a layout (PreArrange, Transpose, regroup, …), without their starts"
+            }
+            Self::SyncAndStart => {
+                "Cycles of Sync, and those of each OnTileExecute and DoExchange before its tiles \
+                 begin: cycles of the step - cycles of its slowest tile"
+            }
+            Self::Host => "Cycles of StreamCopyBegin, Mid and End with the host",
+            Self::RemoteBuffers => "Cycles of StreamCopyBegin, Mid and End with remote buffers",
+            Self::Links => "Cycles of GlobalExchange",
+            Self::Other => "Cycles of steps of unknown kind",
+        }
+    }
+}
+
+/// Cycles by what they go into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCycles([Cycles; CycleClass::ALL.len()]);
+
+impl ClassCycles {
+    /// Classes with their cycles, in the order of [`CycleClass::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = (CycleClass, Cycles)> {
+        CycleClass::ALL.into_iter().zip(self.0)
+    }
+
+    /// All of them together.
+    pub fn total(&self) -> Cycles {
+        self.0.into_iter().fold(Cycles::ZERO, Cycles::saturating_add)
+    }
+
+    /// The class with most cycles, the first of equal ones; `None` if there are no cycles.
+    pub fn largest(&self) -> Option<CycleClass> {
+        let more = |best: (CycleClass, Cycles), next: (CycleClass, Cycles)| {
+            if next.1 > best.1 { next } else { best }
+        };
+        let (class, cycles) = self.iter().reduce(more)?;
+        (!cycles.is_zero()).then_some(class)
+    }
+
+    pub(super) fn of(class: CycleClass, cycles: Cycles) -> Self {
+        let mut all = Self::default();
+        all[class] = cycles;
+        all
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        for (sum, more) in self.0.iter_mut().zip(other.0) {
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
+
+impl Index<CycleClass> for ClassCycles {
+    type Output = Cycles;
+
+    fn index(&self, class: CycleClass) -> &Cycles {
+        &self.0[class as usize]
+    }
+}
+
+impl IndexMut<CycleClass> for ClassCycles {
+    fn index_mut(&mut self, class: CycleClass) -> &mut Cycles {
+        &mut self.0[class as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_stand_in_their_places() {
+        for (at, class) in CycleClass::ALL.into_iter().enumerate() {
+            assert_eq!(class as usize, at);
+            let alone = ClassCycles::of(class, Cycles(7));
+            assert_eq!((alone.total(), alone.largest()), (Cycles(7), Some(class)));
+        }
+        assert_eq!(ClassCycles::default().largest(), None);
+    }
+}

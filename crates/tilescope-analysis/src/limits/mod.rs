@@ -1,0 +1,130 @@
+//! How good a program is: what each operation and the whole run could cost at least, what they
+//! cost, and where the rest goes.
+//!
+//! The fewest cycles that an operation could take are the largest of its bounds from below, as if
+//! all of its resources were busy at the same time:
+//!
+//! - compute: the floating point operations that its results need / (peak of its engine for its
+//!   types x tiles of the IPU);
+//! - exchange: the bytes that its exchanges move / (bytes per cycle of a tile x tiles), where those
+//!   count that are sent, or received as far as tiles on a bus can receive the same; exchanges that
+//!   only change a layout are not needed;
+//! - host, remote buffers, links: bytes / bytes per cycle of the interface of an IPU.
+//!
+//! What it wastes is the rest of its cycles. All of its cycles are of one [`CycleClass`] each, so
+//! that the classes add up to them; so do the steps of the waterfall of a run ([`WaterfallStep`])
+//! to all cycles of its IPUs. Figures are of one replica. What is not known is absent, with a
+//! reason: see [`UnknownUtilisation`].
+
+mod cycle_class;
+mod explanation;
+mod machine;
+mod operation_limits;
+mod program_limits;
+mod roofline;
+mod run_limits;
+
+pub use cycle_class::{ClassCycles, CycleClass};
+pub use explanation::{ExplanationLine, explain};
+pub use machine::{EnginePeak, Machine};
+pub(crate) use operation_limits::KnownFlops;
+pub use operation_limits::{ComputeSplit, ExchangeUse, IdealCycles, InterfaceUse, OperationLimits};
+pub(crate) use program_limits::{LimitsOfPrograms, ProgramLimits};
+pub use roofline::{
+    Roof, RoofKind, Roofline, RooflinePoint, engine_title, interface_title, roofline,
+};
+pub use run_limits::{
+    LimitsSummary, PeakOfType, RunLimits, UnknownUtilisation, WaterfallCycles, WaterfallShare,
+    WaterfallStep,
+};
+
+use crate::operations::{OpRow, OperationLayer, OtherPrograms, known_flops, rows};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tilescope_report::units::{IpuId, OperationId, ProgramId};
+use tilescope_report::{
+    ComputeEngine, ModelOperation, Report, ReportError, ReportPart, TrainingPass,
+};
+
+/// Limits of an operation of the model, or of programs that belong to none; of a library call where
+/// a report has no operations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LimitsRow {
+    /// `layer1/conv`
+    pub name: String,
+    /// Operator, or what programs do that belong to no operation.
+    pub kind: String,
+    /// The operation of the model.
+    pub operation: Option<OperationId>,
+    pub pass: Option<TrainingPass>,
+    /// IPU of the replica; `None` for several.
+    pub ipu: Option<IpuId>,
+    /// The programs it is made of.
+    pub programs: Vec<ProgramId>,
+    pub limits: OperationLimits,
+}
+
+/// Limits of all operations, and of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportLimits {
+    pub machine: Machine,
+    /// Rows with steps in the run, those that waste most first; they have all of its steps but
+    /// syncs.
+    pub rows: Vec<LimitsRow>,
+    /// `None` where the program was only compiled.
+    pub run: Option<RunLimits>,
+}
+
+/// The limits of everything that ran.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn limits(report: &Report) -> Result<ReportLimits, ReportError> {
+    let machine = Machine::read(report)?;
+    if !report.has(ReportPart::Execution) {
+        return Ok(ReportLimits { machine, rows: Vec::new(), run: None });
+    }
+    let sets = report.compute_sets()?.into_iter().collect();
+    let exchanges: BTreeMap<_, _> =
+        report.exchanges()?.into_iter().map(|of| (of.program, of)).collect();
+    let programs = LimitsOfPrograms::read(report, &machine, &sets, &exchanges)?;
+    let layer = match report.has(ReportPart::Operations) {
+        true => OperationLayer::Model,
+        false => OperationLayer::Library,
+    };
+    let operations = report.operations()?;
+    let row = |row: OpRow| {
+        let mut sums = ProgramLimits::default();
+        let own = row.programs.iter().filter_map(|id| programs.by_program.get(id));
+        own.for_each(|of| sums.add(of));
+        let known = known_flops(layer, &row, &operations);
+        let limits = OperationLimits::new(&sums, known, &machine);
+        let OpRow { name, kind, operation, pass, ipu, programs, .. } = row;
+        LimitsRow { name, kind, operation, pass, ipu, programs, limits }
+    };
+    let rows = rows(report, layer, OtherPrograms::ByName)?.into_iter().map(row);
+    let mut rows: Vec<LimitsRow> = rows.filter(|row| !row.limits.total().is_zero()).collect();
+    rows.sort_by_key(|row| Reverse((row.limits.wasted(), row.limits.total())));
+    let unknown = unknown_utilisation(&operations, &rows, &machine);
+    let ipus = report.target()?.ipus_per_replica;
+    let run = Some(RunLimits::new(&programs, &rows, &machine, ipus, unknown));
+    Ok(ReportLimits { machine, rows, run })
+}
+
+/// Why nobody knows what the run achieves; nothing where the FLOPs of all operations that ran are
+/// known, and the peak that they are measured against.
+fn unknown_utilisation(
+    operations: &[ModelOperation],
+    rows: &[LimitsRow],
+    machine: &Machine,
+) -> Option<UnknownUtilisation> {
+    let known_peak = machine.limits.rates.iter().any(|rate| rate.engine == ComputeEngine::Amp);
+    if operations.is_empty() {
+        return Some(UnknownUtilisation::NoOperations);
+    }
+    if rows.iter().any(|row| row.limits.flops.is_none()) {
+        return Some(UnknownUtilisation::NoRuns);
+    }
+    let is_whole = known_peak && rows.iter().all(|row| row.limits.compute.is_some());
+    (!is_whole).then_some(UnknownUtilisation::UnknownChip)
+}

@@ -1,0 +1,345 @@
+//! What the steps of each program come to, against what the machine could do.
+
+use super::cycle_class::{ClassCycles, CycleClass};
+use super::machine::Machine;
+use crate::label_conventions::rearranges;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tilescope_report::trace::{LaneInfo, ProgramStepSums};
+use tilescope_report::units::{
+    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, ProgramId, Quantity, TileRange, TileRuns,
+};
+use tilescope_report::{
+    ComputeRate, ComputeSet, ExchangeTraffic, MachineInterface, ProgramKind, ProgramNode,
+    ProgramNodeTable, Report, ReportError, ReportPart, StepActivity, Target, TileTraffic,
+    VertexWork,
+};
+
+/// Sums over the steps of programs, and what they need at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ProgramLimits {
+    /// Executions; of several programs, of the most frequent one.
+    pub executions: u64,
+    pub cycles: ClassCycles,
+    /// Floating point operations of vertices that count them, those on padding included.
+    pub vertex_flops: Option<u64>,
+    /// The fastest engine that its vertices compute on.
+    pub rate: Option<ComputeRate>,
+    /// Cycles of compute sets that do not only copy, without their starts, and the same times the
+    /// tiles that take part.
+    pub computing: f64,
+    pub computing_on_tiles: f64,
+    pub exchange: ExchangeSums,
+    /// Bytes moved over links, from and to the host, and from and to remote buffers.
+    pub link_bytes: Bytes,
+    pub host_bytes: Bytes,
+    pub remote_bytes: Bytes,
+    /// Whether some of its steps move bytes that were not recorded.
+    pub unknown_bytes: bool,
+}
+
+/// Sums over exchanges between the tiles of an IPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ExchangeSums {
+    /// Cycles of the steps, with their starts.
+    pub cycles: Cycles,
+    /// Bytes that count against what tiles send.
+    pub bytes: f64,
+    /// The same of exchanges that do more than change a layout.
+    pub needed_bytes: f64,
+    /// Cycles that the busiest tile of each needs at least.
+    pub tile_cycles: f64,
+}
+
+impl ProgramLimits {
+    /// Adds the sums of another program of the same operation.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.executions = self.executions.max(other.executions);
+        self.cycles.add(&other.cycles);
+        self.vertex_flops = match (self.vertex_flops, other.vertex_flops) {
+            (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
+            (sum, more) => sum.or(more),
+        };
+        self.rate = faster(self.rate, other.rate);
+        self.computing += other.computing;
+        self.computing_on_tiles += other.computing_on_tiles;
+        let (sum, more) = (&mut self.exchange, &other.exchange);
+        sum.cycles = sum.cycles.saturating_add(more.cycles);
+        sum.bytes += more.bytes;
+        sum.needed_bytes += more.needed_bytes;
+        sum.tile_cycles += more.tile_cycles;
+        self.link_bytes = self.link_bytes.saturating_add(other.link_bytes);
+        self.host_bytes = self.host_bytes.saturating_add(other.host_bytes);
+        self.remote_bytes = self.remote_bytes.saturating_add(other.remote_bytes);
+        self.unknown_bytes |= other.unknown_bytes;
+    }
+}
+
+/// The faster of two engines.
+fn faster(one: Option<ComputeRate>, other: Option<ComputeRate>) -> Option<ComputeRate> {
+    let rates = one.into_iter().chain(other);
+    rates.reduce(|best, next| if next.flops_per_cycle > best.flops_per_cycle { next } else { best })
+}
+
+/// What the compute tiles of an IPU spend the run on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct IpuCycles {
+    pub ipu: IpuId,
+    pub cycles: ClassCycles,
+}
+
+/// All steps of a run, by program and by IPU.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LimitsOfPrograms {
+    pub by_program: BTreeMap<ProgramId, ProgramLimits>,
+    /// IPUs with a lane, in order.
+    pub ipus: Vec<IpuCycles>,
+    /// Cycles of the run.
+    pub run: CycleRange,
+}
+
+impl LimitsOfPrograms {
+    /// Reads the sums of all lanes; nothing where the program was not run.
+    pub(crate) fn read(
+        report: &Report,
+        machine: &Machine,
+        sets: &BTreeMap<ComputeSetId, ComputeSet>,
+        exchanges: &BTreeMap<ProgramId, ExchangeTraffic>,
+    ) -> Result<Self, ReportError> {
+        let Some(trace) = report.trace()? else { return Ok(Self::default()) };
+        let sums = |index: usize| match trace.lane(index) {
+            Some(lane) => Ok(Some((lane.info(), lane.program_sums()?))),
+            None => Ok(None),
+        };
+        let lanes = (0..trace.lanes().len()).into_par_iter().map(sums);
+        let lanes: Vec<Option<(LaneInfo, Arc<Vec<ProgramStepSums>>)>> =
+            lanes.collect::<Result<_, ReportError>>()?;
+        let (programs, target) = (report.programs()?, report.target()?);
+        let works = report.vertex_types()?.iter().map(|kind| kind.work()).collect();
+        let has_bytes = report.has(ReportPart::StepBytes);
+        let figures =
+            ProgramFigures { machine, programs, target, works, sets, exchanges, has_bytes };
+        let mut all = Self { run: trace.range(), ..Self::default() };
+        let mut executions = Vec::new();
+        for (info, sums) in lanes.into_iter().flatten() {
+            let of =
+                |sums: &ProgramStepSums| Some(((sums.program?, info.ipu, sums.kind()), sums.steps));
+            executions.extend(sums.iter().filter_map(of));
+            all.add_lane(&figures, info, &sums);
+        }
+        all.count_executions(executions);
+        Ok(all)
+    }
+
+    fn add_lane(&mut self, figures: &ProgramFigures, info: LaneInfo, sums: &[ProgramStepSums]) {
+        let mut of_ipu = ClassCycles::default();
+        for sums in sums {
+            let own = figures.limits(info.ipu, sums);
+            of_ipu.add(&own.cycles);
+            if let Some(id) = sums.program {
+                self.by_program.entry(id).or_default().add(&own);
+            }
+        }
+        // Other lanes work beside the compute tiles, so that their cycles are no part of the run's.
+        if info.sub_lane == 0 {
+            self.ipus.push(IpuCycles { ipu: info.ipu, cycles: of_ipu });
+        }
+    }
+
+    /// Counts executions over all IPUs. One may be several steps of different kinds: the begin,
+    /// middle and end of a stream copy.
+    fn count_executions(&mut self, mut steps: Vec<((ProgramId, IpuId, ProgramKind), u64)>) {
+        steps.sort_unstable();
+        for of_program in steps.chunk_by(|((one, ..), _), ((next, ..), _)| one == next) {
+            let on_ipu = of_program.chunk_by(|((_, one, _), _), ((_, next, _), _)| one == next);
+            let most = on_ipu.map(|kinds| {
+                let kinds = kinds.chunk_by(|((.., one), _), ((.., next), _)| one == next);
+                let steps = kinds.map(|lanes| lanes.iter().map(|(_, steps)| steps).sum());
+                steps.max().unwrap_or(0u64)
+            });
+            let executions = most.sum();
+            if let Some(((id, ..), _)) = of_program.first() {
+                self.by_program.entry(*id).or_default().executions = executions;
+            }
+        }
+    }
+}
+
+/// All that tells what steps do.
+struct ProgramFigures<'a> {
+    machine: &'a Machine,
+    programs: Arc<ProgramNodeTable>,
+    target: Arc<Target>,
+    /// What vertices of each type do.
+    works: Vec<VertexWork>,
+    sets: &'a BTreeMap<ComputeSetId, ComputeSet>,
+    exchanges: &'a BTreeMap<ProgramId, ExchangeTraffic>,
+    /// Whether steps say what they move.
+    has_bytes: bool,
+}
+
+/// One execution of a compute set on the tiles of an IPU.
+#[derive(Default)]
+struct ComputeSetOnIpu {
+    /// Cycles of the slowest tile, and of all of them together.
+    longest: Cycles,
+    total: Cycles,
+    tiles: u64,
+}
+
+impl ProgramFigures<'_> {
+    /// What steps of one program and kind on an IPU come to.
+    fn limits(&self, ipu: IpuId, sums: &ProgramStepSums) -> ProgramLimits {
+        let program = sums.program.and_then(|id| Some((id, self.programs.get(id)?)));
+        let mut limits = ProgramLimits::default();
+        let all = |class| ClassCycles::of(class, sums.cycles);
+        match (sums.activity(), program) {
+            (StepActivity::Compute, Some((_, program))) => {
+                self.compute(&mut limits, ipu, program, sums);
+            }
+            (StepActivity::Compute, None) => limits.cycles = all(CycleClass::Compute),
+            (StepActivity::InternalExchange, Some((id, program))) => {
+                self.exchange(&mut limits, ipu, (id, program), sums);
+            }
+            (StepActivity::InternalExchange, None) => {
+                limits.cycles = all(CycleClass::Exchange);
+                limits.unknown_bytes = true;
+            }
+            (StepActivity::GlobalExchange, _) => {
+                (limits.cycles, limits.link_bytes) = (all(CycleClass::Links), sums.bytes_moved);
+                limits.unknown_bytes = !self.has_bytes;
+            }
+            (StepActivity::Host, _) => {
+                (limits.cycles, limits.host_bytes) = (all(CycleClass::Host), sums.bytes_moved);
+                limits.unknown_bytes = !self.has_bytes;
+            }
+            (StepActivity::RemoteBuffer, _) => {
+                limits.cycles = all(CycleClass::RemoteBuffers);
+                limits.remote_bytes = sums.bytes_moved;
+                limits.unknown_bytes = !self.has_bytes;
+            }
+            (StepActivity::Sync, _) => limits.cycles = all(CycleClass::SyncAndStart),
+            (StepActivity::Other, _) => limits.cycles = all(CycleClass::Other),
+        }
+        limits
+    }
+
+    fn compute(
+        &self,
+        limits: &mut ProgramLimits,
+        ipu: IpuId,
+        program: &ProgramNode,
+        sums: &ProgramStepSums,
+    ) {
+        let set = program.compute_set.and_then(|id| self.sets.get(&id));
+        let only_copies = set.is_some_and(|set| self.only_copies(set));
+        let rearranges = only_copies || rearranges(&program.name);
+        let class = if rearranges { CycleClass::Rearrangement } else { CycleClass::Compute };
+        let own = set.map(|set| self.on_ipu(set, ipu)).unwrap_or_default();
+        let (steps, tiles) = (sums.steps, u64::from(self.machine.tiles));
+        // Without cycles of tiles nobody knows which of them waited, nor when they began.
+        let body = match own.longest {
+            Cycles::ZERO => sums.cycles,
+            longest => sums.cycles.min(longest.saturating_mul(steps)),
+        };
+        let working = match own.longest {
+            Cycles::ZERO => body,
+            longest => body.min(body.share(own.total.0, longest.0.saturating_mul(tiles))),
+        };
+        limits.cycles[CycleClass::SyncAndStart] = sums.cycles.saturating_sub(body);
+        if rearranges {
+            limits.cycles[class] = body;
+            return;
+        }
+        limits.cycles[class] = working;
+        limits.cycles[CycleClass::Balance] = body.saturating_sub(working);
+        if !own.longest.is_zero() {
+            limits.computing = body.as_f64();
+            limits.computing_on_tiles = body.as_f64() * own.tiles as f64;
+        }
+        for group in set.into_iter().flat_map(|set| &set.vertices) {
+            let work = self.works.get(group.vertex_type.index()).copied();
+            limits.rate = faster(limits.rate, work.and_then(|work| self.machine.rate_of(work)));
+            let flops = group.flops.map(|flops| flops.saturating_mul(steps));
+            limits.vertex_flops = match (limits.vertex_flops, flops) {
+                (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
+                (sum, more) => sum.or(more),
+            };
+        }
+    }
+
+    /// Whether all vertices of a compute set only move data.
+    fn only_copies(&self, set: &ComputeSet) -> bool {
+        let copies = |at: usize| self.works.get(at) == Some(&VertexWork::Copy);
+        !set.vertices.is_empty()
+            && set.vertices.iter().all(|group| copies(group.vertex_type.index()))
+    }
+
+    fn on_ipu(&self, set: &ComputeSet, ipu: IpuId) -> ComputeSetOnIpu {
+        let mut found = ComputeSetOnIpu::default();
+        let tiles = self.target.tiles_of_ipu(ipu);
+        for (own, cycles) in set.cycles.iter().map(|(run, of)| (run.intersection(tiles), of)) {
+            let count = u64::from(own.count());
+            if count > 0 {
+                found.longest = found.longest.max(*cycles);
+                found.total = found.total.saturating_add(cycles.saturating_mul(count));
+                found.tiles += count;
+            }
+        }
+        found
+    }
+
+    fn exchange(
+        &self,
+        limits: &mut ProgramLimits,
+        ipu: IpuId,
+        (id, program): (ProgramId, &ProgramNode),
+        sums: &ProgramStepSums,
+    ) {
+        let class = match rearranges(&program.name) {
+            true => CycleClass::Rearrangement,
+            false => CycleClass::Exchange,
+        };
+        // Further calls of a function move what its own exchanges do.
+        let traffic = self.exchanges.get(&self.programs.body(id));
+        let tiles = self.target.tiles_of_ipu(ipu);
+        let longest = traffic.map_or(Cycles::ZERO, |traffic| {
+            let own = traffic.cycles.iter().filter(|(run, _)| run.intersection(tiles).count() > 0);
+            own.map(|(_, cycles)| *cycles).max().unwrap_or_default()
+        });
+        // Where cycles of tiles were not recorded, nobody knows when they began.
+        let body = match longest {
+            Cycles::ZERO => sums.cycles,
+            longest => sums.cycles.min(longest.saturating_mul(sums.steps)),
+        };
+        limits.cycles[class] = body;
+        limits.cycles[CycleClass::SyncAndStart] = sums.cycles.saturating_sub(body);
+        let of_one = traffic.map(|traffic| self.traffic(&traffic.tiles, tiles));
+        let (bytes, tile_cycles) = match of_one {
+            Some((bytes, tile_cycles)) => {
+                (bytes * sums.steps as f64, tile_cycles * sums.steps as f64)
+            }
+            None => (self.machine.sent_bytes(Bytes::ZERO, sums.bytes_moved), 0.0),
+        };
+        limits.unknown_bytes = traffic.is_none() && !self.has_bytes;
+        let needed_bytes = if class == CycleClass::Exchange { bytes } else { 0.0 };
+        limits.exchange = ExchangeSums { cycles: sums.cycles, bytes, needed_bytes, tile_cycles };
+    }
+
+    /// Bytes of one exchange on the tiles of an IPU, and the cycles that its busiest tile needs at
+    /// least.
+    fn traffic(&self, all: &TileRuns<TileTraffic>, tiles: TileRange) -> (f64, f64) {
+        let (mut sent, mut received, mut most) = (Bytes::ZERO, Bytes::ZERO, 0.0f64);
+        for (own, of) in all.iter().map(|(run, of)| (run.intersection(tiles), of)) {
+            let count = u64::from(own.count());
+            if count > 0 {
+                sent = sent.saturating_add(of.bytes_out.saturating_mul(count));
+                received = received.saturating_add(of.bytes_in.saturating_mul(count));
+                most = most.max(self.machine.sent_bytes(of.bytes_out, of.bytes_in));
+            }
+        }
+        let rate = self.machine.limits.bytes_per_cycle(MachineInterface::TileSend);
+        (self.machine.sent_bytes(sent, received), rate.map_or(0.0, |rate| most / rate))
+    }
+}

@@ -1,0 +1,321 @@
+//! Limits: how good each operation and the run is, against what the machine could do.
+
+mod class_marker;
+mod details;
+mod roof_labels;
+mod roofline_plot;
+mod waterfall_plot;
+
+use super::{ReportView, ViewContext, ViewDescriptor};
+use crate::model::command::{AppCommand, ViewAction};
+use crate::model::selection::Selection;
+use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
+use crate::theme::{ThemePalette, spacing};
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
+use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
+use crate::widgets::icons::Icon;
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::table::TableState;
+use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::{empty_state_ui, tables_height, tabs_ui};
+use egui::{CentralPanel, Frame, Panel, Ui};
+use roofline_plot::roofline_ui;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tilescope_analysis::data_table::DataTable;
+use tilescope_analysis::limits::{LimitsRow, ReportLimits, Roofline, RunLimits, limits, roofline};
+use tilescope_analysis::tables::limits as tables;
+use tilescope_report::units::{IpuId, OperationId};
+use tilescope_report::{Report, ReportError, ReportPart};
+use waterfall_plot::waterfall_ui;
+
+/// This view, for the list.
+pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
+    id: ViewId::Limits,
+    help: include_str!("../../../../../assets/help/limits.md"),
+    icon: Icon::Roofline,
+    settings: &["plots", "tab"],
+    create: || Box::<LimitsView>::default(),
+};
+
+/// Wide enough for both plots beside each other.
+const TWO_PLOTS: f32 = 620.0;
+/// Share of the width that the waterfall has beside the roofline.
+const WATERFALL_SHARE: f32 = 0.42;
+
+/// The plots in the upper half.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LimitPlots {
+    #[default]
+    Both,
+    Roofline,
+    Waterfall,
+}
+
+/// The tables below them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LimitsTab {
+    #[default]
+    Operations,
+    Classes,
+    Roofline,
+    Waterfall,
+    Details,
+}
+
+/// Limits of the operations on an IPU, or of all of them, with plots and tables.
+struct LimitsData {
+    limits: ReportLimits,
+    roofline: Roofline,
+    operations: Arc<DataTable>,
+    classes: Arc<DataTable>,
+    points: Arc<DataTable>,
+    waterfall: Arc<DataTable>,
+}
+
+impl LimitsData {
+    fn read(report: &Report, ipu: Option<IpuId>) -> Result<Self, ReportError> {
+        let mut found = limits(report)?;
+        found.rows.retain(|row| ipu.is_none() || row.ipu == ipu);
+        let roofline = roofline(&found.machine, &found.rows, None);
+        let cycles = found.run.as_ref().and_then(|run| run.waterfall(ipu)).copied();
+        Ok(Self {
+            operations: Arc::new(tables::operations(&found.rows)),
+            classes: Arc::new(tables::classes(&found.rows)),
+            points: Arc::new(tables::roofline(&roofline, &found.rows, &found.machine)),
+            waterfall: Arc::new(tables::waterfall(&cycles.unwrap_or_default())),
+            roofline,
+            limits: found,
+        })
+    }
+
+    /// The row of an operation, or of programs of that name which belong to none.
+    fn place(&self, operation: Option<OperationId>, other: Option<&str>) -> Option<usize> {
+        let mut rows = self.limits.rows.iter();
+        match operation {
+            Some(_) => rows.position(|row| row.operation == operation),
+            None => rows.position(|row| row.operation.is_none() && Some(&*row.name) == other),
+        }
+    }
+}
+
+/// State of the view.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct LimitsView {
+    #[serde(skip)]
+    found: BackgroundQuery<Option<IpuId>, LimitsData>,
+    /// Whose operations are shown; those of all IPUs, if not chosen.
+    ipu: Option<IpuId>,
+    plots: LimitPlots,
+    tab: LimitsTab,
+    /// What is chosen that is no operation of the model, by its name.
+    other: Option<String>,
+    tables: [TableState; 4],
+    panel: BottomPanel,
+    /// Whether plots are to show everything again.
+    #[serde(skip)]
+    reset: bool,
+}
+
+impl ReportView for LimitsView {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+        let report = &context.opened.report;
+        if !report.has(ReportPart::Execution) {
+            let sentence = "The program was compiled and not run, so nobody knows how long its \
+                            operations take, and how much of that is wasted.";
+            return empty_state_ui(ui, "No run recorded", sentence);
+        }
+        self.reset |= context.actions.contains(&ViewAction::ZoomToSelection);
+        if context.selection.operation.is_some() {
+            self.other = None;
+        }
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
+        let report = report.clone();
+        let question = move |ipu: &Option<IpuId>| LimitsData::read(&report, *ipu);
+        let texts = QueryTexts { waiting: "Adding up limits…", failed: "Limits cannot be read" };
+        let found = self.found.ask(ui.ctx(), context.workers, &self.ipu, question);
+        found.show(ui, texts, |ui, found| self.panels_ui(ui, context, found));
+    }
+
+    fn clear_selection_commands(&self) -> Vec<AppCommand> {
+        vec![AppCommand::SelectOperation(None)]
+    }
+
+    fn state(&self) -> ViewState {
+        to_view_state(self)
+    }
+
+    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = from_view_state(state);
+        strange
+    }
+}
+
+impl LimitsView {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
+        let count = context.opened.target.ipus_per_replica;
+        let names: Vec<String> = (0..count).map(|ipu| format!("IPU {ipu}")).collect();
+        let numbered = (0..count).map(IpuId).map(Some).zip(names.iter().map(String::as_str));
+        let ipus: Vec<_> = std::iter::once((None, "All IPUs")).chain(numbered).collect();
+        if !ipus.iter().any(|(ipu, _)| *ipu == self.ipu) {
+            self.ipu = None;
+        }
+        if let Some(ipu) = bar.choice("IPU", &ipus, self.ipu) {
+            self.ipu = ipu;
+        }
+        let plots = [
+            (LimitPlots::Both, "Roofline and waterfall"),
+            (LimitPlots::Roofline, "Roofline"),
+            (LimitPlots::Waterfall, "Waterfall"),
+        ];
+        if let Some(plots) = bar.choice("Plots", &plots, self.plots) {
+            self.plots = plots;
+        }
+        bar.align_right();
+        self.reset |= bar.button("Whole plot", "Show all points of the roofline (F)");
+    }
+
+    fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, found: &Versioned<LimitsData>) {
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
+        let chosen = found.place(context.selection.operation, self.other.as_deref());
+        let room = (tables_height(ui, 0.44), LOW);
+        let mut panel = std::mem::take(&mut self.panel);
+        panel.ui(ui, "limits tables", room, |ui, open| {
+            self.tables_ui(ui, context, found, chosen, open);
+        });
+        self.panel = panel;
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            if let Some(clicked) = self.plots_ui(ui, found, chosen) {
+                self.tab = LimitsTab::Details;
+                self.choose(context, found.limits.rows.get(clicked), chosen == Some(clicked));
+            }
+        });
+    }
+
+    /// The plots; the row of the point that was clicked.
+    fn plots_ui(
+        &mut self,
+        ui: &mut Ui,
+        found: &LimitsData,
+        chosen: Option<usize>,
+    ) -> Option<usize> {
+        let run = found.limits.run.as_ref()?;
+        let reset = std::mem::take(&mut self.reset);
+        let is_wide = ui.available_width() >= TWO_PLOTS;
+        let waterfall = |ui: &mut Ui, view: &Self| {
+            if let Some(cycles) = run.waterfall(view.ipu) {
+                waterfall_ui(ui, cycles, run, view.ipu);
+            }
+        };
+        let roofline = |ui: &mut Ui, ipu| match no_points(run, found) {
+            None => roofline_ui(ui, found, chosen, (ipu, reset)),
+            Some(sentence) => {
+                empty_state_ui(ui, "No points", sentence);
+                None
+            }
+        };
+        match self.plots {
+            LimitPlots::Waterfall => {
+                waterfall(ui, self);
+                None
+            }
+            LimitPlots::Both if is_wide => {
+                let width = ui.available_width() * WATERFALL_SHARE;
+                let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
+                let panel = Panel::right("waterfall").resizable(false).exact_size(width);
+                panel.frame(frame).show(ui, |ui| waterfall(ui, self));
+                roofline(ui, self.ipu)
+            }
+            LimitPlots::Both | LimitPlots::Roofline => roofline(ui, self.ipu),
+        }
+    }
+
+    fn tables_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        found: &Versioned<LimitsData>,
+        chosen: Option<usize>,
+        open: &mut bool,
+    ) {
+        let tabs = [
+            (LimitsTab::Operations, "Operations"),
+            (LimitsTab::Classes, "Where cycles go"),
+            (LimitsTab::Roofline, "Roofline"),
+            (LimitsTab::Waterfall, "Waterfall"),
+            (LimitsTab::Details, "Details"),
+        ];
+        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab));
+        if !*open {
+            return;
+        }
+        ui.add_space(spacing::XS);
+        let rows = &found.limits.rows;
+        let (table, index) = match self.tab {
+            LimitsTab::Operations => (&found.operations, 0),
+            LimitsTab::Classes => (&found.classes, 1),
+            LimitsTab::Roofline => (&found.points, 2),
+            LimitsTab::Waterfall => (&found.waterfall, 3),
+            LimitsTab::Details => {
+                let row = chosen.and_then(|row| rows.get(row));
+                return details::details_ui(ui, context, row, &found.limits);
+            }
+        };
+        let (hint, version) = ("Filter limits", found.version());
+        let state = &mut self.tables[index];
+        // Points are some of the rows; steps of the waterfall are none.
+        let points = &found.roofline.points;
+        let own = match self.tab {
+            LimitsTab::Waterfall => {
+                state.ui(ui, context.workers, table, version, hint);
+                return;
+            }
+            LimitsTab::Roofline => points.iter().position(|point| Some(point.row) == chosen),
+            _ => chosen,
+        };
+        let clicked = ui.push_id(index, |ui| {
+            state.choose_ui(ui, context.workers, table, version, hint, own.as_slice())
+        });
+        let Some(clicked) = clicked.inner else { return };
+        let row = match self.tab {
+            LimitsTab::Roofline => points.get(clicked).map(|point| point.row),
+            _ => Some(clicked),
+        };
+        self.choose(context, row.and_then(|row| rows.get(row)), own == Some(clicked));
+    }
+
+    /// Chooses a row; or nothing, if it is chosen already.
+    fn choose(&mut self, context: &ViewContext<'_>, row: Option<&LimitsRow>, again: bool) {
+        let row = row.filter(|_| !again);
+        let operation = row.and_then(|row| row.operation);
+        self.other = row.filter(|_| operation.is_none()).map(|row| row.name.clone());
+        context.commands.push(AppCommand::SelectOperation(operation));
+    }
+}
+
+/// Why there is no point to draw, if there is none.
+fn no_points(run: &RunLimits, found: &LimitsData) -> Option<&'static str> {
+    if !found.roofline.points.is_empty() {
+        return None;
+    }
+    let reason = run.unknown.map(|unknown| unknown.sentence());
+    Some(reason.unwrap_or("No operation here has floating point operations, so none is a point."))
+}
+
+/// The table of this name, as the view has it.
+#[cfg(test)]
+pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
+    let data = LimitsData::read(report, None).unwrap();
+    let table = match name {
+        "operations" => data.operations,
+        "classes" => data.classes,
+        "roofline" => data.points,
+        _ => data.waterfall,
+    };
+    table.as_ref().clone()
+}

@@ -1,0 +1,331 @@
+//! The split of a model's blocks over IPUs with which its run is shortest.
+//!
+//! Stages work at once, so the longest of them decides. But a block costs more in a stage than its
+//! operations alone: copies into stashes and out of them, forward operations that run again, copies
+//! from the host and to other IPUs, layouts that its neighbours leave. So splits are tried: each is
+//! made a program, and run without keeping its steps.
+//!
+//! The first are the even split, the one that the operations alone suggest and, where there is one,
+//! that of the spec. What blocks cost in the fastest says which split should be better; that one and
+//! its neighbours are tried next, as long as one of them is. The split that is taken is the fastest
+//! of all that were tried and fit in memory: it never takes longer than those that came first.
+
+use crate::compile::{
+    CompileError, CompiledProgram, FragmentItem, LoweredProgram, ProgramExtent, ProgramSource,
+};
+use crate::graph::ModelGraph;
+use crate::run;
+use crate::schedule::{split_balanced, split_evenly, stages_of_blocks, stages_of_split};
+use crate::shape::BlockId;
+use crate::spec::{AutoStage, Spec, StageSpec};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use tilescope_report::units::{Cycles, ProgramId};
+use tilescope_report::{CompilationReport, TrainingPass};
+
+/// Most splits of a model that are tried.
+const MOST_TRIED: usize = 12;
+
+/// Neighbours of a split that are tried before it is called the best.
+const NEIGHBOURS: usize = 3;
+
+/// Micro-batches of the longest run that a split is tried with. Longer ones are cut, and the best
+/// split is then compared with the first ones in whole runs.
+const MOST_MICRO_BATCHES: u64 = 1 << 14;
+
+/// A stage of a balanced split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BalancedStage {
+    /// Names of its blocks, in order.
+    pub blocks: Vec<String>,
+    /// Cycles of its forward and backward pass for one micro-batch.
+    pub cycles: Cycles,
+}
+
+/// The fastest split of those that were tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BalancedSplit {
+    pub stages: Vec<BalancedStage>,
+    /// Whether it is the one that the spec writes.
+    pub is_written: bool,
+    /// Splits that were tried.
+    pub tried: usize,
+}
+
+/// Compiles a spec. Where it asks for a balanced split, that is found first.
+///
+/// # Errors
+/// [`CompileError`]; not fitting in memory is not one of them: see
+/// [`CompiledProgram::tiles_out_of_memory`].
+pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
+    let source = ProgramSource::new(spec)?;
+    let is_open = source.stages.is_empty()
+        && spec.options.auto_stage == AutoStage::Balanced
+        && source.graph.row_shards == 1
+        && stages_of(&source) > 1;
+    if is_open {
+        return Ok(fastest_program(&source)?.1);
+    }
+    let placement = source.placement(&source.stages)?;
+    Ok(source.lower()?.program(placement, ProgramExtent::Whole))
+}
+
+/// The fastest split of a spec's blocks over its IPUs, of those that fit in memory.
+///
+/// # Errors
+/// A model whose sizes do not fit together, and one whose IPUs share rows.
+pub fn balance(spec: &Spec) -> Result<BalancedSplit, CompileError> {
+    let source = ProgramSource::new(spec)?;
+    if source.graph.row_shards > 1 {
+        let problem = "the IPUs share rows: there are no stages to balance".to_owned();
+        return Err(spec.refuse("options.domain_sharding", problem).into());
+    }
+    let (search, program) = fastest_program(&source)?;
+    let costs = block_costs(&program, &source.graph);
+    let peers = program.placement.peers().iter();
+    let of_stage = |peers: &Range<usize>| {
+        let blocks = 0..source.graph.blocks.len();
+        let own = blocks.filter(|block| program.placement.runs(peers.start, BlockId(*block)));
+        let own: Vec<usize> = own.collect();
+        BalancedStage {
+            blocks: own.iter().map(|block| source.graph.blocks[*block].clone()).collect(),
+            cycles: own.iter().map(|block| costs[*block]).sum(),
+        }
+    };
+    let stages: Vec<BalancedStage> = peers.map(of_stage).collect();
+    let written = source.stages.iter().map(|stage| &stage.blocks);
+    let is_written = written.eq(stages.iter().map(|stage| &stage.blocks));
+    Ok(BalancedSplit { stages, is_written, tried: search.tried.len() })
+}
+
+/// Stages that the blocks of a source are split into.
+fn stages_of(source: &ProgramSource) -> usize {
+    stages_of_blocks(&source.spec, source.graph.blocks.len())
+}
+
+/// Tries splits, and compiles the fastest that fits in memory; if none does, the fastest.
+fn fastest_program<'a>(
+    source: &ProgramSource<'a>,
+) -> Result<(SplitSearch, CompiledProgram), CompileError> {
+    let lowered = source.lower()?;
+    let short = shortened(&source.spec);
+    let mut search = match &short {
+        None => SplitSearch::over(&lowered)?,
+        Some(short) => SplitSearch::over(&ProgramSource::new(short)?.lower()?)?,
+    };
+    let firsts: Vec<Vec<StageSpec>> =
+        search.tried[..search.firsts].iter().map(|split| split.stages.clone()).collect();
+    search.tried.sort_by_key(|split| split.cycles);
+    let whole = |stages: &[StageSpec]| -> Result<CompiledProgram, CompileError> {
+        Ok(lowered.program(source.placement(stages)?, ProgramExtent::Whole))
+    };
+    let mut fastest = None;
+    for split in &search.tried {
+        let program = whole(&split.stages)?;
+        if program.tiles_out_of_memory() > 0 {
+            fastest.get_or_insert(program);
+            continue;
+        }
+        let mut taken = program;
+        // What is faster in a run that is cut short need not be in the whole one.
+        for stages in firsts.iter().filter(|stages| short.is_some() && **stages != split.stages) {
+            let other = whole(stages)?;
+            let length = |of: &CompiledProgram| length_of_run(of, &source.spec);
+            if other.tiles_out_of_memory() == 0 && length(&other) < length(&taken) {
+                taken = other;
+            }
+        }
+        return Ok((search, taken));
+    }
+    let program = fastest.expect("the even split was tried");
+    Ok((search, program))
+}
+
+/// Length of the run of a program.
+fn length_of_run(program: &CompiledProgram, spec: &Spec) -> Cycles {
+    run::run_cycles(program, spec, &run::dry_run(program, spec))
+}
+
+/// A spec of fewer micro-batches, where it has too many to run through them for each split.
+fn shortened(spec: &Spec) -> Option<Spec> {
+    let options = &spec.options;
+    let all = options.gradient_accumulation.saturating_mul(options.device_iterations);
+    (all > MOST_MICRO_BATCHES).then(|| {
+        let mut short = spec.clone();
+        let most = MOST_MICRO_BATCHES;
+        short.options.gradient_accumulation = options.gradient_accumulation.min(most);
+        short.options.device_iterations =
+            options.device_iterations.min(most / short.options.gradient_accumulation).max(1);
+        short
+    })
+}
+
+/// A split that was tried.
+struct TriedSplit {
+    stages: Vec<StageSpec>,
+    /// Its stretches of blocks; none for stages that are written otherwise.
+    parts: Vec<Range<usize>>,
+    /// Length of its run.
+    cycles: Cycles,
+    /// What each block costs in it for one micro-batch.
+    block_costs: Vec<Cycles>,
+}
+
+/// The splits of a model that were tried.
+struct SplitSearch {
+    tried: Vec<TriedSplit>,
+    /// How many of them, those in front, the search began with.
+    firsts: usize,
+}
+
+impl SplitSearch {
+    /// Tries splits of a model until none is found that is faster.
+    fn over(lowered: &LoweredProgram) -> Result<Self, CompileError> {
+        let source = lowered.source;
+        let (blocks, stages) = (source.graph.blocks.len(), stages_of(source));
+        let mut search = Self { tried: Vec::new(), firsts: 0 };
+        search.try_parts(lowered, split_evenly(blocks, stages))?;
+        search.try_parts(lowered, split_balanced(&lowered.block_costs(), stages))?;
+        if !source.stages.is_empty() {
+            search.try_stages(lowered, source.stages.clone(), Vec::new())?;
+        }
+        search.firsts = search.tried.len();
+        loop {
+            let best = search.best();
+            let (before, costs) = (best.cycles, best.block_costs.clone());
+            let balanced = split_balanced(&costs, stages);
+            let longest = |parts: &Vec<Range<usize>>| -> Cycles {
+                let of_part = |part: &Range<usize>| costs[part.clone()].iter().sum::<Cycles>();
+                parts.iter().map(of_part).max().unwrap_or_default()
+            };
+            let mut around = [neighbours(&balanced), neighbours(&best.parts)].concat();
+            around.sort_by_key(longest);
+            around.retain(|parts| search.tried.iter().all(|tried| tried.parts != *parts));
+            around.truncate(NEIGHBOURS);
+            for parts in std::iter::once(balanced).chain(around) {
+                if search.tried.len() < MOST_TRIED {
+                    search.try_parts(lowered, parts)?;
+                }
+            }
+            if search.best().cycles >= before {
+                return Ok(search);
+            }
+        }
+    }
+
+    /// The fastest so far; of equal ones the first.
+    fn best(&self) -> &TriedSplit {
+        let best = self.tried.iter().min_by_key(|split| split.cycles);
+        best.expect("the even split is tried first")
+    }
+
+    fn try_parts(
+        &mut self,
+        lowered: &LoweredProgram,
+        parts: Vec<Range<usize>>,
+    ) -> Result<(), CompileError> {
+        let source = lowered.source;
+        let stages = stages_of_split(&source.spec, &source.graph, &parts);
+        self.try_stages(lowered, stages, parts)
+    }
+
+    fn try_stages(
+        &mut self,
+        lowered: &LoweredProgram,
+        stages: Vec<StageSpec>,
+        parts: Vec<Range<usize>>,
+    ) -> Result<(), CompileError> {
+        if self.tried.iter().any(|tried| tried.stages == stages) {
+            return Ok(());
+        }
+        let source = lowered.source;
+        let program = lowered.program(source.placement(&stages)?, ProgramExtent::Run);
+        let cycles = length_of_run(&program, &source.spec);
+        let block_costs = block_costs(&program, &source.graph);
+        self.tried.push(TriedSplit { stages, parts, cycles, block_costs });
+        Ok(())
+    }
+}
+
+/// Splits with one cut a block further on, or back.
+fn neighbours(parts: &[Range<usize>]) -> Vec<Vec<Range<usize>>> {
+    let mut found = Vec::new();
+    for cut in 1..parts.len() {
+        let (before, behind) = (&parts[cut - 1], &parts[cut]);
+        let places = [
+            (before.len() > 1).then(|| before.end - 1),
+            (behind.len() > 1).then(|| before.end + 1),
+        ];
+        for place in places.into_iter().flatten() {
+            let mut moved = parts.to_vec();
+            (moved[cut - 1].end, moved[cut].start) = (place, place);
+            found.push(moved);
+        }
+    }
+    found
+}
+
+/// What each block costs in a program for one micro-batch, forward and backward. Steps of no
+/// block of a stage, such as copies for the first of them, count for that.
+fn block_costs(program: &CompiledProgram, graph: &ModelGraph) -> Vec<Cycles> {
+    let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
+    let names = graph.blocks.iter().map(String::as_str).zip(0..);
+    let places: BTreeMap<&str, usize> = names.collect();
+    let CompilationReport { programs, operations, .. } = &program.compilation;
+    let passes = program.parts.fragments.iter().filter(|of| of.pass != TrainingPass::Update);
+    for fragment in passes {
+        let runs = |block: &usize| program.placement.runs(fragment.stage, BlockId(*block));
+        let Some(first) = (0..costs.len()).find(runs) else { continue };
+        for_each_leaf(&fragment.items, 1, &mut |leaf, times| {
+            let operation = programs[leaf.index()].operation;
+            let block = operation.and_then(|of| operations[of.index()].block.as_ref());
+            let block = block.and_then(|name| places.get(name.as_str()).copied());
+            let cost = program.leaf_costs.get(&leaf).map_or(Cycles::ZERO, |cost| cost.cycles);
+            costs[block.filter(runs).unwrap_or(first)] += times * cost;
+        });
+    }
+    costs
+}
+
+/// Hands over the leaves of some items, and how many times each runs.
+fn for_each_leaf(items: &[FragmentItem], times: u64, take: &mut impl FnMut(ProgramId, u64)) {
+    for item in items {
+        match item {
+            FragmentItem::Leaf(program) => take(*program, times),
+            FragmentItem::Loop { times: more, body } => for_each_leaf(body, times * more, take),
+            FragmentItem::IoStream { .. }
+            | FragmentItem::HostSync { .. }
+            | FragmentItem::SetSync { .. }
+            | FragmentItem::WaitForIo(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::SpecSource;
+
+    #[test]
+    fn neighbours_move_one_cut_by_one_block() {
+        assert_eq!(neighbours(&[0..1, 1..3]), [vec![0..2, 2..3]]);
+        assert_eq!(neighbours(&[0..2, 2..4]), [vec![0..1, 1..4], vec![0..3, 3..4]]);
+        assert_eq!(neighbours(&[0..3]), Vec::<Vec<Range<usize>>>::new());
+    }
+
+    #[test]
+    fn all_that_blocks_do_is_counted() {
+        let overrides = ["options.device_iterations=1".to_owned()];
+        let spec = Spec::build(&SpecSource::find("mnist_pipeline", &overrides).expect("bundled"));
+        let spec = spec.expect("valid");
+        let source = ProgramSource::new(&spec).expect("a graph");
+        let placement = source.placement(&source.stages).expect("four stages");
+        let lowered = source.lower().expect("can be lowered");
+        let program = lowered.program(placement, ProgramExtent::Run);
+        // Stashes come on top of the operations.
+        let (costs, operations) = (block_costs(&program, &source.graph), lowered.block_costs());
+        assert_eq!(costs.len(), 4);
+        assert!(costs[..3].iter().zip(&operations).all(|(all, own)| all > own), "{costs:?}");
+        assert_eq!(costs[3], operations[3], "the last stage goes back at once");
+    }
+}

@@ -1,0 +1,263 @@
+//! Operators whose first operand is several tensors: rows of an IPU and those beside them.
+//!
+//! Poplar puts such tensors together without moving anything: a concatenation is a view, and the
+//! exchange of the operation that reads it takes each element from where it lies. So nothing is
+//! copied to join rows, and no joined tensor waits for the backward pass. The gradient of the joined
+//! rows is one tensor; what belongs to rows of other IPUs is copied out of it and sent back.
+
+use super::halo::SplitRowsOp;
+use crate::operators::{
+    ConcatOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
+    NodeOperands, OperationSink, Operator, OperatorKey, PlannedCost, PlannedSizes, ShapeError,
+};
+use crate::poplar::tile_runs;
+use crate::poputil::tensor_layout::TensorLayout;
+use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
+use std::sync::Arc;
+use tilescope_report::units::TileRuns;
+
+/// An operator that reads rows from several tensors. Its operands are the first piece, those of the
+/// operator behind its first, and then the other pieces, which follow the first one row by row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct JoinedRowsOp {
+    operator: OperatorKey,
+    axis: usize,
+    pieces: usize,
+    /// The piece that is the IPU's own.
+    own: Option<usize>,
+}
+
+impl JoinedRowsOp {
+    /// `operator` on so many pieces of rows along `axis`, of which `own` is the IPU's own.
+    pub(crate) fn new(
+        operator: &Arc<dyn Operator>,
+        axis: usize,
+        pieces: usize,
+        own: Option<usize>,
+    ) -> Self {
+        debug_assert!(pieces > 0 && own.is_none_or(|own| own < pieces), "{own:?} of {pieces}");
+        Self { operator: OperatorKey::new(operator), axis, pieces, own }
+    }
+
+    /// Its operands, of those of the operator, in which `pieces` take the place of the first.
+    pub(crate) fn operands(pieces: &[TensorId], others: &[TensorId]) -> Vec<TensorId> {
+        pieces[..1].iter().chain(others).chain(&pieces[1..]).copied().collect()
+    }
+
+    fn inner(&self) -> &dyn Operator {
+        self.operator.operator()
+    }
+
+    /// The pieces of rows among its operands, and the others.
+    fn pieces_of<'a, T>(&self, operands: &'a [T]) -> (Vec<&'a T>, &'a [T]) {
+        let others = 1..(operands.len() + 1).saturating_sub(self.pieces).max(1);
+        let pieces = operands.iter().take(1).chain(&operands[others.end..]).collect();
+        (pieces, &operands[others])
+    }
+
+    /// Types of the operator's own operands.
+    fn inner_types(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        if inputs.len() < self.pieces {
+            return Err(ShapeError(format!("{} pieces are expected", self.pieces)));
+        }
+        let (pieces, others) = self.pieces_of(inputs);
+        let pieces: Vec<TensorInfo> = pieces.into_iter().cloned().collect();
+        let joined = ConcatOp { axis: self.axis }.infer(&pieces)?;
+        Ok([&joined[..], others].concat())
+    }
+
+    /// How the joined rows lie: each piece where it is.
+    fn joined_layout(
+        &self,
+        lowering: &LoweringContext,
+        pieces: &[&TensorId],
+    ) -> Option<TensorLayout> {
+        let layouts: Option<Vec<&TensorLayout>> =
+            pieces.iter().map(|piece| lowering.layout(**piece)).collect();
+        let layouts = layouts?;
+        let elements = layouts
+            .iter()
+            .fold(TileRuns::empty(), |sum, piece| tile_runs::add_per_tile(&sum, &piece.elements));
+        let order = layouts[self.own.unwrap_or(0)].order;
+        Some(TensorLayout { elements, order })
+    }
+
+    /// Asks about the operator on the joined rows; what it lays out meanwhile stays in the context
+    /// that `ask` gets. Its operands and results have the numbers of their places.
+    fn on_joined<T>(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+        ask: impl FnOnce(&mut LoweringContext, &NodeOperands) -> T,
+    ) -> Option<T> {
+        let types: Vec<TensorInfo> =
+            node.inputs.iter().map(|input| lowering.tensor_type(*input).clone()).collect();
+        let types = self.inner_types(&types).ok()?;
+        let (pieces, others) = self.pieces_of(node.inputs);
+        let rest: Vec<TensorId> = others.iter().chain(node.outputs).copied().collect();
+        let block = BlockId(0);
+        let name = String::new();
+        let joined = Tensor { name, ty: types[0].clone(), role: TensorRole::Activation, block };
+        let known = rest.iter().map(|tensor| lowering.tensors[tensor.0].clone());
+        let tensors: Vec<Tensor> = std::iter::once(joined).chain(known).collect();
+        let LoweringContext { machine, training, planning, plans, .. } = *lowering;
+        let mut inner = LoweringContext::new(&tensors, machine, training, planning, plans);
+        let layouts = std::iter::once(self.joined_layout(lowering, &pieces))
+            .chain(rest.iter().map(|tensor| lowering.layout(*tensor).cloned()));
+        for (place, layout) in layouts.enumerate() {
+            if let Some(layout) = layout {
+                inner.set_layout(TensorId(place), layout);
+            }
+        }
+        let places: Vec<TensorId> = (0..tensors.len()).map(TensorId).collect();
+        let (inputs, outputs) = places.split_at(1 + others.len());
+        Some(ask(&mut inner, &NodeOperands { inputs, outputs, ..*node }))
+    }
+}
+
+impl Operator for JoinedRowsOp {
+    fn kind(&self) -> &'static str {
+        self.inner().kind()
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        self.inner().infer(&self.inner_types(inputs)?)
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
+        self.inner_types(inputs).map_or(0, |inputs| self.inner().flops(&inputs, outputs))
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let types: Vec<TensorInfo> =
+            (0..backward.node.inputs.len()).map(|input| backward.input_type(input)).collect();
+        let name = backward.node.name;
+        let joined = self
+            .inner_types(&types)
+            .map_err(|error| GraphError { node: name.to_owned(), problem: error.to_string() })?;
+        let (pieces, others) = self.pieces_of(backward.node.inputs);
+        let pieces: Vec<TensorId> = pieces.into_iter().copied().collect();
+        let (wanted_pieces, wanted_others) = self.pieces_of(backward.wanted);
+        let wanted: Vec<bool> = std::iter::once(wanted_pieces.into_iter().any(|wanted| *wanted))
+            .chain(wanted_others.iter().copied())
+            .collect();
+        let inputs = [&[JOINED], others].concat();
+        let mut sink =
+            JoinedRowsSink { rows: self, pieces: &pieces, ty: &joined[0], graph: backward.graph };
+        let mut inner = GradientBuilder {
+            node: NodeOperands { inputs: &inputs, ..backward.node },
+            output_gradients: backward.output_gradients,
+            wanted: &wanted,
+            graph: &mut sink,
+        };
+        let mut gradients = self.inner().differentiate(&mut inner)?;
+        let of_rows = gradients.first().copied().flatten();
+        let of_pieces = match of_rows {
+            None => vec![None; self.pieces],
+            Some(gradient) => {
+                let (types, _) = self.pieces_of(&types);
+                let rows = types.into_iter().map(|ty| ty.shape[self.axis]).collect();
+                let split = SplitRowsOp { axis: self.axis, rows, own: self.own };
+                let parts = backward.apply_all("grad/rows", split, &[gradient])?;
+                parts.into_iter().map(Some).collect()
+            }
+        };
+        gradients.splice(..1, of_pieces[..1].iter().copied());
+        gradients.extend(&of_pieces[1..]);
+        Ok(gradients)
+    }
+
+    fn is_planned(&self) -> bool {
+        self.inner().is_planned()
+    }
+
+    fn plan_ahead(&self, lowering: &LoweringContext, node: &NodeOperands) -> Option<TensorLayout> {
+        self.on_joined(lowering, node, |inner, node| self.inner().plan_ahead(inner, node))?
+    }
+
+    fn planned_cost(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+        sizes: PlannedSizes,
+    ) -> Option<PlannedCost> {
+        self.on_joined(lowering, node, |inner, node| self.inner().planned_cost(inner, node, sizes))?
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let (pieces, others) = self.pieces_of(node.inputs);
+        for piece in &pieces {
+            lowering.layout_or_linear(**piece);
+        }
+        let rest: Vec<TensorId> = others.iter().chain(node.outputs).copied().collect();
+        let lowered = self.on_joined(lowering, node, |inner, node| {
+            let lowered = self.inner().lower(inner, node)?;
+            let layouts: Vec<Option<TensorLayout>> =
+                (1..=rest.len()).map(|place| inner.layout(TensorId(place)).cloned()).collect();
+            Ok((lowered, layouts))
+        });
+        let (mut lowered, layouts) =
+            lowered.ok_or_else(|| node.error("its rows cannot be joined"))??;
+        for (tensor, layout) in rest.into_iter().zip(layouts) {
+            if let Some(layout) = layout {
+                lowering.set_layout(tensor, layout);
+            }
+        }
+        // All pieces are read as long as the joined rows are.
+        let until = &mut lowered.liveness.inputs_until;
+        let of_rows = until.first().copied().flatten();
+        until.resize(1 + others.len(), None);
+        until.extend(vec![of_rows; self.pieces - 1]);
+        Ok(lowered)
+    }
+}
+
+/// Stands for the joined rows while the operator is differentiated: no tensor of a graph.
+const JOINED: TensorId = TensorId(usize::MAX);
+
+/// Takes the gradient operations of an operator on joined rows: those that read the rows read the
+/// pieces.
+struct JoinedRowsSink<'a> {
+    rows: &'a JoinedRowsOp,
+    pieces: &'a [TensorId],
+    ty: &'a TensorInfo,
+    graph: &'a mut dyn OperationSink,
+}
+
+impl OperationSink for JoinedRowsSink<'_> {
+    fn tensor_type(&self, tensor: TensorId) -> &TensorInfo {
+        if tensor == JOINED { self.ty } else { self.graph.tensor_type(tensor) }
+    }
+
+    fn constant(&mut self, name: &str, ty: TensorInfo) -> TensorId {
+        self.graph.constant(name, ty)
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        operator: Arc<dyn Operator>,
+        inputs: &[TensorId],
+    ) -> Result<Vec<TensorId>, GraphError> {
+        match inputs {
+            [JOINED, others @ ..] if !others.contains(&JOINED) => {
+                let JoinedRowsOp { axis, pieces, own, .. } = *self.rows;
+                let operator = JoinedRowsOp::new(&operator, axis, pieces, own);
+                let operands = JoinedRowsOp::operands(self.pieces, others);
+                self.graph.add(name, Arc::new(operator), &operands)
+            }
+            _ if inputs.contains(&JOINED) => Err(GraphError {
+                node: name.to_owned(),
+                problem: "rows of several IPUs can only be the first operand".to_owned(),
+            }),
+            _ => self.graph.add(name, operator, inputs),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! How operators work on some rows of a field, where IPUs share it.
+
+mod halo;
+mod joined;
+mod window;
+
+pub(crate) use halo::{GatherRowsOp, HaloRowsOp};
+pub(crate) use joined::JoinedRowsOp;
+pub use window::{FieldEdges, RowWindow};

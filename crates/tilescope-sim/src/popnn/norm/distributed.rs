@@ -1,0 +1,93 @@
+//! Norms whose input several IPUs share: each makes the sums of its part, all add up the sums of
+//! all, and each goes on with its part.
+//!
+//! So do poplibs' distributed norms (lib/poplin/Norms.cpp, distributedNormStatistics and
+//! distributedNormStatisticsGradients), whose callback adds up mean and power, and the two sums of
+//! the gradient. The gradient is taken here in the same two steps: what follows from a part alone,
+//! and from there, through the sums, what all parts add to it.
+
+use super::{NormRows, NormStatistics};
+use crate::poplar::tile_runs;
+use crate::poplar::work::OperationWork;
+use crate::popops::elementwise::{self, BinaryOpType};
+use crate::popops::reduce::ReduceError;
+use crate::popops::rows::TensorRows;
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
+use crate::shape::DType;
+
+/// The gradients that follow from a part of the input.
+pub(crate) struct PartGradients {
+    /// Those of scale and shift.
+    pub affine: [TensorLayout; 2],
+    /// Those of the sums.
+    pub sums: TensorLayout,
+}
+
+impl NormRows {
+    /// How the sums of values and of squares lie: both of a row on the same tile.
+    fn both_sums(&self) -> TensorLayout {
+        let one = &self.row_values.elements;
+        let elements = tile_runs::add_per_tile(one, one);
+        TensorLayout { elements, order: ElementOrder::Linear }
+    }
+
+    /// Adds the sums of a part; returns how they lie.
+    pub(crate) fn part_sums(
+        &self,
+        work: &mut OperationWork,
+        regrouped: Option<&TensorRows>,
+    ) -> Result<TensorLayout, ReduceError> {
+        self.sums(work, regrouped)?;
+        Ok(self.both_sums())
+    }
+
+    /// Adds what makes statistics of the sums of all parts, which have been added up.
+    pub(crate) fn statistics_of_parts(&self, work: &mut OperationWork) -> NormStatistics {
+        Self::statistics_of_sums(work, self.row_values.clone(), self.row_values.clone())
+    }
+
+    /// Adds the gradient of a part of the input as if the statistics were constants, and the
+    /// gradients of scale, shift and sums.
+    ///
+    /// With sums `v` of `g x'` and `m` of `g`, where `x'` is the whitened input and `g` the gradient
+    /// times the scale, the gradient of the input is `g d - x d^2 v + d (mean d v - m)` for the
+    /// inverse deviation `d`: the factor of `x` and the summand behind it are the gradients of the
+    /// sums.
+    pub(crate) fn part_gradient(
+        &self,
+        work: &mut OperationWork,
+        scale: &TensorLayout,
+        statistics: &NormStatistics,
+    ) -> Result<PartGradients, ReduceError> {
+        let sums = self.gradient_sums(work, scale, statistics)?;
+        let [var_delta, mean_delta] = &sums.deltas;
+        use BinaryOpType::{Multiply, Subtract};
+        for (name, operation, values) in [
+            ("NormGrad/sums/var", Multiply, var_delta),
+            ("NormGrad/sums/factor", Multiply, var_delta),
+            ("NormGrad/sums/mean", Multiply, var_delta),
+            ("NormGrad/sums/Sub", Subtract, mean_delta),
+            ("NormGrad/sums/summand", Multiply, mean_delta),
+        ] {
+            work.push(elementwise::binary_in_place(
+                name,
+                operation,
+                DType::Float,
+                &values.elements,
+            ));
+        }
+        self.scale_by_deviation(work, statistics);
+        let bytes = self.layout.bytes(self.statistics.dtype.bytes());
+        work.push_temporary("NormGrad/whitened", bytes, sums.start);
+        Ok(PartGradients { affine: sums.affine, sums: self.both_sums() })
+    }
+
+    /// Adds what the gradient of the sums adds to that of the input: the product of the input with
+    /// the one, and the sum with the other.
+    pub(crate) fn gradient_of_sums(&self, work: &mut OperationWork) {
+        let (machine, rows, values) = (&self.machine, &self.statistics, &self.row_values);
+        let multiply = BinaryOpType::Multiply;
+        rows.apply_broadcast_apart(machine, work, "NormGrad/var/Mul", multiply, values);
+        rows.apply_broadcast(machine, work, "NormGrad/mean/Add", BinaryOpType::Add, values);
+    }
+}

@@ -1,0 +1,80 @@
+//! Keys of phased execution and of batch serialisation, with PopART's names and defaults
+//! (willow/include/popart/sessionoptions.hpp).
+
+use super::choices::{ExecutionPhaseIoSchedule, ExecutionPhaseSchedule};
+use crate::spec_keys::{SpecKeyType, spec_table};
+
+/// The keys that only phases have.
+pub(super) const PHASE_SETTINGS: [&str; 7] = [
+    "options.execution_phase_settings.phases",
+    "options.execution_phase_settings.stages",
+    "options.execution_phase_settings.weight_io_schedule",
+    "options.execution_phase_settings.activation_io_schedule",
+    "options.execution_phase_settings.optimizer_state_io_schedule",
+    "options.execution_phase_settings.accumulator_io_schedule",
+    "options.execution_phase_settings.schedule",
+];
+
+spec_table! {
+    /// How phases load and update what is in streaming memory.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ExecutionPhaseSettings {
+        /// Phases that the blocks are dealt over; 0 for as many as `auto_stage` makes stages
+        phases: u32 = 0, in SpecKeyType::Integer(0, 4096) => {
+            shows_in: "Execution trace: stage marks of each lane",
+            popart: "executionPhaseSettings.phases",
+        }
+        /// Sets of IPUs that take turns: 2, so that one loads while the other works, or 1, where all
+        /// IPUs work on every phase and only I/O tiles load meanwhile
+        stages: u32 = 2, in SpecKeyType::Integer(1, 2) => {
+            shows_in: "Execution trace: who works, remoteLoad in the sub-lane of the I/O tiles",
+            popart: "executionPhaseSettings.stages",
+        }
+        /// When weights are loaded: in the phase before (preload), or just before they are read
+        weight_io_schedule: ExecutionPhaseIoSchedule = ExecutionPhaseIoSchedule::Preload => {
+            shows_in: "Execution trace: remoteLoad beside the phase before, or in the phase",
+            popart: "executionPhaseSettings.weightIOSchedule",
+        }
+        /// When activations that wait for the backward pass are loaded
+        activation_io_schedule: ExecutionPhaseIoSchedule = ExecutionPhaseIoSchedule::Preload => {
+            shows_in: "Execution trace: remoteLoad beside the phase before, or in the phase",
+            popart: "executionPhaseSettings.activationIOSchedule",
+        }
+        /// When the optimiser's state is loaded; preload needs an update without accumulation
+        optimizer_state_io_schedule: ExecutionPhaseIoSchedule = ExecutionPhaseIoSchedule::OnDemand => {
+            shows_in: "Execution trace: remoteLoad beside the update before, or in the update; Memory",
+            popart: "executionPhaseSettings.optimizerStateIOSchedule",
+        }
+        /// When accumulators are loaded
+        accumulator_io_schedule: ExecutionPhaseIoSchedule = ExecutionPhaseIoSchedule::Preload => {
+            shows_in: "Execution trace: remoteLoad beside the phase before, or in the phase; Memory",
+            popart: "executionPhaseSettings.accumulatorIOSchedule",
+        }
+        /// Order of the updates of a phase: weight by weight, or loads, sums over the replicas,
+        /// updates and stores of all weights one after the other
+        schedule: ExecutionPhaseSchedule = ExecutionPhaseSchedule::Interleaving => {
+            shows_in: "Execution trace: remote buffer copies of the updates; Memory",
+            popart: "executionPhaseSettings.schedule",
+        }
+    }
+}
+
+spec_table! {
+    /// Parts of a micro-batch that are worked on one after the other.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct BatchSerializationSettings {
+        /// Equal parts, compute batches, that a phase or stage works on one after the other, with
+        /// the same weights; 0 or 1 for the whole micro-batch at once
+        factor: u64 = 0, in SpecKeyType::Integer(0, 1024) => {
+            shows_in: "Execution trace: `…/batch0`, `…/batch1`; Memory: smaller activations",
+            popart: "batchSerializationSettings.factor",
+        }
+    }
+}
+
+impl BatchSerializationSettings {
+    /// Parts that a micro-batch is worked on in.
+    pub(crate) fn compute_batches(self) -> u64 {
+        self.factor.max(1)
+    }
+}

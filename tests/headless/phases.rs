@@ -1,0 +1,427 @@
+//! Phases: when they load what lives in streaming memory, and batches that they work on in parts.
+
+use crate::common;
+use crate::scheme_laws::RecordedRun;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use tempfile::tempdir;
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId};
+use tilescope_report::{
+    ExecutionStep, MarkKind, ProgramKind, Report, StepOnIpu, StreamEndpoint, TraceMark,
+    TrainingPass,
+};
+use tilescope_sim::compile;
+use tilescope_sim::compile::CompiledProgram;
+use tilescope_sim::run::{StepSink, dry_run, run};
+use tilescope_sim::simulate;
+use tilescope_sim::spec::{Spec, SpecSource};
+
+const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
+const SETTINGS: &str = "options.execution_phase_settings";
+const FACTOR: &str = "options.batch_serialization_settings.factor";
+
+/// A perceptron in phases, whose sets of IPUs load apart.
+fn phased(more: &[&str]) -> Spec {
+    let phased = ["options.execution=phased", "options.sync_pattern=replica_and_ladder"];
+    common::spec(PERCEPTRON, &[&phased[..], more].concat())
+}
+
+/// What a run takes and moves.
+struct Figures {
+    cycles: Cycles,
+    /// Bytes from and to streaming memory, by the kind of what is moved.
+    moved: BTreeMap<String, Bytes>,
+    /// Exchanges with streaming memory.
+    exchanges: usize,
+    /// Bytes on the fullest tile.
+    fullest: Bytes,
+}
+
+fn figures(spec: &Spec) -> Figures {
+    let compiled = compile(spec).expect("compiles");
+    let mut recorded = RecordedRun::default();
+    let Ok(()) = run(&compiled, spec, &dry_run(&compiled, spec), &mut recorded);
+    let mut moved: BTreeMap<String, Bytes> = BTreeMap::new();
+    let mut exchanges = 0;
+    for step in &recorded.steps {
+        let program = &compiled.compilation.programs[step.program.index()];
+        if program.stream == StreamEndpoint::RemoteBuffer {
+            let bytes: Bytes =
+                step.ipus.iter().map(|on_ipu| on_ipu.bytes_in + on_ipu.bytes_out).sum();
+            exchanges += usize::from(program.kind == ProgramKind::StreamCopyBegin);
+            *moved.entry(kind_of(&program.name)).or_default() += bytes;
+        }
+    }
+    let ends = recorded.steps.iter().flat_map(|step| &step.ipus).map(|on_ipu| on_ipu.to_max);
+    let tiles = compiled.compilation.tile_memory.iter();
+    Figures {
+        cycles: ends.max().expect("there are steps"),
+        moved,
+        exchanges,
+        fullest: tiles.map(|(_, of)| of.including_gaps).max().expect("there are tiles"),
+    }
+}
+
+/// Weight, bias, accumulator or state: activations are by themselves.
+fn kind_of(name: &str) -> String {
+    let kinds = ["Accum___", "Accl", "weight", "bias"];
+    kinds.into_iter().find(|kind| name.contains(kind)).unwrap_or("activations").to_owned()
+}
+
+/// Simulates; the report keeps all laws.
+fn keeps_laws(spec: &Spec) {
+    let directory = tempdir().expect("a directory");
+    simulate(spec, directory.path(), |_| {}).expect("simulates");
+    let report = Report::open(directory.path()).expect("opens");
+    assert_eq!(report.verify().expect("can be checked"), [], "{:?}", spec.text);
+}
+
+/// Copies from and to streaming memory, and when stages work.
+#[derive(Default)]
+struct RemoteCopies {
+    steps: u64,
+    /// Program, IPU, number of the step, and its cycles.
+    copies: Vec<(ProgramId, IpuId, u64, CycleRange)>,
+    stages: Vec<TraceMark>,
+}
+
+impl StepSink for RemoteCopies {
+    type Error = Infallible;
+
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
+        let here = |on: &StepOnIpu| (step.program, on.ipu, self.steps, on.range());
+        self.copies.extend(step.ipus.iter().map(here));
+        self.steps += 1;
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
+        if matches!(mark.kind, MarkKind::Stage | MarkKind::Update) {
+            self.stages.push(mark.clone());
+        }
+        Ok(())
+    }
+}
+
+/// A copy of a tensor between an IPU and streaming memory.
+struct RemoteCopy {
+    load: bool,
+    step: u64,
+    cycles: CycleRange,
+}
+
+impl RemoteCopies {
+    /// Copies of each tensor on each IPU, in order.
+    fn by_tensor(&self, compiled: &CompiledProgram) -> BTreeMap<(IpuId, String), Vec<RemoteCopy>> {
+        let mut found: BTreeMap<_, Vec<RemoteCopy>> = BTreeMap::new();
+        for (program, ipu, step, cycles) in &self.copies {
+            let program = &compiled.compilation.programs[program.index()];
+            let names = [("/remoteLoad", true), ("/remoteStore", false)];
+            for (suffix, load) in names {
+                if program.kind == ProgramKind::StreamCopyMid
+                    && let Some(tensor) = program.name.strip_suffix(suffix)
+                {
+                    let copies = found.entry((*ipu, tensor.to_owned())).or_default();
+                    copies.push(RemoteCopy { load, step: *step, cycles: *cycles });
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether a step is of the forward pass of a stage.
+    fn is_forward(&self, ipu: IpuId, step: u64) -> bool {
+        self.stages.iter().any(|mark| {
+            let own = mark.ipu == Some(ipu) && mark.pass == Some(TrainingPass::Forward);
+            own && (mark.steps.start.0..mark.steps.end.0).contains(&step)
+        })
+    }
+
+    fn is_update(&self, step: u64) -> bool {
+        let updates = self.stages.iter().filter(|mark| mark.kind == MarkKind::Update);
+        updates.into_iter().any(|mark| (mark.steps.start.0..mark.steps.end.0).contains(&step))
+    }
+
+    /// Whether a stage begins to work between two steps.
+    fn works_between(&self, first: u64, last: u64) -> bool {
+        self.stages.iter().any(|mark| (first..last).contains(&mark.steps.start.0))
+    }
+}
+
+/// The IPUs of a set share the layers of a phase where that is worth the copies between them.
+#[test]
+fn more_pairs_of_ipus_make_phases_faster_and_never_slower() {
+    for (width, batch, accumulation, speedup) in
+        [(2048, 16, 1, 1.5), (2048, 64, 3, 1.5), (512, 512, 2, 0.97), (64, 8, 4, 0.97)]
+    {
+        let cycles = |ipus: u32| {
+            let sizes = [
+                format!("model.width={width}"),
+                format!("model.classes={width}"),
+                format!("model.batch_size={batch}"),
+                format!("options.gradient_accumulation={accumulation}"),
+                format!("target.ipus={ipus}"),
+            ];
+            let sizes: Vec<&str> = sizes.iter().map(String::as_str).collect();
+            figures(&phased(&sizes)).cycles.as_f64()
+        };
+        let (one_pair, two_pairs, four_pairs) = (cycles(2), cycles(4), cycles(8));
+        let place = format!("{batch} x {width}: {one_pair}, {two_pairs} and {four_pairs} cycles");
+        // What is not split still crosses from pair to pair once, over half as many links.
+        assert!(two_pairs <= 1.03 * one_pair && four_pairs <= 1.03 * two_pairs, "{place}");
+        assert!(one_pair >= speedup * two_pairs, "{place}");
+    }
+}
+
+/// What is loaded was stored before, and its place on the chip was needed in between.
+#[test]
+fn phases_load_what_was_stored_and_is_not_there() {
+    let sets = ["options.execution=phased", "options.device_iterations=1"];
+    let spec = common::spec("mnist_pipeline", &sets);
+    let compiled = compile(&spec).expect("compiles");
+    let mut seen = RemoteCopies::default();
+    let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut seen);
+    let mut restored = 0;
+    for ((ipu, tensor), copies) in seen.by_tensor(&compiled) {
+        let stored = |copy: &RemoteCopy| !copy.load && seen.is_forward(ipu, copy.step);
+        assert!(!copies[0].load || !copies.iter().any(stored), "{tensor} is loaded first");
+        for pair in copies.windows(2).filter(|pair| pair[1].load) {
+            let [before, load] = pair else { continue };
+            let place = format!("{tensor} on IPU {ipu}, steps {} and {}", before.step, load.step);
+            assert!(load.cycles.start >= before.cycles.end, "{place}: loaded too early");
+            assert!(seen.works_between(before.step, load.step), "{place}: stored for nothing");
+            restored += u32::from(!before.load);
+        }
+        // The last stage goes back at once: its weights are still there.
+        if tensor.starts_with("layer4/") {
+            let loads = copies.iter().filter(|copy| copy.load && !seen.is_update(copy.step));
+            assert_eq!(loads.count() as u64, spec.options.gradient_accumulation, "{tensor}");
+        }
+    }
+    assert!(restored > 50, "{restored}");
+}
+
+const KINDS: [&str; 3] = ["weight", "activation", "accumulator"];
+
+fn io_schedule(kind: &str, schedule: &str) -> String {
+    format!("{SETTINGS}.{kind}_io_schedule={schedule}")
+}
+
+/// Schedules of weights, activations and accumulators, all of them.
+fn io_schedules() -> impl Iterator<Item = Vec<String>> {
+    (0..8u32).map(|choice| {
+        let word = |at: u32| if choice >> at & 1 == 0 { "preload" } else { "on_demand" };
+        KINDS.iter().zip(0..).map(|(kind, at)| io_schedule(kind, word(at))).collect()
+    })
+}
+
+#[test]
+fn every_way_to_load_is_causal() {
+    let others: [&[&str]; 8] = [
+        &["target.ipus=2"],
+        &["options.sync_pattern=full", "options.execution_phase_settings.schedule=batch"],
+        &["options.recomputation=auto", "options.num_io_tiles=32"],
+        &["options.gradient_accumulation=1", "options.sync_pattern=single_pipeline"],
+        &["options.replication_factor=2", "options.merge_collectives=true"],
+        &["options.merge_exchange=false", "model.optimizer=adam"],
+        &["model.width=1024", "model.batch_size=64", "options.gradient_accumulation=2"],
+        &["options.accumulate_outer_schedule=overlap_cycle_optimized", "model.training=true"],
+    ];
+    for (schedules, more) in io_schedules().zip(others) {
+        let keys: Vec<&str> =
+            schedules.iter().map(String::as_str).chain(more.iter().copied()).collect();
+        keeps_laws(&phased(&keys));
+    }
+    let io_tiles = ["weights", "accumulators", "optimizer_state", "activations"]
+        .map(|kind| format!("options.location.{kind}.use_io_tiles=true"));
+    let keys = io_tiles.iter().map(String::as_str).chain(["options.num_io_tiles=32"]);
+    keeps_laws(&phased(&keys.collect::<Vec<_>>()));
+    for order in ["interleaving", "batch"] {
+        for outer in ["serial", "overlap_cycle_optimized"] {
+            keeps_laws(&phased(&[
+                "options.gradient_accumulation=1",
+                "model.optimizer=adam",
+                "options.execution_phase_settings.optimizer_state_io_schedule=preload",
+                &format!("{SETTINGS}.schedule={order}"),
+                &format!("options.accumulate_outer_schedule={outer}"),
+            ]));
+        }
+    }
+}
+
+/// The same bytes are moved whenever that is. What is preloaded comes beside the phase before, and
+/// takes memory from then on.
+///
+/// It saves time only where the products of a phase take as long as the loads of the next one. Where
+/// they do not, preloading can even lose: the phase before cannot hand its gradients over, and begin
+/// with loads of its own, until the next one has loaded everything. On demand it takes them over
+/// sooner, and both load at once.
+#[test]
+fn preloading_takes_memory_for_time() {
+    let bound_by_loads = ["model.width=1024", "model.batch_size=256"];
+    let bound_by_products =
+        ["model.width=4096", "model.batch_size=2048", "model.precision=float16"];
+    for (sizes, hides_loads) in [(&bound_by_loads[..], false), (&bound_by_products[..], true)] {
+        let sizes = [sizes, &["options.gradient_accumulation=3"]].concat();
+        let early = figures(&phased(&sizes));
+        for kind in KINDS {
+            let key = io_schedule(kind, "on_demand");
+            let late = figures(&phased(&[&sizes[..], &[key.as_str()]].concat()));
+            let place = format!("{kind}, {sizes:?}");
+            assert_eq!(early.moved, late.moved, "{place}");
+            assert!(early.fullest >= late.fullest, "{place}: {:?}", (early.fullest, late.fullest));
+            let cycles = (early.cycles, late.cycles);
+            assert!(!hides_loads || cycles.0 < cycles.1, "{place}: {cycles:?}");
+        }
+    }
+}
+
+#[test]
+fn state_is_preloaded_beside_the_update_before() {
+    let sizes = ["model.width=1024", "options.gradient_accumulation=1", "model.optimizer=adam"];
+    let key = format!("{SETTINGS}.optimizer_state_io_schedule=preload");
+    let late = figures(&phased(&sizes));
+    let early = figures(&phased(&[&sizes[..], &[key.as_str()]].concat()));
+    assert_eq!(early.moved, late.moved);
+    assert!(early.cycles < late.cycles, "{} >= {}", early.cycles, late.cycles);
+    assert!(early.fullest >= late.fullest);
+}
+
+/// Copies of all weights of a phase, step by step, follow each other, and are one exchange.
+#[test]
+fn updates_in_batches_merge_their_copies() {
+    let [one_by_one, together] = ["interleaving", "batch"].map(|order| {
+        let key = format!("{SETTINGS}.schedule={order}");
+        figures(&phased(&["model.optimizer=adam", "model.width=512", key.as_str()]))
+    });
+    assert_eq!(one_by_one.moved, together.moved);
+    assert!(one_by_one.exchanges > together.exchanges);
+    assert!(one_by_one.cycles > together.cycles && one_by_one.fullest <= together.fullest);
+}
+
+#[test]
+fn blocks_are_dealt_over_as_many_phases() {
+    for phases in [1, 2, 3, 8] {
+        let key = format!("{SETTINGS}.phases={phases}");
+        let spec = phased(&["model.layers=8", "target.ipus=2", key.as_str()]);
+        let compiled = compile(&spec).expect("compiles");
+        assert_eq!(compiled.placement.stages.len(), phases);
+        keeps_laws(&spec);
+    }
+}
+
+fn forward_and_backward_flops(compiled: &CompiledProgram) -> u64 {
+    let operations = compiled.compilation.operations.iter();
+    let passes = operations.filter(|operation| operation.pass != TrainingPass::Update);
+    passes.map(|operation| operation.flops).sum()
+}
+
+/// Compute batches do what the micro-batch did, and sums of gradients besides; weights and
+/// accumulators are moved as often as before.
+#[test]
+fn weights_are_loaded_once_for_all_compute_batches() {
+    for accumulation in ["options.gradient_accumulation=1", "options.gradient_accumulation=4"] {
+        // Two IPUs, a set each: more of a set share the layers of a phase where that is worth it, which
+        // is another split for other batches.
+        let sizes = ["model.width=256", "model.batch_size=64", "target.ipus=2", accumulation];
+        let whole = phased(&sizes);
+        let (flops, before) =
+            (forward_and_backward_flops(&compile(&whole).expect("compiles")), figures(&whole));
+        for factor in [2, 4, 8] {
+            let key = format!("{FACTOR}={factor}");
+            let parts = phased(&[&sizes[..], &[key.as_str()]].concat());
+            let split = forward_and_backward_flops(&compile(&parts).expect("compiles"));
+            assert!(split >= flops && split - flops < flops / 10, "{split} for {flops}");
+            assert_eq!(before.moved, figures(&parts).moved, "{accumulation}, {factor}");
+        }
+    }
+}
+
+/// Tensors between operations are as small as those of a compute batch.
+#[test]
+fn compute_batches_take_less_memory() {
+    let sizes = ["model.width=512", "model.batch_size=4096", "options.recomputation=auto"];
+    let fullest = |factor: u32| {
+        let key = format!("{FACTOR}={factor}");
+        let more = [&sizes[..], &[key.as_str(), "options.gradient_accumulation=2"]].concat();
+        figures(&phased(&more)).fullest
+    };
+    let fullest = [0, 1, 4, 16].map(fullest);
+    assert_eq!(fullest[0], fullest[1]);
+    assert!(fullest[1..].is_sorted_by(|fewer, more| fewer > more), "{fullest:?}");
+}
+
+/// All models that have samples, in all executions.
+#[test]
+fn every_model_with_samples_is_split_by_samples() {
+    let models = [
+        "name = \"mlp\"\nlayers = 2",
+        "name = \"mnist\"",
+        "name = \"classification\"\nimage_size = 24",
+        "name = \"resnet18\"\nimage_size = 32",
+        "name = \"bert\"\nlayers = 1\nhidden = 64\nheads = 2\nintermediate = 128\nmasked_tokens = 2\nsequence_length = 16\nvocab_size = 256",
+        "name = \"vit\"\nlayers = 1\nhidden = 64\nheads = 2\nintermediate = 128\nimage_size = 32",
+        "name = \"gpt2\"\nlayers = 1\nhidden = 64\nheads = 2\nsequence_length = 16\nvocab_size = 256",
+        "name = \"lstm\"",
+    ];
+    let executions = ["pipelined", "sharded", "phased"];
+    for (index, model) in models.into_iter().enumerate() {
+        let execution = executions[index % 3];
+        let text = format!(
+            "[model]\n{model}\nbatch_size = 4\n[target]\nname = \"mk2\"\nipus = 2\n\
+             [options]\nexecution = \"{execution}\"\nauto_stage = \"same_as_ipu\"\n\
+             gradient_accumulation = 3\nbatch_serialization_settings.factor = 2"
+        );
+        keeps_laws(&Spec::build(&SpecSource::from_text("test", &text)).expect("is allowed"));
+    }
+}
+
+/// All phases on the same IPUs: what I/O tiles load comes beside the phase before.
+#[test]
+fn one_set_of_ipus_loads_by_io_tiles() {
+    let kinds = ["weights", "accumulators", "optimizer_state", "activations"];
+    let io_tiles = kinds.map(|kind| format!("options.location.{kind}.use_io_tiles=true"));
+    let one = format!("{SETTINGS}.stages=1");
+    let sizes = ["model.width=512", "model.batch_size=256", "options.num_io_tiles=64"];
+    for ipus in ["target.ipus=1", "target.ipus=2", "target.ipus=3"] {
+        let base = [&sizes[..], &[ipus, one.as_str()]].concat();
+        let beside: Vec<&str> = io_tiles.iter().map(String::as_str).chain(base.clone()).collect();
+        for keys in [&base, &beside] {
+            keeps_laws(&phased(keys));
+        }
+        let on_demand: Vec<String> = KINDS.map(|kind| io_schedule(kind, "on_demand")).to_vec();
+        let late: Vec<&str> =
+            beside.iter().copied().chain(on_demand.iter().map(String::as_str)).collect();
+        keeps_laws(&phased(&late));
+        let (early, late) = (figures(&phased(&beside)), figures(&phased(&late)));
+        assert_eq!(early.moved, late.moved);
+        assert!(early.cycles < late.cycles, "{ipus}: {} >= {}", early.cycles, late.cycles);
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_refused() {
+    let refusal = |name: &str, overrides: &[&str]| {
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        match Spec::build(&SpecSource::find(name, &overrides).expect("exists")) {
+            Err(error) => error.to_string(),
+            Ok(spec) => compile(&spec).expect_err("is refused").to_string(),
+        }
+    };
+    let phased = "options.execution=phased";
+    let weights = io_schedule("weight", "on_demand");
+    assert!(refusal(PERCEPTRON, &[&weights]).contains("there are no phases"));
+    let state = io_schedule("optimizer_state", "preload");
+    assert!(refusal(PERCEPTRON, &[phased, &state]).contains("behind the phases"));
+    let phases = format!("{SETTINGS}.phases=9");
+    assert!(refusal(PERCEPTRON, &[phased, &phases]).contains("4 blocks"));
+    let stages = "options.stages=[[\"L0\",\"L1\"],[\"L2\",\"L3\"]]";
+    let two = format!("{SETTINGS}.phases=2");
+    assert!(
+        refusal(PERCEPTRON, &[phased, &two, stages, "target.ipus=2"]).contains("options.stages")
+    );
+    let thirds = format!("{FACTOR}=3");
+    assert!(refusal(PERCEPTRON, &[&thirds]).contains("3 equal parts"));
+    let halves = format!("{FACTOR}=2");
+    assert!(refusal("heat_stencil", &[&halves]).contains("1 samples"));
+}

@@ -1,0 +1,122 @@
+//! Limits: points of the roofline are operations, the waterfall is whole, and what is not known is
+//! said.
+
+use crate::gui_support::{
+    Variant, Window, click_at, opened_window, picture, press_role, says, settle,
+};
+use crate::{common, gui_support};
+use egui::accesskit::Role;
+use egui::{Rect, Vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
+use tilescope_analysis::limits::{WaterfallStep, limits};
+use tilescope_gui::OpenReport;
+use tilescope_gui::theme::DARK;
+use tilescope_report::Report;
+use tilescope_report::units::{fine_percent, grouped};
+
+const SIZE: Vec2 = Vec2::new(1300.0, 850.0);
+
+fn pipeline() -> (Window, Report) {
+    let directory = tempfile::tempdir().unwrap();
+    let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
+    common::report_file(&spec, directory.path());
+    let opened = OpenReport::read(directory.path()).unwrap();
+    let report = Report::open(directory.path()).unwrap();
+    (opened_window(opened, "limits", SIZE), report)
+}
+
+/// Value and place of a part of a picture.
+fn part(window: &Window, role: Role, name: &str) -> (String, Rect) {
+    let node = window.get_by_role_and_label(role, name);
+    (node.accesskit_node().value().unwrap_or_default(), node.rect())
+}
+
+/// How much of a window has the colour of what is achieved, inside a part of it.
+fn pixels(window: &mut Window, inside: Rect, colour: egui::Color32) -> usize {
+    let picture = picture(window, SIZE);
+    let width = picture.width;
+    let is_inside = |at: usize| {
+        inside.contains(egui::pos2((at % width) as f32 + 0.5, (at / width) as f32 + 0.5))
+    };
+    let found = picture.pixels.iter().enumerate();
+    found.filter(|(at, pixel)| is_inside(*at) && **pixel == colour.to_array()).count()
+}
+
+#[test]
+fn a_point_that_is_clicked_is_the_selected_operation() {
+    let (mut window, report) = pipeline();
+    let found = limits(&report).unwrap();
+    let known = report.operations().unwrap();
+    for name in ["layer1/conv", "layer2/conv/bwd"] {
+        let id = known.iter().position(|operation| operation.name == name).unwrap();
+        let row = found.rows.iter().find(|row| row.name == name).unwrap();
+        let (figures, place) = part(&window, Role::GraphicsObject, name);
+        let cycles = grouped(row.limits.total().0);
+        assert!(figures.starts_with(&format!("{cycles} cycles")), "{figures}");
+        click_at(&mut window, place.center(), 1);
+        settle(&mut window);
+        let selected = window.state().session().selection().operation;
+        assert_eq!(selected.map(|id| id.index()), Some(id), "{name}");
+        // Details say in words what it could cost.
+        assert!(says(&window, name) && says(&window, &cycles), "{name}");
+        let ideal = row.limits.ideal.unwrap().cycles;
+        assert!(says(&window, &grouped(ideal.0)), "{name}");
+    }
+    // The same point again takes the selection back.
+    let (_, place) = part(&window, Role::GraphicsObject, "layer2/conv/bwd");
+    click_at(&mut window, place.center(), 1);
+    settle(&mut window);
+    assert_eq!(window.state().session().selection().operation, None);
+}
+
+#[test]
+fn points_lie_on_the_plot_in_the_colours_of_their_classes() {
+    let (mut window, report) = pipeline();
+    let found = limits(&report).unwrap();
+    let (_, plot) = part(&window, Role::Canvas, "Roofline");
+    let mut drawn = 0;
+    for row in found.rows.iter().filter(|row| row.limits.flops > Some(0)) {
+        let (_, place) = part(&window, Role::GraphicsObject, &row.name);
+        assert!(plot.contains_rect(place), "{} at {place}", row.name);
+        drawn += 1;
+    }
+    assert!(drawn > 20, "{drawn}");
+    assert!(pixels(&mut window, plot, DARK.compute) > 100, "points of compute");
+    assert!(pixels(&mut window, plot, DARK.balance) > 100, "points of balance");
+}
+
+#[test]
+fn the_waterfall_says_and_draws_all_of_the_run() {
+    let (mut window, report) = pipeline();
+    let run = limits(&report).unwrap().run.unwrap();
+    let (steps, plot) = part(&window, Role::Canvas, "Waterfall");
+    for (step, cycles) in run.all.iter().filter(|(_, cycles)| !cycles.is_zero()) {
+        let words = format!("{} {}", step.title(), fine_percent(run.all.share(step)));
+        assert!(steps.contains(&words), "{words} of {cycles} cycles in {steps}");
+    }
+    let achieved = fine_percent(run.all.share(WaterfallStep::Achieved));
+    assert!(says(&window, &format!("{achieved} of the peak of all IPUs")));
+    let [sync, host] = [DARK.external_sync, DARK.stream_mid].map(|colour| {
+        let drawn = pixels(&mut window, plot, colour);
+        assert!(drawn > 500, "{drawn} pixels of {colour:?}");
+        drawn as f64
+    });
+    // Bars are as long as their shares.
+    let [of_sync, of_host] =
+        [WaterfallStep::SyncAndStart, WaterfallStep::Host].map(|step| run.all.share(step));
+    assert!((sync / host / (of_sync / of_host) - 1.0).abs() < 0.1, "{sync} {host}");
+}
+
+#[test]
+fn files_of_other_tools_say_why_points_are_missing() {
+    let mut window = gui_support::window(Variant::named("foreign"), "limits", SIZE);
+    assert!(says(&window, "No points"));
+    assert!(says(&window, "The report has no operations of the model"));
+    assert!(says(&window, "Utilisation of all IPUs is not known."));
+    let (steps, _) = part(&window, Role::Canvas, "Waterfall");
+    assert!(steps.contains("Compute, not told apart"), "{steps}");
+    assert!(!steps.contains("Achieved"), "{steps}");
+    assert!(press_role(&mut window, Role::Tab, "Where cycles go"));
+    settle(&mut window);
+    assert!(says(&window, "Rearrangement"));
+}
