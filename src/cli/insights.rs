@@ -1,13 +1,17 @@
 //! `insights`: what is worth doing about a program, and whether it helps.
 
+use super::plain_output::stderr;
 use super::proof::{ProofRequest, prove};
 use super::{CliCommand, CliError, json_argument, open_path, path_of, simulate};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use tilescope_analysis::insights::{InsightFinding, InsightSubject, insights};
+use tilescope_analysis::insights::{
+    InsightFinding, InsightSubject, TRIED_FILE, TriedFindings, insights, with_tried,
+};
 use tilescope_report::Report;
+use tilescope_report::atomic_file::write_whole;
 use tilescope_report::units::NumberFormat;
 
 /// `tilescope insights`
@@ -16,7 +20,8 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "insights", arguments,
 const AFTER_HELP: &str = "\
 Gains are bounds: what a change takes away from the critical path, and from the IPU that works
 longest. --prove simulates the spec of the report with each proposal and without, and the best three
-together; it says what each gains. A proposal that gains nothing is listed at the end.
+together; it says what each gains. A proposal that gains nothing is listed at the end. What was
+tried is kept beside the report, in tilescope-tried.json, and shown from then on.
 
 Examples:
   tilescope insights out
@@ -65,6 +70,17 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         })?;
         let jobs = matches.get_one::<NonZeroUsize>("jobs").copied();
         found = prove(found, &ProofRequest { spec, directory: directory.path(), jobs })?;
+        if !report.path().starts_with(directory.path()) {
+            keep(&report, &TriedFindings::of(spec, &found));
+        }
+    } else {
+        match TriedFindings::read(&report) {
+            Ok(tried) => found = with_tried(found, &tried.map_or_else(Vec::new, |of| of.tried)),
+            Err(error) => {
+                let problem = format!("what was tried before is not known: {error}");
+                let _ = writeln!(stderr(), "warning: {problem}");
+            }
+        }
     }
     if matches.get_flag("json") {
         let text =
@@ -72,6 +88,18 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return Ok(writeln!(output, "{text}")?);
     }
     print(&found, output)
+}
+
+/// Keeps what was tried beside the report; a report in a place that is not written to is proven all
+/// the same.
+fn keep(report: &Report, tried: &TriedFindings) {
+    let path = report.path().with_file_name(TRIED_FILE);
+    let text = serde_json::to_string_pretty(tried).map_err(|error| error.to_string());
+    let kept = text
+        .and_then(|text| write_whole(&path, text.as_bytes()).map_err(|error| error.to_string()));
+    if let Err(problem) = kept {
+        let _ = writeln!(stderr(), "warning: what was tried is not kept: {problem}");
+    }
 }
 
 /// A directory that is gone when the command ends.
@@ -103,10 +131,7 @@ fn print(found: &[InsightFinding], output: &mut dyn Write) -> Result<(), CliErro
     if found.is_empty() {
         writeln!(output, "No rule found anything to improve in this report.")?;
     }
-    let in_vain = |finding: &&InsightFinding| {
-        finding.measured.as_ref().is_some_and(|tried| tried.gain().is_none())
-    };
-    let (folded, shown): (Vec<_>, Vec<_>) = found.iter().partition(in_vain);
+    let (folded, shown): (Vec<_>, Vec<_>) = found.iter().partition(|finding| finding.was_in_vain());
     for (number, finding) in (1..).zip(shown) {
         print_finding(number, finding, output)?;
     }

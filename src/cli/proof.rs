@@ -9,9 +9,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::insights::{
-    InsightFinding, InsightGain, InsightSubject, Proposal, TriedProposal,
+    InsightFinding, Proposal, TriedProposal, combination, sort_by_measured,
 };
-use tilescope_analysis::view_location::ViewLocation;
 
 /// Proposals that are tried together.
 const COMBINED: usize = 3;
@@ -49,7 +48,7 @@ pub(super) fn prove(
     for (finding, tried) in proposing.zip(tried) {
         finding.measured = Some(tried);
     }
-    sort(&mut found);
+    sort_by_measured(&mut found);
     let mut together = combinations(&found);
     let changes: Vec<SpecChanges> = together.iter().filter_map(changes_of).collect();
     let (_, outcomes) = self::tried(&runner, Some(base), &changes)?;
@@ -57,32 +56,15 @@ pub(super) fn prove(
         finding.measured = Some(tried);
     }
     // What gains no more together than one of its parts alone says nothing new.
-    let best_alone = found.first().and_then(gain_of).unwrap_or(0.0);
-    sort(&mut together);
+    let best_alone = found.first().and_then(InsightFinding::measured_gain).unwrap_or(0.0);
+    sort_by_measured(&mut together);
     let best = together.into_iter().next();
-    let best = best.filter(|finding| gain_of(finding).is_some_and(|gain| gain > best_alone));
+    let best = best.filter(|finding| finding.measured_gain().is_some_and(|gain| gain > best_alone));
     Ok(best.into_iter().chain(found).collect())
 }
 
 fn changes_of(finding: &InsightFinding) -> Option<SpecChanges> {
     finding.proposal.as_ref().map(|proposal| proposal.changes.clone())
-}
-
-fn gain_of(finding: &InsightFinding) -> Option<f64> {
-    finding.measured.as_ref()?.gain()
-}
-
-/// The largest gain first; findings that were tried in vain last.
-fn sort(found: &mut [InsightFinding]) {
-    let place = |finding: &InsightFinding| match (&finding.measured, gain_of(finding)) {
-        (_, Some(gain)) => (0, -gain),
-        (None, None) => (1, 0.0),
-        (Some(_), None) => (2, 0.0),
-    };
-    found.sort_by(|a, b| {
-        let (a, b) = (place(a), place(b));
-        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-    });
 }
 
 /// Runs changed specs beside the unchanged one, whose figures may be known.
@@ -140,7 +122,7 @@ fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
 /// The best proposals together, as findings that were not tried yet: every two of them, and all.
 fn combinations(found: &[InsightFinding]) -> Vec<InsightFinding> {
     let best: Vec<&InsightFinding> =
-        found.iter().filter(|finding| gain_of(finding).is_some()).take(COMBINED).collect();
+        found.iter().filter(|finding| finding.measured_gain().is_some()).take(COMBINED).collect();
     let sets = (0_u32..1 << best.len()).filter(|set| set.count_ones() >= 2);
     let chosen = |set: u32| {
         let parts = best.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
@@ -162,15 +144,6 @@ fn together(parts: &[&InsightFinding]) -> Option<InsightFinding> {
         prices.push(proposal.cost.clone());
     }
     let rules: Vec<&str> = parts.iter().map(|finding| finding.rule).collect();
-    Some(InsightFinding {
-        rule: "combination",
-        subject: InsightSubject::Time,
-        sentence: format!("{} gain more together than each alone.", rules.join(" and ")),
-        advice: "Change all of these keys at once.".to_owned(),
-        formula: "simulated with all changes",
-        gain: InsightGain::Unknown,
-        proposal: Some(Proposal { changes, cost: prices.join("; ") }),
-        measured: None,
-        place: ViewLocation::view("summary"),
-    })
+    let sentence = format!("{} gain more together than each alone.", rules.join(" and "));
+    Some(combination(sentence, Proposal { changes, cost: prices.join("; ") }))
 }

@@ -1,7 +1,7 @@
 //! `simulate` and `--headless`: a spec in, a report out.
 
 use super::progress::ProgressReporter;
-use super::trials::TrialFigures;
+use super::trials::{TrialFigures, end_with_parent};
 use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
@@ -104,6 +104,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return balanced(name, matches, output);
     }
     if matches.get_flag("figures") {
+        end_with_parent();
         return figures(&build(&source(name, matches)?)?, matches, output);
     }
     simulate_spec(name, matches, output)

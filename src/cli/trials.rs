@@ -14,6 +14,9 @@ use tilescope_report::units::{Bytes, Cycles};
 /// Threads that a child may use: the variable that rayon reads.
 const THREADS_VARIABLE: &str = "RAYON_NUM_THREADS";
 
+/// Tells a child that it ends when its standard input does.
+const PARENT_VARIABLE: &str = "TILESCOPE_ENDS_WITH_INPUT";
+
 /// Exit code of a program that refuses what it was given.
 const REFUSED: i32 = 2;
 
@@ -120,12 +123,32 @@ impl TrialRunner {
         for change in self.overrides.iter().cloned().chain(changed) {
             command.args(["--set", &change]);
         }
-        let output = command
+        let mut child = command
             .env(THREADS_VARIABLE, (cores / self.jobs).max(1).to_string())
-            .stdin(Stdio::null())
-            .output()?;
-        Ok(outcome(&output))
+            .env(PARENT_VARIABLE, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        // Closed when this ends, also if it is killed.
+        let _held = child.stdin.take();
+        Ok(outcome(&child.wait_with_output()?))
     }
+}
+
+/// Ends this program when the one that has started it as a trial is gone: a search that is killed
+/// leaves nothing behind that goes on simulating.
+pub(super) fn end_with_parent() {
+    if std::env::var_os(PARENT_VARIABLE).is_none() {
+        return;
+    }
+    let wait = || {
+        // Nothing is ever written to it: what comes is the end.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        std::process::exit(1);
+    };
+    // Without a thread for it the trial runs to its end.
+    let _ = std::thread::Builder::new().name("parent".to_owned()).spawn(wait);
 }
 
 /// What a child said.

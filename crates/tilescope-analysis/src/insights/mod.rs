@@ -34,6 +34,7 @@ mod stage_balance;
 mod strided_copies;
 mod sync_pattern;
 mod tile_memory_overview;
+mod tried_proposals;
 mod unmodelled;
 mod unused_tiles;
 mod update_schedule;
@@ -44,6 +45,10 @@ pub use insight_facts::{InsightFacts, PeakMemoryTile};
 pub use proposal::{Proposal, SpecChanges};
 pub use tile_memory_overview::{
     FullestTile, TileMemoryBin, TileMemoryOverview, tile_memory_overview,
+};
+pub use tried_proposals::{
+    TRIED_FILE, TriedFileError, TriedFinding, TriedFindings, TriedProposal, combination,
+    sort_by_measured, with_tried,
 };
 
 use crate::view_location::ViewLocation;
@@ -122,61 +127,6 @@ pub struct InsightFinding {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<TriedProposal>,
     pub place: ViewLocation,
-}
-
-/// How a proposal was tried: the spec was simulated with it and without.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "outcome")]
-pub enum TriedProposal {
-    /// It was simulated.
-    Ran {
-        /// The share of its time by which a sample takes longer: below 0 where it is faster.
-        time: f64,
-        /// The same for the memory of the fullest tile.
-        memory: f64,
-    },
-    /// The program does not fit in memory without it.
-    NowFits { memory: f64 },
-    /// The program needs more memory than there is; the share by which the fullest tile grows.
-    DoesNotFit { memory: f64 },
-    /// The spec is refused with the changes.
-    Refused { problem: String },
-    /// The simulation did not end by itself.
-    Died { problem: String },
-}
-
-impl TriedProposal {
-    /// Gains that are smaller are none: they are within what a run varies with its length.
-    pub const LEAST_GAIN: f64 = 0.005;
-
-    /// The share of its time that a sample gains; none where that is no gain.
-    pub fn gain(&self) -> Option<f64> {
-        match self {
-            Self::Ran { time, .. } => Some(-time).filter(|gain| *gain >= Self::LEAST_GAIN),
-            Self::NowFits { .. } => Some(1.0),
-            _ => None,
-        }
-    }
-
-    /// `tried: -28.9 % time per sample, memory of the fullest tile +0.2 %`
-    pub fn text(&self) -> String {
-        let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
-        match self {
-            Self::Ran { time, memory } => {
-                let gain = if self.gain().is_some() { "" } else { "no gain: " };
-                let (time, memory) = (signed(*time), signed(*memory));
-                format!("tried: {gain}{time} time per sample, fullest tile {memory}")
-            }
-            Self::NowFits { memory } => {
-                format!("tried: makes it fit, fullest tile {}", signed(*memory))
-            }
-            Self::DoesNotFit { memory } => {
-                format!("tried: does not fit in memory, fullest tile {}", signed(*memory))
-            }
-            Self::Refused { problem } => format!("tried: refused: {problem}"),
-            Self::Died { problem } => format!("not tried to the end: {problem}"),
-        }
-    }
 }
 
 /// A rule that looks for one kind of finding.

@@ -12,6 +12,7 @@ use crate::model::view_id::ViewId;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::path::PathBuf;
+use tilescope_analysis::insights::SpecChanges;
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::{
     CycleRange, IpuId, OperationId, ProgramId, ReplicaIpu, StepId, TileId, VariableId,
@@ -100,6 +101,8 @@ pub enum ViewAction {
     SelectNextOnPath,
     /// Choose the step of the critical path before.
     SelectPreviousOnPath,
+    /// Simulate what is proposed.
+    TryProposals,
     /// Choose nothing, filter nothing.
     ClearSelection,
     /// Type a filter.
@@ -166,6 +169,8 @@ pub enum AppCommand {
     ToggleWhatIf,
     /// Show it with a key changed to a value.
     OpenWhatIfWith(&'static str, String),
+    /// Show it with keys changed to values, as `--set` takes them.
+    OpenWhatIfWithAll(SpecChanges),
     /// Show it with the cursor on a key.
     OpenWhatIfAt(&'static str),
     /// Have the spec that is being changed read another ONNX file.

@@ -9,6 +9,7 @@ use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
 use crate::model::open_report::OpenReport;
 use crate::shell::session::{AppSession, ShownPage};
+use crate::shell::spec_queries::SPEC_QUERIES;
 use crate::theme::{self, fonts};
 use crate::views::ViewContext;
 use egui::{Context, Ui};
@@ -177,6 +178,7 @@ fn page_ui(ui: &mut Ui, shown: ShownPage<'_>, commands: &CommandQueue) {
         workers,
         actions: &actions,
         commands,
+        spec_queries: SPEC_QUERIES,
         pane: None,
     };
     report_check::broken_reports_ui(ui, &mut page.checks, workers);

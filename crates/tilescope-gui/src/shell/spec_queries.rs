@@ -7,12 +7,14 @@ use crate::views::what_if::spec_keys::{
     Cancelled, CheckedSpec, SpecKeyInfo, SpecProblem, SpecQueries, problem,
 };
 use crate::widgets::background_query::BackgroundQueryError;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use tilescope_analysis::insights::TriedFinding;
 
 /// Longest answer that is taken: a file that names millions of inputs is no model.
 const MAX_ANSWER_BYTES: u64 = 1 << 26;
@@ -32,6 +34,7 @@ pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
     sensitivity: |directory, text, cancelled| {
         ask_sensitivity(directory, text, cancelled).map_err(BackgroundQueryError::failed)
     },
+    prove: |report, cancelled| prove(report, cancelled).map_err(BackgroundQueryError::failed),
 };
 
 /// Every key that specs may have.
@@ -92,6 +95,29 @@ fn ask_sensitivity(
             None => answer.parsed(),
         }
     })
+}
+
+/// Tries the proposals of insights into a report.
+///
+/// # Errors
+/// The program could not be asked, a report whose spec cannot be simulated, or an answer that cannot
+/// be read.
+fn prove(report: &Path, cancelled: &Cancelled) -> Result<Vec<TriedFinding>, ChildProgramError> {
+    /// A finding; only those that were tried are more than a name.
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum FindingAnswer {
+        Tried(TriedFinding),
+        Other {},
+    }
+    let mut question = program()?;
+    question.args(["insights", "--prove", "--json", "--"]).arg(report);
+    let found: Vec<FindingAnswer> = answer(question, cancelled)?.parsed()?;
+    let tried = found.into_iter().filter_map(|finding| match finding {
+        FindingAnswer::Tried(tried) => Some(tried),
+        FindingAnswer::Other {} => None,
+    });
+    Ok(tried.collect())
 }
 
 /// Writes a text to a file while something is asked about it.

@@ -26,6 +26,7 @@ use crate::model::preferences::UserPreferences;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::ViewState;
+use crate::views::what_if::spec_keys::SpecQueries;
 use crate::widgets::background_query::BackgroundWorkers;
 use crate::widgets::heat_scale::HeatScale;
 use crate::widgets::icons::Icon;
@@ -50,6 +51,8 @@ pub(crate) struct ViewContext<'a> {
     pub actions: &'a [ViewAction],
     /// Commands to apply after the frame.
     pub commands: &'a CommandQueue,
+    /// How the simulator is asked.
+    pub spec_queries: SpecQueries,
     /// What it matches of the same view of another report beside it; none where it is alone.
     pub pane: Option<ComparedPane>,
 }

@@ -162,6 +162,14 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
         ..action_template(ActionGroup::Trace)
     },
     AppAction {
+        name: "try-proposals",
+        title: "Try proposals",
+        help: "Simulate the spec of the report with each change that Insights proposes.",
+        keys: &[KeyShortcut::key(Key::T)],
+        effect: ActionEffect::SendToView(ViewAction::TryProposals, &[ViewId::Insights]),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
         name: "filter",
         title: "Filter steps",
         help: "Highlight steps whose names contain the text; others are dimmed.",

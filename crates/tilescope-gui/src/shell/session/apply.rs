@@ -97,6 +97,9 @@ impl AppSession {
             AppCommand::OpenWhatIfWith(key, value) => {
                 self.with_what_if(|panel| panel.set_value(key, &value));
             }
+            AppCommand::OpenWhatIfWithAll(changes) => self.with_what_if(|panel| {
+                changes.iter().for_each(|(key, value)| panel.set_value(key, &value.to_string()));
+            }),
             AppCommand::OpenWhatIfAt(key) => self.with_what_if(|panel| panel.go_to(key)),
             AppCommand::SimulateVariant => self.simulate_variant(context),
             AppCommand::SetSpecModel(path) => {

@@ -1,7 +1,9 @@
 //! Insights: what is worth doing about this program, and where it shows.
 
+mod finding_cards;
 mod largest_lists;
 mod memory_panels;
+mod proof;
 
 use super::{ReportView, TraceJump, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
@@ -14,15 +16,15 @@ use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tables_height;
-use egui::{
-    CentralPanel, Color32, CornerRadius, Frame, Label, Margin, Panel, RichText, ScrollArea, Stroke,
-    Ui, vec2,
-};
+use egui::{CentralPanel, CollapsingHeader, Frame, Margin, Panel, RichText, ScrollArea, Ui};
+use finding_cards::{FindingClick, findings_ui};
 use largest_lists::LargestLists;
+use proof::ProofSection;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use tilescope_analysis::insights::{
-    InsightFacts, InsightFinding, InsightGain, InsightSubject, RULES, TileMemoryOverview, ranked,
-    tile_memory_overview,
+    InsightFacts, InsightFinding, InsightSubject, RULES, TileMemoryOverview, TriedFinding,
+    TriedFindings, ranked, tile_memory_overview, with_tried,
 };
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::NumberFormat;
@@ -40,6 +42,8 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
 /// What the page shows.
 struct InsightsPageData {
     findings: Vec<InsightFinding>,
+    /// Why it is not known what was tried before.
+    problem: Option<String>,
     picture: TileMemoryOverview,
 }
 
@@ -56,12 +60,22 @@ enum InsightsFilter {
     Only(InsightSubject),
 }
 
+/// What the page depends on.
+#[derive(Clone, PartialEq)]
+struct InsightsQuestion {
+    numbers: NumberFormat,
+    /// What was tried since the report was opened.
+    tried: Option<Arc<Vec<TriedFinding>>>,
+}
+
 /// State of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct InsightsView {
     #[serde(skip)]
-    shown: BackgroundQuery<NumberFormat, InsightsPageData>,
+    shown: BackgroundQuery<InsightsQuestion, InsightsPageData>,
+    #[serde(skip)]
+    proof: ProofSection,
     wanted: InsightsFilter,
     largest: LargestLists,
     #[serde(skip)]
@@ -73,8 +87,9 @@ impl ReportView for InsightsView {
         let report = context.opened.report.clone();
         let texts =
             QueryTexts { waiting: "Checking the rules…", failed: "Insights cannot be computed" };
-        let question = move |numbers: &NumberFormat| load_insights(&report, *numbers);
-        let found = self.shown.ask(ui.ctx(), context.workers, &numbers(ui), question);
+        let key = InsightsQuestion { numbers: numbers(ui), tried: self.proof.update(ui, context) };
+        let question = move |key: &InsightsQuestion| load_insights(&report, key);
+        let found = self.shown.ask(ui.ctx(), context.workers, &key, question);
         found.show(ui, texts, |ui, shown| self.panels_ui(ui, context, shown));
         self.jump.update(ui.ctx(), context);
     }
@@ -90,9 +105,18 @@ impl ReportView for InsightsView {
     }
 }
 
-fn load_insights(report: &Report, numbers: NumberFormat) -> Result<InsightsPageData, ReportError> {
-    let facts = InsightFacts::gather(report, numbers)?;
-    Ok(InsightsPageData { findings: ranked(&facts), picture: tile_memory_overview(&facts) })
+fn load_insights(
+    report: &Report,
+    question: &InsightsQuestion,
+) -> Result<InsightsPageData, ReportError> {
+    let facts = InsightFacts::gather(report, question.numbers)?;
+    let (tried, problem) = match (&question.tried, TriedFindings::read(report)) {
+        (Some(tried), _) => (tried.to_vec(), None),
+        (None, Ok(kept)) => (kept.map_or_else(Vec::new, |kept| kept.tried), None),
+        (None, Err(error)) => (Vec::new(), Some(error.to_string())),
+    };
+    let findings = with_tried(ranked(&facts), &tried);
+    Ok(InsightsPageData { findings, problem, picture: tile_memory_overview(&facts) })
 }
 
 impl InsightsView {
@@ -124,23 +148,33 @@ impl InsightsView {
                     ui.add_space(spacing::M);
                 }
                 self.head_ui(ui, &shown.findings);
+                self.proof.ui(ui, context, &shown.findings);
+                if let Some(problem) = &shown.problem {
+                    let problem = format!("What was tried before is not known: {problem}");
+                    ui.label(RichText::new(problem).color(ThemePalette::for_ui(ui).warning));
+                }
                 let wanted = self.wanted;
                 let holds = |finding: &&InsightFinding| match wanted {
                     InsightsFilter::All => true,
                     InsightsFilter::Only(subject) => finding.subject == subject,
                 };
-                let found: Vec<&InsightFinding> = shown.findings.iter().filter(holds).collect();
-                let mut wanted_place = None;
-                for (row, findings) in (0..).zip(found.chunks(columns)) {
-                    let place = findings_ui(ui, findings, (1 + row * columns, columns));
-                    wanted_place = wanted_place.or(place);
-                }
-                if let Some(place) = wanted_place {
-                    self.go(context, place);
-                }
+                let found = shown.findings.iter().filter(holds);
+                let (in_vain, found): (Vec<&InsightFinding>, Vec<_>) =
+                    found.partition(|finding| finding.was_in_vain());
+                let mut click = findings_ui(ui, &found, (1, columns));
                 if found.is_empty() {
                     let text = "No rule found a problem in what was recorded.";
                     ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
+                }
+                if !in_vain.is_empty() {
+                    let title = format!("Tried: no gain ({})", in_vain.len());
+                    CollapsingHeader::new(title).show(ui, |ui| {
+                        let below = findings_ui(ui, &in_vain, (found.len() + 1, columns));
+                        click = click.or(below);
+                    });
+                }
+                if let Some(click) = click {
+                    self.take(context, click);
                 }
                 if !wide {
                     ui.add_space(spacing::M);
@@ -148,6 +182,15 @@ impl InsightsView {
                 }
             });
         });
+    }
+
+    fn take(&mut self, context: &ViewContext<'_>, click: FindingClick<'_>) {
+        match click {
+            FindingClick::Show(place) => self.go(context, place),
+            FindingClick::Apply(changes) => {
+                context.commands.push(AppCommand::OpenWhatIfWithAll(changes.clone()));
+            }
+        }
     }
 
     /// Chooses what a finding is about and shows it.
@@ -189,87 +232,5 @@ impl InsightsView {
             ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(rules.join("\n"));
         });
         ui.add_space(spacing::XS);
-    }
-}
-
-/// Findings beside each other, numbered from `first` on; the place whose link was pressed.
-fn findings_ui<'a>(
-    ui: &mut Ui,
-    findings: &[&'a InsightFinding],
-    (first, columns): (usize, usize),
-) -> Option<&'a ViewLocation> {
-    let one = |ui: &mut Ui, (number, finding): (usize, &'a InsightFinding)| {
-        ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner
-    };
-    let mut numbered = (first..).zip(findings.iter().copied());
-    if columns == 1 {
-        return numbered.filter_map(|finding| one(ui, finding)).last();
-    }
-    ui.columns(columns, |columns| {
-        let shown = columns.iter_mut().filter_map(|ui| numbered.next().map(|one| (ui, one)));
-        shown.filter_map(|(ui, finding)| one(ui, finding)).last()
-    })
-}
-
-/// One finding: number, what may be gained, the sentence, the advice, the link; its place if that
-/// was pressed.
-fn finding_ui<'a>(
-    ui: &mut Ui,
-    finding: &'a InsightFinding,
-    number: usize,
-) -> Option<&'a ViewLocation> {
-    let mut wanted = None;
-    let palette = ThemePalette::for_ui(ui);
-    let colour = match (finding.gain, finding.subject) {
-        (InsightGain::Everything, _) => palette.error,
-        (_, InsightSubject::Memory) => palette.not_always_live,
-        (_, InsightSubject::Time) => palette.compute,
-    };
-    let frame = Frame::new()
-        .fill(palette.raised)
-        .stroke(Stroke::new(1.0, palette.rule))
-        .corner_radius(CornerRadius::same(6))
-        .inner_margin(Margin { left: 16, right: 12, top: 8, bottom: 9 });
-    let shown = frame.show(ui, |ui| {
-        ui.set_width(ui.available_width());
-        ui.spacing_mut().item_spacing.y = spacing::XXS;
-        ui.horizontal_wrapped(|ui| {
-            ui.label(strong(format!("{number}.")));
-            let subject = match finding.subject {
-                InsightSubject::Memory => "Memory",
-                InsightSubject::Time => "Time",
-            };
-            ui.label(RichText::new(subject).color(palette.weak_text).size(text_size::SMALL));
-            let text = RichText::new(finding.gain.text())
-                .size(text_size::SMALL)
-                .color(gain_colour(palette, finding));
-            let gain = ui.label(text);
-            gain.on_hover_text("Upper bound of the gain. Gains of several findings overlap.");
-            if let Ok(view) = finding.place.view.parse::<ViewId>() {
-                let link = ui.link(
-                    RichText::new(format!("Show in {}", view.title())).size(text_size::SMALL),
-                );
-                if link.clicked() {
-                    wanted = Some(&finding.place);
-                }
-            }
-        });
-        let sentence: String = finding.sentence.chars().take(600).collect();
-        let label = Label::new(sentence).wrap().selectable(true);
-        ui.add(label).on_hover_text(format!("How it is computed: {}", finding.formula));
-        let advice = RichText::new(&finding.advice).color(palette.weak_text);
-        ui.add(Label::new(advice).wrap());
-    });
-    let rect = shown.response.rect;
-    let edge = egui::Rect::from_min_size(rect.min + vec2(0.0, 4.0), vec2(4.0, rect.height() - 8.0));
-    ui.painter().rect_filled(edge, CornerRadius::same(2), colour);
-    wanted
-}
-
-fn gain_colour(palette: &ThemePalette, finding: &InsightFinding) -> Color32 {
-    match finding.gain {
-        InsightGain::Everything => palette.error,
-        InsightGain::Unknown => palette.weak_text,
-        InsightGain::Time(_) | InsightGain::Memory(_) => palette.text,
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tilescope_analysis::insights::TriedFinding;
 
 /// A key of a spec.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -128,6 +129,8 @@ pub(crate) struct SpecQueries {
     pub model: fn(&ModelQuestion, &Cancelled) -> Result<ModelFile, BackgroundQueryError>,
     /// What other machines would make of a spec; the directory is for the same.
     pub sensitivity: fn(&Path, &str, &Cancelled) -> Result<SensitivityAnswer, BackgroundQueryError>,
+    /// What comes of the proposals of insights into a report.
+    pub prove: fn(&Path, &Cancelled) -> Result<Vec<TriedFinding>, BackgroundQueryError>,
 }
 
 /// What the simulator has said about the spec in a file.

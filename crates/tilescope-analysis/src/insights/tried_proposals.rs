@@ -1,0 +1,233 @@
+//! Proposals that were tried: what each gained, kept beside the report.
+
+use super::{InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges, ViewLocation};
+use serde::{Deserialize, Serialize};
+use tilescope_report::{Report, ReportError};
+
+/// Name of the file beside `profile.pop`.
+pub const TRIED_FILE: &str = "tilescope-tried.json";
+
+/// What newer files would say instead.
+const FORMAT: u32 = 1;
+
+/// The rule of several proposals at once.
+const COMBINATION: &str = "combination";
+
+/// How a proposal was tried: the spec was simulated with it and without.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
+pub enum TriedProposal {
+    /// It was simulated.
+    Ran {
+        /// The share of its time by which a sample takes longer: below 0 where it is faster.
+        time: f64,
+        /// The same for the memory of the fullest tile.
+        memory: f64,
+    },
+    /// The program does not fit in memory without it.
+    NowFits { memory: f64 },
+    /// The program needs more memory than there is; the share by which the fullest tile grows.
+    DoesNotFit { memory: f64 },
+    /// The spec is refused with the changes.
+    Refused { problem: String },
+    /// The simulation did not end by itself.
+    Died { problem: String },
+}
+
+impl TriedProposal {
+    /// Gains that are smaller are none: they are within what a run varies with its length.
+    pub const LEAST_GAIN: f64 = 0.005;
+
+    /// The share of its time that a sample gains; none where that is no gain.
+    pub fn gain(&self) -> Option<f64> {
+        match self {
+            Self::Ran { time, .. } => Some(-time).filter(|gain| *gain >= Self::LEAST_GAIN),
+            Self::NowFits { .. } => Some(1.0),
+            _ => None,
+        }
+    }
+
+    /// `tried: -28.9 % time per sample, memory of the fullest tile +0.2 %`
+    pub fn text(&self) -> String {
+        let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
+        match self {
+            Self::Ran { time, memory } => {
+                let gain = if self.gain().is_some() { "" } else { "no gain: " };
+                let (time, memory) = (signed(*time), signed(*memory));
+                format!("tried: {gain}{time} time per sample, fullest tile {memory}")
+            }
+            Self::NowFits { memory } => {
+                format!("tried: makes it fit, fullest tile {}", signed(*memory))
+            }
+            Self::DoesNotFit { memory } => {
+                format!("tried: does not fit in memory, fullest tile {}", signed(*memory))
+            }
+            Self::Refused { problem } => format!("tried: refused: {problem}"),
+            Self::Died { problem } => format!("not tried to the end: {problem}"),
+        }
+    }
+}
+
+/// A finding whose proposal was tried, as `tilescope insights --prove --json` prints it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriedFinding {
+    pub rule: String,
+    pub sentence: String,
+    pub changes: SpecChanges,
+    pub cost: String,
+    pub measured: TriedProposal,
+}
+
+/// What was tried with the spec of a report. The changes are of this spec, and were simulated by
+/// this version of the program: about another one they say nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriedFindings {
+    format: u32,
+    program: String,
+    spec: String,
+    pub tried: Vec<TriedFinding>,
+}
+
+/// Why a file of what was tried says nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum TriedFileError {
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    #[error("{TRIED_FILE} cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl TriedFindings {
+    /// What was tried among these findings about a report with this spec.
+    pub fn of(spec: &str, found: &[InsightFinding]) -> Self {
+        let tried = |finding: &InsightFinding| {
+            let proposal = finding.proposal.clone()?;
+            Some(TriedFinding {
+                rule: finding.rule.to_owned(),
+                sentence: finding.sentence.clone(),
+                changes: proposal.changes,
+                cost: proposal.cost,
+                measured: finding.measured.clone()?,
+            })
+        };
+        let program = env!("CARGO_PKG_VERSION").to_owned();
+        let tried = found.iter().filter_map(tried).collect();
+        Self { format: FORMAT, program, spec: spec.to_owned(), tried }
+    }
+
+    /// What was tried with a report, if that is known.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is none of these.
+    pub fn read(report: &Report) -> Result<Option<Self>, TriedFileError> {
+        let Some(text) = report.sidecar_text(TRIED_FILE)? else { return Ok(None) };
+        let found: Self = serde_json::from_str(&text)?;
+        let is_of_report = found.format == FORMAT
+            && found.program == env!("CARGO_PKG_VERSION")
+            && report.spec() == Some(found.spec.as_str());
+        Ok(is_of_report.then_some(found))
+    }
+}
+
+/// Findings with what came of those that were tried, in the order of
+/// [`sort_by_measured`]; a combination that was tried comes first.
+pub fn with_tried(found: Vec<InsightFinding>, tried: &[TriedFinding]) -> Vec<InsightFinding> {
+    let mut found = found;
+    for finding in &mut found {
+        let changes = finding.proposal.as_ref().map(|proposal| &proposal.changes);
+        let own = tried.iter().find(|of| of.rule == finding.rule && Some(&of.changes) == changes);
+        finding.measured = own.map(|of| of.measured.clone());
+    }
+    sort_by_measured(&mut found);
+    let together = tried.iter().filter(|of| of.rule == COMBINATION).map(|of| {
+        let proposal = Proposal { changes: of.changes.clone(), cost: of.cost.clone() };
+        let measured = Some(of.measured.clone());
+        InsightFinding { measured, ..combination(of.sentence.clone(), proposal) }
+    });
+    together.chain(found).collect()
+}
+
+/// Sorts findings by what was measured: the largest gain first, then those of which nothing was
+/// tried, as they are, then what was tried in vain.
+pub fn sort_by_measured(found: &mut [InsightFinding]) {
+    let place = |finding: &InsightFinding| match (&finding.measured, finding.measured_gain()) {
+        (_, Some(gain)) => (0, -gain),
+        (None, None) => (1, 0.0),
+        (Some(_), None) => (2, 0.0),
+    };
+    found.sort_by(|a, b| {
+        let (a, b) = (place(a), place(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    });
+}
+
+/// Several proposals at once, as a finding.
+pub fn combination(sentence: String, proposal: Proposal) -> InsightFinding {
+    InsightFinding {
+        rule: COMBINATION,
+        subject: InsightSubject::Time,
+        sentence,
+        advice: "Change all of these keys at once.".to_owned(),
+        formula: "simulated with all changes",
+        gain: InsightGain::Unknown,
+        proposal: Some(proposal),
+        measured: None,
+        place: ViewLocation::view("summary"),
+    }
+}
+
+impl InsightFinding {
+    /// The share of its time that a sample gained when the proposal was tried; none where it gained
+    /// nothing or was not tried.
+    pub fn measured_gain(&self) -> Option<f64> {
+        self.measured.as_ref()?.gain()
+    }
+
+    /// Whether the proposal was tried and gained nothing.
+    pub fn was_in_vain(&self) -> bool {
+        self.measured.as_ref().is_some_and(|tried| tried.gain().is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn finding(key: &str, measured: Option<TriedProposal>) -> InsightFinding {
+        let changes = SpecChanges::from([(key.to_owned(), json!(1))]);
+        let proposal = Proposal { changes, cost: "nothing".to_owned() };
+        InsightFinding { rule: "rule", measured, ..combination(key.to_owned(), proposal) }
+    }
+
+    fn ran(time: f64) -> Option<TriedProposal> {
+        Some(TriedProposal::Ran { time, memory: 0.0 })
+    }
+
+    /// What is kept of findings and read again says the same about them.
+    #[test]
+    fn what_was_tried_is_found_again() {
+        let together = InsightFinding {
+            measured: ran(-0.5),
+            ..combination("both".into(), {
+                Proposal { changes: SpecChanges::new(), cost: String::new() }
+            })
+        };
+        let found = [
+            together,
+            finding("large", ran(-0.3)),
+            finding("small", ran(-0.1)),
+            finding("untried", None),
+            finding("vain", ran(0.1)),
+        ];
+        let kept = serde_json::to_string(&TriedFindings::of("spec", &found)).expect("JSON");
+        let kept: TriedFindings = serde_json::from_str(&kept).expect("the same");
+        assert_eq!(kept, TriedFindings::of("spec", &found));
+        let mut untried: Vec<InsightFinding> = found[1..].to_vec();
+        untried.reverse();
+        for finding in &mut untried {
+            finding.measured = None;
+        }
+        assert_eq!(with_tried(untried, &kept.tried), found);
+    }
+}

@@ -1,0 +1,145 @@
+//! Findings as cards.
+
+use crate::model::view_id::ViewId;
+use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing, text_size};
+use egui::{Color32, CornerRadius, Frame, Label, Margin, RichText, Stroke, Ui, vec2};
+use tilescope_analysis::insights::{
+    InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges,
+};
+use tilescope_analysis::view_location::ViewLocation;
+
+/// What was pressed of a finding.
+pub(super) enum FindingClick<'a> {
+    /// Its place.
+    Show(&'a ViewLocation),
+    /// What it would change.
+    Apply(&'a SpecChanges),
+}
+
+/// Findings in so many columns, numbered from `first` on; what was pressed.
+pub(super) fn findings_ui<'a>(
+    ui: &mut Ui,
+    findings: &[&'a InsightFinding],
+    (first, columns): (usize, usize),
+) -> Option<FindingClick<'a>> {
+    let rows = (0..).zip(findings.chunks(columns));
+    rows.filter_map(|(row, findings)| row_ui(ui, findings, (first + row * columns, columns))).last()
+}
+
+/// Findings beside each other.
+fn row_ui<'a>(
+    ui: &mut Ui,
+    findings: &[&'a InsightFinding],
+    (first, columns): (usize, usize),
+) -> Option<FindingClick<'a>> {
+    let one = |ui: &mut Ui, (number, finding): (usize, &'a InsightFinding)| {
+        ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner
+    };
+    let mut numbered = (first..).zip(findings.iter().copied());
+    if columns == 1 {
+        return numbered.filter_map(|finding| one(ui, finding)).last();
+    }
+    ui.columns(columns, |columns| {
+        let shown = columns.iter_mut().filter_map(|ui| numbered.next().map(|one| (ui, one)));
+        shown.filter_map(|(ui, finding)| one(ui, finding)).last()
+    })
+}
+
+/// One finding: number, what may be gained, the sentence, the advice, the link, what it proposes and
+/// what came of it; what was pressed.
+fn finding_ui<'a>(
+    ui: &mut Ui,
+    finding: &'a InsightFinding,
+    number: usize,
+) -> Option<FindingClick<'a>> {
+    let mut wanted = None;
+    let palette = ThemePalette::for_ui(ui);
+    let colour = match (finding.gain, finding.subject) {
+        (InsightGain::Everything, _) => palette.error,
+        (_, InsightSubject::Memory) => palette.not_always_live,
+        (_, InsightSubject::Time) => palette.compute,
+    };
+    let frame = Frame::new()
+        .fill(palette.raised)
+        .stroke(Stroke::new(1.0, palette.rule))
+        .corner_radius(CornerRadius::same(6))
+        .inner_margin(Margin { left: 16, right: 12, top: 8, bottom: 9 });
+    let shown = frame.show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        ui.spacing_mut().item_spacing.y = spacing::XXS;
+        ui.horizontal_wrapped(|ui| {
+            ui.label(strong(format!("{number}.")));
+            let subject = match finding.subject {
+                InsightSubject::Memory => "Memory",
+                InsightSubject::Time => "Time",
+            };
+            ui.label(RichText::new(subject).color(palette.weak_text).size(text_size::SMALL));
+            let text = RichText::new(finding.gain.text())
+                .size(text_size::SMALL)
+                .color(gain_colour(palette, finding));
+            let gain = ui.label(text);
+            gain.on_hover_text("Upper bound of the gain. Gains of several findings overlap.");
+            if let Ok(view) = finding.place.view.parse::<ViewId>() {
+                let link = ui.link(
+                    RichText::new(format!("Show in {}", view.title())).size(text_size::SMALL),
+                );
+                if link.clicked() {
+                    wanted = Some(FindingClick::Show(&finding.place));
+                }
+            }
+        });
+        let sentence: String = finding.sentence.chars().take(600).collect();
+        let label = Label::new(sentence).wrap().selectable(true);
+        ui.add(label).on_hover_text(format!("How it is computed: {}", finding.formula));
+        let advice = RichText::new(&finding.advice).color(palette.weak_text);
+        ui.add(Label::new(advice).wrap());
+        if let Some(proposal) = &finding.proposal
+            && proposal_ui(ui, proposal, finding)
+        {
+            wanted = Some(FindingClick::Apply(&proposal.changes));
+        }
+    });
+    let rect = shown.response.rect;
+    let edge = egui::Rect::from_min_size(rect.min + vec2(0.0, 4.0), vec2(4.0, rect.height() - 8.0));
+    ui.painter().rect_filled(edge, CornerRadius::same(2), colour);
+    wanted
+}
+
+/// What a finding proposes, its price, and what came of it; whether it is to be applied.
+fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bool {
+    let palette = ThemePalette::for_ui(ui);
+    let small = |words: String| RichText::new(words).size(text_size::SMALL);
+    let mut apply = false;
+    ui.horizontal_wrapped(|ui| {
+        ui.label(RichText::new(proposal.text()).monospace().size(text_size::SMALL));
+        let link = ui.link(small("Apply in What if".to_owned()));
+        apply = link.on_hover_text("Open the spec with these keys changed").clicked();
+    });
+    let price = small(format!("Price: {}", proposal.cost)).color(palette.weak_text);
+    ui.add(Label::new(price).wrap());
+    if let Some(tried) = &finding.measured {
+        let colour = match finding.was_in_vain() {
+            true => palette.weak_text,
+            false => palette.text,
+        };
+        let words = small(capitalised(&tried.text())).color(colour);
+        let words = if finding.was_in_vain() { words } else { words.strong() };
+        ui.add(Label::new(words).wrap());
+    }
+    apply
+}
+
+/// `Tried: …`
+fn capitalised(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn gain_colour(palette: &ThemePalette, finding: &InsightFinding) -> Color32 {
+    match finding.gain {
+        InsightGain::Everything => palette.error,
+        InsightGain::Unknown => palette.weak_text,
+        InsightGain::Time(_) | InsightGain::Memory(_) => palette.text,
+    }
+}

@@ -1,0 +1,105 @@
+//! Proposals that are tried: `tilescope insights --prove`, asked in the background.
+
+use crate::model::command::ViewAction;
+use crate::theme::ThemePalette;
+use crate::views::ViewContext;
+use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, QueryState};
+use crate::widgets::hint_ui;
+use egui::{Button, Label, RichText, Ui};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tilescope_analysis::insights::{InsightFinding, TriedFinding};
+
+/// The part of the page that tries what is proposed.
+#[derive(Default)]
+pub(super) struct ProofSection {
+    asked: bool,
+    answer: BackgroundQuery<PathBuf, Arc<Vec<TriedFinding>>>,
+    /// Why the last one that was asked has no answer.
+    failed: Option<String>,
+}
+
+impl ProofSection {
+    /// Goes on with what was asked; what was tried, once that is known.
+    pub(super) fn update(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+    ) -> Option<Arc<Vec<TriedFinding>>> {
+        if context.actions.contains(&ViewAction::TryProposals) {
+            self.ask();
+        }
+        if self.asked {
+            let prove = context.spec_queries.prove;
+            let path = context.opened.absolute_path();
+            let state = self.answer.ask_cancellable(
+                ui.ctx(),
+                context.workers,
+                &path,
+                move |path, cancelled| prove(path, cancelled).map(Arc::new),
+            );
+            self.failed = None;
+            match state {
+                QueryState::Failed(BackgroundQueryError::Cancelled) => self.asked = false,
+                QueryState::Failed(error) => {
+                    self.failed = Some(error.to_string());
+                    self.asked = false;
+                }
+                QueryState::Fresh(_) => self.asked = false,
+                QueryState::Stale { .. } | QueryState::Waiting { .. } => {}
+            }
+        }
+        self.answer.latest().map(|tried| Arc::clone(tried))
+    }
+
+    fn ask(&mut self) {
+        self.answer.retry();
+        self.asked = true;
+    }
+
+    /// The button, or what is under way.
+    pub(super) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        findings: &[InsightFinding],
+    ) {
+        let proposals = findings.iter().filter(|finding| finding.proposal.is_some()).count();
+        let has_spec = context.opened.report.spec().is_some();
+        if self.asked {
+            ui.horizontal(|ui| {
+                ui.spinner();
+                ui.label("Simulating each proposal, and the best together…");
+                if ui.button("Stop").clicked() {
+                    self.answer.cancel();
+                }
+            });
+            return;
+        }
+        ui.horizontal_wrapped(|ui| {
+            let words = match proposals {
+                1 => "Try 1 proposal".to_owned(),
+                count => format!("Try {count} proposals"),
+            };
+            let button = ui.add_enabled(has_spec && proposals > 0, Button::new(words));
+            let button = button
+                .on_hover_text(
+                    "Simulate the spec with each proposal and without, and the best together",
+                )
+                .on_disabled_hover_text(match has_spec {
+                    true => "Nothing that was found is for keys of the spec to change",
+                    false => "This report has no spec to change",
+                });
+            if button.clicked() {
+                self.ask();
+            }
+            if findings.iter().any(|finding| finding.measured.is_some()) {
+                hint_ui(ui, "Gains are those of time per sample.");
+            }
+        });
+        if let Some(problem) = &self.failed {
+            let problem = RichText::new(problem).color(ThemePalette::for_ui(ui).error);
+            ui.add(Label::new(problem).wrap());
+        }
+    }
+}
