@@ -2,6 +2,7 @@
 
 use super::plain_output::stderr;
 use super::proof::{ProofRequest, prove};
+use super::trials::end_with_parent;
 use super::{CliCommand, CliError, json_argument, open_path, path_of, simulate};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::Write;
@@ -58,6 +59,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    end_with_parent();
     let directory = temporary_directory()?;
     let report = report(matches, directory.path())?;
     let mut found = insights(&report, NumberFormat::default())

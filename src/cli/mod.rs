@@ -13,10 +13,12 @@ mod plain_output;
 mod progress;
 mod proof;
 mod reproduce;
+mod search;
 mod sensitivity;
 mod simulate;
 mod specs;
 mod summary;
+mod sweep;
 mod trials;
 mod validate;
 mod verify;
@@ -46,6 +48,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     simulate::COMMAND,
     specs::COMMAND,
     sensitivity::COMMAND,
+    sweep::COMMAND,
     reproduce::COMMAND,
     summary::COMMAND,
     why::COMMAND,

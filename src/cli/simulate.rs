@@ -55,7 +55,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("figures")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["balance", "check"])
-                .help("Simulate without writing a report, and print cycles, time, samples and memory as JSON"),
+                .help("Simulate without writing a report, and print cycles, time, samples, memory and IPUs as JSON"),
         )
         .arg(
             super::json_argument()
@@ -112,12 +112,14 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// Simulates a spec without writing a report.
 fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let ProgramFigures { cycles, samples, fullest_tile } = compiled(spec, matches)?.figures();
+    let ProgramFigures { cycles, samples, fullest_tile, ipus } =
+        compiled(spec, matches)?.figures();
     let figures = TrialFigures {
         cycles,
         seconds: cycles.map(|cycles| cycles.seconds_at(spec.target.chip.clock)),
         samples,
         fullest_tile_bytes: fullest_tile,
+        ipus,
     };
     let json = serde_json::to_string_pretty(&figures);
     Ok(writeln!(output, "{}", json.map_err(|error| CliError::Failed(error.to_string()))?)?)

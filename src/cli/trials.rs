@@ -32,6 +32,8 @@ pub(super) struct TrialFigures {
     pub samples: u64,
     /// What the fullest tile needs, gaps included.
     pub fullest_tile_bytes: Bytes,
+    /// IPUs of all replicas.
+    pub ipus: u32,
 }
 
 impl TrialFigures {
@@ -39,6 +41,33 @@ impl TrialFigures {
     pub(super) fn seconds_per_sample(&self) -> Option<f64> {
         self.seconds.map(|seconds| seconds / self.samples.max(1) as f64)
     }
+}
+
+/// What `tilescope insights SPEC --json` says, as far as it proposes something.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct TrialFinding {
+    /// Name of the rule.
+    pub rule: String,
+    pub sentence: String,
+    #[serde(default)]
+    pub gain: FoundGain,
+    /// Empty where no key does it.
+    #[serde(default)]
+    pub changes: SpecChanges,
+    /// What is given up for it.
+    #[serde(default)]
+    pub cost: String,
+}
+
+/// The bound on the gain of a finding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct FoundGain {
+    /// `time`, `memory`, `everything` or `unknown`.
+    #[serde(default)]
+    pub of: String,
+    /// The share of it.
+    #[serde(default)]
+    pub share: Option<f64>,
 }
 
 /// How a trial ended.
@@ -87,40 +116,50 @@ impl TrialRunner {
         trials: &[SpecChanges],
         ended: impl Fn(usize, &TrialOutcome) + Sync,
     ) -> Result<Vec<TrialOutcome>, CliError> {
-        let outcomes: Vec<Mutex<Option<io::Result<TrialOutcome>>>> =
-            trials.iter().map(|_| Mutex::new(None)).collect();
-        let next = AtomicUsize::new(0);
-        let work = || {
-            while let Some((at, trial)) = {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                trials.get(at).map(|trial| (at, trial))
-            } {
-                let outcome = self.run_one(trial);
-                if let Ok(outcome) = &outcome {
-                    ended(at, outcome);
-                }
-                if let Ok(mut place) = outcomes[at].lock() {
-                    *place = Some(outcome);
-                }
+        let outcomes = in_parallel(self.jobs, trials, |at, trial| {
+            let outcome = self.figures(trial);
+            if let Ok(outcome) = &outcome {
+                ended(at, outcome);
             }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..self.jobs.get().min(trials.len()) {
-                scope.spawn(work);
-            }
+            outcome
         });
-        let outcomes = outcomes.into_iter().filter_map(|place| place.into_inner().ok().flatten());
-        let started =
-            |error: io::Error| CliError::Failed(format!("a simulation cannot be started: {error}"));
-        outcomes.collect::<io::Result<Vec<TrialOutcome>>>().map_err(started)
+        outcomes.into_iter().collect()
     }
 
-    fn run_one(&self, changes: &SpecChanges) -> io::Result<TrialOutcome> {
+    /// Simulates a changed spec.
+    ///
+    /// # Errors
+    /// A child that cannot be started.
+    pub(super) fn figures(&self, changes: &SpecChanges) -> Result<TrialOutcome, CliError> {
+        Ok(outcome(&self.child(&["simulate", &self.spec, "--figures"], changes)?))
+    }
+
+    /// What insights propose about a changed spec; nothing where it cannot be simulated.
+    ///
+    /// # Errors
+    /// A child that cannot be started.
+    pub(super) fn findings(&self, changes: &SpecChanges) -> Result<Vec<TrialFinding>, CliError> {
+        let output = self.child(&["insights", &self.spec, "--json"], changes)?;
+        Ok(serde_json::from_slice(&output.stdout).unwrap_or_default())
+    }
+
+    /// How many run at once.
+    pub(super) fn jobs(&self) -> NonZeroUsize {
+        self.jobs
+    }
+
+    /// Runs a command of this program with the changes.
+    fn child(&self, words: &[&str], changes: &SpecChanges) -> Result<Output, CliError> {
+        let failed =
+            |error: io::Error| CliError::Failed(format!("a simulation cannot be started: {error}"));
+        self.started(words, changes).map_err(failed)
+    }
+
+    fn started(&self, words: &[&str], changes: &SpecChanges) -> io::Result<Output> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let mut command = Command::new(&self.program);
-        command.args(["simulate", &self.spec, "--figures"]);
-        let changed = changes.iter().map(|(key, value)| format!("{key}={value}"));
-        for change in self.overrides.iter().cloned().chain(changed) {
+        command.args(words);
+        for change in self.overrides.iter().cloned().chain(set_arguments(changes)) {
             command.args(["--set", &change]);
         }
         let mut child = command
@@ -132,8 +171,45 @@ impl TrialRunner {
             .spawn()?;
         // Closed when this ends, also if it is killed.
         let _held = child.stdin.take();
-        Ok(outcome(&child.wait_with_output()?))
+        child.wait_with_output()
     }
+}
+
+/// Changes as `--set` takes them: `options.overlap_io="loops"`.
+pub(super) fn set_arguments(changes: &SpecChanges) -> impl Iterator<Item = String> {
+    // Tables of stages are written in another way in TOML than in JSON.
+    let written = |value: &serde_json::Value| match toml::Value::try_from(value) {
+        Ok(value) => value.to_string(),
+        Err(_) => value.to_string(),
+    };
+    changes.iter().map(move |(key, value)| format!("{key}={}", written(value)))
+}
+
+/// Does something with each item, with at most `jobs` at once; results in the order of the items.
+pub(super) fn in_parallel<T: Sync, R: Send>(
+    jobs: NonZeroUsize,
+    items: &[T],
+    work: impl Fn(usize, &T) -> R + Sync,
+) -> Vec<R> {
+    let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        while let Some((at, item)) = {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            items.get(at).map(|item| (at, item))
+        } {
+            let result = work(at, item);
+            if let Ok(mut place) = results[at].lock() {
+                *place = Some(result);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.get().min(items.len()) {
+            scope.spawn(worker);
+        }
+    });
+    results.into_iter().filter_map(|place| place.into_inner().ok().flatten()).collect()
 }
 
 /// Ends this program when the one that has started it as a trial is gone: a search that is killed
@@ -164,7 +240,11 @@ fn outcome(output: &Output) -> TrialOutcome {
     match (output.status.code(), problem) {
         (Some(REFUSED), Some(problem)) => TrialOutcome::Refused(problem.to_owned()),
         (Some(_), Some(problem)) => TrialOutcome::Died(problem.to_owned()),
+        (Some(code), None) => TrialOutcome::Died(format!("it ended with exit code {code}")),
         // Killed, by whoever needed its memory or by the user.
-        _ => TrialOutcome::Died(format!("it ended with {}", output.status)),
+        (None, _) => TrialOutcome::Died(format!(
+            "it was killed ({}), as systems do with what takes too much memory or time",
+            output.status
+        )),
     }
 }

@@ -18,6 +18,7 @@ pub mod json;
 mod label_conventions;
 pub mod limits;
 pub mod liveness;
+pub mod marked_text;
 pub mod memory;
 pub mod operation_debug;
 pub mod operations;

@@ -82,6 +82,8 @@ pub struct ProgramFigures {
     pub samples: u64,
     /// What the fullest tile needs, gaps included.
     pub fullest_tile: Bytes,
+    /// IPUs of all replicas, as systems hand them out.
+    pub ipus: u32,
 }
 
 /// A compiled spec, ready to be run.
@@ -160,7 +162,8 @@ impl<'a> Simulation<'a> {
         let cycles =
             self.run.as_ref().map(|summary| run::run_cycles(&self.compiled, self.spec, summary));
         let samples = compilation.batching.map_or(1, |batching| batching.samples_per_call());
-        ProgramFigures { cycles, samples, fullest_tile: self.fullest_tile() }
+        let ipus = self.spec.total_ipus();
+        ProgramFigures { cycles, samples, fullest_tile: self.fullest_tile(), ipus }
     }
 
     /// Runs the program and writes the report to `directory`; returns the file's path.

@@ -20,7 +20,7 @@ type Unit = (&'static str, f64);
 
 impl GateQuantity {
     /// Units of a limit; without one it is in the figure's own.
-    pub(super) fn units(self) -> &'static [Unit] {
+    pub fn units(self) -> &'static [Unit] {
         match self {
             Self::Bytes => &[
                 ("B", 1.0),
@@ -41,7 +41,7 @@ impl GateQuantity {
     }
 
     /// The same in words: `bytes (B, KiB, …)`.
-    pub(super) fn words(self) -> String {
+    pub fn words(self) -> String {
         let name = match self {
             Self::Bytes => "in bytes",
             Self::Cycles => "in cycles",

@@ -2,6 +2,7 @@
 
 use super::figures::{self, GateQuantity};
 use super::{Gate, GateComparison, GateLimit};
+use crate::marked_text::marked;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -22,13 +23,7 @@ pub struct GateSyntaxError {
 
 impl fmt::Display for GateSyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let letters: String = self
-            .text
-            .chars()
-            .map(|letter| if letter.is_control() { ' ' } else { letter })
-            .collect();
-        let marks = "^".repeat(self.at.len().max(1));
-        write!(f, "{}\n  {letters}\n  {:2$}{marks}", self.problem, "", self.at.start)
+        f.write_str(&marked(&self.problem, &self.text, &self.at))
     }
 }
 

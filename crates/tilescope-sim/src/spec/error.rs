@@ -101,7 +101,7 @@ impl fmt::Display for SpecWarning {
 const SHORTEST_BEGINNING: usize = 3;
 
 /// The choice most like `word`, if any is alike enough to be a slip of the pen.
-fn nearest<'a>(word: &str, choices: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, choices: &[&'a str]) -> Option<&'a str> {
     // Paths are compared by their last part too: `gradient_acumulation` in the wrong table.
     let last = |path: &'a str| path.rsplit('.').next().unwrap_or(path);
     let own_last = word.rsplit('.').next().unwrap_or(word);

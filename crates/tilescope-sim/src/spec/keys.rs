@@ -6,7 +6,9 @@ use crate::onnx::is_import_key;
 use crate::spec_keys::{SpecTable, TablePlace};
 use std::sync::LazyLock;
 
-pub use crate::spec_keys::{Framework, KeyControl, KeyNotes, KnownName, SpecKey, SpecKeyType};
+pub use crate::spec_keys::{
+    Framework, KeyControl, KeyNotes, KnownName, SpecKey, SpecKeyType, WrongSpecValueError,
+};
 
 /// The keys of every spec, in the order in which they are documented and reports list them. A
 /// model adds its own sizes: [`ModelDef::sizes`].

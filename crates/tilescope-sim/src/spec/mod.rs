@@ -27,7 +27,7 @@ pub use choices::{
     OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs, ShardingDomain,
     StashConvention, StreamConnection, StreamInputType, StreamOutputType, SyncPattern,
 };
-pub use error::{SpecError, SpecLocation, SpecWarning};
+pub use error::{SpecError, SpecLocation, SpecWarning, nearest};
 pub(crate) use options::{HostSpec, SpecOptions, TargetSpec, TensorLocation};
 pub use schema::schema;
 pub use source::SpecSource;

@@ -131,8 +131,7 @@ fn unknown_table(location: SpecLocation, name: &str) -> SpecError {
     SpecError::new(location, name, problem).nearest(name, &["model", "target", "options"])
 }
 
-/// Splits `options.gradient_accumulation=20`; a value that is not TOML is taken as a word, and
-/// whatever is to be a text as that: an output may be called 19.
+/// Splits `options.gradient_accumulation=20`.
 fn parse_override(text: &str) -> Result<(String, SpecValue), SpecError> {
     let Some((path, value)) = text.split_once('=') else {
         let problem = "expected KEY=VALUE, for example options.gradient_accumulation=20";
@@ -142,9 +141,7 @@ fn parse_override(text: &str) -> Result<(String, SpecValue), SpecError> {
     let is_text = keys::KEYS
         .iter()
         .any(|key| key.path == path && matches!(key.value_type, SpecKeyType::Text));
-    let parsed = SpecValue::parse(value);
-    let parsed = parsed.filter(|parsed| !is_text || matches!(parsed, SpecValue::String(_)));
-    Ok((path.to_string(), parsed.unwrap_or_else(|| SpecValue::String(value.to_string()))))
+    Ok((path.to_string(), SpecValue::written(value, is_text)))
 }
 
 fn read(path: &Path) -> Result<String, SpecError> {

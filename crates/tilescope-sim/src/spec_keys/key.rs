@@ -40,6 +40,22 @@ impl SpecKey {
         }
     }
 
+    /// A value as somebody writes it, in the one way it is written as TOML: `loops` becomes
+    /// `"loops"`.
+    ///
+    /// # Errors
+    /// What was expected instead.
+    pub fn read(&self, written: &str) -> Result<String, WrongSpecValueError> {
+        let is_text = matches!(self.value_type, SpecKeyType::Text);
+        let mut value = SpecValue::written(written, is_text);
+        if let SpecValue::String(word) = &value
+            && let Some(renamed) = self.renamed.iter().find(|renamed| renamed.old == word)
+        {
+            value = SpecValue::String(renamed.new.to_string());
+        }
+        Ok(self.value_type.accept(&value)?.to_string())
+    }
+
     /// What other programs call it, in one line; empty where none knows it.
     pub fn known_as(&self) -> String {
         let names: Vec<&str> = self.notes.names.iter().map(|(_, name)| &**name).collect();
@@ -174,7 +190,7 @@ impl KeyNotes {
 /// A value that its key does not take.
 #[derive(Debug, thiserror::Error)]
 #[error("expected {expected}, found {found}")]
-pub(crate) struct WrongSpecValueError {
+pub struct WrongSpecValueError {
     /// The values that the key takes, in words.
     expected: String,
     /// The value, in words.

@@ -11,6 +11,8 @@ pub(crate) use declare::{
     ChosenValues, SpecField, SpecTable, TablePlace, inner_prefix, spec_table, spec_words,
 };
 pub(crate) use key::{COUNT, LARGEST_SIZE, Renamed};
-pub use key::{Framework, KeyControl, KeyNotes, KnownName, SpecKey, SpecKeyType};
+pub use key::{
+    Framework, KeyControl, KeyNotes, KnownName, SpecKey, SpecKeyType, WrongSpecValueError,
+};
 pub use proportion::Proportion;
 pub(crate) use value::SpecValue;

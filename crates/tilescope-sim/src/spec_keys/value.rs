@@ -33,6 +33,14 @@ impl SpecValue {
         DeValue::parse(text).ok().and_then(|value| Self::from_toml(value.get_ref()).ok())
     }
 
+    /// Reads a value as somebody writes it behind a key: one that is not TOML is taken as a word, and
+    /// whatever is to be a text as that: an output may be called 19.
+    pub(crate) fn written(text: &str, is_text: bool) -> Self {
+        let parsed = Self::parse(text);
+        let parsed = parsed.filter(|parsed| !is_text || matches!(parsed, Self::String(_)));
+        parsed.unwrap_or_else(|| Self::String(text.to_string()))
+    }
+
     /// Converts a parsed TOML value.
     ///
     /// # Errors

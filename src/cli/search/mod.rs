@@ -1,0 +1,102 @@
+//! What `sweep` and `tune` have in common: keys and their values, conditions, files of results.
+
+mod condition;
+mod effective_keys;
+mod point;
+mod results_file;
+mod varied_key;
+
+pub(super) use condition::Condition;
+pub(super) use effective_keys::EffectiveKeys;
+pub(super) use point::{FIGURES, Point, is_on_front};
+pub(super) use results_file::{ResultsFile, SearchedSpec, changes_text};
+pub(super) use varied_key::VariedKey;
+
+use super::trials::TrialOutcome;
+use super::{CliError, simulate};
+use clap::{Arg, ArgMatches, value_parser};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use tilescope_sim::spec::Spec;
+
+/// A directory with the spec that is searched, for children to read: whoever edits the file
+/// meanwhile changes nothing.
+pub(super) struct SpecCopy {
+    directory: tempfile::TempDir,
+    /// The spec as the user names it.
+    name: String,
+}
+
+impl SpecCopy {
+    /// Writes the text of a spec.
+    ///
+    /// # Errors
+    /// No place to write it to.
+    pub(super) fn write(spec: &Spec, name: &str) -> Result<Self, CliError> {
+        let failed = |error: std::io::Error| {
+            CliError::Failed(format!("no directory for temporary files: {error}"))
+        };
+        let directory =
+            tempfile::Builder::new().prefix("tilescope-search").tempdir().map_err(failed)?;
+        let copy = Self { directory, name: name.to_owned() };
+        std::fs::write(copy.path(), &spec.text).map_err(failed)?;
+        Ok(copy)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("spec.toml")
+    }
+
+    /// What a child is told to simulate.
+    ///
+    /// # Errors
+    /// A directory for temporary files whose name is not UTF-8.
+    pub(super) fn file_name(&self) -> Result<String, CliError> {
+        let path = self.path();
+        let name = path.to_str().map(str::to_owned);
+        name.ok_or_else(|| CliError::Failed(format!("{}: the path is not UTF-8", path.display())))
+    }
+
+    /// What a child said, of the spec as the user names it.
+    pub(super) fn spoken_of(&self, outcome: TrialOutcome) -> TrialOutcome {
+        let path = self.path().display().to_string();
+        let named = |problem: String| problem.replace(&path, &self.name);
+        match outcome {
+            TrialOutcome::Figures(_) => outcome,
+            TrialOutcome::Refused(problem) => TrialOutcome::Refused(named(problem)),
+            TrialOutcome::Died(problem) => TrialOutcome::Died(named(problem)),
+        }
+    }
+}
+
+/// The spec that is named, with what `--set` changes.
+///
+/// # Errors
+/// A spec that is refused.
+pub(super) fn spec(name: &str, matches: &ArgMatches) -> Result<Spec, CliError> {
+    simulate::build(&simulate::source(name, matches)?)
+}
+
+/// `--jobs`
+pub(super) fn jobs_argument() -> Arg {
+    Arg::new("jobs")
+        .long("jobs")
+        .value_name("N")
+        .value_parser(value_parser!(NonZeroUsize))
+        .help("Simulations at once (default: one for each core)")
+}
+
+/// How many simulations run at once.
+pub(super) fn jobs(matches: &ArgMatches) -> NonZeroUsize {
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    matches.get_one::<NonZeroUsize>("jobs").copied().unwrap_or(cores)
+}
+
+/// `--results`
+pub(super) fn results_argument() -> Arg {
+    Arg::new("results")
+        .long("results")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .help("Keep each simulation in this SQLite file as it ends; the same command goes on from there")
+}
