@@ -30,7 +30,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "cycles of steps named PreArrange, OnTileCopy, Transpose, regroup or rearranged, \
                   with their exchanges, on that IPU / cycles of the run",
-        gain: InsightGain::of_time(facts.gain_of(1.0, rearranges)),
+        gain: InsightGain::of_time(facts.gain_of(1.0, |program| rearranges(&program.name))),
         proposal: None,
         measured: None,
         place: ViewLocation { operation, ..ViewLocation::view("operations") },

@@ -10,6 +10,7 @@ use tilescope_analysis::insights::{
 use tilescope_analysis::view_location::ViewLocation;
 
 /// What was pressed of a finding.
+#[derive(Clone, Copy)]
 pub(super) enum FindingClick<'a> {
     /// Its place.
     Show(&'a ViewLocation),

@@ -48,7 +48,7 @@ pub(crate) fn action_events(
         ViewAction::ClearSelection => TraceEvent::Clear,
         ViewAction::MarkSelection => mark(false),
         ViewAction::AddMark => mark(true),
-        // Steps, places and the filter are not what an axis shows.
+        // Steps, places, proposals and the filter are not what an axis shows.
         ViewAction::PanUp
         | ViewAction::PanDown
         | ViewAction::SelectNext
@@ -62,6 +62,7 @@ pub(crate) fn action_events(
         | ViewAction::LightPath
         | ViewAction::SelectNextOnPath
         | ViewAction::SelectPreviousOnPath
+        | ViewAction::TryProposals
         | ViewAction::FocusFilter => return None,
     })
 }
