@@ -9,6 +9,7 @@ mod find;
 mod insights;
 mod model;
 mod onnx;
+mod picture;
 mod plain_output;
 mod progress;
 mod proof;
@@ -20,6 +21,7 @@ mod specs;
 mod summary;
 mod sweep;
 mod trials;
+mod tune;
 mod validate;
 mod verify;
 mod why;
@@ -49,6 +51,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     specs::COMMAND,
     sensitivity::COMMAND,
     sweep::COMMAND,
+    tune::COMMAND,
     reproduce::COMMAND,
     summary::COMMAND,
     why::COMMAND,

@@ -1,6 +1,7 @@
 //! `sensitivity`: what a program would gain on another machine, and with faster operations.
 
 use super::progress::ProgressReporter;
+use super::picture::{self, FoundPicture};
 use super::{CliCommand, CliError, json_argument, simulate};
 use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value, json};
@@ -96,7 +97,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     })?;
     let json = to_json(name, &found);
     if let Some(file) = picture {
-        picture::write(&json, file)?;
+        picture::write(FoundPicture::Sensitivity, &json, file)?;
         return Ok(writeln!(output, "{file}")?);
     }
     if matches.get_flag("json") {
@@ -237,48 +238,5 @@ impl TextBars {
         let share = if self.largest > 0.0 { change.abs() / self.largest } else { 0.0 };
         let letter = if change <= 0.0 { "#" } else { "+" };
         letter.repeat((share * BAR as f64).round() as usize)
-    }
-}
-
-#[cfg(not(feature = "gui"))]
-mod picture {
-    use super::{CliError, Value};
-
-    pub(super) fn check(_: &str) -> Result<(), CliError> {
-        let problem = "this build cannot draw pictures (it lacks the cargo feature \"gui\"); \
-                       --json works";
-        Err(CliError::Usage(problem.to_owned()))
-    }
-
-    pub(super) fn write(_: &Value, file: &str) -> Result<(), CliError> {
-        check(file)
-    }
-}
-
-#[cfg(feature = "gui")]
-mod picture {
-    use super::{CliError, Value};
-    use std::path::Path;
-    use tilescope_gui::{PictureFormat, sensitivity_picture};
-    use tilescope_report::atomic_file::write_whole;
-
-    /// The format of a picture by its name.
-    fn format(file: &str) -> Result<PictureFormat, CliError> {
-        match Path::new(file).extension().and_then(|ending| ending.to_str()) {
-            Some("png") => Ok(PictureFormat::Png),
-            Some("svg") => Ok(PictureFormat::Svg),
-            _ => Err(CliError::Usage(format!("{file}: a picture is called .png or .svg"))),
-        }
-    }
-
-    /// Refuses what no picture can be written to, before anything is simulated.
-    pub(super) fn check(file: &str) -> Result<(), CliError> {
-        format(file).map(|_| ())
-    }
-
-    pub(super) fn write(found: &Value, file: &str) -> Result<(), CliError> {
-        let failed = |error: &dyn std::fmt::Display| CliError::Failed(error.to_string());
-        let bytes = sensitivity_picture(found, format(file)?).map_err(|error| failed(&error))?;
-        Ok(write_whole(file.as_ref(), &bytes)?)
     }
 }

@@ -1,9 +1,9 @@
 //! `sweep`: a spec with every combination of values.
 
-
 mod shard;
 mod table;
 
+use super::picture::{self, FoundPicture};
 use super::progress::ProgressReporter;
 use super::search::{
     self, Condition, EffectiveKeys, Point, ResultsFile, SearchedSpec, SpecCopy, VariedKey,
@@ -108,7 +108,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let picture = matches.get_one::<String>("plot").map(String::as_str);
-
+    picture.map_or(Ok(()), picture::check)?;
     let (found, stopped) = match matches.get_many::<PathBuf>("merge") {
         Some(files) => (merged(&files.map(PathBuf::as_path).collect::<Vec<_>>(), matches)?, None),
         None => simulated(matches)?,
@@ -119,7 +119,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         _ => found.print(output)?,
     }
     if let Some(file) = picture {
-        let _ = file;
+        picture::write(FoundPicture::Sweep, &found.json(), file)?;
     }
     if let Some(stopped) = stopped {
         return Err(stopped);

@@ -25,6 +25,7 @@ pub use model::view_id::{UnknownViewName, ViewId};
 pub use model::{message, navigation};
 pub use shell::picture_export::{
     PictureFormat, PictureOptions, draw, picture, picture_file, sensitivity_picture,
+    sweep_picture,
 };
 pub use shell::simulation_process::simulate_with;
 pub use shell::{action, app, session};
@@ -65,6 +66,9 @@ pub enum GuiError {
     /// What is to be drawn is not what `tilescope sensitivity` says.
     #[error("not the gains of a spec on other machines: {0}")]
     Sensitivity(serde_json::Error),
+    /// What is to be drawn is not what `tilescope sweep` says.
+    #[error("not the points of a sweep: {0}")]
+    Sweep(serde_json::Error),
     /// It has more lines than a picture has room for.
     #[error("there are too many operations for a picture")]
     PictureHeight,

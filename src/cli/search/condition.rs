@@ -61,8 +61,6 @@ enum ConditionSubject {
 
 /// What must be true of a point.
 pub(in crate::cli) struct Condition {
-    /// As it was written.
-    text: String,
     subject: ConditionSubject,
     comparison: ConditionComparison,
     limit: Value,
@@ -75,7 +73,6 @@ impl Condition {
     /// That a point fits in memory.
     pub(in crate::cli) fn fits() -> Self {
         Self {
-            text: FITS.to_owned(),
             subject: ConditionSubject::Fits,
             comparison: ConditionComparison::Equal,
             limit: Value::Bool(true),
@@ -90,7 +87,7 @@ impl Condition {
     pub(in crate::cli) fn parse(text: &str, paths: &[&str]) -> Result<Self, String> {
         let letters = text.chars().collect();
         ConditionReader { letters, at: 0, paths }
-            .condition(text)
+            .condition()
             .map_err(|(problem, at)| marked(&problem, text, &at))
     }
 
@@ -136,11 +133,6 @@ impl Condition {
             _ => f64::MAX,
         }
     }
-
-    /// As it was written.
-    pub(in crate::cli) fn text(&self) -> &str {
-        &self.text
-    }
 }
 
 struct ConditionReader<'a> {
@@ -150,7 +142,7 @@ struct ConditionReader<'a> {
 }
 
 impl ConditionReader<'_> {
-    fn condition(mut self, text: &str) -> Result<Condition, Problem> {
+    fn condition(mut self) -> Result<Condition, Problem> {
         let (name, place) = self.word(|letter| letter.is_alphanumeric() || "._".contains(letter));
         let subject = self.subject(&name).map_err(|problem| (problem, place))?;
         let (sign, place) = self.word(|letter| "<>=!".contains(letter));
@@ -173,7 +165,7 @@ impl ConditionReader<'_> {
         };
         let (rest, place) = self.word(|letter| !letter.is_whitespace());
         self.end(place, &rest, "nothing is expected behind the value; --where can be given again")?;
-        Ok(Condition { text: text.trim().to_owned(), subject, comparison, limit })
+        Ok(Condition { subject, comparison, limit })
     }
 
     fn subject(&self, name: &str) -> Result<ConditionSubject, String> {
@@ -350,7 +342,7 @@ mod tests {
         for (text, at, words) in cases {
             let letters = text.chars().collect();
             let reader = ConditionReader { letters, at: 0, paths: &PATHS };
-            let (problem, marks) = reader.condition(text).err().expect(text);
+            let (problem, marks) = reader.condition().err().expect(text);
             assert!(problem.contains(words), "{text}: {problem}");
             assert_eq!(marks, at, "{text}: {problem}");
         }

@@ -7,7 +7,7 @@ mod results_file;
 mod varied_key;
 
 pub(super) use condition::Condition;
-pub(super) use effective_keys::EffectiveKeys;
+pub(super) use effective_keys::{EffectiveKeys, value_type};
 pub(super) use point::{FIGURES, Point, is_on_front};
 pub(super) use results_file::{ResultsFile, SearchedSpec, changes_text};
 pub(super) use varied_key::VariedKey;
@@ -60,7 +60,11 @@ impl SpecCopy {
     /// What a child said, of the spec as the user names it.
     pub(super) fn spoken_of(&self, outcome: TrialOutcome) -> TrialOutcome {
         let path = self.path().display().to_string();
-        let named = |problem: String| problem.replace(&path, &self.name);
+        let named = |problem: String| {
+            // Whatever is wrong is so of all of them, or of the changes.
+            let problem = problem.strip_prefix("--set: ").unwrap_or(&problem);
+            problem.replace(&path, &self.name)
+        };
         match outcome {
             TrialOutcome::Figures(_) => outcome,
             TrialOutcome::Refused(problem) => TrialOutcome::Refused(named(problem)),

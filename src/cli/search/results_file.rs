@@ -270,7 +270,7 @@ pub(in crate::cli) fn changes_text(changes: &SpecChanges) -> String {
 fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
     let changes: String = row.get(0)?;
     let outcome: String = row.get(1)?;
-    let problem = || Ok(row.get::<_, Option<String>>(7)?.unwrap_or_default());
+    let problem = || row.get::<_, Option<String>>(7).map(Option::unwrap_or_default);
     // Negative numbers are nobody's; they are as good as none.
     let number = |at: usize| -> rusqlite::Result<Option<u64>> {
         Ok(row.get::<_, Option<i64>>(at)?.and_then(|value| u64::try_from(value).ok()))

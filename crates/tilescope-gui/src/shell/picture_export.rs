@@ -8,7 +8,8 @@ use crate::model::preferences::AppearancePrefs;
 use crate::paint::{RenderedImage, SoftwareRenderer};
 use crate::shell::app::TilescopeApp;
 use crate::views::what_if::sensitivity::{SensitivityAnswer, sensitivity_page_ui};
-use egui::{CentralPanel, Context, Frame, FullOutput, Pos2, RawInput, Rect, Theme, Vec2, vec2};
+use crate::views::what_if::sweep_plots::{SweepAnswer, sweep_page_ui};
+use egui::{CentralPanel, Context, Frame, FullOutput, Pos2, RawInput, Rect, Theme, Ui, Vec2, vec2};
 use serde::Deserialize;
 use std::path::Path;
 use std::time::Duration;
@@ -88,9 +89,10 @@ pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<V
     }
 }
 
-/// Width of the picture of a spec on other machines, and the room around what is on it.
+/// Widths of pictures of what the program found about a spec, and the room around what is on them.
 const SENSITIVITY_WIDTH: f32 = 900.0;
-const SENSITIVITY_MARGIN: i8 = 20;
+const SWEEP_WIDTH: f32 = 1100.0;
+const PAGE_MARGIN: i8 = 20;
 
 /// The bytes of a file with a picture of what `tilescope sensitivity --json` says of a spec, as high
 /// as it takes.
@@ -103,27 +105,48 @@ pub fn sensitivity_picture(
 ) -> Result<Vec<u8>, GuiError> {
     let answer = SensitivityAnswer::deserialize(said).map_err(GuiError::Sensitivity)?;
     let name = said["spec"].as_str().unwrap_or_default();
+    page_picture(SENSITIVITY_WIDTH, format, |ui| sensitivity_page_ui(ui, name, &answer))
+}
+
+/// The bytes of a file with the plots of what `tilescope sweep --format json` says.
+///
+/// # Errors
+/// JSON of another kind, a picture that cannot be encoded.
+pub fn sweep_picture(
+    said: &serde_json::Value,
+    format: PictureFormat,
+) -> Result<Vec<u8>, GuiError> {
+    let answer = SweepAnswer::deserialize(said).map_err(GuiError::Sweep)?;
+    page_picture(SWEEP_WIDTH, format, |ui| sweep_page_ui(ui, &answer))
+}
+
+/// A page as a picture, as high as what is on it.
+fn page_picture(
+    width: f32,
+    format: PictureFormat,
+    mut page: impl FnMut(&mut Ui),
+) -> Result<Vec<u8>, GuiError> {
     let context = Context::default();
     crate::theme::install(&context);
     context.set_theme(Theme::Light);
     let mut painter = SoftwareRenderer::default();
     let mut frame = |time: f64, height: f32| {
         let input = RawInput {
-            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, vec2(SENSITIVITY_WIDTH, height))),
+            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, vec2(width, height))),
             max_texture_side: Some(MAX_SIDE.into()),
             time: Some(time),
             ..RawInput::default()
         };
         let mut end = 0.0;
         let mut output = context.run_ui(input, |ui| {
-            let margin = Frame::central_panel(ui.style()).inner_margin(SENSITIVITY_MARGIN);
+            let margin = Frame::central_panel(ui.style()).inner_margin(PAGE_MARGIN);
             CentralPanel::default().frame(margin).show(ui, |ui| {
-                sensitivity_page_ui(ui, name, &answer);
+                page(ui);
                 end = ui.cursor().top();
             });
         });
         painter.update(&mut output.textures_delta);
-        (output, end + f32::from(SENSITIVITY_MARGIN))
+        (output, end + f32::from(PAGE_MARGIN))
     };
     // The first frame says how high the picture is.
     let (_, height) = frame(0.0, MAX_SIDE.into());
@@ -132,7 +155,7 @@ pub fn sensitivity_picture(
     }
     let (output, _) = frame(1.0, height.ceil());
     let (ground, density) = (context.global_style().visuals.panel_fill, output.pixels_per_point);
-    let size = [SENSITIVITY_WIDTH, height].map(whole_pixels);
+    let size = [width, height].map(whole_pixels);
     match format {
         PictureFormat::Png => {
             let primitives = context.tessellate(output.shapes, density);

@@ -12,6 +12,7 @@ mod spec_editor;
 pub(crate) mod spec_keys;
 pub(crate) mod spec_text;
 mod stage_rows;
+pub(crate) mod sweep_plots;
 mod variant_list;
 
 use crate::model::command::{AppCommand, CommandQueue};

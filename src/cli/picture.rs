@@ -1,0 +1,54 @@
+//! Pictures of what a command found, where this build can draw.
+
+use super::CliError;
+use serde_json::Value;
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FoundPicture {
+    /// `sensitivity --json`
+    Sensitivity,
+    /// `sweep --format json`
+    Sweep,
+}
+
+/// Refuses what no picture can be written to, before anything is simulated.
+#[cfg(not(feature = "gui"))]
+pub(super) fn check(_: &str) -> Result<(), CliError> {
+    let problem = "this build cannot draw pictures (it lacks the cargo feature \"gui\"); JSON works";
+    Err(CliError::Usage(problem.to_owned()))
+}
+
+/// Draws what was found into a file.
+#[cfg(not(feature = "gui"))]
+pub(super) fn write(_: FoundPicture, _: &Value, file: &str) -> Result<(), CliError> {
+    check(file)
+}
+
+/// Refuses what no picture can be written to, before anything is simulated.
+#[cfg(feature = "gui")]
+pub(super) fn check(file: &str) -> Result<(), CliError> {
+    format(file).map(|_| ())
+}
+
+/// The format of a picture by its name.
+#[cfg(feature = "gui")]
+fn format(file: &str) -> Result<tilescope_gui::PictureFormat, CliError> {
+    use tilescope_gui::PictureFormat;
+    match std::path::Path::new(file).extension().and_then(|ending| ending.to_str()) {
+        Some("png") => Ok(PictureFormat::Png),
+        Some("svg") => Ok(PictureFormat::Svg),
+        _ => Err(CliError::Usage(format!("{file}: a picture is called .png or .svg"))),
+    }
+}
+
+/// Draws what was found into a file.
+#[cfg(feature = "gui")]
+pub(super) fn write(kind: FoundPicture, found: &Value, file: &str) -> Result<(), CliError> {
+    let drawn = match kind {
+        FoundPicture::Sensitivity => tilescope_gui::sensitivity_picture(found, format(file)?),
+        FoundPicture::Sweep => tilescope_gui::sweep_picture(found, format(file)?),
+    };
+    let bytes = drawn.map_err(|error| CliError::Failed(error.to_string()))?;
+    Ok(tilescope_report::atomic_file::write_whole(file.as_ref(), &bytes)?)
+}

@@ -1,0 +1,176 @@
+//! `tune`: a guided search for a better spec.
+
+mod answer;
+mod budget;
+mod levers;
+mod moves;
+mod objective;
+mod trial_store;
+mod tuner;
+
+use super::search::{self, Condition, EffectiveKeys, ResultsFile, SearchedSpec, SpecCopy};
+use super::trials::{TrialRunner, set_arguments};
+use super::{CliCommand, CliError, json_argument, simulate};
+use answer::TuneAnswer;
+use budget::TuneBudget;
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use moves::TuneSpace;
+use objective::TuneObjective;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tilescope_report::atomic_file::write_whole;
+use tilescope_sim::spec::{Spec, SpecSource};
+use trial_store::TrialStore;
+use tuner::Tuner;
+
+/// `tilescope tune`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "tune", arguments, run };
+
+const AFTER_HELP: &str = "\
+Each step of the path is a change that gains, and the reason it was tried for: what insights propose
+at the best point so far (the largest bound first), several that gained together, twice and half of
+numbers, other words of options, stages joined. Every try is a simulation by a process of its own.
+What is computed is left alone unless --free names it: keys of [model] and [target], batch per weight
+update, replicas, element types of partial sums and results.
+
+The same budget finds the same path, however many run at once. With --results, a search that was
+stopped goes on where it was, and tilescope sweep --merge FILE lists all that was tried.
+
+Conditions are those of tilescope sweep, on figures and on any key of the spec; that a program fits
+in memory need not be said.
+
+Examples:
+  tilescope tune mnist_pipeline -o better.toml
+  tilescope tune mnist_pipeline --budget 200 --free model.batch_size --free model.precision
+  tilescope tune my_model.toml --objective memory --where 'samples_per_second > 1000' --budget 10m
+  tilescope tune my_model.toml --fix options.host --results tune.db --json";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    let list = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).action(ArgAction::Append).help(help)
+    };
+    command
+        .about("Search for a better spec: try what insights propose, go on from what gains, and show the path")
+        .arg(
+            Arg::new("spec")
+                .value_name("SPEC")
+                .required(true)
+                .help("A TOML file, or the name of a bundled spec (see tilescope specs)"),
+        )
+        .arg(
+            Arg::new("objective")
+                .long("objective")
+                .value_name("NAME")
+                .value_parser(TuneObjective::ALL.map(TuneObjective::name))
+                .default_value(TuneObjective::Throughput.name())
+                .help("What is improved: samples per second, time of a host call, memory of the fullest tile, or IPUs"),
+        )
+        .arg(list("where", "CONDITION", "What must be true of the result"))
+        .arg(list("free", "KEY", "A key, or a table of keys such as model, that may change although it says what is computed"))
+        .arg(list("fix", "KEY", "A key, or a table of keys, that must not change"))
+        .arg(
+            Arg::new("budget")
+                .long("budget")
+                .value_name("BUDGET")
+                .value_parser(value_parser!(TuneBudget))
+                .default_value("100")
+                .help("Simulations (200) or time (90s, 10m, 2h) to search for"),
+        )
+        .arg(simulate::set_argument())
+        .arg(search::jobs_argument())
+        .arg(search::results_argument())
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("Write the spec that was found"),
+        )
+        .arg(json_argument())
+        .after_help(AFTER_HELP)
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let name = matches.get_one::<String>("spec").map_or("", String::as_str);
+    let file = matches.get_one::<PathBuf>("output").map(PathBuf::as_path);
+    file.map_or(Ok(()), |file| check_output(file, name))?;
+    let source = simulate::source(name, matches)?;
+    let spec = simulate::build(&source)?;
+    let space = space(matches, &spec)?;
+    let results = matches.get_one::<PathBuf>("results");
+    let results = results.map(|path| ResultsFile::open(path, &SearchedSpec::of(name, &spec)));
+    let copy = SpecCopy::write(&spec, name)?;
+    let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), search::jobs(matches))?;
+    let budget = matches.get_one::<TuneBudget>("budget").copied();
+    let budget = budget.unwrap_or(TuneBudget::Simulations(1));
+    let mut store = TrialStore::new(runner, copy, results.transpose()?, budget)?;
+    let begun = Tuner::begin(&space, &mut store);
+    let found = begun.map(Tuner::run);
+    store.finish();
+    let (path, stopped) = found?;
+    let overrides = matches.get_many::<String>("set").into_iter().flatten().cloned().collect();
+    let answer = TuneAnswer { name, overrides, space: &space, store: &store, path: &path, file };
+    if let Some(file) = file {
+        write_spec(&answer, &source, file)?;
+    }
+    match matches.get_flag("json") {
+        true => writeln!(output, "{:#}", answer.json())?,
+        false => answer.print(output)?,
+    }
+    stopped.map_or(Ok(()), Err)
+}
+
+/// What may be changed, and what is asked of it.
+fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
+    let keys = EffectiveKeys::of(spec);
+    let texts = |name: &str| -> Vec<String> {
+        matches.get_many::<String>(name).into_iter().flatten().cloned().collect()
+    };
+    let (mut free, fixed) = (texts("free"), texts("fix"));
+    for (flag, named) in [("free", &free), ("fix", &fixed)] {
+        let is_known = |path: &str| keys.paths().any(|key| levers::is_below(key, &[path]));
+        if let Some(path) = named.iter().find(|path| !is_known(path)) {
+            return Err(CliError::Usage(format!("--{flag}: {}", keys.unknown(path))));
+        }
+    }
+    if let Some(both) = free.iter().find(|path| fixed.contains(path)) {
+        return Err(CliError::Usage(format!("{both} is both free and fixed")));
+    }
+    let objective = matches.get_one::<String>("objective").map_or("", String::as_str);
+    let named = TuneObjective::ALL.into_iter().find(|known| known.name() == objective);
+    let objective = named.unwrap_or(TuneObjective::Throughput);
+    if objective == TuneObjective::Ipus {
+        free.push("target.ipus".to_owned());
+    }
+    let paths: Vec<&str> = keys.paths().collect();
+    let read = |text: &String| Condition::parse(text, &paths);
+    let conditions: Result<Vec<Condition>, String> = texts("where").iter().map(read).collect();
+    let conditions =
+        conditions.map_err(|problem| CliError::Usage(format!("--where: {problem}")))?;
+    Ok(TuneSpace { keys, free, fixed, objective, conditions })
+}
+
+/// Refuses to write over a report, or over the spec that is searched.
+fn check_output(file: &Path, name: &str) -> Result<(), CliError> {
+    let shown = file.display();
+    if file.extension().is_some_and(|ending| ending == "pop") {
+        let problem = format!("{shown} would be a spec under the name of a report");
+        return Err(CliError::Usage(problem));
+    }
+    let whole = |path: &Path| path.canonicalize().ok();
+    if whole(file).is_some_and(|file| Some(file) == whole(Path::new(name))) {
+        let problem = format!("{shown} is the spec itself; choose another name for the result");
+        return Err(CliError::Usage(problem));
+    }
+    Ok(())
+}
+
+/// Writes the spec of the last point.
+fn write_spec(answer: &TuneAnswer<'_>, source: &SpecSource, file: &Path) -> Result<(), CliError> {
+    let mut source = source.clone();
+    source.overrides.extend(set_arguments(&answer.path.best().changes));
+    let spec = Spec::build(&source).map_err(|error| CliError::Failed(error.to_string()))?;
+    let text = format!("# {}\n\n{}", answer.headline(), spec.text);
+    Ok(write_whole(file, text.as_bytes())?)
+}

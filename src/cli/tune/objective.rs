@@ -1,0 +1,118 @@
+//! What a search makes small.
+
+use crate::cli::search::{Condition, Point};
+use crate::cli::trials::TrialFigures;
+use tilescope_analysis::insights::TriedProposal;
+use tilescope_report::units::{NumberFormat, grouped, seconds};
+
+/// What a search makes small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TuneObjective {
+    /// Time of a sample.
+    Throughput,
+    /// Time of a host call.
+    Latency,
+    /// Memory of the fullest tile.
+    Memory,
+    Ipus,
+}
+
+impl TuneObjective {
+    /// All objectives.
+    pub(super) const ALL: [Self; 4] = [Self::Throughput, Self::Latency, Self::Memory, Self::Ipus];
+
+    /// As it is asked for.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Latency => "latency",
+            Self::Memory => "memory",
+            Self::Ipus => "ipus",
+        }
+    }
+
+    /// What is made small, in words.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Throughput => "time per sample",
+            Self::Latency => "time of a host call",
+            Self::Memory => "memory of the fullest tile",
+            Self::Ipus => "IPUs",
+        }
+    }
+
+    /// Whether it is about time, which bounds of gains are bounds of.
+    pub(super) fn is_time(self) -> bool {
+        matches!(self, Self::Throughput | Self::Latency)
+    }
+
+    fn value(self, figures: &TrialFigures) -> Option<f64> {
+        match self {
+            Self::Throughput => figures.seconds_per_sample(),
+            Self::Latency => figures.seconds,
+            Self::Memory => Some(figures.fullest_tile_bytes.as_f64()),
+            Self::Ipus => Some(figures.ipus.into()),
+        }
+    }
+
+    /// The figure of a point, in words.
+    pub(super) fn text(self, figures: &TrialFigures) -> String {
+        let Some(value) = self.value(figures) else { return "does not fit".to_owned() };
+        match self {
+            Self::Throughput | Self::Latency => seconds(value),
+            Self::Memory => NumberFormat::default().bytes(figures.fullest_tile_bytes.0),
+            Self::Ipus => grouped(figures.ipus.into()),
+        }
+    }
+
+    /// How good a point is; nothing for what has no figures.
+    pub(super) fn score(self, point: &Point, conditions: &[Condition]) -> Option<Score> {
+        let figures = point.figures()?;
+        if !point.fits() {
+            let value = figures.fullest_tile_bytes.as_f64();
+            return Some(Score { class: ScoreClass::DoesNotFit, value });
+        }
+        let distance: f64 = conditions.iter().map(|condition| condition.distance(figures)).sum();
+        if distance > 0.0 {
+            return Some(Score { class: ScoreClass::MissesConditions, value: distance });
+        }
+        Some(Score { class: ScoreClass::Good, value: self.value(figures)? })
+    }
+}
+
+/// What a score is the value of: the first is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ScoreClass {
+    /// The objective.
+    Good,
+    /// How far figures are from what was asked of them.
+    MissesConditions,
+    /// Bytes of the fullest tile.
+    DoesNotFit,
+}
+
+/// How good a point is: less is better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Score {
+    pub class: ScoreClass,
+    pub value: f64,
+}
+
+impl Score {
+    /// Whether it is better than another by more than a run varies with its length.
+    pub(super) fn beats(self, other: Self) -> bool {
+        let limit = other.value * (1.0 - TriedProposal::LEAST_GAIN);
+        self.class < other.class || (self.class == other.class && self.value <= limit)
+    }
+
+    /// The share by which it is less than another one; nothing where they are not of one kind.
+    pub(super) fn gain_over(self, other: Self) -> Option<f64> {
+        let least = f64::MIN_POSITIVE;
+        (self.class == other.class).then(|| 1.0 - self.value / other.value.max(least))
+    }
+
+    /// Whether a gain of at most this share could beat another one.
+    pub(super) fn may_beat(self, bound: f64, other: Self) -> bool {
+        Self { class: self.class, value: self.value * (1.0 - bound) }.beats(other)
+    }
+}

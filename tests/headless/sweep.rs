@@ -1,0 +1,356 @@
+//! `tilescope sweep`: every combination of values, in files that go on and merge.
+
+use crate::common::{stderr, stdout, tilescope};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// A sweep of a layer that is simulated in a moment: 4 x 3 points, of which 6 meet the conditions.
+const SWEEP: [&str; 9] = [
+    "dense_layer",
+    "--vary",
+    "model.batch_size=4..32:x2",
+    "--vary",
+    "options.device_iterations=1..3",
+    "--where",
+    "batch_size < 32",
+    "--where",
+    "options.device_iterations != 2",
+];
+
+fn sweep(arguments: &[&str]) -> Output {
+    tilescope(&[&["sweep"], arguments].concat())
+}
+
+/// The points of a sweep, and what else its JSON says.
+fn points(arguments: &[&str]) -> Vec<Value> {
+    let output = sweep(&[arguments, &["--format", "json"]].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    json["points"].as_array().expect("points").clone()
+}
+
+/// Points in one order, without what depends on the others beside them.
+fn alone(points: Vec<Value>) -> Vec<String> {
+    let mut alone: Vec<String> = points
+        .into_iter()
+        .map(|mut point| {
+            point.as_object_mut().expect("an object").remove("pareto_front");
+            point.to_string()
+        })
+        .collect();
+    alone.sort();
+    alone
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// How many rows of points a file has, and the number of the last one.
+fn rows(path: &Path) -> (i64, i64) {
+    let connection = Connection::open(path).expect("a file of results");
+    let count = "SELECT count(*), coalesce(max(rowid), 0) FROM points";
+    connection.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("points")
+}
+
+#[test]
+fn rows_are_the_product_less_what_conditions_discard() {
+    let found = points(&SWEEP);
+    let changes: Vec<Value> = found.iter().map(|point| point["changes"].clone()).collect();
+    let batches = [4, 8, 16].into_iter();
+    let expected = batches.flat_map(|batch| {
+        [1, 3].map(|n| json!({ "model.batch_size": batch, "options.device_iterations": n }))
+    });
+    assert_eq!(changes, expected.collect::<Vec<_>>());
+    // Each row is what the same changes give by hand.
+    for point in &found {
+        let sets: Vec<String> = point["changes"]
+            .as_object()
+            .expect("changes")
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        let output = tilescope(&[&["simulate", "dense_layer", "--figures"], &*sets].concat());
+        let figures: Value = serde_json::from_str(&stdout(&output)).expect("figures");
+        for (name, of) in [
+            ("cycles", "cycles"),
+            ("seconds", "seconds"),
+            ("samples", "samples"),
+            ("memory", "fullest_tile_bytes"),
+            ("ipus", "ipus"),
+        ] {
+            assert_eq!(point[name], figures[of], "{name} of {point}");
+        }
+        assert_eq!(point["outcome"], "fits");
+    }
+    // Conditions on figures leave out rows that were simulated.
+    let most = found.iter().filter_map(|point| point["cycles"].as_u64()).max().expect("cycles");
+    let below = format!("cycles < {most}");
+    assert!(points(&[&SWEEP[..], &["--where", &below]].concat()).len() < found.len());
+}
+
+#[test]
+fn shards_are_disjoint_and_merge_to_the_whole() {
+    let directory = tempfile::tempdir().expect("directory");
+    let whole = alone(points(&SWEEP));
+    let files: Vec<_> = (1..=4).map(|part| directory.path().join(format!("{part}.db"))).collect();
+    let mut all: Vec<Value> = Vec::new();
+    for (part, file) in (1..).zip(&files) {
+        let shard = format!("{part}/4");
+        all.extend(points(
+            &[&SWEEP[..], &["--shard", &shard, "--results", text(file)]].concat(),
+        ));
+    }
+    assert_eq!(alone(all), whole, "none is there twice");
+    let merged = directory.path().join("all.db");
+    let mut arguments = vec!["--results", text(&merged), "--merge"];
+    arguments.extend(files.iter().map(|file| text(file)));
+    assert_eq!(alone(points(&arguments)), whole);
+    // What is merged is finished: the whole sweep runs nothing.
+    let before = rows(&merged);
+    assert_eq!(before.0, 6);
+    assert_eq!(alone(points(&[&SWEEP[..], &["--results", text(&merged)]].concat())), whole);
+    assert_eq!(rows(&merged), before, "a row that is written again is a new one");
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on() {
+    let directory = tempfile::tempdir().expect("directory");
+    let file = directory.path().join("points.db");
+    let arguments = ["dense_layer", "--vary", "model.batch_size=1..24", "--results", text(&file)];
+    let mut killed = Command::new(env!("CARGO_BIN_EXE_tilescope"))
+        .arg("sweep")
+        .args(arguments)
+        .args(["--jobs", "1"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("starts");
+    // The file is locked while it is written to; what was printed says nothing before the end.
+    std::thread::sleep(Duration::from_millis(700));
+    killed.kill().expect("killed");
+    killed.wait().expect("ended");
+    let finished = rows(&file);
+    let found = points(&arguments);
+    assert_eq!(found.len(), 24);
+    assert!(found.iter().all(|point| point["outcome"] == "fits"));
+    let (count, last) = rows(&file);
+    assert_eq!((count, last), (24, 24), "{finished:?} were there, and none was written twice");
+}
+
+/// Nothing that fits is better than a point of the front in everything, and something is better than
+/// each of the others.
+#[test]
+fn no_point_of_the_front_is_dominated() {
+    let found = points(&[
+        "dense_layer",
+        "--vary",
+        "model.batch_size=1..64:x2",
+        "--vary",
+        "model.precision=float32,float16",
+        "--vary",
+        "model.width=4096,4194304",
+    ]);
+    let costs = |point: &Value| -> Option<Vec<f64>> {
+        ["seconds_per_sample", "memory", "ipus"].iter().map(|name| point[name].as_f64()).collect()
+    };
+    let dominates = |a: &Value, b: &Value| match (costs(a), costs(b)) {
+        (Some(a), Some(b)) => a != b && a.iter().zip(&b).all(|(a, b)| a <= b),
+        _ => false,
+    };
+    let of = |wanted: bool| {
+        found.iter().filter(move |point| point["pareto_front"] == wanted).collect::<Vec<_>>()
+    };
+    let (front, others) = (of(true), of(false));
+    assert!(!front.is_empty() && front.iter().all(|point| point["outcome"] == "fits"));
+    for point in &front {
+        assert!(!found.iter().any(|other| dominates(other, point)), "{point}");
+    }
+    for point in others.iter().filter(|point| point["outcome"] == "fits") {
+        assert!(front.iter().any(|other| dominates(other, point)), "{point}");
+    }
+    assert!(others.iter().any(|point| point["outcome"] == "does_not_fit"), "one is too large");
+}
+
+/// A point that is refused is a row that says why, and the others are there.
+#[test]
+fn what_is_refused_says_why() {
+    let arguments =
+        ["dense_layer", "--vary", "options.num_io_tiles=0,32", "--vary", "options.overlap_io=none,loops"];
+    let found = points(&arguments);
+    let refused: Vec<&Value> = found.iter().filter(|point| point["outcome"] == "refused").collect();
+    assert!(!refused.is_empty() && refused.len() < found.len());
+    for point in &refused {
+        let problem = point["problem"].as_str().expect("words");
+        assert!(problem.contains("options.num_io_tiles"), "{problem}");
+        assert_eq!(point["cycles"], Value::Null);
+    }
+    let table = stdout(&sweep(&arguments));
+    assert!(table.contains("refused: options.overlap_io"), "{table}");
+    let csv = stdout(&sweep(&[&arguments[..], &["--format", "csv"]].concat()));
+    let head = "options.num_io_tiles,options.overlap_io,seconds_per_sample,samples_per_second,\
+                cycles,seconds,samples,memory,ipus,outcome,pareto_front,problem\n";
+    assert!(csv.starts_with(head), "{csv}");
+    assert_eq!(csv.lines().count(), 1 + found.len());
+}
+
+/// Runs a sweep under limits of a shell.
+fn limited(limits: &str, arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_tilescope");
+    let script = format!("{limits}; exec \"$0\" sweep \"$@\"");
+    Command::new("sh").args(["-c", &script, program]).args(arguments).output().expect("a shell")
+}
+
+/// A child that is killed takes nothing along: the others are rows, and it is tried again.
+#[test]
+fn children_that_die_are_tried_again() {
+    let directory = tempfile::tempdir().expect("directory");
+    let file = directory.path().join("points.db");
+    let arguments = [
+        "dense_layer",
+        "--vary",
+        "options.device_iterations=1,2,300000",
+        "--results",
+        text(&file),
+        "--format",
+        "json",
+    ];
+    let output = limited("ulimit -t 1", &arguments);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stderr(&output).contains("1 of 3 points died: the same command tries"), "{}", stderr(&output));
+    let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let outcomes: Vec<&str> = json["points"]
+        .as_array()
+        .expect("points")
+        .iter()
+        .filter_map(|point| point["outcome"].as_str())
+        .collect();
+    assert_eq!(outcomes, ["fits", "fits", "died"]);
+    assert!(json["points"][2]["problem"].as_str().expect("words").contains("it was killed"));
+    let again = sweep(&arguments);
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert_eq!(rows(&file), (3, 4), "one row took the place of another");
+}
+
+/// On a disk that is full, what was written is kept, and the message says where.
+#[test]
+fn a_full_disk_ends_a_sweep_and_loses_nothing() {
+    let directory = tempfile::tempdir().expect("directory");
+    let file = directory.path().join("points.db");
+    // Each row is refused in a moment, and says why at length.
+    let arguments = [
+        "dense_layer",
+        "--vary",
+        "options.output_return_period=1..400",
+        "--set",
+        "options.overlap_io=loops",
+        "--results",
+        text(&file),
+    ];
+    let base = sweep(&arguments);
+    assert_eq!(base.status.code(), Some(2), "the spec itself is refused: {}", stderr(&base));
+    let arguments =
+        ["dense_layer", "--vary", "model.batch_size=1..400", "--vary", "options.num_io_tiles=1", "--results", text(&file)];
+    let full = limited("trap '' XFSZ; ulimit -f 48", &arguments);
+    assert_eq!(full.status.code(), Some(1), "{}", stderr(&full));
+    let said = stderr(&full);
+    assert!(said.contains("points.db") && said.contains("what was simulated before is kept"), "{said}");
+    let (kept, last) = rows(&file);
+    assert!(kept > 10 && kept < 400, "{kept}");
+    assert!(sweep(&arguments).status.success());
+    assert!(rows(&file).0 == 400 && last <= 400);
+}
+
+#[test]
+fn files_of_others_are_refused() {
+    let directory = tempfile::tempdir().expect("directory");
+    let file = directory.path().join("points.db");
+    let of = |spec: &str, file: &Path| {
+        sweep(&[spec, "--vary", "model.batch_size=4,8", "--results", text(file)])
+    };
+    assert!(of("dense_layer", &file).status.success());
+    let other = of("io_overlap", &file);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(stderr(&other).contains("it is of another spec (dense_layer)"), "{}", stderr(&other));
+    let beside = directory.path().join("beside.db");
+    assert!(of("io_overlap", &beside).status.success());
+    let merged = sweep(&["--merge", text(&file), text(&beside)]);
+    assert_eq!(merged.status.code(), Some(2));
+    assert!(stderr(&merged).contains("does not go with"), "{}", stderr(&merged));
+    // Another version may simulate otherwise.
+    let connection = Connection::open(&beside).expect("opens");
+    connection.execute("UPDATE spec SET program_version = '0.0.1'", []).expect("updated");
+    let old = of("io_overlap", &beside);
+    assert!(stderr(&old).contains("tilescope 0.0.1 wrote it"), "{}", stderr(&old));
+    let words = directory.path().join("notes.txt");
+    std::fs::write(&words, "not a database, but long enough to look at: ".repeat(40)).expect("written");
+    let foreign = directory.path().join("foreign.db");
+    Connection::open(&foreign).expect("opens").execute("CREATE TABLE t (x)", []).expect("made");
+    for file in [&words, &foreign] {
+        let refused = of("dense_layer", file);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(stderr(&refused).contains("is no file of results"), "{}", stderr(&refused));
+    }
+    let missing = sweep(&["--merge", text(&directory.path().join("missing.db"))]);
+    assert_eq!(missing.status.code(), Some(1), "{}", stderr(&missing));
+    // Two that write to one file would run everything twice.
+    let writing = Connection::open(&file).expect("opens");
+    writing.execute_batch("BEGIN EXCLUSIVE").expect("locked");
+    let busy = of("dense_layer", &file);
+    assert!(stderr(&busy).contains("each worker needs a file of its own"), "{}", stderr(&busy));
+}
+
+#[test]
+fn nonsense_is_refused_and_says_what_would_do() {
+    let vary = ["--vary", "model.batch_size=4,8"];
+    let cases: &[(&[&str], &str)] = &[
+        (&[], "--vary"),
+        (&["dense_laye", vary[0], vary[1]], "did you mean dense_layer?"),
+        (&["dense_layer"], "--vary"),
+        (&["dense_layer", "--vary", "model.batch_size"], "expected KEY=VALUES"),
+        (
+            &["dense_layer", "--vary", "model.batch_siz=4"],
+            "did you mean model.batch_size?\n  model.batch_siz=4\n  ^^^^^^^^^^^^^^^\n",
+        ),
+        (
+            &["dense_layer", "--vary", "model.batch_size=4,big"],
+            "found the text \"big\"\n  model.batch_size=4,big\n                     ^^^\n",
+        ),
+        (&["dense_layer", "--vary", "model.batch_size=8..4"], "a range goes up"),
+        (&["dense_layer", vary[0], vary[1], vary[0], vary[1]], "model.batch_size varies twice"),
+        (
+            &[
+                "dense_layer",
+                "--vary",
+                "model.batch_size=1..10000",
+                "--vary",
+                "options.device_iterations=1..10000",
+            ],
+            "at most 10000000 points",
+        ),
+        (
+            &["dense_layer", vary[0], vary[1], "--where", "batch_size = 4"],
+            "batch_size is compared with ==\n  batch_size = 4\n             ^\n",
+        ),
+        (&["dense_layer", vary[0], vary[1], "--where", "memery < 1"], "did you mean memory?"),
+        (&["dense_layer", vary[0], vary[1], "--where", "width < 1"], "no key that varies"),
+        (&["dense_layer", vary[0], vary[1], "--shard", "1/2"], "--results"),
+        (
+            &["dense_layer", vary[0], vary[1], "--shard", "0/2", "--results", "x.db"],
+            "counted from 1",
+        ),
+        (&["dense_layer", vary[0], vary[1], "--jobs", "0"], "--jobs"),
+        (&["dense_layer", vary[0], vary[1], "--plot", "points.pdf"], "called .png or .svg"),
+        (&["dense_layer", "--merge", "a.db"], "cannot be used with"),
+        (&["dense_layer", vary[0], vary[1], "--set", "model.batch=4"], "model.batch_size"),
+    ];
+    for (arguments, words) in cases {
+        let output = sweep(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+}

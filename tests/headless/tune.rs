@@ -1,0 +1,184 @@
+//! `tilescope tune`: a search whose path gains step by step, and is the same on every machine.
+
+use crate::common::{stderr, stdout, tilescope};
+use serde_json::Value;
+use std::path::Path;
+
+fn tune(arguments: &[&str]) -> Value {
+    let output = tilescope(&[&["tune"], arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).expect("JSON")
+}
+
+fn list<'a>(of: &'a Value, name: &str) -> &'a Vec<Value> {
+    of[name].as_array().unwrap_or_else(|| panic!("{name} is a list"))
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Keys that are changed at the end of a path.
+fn changed(found: &Value) -> Vec<String> {
+    found["best"]["changes"].as_object().expect("changes").keys().cloned().collect()
+}
+
+fn figure(point: &Value, name: &str) -> f64 {
+    point[name].as_f64().unwrap_or_else(|| panic!("{name} of {point}"))
+}
+
+/// What two searches have in common that went the same way.
+fn way(found: &Value) -> Value {
+    let mut way = found.clone();
+    way.as_object_mut().expect("an object").remove("simulated_now");
+    way
+}
+
+#[test]
+fn every_step_gains_and_the_spec_is_as_fast_as_claimed() {
+    let directory = tempfile::tempdir().expect("directory");
+    let file = directory.path().join("better.toml");
+    let found = tune(&["prefetch", "--budget", "40", "-o", text(&file)]);
+    let mut before = figure(&found["base"], "seconds_per_sample");
+    let path = list(&found, "path");
+    assert!(!path.is_empty());
+    for step in path {
+        let now = figure(&step["point"], "seconds_per_sample");
+        let gain = step["gain"].as_f64().expect("a share");
+        assert!(gain >= 0.005 && (1.0 - now / before - gain).abs() < 1e-9, "{step}");
+        assert!(list(step, "reasons").iter().all(|reason| reason["sentence"].is_string()));
+        before = now;
+    }
+    assert_eq!(found["best"], path.last().expect("a step")["point"]);
+    let output = tilescope(&["simulate", text(&file), "--figures"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let figures: Value = serde_json::from_str(&stdout(&output)).expect("figures");
+    assert_eq!(figures["cycles"], found["best"]["cycles"]);
+    assert_eq!(figures["fullest_tile_bytes"], found["best"]["memory"]);
+    // Nothing that was tried is better, and every try is somewhere.
+    for end in list(&found, "dead_ends") {
+        let time = end["point"]["seconds_per_sample"].as_f64();
+        assert!(time.is_none_or(|time| time > before * 0.995), "{end}");
+    }
+    assert!(found["simulations"].as_u64().expect("a number") <= 40);
+    // The text has the same steps.
+    let output = tilescope(&["tune", "prefetch", "--budget", "40"]);
+    let said = stdout(&output);
+    for step in path {
+        let reason = step["reasons"][0]["sentence"].as_str().expect("words");
+        assert!(said.contains(reason), "{reason}: {said}");
+        assert!(said.contains(step["compare"].as_str().expect("a command")), "{said}");
+    }
+}
+
+#[test]
+fn the_path_is_the_same_however_many_run_at_once() {
+    let one = tune(&["prefetch", "--budget", "25", "--jobs", "1"]);
+    let three = tune(&["prefetch", "--budget", "25", "--jobs", "3"]);
+    assert_eq!(way(&one), way(&three));
+}
+
+#[test]
+fn a_search_that_was_stopped_goes_on() {
+    let directory = tempfile::tempdir().expect("directory");
+    let file = directory.path().join("tune.db");
+    let arguments = |budget: &'static str| ["prefetch", "--budget", budget, "--results", text(&file)];
+    let whole = tune(&["prefetch", "--budget", "25"]);
+    assert_eq!(tune(&arguments("9"))["simulated_now"], 9);
+    let rest = tune(&arguments("25"));
+    assert_eq!(way(&rest), way(&whole));
+    assert_eq!(
+        rest["simulated_now"].as_u64().map(|new| new + 9),
+        whole["simulated_now"].as_u64(),
+        "what was known is not run again"
+    );
+    let again = tune(&arguments("25"));
+    assert_eq!((way(&again), &again["simulated_now"]), (way(&whole), &Value::from(0)));
+    // All that was tried is there to look at.
+    let output = tilescope(&["sweep", "--merge", text(&file), "--format", "json"]);
+    let merged: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert!(list(&merged, "points").contains(&{
+        let mut best = whole["best"].clone();
+        let front = list(&merged, "points").iter().find(|point| point["changes"] == best["changes"]);
+        best["pareto_front"] = front.expect("the best point")["pareto_front"].clone();
+        best
+    }));
+}
+
+#[test]
+fn what_is_computed_is_left_alone_unless_it_is_freed() {
+    let found = tune(&["prefetch", "--budget", "25"]);
+    let fixed = ["model.", "target.", "options.gradient_accumulation", "options.partials_type"];
+    for key in changed(&found) {
+        assert!(!fixed.iter().any(|fixed| key.starts_with(fixed)), "{key}");
+    }
+    let left = list(&found, "untried");
+    let proposed = |key: &str| {
+        left.iter().any(|of| list(of, "fixed").iter().any(|fixed| fixed.as_str() == Some(key)))
+    };
+    assert!(proposed("model.batch_size"), "{left:?}");
+    let free = tune(&["prefetch", "--budget", "25", "--free", "model.batch_size"]);
+    assert!(changed(&free).contains(&"model.batch_size".to_owned()), "{free}");
+    let faster = |of: &Value| figure(&of["best"], "seconds_per_sample");
+    assert!(faster(&free) < faster(&found));
+    // What is fixed stays, whatever it would gain.
+    let key = changed(&found).into_iter().next().expect("a change");
+    let without = tune(&["prefetch", "--budget", "25", "--fix", &key]);
+    assert!(!changed(&without).contains(&key), "{key}");
+}
+
+#[test]
+fn conditions_hold_at_the_end() {
+    let base = tune(&["prefetch", "--budget", "2"]);
+    let memory = figure(&base["base"], "memory");
+    let limit = format!("memory <= {memory}");
+    let found = tune(&["prefetch", "--budget", "25", "--where", &limit]);
+    assert!(figure(&found["best"], "memory") <= memory);
+    let kept = tune(&["prefetch", "--budget", "25", "--where", "device_iterations == 100"]);
+    assert!(!changed(&kept).contains(&"options.device_iterations".to_owned()));
+    for point in list(&found, "pareto_front") {
+        assert!(figure(point, "memory") <= memory, "{point}");
+    }
+}
+
+#[test]
+fn other_objectives_are_made_small() {
+    for (objective, name) in [("memory", "memory"), ("latency", "seconds")] {
+        let found = tune(&["prefetch", "--budget", "30", "--objective", objective]);
+        let [base, best] = [&found["base"], &found["best"]].map(|point| figure(point, name));
+        assert!(best <= base, "{objective}: {best} above {base}");
+        assert!(!list(&found, "path").is_empty(), "{objective}");
+    }
+}
+
+#[test]
+fn nonsense_is_refused_and_says_what_would_do() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["prefetc"], "did you mean prefetch?"),
+        (&["prefetch", "--objective", "speed"], "throughput, latency, memory, ipus"),
+        (&["prefetch", "--budget", "many"], "a number of simulations (200) or a time"),
+        (&["prefetch", "--budget", "0"], "a number of simulations (200) or a time"),
+        (&["prefetch", "--free", "model.batchsize"], "did you mean model.batch_size?"),
+        (&["prefetch", "--fix", "optoins"], "there is no key"),
+        (&["prefetch", "--fix", "model", "--free", "model"], "model is both free and fixed"),
+        (
+            &["prefetch", "--where", "memory = 3"],
+            "memory is compared with ==\n  memory = 3\n         ^\n",
+        ),
+        (&["prefetch", "--where", "batchsize < 3"], "did you mean model.batch_size?"),
+        (&["prefetch", "-o", "better.pop"], "under the name of a report"),
+        (&["prefetch", "--set", "model.batch_size=none"], "model.batch_size"),
+    ];
+    for (arguments, words) in cases {
+        let output = tilescope(&[&["tune"], *arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said = stderr(&output);
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+    let directory = tempfile::tempdir().expect("directory");
+    let spec = directory.path().join("mine.toml");
+    let bundled = stdout(&tilescope(&["specs", "prefetch"]));
+    std::fs::write(&spec, bundled).expect("written");
+    let over = tilescope(&["tune", text(&spec), "-o", text(&spec)]);
+    assert!(stderr(&over).contains("is the spec itself"), "{}", stderr(&over));
+}
