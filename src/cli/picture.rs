@@ -15,7 +15,8 @@ pub(super) enum FoundPicture {
 /// Refuses what no picture can be written to, before anything is simulated.
 #[cfg(not(feature = "gui"))]
 pub(super) fn check(_: &str) -> Result<(), CliError> {
-    let problem = "this build cannot draw pictures (it lacks the cargo feature \"gui\"); JSON works";
+    let problem =
+        "this build cannot draw pictures (it lacks the cargo feature \"gui\"); JSON works";
     Err(CliError::Usage(problem.to_owned()))
 }
 

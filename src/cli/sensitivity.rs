@@ -1,7 +1,7 @@
 //! `sensitivity`: what a program would gain on another machine, and with faster operations.
 
-use super::progress::ProgressReporter;
 use super::picture::{self, FoundPicture};
+use super::progress::ProgressReporter;
 use super::{CliCommand, CliError, json_argument, simulate};
 use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value, json};

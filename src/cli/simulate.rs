@@ -112,8 +112,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// Simulates a spec without writing a report.
 fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let ProgramFigures { cycles, samples, fullest_tile, ipus } =
-        compiled(spec, matches)?.figures();
+    let ProgramFigures { cycles, samples, fullest_tile, ipus } = compiled(spec, matches)?.figures();
     let figures = TrialFigures {
         cycles,
         seconds: cycles.map(|cycles| cycles.seconds_at(spec.target.chip.clock)),

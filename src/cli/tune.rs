@@ -37,7 +37,7 @@ The same budget finds the same path, however many run at once. With --results, a
 stopped goes on where it was, and tilescope sweep --merge FILE lists all that was tried.
 
 Conditions are those of tilescope sweep, on figures and on any key of the spec; that a program fits
-in memory need not be said.
+in memory need not be said. Exit code 1 if nothing that was tried meets them.
 
 Examples:
   tilescope tune mnist_pipeline -o better.toml
@@ -111,14 +111,16 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let (path, stopped) = found?;
     let overrides = matches.get_many::<String>("set").into_iter().flatten().cloned().collect();
     let answer = TuneAnswer { name, overrides, space: &space, store: &store, path: &path, file };
-    if let Some(file) = file {
+    let shortfall = answer.shortfall();
+    if let Some(file) = file.filter(|_| shortfall.is_none()) {
         write_spec(&answer, &source, file)?;
     }
     match matches.get_flag("json") {
         true => writeln!(output, "{:#}", answer.json())?,
         false => answer.print(output)?,
     }
-    stopped.map_or(Ok(()), Err)
+    let short = shortfall.map(|problem| CliError::Failed(problem.to_owned()));
+    stopped.or(short).map_or(Ok(()), Err)
 }
 
 /// What may be changed, and what is asked of it.

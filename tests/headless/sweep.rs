@@ -101,9 +101,7 @@ fn shards_are_disjoint_and_merge_to_the_whole() {
     let mut all: Vec<Value> = Vec::new();
     for (part, file) in (1..).zip(&files) {
         let shard = format!("{part}/4");
-        all.extend(points(
-            &[&SWEEP[..], &["--shard", &shard, "--results", text(file)]].concat(),
-        ));
+        all.extend(points(&[&SWEEP[..], &["--shard", &shard, "--results", text(file)]].concat()));
     }
     assert_eq!(alone(all), whole, "none is there twice");
     let merged = directory.path().join("all.db");
@@ -178,8 +176,13 @@ fn no_point_of_the_front_is_dominated() {
 /// A point that is refused is a row that says why, and the others are there.
 #[test]
 fn what_is_refused_says_why() {
-    let arguments =
-        ["dense_layer", "--vary", "options.num_io_tiles=0,32", "--vary", "options.overlap_io=none,loops"];
+    let arguments = [
+        "dense_layer",
+        "--vary",
+        "options.num_io_tiles=0,32",
+        "--vary",
+        "options.overlap_io=none,loops",
+    ];
     let found = points(&arguments);
     let refused: Vec<&Value> = found.iter().filter(|point| point["outcome"] == "refused").collect();
     assert!(!refused.is_empty() && refused.len() < found.len());
@@ -220,7 +223,11 @@ fn children_that_die_are_tried_again() {
     ];
     let output = limited("ulimit -t 1", &arguments);
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
-    assert!(stderr(&output).contains("1 of 3 points died: the same command tries"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("1 of 3 points died: the same command tries"),
+        "{}",
+        stderr(&output)
+    );
     let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     let outcomes: Vec<&str> = json["points"]
         .as_array()
@@ -252,12 +259,22 @@ fn a_full_disk_ends_a_sweep_and_loses_nothing() {
     ];
     let base = sweep(&arguments);
     assert_eq!(base.status.code(), Some(2), "the spec itself is refused: {}", stderr(&base));
-    let arguments =
-        ["dense_layer", "--vary", "model.batch_size=1..400", "--vary", "options.num_io_tiles=1", "--results", text(&file)];
+    let arguments = [
+        "dense_layer",
+        "--vary",
+        "model.batch_size=1..400",
+        "--vary",
+        "options.num_io_tiles=1",
+        "--results",
+        text(&file),
+    ];
     let full = limited("trap '' XFSZ; ulimit -f 48", &arguments);
     assert_eq!(full.status.code(), Some(1), "{}", stderr(&full));
     let said = stderr(&full);
-    assert!(said.contains("points.db") && said.contains("what was simulated before is kept"), "{said}");
+    assert!(
+        said.contains("points.db") && said.contains("what was simulated before is kept"),
+        "{said}"
+    );
     let (kept, last) = rows(&file);
     assert!(kept > 10 && kept < 400, "{kept}");
     assert!(sweep(&arguments).status.success());
@@ -286,7 +303,8 @@ fn files_of_others_are_refused() {
     let old = of("io_overlap", &beside);
     assert!(stderr(&old).contains("tilescope 0.0.1 wrote it"), "{}", stderr(&old));
     let words = directory.path().join("notes.txt");
-    std::fs::write(&words, "not a database, but long enough to look at: ".repeat(40)).expect("written");
+    std::fs::write(&words, "not a database, but long enough to look at: ".repeat(40))
+        .expect("written");
     let foreign = directory.path().join("foreign.db");
     Connection::open(&foreign).expect("opens").execute("CREATE TABLE t (x)", []).expect("made");
     for file in [&words, &foreign] {

@@ -24,8 +24,7 @@ pub use model::preferences::{AppearancePrefs, PaletteChoice, TEXT_PERCENT};
 pub use model::view_id::{UnknownViewName, ViewId};
 pub use model::{message, navigation};
 pub use shell::picture_export::{
-    PictureFormat, PictureOptions, draw, picture, picture_file, sensitivity_picture,
-    sweep_picture,
+    PictureFormat, PictureOptions, draw, picture, picture_file, sensitivity_picture, sweep_picture,
 };
 pub use shell::simulation_process::simulate_with;
 pub use shell::{action, app, session};

@@ -231,7 +231,8 @@ impl ConditionReader<'_> {
         );
         // A limit may be a number that the key cannot have: below 33, above 0.
         let number: Option<f64> = written.parse().ok().filter(|number: &f64| number.is_finite());
-        let ordered = !matches!(comparison, ConditionComparison::Equal | ConditionComparison::NotEqual);
+        let ordered =
+            !matches!(comparison, ConditionComparison::Equal | ConditionComparison::NotEqual);
         match number {
             Some(number) if is_number => Ok(Value::from(number)),
             _ if is_number && ordered => {
@@ -312,7 +313,8 @@ mod tests {
             ("cycles != 1000", false),
         ];
         for (text, expected) in cases {
-            let condition = Condition::parse(text, &PATHS).unwrap_or_else(|e| panic!("{text}: {e}"));
+            let condition =
+                Condition::parse(text, &PATHS).unwrap_or_else(|e| panic!("{text}: {e}"));
             let of_keys = condition.of_keys(|path| point.changes.get(path));
             let holds = of_keys.or(condition.of_figures(&point));
             assert_eq!(holds, Some(expected), "{text}");

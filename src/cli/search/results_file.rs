@@ -67,7 +67,10 @@ impl SearchedSpec {
         };
         (own != others).then(|| {
             let (there, here) = (only(&others, &own), only(&own, &others));
-            format!("it is of another spec ({}): it has {there} where {} has {here}", other.name, self.name)
+            format!(
+                "it is of another spec ({}): it has {there} where {} has {here}",
+                other.name, self.name
+            )
         })
     }
 }
@@ -121,7 +124,9 @@ impl ResultsFile {
         run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; BEGIN EXCLUSIVE")?;
         let tables: i64 = self.number("SELECT count(*) FROM sqlite_schema")?;
         if tables == 0 {
-            run(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}"))?;
+            run(&format!(
+                "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}"
+            ))?;
             run(SCHEMA)?;
             let row = params![spec.name, spec.text, spec.program_version];
             let insert = "INSERT INTO spec VALUES (?1, ?2, ?3)";
@@ -139,7 +144,8 @@ impl ResultsFile {
         }
         let format = self.number("PRAGMA user_version")?;
         if format != FORMAT {
-            let problem = format!("{path} has format {format} of results, this program knows {FORMAT}");
+            let problem =
+                format!("{path} has format {format} of results, this program knows {FORMAT}");
             return Err(CliError::Usage(problem));
         }
         Ok(())
@@ -212,7 +218,9 @@ impl ResultsFile {
     /// # Errors
     /// Those of writing.
     pub(in crate::cli) fn add_all(&self, points: &[Point]) -> Result<(), CliError> {
-        let run = |sql: &str| self.connection.execute_batch(sql).map_err(|error| failed(&self.path, &error));
+        let run = |sql: &str| {
+            self.connection.execute_batch(sql).map_err(|error| failed(&self.path, &error))
+        };
         run("BEGIN")?;
         points.iter().try_for_each(|point| self.add(point))?;
         run("COMMIT")

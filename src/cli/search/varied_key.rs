@@ -133,9 +133,9 @@ fn one(path: &str, written: &str, part: &WrittenPart) -> Result<Value, Problem> 
 fn range(path: &str, from: &WrittenPart, rest: &WrittenPart) -> Result<Vec<Value>, Problem> {
     let whole = match value_type(path) {
         SpecKeyType::Integer(..) | SpecKeyType::PowerOfTwo(_) => true,
-        SpecKeyType::RealAbove(..)
-        | SpecKeyType::RealAboveOr(..)
-        | SpecKeyType::RealFrom(..) => false,
+        SpecKeyType::RealAbove(..) | SpecKeyType::RealAboveOr(..) | SpecKeyType::RealFrom(..) => {
+            false
+        }
         other => {
             let problem = format!("a range is of numbers, and {path} is {}", other.describe());
             return Err((problem, from.start..rest.range().end));
@@ -199,7 +199,9 @@ fn range_step(part: &WrittenPart, whole: bool) -> Result<RangeStep, Problem> {
     let part = part.trimmed();
     let (step, above) = match part.letters.strip_prefix('x') {
         Some(factor) => (factor.parse().ok().map(RangeStep::Times), 1.0),
-        None if whole => (part.letters.parse::<u32>().ok().map(|by| RangeStep::Plus(by.into())), 0.0),
+        None if whole => {
+            (part.letters.parse::<u32>().ok().map(|by| RangeStep::Plus(by.into())), 0.0)
+        }
         None => (part.letters.parse().ok().map(RangeStep::Plus), 0.0),
     };
     let goes_on = |step: &RangeStep| match step {

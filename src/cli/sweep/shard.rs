@@ -18,12 +18,16 @@ impl Shard {
             Some((part.trim().parse::<usize>().ok()?, parts.trim().parse::<usize>().ok()?))
         });
         match numbers {
-            Some((part, parts)) if (1..=parts).contains(&part) => Ok(Self { part: part - 1, parts }),
+            Some((part, parts)) if (1..=parts).contains(&part) => {
+                Ok(Self { part: part - 1, parts })
+            }
             Some((0, 1..)) => {
                 Err(format!("shards are counted from 1, not {text:?}: the first of 8 is 1/8"))
             }
             Some((part, parts)) => Err(format!("there is no shard {part} of {parts}")),
-            None => Err(format!("expected a shard and how many there are, as in 3/8, not {text:?}")),
+            None => {
+                Err(format!("expected a shard and how many there are, as in 3/8, not {text:?}"))
+            }
         }
     }
 

@@ -21,13 +21,12 @@ pub(super) struct SweepTable {
 impl SweepTable {
     /// Points of any keys, in the order of their values.
     pub(super) fn of_any(spec: String, points: Vec<Point>) -> Self {
-        let keys: BTreeSet<&String> = points.iter().flat_map(|point| point.changes.keys()).collect();
+        let keys: BTreeSet<&String> =
+            points.iter().flat_map(|point| point.changes.keys()).collect();
         let keys: Vec<String> = keys.into_iter().cloned().collect();
         let mut points = points;
         points.sort_by(|a, b| {
-            let orders = keys.iter().map(|key| {
-                value_order(a.changes.get(key), b.changes.get(key))
-            });
+            let orders = keys.iter().map(|key| value_order(a.changes.get(key), b.changes.get(key)));
             orders.fold(Ordering::Equal, Ordering::then)
         });
         Self { spec, keys, points }
@@ -52,7 +51,8 @@ impl SweepTable {
         let front = is_on_front(self.points.iter());
         let row = |(point, on_front): (&Point, bool)| {
             let json = point.json();
-            let keys = self.keys.iter().map(|key| TableCell::from(value_text(point.changes.get(key))));
+            let keys =
+                self.keys.iter().map(|key| TableCell::from(value_text(point.changes.get(key))));
             let figures = FIGURES.iter().map(|figure| match &json[figure.name] {
                 Value::Number(number) => match number.as_u64() {
                     Some(whole) => TableCell::Count(whole),

@@ -1,6 +1,7 @@
 //! What a search found, in words and as JSON.
 
 use super::moves::{TuneMove, TuneSpace, changes_words};
+use super::objective::ScoreClass;
 use super::trial_store::TrialStore;
 use super::tuner::{DeadEnd, TunePath, TuneStep, Untried};
 use crate::cli::CliError;
@@ -35,6 +36,10 @@ impl TuneAnswer<'_> {
         let text = |point: &Point| {
             point.figures().map_or_else(String::new, |figures| objective.text(figures))
         };
+        if !base.fits() {
+            let (words, value) = (objective.words(), text(best));
+            return format!("{}, tuned: it fits in memory, with {words} {value}", self.name);
+        }
         let gain = self.gain().map_or_else(String::new, |gain| format!(", {}", change(gain)));
         format!(
             "{}, tuned: {} {} instead of {}{gain}",
@@ -43,6 +48,18 @@ impl TuneAnswer<'_> {
             text(best),
             text(base),
         )
+    }
+
+    /// Why the end of the path is not what was asked for.
+    pub(super) fn shortfall(&self) -> Option<&'static str> {
+        let score = self.space.objective.score(self.path.best(), &self.space.conditions);
+        match score.map(|score| score.class) {
+            Some(ScoreClass::Good) => None,
+            Some(ScoreClass::MissesConditions) => {
+                Some("nothing that was tried meets all conditions")
+            }
+            _ => Some("nothing that was tried makes it fit in memory"),
+        }
     }
 
     /// The share of the objective that was gained; nothing where the spec did not meet what was
@@ -54,7 +71,16 @@ impl TuneAnswer<'_> {
 
     /// How to simulate a point: into a directory for each step.
     fn simulate_command(&self, step: usize, changes: &SpecChanges) -> String {
-        let sets = self.overrides.iter().cloned().chain(set_arguments(changes));
+        // Words need no quotes, which shells take for their own.
+        let plain = |(path, value): (&String, &Value)| match value {
+            Value::String(word)
+                if word.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '_') =>
+            {
+                vec![format!("{path}={word}")]
+            }
+            _ => set_arguments(&[(path.clone(), value.clone())].into()).collect(),
+        };
+        let sets = self.overrides.iter().cloned().chain(changes.iter().flat_map(plain));
         let sets: String = sets.map(|set| format!(" --set {}", quoted(&set))).collect();
         format!("tilescope simulate {} -o step{step}{sets}", quoted(self.name))
     }
@@ -64,17 +90,35 @@ impl TuneAnswer<'_> {
         format!("tilescope compare step{} step{step}", step - 1)
     }
 
-    /// All points that fit, and that none is better than in everything.
+    /// All points that fit, and that none is better than in everything; the fewest changes where
+    /// several are alike.
     fn front(&self) -> Vec<&Point> {
         let is_wanted = |point: &&Point| {
             self.space.conditions.iter().all(|condition| condition.of_figures(point) != Some(false))
         };
         let points: Vec<&Point> = self.store.points().iter().filter(is_wanted).collect();
         let on_front = is_on_front(points.iter().copied());
-        let mut front: Vec<&Point> =
-            points.into_iter().zip(on_front).filter(|(_, on)| *on).map(|(point, _)| point).collect();
+        let mut front: Vec<&Point> = points
+            .into_iter()
+            .zip(on_front)
+            .filter(|(_, on)| *on)
+            .map(|(point, _)| point)
+            .collect();
         let time = |point: &Point| point.figures().and_then(TrialFigures::seconds_per_sample);
-        front.sort_by(|a, b| time(a).partial_cmp(&time(b)).unwrap_or(std::cmp::Ordering::Equal));
+        front.sort_by(|a, b| {
+            let order = time(a).partial_cmp(&time(b)).unwrap_or(std::cmp::Ordering::Equal);
+            order.then(a.changes.len().cmp(&b.changes.len()))
+        });
+        let costs = |point: &Point| {
+            let figures = point.figures();
+            figures.map(|of| (of.seconds_per_sample(), of.fullest_tile_bytes, of.ipus))
+        };
+        let mut alike = Vec::new();
+        front.retain(|point| {
+            let is_new = !alike.contains(&costs(point));
+            alike.push(costs(point));
+            is_new
+        });
         front
     }
 
@@ -124,7 +168,7 @@ impl TuneAnswer<'_> {
             "untried": path.untried.iter().map(untried).collect::<Vec<_>>(),
             "hopeless": path.hopeless,
             "pareto_front": self.front().into_iter().map(Point::json).collect::<Vec<_>>(),
-            "written": self.file.map(|file| file.display().to_string()),
+            "shortfall": self.shortfall(),
         })
     }
 
@@ -135,7 +179,7 @@ impl TuneAnswer<'_> {
         for (number, step) in (1..).zip(&path.steps) {
             self.print_step(number, step, output)?;
         }
-        writeln!(output, "\n{}", self.headline())?;
+        writeln!(output, "\n{}", self.shortfall().map_or_else(|| self.headline(), str::to_owned))?;
         let (simulations, new) = self.store.counts();
         let known = match simulations - new {
             0 => String::new(),
@@ -148,9 +192,12 @@ impl TuneAnswer<'_> {
         let (plural, hopeless) = (plural(simulations), path.hopeless);
         writeln!(output, "{simulations} simulation{plural}{known}; {end}")?;
         if hopeless > 0 {
-            writeln!(output, "{hopeless} proposals beside the path could not beat it, by their bounds")?;
+            writeln!(
+                output,
+                "{hopeless} proposals beside the path could not beat it, by their bounds"
+            )?;
         }
-        if let Some(file) = self.file {
+        if let Some(file) = self.file.filter(|_| self.shortfall().is_none()) {
             writeln!(output, "The spec is in {}", file.display())?;
         }
         if !path.steps.is_empty() {
@@ -178,7 +225,8 @@ impl TuneAnswer<'_> {
             }
         }
         let bound = step.moved.bound().filter(|_| self.space.objective.is_time());
-        let bound = bound.map_or_else(String::new, |bound| format!(" (at most {})", percent(bound)));
+        let bound =
+            bound.map_or_else(String::new, |bound| format!(" (at most {})", percent(bound)));
         let gain = step.gain.map_or_else(|| "now meets what was asked".to_owned(), change);
         writeln!(output, "    {gain}{bound}: {}", figures_text(&step.point))?;
         Ok(())
@@ -201,12 +249,15 @@ impl TuneAnswer<'_> {
         }
         for Untried { moved, forbidden } in fixed {
             let bound = moved.bound();
-            let bound = bound.map_or_else(String::new, |bound| format!(", up to {}", percent(bound)));
+            let bound =
+                bound.map_or_else(String::new, |bound| format!(", up to {}", percent(bound)));
             let keys = forbidden.iter().map(|key| format!("--free {key}")).collect::<Vec<_>>();
             writeln!(output, "  {}{bound}: {} tries it", moved.text(), keys.join(" "))?;
         }
-        writeln!(output, "\nPareto front of time, memory and IPUs")?;
         let front = self.front();
+        if !front.is_empty() {
+            writeln!(output, "\nPareto front of time, memory and IPUs")?;
+        }
         for point in front.iter().take(PRINTED) {
             let changes = match changes_words(&point.changes) {
                 none if none.is_empty() => "the spec as it is".to_owned(),
@@ -239,9 +290,13 @@ fn change(gain: f64) -> String {
 /// What came of a change that was tried in vain.
 fn outcome_text(end: &DeadEnd) -> String {
     match (end.point.fits(), end.point.problem(), end.gain) {
+        (true, _, Some(gain)) if gain.abs() < 0.0005 => "no effect".to_owned(),
         (true, _, Some(gain)) => change(gain),
         (true, _, None) => "does not meet what was asked".to_owned(),
-        (false, "", _) => "does not fit in memory".to_owned(),
+        (false, "", Some(gain)) => {
+            format!("does not fit in memory, fullest tile {}", change(gain))
+        }
+        (false, "", None) => "does not fit in memory".to_owned(),
         (false, problem, _) => format!("{}: {problem}", end.point.outcome_words()),
     }
 }
@@ -261,8 +316,7 @@ fn figures_text(point: &Point) -> String {
 
 /// A word of a shell.
 fn quoted(word: &str) -> String {
-    let is_plain =
-        |letter: char| letter.is_alphanumeric() || "._-/=,:+@%".contains(letter);
+    let is_plain = |letter: char| letter.is_alphanumeric() || "._-/=,:+@%".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),

@@ -17,14 +17,15 @@ impl FromStr for TuneBudget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || "expected a number of simulations (200) or a time (90s, 10m, 2h)".to_owned();
+        let wrong = || "expected a number of simulations (200) or a time (90s, 10m, 2h)".to_owned();
         let positive = |digits: &str| digits.parse::<u32>().ok().filter(|number| *number > 0);
         if let Some(number) = positive(text) {
             return Ok(Self::Simulations(number as usize));
         }
-        let unit = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
-        let length = unit.and_then(|(digits, seconds)| Some(u64::from(positive(digits)?) * seconds));
+        let unit =
+            UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+        let length =
+            unit.and_then(|(digits, seconds)| Some(u64::from(positive(digits)?) * seconds));
         let length = Duration::from_secs(length.ok_or_else(wrong)?);
         Ok(Self::Time { from: Instant::now(), length })
     }

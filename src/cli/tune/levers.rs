@@ -30,7 +30,12 @@ const fn lever(
 
 /// Options that change how the same thing is computed.
 pub(super) static LEVERS: &[Lever] = &[
-    lever("options.sync_pattern", LeverUse::SeveralIpus, &["single_pipeline", "replica_and_ladder"], &[]),
+    lever(
+        "options.sync_pattern",
+        LeverUse::SeveralIpus,
+        &["single_pipeline", "replica_and_ladder"],
+        &[],
+    ),
     lever(
         "options.accumulate_outer_schedule",
         LeverUse::SeveralIpus,
@@ -38,24 +43,14 @@ pub(super) static LEVERS: &[Lever] = &[
         &["serial"],
     ),
     lever("options.overlap_io", LeverUse::Always, &["loops", "inner_loop"], &["none"]),
-    lever(
-        "options.execution",
-        LeverUse::SeveralIpus,
-        &["pipelined"],
-        &["sharded", "phased"],
-    ),
+    lever("options.execution", LeverUse::SeveralIpus, &["pipelined"], &["sharded", "phased"]),
     lever(
         "options.pipeline_schedule",
         LeverUse::SeveralIpus,
         &["grouped", "interleaved"],
         &["interleaved", "sequential"],
     ),
-    lever(
-        "options.recomputation",
-        LeverUse::Training,
-        &["none"],
-        &["checkpoints", "pipeline"],
-    ),
+    lever("options.recomputation", LeverUse::Training, &["none"], &["checkpoints", "pipeline"]),
     lever("options.merge_exchange", LeverUse::Always, &["true"], &[]),
     lever("options.merge_collectives", LeverUse::Replicas, &["true"], &[]),
     lever("options.sync_replicas_independently", LeverUse::Replicas, &["true"], &[]),
@@ -86,6 +81,10 @@ pub(super) static NUMBERS: &[&str] = &[
     "options.device_iterations",
     "options.prefetch_depth",
 ];
+
+/// Those that memory depends on.
+pub(super) static NUMBERS_OF_MEMORY: &[&str] =
+    &["options.available_memory_proportion", "options.num_io_tiles"];
 
 /// Keys, and tables of keys, that say what is computed, on what, or with which digits: another value
 /// is another program. They are left alone unless they are freed.
@@ -124,7 +123,7 @@ mod tests {
             }
             assert!(!is_below(path, MEANING), "{path} changes what is computed");
         }
-        for path in NUMBERS.iter().chain(MEANING) {
+        for path in NUMBERS.iter().chain(NUMBERS_OF_MEMORY).chain(MEANING) {
             assert!(KEYS.iter().any(|key| is_below(&key.path, &[path])), "{path} is no key");
         }
     }

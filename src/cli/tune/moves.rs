@@ -1,6 +1,6 @@
 //! Changes that a search tries.
 
-use super::levers::{LEVERS, Lever, LeverUse, MEANING, NUMBERS, is_below};
+use super::levers::{LEVERS, Lever, LeverUse, MEANING, NUMBERS, NUMBERS_OF_MEMORY, is_below};
 use super::objective::TuneObjective;
 use crate::cli::search::{Condition, EffectiveKeys, value_type};
 use crate::cli::trials::{SpecChanges, TrialFinding};
@@ -25,6 +25,8 @@ pub(super) struct MoveReason {
     pub price: String,
     /// The share of the time that it gains at most.
     pub bound: Option<f64>,
+    /// What it changes of all that is changed.
+    pub changes: SpecChanges,
 }
 
 /// A change of a point.
@@ -37,8 +39,8 @@ pub(super) struct TuneMove {
 
 impl TuneMove {
     fn of(rule: &str, changes: SpecChanges, sentence: String) -> Self {
-        let reason =
-            MoveReason { rule: rule.to_owned(), sentence, price: String::new(), bound: None };
+        let (rule, price) = (rule.to_owned(), String::new());
+        let reason = MoveReason { rule, sentence, price, bound: None, changes: changes.clone() };
         Self { changes, reasons: vec![reason] }
     }
 
@@ -50,6 +52,7 @@ impl TuneMove {
             sentence: finding.sentence.clone(),
             price: finding.cost.clone(),
             bound: finding.gain.share.filter(|_| of_time),
+            changes: finding.changes.clone(),
         };
         let changes = finding.changes.clone();
         (!changes.is_empty()).then(|| Self { changes, reasons: vec![reason] })
@@ -65,6 +68,15 @@ impl TuneMove {
             }
         }
         all
+    }
+
+    /// The changes that it is made of, each with its reason.
+    pub(super) fn parts(&self) -> Vec<Self> {
+        let part = |reason: &MoveReason| Self {
+            changes: reason.changes.clone(),
+            reasons: vec![reason.clone()],
+        };
+        self.reasons.iter().map(part).collect()
     }
 
     /// Whether both change a key.
@@ -133,9 +145,13 @@ impl TuneSpace {
             && self.conditions.iter().all(|condition| meets(condition) != Some(false))
     }
 
-    /// What findings propose, the largest bound first.
+    /// What findings propose, the largest bound first; what is about time only, where that counts.
     pub(super) fn proposals(&self, findings: &[TrialFinding]) -> Vec<TuneMove> {
-        let mut found: Vec<TuneMove> = findings.iter().filter_map(TuneMove::proposed).collect();
+        let counts = |finding: &&TrialFinding| {
+            finding.gain.of != "time" || self.objective != TuneObjective::Memory
+        };
+        let findings = findings.iter().filter(counts);
+        let mut found: Vec<TuneMove> = findings.filter_map(TuneMove::proposed).collect();
         let bound = |by: &TuneMove| by.bound().unwrap_or(0.0);
         found.sort_by(|a, b| bound(b).total_cmp(&bound(a)));
         found
@@ -146,15 +162,22 @@ impl TuneSpace {
         let freed = self.free.iter().filter(|path| self.keys.has(path)).map(String::as_str);
         let own = at.keys().map(String::as_str);
         let named = proposed.iter().map(String::as_str);
+        let numbers = match self.objective {
+            TuneObjective::Memory => &NUMBERS_OF_MEMORY[..],
+            _ => NUMBERS,
+        };
         let mut paths: Vec<&str> = Vec::new();
-        for path in own.chain(freed).chain(named).chain(NUMBERS.iter().copied()) {
+        for path in own.chain(freed).chain(named).chain(numbers.iter().copied()) {
             if !paths.contains(&path) {
                 paths.push(path);
             }
         }
         let level = |factors: &[f64; 2]| {
             let of = |path: &&str| {
-                factors.iter().filter_map(|factor| self.number(at, path, *factor)).collect::<Vec<_>>()
+                factors
+                    .iter()
+                    .filter_map(|factor| self.number(at, path, *factor))
+                    .collect::<Vec<_>>()
             };
             paths.iter().flat_map(of).collect()
         };
@@ -255,7 +278,10 @@ impl TuneSpace {
                 let first = first.clone();
                 earlier[left + 1].remove(0);
                 earlier[left].push(first.clone());
-                add(earlier, format!("{first} begins stage {others}: it is tried in the one before."));
+                add(
+                    earlier,
+                    format!("{first} begins stage {others}: it is tried in the one before."),
+                );
             }
         }
         found.truncate(MOST_STAGE_MOVES);
@@ -282,7 +308,8 @@ impl TuneSpace {
 
     /// Whether a change is worth trying for what it gains at most.
     pub(super) fn is_hopeless(&self, by: &TuneMove) -> bool {
-        self.objective.is_time() && by.bound().is_some_and(|bound| bound < TriedProposal::LEAST_GAIN)
+        self.objective.is_time()
+            && by.bound().is_some_and(|bound| bound < TriedProposal::LEAST_GAIN)
     }
 }
 

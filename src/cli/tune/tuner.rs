@@ -22,6 +22,15 @@ const MOST_DETOURS: usize = 6;
 /// Points whose proposals are asked for at once.
 const DETOURS_AT_ONCE: usize = 2;
 
+/// Changes that lost least, which are tried two by two in the end.
+const PAIRED: usize = 8;
+
+/// The share that a change may lose to be one of them.
+const MOST_LOST: f64 = 0.02;
+
+/// A share that a run varies by for no reason.
+const SAME: f64 = 1e-4;
+
 /// A step of the path.
 pub(super) struct TuneStep {
     pub moved: TuneMove,
@@ -85,10 +94,7 @@ impl<'a> Tuner<'a> {
     ///
     /// # Errors
     /// A spec that cannot be simulated.
-    pub(super) fn begin(
-        space: &'a TuneSpace,
-        store: &'a mut TrialStore,
-    ) -> Result<Self, CliError> {
+    pub(super) fn begin(space: &'a TuneSpace, store: &'a mut TrialStore) -> Result<Self, CliError> {
         let none = SpecChanges::new();
         store.run(vec![TrialTask::Figures(none.clone()), TrialTask::Findings(none.clone())])?;
         let Some(base) = store.point(&none).cloned() else {
@@ -148,7 +154,7 @@ impl<'a> Tuner<'a> {
         let points = moves.iter().map(|by| self.space.moved(&at, by));
         tasks.extend(points.map(TrialTask::Figures));
         self.store.run(tasks)?;
-        self.judge(&at, moves);
+        self.judge(&at, moves)?;
         Ok(true)
     }
 
@@ -193,7 +199,9 @@ impl<'a> Tuner<'a> {
                 moves.extend(numbers.flatten());
             }
             // Until proposals are there, only what is known to help.
-            None => moves.extend(self.space.neighbours(at, &[]).into_iter().next().unwrap_or_default()),
+            None => {
+                moves.extend(self.space.neighbours(at, &[]).into_iter().next().unwrap_or_default())
+            }
         }
         let mut seen: Vec<SpecChanges> = Vec::new();
         moves.retain(|by| {
@@ -207,7 +215,7 @@ impl<'a> Tuner<'a> {
     }
 
     /// Goes on to the best point of a round, if it is better; the others gained too or are dead ends.
-    fn judge(&mut self, at: &SpecChanges, moves: Vec<TuneMove>) {
+    fn judge(&mut self, at: &SpecChanges, moves: Vec<TuneMove>) -> Result<(), CliError> {
         let before = self.score;
         let mut tried: Vec<(TuneMove, Point, Option<Score>)> = Vec::new();
         for by in moves {
@@ -221,9 +229,7 @@ impl<'a> Tuner<'a> {
             .enumerate()
             .filter_map(|(place, (.., score))| Some((place, (*score)?)))
             .filter(|(_, score)| score.beats(before))
-            .min_by(|(_, a), (_, b)| {
-                a.class.cmp(&b.class).then(a.value.total_cmp(&b.value))
-            });
+            .min_by(|(_, a), (_, b)| a.class.cmp(&b.class).then(a.value.total_cmp(&b.value)));
         let after = self.path.steps.len();
         let winner = best.map(|(place, score)| {
             let (moved, point, _) = tried.remove(place);
@@ -246,6 +252,66 @@ impl<'a> Tuner<'a> {
                 self.path.dead_ends.push(DeadEnd { moved, after, point, gain });
             }
         }
+        match winner {
+            Some(winner) if winner.reasons.len() > 1 => self.trim(at, &winner, before),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes out of the last step, which is a combination, whatever adds nothing to it.
+    fn trim(&mut self, at: &SpecChanges, whole: &TuneMove, before: Score) -> Result<(), CliError> {
+        let parts = whole.parts();
+        let without = |left_out: &[usize]| {
+            let kept = parts.iter().enumerate().filter(|(place, _)| !left_out.contains(place));
+            TuneMove::together(&kept.map(|(_, part)| part.clone()).collect::<Vec<_>>())
+        };
+        let all: Vec<TuneMove> = (0..parts.len()).map(|place| without(&[place])).collect();
+        self.figures_of(at, &all)?;
+        let idle: Vec<usize> =
+            (0..parts.len()).filter(|place| self.is_as_good(at, &all[*place])).collect();
+        let mut kept = without(&idle);
+        self.figures_of(at, std::slice::from_ref(&kept))?;
+        let mut idle = idle;
+        if !self.is_as_good(at, &kept) {
+            // Each by itself can go, but not all of them.
+            idle.truncate(1);
+            kept = without(&idle);
+        }
+        let Some(point) = self.store.point(&self.space.moved(at, &kept)).cloned() else {
+            return Ok(());
+        };
+        let score = self.space.objective.score(&point, &self.space.conditions);
+        let (Some(score), false) = (score, idle.is_empty()) else { return Ok(()) };
+        let gain = score.gain_over(before);
+        if let Some(step) = self.path.steps.last_mut() {
+            let whole = std::mem::replace(step, TuneStep { moved: kept, point, gain });
+            let after = self.path.steps.len();
+            let gain = self.score.gain_over(score);
+            self.path.dead_ends.extend(idle.into_iter().map(|place| {
+                let (moved, point) = (parts[place].clone(), whole.point.clone());
+                DeadEnd { moved, after, point, gain }
+            }));
+            self.score = score;
+        }
+        Ok(())
+    }
+
+    /// Simulates changes of a point as far as that was not done yet and the budget goes.
+    fn figures_of(&mut self, at: &SpecChanges, moves: &[TuneMove]) -> Result<(), CliError> {
+        let points = moves.iter().map(|by| self.space.moved(at, by));
+        let new = points.filter(|to| self.store.point(to).is_none()).take(self.store.left());
+        let tasks = new.map(TrialTask::Figures).collect();
+        self.store.run(tasks)
+    }
+
+    /// Whether a change of a point is as good as the best one.
+    fn is_as_good(&self, at: &SpecChanges, by: &TuneMove) -> bool {
+        let Some(point) = self.store.point(&self.space.moved(at, by)) else { return false };
+        let score = self.space.objective.score(point, &self.space.conditions);
+        score.is_some_and(|score| {
+            let same = self.score.value.abs() * SAME;
+            score.class == self.score.class && score.value <= self.score.value + same
+        })
     }
 
     /// Looks at what is proposed at the points that came next to the best; whether it found any.
@@ -259,9 +325,11 @@ impl<'a> Tuner<'a> {
         }
         let (moves, hopeless) = self.promising();
         self.path.hopeless = hopeless;
+        if moves.is_empty() && !next.is_empty() {
+            return Ok(true);
+        }
         if moves.is_empty() {
-            self.path.exhausted = next.is_empty();
-            return Ok(!next.is_empty());
+            return self.pairs();
         }
         let left = self.store.left();
         let moves: Vec<_> = moves.into_iter().take(ROUND.min(left)).collect();
@@ -270,8 +338,40 @@ impl<'a> Tuner<'a> {
         let at = self.path.best().changes.clone();
         // From the best point, such a change is all that leads to the other one.
         let moves = moves.into_iter().map(|(from, by)| self.from_best(&at, &from, by)).collect();
-        self.judge(&at, moves);
+        self.judge(&at, moves)?;
         Ok(true)
+    }
+
+    /// Tries what lost least two by two; whether there was anything left to try.
+    fn pairs(&mut self) -> Result<bool, CliError> {
+        let at = self.path.best().changes.clone();
+        let after = self.path.steps.len();
+        // What changes nothing at all changes nothing in a pair.
+        let does_something = |gain: f64| gain.abs() > SAME && gain > -MOST_LOST;
+        let single = |end: &&DeadEnd| {
+            end.after == after
+                && end.moved.reasons.len() == 1
+                && end.gain.is_some_and(does_something)
+        };
+        let mut ends: Vec<&DeadEnd> = self.path.dead_ends.iter().filter(single).collect();
+        ends.sort_by(|a, b| b.gain.unwrap_or(0.0).total_cmp(&a.gain.unwrap_or(0.0)));
+        ends.truncate(PAIRED);
+        let mut moves = Vec::new();
+        for (place, one) in ends.iter().enumerate() {
+            let others = ends[place + 1..].iter().filter(|other| !other.moved.overlaps(&one.moved));
+            moves.extend(
+                others.map(|other| TuneMove::together(&[one.moved.clone(), other.moved.clone()])),
+            );
+        }
+        moves.retain(|by| {
+            self.store.point(&self.space.moved(&at, by)).is_none() && self.space.allows(&at, by)
+        });
+        moves.truncate(ROUND.min(self.store.left()));
+        self.path.exhausted = moves.is_empty();
+        self.figures_of(&at, &moves)?;
+        let tried = !moves.is_empty();
+        self.judge(&at, moves)?;
+        Ok(tried)
     }
 
     /// Points beside the path, the best first, whose proposals were not asked for.
@@ -279,7 +379,8 @@ impl<'a> Tuner<'a> {
         let scored = |point: &Point| {
             let score = self.space.objective.score(point, &self.space.conditions)?;
             let is_new = self.store.findings(&point.changes).is_none();
-            (is_new && score.class == self.score.class).then(|| (point.changes.clone(), score.value))
+            (is_new && score.class == self.score.class)
+                .then(|| (point.changes.clone(), score.value))
         };
         let mut points: Vec<(SpecChanges, f64)> =
             self.store.points().iter().filter_map(scored).collect();
@@ -320,6 +421,11 @@ impl<'a> Tuner<'a> {
             let value = self.space.value(&to, path)?;
             (self.space.value(at, path) != Some(value)).then(|| (path.clone(), value.clone()))
         };
-        TuneMove { changes: keys.filter_map(value).collect(), reasons: by.reasons }
+        let changes: SpecChanges = keys.filter_map(value).collect();
+        let mut reasons = by.reasons;
+        // It leads there as a whole only.
+        reasons.truncate(1);
+        reasons.iter_mut().for_each(|reason| reason.changes.clone_from(&changes));
+        TuneMove { changes, reasons }
     }
 }

@@ -112,10 +112,7 @@ pub fn sensitivity_picture(
 ///
 /// # Errors
 /// JSON of another kind, a picture that cannot be encoded.
-pub fn sweep_picture(
-    said: &serde_json::Value,
-    format: PictureFormat,
-) -> Result<Vec<u8>, GuiError> {
+pub fn sweep_picture(said: &serde_json::Value, format: PictureFormat) -> Result<Vec<u8>, GuiError> {
     let answer = SweepAnswer::deserialize(said).map_err(GuiError::Sweep)?;
     page_picture(SWEEP_WIDTH, format, |ui| sweep_page_ui(ui, &answer))
 }

@@ -112,8 +112,7 @@ pub(crate) fn sweep_page_ui(ui: &mut Ui, answer: &SweepAnswer) {
         return;
     }
     let unit = TimeUnit::of(largest);
-    let front: Vec<&SweepPoint> =
-        answer.points.iter().filter(|point| point.pareto_front).collect();
+    let front: Vec<&SweepPoint> = answer.points.iter().filter(|point| point.pareto_front).collect();
     ui.horizontal(|ui| {
         lines_ui(ui, answer, unit);
         front_ui(ui, answer, &front, unit);
@@ -188,10 +187,10 @@ fn lines_ui(ui: &mut Ui, answer: &SweepAnswer, unit: TimeUnit) {
     let x_axis = AxisHints::new_x().label(key.clone()).formatter(move |mark: GridMark, _| {
         names.get(mark.value.round().max(0.0) as usize).cloned().unwrap_or_default()
     });
-    let every = move |_| {
-        (0..count).map(|place| GridMark { value: place as f64, step_size: 1.0 }).collect()
-    };
-    let mut shown = plot("sweep lines", (x_axis, unit.axis()), bounds, palette).x_grid_spacer(every);
+    let every =
+        move |_| (0..count).map(|place| GridMark { value: place as f64, step_size: 1.0 }).collect();
+    let mut shown =
+        plot("sweep lines", (x_axis, unit.axis()), bounds, palette).x_grid_spacer(every);
     if lines.len() > 1 {
         shown = shown.legend(Legend::default().position(Corner::RightTop));
     }
