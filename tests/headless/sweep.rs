@@ -372,3 +372,39 @@ fn nonsense_is_refused_and_says_what_would_do() {
         assert!(said.contains(words), "{arguments:?}: {said}");
     }
 }
+
+/// The plots have the lines, what they stand for, and the points of the front.
+#[cfg(feature = "gui")]
+#[test]
+fn plots_show_what_was_found() {
+    let directory = tempfile::tempdir().expect("directory");
+    let (svg, png) = (directory.path().join("points.svg"), directory.path().join("points.png"));
+    let arguments = [&SWEEP[..], &["--plot", text(&svg)]].concat();
+    assert!(sweep(&arguments).status.success());
+    let drawn = std::fs::read_to_string(&svg).expect("a picture");
+    for words in [
+        "Sweep of dense_layer",
+        "model.batch_size",
+        "device_iterations 3",
+        "Memory of the fullest tile (KiB)",
+        "batch_size 16, device_iterations 3",
+    ] {
+        assert!(drawn.contains(words), "{words}");
+    }
+    let again = [&SWEEP[..], &["--plot", text(&png)]].concat();
+    assert!(sweep(&again).status.success());
+    assert!(std::fs::read(&png).expect("a picture").starts_with(b"\x89PNG"));
+    // More lines than can be told apart, and nothing that fits, are said in words.
+    let many = [
+        "dense_layer",
+        "--vary",
+        "model.batch_size=4,8",
+        "--vary",
+        "options.device_iterations=1..9",
+    ];
+    assert!(sweep(&[&many[..], &["--plot", text(&svg)]].concat()).status.success());
+    assert!(std::fs::read_to_string(&svg).expect("a picture").contains("9 lines are too many"));
+    let none = ["dense_layer", "--vary", "model.width=4194304", "--plot", text(&svg)];
+    assert!(sweep(&none).status.success());
+    assert!(std::fs::read_to_string(&svg).expect("a picture").contains("No point fits in memory."));
+}

@@ -163,7 +163,7 @@ impl TuneSpace {
         let own = at.keys().map(String::as_str);
         let named = proposed.iter().map(String::as_str);
         let numbers = match self.objective {
-            TuneObjective::Memory => &NUMBERS_OF_MEMORY[..],
+            TuneObjective::Memory => NUMBERS_OF_MEMORY,
             _ => NUMBERS,
         };
         let mut paths: Vec<&str> = Vec::new();

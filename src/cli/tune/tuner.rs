@@ -337,7 +337,8 @@ impl<'a> Tuner<'a> {
         self.store.run(tasks.collect())?;
         let at = self.path.best().changes.clone();
         // From the best point, such a change is all that leads to the other one.
-        let moves = moves.into_iter().map(|(from, by)| self.from_best(&at, &from, by)).collect();
+        let moves =
+            moves.into_iter().map(|(from, by)| self.seen_from_best(&at, &from, by)).collect();
         self.judge(&at, moves)?;
         Ok(true)
     }
@@ -414,7 +415,7 @@ impl<'a> Tuner<'a> {
     }
 
     /// A change of another point as one of the best point.
-    fn from_best(&self, at: &SpecChanges, from: &SpecChanges, by: TuneMove) -> TuneMove {
+    fn seen_from_best(&self, at: &SpecChanges, from: &SpecChanges, by: TuneMove) -> TuneMove {
         let to = self.space.moved(from, &by);
         let keys = at.keys().chain(to.keys());
         let value = |path: &String| {

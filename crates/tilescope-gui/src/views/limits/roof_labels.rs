@@ -2,7 +2,7 @@
 
 use super::roofline_plot::RooflineScene;
 use crate::theme::{ThemePalette, text_size};
-use crate::views::limits::class_marker::RADIUS;
+use crate::widgets::plot_marker::RADIUS;
 use egui::epaint::TextShape;
 use egui::{FontId, Pos2, Rect, Ui, Vec2};
 use egui_plot::PlotTransform;

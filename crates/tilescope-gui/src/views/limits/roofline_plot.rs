@@ -1,10 +1,11 @@
 //! The roofline: operations as points below what engines and interfaces of an IPU allow.
 
 use super::LimitsData;
-use super::class_marker::{OUTLINE, RADIUS, legend_ui, marker};
+use super::class_marker::{legend_ui, marker};
 use super::roof_labels::label_roofs;
 use crate::theme::{ThemePalette, fonts::strong, spacing};
 use crate::widgets::log_plot::{decade_label, decade_marks, log_position};
+use crate::widgets::plot_marker::{OUTLINE, RADIUS};
 use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
 use egui::{EventFilter, Frame, Key, Margin, Pos2, Rect, Response, RichText, Ui, WidgetInfo, vec2};

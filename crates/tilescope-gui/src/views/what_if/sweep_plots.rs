@@ -2,10 +2,9 @@
 
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::plot_marker::{OUTLINE, RADIUS, marker_label_ui};
 use egui::{Align2, Label, RichText, Ui, vec2};
-use egui_plot::{
-    AxisHints, Corner, GridMark, Legend, Line, MarkerShape, Plot, PlotPoint, Points, Text,
-};
+use egui_plot::{AxisHints, GridMark, Line, MarkerShape, Plot, PlotPoint, Points, Text};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -15,8 +14,18 @@ use tilescope_report::units::{NumberFormat, grouped, seconds};
 const WIDTH: f32 = 520.0;
 const HEIGHT: f32 = 400.0;
 
-/// Most lines that are told apart; of more there is no plot.
-const MOST_LINES: usize = 12;
+/// Shapes of the points of lines, so that colours are not needed to tell them apart; of more lines
+/// there is no plot.
+const SHAPES: [MarkerShape; 8] = [
+    MarkerShape::Circle,
+    MarkerShape::Square,
+    MarkerShape::Up,
+    MarkerShape::Diamond,
+    MarkerShape::Cross,
+    MarkerShape::Down,
+    MarkerShape::Plus,
+    MarkerShape::Left,
+];
 
 /// Most points of the front that have a number and a line below the plots.
 const MOST_NUMBERED: usize = 9;
@@ -113,10 +122,22 @@ pub(crate) fn sweep_page_ui(ui: &mut Ui, answer: &SweepAnswer) {
     }
     let unit = TimeUnit::of(largest);
     let front: Vec<&SweepPoint> = answer.points.iter().filter(|point| point.pareto_front).collect();
+    let lines = match answer.keys.first() {
+        Some(key) => lines(answer, key, &values_of(answer, key), unit),
+        None => Vec::new(),
+    };
     ui.horizontal(|ui| {
-        lines_ui(ui, answer, unit);
+        lines_ui(ui, answer, &lines, unit);
         front_ui(ui, answer, &front, unit);
     });
+    if (2..=SHAPES.len()).contains(&lines.len()) {
+        ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing = vec2(spacing::M, 0.0);
+            for (place, (line, shape)) in lines.iter().zip(SHAPES).enumerate() {
+                marker_label_ui(ui, shape, palette.categorical_colour(place), &line.name);
+            }
+        });
+    }
     ui.add_space(spacing::S);
     let words = "Nothing is better than these in time, memory and IPUs at once:";
     ui.label(RichText::new(words).color(palette.weak_text).size(text_size::SMALL));
@@ -168,12 +189,11 @@ fn around(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 /// Time over the values of the first key, a line for each combination of the others.
-fn lines_ui(ui: &mut Ui, answer: &SweepAnswer, unit: TimeUnit) {
+fn lines_ui(ui: &mut Ui, answer: &SweepAnswer, lines: &[SweepLine], unit: TimeUnit) {
     let palette = ThemePalette::for_ui(ui);
     let Some(key) = answer.keys.first() else { return };
     let values = values_of(answer, key);
-    let lines = lines(answer, key, &values, unit);
-    if lines.len() > MOST_LINES {
+    if lines.len() > SHAPES.len() {
         let words = format!("{} lines are too many to be told apart.", lines.len());
         ui.add_sized(vec2(WIDTH, HEIGHT), Label::new(words));
         return;
@@ -181,7 +201,7 @@ fn lines_ui(ui: &mut Ui, answer: &SweepAnswer, unit: TimeUnit) {
     let all = || lines.iter().flat_map(|line| &line.points);
     let highest = all().map(|point| point[1]).fold(0.0, f64::max);
     let bounds = [around(all().map(|point| point[0])), (0.0, highest * (1.0 + EDGE))];
-    let names: Vec<String> = values.iter().map(|value| changes_value(value)).collect();
+    let names: Vec<String> = values.iter().map(changes_value).collect();
     // One beside the other, since most are doubled each time.
     let count = values.len();
     let x_axis = AxisHints::new_x().label(key.clone()).formatter(move |mark: GridMark, _| {
@@ -189,22 +209,16 @@ fn lines_ui(ui: &mut Ui, answer: &SweepAnswer, unit: TimeUnit) {
     });
     let every =
         move |_| (0..count).map(|place| GridMark { value: place as f64, step_size: 1.0 }).collect();
-    let mut shown =
-        plot("sweep lines", (x_axis, unit.axis()), bounds, palette).x_grid_spacer(every);
-    if lines.len() > 1 {
-        shown = shown.legend(Legend::default().position(Corner::RightTop));
-    }
+    let shown = plot("sweep lines", (x_axis, unit.axis()), bounds, palette).x_grid_spacer(every);
     shown.show(ui, |plot| {
-        for (place, SweepLine { name, points }) in lines.iter().enumerate() {
+        for (place, (line, shape)) in lines.iter().zip(SHAPES).enumerate() {
             let colour = palette.categorical_colour(place);
-            let shape = MarkerShape::all().nth(place % MarkerShape::all().count());
-            plot.line(Line::new(name.clone(), points.clone()).color(colour).width(1.5));
-            plot.points(
-                Points::new(name.clone(), points.clone())
-                    .color(colour)
-                    .radius(4.0)
-                    .shape(shape.unwrap_or(MarkerShape::Circle)),
-            );
+            let points = || line.points.clone();
+            plot.line(Line::new("", points()).color(colour).width(1.5).allow_hover(false));
+            for (radius, colour) in [(RADIUS + OUTLINE, palette.weak_text), (RADIUS, colour)] {
+                let marks = Points::new("", points()).shape(shape);
+                plot.points(marks.radius(radius).color(colour).allow_hover(false));
+            }
         }
     });
 }
