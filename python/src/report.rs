@@ -87,7 +87,10 @@ impl Report {
     }
 
     fn insights_json(&self, py: Python<'_>) -> PyResult<String> {
-        text(&self.read(py, |report| insights::insights(report, NumberFormat::default()))?)
+        // Without the file of what was tried, findings are what they are.
+        let (found, _) =
+            self.read(py, |report| insights::insights_with_tried(report, NumberFormat::default()))?;
+        text(&found)
     }
 
     /// Results of a query, list by list; see `tilescope find --help`.

@@ -9,11 +9,11 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use tilescope_analysis::insights::{
-    InsightFinding, InsightSubject, TRIED_FILE, TriedFindings, insights, with_tried,
+    InsightFinding, InsightSubject, TRIED_FILE, TriedFindings, insights, insights_with_tried,
 };
-use tilescope_report::Report;
 use tilescope_report::atomic_file::write_whole;
 use tilescope_report::units::NumberFormat;
+use tilescope_report::{Report, ReportError};
 
 /// `tilescope insights`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "insights", arguments, run };
@@ -62,28 +62,28 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     end_with_parent();
     let directory = temporary_directory()?;
     let report = report(matches, directory.path())?;
-    let mut found = insights(&report, NumberFormat::default())
-        .map_err(|error| CliError::Failed(error.to_string()))?;
-    if matches.get_flag("prove") {
+    let failed = |error: ReportError| CliError::Failed(error.to_string());
+    let found = if matches.get_flag("prove") {
         let spec = report.spec().ok_or_else(|| {
             let problem = "this report has no spec to change: only reports that tilescope simulated \
                            have one";
             CliError::Usage(problem.to_owned())
         })?;
         let jobs = matches.get_one::<NonZeroUsize>("jobs").copied();
-        found = prove(found, &ProofRequest { spec, directory: directory.path(), jobs })?;
+        let found = insights(&report, NumberFormat::default()).map_err(failed)?;
+        let found = prove(found, &ProofRequest { spec, directory: directory.path(), jobs })?;
         if !report.path().starts_with(directory.path()) {
             keep(&report, &TriedFindings::of(spec, &found));
         }
+        found
     } else {
-        match TriedFindings::read(&report) {
-            Ok(tried) => found = with_tried(found, &tried.map_or_else(Vec::new, |of| of.tried)),
-            Err(error) => {
-                let problem = format!("what was tried before is not known: {error}");
-                let _ = writeln!(stderr(), "warning: {problem}");
-            }
+        let numbers = NumberFormat::default();
+        let (found, problem) = insights_with_tried(&report, numbers).map_err(failed)?;
+        if let Some(problem) = problem {
+            let _ = writeln!(stderr(), "warning: what was tried before is not known: {problem}");
         }
-    }
+        found
+    };
     if matches.get_flag("json") {
         let text =
             serde_json::to_string_pretty(&found).map_err(|e| CliError::Failed(e.to_string()))?;

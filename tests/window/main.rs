@@ -29,6 +29,7 @@ mod models;
 mod numbers;
 mod pairs;
 mod pictures;
+mod proof;
 mod replicas;
 mod shares;
 mod tiles;

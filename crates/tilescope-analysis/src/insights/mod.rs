@@ -48,7 +48,7 @@ pub use tile_memory_overview::{
 };
 pub use tried_proposals::{
     TRIED_FILE, TriedFileError, TriedFinding, TriedFindings, TriedProposal, combination,
-    sort_by_measured, with_tried,
+    insights_with_tried, sort_by_measured, with_tried,
 };
 
 use crate::view_location::ViewLocation;

@@ -1,7 +1,10 @@
 //! Proposals that were tried: what each gained, kept beside the report.
 
-use super::{InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges, ViewLocation};
+use super::{
+    InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges, ViewLocation, insights,
+};
 use serde::{Deserialize, Serialize};
+use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
 /// Name of the file beside `profile.pop`.
@@ -127,6 +130,22 @@ impl TriedFindings {
             && report.spec() == Some(found.spec.as_str());
         Ok(is_of_report.then_some(found))
     }
+}
+
+/// All findings about a report, with what came of those that were tried before; and why that is not
+/// known, where there is a file that cannot be read.
+///
+/// # Errors
+/// Parts of the report that cannot be read.
+pub fn insights_with_tried(
+    report: &Report,
+    numbers: NumberFormat,
+) -> Result<(Vec<InsightFinding>, Option<TriedFileError>), ReportError> {
+    let (tried, problem) = match TriedFindings::read(report) {
+        Ok(kept) => (kept.map_or_else(Vec::new, |kept| kept.tried), None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
+    Ok((with_tried(insights(report, numbers)?, &tried), problem))
 }
 
 /// Findings with what came of those that were tried, in the order of

@@ -1,0 +1,104 @@
+//! Proposals that are tried in the Insights view, with the real program as the child.
+
+use crate::common;
+use crate::gui_support::{Window, opened_window, says, settle, simulator};
+use egui::{Key, Vec2, vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tilescope_analysis::insights::{TRIED_FILE, TriedFindings, TriedProposal};
+use tilescope_gui::OpenReport;
+use tilescope_report::Report;
+
+const SIZE: Vec2 = vec2(1400.0, 900.0);
+
+fn open(path: &Path) -> Window {
+    opened_window(OpenReport::read(path).expect("opens"), "insights", SIZE)
+}
+
+/// A report with something to propose; the directory must outlive it.
+fn directory() -> tempfile::TempDir {
+    simulator();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    common::report_file(&common::spec("prefetch", &[]), directory.path());
+    directory
+}
+
+fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
+    let end = Instant::now() + Duration::from_secs(120);
+    while !holds(window) {
+        assert!(Instant::now() < end, "never: {words}");
+        window.step();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    settle(window);
+}
+
+fn button(window: &Window) -> String {
+    let buttons = window.query_all_by_label_contains("Try ");
+    let labels = buttons.filter_map(|node| node.accesskit_node().label());
+    let mut found = labels.filter(|label| label.contains(" proposal"));
+    found.next().expect("a button for proposals")
+}
+
+#[test]
+fn proposals_are_tried_kept_and_applied() {
+    let directory = directory();
+    let mut window = open(directory.path());
+    settle(&mut window);
+    assert!(!says(&window, "Tried: "));
+    let label = button(&window);
+    window.get_by_label(&label).click();
+    until(&mut window, "tried", |window| says(window, "Tried: "));
+    let report = Report::open(directory.path()).expect("opens");
+    let kept = TriedFindings::read(&report).expect("reads").expect("kept");
+    let best = kept.tried.iter().find(|tried| tried.measured.gain().is_some());
+    let best = best.expect("something gains");
+    assert!(matches!(best.measured, TriedProposal::Ran { .. }));
+    assert!(says(&window, &best.measured.text()["tried: ".len()..]));
+    drop(window);
+
+    // The next one who opens the report need not try again.
+    let mut window = open(directory.path());
+    settle(&mut window);
+    assert!(says(&window, &best.measured.text()["tried: ".len()..]));
+    let link = window.query_all_by_label("Apply in What if").next().expect("a link");
+    link.click_accesskit();
+    settle(&mut window);
+    let text = window.state().session().what_if().expect("open").text().to_owned();
+    let first = kept.tried.first().expect("one");
+    for (key, value) in &first.changes {
+        let name = key.rsplit('.').next().expect("a name");
+        assert!(text.contains(&format!("{name} = {value}")), "{key} = {value}: {text}");
+    }
+}
+
+#[test]
+fn trying_is_begun_by_a_key_and_given_up() {
+    let directory = directory();
+    let mut window = open(directory.path());
+    settle(&mut window);
+    window.key_press(Key::T);
+    window.step();
+    window.step();
+    window.get_by_label("Stop").click_accesskit();
+    window.step();
+    settle(&mut window);
+    assert!(!says(&window, "Tried: ") && !button(&window).is_empty());
+    assert!(!directory.path().join(TRIED_FILE).exists());
+}
+
+#[test]
+fn what_cannot_be_read_is_said_and_what_is_of_another_spec_is_not_shown() {
+    let directory = directory();
+    let file = directory.path().join(TRIED_FILE);
+    std::fs::write(&file, "{").expect("writes");
+    let mut window = open(directory.path());
+    settle(&mut window);
+    assert!(says(&window, "What was tried before is not known"));
+    let other = serde_json::to_string(&TriedFindings::of("another spec", &[])).expect("JSON");
+    std::fs::write(&file, other).expect("writes");
+    let mut window = open(directory.path());
+    settle(&mut window);
+    assert!(!says(&window, "What was tried before") && !says(&window, "Tried: "));
+}
