@@ -48,6 +48,16 @@ for picture in critical-path why-chain; do
     convert "$work/picture.png" +dither -colors 256 -strip -define png:compression-filter=0 \
         -define png:compression-level=9 "PNG8:docs/gallery/$picture.png"
 done
+# Sweeps and searches.
+small() {
+    convert "$work/picture.png" +dither -colors 256 -strip -define png:compression-filter=0 \
+        -define png:compression-level=9 "PNG8:docs/gallery/$1.png"
+}
+"$program" sweep io_overlap --vary model.batch_size=16..256:x2 --vary options.num_io_tiles=32,64 \
+    --vary options.overlap_io=none,loops --plot "$work/picture.png" >/dev/null
+small sweep
+"$program" tune mnist_pipeline --budget 60 --free model.batch_size --plot "$work/picture.png" >/dev/null
+small tune
 # Schedules: one trace each.
 perceptron() {
     simulate tests/data/specs/perceptron.toml "$1" --set model.width=1024 "${@:2}"

@@ -10,6 +10,8 @@ pub(super) enum FoundPicture {
     Sensitivity,
     /// `sweep --format json`
     Sweep,
+    /// `tune --json`
+    Tune,
 }
 
 /// Refuses what no picture can be written to, before anything is simulated.
@@ -49,6 +51,7 @@ pub(super) fn write(kind: FoundPicture, found: &Value, file: &str) -> Result<(),
     let drawn = match kind {
         FoundPicture::Sensitivity => tilescope_gui::sensitivity_picture(found, format(file)?),
         FoundPicture::Sweep => tilescope_gui::sweep_picture(found, format(file)?),
+        FoundPicture::Tune => tilescope_gui::tune_picture(found, format(file)?),
     };
     let bytes = drawn.map_err(|error| CliError::Failed(error.to_string()))?;
     Ok(tilescope_report::atomic_file::write_whole(file.as_ref(), &bytes)?)

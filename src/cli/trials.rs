@@ -134,13 +134,16 @@ impl TrialRunner {
         Ok(outcome(&self.child(&["simulate", &self.spec, "--figures"], changes)?))
     }
 
-    /// What insights propose about a changed spec; nothing where it cannot be simulated.
+    /// What insights say of a changed spec; nothing where the child does not say it.
     ///
     /// # Errors
     /// A child that cannot be started.
-    pub(super) fn findings(&self, changes: &SpecChanges) -> Result<Vec<TrialFinding>, CliError> {
+    pub(super) fn findings(
+        &self,
+        changes: &SpecChanges,
+    ) -> Result<Option<Vec<TrialFinding>>, CliError> {
         let output = self.child(&["insights", &self.spec, "--json"], changes)?;
-        Ok(serde_json::from_slice(&output.stdout).unwrap_or_default())
+        Ok(serde_json::from_slice(&output.stdout).ok())
     }
 
     /// How many run at once.

@@ -8,6 +8,7 @@ mod objective;
 mod trial_store;
 mod tuner;
 
+use super::picture::{self, FoundPicture};
 use super::search::{self, Condition, EffectiveKeys, ResultsFile, SearchedSpec, SpecCopy};
 use super::trials::{TrialRunner, set_arguments};
 use super::{CliCommand, CliError, json_argument, simulate};
@@ -87,6 +88,12 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("Write the spec that was found"),
         )
+        .arg(
+            Arg::new("plot")
+                .long("plot")
+                .value_name("FILE")
+                .help("Draw the path, with what was tried beside it, into a picture, .png or .svg"),
+        )
         .arg(json_argument())
         .after_help(AFTER_HELP)
 }
@@ -95,6 +102,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
     let file = matches.get_one::<PathBuf>("output").map(PathBuf::as_path);
     file.map_or(Ok(()), |file| check_output(file, name))?;
+    let drawn = matches.get_one::<String>("plot").map(String::as_str);
+    drawn.map_or(Ok(()), picture::check)?;
     let source = simulate::source(name, matches)?;
     let spec = simulate::build(&source)?;
     let space = space(matches, &spec)?;
@@ -118,6 +127,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     match matches.get_flag("json") {
         true => writeln!(output, "{:#}", answer.json())?,
         false => answer.print(output)?,
+    }
+    if let Some(file) = drawn {
+        picture::write(FoundPicture::Tune, &answer.json(), file)?;
     }
     let short = shortfall.map(|problem| CliError::Failed(problem.to_owned()));
     stopped.or(short).map_or(Ok(()), Err)

@@ -71,6 +71,28 @@ fn every_step_gains_and_the_spec_is_as_fast_as_claimed() {
     }
 }
 
+/// The picture has every step with its reason.
+#[cfg(feature = "gui")]
+#[test]
+fn the_path_is_drawn() {
+    let directory = tempfile::tempdir().expect("directory");
+    let file = directory.path().join("path.svg");
+    let found = tune(&["prefetch", "--budget", "25", "--plot", text(&file)]);
+    let drawn = std::fs::read_to_string(&file).expect("a picture");
+    assert!(drawn.contains("Path from prefetch") && drawn.contains("Time per sample"));
+    for step in list(&found, "path") {
+        let key =
+            step["change"].as_object().and_then(|change| change.keys().next()).expect("a key");
+        assert!(drawn.contains(key.rsplit('.').next().expect("a name")), "{key}");
+    }
+    let none = directory.path().join("none.svg");
+    let unfit = ["tune", "too_large", "--budget", "4", "--plot", text(&none)];
+    assert_eq!(tilescope(&unfit).status.code(), Some(1));
+    assert!(
+        std::fs::read_to_string(&none).expect("a picture").contains("Nothing that was tried fits")
+    );
+}
+
 #[test]
 fn the_path_is_the_same_however_many_run_at_once() {
     let one = tune(&["prefetch", "--budget", "25", "--jobs", "1"]);

@@ -25,6 +25,7 @@ pub use model::view_id::{UnknownViewName, ViewId};
 pub use model::{message, navigation};
 pub use shell::picture_export::{
     PictureFormat, PictureOptions, draw, picture, picture_file, sensitivity_picture, sweep_picture,
+    tune_picture,
 };
 pub use shell::simulation_process::simulate_with;
 pub use shell::{action, app, session};
@@ -68,8 +69,11 @@ pub enum GuiError {
     /// What is to be drawn is not what `tilescope sweep` says.
     #[error("not the points of a sweep: {0}")]
     Sweep(serde_json::Error),
+    /// What is to be drawn is not what `tilescope tune` says.
+    #[error("not the path of a search: {0}")]
+    Tune(serde_json::Error),
     /// It has more lines than a picture has room for.
-    #[error("there are too many operations for a picture")]
+    #[error("there is too much of it for a picture")]
     PictureHeight,
     /// The link to what is to be drawn means nothing.
     #[error("{0}")]

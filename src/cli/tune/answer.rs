@@ -167,6 +167,7 @@ impl TuneAnswer<'_> {
             "dead_ends": path.dead_ends.iter().map(dead_end).collect::<Vec<_>>(),
             "untried": path.untried.iter().map(untried).collect::<Vec<_>>(),
             "hopeless": path.hopeless,
+            "untold": self.store.untold(),
             "pareto_front": self.front().into_iter().map(Point::json).collect::<Vec<_>>(),
             "shortfall": self.shortfall(),
         })
@@ -195,6 +196,15 @@ impl TuneAnswer<'_> {
             writeln!(
                 output,
                 "{hopeless} proposals beside the path could not beat it, by their bounds"
+            )?;
+        }
+        if self.store.untold() > 0 {
+            let points = self.store.untold();
+            let verb = if points == 1 { "is" } else { "are" };
+            let plural = if points == 1 { "" } else { "s" };
+            writeln!(
+                output,
+                "Proposals at {points} point{plural} {verb} not known: the process asked for them died"
             )?;
         }
         if let Some(file) = self.file.filter(|_| self.shortfall().is_none()) {

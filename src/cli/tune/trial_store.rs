@@ -20,7 +20,8 @@ pub(super) enum TrialTask {
 /// What came of one.
 enum TrialAnswer {
     Figures(Point),
-    Findings(SpecChanges, Vec<TrialFinding>),
+    /// Nothing where they were not told.
+    Findings(SpecChanges, Option<Vec<TrialFinding>>),
 }
 
 /// Everything that was tried.
@@ -36,6 +37,8 @@ pub(super) struct TrialStore {
     points: Vec<Point>,
     places: BTreeMap<String, usize>,
     findings: BTreeMap<String, Vec<TrialFinding>>,
+    /// Points of which insights said nothing, because their process died.
+    untold: usize,
     tasks: usize,
     /// Those of them that were not in the file of results.
     simulated: usize,
@@ -68,6 +71,7 @@ impl TrialStore {
             points: Vec::new(),
             places: BTreeMap::new(),
             findings: BTreeMap::new(),
+            untold: 0,
             tasks: 0,
             simulated: 0,
         })
@@ -91,6 +95,11 @@ impl TrialStore {
     /// Simulations that were asked for, and those of them that were run now.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.tasks, self.simulated)
+    }
+
+    /// Points whose proposals are not known, because the process that was asked for them died.
+    pub(super) fn untold(&self) -> usize {
+        self.untold
     }
 
     /// How many more may be asked for.
@@ -143,7 +152,7 @@ impl TrialStore {
             TrialTask::Findings(changes) => {
                 let Ok(results) = self.results.lock() else { return Ok(None) };
                 let found = results.as_ref().map_or(Ok(None), |file| file.findings(changes))?;
-                Ok(found.map(|found| TrialAnswer::Findings(changes.clone(), found)))
+                Ok(found.map(|found| TrialAnswer::Findings(changes.clone(), Some(found))))
             }
         }
     }
@@ -158,7 +167,10 @@ impl TrialStore {
             }
             TrialTask::Findings(changes) => {
                 let found = self.runner.findings(changes)?;
-                self.write(|results| results.add_findings(changes, &found))?;
+                // Whoever goes on asks again for what was not told.
+                if let Some(found) = &found {
+                    self.write(|results| results.add_findings(changes, found))?;
+                }
                 Ok(TrialAnswer::Findings(changes.clone(), found))
             }
         }
@@ -181,7 +193,8 @@ impl TrialStore {
                 self.points.push(point);
             }
             TrialAnswer::Findings(changes, found) => {
-                self.findings.insert(changes_text(&changes), found);
+                self.untold += usize::from(found.is_none());
+                self.findings.insert(changes_text(&changes), found.unwrap_or_default());
             }
         }
     }

@@ -13,6 +13,7 @@ pub(crate) mod spec_keys;
 pub(crate) mod spec_text;
 mod stage_rows;
 pub(crate) mod sweep_plots;
+pub(crate) mod tune_path;
 mod variant_list;
 
 use crate::model::command::{AppCommand, CommandQueue};

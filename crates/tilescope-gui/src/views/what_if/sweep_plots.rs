@@ -3,7 +3,7 @@
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::plot_marker::{OUTLINE, RADIUS, marker_label_ui};
-use egui::{Align2, Label, RichText, Ui, vec2};
+use egui::{Align2, Label, RichText, Ui, Vec2, vec2};
 use egui_plot::{AxisHints, GridMark, Line, MarkerShape, Plot, PlotPoint, Points, Text};
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{NumberFormat, grouped, seconds};
 
 /// Size of a plot.
-const WIDTH: f32 = 520.0;
-const HEIGHT: f32 = 400.0;
+const SIZE: Vec2 = vec2(520.0, 400.0);
 
 /// Shapes of the points of lines, so that colours are not needed to tell them apart; of more lines
 /// there is no plot.
@@ -73,13 +72,13 @@ impl SweepPoint {
 
 /// The unit in which times are of few digits.
 #[derive(Clone, Copy)]
-struct TimeUnit {
-    scale: f64,
-    name: &'static str,
+pub(super) struct TimeUnit {
+    pub scale: f64,
+    pub name: &'static str,
 }
 
 impl TimeUnit {
-    fn of(largest: f64) -> Self {
+    pub(super) fn of(largest: f64) -> Self {
         let units = [(1.0, "s"), (1e3, "ms"), (1e6, "us")];
         let found = units.into_iter().find(|(scale, _)| largest * scale >= 1.0);
         let (scale, name) = found.unwrap_or((1e9, "ns"));
@@ -98,7 +97,7 @@ struct SweepLine {
 }
 
 /// `num_io_tiles 32, overlap_io loops`
-fn changes_words<'a>(changes: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
+pub(super) fn changes_words<'a>(changes: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
     let words = changes.map(|(path, value)| {
         let name = path.rsplit('.').next().unwrap_or(path);
         match value {
@@ -152,17 +151,17 @@ pub(crate) fn sweep_page_ui(ui: &mut Ui, answer: &SweepAnswer) {
 }
 
 /// An empty plot with named axes, that nothing moves.
-fn plot<'a>(
+pub(super) fn fixed_plot<'a>(
     name: &str,
     (x, y): (AxisHints<'a>, String),
-    bounds: [(f64, f64); 2],
+    [(left, right), (bottom, top)]: [(f64, f64); 2],
+    size: Vec2,
     palette: &ThemePalette,
 ) -> Plot<'a> {
-    let [(left, right), (bottom, top)] = bounds;
     let y_axis = AxisHints::new_y().label(y).tick_label_color(palette.weak_text);
     Plot::new(name.to_owned())
-        .width(WIDTH)
-        .height(HEIGHT)
+        .width(size.x)
+        .height(size.y)
         .custom_x_axes(vec![x.tick_label_color(palette.weak_text)])
         .custom_y_axes(vec![y_axis])
         .grid_color(palette.rule)
@@ -195,7 +194,7 @@ fn lines_ui(ui: &mut Ui, answer: &SweepAnswer, lines: &[SweepLine], unit: TimeUn
     let values = values_of(answer, key);
     if lines.len() > SHAPES.len() {
         let words = format!("{} lines are too many to be told apart.", lines.len());
-        ui.add_sized(vec2(WIDTH, HEIGHT), Label::new(words));
+        ui.add_sized(SIZE, Label::new(words));
         return;
     }
     let all = || lines.iter().flat_map(|line| &line.points);
@@ -209,7 +208,8 @@ fn lines_ui(ui: &mut Ui, answer: &SweepAnswer, lines: &[SweepLine], unit: TimeUn
     });
     let every =
         move |_| (0..count).map(|place| GridMark { value: place as f64, step_size: 1.0 }).collect();
-    let shown = plot("sweep lines", (x_axis, unit.axis()), bounds, palette).x_grid_spacer(every);
+    let shown = fixed_plot("sweep lines", (x_axis, unit.axis()), bounds, SIZE, palette)
+        .x_grid_spacer(every);
     shown.show(ui, |plot| {
         for (place, (line, shape)) in lines.iter().zip(SHAPES).enumerate() {
             let colour = palette.categorical_colour(place);
@@ -271,7 +271,7 @@ fn front_ui(ui: &mut Ui, answer: &SweepAnswer, front: &[&SweepPoint], unit: Time
     let all = || on.iter().chain(&off);
     let bounds = [around(all().map(|at| at[0])), around(all().map(|at| at[1]))];
     let x_axis = AxisHints::new_x().label("Memory of the fullest tile (KiB)");
-    plot("sweep front", (x_axis, unit.axis()), bounds, palette).show(ui, |plot| {
+    fixed_plot("sweep front", (x_axis, unit.axis()), bounds, SIZE, palette).show(ui, |plot| {
         plot.points(Points::new("", off).color(palette.outline).radius(4.0).allow_hover(false));
         let filled = Points::new("", on).color(palette.selection).shape(MarkerShape::Diamond);
         plot.points(filled.radius(6.0).allow_hover(false));
