@@ -278,10 +278,12 @@ fn front_ui(ui: &mut Ui, answer: &SweepAnswer, front: &[&SweepPoint], unit: Time
         for (number, point) in (1..).zip(front).take(MOST_NUMBERED) {
             let Some([x, y]) = point.place(unit) else { continue };
             let words = RichText::new(format!("  {number}")).size(text_size::SMALL);
+            // Neighbours have theirs on two sides.
+            let anchor = if number % 2 == 1 { Align2::LEFT_BOTTOM } else { Align2::LEFT_TOP };
             plot.text(
                 Text::new("", PlotPoint::new(x, y), words)
                     .color(palette.text)
-                    .anchor(Align2::LEFT_BOTTOM)
+                    .anchor(anchor)
                     .allow_hover(false),
             );
         }

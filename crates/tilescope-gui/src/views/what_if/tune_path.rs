@@ -110,7 +110,7 @@ pub(crate) fn tune_page_ui(ui: &mut Ui, answer: &TuneAnswer) {
         move |_| (0..=last).map(|at| GridMark { value: at as f64, step_size: 1.0 }).collect();
     let plot = fixed_plot("tune path", (x_axis, title), bounds, vec2(WIDTH, HEIGHT), palette);
     plot.x_grid_spacer(every).show(ui, |plot| {
-        let tried = Points::new("", shown).color(palette.outline).shape(MarkerShape::Cross);
+        let tried = Points::new("", shown).color(palette.weak_text).shape(MarkerShape::Cross);
         plot.points(tried.radius(3.5).allow_hover(false));
         let path: Vec<[f64; 2]> = (0..)
             .zip(&values)
@@ -138,7 +138,7 @@ pub(crate) fn tune_page_ui(ui: &mut Ui, answer: &TuneAnswer) {
     };
     let beyond = match above.len() {
         0 => String::new(),
-        beyond => format!("; {} more are above the plot", grouped(beyond as u64)),
+        beyond => format!("; {} more would be above the plot", grouped(beyond as u64)),
     };
     weak(ui, format!("Crosses were tried in vain{beyond}."));
     for (number, step) in (1..).zip(&answer.path) {
