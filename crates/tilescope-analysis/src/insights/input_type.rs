@@ -20,8 +20,12 @@ fn transfers(program: &ProgramNode) -> bool {
     program.kind == ProgramKind::StreamCopyMid && copies(program) && !is_to_host(&program.name)
 }
 
+/// Models whose samples are pictures: 8 bits for each colour of a pixel.
+const OF_PICTURES: [&str; 5] = ["classification", "mnist", "resnet18", "resnet50", "vit"];
+
 /// The share of its bytes that a sample loses as uint8.
 fn saved(facts: &InsightFacts) -> Option<f64> {
+    facts.spec("model.name").filter(|name| OF_PICTURES.contains(name))?;
     let precision = facts.spec("model.precision")?;
     match facts.spec("options.input_type")? {
         "float32" => Some(0.75),
@@ -47,7 +51,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             percent(share)
         ),
         advice: format!(
-            "Samples that are bytes, as pictures are, can cross as bytes and be cast on the IPU: \
+            "Pictures of 8 bits a colour can cross as bytes and be cast on the IPU: \
              {} less to move.",
             percent(saved)
         ),

@@ -60,7 +60,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         place: ViewLocation {
             ipu: Some(ipu),
             program: facts.longest(ipu, remote).map(|(program, _)| program),
-            cycles: Some(facts.typical_window()),
+            // Weight updates are in no typical iteration.
+            cycles: None,
             ..ViewLocation::view("execution-trace")
         },
     }]
