@@ -280,6 +280,30 @@ impl<'a> TraceLane<'a> {
         Ok(())
     }
 
+    /// Hands the steps at `positions` to `visit` without what rows would say of them. For those who
+    /// go through a run once: nothing stays decoded.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn visit_records(
+        &self,
+        positions: Range<u64>,
+        mut visit: impl FnMut(LaneStep),
+    ) -> Result<(), ReportError> {
+        let end = positions.end.min(self.info().steps);
+        let mut position = positions.start;
+        while position < end {
+            let (number, stop) = (position / CHUNK_STEPS as u64, end_of_chunk(position).min(end));
+            let first = number * CHUNK_STEPS as u64;
+            let items = Arc::new(self.store.read_chunk(self.info, number)?);
+            let part = Piece { first, items };
+            let records = self.part(&part, position..stop)?;
+            (position..).zip(records).for_each(|(at, record)| visit(LaneStep::new(at, record)));
+            position = stop;
+        }
+        Ok(())
+    }
+
     /// The steps that touch `window`, the first `limit` of them.
     pub fn steps_in(&self, window: CycleRange, limit: usize) -> Result<Vec<LaneStep>, ReportError> {
         let touching = self.touching(window)?;
