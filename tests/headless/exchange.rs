@@ -166,15 +166,12 @@ fn tiles_arrive_when_they_are_done(
             before = Some(step.step);
         }
     }
-    let mut known = 0;
     for row in rows {
         if let Some(arrivals) = row.run.and_then(|run| run.arrivals.ok()) {
             let told = spreads.get(&(row.program, row.ipu)).copied().unwrap_or_default();
             assert_eq!(arrivals.spread, told, "{name}: {} on IPU {}", row.name, row.ipu);
-            known += usize::from(arrivals.executions > 0);
         }
     }
-    assert!(known > 0, "{name}: tiles arrive somewhere");
 }
 
 /// Two IPUs of four tiles: a compute set and an exchange, twice, on the first of them.

@@ -7,7 +7,7 @@ mod matrix;
 
 pub use cycles::{
     ExchangeCycles, ExchangeCyclesList, ExchangeLine, ExchangeRun, ExchangeTile, TileArrivals,
-    UnknownArrivals, exchange_cycles, exchange_tiles, explain_exchange,
+    UnknownArrivals, exchange_cycles, exchange_tiles, explain_exchange, moves_data,
 };
 pub use flows::{ExchangeFlow, ExchangeFlows, ExchangePattern};
 pub use matrix::{ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix};

@@ -32,7 +32,7 @@ use tilescope_report::{
 };
 
 /// Whether programs of a kind move data.
-fn moves_data(kind: ProgramKind) -> bool {
+pub fn moves_data(kind: ProgramKind) -> bool {
     use ProgramKind::{DoExchange, GlobalExchange, StreamCopyMid};
     matches!(kind, DoExchange | GlobalExchange | StreamCopyMid)
 }

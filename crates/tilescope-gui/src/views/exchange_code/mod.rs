@@ -325,6 +325,11 @@ impl ExchangeCodeView {
             waiting_tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab, waits)
         });
         *open |= chosen;
+        let of_one = matches!(self.tab, ExchangeCodeTab::Details | ExchangeCodeTab::HotTiles);
+        let curves = matches!(self.show, ExchangeCodeGraphMode::Curves(_));
+        if chosen && of_one && curves && !none {
+            self.show = ExchangeCodeGraphMode::FloorPlans;
+        }
         if *open {
             ui.add_space(spacing::XS);
             if let Some(place) = self.tables.ui(ui, context, self.tab) {
