@@ -40,7 +40,10 @@ pub(crate) fn keep_their_laws(report: &Report, name: &str) {
     }
     let order: Vec<_> =
         found.rows.iter().map(|row| row.run.and_then(|run| run.avoidable())).collect();
-    assert!(order.is_sorted_by(|one, next| one >= next), "{name}: those that waste most come first");
+    assert!(
+        order.is_sorted_by(|one, next| one >= next),
+        "{name}: those that waste most come first"
+    );
     sums_are_those_of_the_steps(report, &trace, &found.rows, name);
     what_is_sent_arrives(report, name);
     tiles_arrive_when_they_are_done(report, &trace, &found.rows, name);
@@ -129,7 +132,11 @@ fn what_is_sent_arrives(report: &Report, name: &str) {
             let of: &tilescope_analysis::exchange_code::ExchangeTile = of;
             of.cycles.expect("recorded").as_f64() >= *least
         };
-        assert!(found.iter().zip(&least).all(fits), "{name}: {:?}: no tile is too fast", of.program);
+        assert!(
+            found.iter().zip(&least).all(fits),
+            "{name}: {:?}: no tile is too fast",
+            of.program
+        );
     }
 }
 
@@ -178,10 +185,8 @@ fn tiles_arrive_when_they_are_done(
 fn small() -> (ReportBuilder, ProgramId) {
     let mut report = ReportBuilder::new(2, 4);
     let bandwidth = |interface, bytes_per_cycle| Bandwidth { interface, bytes_per_cycle };
-    report.parts.bandwidths = vec![
-        bandwidth(MachineInterface::Tile, 8.0),
-        bandwidth(MachineInterface::TileSend, 4.0),
-    ];
+    report.parts.bandwidths =
+        vec![bandwidth(MachineInterface::Tile, 8.0), bandwidth(MachineInterface::TileSend, 4.0)];
     let work = report.compute("a/Convolve", 0);
     let sync = report.program(ProgramKind::Sync, "Internal");
     let exchange = report.exchange("b/ExchangePre", 0);
@@ -241,7 +246,7 @@ fn figures_of_a_small_exchange_are_those_worked_out_by_hand() {
         .collect();
     let expected = [
         "Arrival spread 40: Cycles from the first to the last tile that is done with the step \
-         before, on average; 40 at most, when tile 1 and 1 more comes last.",
+         before, on average; 40 at most, when tile 1 and 1 more come last.",
         "Start 20: What a step takes before its tiles move anything, sync left out.",
         "Transfer 70: Cycles of its slowest tile, after the last one has arrived, on average over 2 \
          executions on IPU 0.",

@@ -77,10 +77,7 @@ impl ExchangeBound {
 }
 
 /// Values of those of the tiles that have one.
-fn on_tiles<T>(
-    values: &TileRuns<T>,
-    tiles: TileRange,
-) -> impl Iterator<Item = (TileRange, &T)> {
+fn on_tiles<T>(values: &TileRuns<T>, tiles: TileRange) -> impl Iterator<Item = (TileRange, &T)> {
     let own = values.iter().map(move |(run, value)| (run.intersection(tiles), value));
     own.filter(|(run, _)| run.count() > 0)
 }

@@ -12,8 +12,8 @@ use tilescope_report::units::{
     Bytes, ComputeSetId, CycleRange, Cycles, IpuId, ProgramId, Quantity,
 };
 use tilescope_report::{
-    ComputeRate, ComputeSet, ExchangeTraffic, ProgramKind, ProgramNode,
-    ProgramNodeTable, Report, ReportError, ReportPart, StepActivity, Target, VertexWork,
+    ComputeRate, ComputeSet, ExchangeTraffic, ProgramKind, ProgramNode, ProgramNodeTable, Report,
+    ReportError, ReportPart, StepActivity, Target, VertexWork,
 };
 
 /// Sums over the steps of programs, and what they need at least.

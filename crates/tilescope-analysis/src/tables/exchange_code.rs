@@ -132,24 +132,25 @@ pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
         TableColumn::number("Avoidable cycles").about("(Transfer - lower bound) x executions"),
         TableColumn::number("Cycles").about("Cycles of all its steps in the run, syncs left out"),
         TableColumn::number("Executions"),
-        TableColumn::number("Arrival spread").about(ARRIVAL_SPREAD_HINT).without_sum(),
-        TableColumn::short("Last tile").about(LAST_TILE_HINT),
-        TableColumn::number("Start").about(START_HINT).without_sum(),
-        TableColumn::number("Transfer").about(TRANSFER_HINT).without_sum(),
-        TableColumn::number("Lower bound").about(LOWER_BOUND_HINT).without_sum(),
+        TableColumn::number("Transfer").about(TRANSFER_HINT),
+        TableColumn::number("Lower bound").about(LOWER_BOUND_HINT),
+        TableColumn::number("Arrival spread").about(ARRIVAL_SPREAD_HINT),
+        TableColumn::number("Last tile").about(LAST_TILE_HINT),
+        TableColumn::number("Start").about(START_HINT),
         TableColumn::number("Tile balance").about(
             "Cycles that tiles of the IPU need at least on average / those of the busiest one",
         ),
-        TableColumn::short("Busiest sender").about("The tile that sends most; the first of equals"),
-        bytes("Sends", "Bytes of the busiest sender in one execution").without_sum(),
-        TableColumn::short("Busiest receiver")
+        TableColumn::number("Busiest sender")
+            .about("The tile that sends most; the first of equals"),
+        bytes("Sends", "Bytes of the busiest sender in one execution"),
+        TableColumn::number("Busiest receiver")
             .about("The tile that receives most; the first of equals"),
-        bytes("Receives", "Bytes of the busiest receiver in one execution").without_sum(),
+        bytes("Receives", "Bytes of the busiest receiver in one execution"),
     ];
     let row = |row: &ExchangeCycles| {
         let [sender, sends] = busiest(row.traffic.and_then(|of| of.sender));
         let [receiver, receives] = busiest(row.traffic.and_then(|of| of.receiver));
-        let [avoidable, all, executions, spread, last, start, transfer] = of_run(row.run.as_ref());
+        let [avoidable, all, executions, transfer, spread, last, start] = of_run(row.run.as_ref());
         vec![
             row.name.as_str().into(),
             row.link.title().into(),
@@ -158,11 +159,11 @@ pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
             avoidable,
             all,
             executions,
+            transfer,
+            count(row.mean_least()),
             spread,
             last,
             start,
-            transfer,
-            count(row.mean_least()),
             row.balance(&list.machine).map(TableCell::Share).into(),
             sender,
             sends,
@@ -170,7 +171,8 @@ pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
             receives,
         ]
     };
-    DataTable::new(columns, list.rows.iter().map(row).collect()).with_totals()
+    // Cycles of IPUs that run at the same time add up to nothing, so there are no totals.
+    DataTable::new(columns, list.rows.iter().map(row).collect())
 }
 
 fn count(cycles: Option<Cycles>) -> TableCell {
@@ -187,10 +189,10 @@ fn of_run(run: Option<&ExchangeRun>) -> [TableCell; 7] {
         count(run.avoidable()),
         TableCell::Count(run.cycles.0),
         TableCell::Count(run.executions),
+        count(ran.then(|| run.mean_transfer())),
         count(arrivals.map(|of| of.mean_spread())),
         arrivals.and_then(|of| of.last).map(TableCell::Tile).into(),
         count(run.mean_start().filter(|_| ran)),
-        count(ran.then(|| run.mean_transfer())),
     ]
 }
 
@@ -203,24 +205,24 @@ fn busiest(tile: Option<BusiestTile>) -> [TableCell; 2] {
 pub fn exchange_tiles(rows: &[ExchangeTile]) -> DataTable {
     let columns = vec![
         TableColumn::text("Tile"),
+        TableColumn::number("Cycles at least").about(LOWER_BOUND_HINT).without_sum(),
+        TableColumn::number("Cycles")
+            .about("Cycles in which it sends or receives in one execution")
+            .without_sum(),
         TableColumn::bytes("Received").about("In one execution"),
         TableColumn::bytes("Sent").about("In one execution; a multicast counts once"),
         TableColumn::number("Messages received").about("In one execution"),
         TableColumn::number("Messages sent").about("In one execution; a multicast counts once"),
-        TableColumn::number("At least").about(LOWER_BOUND_HINT).without_sum(),
-        TableColumn::number("Cycles")
-            .about("Cycles in which it sends or receives in one execution")
-            .without_sum(),
     ];
     let row = |of: &ExchangeTile| {
         vec![
             TableCell::Tile(of.tile),
+            count(of.least.map(|least| Cycles::from_f64(least.floor()))),
+            count(of.cycles),
             TableCell::Bytes(of.traffic.bytes_in),
             TableCell::Bytes(of.traffic.bytes_out),
             TableCell::Count(of.traffic.messages_in),
             TableCell::Count(of.traffic.messages_out),
-            count(of.least.map(|least| Cycles::from_f64(least.floor()))),
-            count(of.cycles),
         ]
     };
     DataTable::new(columns, rows.iter().map(row).collect()).with_totals()

@@ -52,7 +52,9 @@ impl UnknownArrivals {
             false => format!("{} of its {all} executions", self.executions),
         };
         match self.behind {
-            Some(kind) => format!("{these} follow {}, whose cycles by tile are not recorded.", kind.name()),
+            Some(kind) => {
+                format!("{these} follow {}, whose cycles by tile are not recorded.", kind.name())
+            }
             None => format!("{these} have no step before them."),
         }
     }
@@ -134,7 +136,8 @@ impl LanePrograms {
             // Steps may name programs that are not in the table.
             let Some(id) = sums.program else { continue };
             let Some(program) = programs.get(id) else { continue };
-            let place = u32::try_from(found.ids.len()).ok().filter(|_| super::moves_data(sums.kind()));
+            let place =
+                u32::try_from(found.ids.len()).ok().filter(|_| super::moves_data(sums.kind()));
             if let (Some(exchange @ None), Some(_)) = (found.exchanges.get_mut(id.index()), place) {
                 *exchange = place;
                 found.ids.push(id);
@@ -308,7 +311,8 @@ impl TileArrivals {
         self.executions += other.executions;
         self.spread = self.spread.saturating_add(other.spread);
         if other.widest > self.widest {
-            (self.widest, self.last, self.last_tiles) = (other.widest, other.last, other.last_tiles);
+            (self.widest, self.last, self.last_tiles) =
+                (other.widest, other.last, other.last_tiles);
         }
     }
 

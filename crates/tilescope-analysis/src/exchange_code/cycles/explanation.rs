@@ -97,12 +97,12 @@ fn arrival_spread(run: Option<ExchangeRun>) -> ExchangeLine {
                 .to_owned();
             match of.last {
                 Some(tile) => {
-                    let others = match of.last_tiles {
-                        0 | 1 => String::new(),
-                        tiles => format!(" and {} more", grouped(u64::from(tiles) - 1)),
+                    let come = match of.last_tiles {
+                        0 | 1 => "comes".to_owned(),
+                        tiles => format!("and {} more come", grouped(u64::from(tiles) - 1)),
                     };
                     let (most, tile) = (cycles(of.widest), grouped(tile.into()));
-                    sentence += &format!("; {most} at most, when tile {tile}{others} comes last.");
+                    sentence += &format!("; {most} at most, when tile {tile} {come} last.");
                 }
                 None => sentence += ": all tiles come together.",
             }

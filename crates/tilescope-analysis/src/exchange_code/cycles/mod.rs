@@ -298,7 +298,8 @@ pub fn exchange_tiles(
 ) -> Result<Vec<ExchangeTile>, ReportError> {
     let Some(traffic) = report.exchange(program)? else { return Ok(Vec::new()) };
     let (machine, target) = (Machine::read(report)?, report.target()?);
-    let internal = report.programs()?.get(program).is_some_and(|of| of.kind == ProgramKind::DoExchange);
+    let internal =
+        report.programs()?.get(program).is_some_and(|of| of.kind == ProgramKind::DoExchange);
     let mut rows = Vec::new();
     for ipu in (0..target.ipus_per_replica).map(IpuId) {
         let tiles = target.tiles_of_ipu(ipu);

@@ -189,11 +189,7 @@ fn words_ui(
     place
 }
 
-fn links_ui(
-    ui: &mut Ui,
-    context: &ViewContext<'_>,
-    row: &ExchangeCycles,
-) -> Option<ViewLocation> {
+fn links_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &ExchangeCycles) -> Option<ViewLocation> {
     let ran = row.run.is_some_and(|run| run.executions > 0);
     let (program, ipu) = (Some(row.program), Some(row.ipu));
     let hint = "Where it first ran on this IPU";

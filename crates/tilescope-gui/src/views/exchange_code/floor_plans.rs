@@ -25,7 +25,8 @@ impl ExchangeTraffics {
     fn read(report: &Report, program: Option<ProgramId>) -> Result<Self, ReportError> {
         let Some(program) = program else {
             let tiles = report.traffic_by_tile()?;
-            let of = |bytes: fn(&TileTraffic) -> Bytes| tiles.iter().map(|of| bytes(of).0).collect();
+            let of =
+                |bytes: fn(&TileTraffic) -> Bytes| tiles.iter().map(|of| bytes(of).0).collect();
             let name = "All exchanges and copies, each counted once".to_owned();
             return Ok(Self { name, sides: [of(|of| of.bytes_out), of(|of| of.bytes_in)] });
         };
@@ -60,8 +61,7 @@ impl ExchangeFloorPlans {
         program: Option<ProgramId>,
     ) {
         let report = context.opened.report.clone();
-        let question =
-            move |program: &Option<ProgramId>| ExchangeTraffics::read(&report, *program);
+        let question = move |program: &Option<ProgramId>| ExchangeTraffics::read(&report, *program);
         let texts =
             QueryTexts { waiting: "Reading exchanges…", failed: "Exchanges cannot be read" };
         let found = self.found.ask(ui.ctx(), context.workers, &program, question);
@@ -77,7 +77,11 @@ impl ExchangeFloorPlans {
         let own = HeatScale::of(found.sides.iter().flatten(), false);
         self.heat_scale = Some(own);
         if found.sides.iter().flatten().all(|bytes| *bytes == 0) {
-            return empty_state_ui(ui, "No traffic", "What is selected moves nothing between tiles.");
+            return empty_state_ui(
+                ui,
+                "No traffic",
+                "What is selected moves nothing between tiles.",
+            );
         }
         let scale = context.shared_scale(own);
         ui.add_space(spacing::S);

@@ -321,9 +321,8 @@ impl ExchangeCodeView {
             let waits = matches!(tab, ExchangeCodeTab::Details | ExchangeCodeTab::HotTiles);
             (none && waits).then_some("Select an exchange first")
         };
-        let chosen = tabs_row_ui(ui, |ui| {
-            waiting_tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab, waits)
-        });
+        let chosen =
+            tabs_row_ui(ui, |ui| waiting_tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab, waits));
         *open |= chosen;
         let of_one = matches!(self.tab, ExchangeCodeTab::Details | ExchangeCodeTab::HotTiles);
         let curves = matches!(self.show, ExchangeCodeGraphMode::Curves(_));
