@@ -388,7 +388,7 @@ fn what_explains_a_difference_adds_up_to_it() {
                 let found = overview(&sides).expect("compares");
                 let result = named(&found.tables, "Result").expect("listed");
                 let cycles = result.rows.iter().find(|row| row.name.starts_with("Cycles"));
-                for title in ["Cycles by activity", "Operations", "Slower and faster"] {
+                for title in ["Activities", "Operations", "Slower and faster"] {
                     let Some(table) = named(&found.tables, title) else { continue };
                     let total = table.total.as_ref().expect("a total");
                     let cycles = cycles.expect("both ran").change().expect("cycles");

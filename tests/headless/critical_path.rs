@@ -300,7 +300,7 @@ fn what_changed_on_the_path_is_what_changed() {
     let trace = comparison("execution-trace").unwrap();
     let tables = differences(&source, &target, trace, WorkUnit::default()).unwrap();
     let cycles = |report: &Report| report.trace().unwrap().unwrap().range().length().0;
-    for title in ["Critical path", "Path by IPU"] {
+    for title in ["Critical path", "IPU path"] {
         let table = tables.iter().find(|table| table.title == title).expect(title);
         let sum = |side: fn(&ComparisonRow) -> &Option<TableCell>| -> f64 {
             table.rows.iter().filter_map(|row| side(row).as_ref()?.number()).sum()

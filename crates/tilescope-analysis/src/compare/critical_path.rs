@@ -35,7 +35,7 @@ pub(super) fn tables(
     };
     Ok(vec![
         table("Critical path", "Path through", by_operation),
-        table("Path by IPU", "Path on", by_ipu),
+        table("IPU path", "Path on", by_ipu),
     ])
 }
 

@@ -47,8 +47,8 @@ pub(super) fn activities(
         values.map(|values| TableCell::Count(values.sum()))
     };
     let lanes = |side: &Option<LaneActivities>| side.as_ref().map_or(1, |(_, lanes)| *lanes);
-    let table = ComparisonTable::new("Cycles by activity", "Activity", rows)
-        .with_total(sum(&source), sum(&target));
+    let table =
+        ComparisonTable::new("Activities", "Activity", rows).with_total(sum(&source), sum(&target));
     Ok(table.per(divisors.over_lanes(lanes(&source), lanes(&target))).by_change())
 }
 
