@@ -2,9 +2,9 @@
 //! receives, all the time.
 
 use super::machine::Machine;
+use tilescope_report::ExchangeTraffic;
 use tilescope_report::trace::ProgramStepSums;
 use tilescope_report::units::{Bytes, Cycles, TileId, TileRange, TileRuns};
-use tilescope_report::{ExchangeTraffic, MachineInterface, TileTraffic};
 
 /// A tile, and the bytes that it sends or receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl ExchangeBound {
         let repeated = bound.received.saturating_sub(bound.sent);
         let mut sums = TileCycleSums::default();
         let known = own().try_for_each(|(run, of)| {
-            let needed = machine.tile_exchange_cycles(of, repeated)?;
+            let needed = machine.limits.tile_exchange_cycles(of, repeated)?;
             sums.most = sums.most.max(needed);
             sums.sum += needed * f64::from(run.count());
             Some(())
@@ -88,25 +88,11 @@ fn busiest(most: &mut Option<BusiestTile>, tile: TileId, bytes: Bytes) {
     }
 }
 
-impl Machine {
-    /// Cycles that a tile needs at least for its part of an exchange: it sends and receives at the
-    /// same time, and what a tile beside it receives too comes twice as fast. Of an exchange in
-    /// which `repeated` bytes arrive more than once, no more than these can be such.
-    pub fn tile_exchange_cycles(&self, tile: &TileTraffic, repeated: Bytes) -> Option<f64> {
-        let alone = self.limits.bytes_per_cycle(MachineInterface::TileSend)?;
-        let shared = self.limits.bytes_per_cycle(MachineInterface::Tile).unwrap_or(alone);
-        let twice = tile.bytes_in.min(repeated);
-        let once = tile.bytes_in.saturating_sub(twice);
-        let received = once.as_f64() / alone + twice.as_f64() / shared.max(alone);
-        Some(received.max(tile.bytes_out.as_f64() / alone))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use tilescope_report::units::ProgramId;
-    use tilescope_report::{Bandwidth, MachineLimits};
+    use tilescope_report::{Bandwidth, MachineInterface, MachineLimits, TileTraffic};
 
     fn machine() -> Machine {
         let bandwidth = |interface, bytes_per_cycle| Bandwidth { interface, bytes_per_cycle };

@@ -6,7 +6,7 @@
 //! - start: what a step takes before its tiles move anything, sync left out;
 //! - transfer: cycles of the step - its start; all of it is behind the last arrival;
 //! - lower bound: what its busiest sender or receiver needs (see
-//!   [`Machine::tile_exchange_cycles`]); of exchanges between IPUs and copies, bytes / bytes per
+//!   [`tilescope_report::MachineLimits::tile_exchange_cycles`]); of exchanges between IPUs and copies, bytes / bytes per
 //!   cycle of the interface of an IPU;
 //! - avoidable: (transfer - lower bound) x executions.
 //!
@@ -308,7 +308,7 @@ pub fn exchange_tiles(
         let own = traffic.tiles.iter().map(|(run, of)| (run.intersection(tiles), of));
         for (tile, of) in own.flat_map(|(run, of)| run.iter().map(move |tile| (tile, of))) {
             // Tiles are no bound of exchanges that go over the links of an IPU.
-            let least = machine.tile_exchange_cycles(of, repeated).filter(|_| internal);
+            let least = machine.limits.tile_exchange_cycles(of, repeated).filter(|_| internal);
             let cycles = traffic.cycles.get(tile).copied();
             rows.push(ExchangeTile { tile, traffic: *of, least, cycles });
         }
