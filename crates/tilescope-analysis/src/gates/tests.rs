@@ -13,7 +13,7 @@ const SAMPLES: [&str; 4] = [
     "sample_reports/matmul_chain",
     "sample_reports/mnist_pipeline",
     "sample_reports/too_large",
-    "tests/data/versions/2.3",
+    "tests/data/versions/2.6",
 ];
 
 fn sample(path: &str) -> Report {

@@ -52,7 +52,7 @@ fn seen(report: &Report, view: &str, name: &str) -> Option<DataTable> {
     Some(match (view, name) {
         ("memory", "tiles")
         | ("liveness", "steps")
-        | ("execution-trace", "programs" | "schedule")
+        | ("execution-trace", "critical-path" | "slack" | "programs" | "schedule")
         | ("tile-mapping", "replicas") => return None,
         ("memory", _) => memory::tables::seen(report, name),
         ("liveness", _) => liveness::tables::seen(report, name),

@@ -423,6 +423,7 @@ mod tests {
             range: cycles(3, 4),
         });
         settings.micro_batch = Some(3);
+        settings.path_lit = true;
         settings.enlarged = BTreeSet::from([IpuId(1)]);
         settings.apply(TraceEvent::SetIpuHeight(IpuId(0), Some(90.0)), None);
         settings.also = vec![step(7)];

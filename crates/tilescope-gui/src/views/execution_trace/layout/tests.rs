@@ -89,7 +89,12 @@ fn regions_follow_one_another_and_share_their_edges() {
         let area = Rect::from_min_size(AREA.min, vec2(800.0, height));
         let TraceRegions { overview, ruler, marks, path, lanes } =
             TraceRegions::new(area, rows, true);
-        for (above, below) in [(overview, ruler), (ruler, marks), (marks, path), (path, lanes)] {
+        // A low view has no room for the path.
+        let shown = [overview, ruler, marks, path, lanes];
+        let shown: Vec<Rect> =
+            shown.into_iter().filter(|of| *of != path || path.height() > 0.0).collect();
+        assert_eq!(shown.len(), if height > 200.0 { 5 } else { 4 });
+        for (above, below) in shown.iter().zip(&shown[1..]) {
             assert!(above.bottom() < below.top(), "{above:?} {below:?}");
             assert_eq!(above.x_range(), below.x_range());
         }
