@@ -58,6 +58,13 @@ small() {
 small sweep
 "$program" tune mnist_pipeline --budget 60 --free model.batch_size --plot "$work/picture.png" >/dev/null
 small tune
+# An exchange: what all of them take, and what decides one of them.
+for tab in cycles details; do
+    at="tilescope:?view=exchange-code&tab=$tab&show=\"floor_plans\"&select.program=258"
+    "$program" export "$work/mnist" --view exchange-code --at "$at" --theme light --size 1280x800 -o "$work/picture.png" >/dev/null
+    convert "$work/picture.png" +dither -colors 256 -strip -define png:compression-filter=0 \
+        -define png:compression-level=9 "PNG8:docs/gallery/exchange-$tab.png"
+done
 # Schedules: one trace each.
 perceptron() {
     simulate tests/data/specs/perceptron.toml "$1" --set model.width=1024 "${@:2}"

@@ -19,6 +19,7 @@ mod cost_laws;
 mod critical_path;
 mod documents;
 mod domain_sharding;
+mod exchange;
 mod find;
 mod format_document;
 mod host;

@@ -132,6 +132,7 @@ fn totals_add_up_on_every_bundled_spec() {
             check(&report, spec.name);
             if report.has(ReportPart::Execution) {
                 crate::limits::keep_their_laws(&report, spec.name);
+                crate::exchange::keep_their_laws(&report, spec.name);
                 check_simulated(&report);
             }
         }

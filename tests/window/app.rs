@@ -188,7 +188,11 @@ fn what_is_painted_is_told_in_parts() {
     each_pair(std::slice::from_ref(Variant::named("simulated")), |variant, view| {
         let mut window = window(variant, view, Vec2::new(1300.0, 850.0));
         let shows = match view {
-            "exchange-code" => vec![("Show", "Bytes by tile"), ("Show", "Who sends to whom")],
+            "exchange-code" => vec![
+                ("Show", "Bytes by tile"),
+                ("Show", "Who sends to whom"),
+                ("Show", "Floor plan"),
+            ],
             "memory" => vec![("Graph", "Tile map")],
             _ => Vec::new(),
         };

@@ -123,6 +123,54 @@ fn choosing_a_program_shows_who_sends_to_whom_in_it() {
 }
 
 #[test]
+fn an_exchange_is_followed_from_its_cycles_to_its_tiles_and_into_the_trace_and_back() {
+    use tilescope_analysis::exchange_code::{exchange_cycles, exchange_tiles, explain_exchange};
+    use tilescope_report::ProgramKind;
+    use tilescope_report::units::NumberFormat;
+    let mut window = window("exchange-code");
+    press(&mut window, Role::Tab, "Details");
+    assert!(says(&window, "Select an exchange under Cycles"));
+    press(&mut window, Role::Tab, "Cycles");
+    let found = exchange_cycles(&window.state().report).expect("reads");
+    let internal = found.rows.iter().filter(|row| row.kind == ProgramKind::DoExchange);
+    let row = internal.max_by_key(|row| row.run.and_then(|run| run.avoidable())).expect("a row");
+    assert!(says(&window, &grouped(row.run.and_then(|run| run.avoidable()).expect("known").0)));
+    let name = row.name.clone();
+    window.query_all_by_role_and_label(Role::Row, &name).next().expect("its row").click();
+    settle(&mut window);
+    assert_eq!(window.state().app.session().selection().program, Some(row.program));
+    // Its tiles are on the floor plan, with what they send and receive.
+    for (map, busiest) in [
+        ("What tiles send", row.traffic.and_then(|of| of.sender)),
+        ("What tiles receive", row.traffic.and_then(|of| of.receiver)),
+    ] {
+        let told = window.get_by_role_and_label(Role::Canvas, map).accesskit_node().value();
+        let most = exact_bytes(busiest.expect("moves something").bytes.0);
+        assert!(told.as_ref().is_some_and(|told| told.ends_with(&most)), "{map}: {told:?}");
+    }
+    press(&mut window, Role::Tab, "Hot tiles");
+    let tiles = exchange_tiles(&window.state().report, row.program).expect("reads");
+    assert!(says(&window, &format!("{} rows", grouped(tiles.len() as u64))));
+    let hottest = format!("Tile {}", grouped(tiles[0].tile.into()));
+    window.query_all_by_role_and_label(Role::Row, &hottest).next().expect("its row").click();
+    settle(&mut window);
+    assert_eq!(window.state().app.session().selection().tiles, [tiles[0].tile]);
+    press(&mut window, Role::Tab, "Details");
+    for line in explain_exchange(row, &found.machine, NumberFormat::default()) {
+        assert!(says(&window, &line.sentence), "{line:?}");
+    }
+    // To the step, and from there back to this exchange.
+    press(&mut window, Role::Link, "Show in Execution trace");
+    let step = window.state().app.session().selection().step.expect("a step");
+    let details = window.state().report.step(step.step).expect("reads").expect("there");
+    assert_eq!((details.program, step.at.ipu), (Some(row.program), row.ipu));
+    press(&mut window, Role::Tab, "Details");
+    press(&mut window, Role::Link, "Show in Exchange code");
+    assert!(says(&window, "Lower bound") && says(&window, "Hot tiles"));
+    assert_eq!(window.state().app.session().selection().program, Some(row.program));
+}
+
+#[test]
 fn a_tensor_is_mapped_as_the_report_says() {
     use tilescope_analysis::tile_mapping::{MappingSubject, MappingSubjectKind, mapping, subjects};
     let mut window = window("tile-mapping");

@@ -1,9 +1,14 @@
-//! Exchange code: how much of it every tile holds, which programs it belongs to, what they move,
-//! and who sends to whom.
+//! Exchanges: how much code of theirs every tile holds, which programs it belongs to, what they move,
+//! who sends to whom, what they take in the run and what they could take at least.
 
+mod cycles;
 mod flows;
 mod matrix;
 
+pub use cycles::{
+    ExchangeCycles, ExchangeCyclesList, ExchangeLine, ExchangeRun, ExchangeTile, TileArrivals,
+    UnknownArrivals, exchange_cycles, exchange_tiles, explain_exchange, moves_data,
+};
 pub use flows::{ExchangeFlow, ExchangeFlows, ExchangePattern};
 pub use matrix::{ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix};
 

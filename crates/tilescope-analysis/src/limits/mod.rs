@@ -17,6 +17,7 @@
 //! reason: see [`UnknownUtilisation`].
 
 mod cycle_class;
+mod exchange_bound;
 mod explanation;
 mod machine;
 mod operation_limits;
@@ -25,6 +26,7 @@ mod roofline;
 mod run_limits;
 
 pub use cycle_class::{ClassCycles, CycleClass};
+pub use exchange_bound::{BusiestTile, ExchangeBound, TileCycleSums};
 pub use explanation::{ExplanationLine, explain};
 pub use machine::{EnginePeak, Machine};
 pub(crate) use operation_limits::KnownFlops;

@@ -1,6 +1,7 @@
 //! What the steps of each program come to, against what the machine could do.
 
 use super::cycle_class::{ClassCycles, CycleClass};
+use super::exchange_bound::ExchangeBound;
 use super::machine::Machine;
 use crate::label_conventions::rearranges;
 use rayon::prelude::*;
@@ -8,12 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::trace::{LaneInfo, ProgramStepSums};
 use tilescope_report::units::{
-    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, ProgramId, Quantity, TileRange, TileRuns,
+    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, ProgramId, Quantity,
 };
 use tilescope_report::{
-    ComputeRate, ComputeSet, ExchangeTraffic, MachineInterface, ProgramKind, ProgramNode,
-    ProgramNodeTable, Report, ReportError, ReportPart, StepActivity, Target, TileTraffic,
-    VertexWork,
+    ComputeRate, ComputeSet, ExchangeTraffic, ProgramKind, ProgramNode, ProgramNodeTable, Report,
+    ReportError, ReportPart, StepActivity, Target, VertexWork,
 };
 
 /// Sums over the steps of programs, and what they need at least.
@@ -304,42 +304,20 @@ impl ProgramFigures<'_> {
         // Further calls of a function move what its own exchanges do.
         let traffic = self.exchanges.get(&self.programs.body(id));
         let tiles = self.target.tiles_of_ipu(ipu);
-        let longest = traffic.map_or(Cycles::ZERO, |traffic| {
-            let own = traffic.cycles.iter().filter(|(run, _)| run.intersection(tiles).count() > 0);
-            own.map(|(_, cycles)| *cycles).max().unwrap_or_default()
-        });
-        // Where cycles of tiles were not recorded, nobody knows when they began.
-        let body = match longest {
-            Cycles::ZERO => sums.cycles,
-            longest => sums.cycles.min(longest.saturating_mul(sums.steps)),
-        };
+        let bound = traffic.map(|traffic| ExchangeBound::new(self.machine, traffic, tiles));
+        let body = bound.map_or(sums.cycles, |bound| bound.moving(sums));
         limits.cycles[class] = body;
         limits.cycles[CycleClass::SyncAndStart] = sums.cycles.saturating_sub(body);
-        let of_one = traffic.map(|traffic| self.traffic(&traffic.tiles, tiles));
-        let (bytes, tile_cycles) = match of_one {
-            Some((bytes, tile_cycles)) => {
-                (bytes * sums.steps as f64, tile_cycles * sums.steps as f64)
+        let (bytes, tile_cycles) = match bound {
+            Some(bound) => {
+                let bytes = self.machine.sent_bytes(bound.sent, bound.received);
+                let most = bound.cycles.map_or(0.0, |cycles| cycles.most);
+                (bytes * sums.steps as f64, most * sums.steps as f64)
             }
             None => (self.machine.sent_bytes(Bytes::ZERO, sums.bytes_moved), 0.0),
         };
         limits.unknown_bytes = traffic.is_none() && !self.has_bytes;
         let needed_bytes = if class == CycleClass::Exchange { bytes } else { 0.0 };
         limits.exchange = ExchangeSums { cycles: sums.cycles, bytes, needed_bytes, tile_cycles };
-    }
-
-    /// Bytes of one exchange on the tiles of an IPU, and the cycles that its busiest tile needs at
-    /// least.
-    fn traffic(&self, all: &TileRuns<TileTraffic>, tiles: TileRange) -> (f64, f64) {
-        let (mut sent, mut received, mut most) = (Bytes::ZERO, Bytes::ZERO, 0.0f64);
-        for (own, of) in all.iter().map(|(run, of)| (run.intersection(tiles), of)) {
-            let count = u64::from(own.count());
-            if count > 0 {
-                sent = sent.saturating_add(of.bytes_out.saturating_mul(count));
-                received = received.saturating_add(of.bytes_in.saturating_mul(count));
-                most = most.max(self.machine.sent_bytes(of.bytes_out, of.bytes_in));
-            }
-        }
-        let rate = self.machine.limits.bytes_per_cycle(MachineInterface::TileSend);
-        (self.machine.sent_bytes(sent, received), rate.map_or(0.0, |rate| most / rate))
     }
 }

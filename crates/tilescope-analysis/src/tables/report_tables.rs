@@ -131,6 +131,12 @@ pub static TABLES: &[ReportTable] = &[
     shown("exchange-code", "programs", "Code and traffic of every program", |report| {
         Ok(exchange_code::programs(&crate::exchange_code::programs(report, &[])?))
     }),
+    shown(
+        "exchange-code",
+        "cycles",
+        "What every exchange takes in the run, and could take at least",
+        |report| Ok(exchange_code::cycles(&crate::exchange_code::exchange_cycles(report)?)),
+    ),
     shown("exchange-code", "tiles", "Code and traffic of every tile", |report| {
         Ok(exchange_code::tiles(&crate::exchange_code::tiles(report)?))
     }),

@@ -42,6 +42,8 @@ pub struct VertexCount {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepDetailReport {
     pub step: StepId,
+    /// The program that ran, where it has one.
+    pub program: Option<ProgramId>,
     pub kind: ProgramKind,
     /// The other end of a stream copy.
     pub stream: StreamEndpoint,
@@ -150,6 +152,7 @@ pub fn step_view(
         _ => Vec::new(),
     };
     Ok(Some(StepDetailReport {
+        program: details.program,
         step,
         kind: details.kind,
         stream: program.map_or(StreamEndpoint::Host, |program| program.stream),

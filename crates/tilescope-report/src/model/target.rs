@@ -1,6 +1,6 @@
 //! The target a program was compiled for, and the size of its graph.
 
-use super::{ArithmeticType, ComputeEngine, ComputeRate, MachineChange};
+use super::{ArithmeticType, ComputeEngine, ComputeRate, MachineChange, TileTraffic};
 use crate::units::{Bytes, Cycles, Hertz, IpuId, TileId, TileRange};
 
 /// Hardware, or the IPU Model.
@@ -228,6 +228,18 @@ impl MachineLimits {
         // A bandwidth of nothing would make figures that nobody could read.
         (known.bytes_per_cycle > 0.0 && known.bytes_per_cycle.is_finite())
             .then_some(known.bytes_per_cycle)
+    }
+
+    /// Cycles that a tile needs at least for its part of an exchange, where that is known: it sends
+    /// and receives at the same time, and what a tile beside it receives too comes twice as fast. Of
+    /// an exchange in which `repeated` bytes arrive more than once, no more than these can be such.
+    pub fn tile_exchange_cycles(&self, tile: &TileTraffic, repeated: Bytes) -> Option<f64> {
+        let alone = self.bytes_per_cycle(MachineInterface::TileSend)?;
+        let shared = self.bytes_per_cycle(MachineInterface::Tile).unwrap_or(alone);
+        let twice = tile.bytes_in.min(repeated);
+        let once = tile.bytes_in.saturating_sub(twice);
+        let received = once.as_f64() / alone + twice.as_f64() / shared.max(alone);
+        Some(received.max(tile.bytes_out.as_f64() / alone))
     }
 
     /// Floating point operations of a tile per cycle at most on an engine with these types, where

@@ -257,24 +257,53 @@ impl<'a> TraceLane<'a> {
         positions: Range<u64>,
         mut visit: impl FnMut(LaneStep, Option<StepOnIpu>),
     ) -> Result<(), ReportError> {
-        let LaneInfo { ipu, sub_lane, steps, .. } = self.info();
-        let end = positions.end.min(steps);
-        let mut position = positions.start;
-        while position < end {
-            let (number, stop) = (position / CHUNK_STEPS as u64, end_of_chunk(position).min(end));
-            let first = number * CHUNK_STEPS as u64;
-            let records = Arc::new(self.store.read_chunk(self.info, number)?);
+        let LaneInfo { ipu, sub_lane, .. } = self.info();
+        self.visit_chunks(positions, |chunk, positions| {
             let mut details = Vec::new();
             if self.store.has_details(self.info) {
-                details = self.store.read_details(self.info, number, &records)?;
+                let number = chunk.first / CHUNK_STEPS as u64;
+                details = self.store.read_details(self.info, number, &chunk.items)?;
             }
-            let chunk = Piece { first, items: records };
-            let skipped = place_in_piece(position, first);
+            let skipped = place_in_piece(positions.start, chunk.first);
             let mut details = details.iter().skip(skipped);
-            for (at, record) in (position..).zip(self.part(&chunk, position..stop)?) {
+            for (at, record) in (positions.start..).zip(self.part(chunk, positions)?) {
                 let of_rows = details.next().map(|of| of.on_ipu(ipu, sub_lane, record));
                 visit(LaneStep::new(at, record), of_rows);
             }
+            Ok(())
+        })
+    }
+
+    /// Hands the steps at `positions` to `visit` without what rows would say of them, which need not
+    /// be decoded then. Nothing stays decoded.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn visit_records(
+        &self,
+        positions: Range<u64>,
+        mut visit: impl FnMut(LaneStep),
+    ) -> Result<(), ReportError> {
+        self.visit_chunks(positions, |chunk, positions| {
+            let records = (positions.start..).zip(self.part(chunk, positions)?);
+            records.for_each(|(at, record)| visit(LaneStep::new(at, record)));
+            Ok(())
+        })
+    }
+
+    /// Hands every chunk with steps at `positions` to `visit`, with those of the positions that are
+    /// in it, and forgets it again.
+    fn visit_chunks(
+        &self,
+        positions: Range<u64>,
+        mut visit: impl FnMut(&Piece<StepRecord>, Range<u64>) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        let end = positions.end.min(self.info().steps);
+        let mut position = positions.start;
+        while position < end {
+            let (number, stop) = (position / CHUNK_STEPS as u64, end_of_chunk(position).min(end));
+            let items = Arc::new(self.store.read_chunk(self.info, number)?);
+            visit(&Piece { first: number * CHUNK_STEPS as u64, items }, position..stop)?;
             position = stop;
         }
         Ok(())

@@ -119,7 +119,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Show in trace",
             "Select tiles",
         ],
-        tabs: &["Overview", "Programs", "Tiles"],
+        tabs: &["Overview", "Programs", "Cycles", "Details", "Hot tiles", "Tiles"],
     },
     ViewControls {
         view: ViewId::TileMapping,

@@ -1,5 +1,8 @@
-//! Exchange code: what it costs on every tile, which programs it belongs to, who sends to whom.
+//! Exchange code: what it costs on every tile, which programs it belongs to, who sends to whom, what
+//! exchanges take in the run and could take at least.
 
+mod cycle_tables;
+mod floor_plans;
 mod matrix;
 pub(super) mod tables;
 
@@ -19,8 +22,9 @@ use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::{empty_state_ui, tables_height, tabs_ui};
+use crate::widgets::{empty_state_ui, tables_height, waiting_tabs_ui};
 use egui::{CentralPanel, Frame, Ui};
+use floor_plans::ExchangeFloorPlans;
 use matrix::ExchangeMatrixPanel;
 use serde::{Deserialize, Serialize};
 use tables::ExchangeCodeTables;
@@ -39,12 +43,16 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<ExchangeCodeView>::default(),
 };
 
+/// Why there is no picture of what tiles move.
+const NO_TRAFFIC: &str = "This report does not record what each tile sends and receives.";
+
 /// The graph in the upper half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ExchangeCodeGraphMode {
     Curves(ExchangeMeasure),
     Matrix,
+    FloorPlans,
 }
 
 impl Default for ExchangeCodeGraphMode {
@@ -60,6 +68,9 @@ enum ExchangeCodeTab {
     #[default]
     Overview,
     Programs,
+    Cycles,
+    Details,
+    HotTiles,
     Tiles,
 }
 
@@ -76,6 +87,8 @@ struct ExchangeCodeView {
     per_ipu: bool,
     graph: TileGraph,
     matrix: ExchangeMatrixPanel,
+    #[serde(skip)]
+    floor_plans: ExchangeFloorPlans,
     link: Option<ExchangeLink>,
     /// The program that was chosen in the last frame.
     #[serde(skip)]
@@ -98,9 +111,9 @@ impl ReportView for ExchangeCodeView {
         self.jump.update(ui.ctx(), context);
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-        // The overview of the code says nothing about the picture of the traffic.
-        let matrix = self.show == ExchangeCodeGraphMode::Matrix;
-        let about = !matrix || self.tab != ExchangeCodeTab::Overview;
+        // The overview of the code says nothing about pictures of the traffic.
+        let curves = matches!(self.show, ExchangeCodeGraphMode::Curves(_));
+        let about = curves || self.tab != ExchangeCodeTab::Overview;
         let room = (tables_height(ui, if about { 0.42 } else { 0.3 }), LOW);
         let mut panel = std::mem::take(&mut self.panel);
         panel.ui_when(about, ui, "exchange tables", room, |ui, open| {
@@ -110,6 +123,7 @@ impl ReportView for ExchangeCodeView {
         CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
             ExchangeCodeGraphMode::Curves(measure) => self.curves_ui(ui, context, measure),
             ExchangeCodeGraphMode::Matrix => self.matrix_ui(ui, context),
+            ExchangeCodeGraphMode::FloorPlans => self.floor_plans_ui(ui, context),
         });
     }
 
@@ -122,8 +136,12 @@ impl ReportView for ExchangeCodeView {
     }
 
     fn heat_scale(&self) -> Option<(&'static str, HeatScale)> {
-        let scale = self.matrix.heat_scale().filter(|_| self.show == ExchangeCodeGraphMode::Matrix);
-        scale.map(|scale| ("Who sends to whom", scale))
+        let (name, scale) = match self.show {
+            ExchangeCodeGraphMode::Matrix => ("Who sends to whom", self.matrix.heat_scale()),
+            ExchangeCodeGraphMode::FloorPlans => ("Floor plan", self.floor_plans.heat_scale()),
+            ExchangeCodeGraphMode::Curves(_) => return None,
+        };
+        scale.map(|scale| (name, scale))
     }
 
     fn state(&self) -> ViewState {
@@ -149,13 +167,25 @@ fn why_empty(report: &Report) -> Option<(&'static str, &'static str)> {
 }
 
 impl ExchangeCodeView {
-    /// A program that is chosen while its table is shown is looked at in the matrix.
+    /// A program that is chosen while its table is shown is looked at in the matrix, or on the floor
+    /// plan if its cycles are what is asked for.
     fn notice_program(&mut self, context: &ViewContext<'_>) {
+        use ExchangeCodeTab::{Cycles, Details, HotTiles, Overview, Programs, Tiles};
         let program = context.selection.program;
-        if program != self.program && program.is_some() && self.tab == ExchangeCodeTab::Programs {
-            self.show = ExchangeCodeGraphMode::Matrix;
+        if program == self.program {
+            return;
         }
         self.program = program;
+        match self.tab {
+            Programs if program.is_some() => self.show = ExchangeCodeGraphMode::Matrix,
+            Cycles | Details | HotTiles if program.is_some() => {
+                self.show = ExchangeCodeGraphMode::FloorPlans;
+            }
+            Overview | Programs | Cycles | Details | HotTiles | Tiles => {}
+        }
+        if self.tab != Cycles {
+            self.tables.forget_ipu();
+        }
     }
 
     fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
@@ -164,33 +194,40 @@ impl ExchangeCodeView {
             (ExchangeCodeGraphMode::Curves(ExchangeMeasure::Traffic), "Bytes by tile"),
             (ExchangeCodeGraphMode::Curves(ExchangeMeasure::Messages), "Messages by tile"),
             (ExchangeCodeGraphMode::Matrix, "Who sends to whom"),
+            (ExchangeCodeGraphMode::FloorPlans, "Floor plan"),
         ];
         if let Some(show) = bar.choice("Show", &shows, self.show) {
             self.show = show;
         }
-        if self.show == ExchangeCodeGraphMode::Matrix {
-            self.matrix_controls_ui(bar, context);
-        } else {
-            let orders = [
-                (TileAxisOrder::Software, "Software order"),
-                (TileAxisOrder::Hardware, "Hardware order"),
-            ];
-            if let Some(order) = bar.choice("Tiles", &orders, self.order) {
-                self.order = order;
-                self.graph.reset();
-            }
-            if context.opened.target.ipus_per_replica > 1
-                && bar.checkbox("Per IPU", &mut self.per_ipu, "One graph per IPU, stacked.")
-            {
-                self.graph.reset();
-            }
+        match self.show {
+            ExchangeCodeGraphMode::Curves(_) => self.curve_controls_ui(bar, context),
+            ExchangeCodeGraphMode::Matrix => self.matrix_controls_ui(bar, context),
+            ExchangeCodeGraphMode::FloorPlans => self.program_controls_ui(bar, context),
         }
         bar.align_right();
-        if bar.button("Whole chip", "Show all tiles") {
+        if self.show != ExchangeCodeGraphMode::FloorPlans
+            && bar.button("Whole chip", "Show all tiles")
+        {
             self.graph.reset();
             self.matrix.reset();
         }
         bar.add_box("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
+    }
+
+    fn curve_controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
+        let orders = [
+            (TileAxisOrder::Software, "Software order"),
+            (TileAxisOrder::Hardware, "Hardware order"),
+        ];
+        if let Some(order) = bar.choice("Tiles", &orders, self.order) {
+            self.order = order;
+            self.graph.reset();
+        }
+        if context.opened.target.ipus_per_replica > 1
+            && bar.checkbox("Per IPU", &mut self.per_ipu, "One graph per IPU, stacked.")
+        {
+            self.graph.reset();
+        }
     }
 
     fn matrix_controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
@@ -202,8 +239,13 @@ impl ExchangeCodeView {
         if let Some(link) = bar.choice("Link", &links, self.link) {
             self.link = link;
         }
+        self.program_controls_ui(bar, context);
+    }
+
+    /// What can be done with the chosen program.
+    fn program_controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let Some(program) = context.selection.program else { return };
-        let hint = "The matrix shows the selected program; show all programs";
+        let hint = "The picture shows the selected program; show all programs";
         if bar.button("All programs", hint) {
             context.commands.push(AppCommand::SelectProgram(None));
         }
@@ -215,8 +257,7 @@ impl ExchangeCodeView {
 
     fn curves_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, measure: ExchangeMeasure) {
         if measure != ExchangeMeasure::Code && !context.opened.report.has(ReportPart::Exchanges) {
-            let sentence = "This report does not record what each tile sends and receives.";
-            return empty_state_ui(ui, "No traffic recorded", sentence);
+            return empty_state_ui(ui, "No traffic recorded", NO_TRAFFIC);
         }
         let report = context.opened.report.clone();
         let key = (measure, self.order, self.per_ipu);
@@ -243,10 +284,16 @@ impl ExchangeCodeView {
         });
     }
 
+    fn floor_plans_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+        if !context.opened.report.has(ReportPart::Exchanges) {
+            return empty_state_ui(ui, "No traffic recorded", NO_TRAFFIC);
+        }
+        self.floor_plans.ui(ui, context, self.program);
+    }
+
     fn matrix_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if !context.opened.report.has(ReportPart::Exchanges) {
-            let sentence = "This report does not record what each tile sends and receives.";
-            return empty_state_ui(ui, "No traffic recorded", sentence);
+            return empty_state_ui(ui, "No traffic recorded", NO_TRAFFIC);
         }
         let report = context.opened.report.clone();
         let texts =
@@ -264,12 +311,29 @@ impl ExchangeCodeView {
         let tabs = [
             (ExchangeCodeTab::Overview, "Overview"),
             (ExchangeCodeTab::Programs, "Programs"),
+            (ExchangeCodeTab::Cycles, "Cycles"),
+            (ExchangeCodeTab::Details, "Details"),
+            (ExchangeCodeTab::HotTiles, "Hot tiles"),
             (ExchangeCodeTab::Tiles, "Tiles"),
         ];
-        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab));
+        let none = context.selection.program.is_none();
+        let waits = |tab| {
+            let waits = matches!(tab, ExchangeCodeTab::Details | ExchangeCodeTab::HotTiles);
+            (none && waits).then_some("Select an exchange first")
+        };
+        let chosen =
+            tabs_row_ui(ui, |ui| waiting_tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab, waits));
+        *open |= chosen;
+        let of_one = matches!(self.tab, ExchangeCodeTab::Details | ExchangeCodeTab::HotTiles);
+        let curves = matches!(self.show, ExchangeCodeGraphMode::Curves(_));
+        if chosen && of_one && curves && !none {
+            self.show = ExchangeCodeGraphMode::FloorPlans;
+        }
         if *open {
             ui.add_space(spacing::XS);
-            self.tables.ui(ui, context, self.tab);
+            if let Some(place) = self.tables.ui(ui, context, self.tab) {
+                self.jump.start_at(place);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The tables below: sums by link, programs, tiles.
 
 use super::ExchangeCodeTab;
+use super::cycle_tables::ExchangeCycleTables;
 use crate::model::command::AppCommand;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
@@ -20,14 +21,15 @@ use tilescope_analysis::exchange_code::{
     self as analysis, ExchangeCodeOverview, ExchangeLink, ExchangeProgramRow, ExchangeTileRow,
 };
 use tilescope_analysis::tables::exchange_code as columns;
+use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, TileId, exact_bytes};
 use tilescope_report::{Report, ReportPart};
 
 /// A list with what its rows stand for.
-struct ExchangeTableRows<T> {
-    rows: Vec<T>,
-    table: Arc<DataTable>,
+pub(super) struct ExchangeTableRows<T> {
+    pub rows: Vec<T>,
+    pub table: Arc<DataTable>,
 }
 
 /// State of all tables.
@@ -41,23 +43,37 @@ pub(crate) struct ExchangeCodeTables {
     #[serde(skip)]
     tiles: BackgroundQuery<(), ExchangeTableRows<ExchangeTileRow>>,
     states: [TableState; 2],
+    cycles: ExchangeCycleTables,
 }
 
 impl ExchangeCodeTables {
-    pub(super) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, tab: ExchangeCodeTab) {
-        if tab != ExchangeCodeTab::Overview && !context.opened.report.has(ReportPart::Exchanges) {
-            let what = if tab == ExchangeCodeTab::Programs {
-                "programs move"
-            } else {
-                "tiles send and receive"
-            };
-            return hint_ui(ui, &format!("This report does not record what {what}."));
-        }
+    /// Shows a tab; where to go in the trace, if that was asked for.
+    pub(super) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        tab: ExchangeCodeTab,
+    ) -> Option<ViewLocation> {
+        let recorded = context.opened.report.has(ReportPart::Exchanges);
+        let missing = |what: &str| format!("This report does not record what {what}.");
         match tab {
+            ExchangeCodeTab::Programs if !recorded => hint_ui(ui, &missing("programs move")),
+            ExchangeCodeTab::Tiles | ExchangeCodeTab::HotTiles if !recorded => {
+                hint_ui(ui, &missing("tiles send and receive"));
+            }
             ExchangeCodeTab::Overview => self.overview_ui(ui, context),
             ExchangeCodeTab::Programs => self.programs_ui(ui, context),
             ExchangeCodeTab::Tiles => self.tiles_ui(ui, context),
+            ExchangeCodeTab::Cycles => self.cycles.all_ui(ui, context),
+            ExchangeCodeTab::HotTiles => self.cycles.tiles_ui(ui, context),
+            ExchangeCodeTab::Details => return self.cycles.details_ui(ui, context),
         }
+        None
+    }
+
+    /// Hears that a program was chosen elsewhere.
+    pub(super) fn forget_ipu(&mut self) {
+        self.cycles.forget_ipu();
     }
 
     fn overview_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
@@ -141,6 +157,7 @@ impl ExchangeCodeTables {
 pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
     match name {
         "overview" => columns::overview(&analysis::overview(report).unwrap()),
+        "cycles" => super::cycle_tables::seen(report),
         "programs" => programs_of(report, &[]).unwrap().table.as_ref().clone(),
         _ => tiles_of(report).unwrap().table.as_ref().clone(),
     }

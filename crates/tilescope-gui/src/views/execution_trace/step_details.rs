@@ -7,7 +7,8 @@ use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;
 use super::why_links::why_ui;
 use super::{details_tables, places};
-use crate::model::command::SelectedStep;
+use crate::model::command::{AppCommand, SelectedStep};
+use crate::model::view_id::ViewId;
 use crate::theme::numbers;
 use crate::views::ViewContext;
 use crate::widgets::background_query::Versioned;
@@ -15,9 +16,10 @@ use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{empty_state_ui, hint_ui};
 use egui::Ui;
 use tilescope_analysis::critical_path::{WhyChain, why};
+use tilescope_analysis::exchange_code::moves_data;
 use tilescope_analysis::trace::{MarkDetailReport, StepDetailReport, mark_details, step_view};
 use tilescope_report::units::NumberFormat;
-use tilescope_report::{Report, ReportError};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 /// Shows the details of what is chosen, or where to go; what was chosen of that.
 pub(super) fn details_ui(
@@ -89,13 +91,29 @@ fn steps_ui(
     views.show(ui, texts, |ui, views| match (views.as_slice(), steps.as_slice()) {
         ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
         ([view], [step]) => {
-            let beside =
-                |ui: &mut Ui| why.iter().flat_map(|chain| why_ui(ui, context, chain)).collect();
+            let beside = |ui: &mut Ui| {
+                exchange_link_ui(ui, context, view);
+                why.iter().flat_map(|chain| why_ui(ui, context, chain)).collect()
+            };
             events = details_tables::step_ui(ui, view, &prepared.ipu_words(step.at), beside);
         }
         (views, _) => details_tables::steps_ui(ui, views),
     });
     events
+}
+
+/// Where to read what an exchange could take at least.
+fn exchange_link_ui(ui: &mut Ui, context: &ViewContext<'_>, view: &StepDetailReport) {
+    let exchange = view.program.filter(|_| moves_data(view.kind));
+    let recorded = context.opened.report.has(ReportPart::Exchanges);
+    let hint = "When its tiles arrive, what it takes, and what it could take at least";
+    if exchange.is_some()
+        && recorded
+        && ui.link("Show in Exchange code").on_hover_text(hint).clicked()
+    {
+        context.commands.push(AppCommand::SelectProgram(exchange));
+        context.commands.push(AppCommand::ShowTables(ViewId::ExchangeCode, "Details"));
+    }
 }
 
 /// Asks why a step takes as long as it does; none until it is known.

@@ -19,6 +19,8 @@ use tilescope_report::units::{Bytes, grouped};
 
 const ROW_HEIGHT: f32 = 24.0;
 const WORDS_WIDTH: f32 = 120.0;
+/// The same of the only column of words, in which alone rows differ by name.
+const NAME_WIDTH: f32 = 210.0;
 const SHORT_WIDTH: f32 = 72.0;
 const BETWEEN: f32 = 12.0;
 /// Behind the head of the column that rows are sorted by.
@@ -27,10 +29,14 @@ const ASCENDING: &str = " ▲";
 
 /// Narrowest that a column can be read in, where `widest` is its widest number: of numbers all
 /// digits are shown, or they are others; and all of their head, sorted or not.
-fn least_width(ui: &Ui, column: &TableColumn, widest: Option<&TableCell>) -> f32 {
+fn least_width(
+    ui: &Ui,
+    (column, words_width): (&TableColumn, f32),
+    widest: Option<&TableCell>,
+) -> f32 {
     match (is_wide(column), column.short) {
         (true, true) => return SHORT_WIDTH,
-        (true, false) => return WORDS_WIDTH,
+        (true, false) => return words_width,
         (false, _) => {}
     }
     let colour = ui.visuals().text_color();
@@ -152,9 +158,12 @@ impl TableState {
         let sorted = (column, descending);
         frame
             .show(ui, |ui| {
+                let is_name = |column: &&TableColumn| is_wide(column) && !column.short;
+                let alone = table.columns.iter().filter(is_name).count() == 1;
+                let words = if alone { NAME_WIDTH } else { WORDS_WIDTH };
                 let columns = table.columns.iter().zip(&order.widest);
-                let widths =
-                    columns.map(|(column, widest)| least_width(ui, column, widest.as_ref()));
+                let widths = columns
+                    .map(|(column, widest)| least_width(ui, (column, words), widest.as_ref()));
                 let widths: Vec<f32> = widths.collect();
                 let needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
                 if needed <= ui.available_width() {

@@ -4,6 +4,7 @@ mod code;
 mod content;
 mod data_flow;
 mod engines;
+mod exchanges;
 mod execution;
 mod marks;
 mod memory;
@@ -155,11 +156,12 @@ impl Report {
         drop(structure);
         type InvariantCheckFn =
             fn(&Report, &mut Vec<InvariantViolation>) -> Result<(), ReportError>;
-        let checks: [(&'static str, InvariantCheckFn); 8] = [
+        let checks: [(&'static str, InvariantCheckFn); 9] = [
             ("content_is_as_written", Report::verify_content),
             ("memory_adds_up", Report::verify_memory),
             ("code_is_held", Report::verify_code),
             ("engines_hold", Report::verify_engines),
+            ("exchanges_hold", Report::verify_exchanges),
             ("traffic_balances", Report::verify_traffic),
             ("programs_resolve", Report::verify_programs),
             ("variables_add_up", Report::verify_variables),
@@ -249,6 +251,11 @@ impl Report {
                 programs.get(program).is_none_or(|node| node.kind != ProgramKind::StreamCopyMid);
             law.check(!between_tiles || arrived == sent, || {
                 format!("program {}: {} B received, {} B delivered", program.0, arrived.0, sent.0)
+            });
+            // A multicast is delivered more than once, and nothing less than once.
+            let (out, delivered) = (traffic.bytes_out, sent);
+            law.check(!between_tiles || out <= delivered, || {
+                format!("program {}: {} B sent, {} B delivered", program.0, out.0, delivered.0)
             });
             law.check(programs.get(program).is_some(), || {
                 format!("an exchange belongs to program {}, which does not exist", program.0)

@@ -212,9 +212,13 @@ impl<'a> MultiSliceLowering<'a> {
         let mut work = OperationWork::default();
         let dtype = self.embedding.dtype;
         let indices = self.on_tiles(|part| part.lookups * WORD_BYTES);
-        let (table, copy) = (self.table().bytes(self.element()), self.table_copy());
+        let copy = self.table_copy();
         let wanted = add_per_tile(&indices, &copy);
-        let held = add_per_tile(&self.indices().bytes(WORD_BYTES), &table);
+        let mut held = self.indices().bytes(WORD_BYTES);
+        // A tile that has all it looks up in to itself gets no copy, and nobody sends one.
+        if !copy.is_empty() {
+            held = add_per_tile(&held, &self.table().bytes(self.element()));
+        }
         self.exchange(&mut work, "multiSlice/stage0", &wanted, &held);
         self.compute(&mut work, "multiSlice/stage0", "MultiSlice", dtype, |part| {
             cycles::gather(dtype, part.lookups, part.columns)

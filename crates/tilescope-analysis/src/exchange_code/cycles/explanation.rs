@@ -1,0 +1,170 @@
+//! An exchange in words.
+
+use super::{ExchangeCycles, ExchangeRun};
+use crate::limits::{BusiestTile, Machine};
+use tilescope_report::units::{Cycles, NumberFormat, grouped, percent};
+use tilescope_report::{MachineInterface, ProgramKind};
+
+/// A line of an explanation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExchangeLine {
+    pub title: &'static str,
+    /// A figure with its unit; what is not known has none.
+    pub value: Option<String>,
+    /// How it comes about, or why it is not known.
+    pub sentence: String,
+}
+
+/// Of figures that take a run.
+const NOT_RUN: &str = "None of its executions was recorded.";
+
+/// What an exchange takes, and what it could take at least, with figures as `numbers` writes them.
+pub fn explain_exchange(
+    of: &ExchangeCycles,
+    machine: &Machine,
+    numbers: NumberFormat,
+) -> Vec<ExchangeLine> {
+    let run = of.run.filter(|run| run.executions > 0);
+    let least = of.mean_least();
+    let bound = match least {
+        Some(_) => lower_bound(of, machine, numbers),
+        None => why_unknown(of, machine).to_owned(),
+    };
+    vec![
+        arrival_spread(run),
+        start(run),
+        transfer(of, run),
+        ExchangeLine { title: "Lower bound", value: least.map(cycles), sentence: bound },
+        avoidable(of, run),
+        ExchangeLine {
+            title: "Tile balance",
+            value: of.balance(machine).map(percent),
+            sentence: balance(of).to_owned(),
+        },
+    ]
+}
+
+fn lower_bound(of: &ExchangeCycles, machine: &Machine, numbers: NumberFormat) -> String {
+    let internal = of.kind == ProgramKind::DoExchange;
+    let Some(traffic) = of.traffic.filter(|_| internal) else {
+        return "What it moves takes so long at full speed: bytes of its steps / bytes per cycle of \
+                the interface of an IPU."
+            .to_owned();
+    };
+    let part = |tile: Option<BusiestTile>, verb: &str| {
+        let words = |of: BusiestTile| {
+            let bytes = numbers.bytes(of.bytes.0);
+            format!("tile {} {verb} {bytes}", grouped(of.tile.into()))
+        };
+        tile.map_or_else(|| format!("none {verb} anything"), words)
+    };
+    let (sends, receives) = (part(traffic.sender, "sends"), part(traffic.receiver, "receives"));
+    let rate = |interface| machine.limits.bytes_per_cycle(interface).unwrap_or_default();
+    let alone = rate(MachineInterface::TileSend);
+    let shared = match traffic.received > traffic.sent {
+        true => {
+            let shared = rate(MachineInterface::Tile);
+            format!(", {shared} for what another tile on its bus can receive too")
+        }
+        false => String::new(),
+    };
+    format!("Of its tiles, {sends} and {receives}, at {alone} B per cycle{shared}.")
+}
+
+fn why_unknown(of: &ExchangeCycles, machine: &Machine) -> &'static str {
+    let knows_speed = machine.limits.bytes_per_cycle(MachineInterface::TileSend).is_some();
+    match (of.kind, of.traffic) {
+        (ProgramKind::DoExchange, None) => "What each tile sends and receives is not recorded.",
+        (ProgramKind::DoExchange, Some(_)) if !knows_speed => {
+            "How fast tiles of this machine send and receive is not known."
+        }
+        _ if of.run.is_none_or(|run| run.executions == 0) => NOT_RUN,
+        _ => "What its steps move, or how fast the interface is, is not recorded.",
+    }
+}
+
+fn cycles(cycles: Cycles) -> String {
+    grouped(cycles.0)
+}
+
+fn arrival_spread(run: Option<ExchangeRun>) -> ExchangeLine {
+    let (value, sentence) = match run.map(|run| (run, run.arrivals)) {
+        None => (None, NOT_RUN.to_owned()),
+        Some((run, Err(unknown))) => (None, unknown.sentence(run.executions)),
+        Some((_, Ok(of))) => {
+            let mut sentence = "Cycles from the first to the last tile that is done with the step \
+                                before, on average"
+                .to_owned();
+            match of.last {
+                Some(tile) => {
+                    let come = match of.last_tiles {
+                        0 | 1 => "comes".to_owned(),
+                        tiles => format!("and {} more come", grouped(u64::from(tiles) - 1)),
+                    };
+                    let (most, tile) = (cycles(of.widest), grouped(tile.into()));
+                    sentence += &format!("; {most} at most, when tile {tile} {come} last.");
+                }
+                None => sentence += ": all tiles come together.",
+            }
+            (Some(cycles(of.mean_spread())), sentence)
+        }
+    };
+    ExchangeLine { title: "Arrival spread", value, sentence }
+}
+
+fn start(run: Option<ExchangeRun>) -> ExchangeLine {
+    let value = run.and_then(|run| run.mean_start());
+    let sentence = match (value, run) {
+        (Some(_), _) => "What a step takes before its tiles move anything, sync left out.",
+        (None, Some(_)) => "Cycles of its tiles are not recorded, so nobody knows when they begin.",
+        (None, None) => NOT_RUN,
+    };
+    ExchangeLine { title: "Start", value: value.map(cycles), sentence: sentence.to_owned() }
+}
+
+fn transfer(of: &ExchangeCycles, run: Option<ExchangeRun>) -> ExchangeLine {
+    let sentence = match run {
+        None => NOT_RUN.to_owned(),
+        Some(run) => {
+            let all = match run.knows_start {
+                true => "Cycles of its slowest tile",
+                false => "Cycles of a step",
+            };
+            let steps = match run.executions {
+                1 => "one execution".to_owned(),
+                steps => format!("{} executions", grouped(steps)),
+            };
+            let ipu = of.ipu;
+            format!("{all}, after the last one has arrived, on average over {steps} on IPU {ipu}.")
+        }
+    };
+    let value = run.map(|run| cycles(run.mean_transfer()));
+    ExchangeLine { title: "Transfer", value, sentence }
+}
+
+fn avoidable(of: &ExchangeCycles, run: Option<ExchangeRun>) -> ExchangeLine {
+    let value = run.and_then(|run| run.avoidable());
+    let internal = of.kind == ProgramKind::DoExchange;
+    let sentence = match (value, run) {
+        (Some(Cycles::ZERO), _) if internal => {
+            "Nothing: its busiest tile moves data all the time. What it moves would be faster over \
+             more tiles only."
+        }
+        (Some(Cycles::ZERO), _) => "Nothing: it moves data at full speed.",
+        (Some(_), _) => "(Transfer - lower bound) x executions, in the whole run.",
+        (None, Some(_)) => "Nobody knows what it needs at least.",
+        (None, None) => NOT_RUN,
+    };
+    ExchangeLine { title: "Avoidable", value: value.map(cycles), sentence: sentence.to_owned() }
+}
+
+fn balance(of: &ExchangeCycles) -> &'static str {
+    match (of.kind, of.traffic) {
+        (ProgramKind::DoExchange, Some(_)) => {
+            "What tiles of the IPU need on average / what the busiest one needs; the others wait \
+             for it."
+        }
+        (ProgramKind::DoExchange, None) => "What each tile sends and receives is not recorded.",
+        _ => "Its bytes go over an interface that all tiles of the IPU share.",
+    }
+}

@@ -1,0 +1,322 @@
+//! What exchanges take in the run, what they could take at least, and which tiles decide that.
+//!
+//! Of each program that moves data, on each IPU that takes part:
+//!
+//! - arrival spread: from the first to the last tile that is done with the step before;
+//! - start: what a step takes before its tiles move anything, sync left out;
+//! - transfer: cycles of the step - its start; all of it is behind the last arrival;
+//! - lower bound: what its busiest sender or receiver needs (see
+//!   [`tilescope_report::MachineLimits::tile_exchange_cycles`]); of exchanges between IPUs and copies, bytes / bytes per
+//!   cycle of the interface of an IPU;
+//! - avoidable: (transfer - lower bound) x executions.
+//!
+//! What a report does not hold is absent.
+
+mod arrivals;
+mod explanation;
+
+pub use arrivals::{TileArrivals, UnknownArrivals};
+pub use explanation::{ExchangeLine, explain_exchange};
+
+use super::ExchangeLink;
+use crate::limits::{ExchangeBound, Machine};
+use arrivals::{KnownArrivals, arrivals};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tilescope_report::trace::{ProgramStepSums, Trace};
+use tilescope_report::units::{Cycles, IpuId, OperationId, ProgramId, TileId};
+use tilescope_report::{
+    ExchangeTraffic, MachineInterface, ProgramKind, ProgramNodeTable, Report, ReportError,
+    ReportPart, StepActivity, Target, TileTraffic,
+};
+
+/// Whether programs of a kind move data.
+pub fn moves_data(kind: ProgramKind) -> bool {
+    use ProgramKind::{DoExchange, GlobalExchange, StreamCopyMid};
+    matches!(kind, DoExchange | GlobalExchange | StreamCopyMid)
+}
+
+/// An exchange on one IPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExchangeCycles {
+    pub program: ProgramId,
+    pub name: String,
+    pub kind: ProgramKind,
+    pub link: ExchangeLink,
+    /// The operation it was made for.
+    pub operation: Option<OperationId>,
+    /// IPU of the replica.
+    pub ipu: IpuId,
+    /// What its tiles move, and need for it at least; `None` where that was not recorded.
+    pub traffic: Option<ExchangeBound>,
+    /// What it took; `None` where the program was only compiled.
+    pub run: Option<ExchangeRun>,
+}
+
+/// All executions of an exchange on one IPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExchangeRun {
+    pub executions: u64,
+    /// Cycles of its steps.
+    pub cycles: Cycles,
+    /// Those in which data moves; all of them, where nobody knows when tiles begin.
+    pub transfer: Cycles,
+    /// Whether the report says when tiles begin.
+    pub knows_start: bool,
+    /// The fewest in which data could move; `None` where that is not known.
+    pub least: Option<Cycles>,
+    pub arrivals: KnownArrivals,
+}
+
+impl ExchangeRun {
+    /// Cycles in which data moves that the busiest tile does not need.
+    pub fn avoidable(&self) -> Option<Cycles> {
+        // Files of other tools may say that they moved more than they could.
+        self.least.map(|least| self.transfer.saturating_sub(least))
+    }
+
+    /// Cycles of an execution before its tiles move anything, on average.
+    pub fn mean_start(&self) -> Option<Cycles> {
+        let start = self.cycles.saturating_sub(self.transfer);
+        self.knows_start.then(|| start / self.executions.max(1))
+    }
+
+    /// Cycles of an execution in which data moves, on average.
+    pub fn mean_transfer(&self) -> Cycles {
+        self.transfer / self.executions.max(1)
+    }
+}
+
+impl ExchangeCycles {
+    /// The fewest cycles of an execution in which data could move, on average.
+    pub fn mean_least(&self) -> Option<Cycles> {
+        match self.run {
+            Some(run) if run.executions > 0 => Some(run.least? / run.executions),
+            _ if self.kind == ProgramKind::DoExchange => self.once(),
+            _ => None,
+        }
+    }
+
+    /// What its busiest tile needs at least for one execution.
+    fn once(&self) -> Option<Cycles> {
+        Some(whole(self.traffic?.cycles?.most))
+    }
+
+    /// What tiles of the IPU need on average / what the busiest one needs: 1 if all move as much.
+    pub fn balance(&self, machine: &Machine) -> Option<f64> {
+        let internal = self.traffic.filter(|_| self.kind == ProgramKind::DoExchange)?;
+        let cycles = internal.cycles.filter(|cycles| cycles.most > 0.0)?;
+        Some(cycles.sum / cycles.most / f64::from(machine.tiles))
+    }
+}
+
+/// Every exchange of a report, those that waste most cycles first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExchangeCyclesList {
+    pub rows: Vec<ExchangeCycles>,
+    /// Cycles of steps that move data and belong to no program.
+    pub unattributed: Cycles,
+    pub machine: Machine,
+}
+
+/// What every exchange takes, and could take at least.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn exchange_cycles(report: &Report) -> Result<ExchangeCyclesList, ReportError> {
+    let reader = ExchangeReader::new(report)?;
+    let mut steps = ExchangeSteps::default();
+    let mut known = None;
+    if let Some(trace) = report.trace()? {
+        steps = ExchangeSteps::read(&trace)?;
+        known = Some(arrivals(report, &trace, &reader.exchanges)?);
+    }
+    let mut places: BTreeSet<(ProgramId, IpuId)> = steps.sums.keys().copied().collect();
+    places.extend(reader.compiled());
+    let row = |(id, ipu): (ProgramId, IpuId)| {
+        let sums = steps.sums.get(&(id, ipu)).map_or(&[][..], Vec::as_slice);
+        let mut row = reader.row(id, ipu, sums);
+        row.run = known.as_ref().map(|known| {
+            let arrivals = known.get(&(id, ipu)).copied();
+            reader.run(&row, sums, arrivals.unwrap_or(Ok(TileArrivals::default())))
+        });
+        row
+    };
+    let mut rows: Vec<ExchangeCycles> = places.into_iter().map(row).collect();
+    rows.sort_by_key(|row| {
+        let run = row.run.as_ref();
+        Reverse((run.and_then(ExchangeRun::avoidable), run.map(|run| run.cycles)))
+    });
+    Ok(ExchangeCyclesList { rows, unattributed: steps.unattributed, machine: reader.machine })
+}
+
+/// Sums over the steps that move data.
+#[derive(Default)]
+struct ExchangeSteps {
+    /// By program and IPU; those of several kinds, or of several groups of tiles, beside each other.
+    sums: BTreeMap<(ProgramId, IpuId), Vec<ProgramStepSums>>,
+    /// Cycles of those that belong to no program.
+    unattributed: Cycles,
+}
+
+impl ExchangeSteps {
+    fn read(trace: &Trace) -> Result<Self, ReportError> {
+        let mut found = Self::default();
+        for lane in (0..trace.lanes().len()).filter_map(|index| trace.lane(index)) {
+            for sums in lane.program_sums()?.iter().filter(|sums| moves_data(sums.kind())) {
+                match sums.program {
+                    Some(id) => found.sums.entry((id, lane.info().ipu)).or_default().push(*sums),
+                    None => {
+                        found.unattributed = found.unattributed.saturating_add(sums.cycles);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// All that tells what exchanges do.
+struct ExchangeReader {
+    machine: Machine,
+    target: Arc<Target>,
+    programs: Arc<ProgramNodeTable>,
+    exchanges: BTreeMap<ProgramId, ExchangeTraffic>,
+    /// Whether steps say what they move.
+    has_bytes: bool,
+}
+
+impl ExchangeReader {
+    fn new(report: &Report) -> Result<Self, ReportError> {
+        let exchanges = report.exchanges()?.into_iter().map(|of| (of.program, of));
+        Ok(Self {
+            machine: Machine::read(report)?,
+            target: report.target()?,
+            programs: report.programs()?,
+            exchanges: exchanges.collect(),
+            has_bytes: report.has(ReportPart::StepBytes),
+        })
+    }
+
+    /// Programs that move data, whether they ran or not, and the IPUs whose tiles take part.
+    fn compiled(&self) -> impl Iterator<Item = (ProgramId, IpuId)> {
+        let own = self.exchanges.keys().map(|id| (*id, *id));
+        let traffics = own.chain(self.programs.further_uses());
+        traffics.flat_map(move |(id, body)| {
+            let ipus = (0..self.target.ipus_per_replica).map(IpuId);
+            let traffic = self.exchanges.get(&body);
+            let takes_part = move |ipu: &IpuId| {
+                let tiles = self.target.tiles_of_ipu(*ipu);
+                traffic.is_some_and(|traffic| traffic.tiles.overlaps(tiles))
+            };
+            ipus.filter(takes_part).map(move |ipu| (id, ipu))
+        })
+    }
+
+    fn row(&self, id: ProgramId, ipu: IpuId, sums: &[ProgramStepSums]) -> ExchangeCycles {
+        let program = self.programs.get(id);
+        let of_steps = sums.first().map(ProgramStepSums::kind);
+        let of_program = program.map_or(ProgramKind::Unknown, |program| program.kind);
+        let kind = of_steps.unwrap_or(of_program);
+        // Further calls of a function move what its own exchanges do.
+        let traffic = self.exchanges.get(&self.programs.body(id));
+        let tiles = self.target.tiles_of_ipu(ipu);
+        ExchangeCycles {
+            program: id,
+            name: program.map_or_else(|| "unknown".to_owned(), |program| program.name.clone()),
+            kind,
+            link: ExchangeLink::from_program_kind(kind),
+            operation: program.and_then(|program| program.operation),
+            ipu,
+            traffic: traffic.map(|traffic| ExchangeBound::new(&self.machine, traffic, tiles)),
+            run: None,
+        }
+    }
+
+    /// All executions of an exchange.
+    fn run(
+        &self,
+        row: &ExchangeCycles,
+        sums: &[ProgramStepSums],
+        arrivals: KnownArrivals,
+    ) -> ExchangeRun {
+        let add = |sum: Cycles, more: Cycles| sum.saturating_add(more);
+        let moving = |sums: &ProgramStepSums| match row.traffic {
+            Some(bound) if row.kind == ProgramKind::DoExchange => bound.moving(sums),
+            _ => sums.cycles,
+        };
+        ExchangeRun {
+            executions: sums.iter().map(|sums| sums.steps).sum(),
+            cycles: sums.iter().map(|sums| sums.cycles).fold(Cycles::ZERO, add),
+            transfer: sums.iter().map(moving).fold(Cycles::ZERO, add),
+            knows_start: row.traffic.is_some_and(|bound| bound.slowest.is_some()),
+            least: sums.iter().map(|sums| self.least(row, sums)).sum::<Option<f64>>().map(whole),
+            arrivals,
+        }
+    }
+
+    /// Cycles that steps need at least to move what they move.
+    fn least(&self, row: &ExchangeCycles, sums: &ProgramStepSums) -> Option<f64> {
+        let interface = match sums.activity() {
+            StepActivity::InternalExchange => {
+                return Some(row.traffic?.cycles?.most * sums.steps as f64);
+            }
+            StepActivity::GlobalExchange => MachineInterface::IpuLinks,
+            StepActivity::Host => MachineInterface::Host,
+            StepActivity::RemoteBuffer => MachineInterface::RemoteBuffer,
+            StepActivity::Compute | StepActivity::Sync | StepActivity::Other => return None,
+        };
+        let rate = self.machine.ipu_bytes_per_cycle(interface).filter(|_| self.has_bytes)?;
+        Some(sums.bytes_moved.as_f64() / rate)
+    }
+}
+
+/// Whole cycles of a bound from below.
+fn whole(cycles: f64) -> Cycles {
+    Cycles::from_f64(cycles.floor())
+}
+
+/// What a tile does in one execution of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExchangeTile {
+    pub tile: TileId,
+    pub traffic: TileTraffic,
+    /// Cycles that it needs at least; `None` where nobody knows how fast tiles are.
+    pub least: Option<f64>,
+    /// Cycles that it takes, where that was recorded.
+    pub cycles: Option<Cycles>,
+}
+
+/// The tiles of an exchange, those that need most cycles first; none where that was not recorded.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn exchange_tiles(
+    report: &Report,
+    program: ProgramId,
+) -> Result<Vec<ExchangeTile>, ReportError> {
+    let Some(traffic) = report.exchange(program)? else { return Ok(Vec::new()) };
+    let (machine, target) = (Machine::read(report)?, report.target()?);
+    let internal =
+        report.programs()?.get(program).is_some_and(|of| of.kind == ProgramKind::DoExchange);
+    let mut rows = Vec::new();
+    for ipu in (0..target.ipus_per_replica).map(IpuId) {
+        let tiles = target.tiles_of_ipu(ipu);
+        let bound = ExchangeBound::new(&machine, &traffic, tiles);
+        let repeated = bound.received.saturating_sub(bound.sent);
+        let own = traffic.tiles.iter().map(|(run, of)| (run.intersection(tiles), of));
+        for (tile, of) in own.flat_map(|(run, of)| run.iter().map(move |tile| (tile, of))) {
+            // Tiles are no bound of exchanges that go over the links of an IPU.
+            let least = machine.limits.tile_exchange_cycles(of, repeated).filter(|_| internal);
+            let cycles = traffic.cycles.get(tile).copied();
+            rows.push(ExchangeTile { tile, traffic: *of, least, cycles });
+        }
+    }
+    let moved = |of: &ExchangeTile| of.traffic.bytes_in.max(of.traffic.bytes_out);
+    rows.sort_by(|one, other| {
+        let least = |of: &ExchangeTile| of.least.unwrap_or_default();
+        least(other).total_cmp(&least(one)).then_with(|| moved(other).cmp(&moved(one)))
+    });
+    Ok(rows)
+}

@@ -1,0 +1,138 @@
+//! What an exchange between the tiles of an IPU takes at least: its busiest tile sends, and
+//! receives, all the time.
+
+use super::machine::Machine;
+use tilescope_report::ExchangeTraffic;
+use tilescope_report::trace::ProgramStepSums;
+use tilescope_report::units::{Bytes, Cycles, TileId, TileRange, TileRuns};
+
+/// A tile, and the bytes that it sends or receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusiestTile {
+    /// The first of equal ones.
+    pub tile: TileId,
+    pub bytes: Bytes,
+}
+
+/// What one execution of an exchange moves on the tiles of an IPU, and takes at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ExchangeBound {
+    /// Sums over tiles, a multicast sent once.
+    pub sent: Bytes,
+    pub received: Bytes,
+    /// `None` where nothing is sent from here.
+    pub sender: Option<BusiestTile>,
+    /// `None` where nothing is received here.
+    pub receiver: Option<BusiestTile>,
+    /// Tiles that take part.
+    pub tiles: u32,
+    /// Cycles that the tile needs at least which needs most, and all of them together; `None` where
+    /// nobody knows how fast tiles are.
+    pub cycles: Option<TileCycleSums>,
+    /// Cycles of the slowest tile, where those of tiles were recorded.
+    pub slowest: Option<Cycles>,
+}
+
+/// Cycles that tiles need.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TileCycleSums {
+    pub most: f64,
+    pub sum: f64,
+}
+
+impl ExchangeBound {
+    /// Adds up what an exchange does on some tiles.
+    pub(crate) fn new(machine: &Machine, traffic: &ExchangeTraffic, tiles: TileRange) -> Self {
+        let mut bound = Self::default();
+        let own = || on_tiles(&traffic.tiles, tiles);
+        for (run, of) in own() {
+            let count = u64::from(run.count());
+            bound.tiles += run.count();
+            bound.sent = bound.sent.saturating_add(of.bytes_out.saturating_mul(count));
+            bound.received = bound.received.saturating_add(of.bytes_in.saturating_mul(count));
+            busiest(&mut bound.sender, run.first, of.bytes_out);
+            busiest(&mut bound.receiver, run.first, of.bytes_in);
+        }
+        let repeated = bound.received.saturating_sub(bound.sent);
+        let mut sums = TileCycleSums::default();
+        let known = own().try_for_each(|(run, of)| {
+            let needed = machine.limits.tile_exchange_cycles(of, repeated)?;
+            sums.most = sums.most.max(needed);
+            sums.sum += needed * f64::from(run.count());
+            Some(())
+        });
+        bound.cycles = known.map(|()| sums);
+        bound.slowest = on_tiles(&traffic.cycles, tiles).map(|(_, cycles)| *cycles).max();
+        bound
+    }
+
+    /// The cycles of its steps in which tiles move data; the rest went by before they began. Where
+    /// cycles of tiles were not recorded, nobody knows when that was.
+    pub(crate) fn moving(&self, sums: &ProgramStepSums) -> Cycles {
+        match self.slowest {
+            None | Some(Cycles::ZERO) => sums.cycles,
+            Some(slowest) => sums.cycles.min(slowest.saturating_mul(sums.steps)),
+        }
+    }
+}
+
+/// Values of those of the tiles that have one.
+fn on_tiles<T>(values: &TileRuns<T>, tiles: TileRange) -> impl Iterator<Item = (TileRange, &T)> {
+    let own = values.iter().map(move |(run, value)| (run.intersection(tiles), value));
+    own.filter(|(run, _)| run.count() > 0)
+}
+
+fn busiest(most: &mut Option<BusiestTile>, tile: TileId, bytes: Bytes) {
+    if !bytes.is_zero() && most.is_none_or(|most| bytes > most.bytes) {
+        *most = Some(BusiestTile { tile, bytes });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::units::ProgramId;
+    use tilescope_report::{Bandwidth, MachineInterface, MachineLimits, TileTraffic};
+
+    fn machine() -> Machine {
+        let bandwidth = |interface, bytes_per_cycle| Bandwidth { interface, bytes_per_cycle };
+        let bandwidths = vec![
+            bandwidth(MachineInterface::Tile, 8.0),
+            bandwidth(MachineInterface::TileSend, 4.0),
+        ];
+        let limits = MachineLimits { rates: Vec::new(), bandwidths };
+        Machine { limits, tiles: 4, clock: None }
+    }
+
+    fn bound(tiles: &[(u64, u64)]) -> ExchangeBound {
+        let tile = |(bytes_in, bytes_out): &(u64, u64)| TileTraffic {
+            bytes_in: Bytes(*bytes_in),
+            bytes_out: Bytes(*bytes_out),
+            ..TileTraffic::default()
+        };
+        let tiles = TileRuns::from_tiles(TileId(0), tiles.iter().map(|of| Some(tile(of))));
+        let traffic = ExchangeTraffic { program: ProgramId(0), tiles, cycles: TileRuns::empty() };
+        ExchangeBound::new(&machine(), &traffic, TileRange::first_tiles(4))
+    }
+
+    #[test]
+    fn the_busiest_tile_decides() {
+        let of = bound(&[(0, 400), (100, 0), (300, 0), (0, 0)]);
+        assert_eq!(of.cycles, Some(TileCycleSums { most: 100.0, sum: 200.0 }));
+        assert_eq!(of.sender, Some(BusiestTile { tile: TileId(0), bytes: Bytes(400) }));
+        assert_eq!(of.receiver, Some(BusiestTile { tile: TileId(2), bytes: Bytes(300) }));
+        assert_eq!((of.sent, of.received, of.tiles), (Bytes(400), Bytes(400), 4));
+    }
+
+    #[test]
+    fn only_what_arrives_more_than_once_can_come_twice_as_fast() {
+        // Both receivers get the same 400 bytes: 400 of the 800 that arrive were not sent again.
+        assert_eq!(bound(&[(0, 400), (400, 0), (400, 0)]).cycles.unwrap().most, 100.0);
+        assert_eq!(bound(&[(0, 10), (400, 0), (400, 0)]).cycles.unwrap().most, 50.0);
+        // Of 500 bytes, 100 can be those that another one gets too.
+        let of = bound(&[(0, 500), (500, 0), (100, 0)]);
+        assert_eq!(of.cycles.unwrap().most, 125.0);
+        let of = bound(&[(0, 300), (0, 200), (500, 0), (100, 0)]);
+        assert_eq!(of.cycles.unwrap().most, 400.0 / 4.0 + 100.0 / 8.0);
+    }
+}

@@ -1,0 +1,208 @@
+//! What exchanges take in the run: the table of all, the chosen one in words, and its tiles.
+
+use super::tables::ExchangeTableRows;
+use crate::model::command::AppCommand;
+use crate::model::view_id::ViewId;
+use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
+use crate::views::ViewContext;
+use crate::views::tile_selection::select_tile;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
+use crate::widgets::hint_ui;
+use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
+use crate::widgets::table::TableState;
+use egui::{Grid, Label, RichText, ScrollArea, Ui};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tilescope_analysis::data_table::DataTable;
+use tilescope_analysis::exchange_code::{
+    ExchangeCycles, ExchangeCyclesList, ExchangeTile, exchange_cycles, exchange_tiles,
+    explain_exchange,
+};
+use tilescope_analysis::tables::exchange_code as columns;
+use tilescope_analysis::view_location::ViewLocation;
+use tilescope_report::units::{IpuId, ProgramId, TileId};
+use tilescope_report::{Report, ReportError};
+
+/// Every exchange, and the table of them.
+struct ExchangeCyclesData {
+    list: ExchangeCyclesList,
+    table: Arc<DataTable>,
+}
+
+impl ExchangeCyclesData {
+    fn read(report: &Report) -> Result<Self, ReportError> {
+        let list = exchange_cycles(report)?;
+        let table = Arc::new(columns::cycles(&list));
+        Ok(Self { list, table })
+    }
+}
+
+/// State of the tables.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct ExchangeCycleTables {
+    #[serde(skip)]
+    all: BackgroundQuery<(), ExchangeCyclesData>,
+    #[serde(skip)]
+    tiles: BackgroundQuery<ProgramId, ExchangeTableRows<ExchangeTile>>,
+    states: [TableState; 2],
+    /// The IPU that was chosen of an exchange on several.
+    ipu: Option<IpuId>,
+}
+
+const TEXTS: QueryTexts<'static> =
+    QueryTexts { waiting: "Adding up exchanges…", failed: "Exchanges cannot be read" };
+
+impl ExchangeCycleTables {
+    /// Forgets which IPU was chosen: the exchange was chosen elsewhere.
+    pub(super) fn forget_ipu(&mut self) {
+        self.ipu = None;
+    }
+
+    /// The table of all exchanges.
+    pub(super) fn all_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+        let report = context.opened.report.clone();
+        let question = move |(): &()| ExchangeCyclesData::read(&report);
+        let all = self.all.ask(ui.ctx(), context.workers, &(), question);
+        all.show(ui, TEXTS, |ui, all| self.table_ui(ui, context, all));
+    }
+
+    fn table_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        all: &Versioned<ExchangeCyclesData>,
+    ) {
+        let own = self.chosen(context, &all.list.rows);
+        let (state, version) = (&mut self.states[0], all.version());
+        let clicked = ui.push_id("cycles", |ui| {
+            let (workers, hint) = (context.workers, "Filter exchanges");
+            state.choose_ui(ui, workers, &all.table, version, hint, own.as_slice())
+        });
+        let Some(clicked) = clicked.inner else { return };
+        let row = all.list.rows.get(clicked).filter(|_| own != Some(clicked));
+        self.ipu = row.map(|row| row.ipu);
+        context.commands.push(AppCommand::SelectProgram(row.map(|row| row.program)));
+    }
+
+    /// The row of what is chosen: on the IPU that was clicked, or that of the chosen step.
+    fn chosen(&self, context: &ViewContext<'_>, rows: &[ExchangeCycles]) -> Option<usize> {
+        let program = context.selection.program?;
+        let of_step = context.selection.step.map(|step| step.at.ipu);
+        let on = |ipu: Option<IpuId>| {
+            let is_it = |row: &ExchangeCycles| row.program == program && Some(row.ipu) == ipu;
+            rows.iter().position(is_it)
+        };
+        let anywhere = || rows.iter().position(|row| row.program == program);
+        on(self.ipu).or_else(|| on(of_step)).or_else(anywhere)
+    }
+
+    /// The chosen exchange in words; where to go in the trace, if that was asked for.
+    pub(super) fn details_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+    ) -> Option<ViewLocation> {
+        let report = context.opened.report.clone();
+        let question = move |(): &()| ExchangeCyclesData::read(&report);
+        let all = self.all.ask(ui.ctx(), context.workers, &(), question);
+        let shown = all.show(ui, TEXTS, |ui, all| {
+            let row = self.chosen(context, &all.list.rows);
+            match row.and_then(|row| all.list.rows.get(row)) {
+                Some(row) => words_ui(ui, context, row, &all.list),
+                None => {
+                    hint_ui(ui, "Select an exchange under Cycles to see what it could take.");
+                    None
+                }
+            }
+        });
+        shown.flatten()
+    }
+
+    /// The tiles of the chosen exchange.
+    pub(super) fn tiles_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+        let Some(program) = context.selection.program else {
+            return hint_ui(ui, "Select an exchange under Cycles to see what its tiles move.");
+        };
+        let report = context.opened.report.clone();
+        let question = move |program: &ProgramId| tiles_of(&report, *program);
+        let tiles = self.tiles.ask(ui.ctx(), context.workers, &program, question);
+        tiles.show(ui, LIST_TEXTS, |ui, tiles| {
+            let place = |tile: &TileId| tiles.rows.iter().position(|row| row.tile == *tile);
+            let chosen: Vec<usize> = context.selection.tiles.iter().filter_map(place).collect();
+            let (state, version) = (&mut self.states[1], tiles.version());
+            let clicked = ui.push_id("hot tiles", |ui| {
+                let hint = "Filter tiles";
+                state.choose_ui(ui, context.workers, &tiles.table, version, hint, &chosen)
+            });
+            if let Some(row) = clicked.inner.and_then(|row| tiles.rows.get(row)) {
+                let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+                select_tile(context, row.tile, add);
+            }
+        });
+    }
+}
+
+fn tiles_of(
+    report: &Report,
+    program: ProgramId,
+) -> Result<ExchangeTableRows<ExchangeTile>, ReportError> {
+    let rows = exchange_tiles(report, program)?;
+    let table = Arc::new(columns::exchange_tiles(&rows));
+    Ok(ExchangeTableRows { rows, table })
+}
+
+/// An exchange in words, with links; where to go in the trace, if that was asked for.
+fn words_ui(
+    ui: &mut Ui,
+    context: &ViewContext<'_>,
+    row: &ExchangeCycles,
+    list: &ExchangeCyclesList,
+) -> Option<ViewLocation> {
+    let palette = ThemePalette::for_ui(ui);
+    let mut place = None;
+    let area = ScrollArea::vertical().auto_shrink(false).id_salt("exchange details");
+    area.show(ui, |ui| {
+        ui.horizontal_wrapped(|ui| {
+            ui.add_space(spacing::L);
+            ui.label(strong(row.name.as_str()));
+            let kind = format!("{} on IPU {}", row.kind.name(), row.ipu);
+            ui.label(RichText::new(kind).color(palette.weak_text));
+            place = links_ui(ui, context, row);
+        });
+        ui.add_space(spacing::S);
+        ui.horizontal(|ui| {
+            ui.add_space(spacing::L);
+            let grid = Grid::new("exchange in words").num_columns(3);
+            grid.spacing([spacing::L, spacing::S]).show(ui, |ui| {
+                for line in explain_exchange(row, &list.machine, numbers(ui)) {
+                    ui.label(RichText::new(line.title).color(palette.weak_text));
+                    ui.label(line.value.as_deref().unwrap_or("—"));
+                    let sentence = RichText::new(line.sentence).size(text_size::SMALL);
+                    ui.add(Label::new(sentence).wrap());
+                    ui.end_row();
+                }
+            });
+        });
+    });
+    place
+}
+
+fn links_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &ExchangeCycles) -> Option<ViewLocation> {
+    let ran = row.run.is_some_and(|run| run.executions > 0);
+    let (program, ipu) = (Some(row.program), Some(row.ipu));
+    let hint = "Where it first ran on this IPU";
+    let to_trace = ran && ui.link("Show in Execution trace").on_hover_text(hint).clicked();
+    if row.operation.is_some() && ui.link("Show in Operations").clicked() {
+        context.commands.push(AppCommand::SelectOperation(row.operation));
+        context.commands.push(AppCommand::ShowView(ViewId::Operations));
+    }
+    to_trace.then(|| ViewLocation { program, ipu, ..ViewLocation::default() })
+}
+
+/// The table of all exchanges, as the view has it.
+#[cfg(test)]
+pub(super) fn seen(report: &Report) -> DataTable {
+    ExchangeCyclesData::read(report).unwrap().table.as_ref().clone()
+}
