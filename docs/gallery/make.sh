@@ -58,6 +58,7 @@ small() {
 small sweep
 "$program" tune mnist_pipeline --budget 60 --free model.batch_size --plot "$work/picture.png" >/dev/null
 small tune
+
 # An exchange: what all of them take, and what decides one of them.
 for tab in cycles details; do
     at="tilescope:?view=exchange-code&tab=$tab&show=\"floor_plans\"&select.program=258"
