@@ -144,6 +144,6 @@ fn together(parts: &[&InsightFinding]) -> Option<InsightFinding> {
         prices.push(proposal.cost.clone());
     }
     let rules: Vec<&str> = parts.iter().map(|finding| finding.rule).collect();
-    let sentence = format!("{} gain more together than each alone.", rules.join(" and "));
+    let sentence = format!("Together, {} gain more than each alone.", rules.join(" and "));
     Some(combination(sentence, Proposal { changes, cost: prices.join("; ") }))
 }

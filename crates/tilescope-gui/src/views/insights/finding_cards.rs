@@ -8,6 +8,7 @@ use tilescope_analysis::insights::{
     InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges,
 };
 use tilescope_analysis::view_location::ViewLocation;
+use tilescope_report::units::percent;
 
 /// What was pressed of a finding.
 #[derive(Clone, Copy)]
@@ -76,9 +77,14 @@ fn finding_ui<'a>(
                 InsightSubject::Time => "Time",
             };
             ui.label(RichText::new(subject).color(palette.weak_text).size(text_size::SMALL));
-            let text = RichText::new(finding.gain.text())
-                .size(text_size::SMALL)
-                .color(gain_colour(palette, finding));
+            let words = match finding.measured_gain() {
+                Some(gain) if finding.gain == InsightGain::Unknown => {
+                    format!("{} of the time", percent(gain))
+                }
+                _ => finding.gain.text(),
+            };
+            let text =
+                RichText::new(words).size(text_size::SMALL).color(gain_colour(palette, finding));
             let gain = ui.label(text);
             gain.on_hover_text("Upper bound of the gain. Gains of several findings overlap.");
             if let Ok(view) = finding.place.view.parse::<ViewId>() {

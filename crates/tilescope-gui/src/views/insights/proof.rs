@@ -4,7 +4,6 @@ use crate::model::command::ViewAction;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, QueryState};
-use crate::widgets::hint_ui;
 use egui::{Button, Label, RichText, Ui};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -94,7 +93,8 @@ impl ProofSection {
                 self.ask();
             }
             if findings.iter().any(|finding| finding.measured.is_some()) {
-                hint_ui(ui, "Gains are those of time per sample.");
+                let words = "What was tried is sorted by what it gained in time per sample.";
+                ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
             }
         });
         if let Some(problem) = &self.failed {
