@@ -109,14 +109,16 @@ impl CommandPaletteEntry {
     }
 }
 
-/// What has the letters in its title in order; what is possible first, then the best matches.
+/// What has the letters in its title in order; what is possible first, then the best matches, of
+/// equal ones the shortest: who types all of a title means it.
 fn matches(typed: &str, session: &AppSession) -> Vec<CommandPaletteEntry> {
     let actions = actions().iter().filter(|action| action.name != "commands");
     let controls = VIEW_CONTROLS.iter().flat_map(|of| CommandPaletteEntry::of_view(of, session));
     let all = actions.map(|action| CommandPaletteEntry::of_action(action, session)).chain(controls);
     let mut found: Vec<(u32, CommandPaletteEntry)> =
         all.filter_map(|entry| Some((score(typed, &entry.title)?, entry))).collect();
-    found.sort_by_key(|(score, entry)| (!entry.is_possible(), *score));
+    let length = |title: &str| if typed.is_empty() { 0 } else { title.len() };
+    found.sort_by_key(|(score, entry)| (!entry.is_possible(), *score, length(&entry.title)));
     found.into_iter().map(|(_, entry)| entry).collect()
 }
 
