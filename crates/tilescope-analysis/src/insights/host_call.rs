@@ -64,12 +64,13 @@ fn once_per_call(facts: &InsightFacts) -> Option<InsightFinding> {
     let parts = ONCE_PER_CALL.into_iter().map(|(part, what)| (share(part), what));
     let (most, what) = parts.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let times = times_the_iterations(gain);
+    let (all, most) = (percent(saved.share), percent(most));
+    let sentence = match all == most {
+        true => format!("All IPUs wait {what} for {all} of the run."),
+        false => format!("All IPUs wait for the host call for {all} of the run, {most} {what}."),
+    };
     let words = FindingWords {
-        sentence: format!(
-            "All IPUs wait for parts of the host call for {} of the run: {} {what}.",
-            percent(saved.share),
-            percent(most),
-        ),
+        sentence,
         advice: format!(
             "With {times} times as many device iterations, {times} times as many micro-batches share \
              this time: it is spent once per call."
