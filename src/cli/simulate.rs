@@ -7,6 +7,8 @@ use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
+use tilescope_analysis::running_costs::machine_rate;
+use tilescope_report::RunningCostKind;
 use tilescope_report::units::{IpuId, NumberFormat, exact_bytes, grouped};
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{
@@ -112,13 +114,17 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// Simulates a spec without writing a report.
 fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let ProgramFigures { cycles, samples, fullest_tile, ipus } = compiled(spec, matches)?.figures();
+    let simulation = compiled(spec, matches)?;
+    let ProgramFigures { cycles, samples, fullest_tile, ipus } = simulation.figures();
+    let rate = |kind| machine_rate(simulation.running_costs(), kind);
     let figures = TrialFigures {
         cycles,
         seconds: cycles.map(|cycles| cycles.seconds_at(spec.target.chip.clock)),
         samples,
         fullest_tile_bytes: fullest_tile,
         ipus,
+        watts: rate(RunningCostKind::Power),
+        price_per_hour: rate(RunningCostKind::Price),
     };
     let json = serde_json::to_string_pretty(&figures);
     Ok(writeln!(output, "{}", json.map_err(|error| CliError::Failed(error.to_string()))?)?)

@@ -21,6 +21,7 @@ const PARENT_VARIABLE: &str = "TILESCOPE_ENDS_WITH_INPUT";
 const REFUSED: i32 = 2;
 
 pub(super) use tilescope_analysis::insights::SpecChanges;
+use tilescope_analysis::running_costs::MANY_SAMPLES;
 
 /// The figures of a spec, as `tilescope simulate SPEC --figures` prints them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,12 +35,26 @@ pub(super) struct TrialFigures {
     pub fullest_tile_bytes: Bytes,
     /// IPUs of all replicas.
     pub ipus: u32,
+    /// Power of the machine; nothing where that is not known.
+    pub watts: Option<f64>,
+    /// Price of an hour of the machine; nothing where that is not known.
+    pub price_per_hour: Option<f64>,
 }
 
 impl TrialFigures {
     /// Time that a sample takes; nothing for a program that does not fit in memory.
     pub(super) fn seconds_per_sample(&self) -> Option<f64> {
         self.seconds.map(|seconds| seconds / self.samples.max(1) as f64)
+    }
+
+    /// Energy of a million samples.
+    pub(super) fn joules(&self) -> Option<f64> {
+        Some(self.seconds_per_sample()? * MANY_SAMPLES * self.watts?)
+    }
+
+    /// Money for a million samples.
+    pub(super) fn cost(&self) -> Option<f64> {
+        Some(self.seconds_per_sample()? * MANY_SAMPLES / 3600.0 * self.price_per_hour?)
     }
 }
 

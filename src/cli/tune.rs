@@ -64,7 +64,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("NAME")
                 .value_parser(TuneObjective::ALL.map(TuneObjective::name))
                 .default_value(TuneObjective::Throughput.name())
-                .help("What is improved: samples per second, time of a host call, memory of the fullest tile, or IPUs"),
+                .help("What is improved: samples per second, time of a host call, memory of the fullest tile, IPUs, or energy or cost of a sample"),
         )
         .arg(list("where", "CONDITION", "What must be true of the result"))
         .arg(list("free", "KEY", "A key, or a table of keys such as model, that may change although it says what is computed"))
@@ -154,7 +154,7 @@ fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     let objective = matches.get_one::<String>("objective").map_or("", String::as_str);
     let named = TuneObjective::ALL.into_iter().find(|known| known.name() == objective);
     let objective = named.unwrap_or(TuneObjective::Throughput);
-    if objective == TuneObjective::Ipus {
+    if objective.is_of_machine() {
         free.push("target.ipus".to_owned());
     }
     let paths: Vec<&str> = keys.paths().collect();

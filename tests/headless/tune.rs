@@ -187,7 +187,13 @@ fn what_cannot_be_had_is_no_success() {
 
 #[test]
 fn other_objectives_are_made_small() {
-    let cases = [("io_overlap", "memory", "memory"), ("prefetch", "latency", "seconds")];
+    let cases = [
+        ("io_overlap", "memory", "memory"),
+        ("prefetch", "latency", "seconds"),
+        ("prefetch", "energy", "joules_per_million_samples"),
+        ("mnist_pipeline", "cost", "cost_per_million_samples"),
+        ("mnist_pipeline", "ipus", "ipus"),
+    ];
     for (spec, objective, name) in cases {
         let found = tune(&[spec, "--budget", "30", "--objective", objective]);
         let [base, best] = [&found["base"], &found["best"]].map(|point| figure(point, name));

@@ -6,7 +6,7 @@ use tilescope_report::units::grouped_real;
 use tilescope_report::{Report, ReportError, RunningCost, RunningCostBasis, RunningCostKind};
 
 /// Samples that energy and money are told per.
-const MANY_SAMPLES: f64 = 1e6;
+pub const MANY_SAMPLES: f64 = 1e6;
 
 /// How energy is computed.
 pub const ENERGY_FORMULA: &str = "power of the machine x time on the device, per million samples; \
@@ -112,6 +112,12 @@ pub fn running_costs(
         }
     });
     Ok(RunningCosts { energy, cost })
+}
+
+/// Watts, or money per hour, of all parts of a machine; nothing where they are not known, or in
+/// several currencies.
+pub fn machine_rate(costs: &[RunningCost], kind: RunningCostKind) -> Option<f64> {
+    MachineRate::of(costs, kind).map(|rate| rate.rate)
 }
 
 /// What all parts of a machine take together.

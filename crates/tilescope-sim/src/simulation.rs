@@ -7,8 +7,8 @@ use super::spec::Spec;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles, IpuId, ReplicaClassId, grouped};
 use tilescope_report::{
-    ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, StepLayout, TileMemory,
-    TraceMark,
+    ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, RunningCost, StepLayout,
+    TileMemory, TraceMark,
 };
 
 /// Records (steps x IPUs) of the longest run that is simulated without being asked twice: about
@@ -154,6 +154,11 @@ impl<'a> Simulation<'a> {
     /// What the run will take; nothing for a program that does not fit in memory.
     pub fn forecast(&self) -> RunForecast {
         RunForecast { records: self.run.as_ref().map_or(0, |run| run.trace_bars) }
+    }
+
+    /// What the machine draws and costs, part by part.
+    pub fn running_costs(&self) -> &[RunningCost] {
+        &self.compiled.compilation.running_costs
     }
 
     /// Runs the program without a report.

@@ -275,6 +275,8 @@ mod tests {
             samples: 100,
             fullest_tile_bytes: Bytes(600 * 1024),
             ipus: 4,
+            watts: None,
+            price_per_hour: None,
         };
         let changes = json!({ "options.num_io_tiles": 32, "options.overlap_io": "loops" });
         Point {

@@ -65,6 +65,18 @@ pub(in crate::cli) static FIGURES: &[PointFigure] = &[
         quantity: GateQuantity::Count,
         of: |figures| Some(figures.ipus.into()),
     },
+    PointFigure {
+        name: "joules_per_million_samples",
+        also: "",
+        quantity: GateQuantity::Count,
+        of: TrialFigures::joules,
+    },
+    PointFigure {
+        name: "cost_per_million_samples",
+        also: "",
+        quantity: GateQuantity::Count,
+        of: TrialFigures::cost,
+    },
 ];
 
 impl Point {

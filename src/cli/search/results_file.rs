@@ -13,7 +13,7 @@ use tilescope_sim::spec::Spec;
 const APPLICATION_ID: i64 = 0x5453_5253;
 
 /// Version of the tables.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 
 /// One row of `spec`; a row of `points` for each simulation, one of `findings` for each changed spec
 /// whose insights were asked for.
@@ -27,6 +27,8 @@ CREATE TABLE points (
     samples INTEGER,
     fullest_tile_bytes INTEGER,
     ipus INTEGER,
+    watts REAL,
+    price_per_hour REAL,
     problem TEXT
 );
 CREATE TABLE findings (changes TEXT PRIMARY KEY, json TEXT NOT NULL);
@@ -178,8 +180,8 @@ impl ResultsFile {
         let mut statement = self
             .connection
             .prepare(
-                "SELECT changes, outcome, cycles, seconds, samples, fullest_tile_bytes, ipus, problem
-                 FROM points ORDER BY rowid",
+                "SELECT changes, outcome, cycles, seconds, samples, fullest_tile_bytes, ipus, watts,
+                 price_per_hour, problem FROM points ORDER BY rowid",
             )
             .map_err(failed)?;
         let rows = statement.query_map([], point).map_err(failed)?;
@@ -207,9 +209,12 @@ impl ResultsFile {
             number(figures.map(|of| of.samples)),
             number(figures.map(|of| of.fullest_tile_bytes.0)),
             figures.map(|of| of.ipus),
+            figures.and_then(|of| of.watts),
+            figures.and_then(|of| of.price_per_hour),
             problem,
         ];
-        let insert = "INSERT OR REPLACE INTO points VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let insert =
+            "INSERT OR REPLACE INTO points VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
         self.written(self.connection.execute(insert, row))
     }
 
@@ -278,7 +283,7 @@ pub(in crate::cli) fn changes_text(changes: &SpecChanges) -> String {
 fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
     let changes: String = row.get(0)?;
     let outcome: String = row.get(1)?;
-    let problem = || row.get::<_, Option<String>>(7).map(Option::unwrap_or_default);
+    let problem = || row.get::<_, Option<String>>(9).map(Option::unwrap_or_default);
     // Negative numbers are nobody's; they are as good as none.
     let number = |at: usize| -> rusqlite::Result<Option<u64>> {
         Ok(row.get::<_, Option<i64>>(at)?.and_then(|value| u64::try_from(value).ok()))
@@ -297,6 +302,8 @@ fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
                 samples: number(4)?.unwrap_or(1),
                 fullest_tile_bytes: Bytes(number(5)?.unwrap_or(0)),
                 ipus: row.get::<_, Option<u32>>(6)?.unwrap_or(1),
+                watts: row.get(7)?,
+                price_per_hour: row.get(8)?,
             }),
         },
     })

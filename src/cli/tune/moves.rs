@@ -288,10 +288,10 @@ impl TuneSpace {
         found
     }
 
-    /// Half the IPUs, with blocks dealt to those that are left; for nothing but that objective.
+    /// Half the IPUs, with blocks dealt to those that are left; where that may be better by itself.
     pub(super) fn fewer_ipus(&self, at: &SpecChanges) -> Vec<TuneMove> {
         let ipus = self.value(at, "target.ipus").and_then(Value::as_i64).unwrap_or(1);
-        if self.objective != TuneObjective::Ipus || ipus < 2 {
+        if !self.objective.is_of_machine() || ipus < 2 {
             return Vec::new();
         }
         let fewer = |auto_stage: &str| {

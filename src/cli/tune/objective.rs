@@ -3,7 +3,7 @@
 use crate::cli::search::{Condition, Point};
 use crate::cli::trials::TrialFigures;
 use tilescope_analysis::insights::TriedProposal;
-use tilescope_report::units::{NumberFormat, grouped, seconds};
+use tilescope_report::units::{NumberFormat, grouped, grouped_real, seconds};
 
 /// What a search makes small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +15,16 @@ pub(super) enum TuneObjective {
     /// Memory of the fullest tile.
     Memory,
     Ipus,
+    /// Energy of a million samples.
+    Energy,
+    /// Money for a million samples.
+    Cost,
 }
 
 impl TuneObjective {
     /// All objectives.
-    pub(super) const ALL: [Self; 4] = [Self::Throughput, Self::Latency, Self::Memory, Self::Ipus];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Throughput, Self::Latency, Self::Memory, Self::Ipus, Self::Energy, Self::Cost];
 
     /// As it is asked for.
     pub(super) fn name(self) -> &'static str {
@@ -28,6 +33,8 @@ impl TuneObjective {
             Self::Latency => "latency",
             Self::Memory => "memory",
             Self::Ipus => "ipus",
+            Self::Energy => "energy",
+            Self::Cost => "cost",
         }
     }
 
@@ -38,6 +45,8 @@ impl TuneObjective {
             Self::Latency => "time of a host call",
             Self::Memory => "memory of the fullest tile",
             Self::Ipus => "IPUs",
+            Self::Energy => "joules per million samples",
+            Self::Cost => "cost of a million samples",
         }
     }
 
@@ -46,12 +55,19 @@ impl TuneObjective {
         matches!(self, Self::Throughput | Self::Latency)
     }
 
+    /// Whether fewer IPUs may be better by themselves.
+    pub(super) fn is_of_machine(self) -> bool {
+        matches!(self, Self::Ipus | Self::Energy | Self::Cost)
+    }
+
     fn value(self, figures: &TrialFigures) -> Option<f64> {
         match self {
             Self::Throughput => figures.seconds_per_sample(),
             Self::Latency => figures.seconds,
             Self::Memory => Some(figures.fullest_tile_bytes.as_f64()),
             Self::Ipus => Some(figures.ipus.into()),
+            Self::Energy => figures.joules(),
+            Self::Cost => figures.cost(),
         }
     }
 
@@ -62,6 +78,7 @@ impl TuneObjective {
             Self::Throughput | Self::Latency => seconds(value),
             Self::Memory => NumberFormat::default().bytes(figures.fullest_tile_bytes.0),
             Self::Ipus => grouped(figures.ipus.into()),
+            Self::Energy | Self::Cost => grouped_real(value),
         }
     }
 

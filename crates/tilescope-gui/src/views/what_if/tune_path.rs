@@ -36,6 +36,8 @@ struct DrawnPoint {
     seconds: Option<f64>,
     memory: Option<f64>,
     ipus: Option<f64>,
+    joules_per_million_samples: Option<f64>,
+    cost_per_million_samples: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -58,12 +60,14 @@ struct DrawnDeadEnd {
 }
 
 impl TuneAnswer {
-    /// What is made small at a point, in seconds, bytes or IPUs.
+    /// What is made small at a point, in seconds, bytes, IPUs, joules or money.
     fn value(&self, point: &DrawnPoint) -> Option<f64> {
         match self.objective.as_str() {
             "latency" => point.seconds,
             "memory" => point.memory,
             "ipus" => point.ipus,
+            "energy" => point.joules_per_million_samples,
+            "cost" => point.cost_per_million_samples,
             _ => point.seconds_per_sample,
         }
     }
@@ -78,6 +82,8 @@ impl TuneAnswer {
             "latency" => time("Time of a host call"),
             "memory" => (1.0 / 1024.0, "Memory of the fullest tile (KiB)".to_owned()),
             "ipus" => (1.0, "IPUs".to_owned()),
+            "energy" => (1.0, "Joules per million samples".to_owned()),
+            "cost" => (1.0, "Cost of a million samples".to_owned()),
             _ => time("Time per sample"),
         }
     }
