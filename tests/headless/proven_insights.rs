@@ -44,7 +44,6 @@ const SINGLE_CHANGES: &[&str] = &[
     "model.precision=float32,mixed,float16",
     "options.accumulate_outer_schedule=serial,overlap_cycle_optimized,overlap_memory_optimized",
     "options.available_memory_proportion=0.3,0.9",
-    "options.gradient_accumulation=5,20",
     "options.input_type=model,uint8",
     "options.merge_exchange=true,false",
     "options.output_mode=all,final",
@@ -227,8 +226,22 @@ fn time_per_sample(spec: &str) -> f64 {
 fn the_best_single_change_is_proposed() {
     // Twice and half of what the spec says.
     let specs = [
-        ("mnist_pipeline", ["model.batch_size=20,80", "options.device_iterations=5,20"]),
-        ("data_loading", ["model.batch_size=8,32", "options.device_iterations=25,100"]),
+        (
+            "mnist_pipeline",
+            [
+                "model.batch_size=20,80",
+                "options.device_iterations=5,20",
+                "options.gradient_accumulation=5,20",
+            ],
+        ),
+        (
+            "data_loading",
+            [
+                "model.batch_size=8,32",
+                "options.device_iterations=25,100",
+                "options.gradient_accumulation=1,2",
+            ],
+        ),
     ];
     for (spec, numbers) in specs {
         let bundled = time_per_sample(spec);

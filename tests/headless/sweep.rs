@@ -195,7 +195,8 @@ fn what_is_refused_says_why() {
     assert!(table.contains("refused: options.overlap_io"), "{table}");
     let csv = stdout(&sweep(&[&arguments[..], &["--format", "csv"]].concat()));
     let head = "options.num_io_tiles,options.overlap_io,seconds_per_sample,samples_per_second,\
-                cycles,seconds,samples,memory,ipus,outcome,pareto_front,problem\n";
+                cycles,seconds,samples,memory,ipus,joules_per_million_samples,\
+                cost_per_million_samples,outcome,pareto_front,problem\n";
     assert!(csv.starts_with(head), "{csv}");
     assert_eq!(csv.lines().count(), 1 + found.len());
 }
