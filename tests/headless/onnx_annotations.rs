@@ -1,7 +1,7 @@
 //! PopART's attributes of single nodes and inputs mean what they mean in PopART.
 
 use crate::common;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};

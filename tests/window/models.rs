@@ -665,3 +665,21 @@ fn models_are_found_from_the_home_screen() {
         press(&mut window, Modifiers::NONE, Key::Escape);
     }
 }
+
+/// A directory is a report's, or none, whatever it is called.
+#[test]
+fn a_directory_called_like_a_model_is_a_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let (report, empty) =
+        (directory.path().join("report.onnx"), directory.path().join("empty.onnx"));
+    (Variant::named("small").write)(&report);
+    std::fs::create_dir(&empty).unwrap();
+    let (mut window, _kept) = home(SIZE);
+    open(&mut window, &empty);
+    until(&mut window, "the directory is none", |window| says(window, "in this directory"));
+    assert!(window.state().session().model_spec().is_none());
+    open(&mut window, &report);
+    until(&mut window, "the report is open", |window| {
+        window.state().session().tab_titles().len() == 1
+    });
+}

@@ -635,3 +635,24 @@ fn the_gradient_passes_straight_through_quantised_numbers() {
         imported(&model, FuseChoice::Auto, false).unwrap();
     }
 }
+
+/// Exporters write literals as single numbers into the file itself: one that lies outside is a
+/// weight.
+#[test]
+fn a_single_number_outside_the_file_is_a_weight() {
+    let model = |shift: Message| {
+        OnnxFileBuilder::new(20)
+            .input(value_info("x", FLOAT, &[8, 8]))
+            .tensor(weight("w", &[8, 8]))
+            .tensor(shift)
+            .node(Node::new("MatMul", &["x", "w"], &["made"]))
+            .node(Node::new("Add", &["made", "shift"], &["y"]))
+            .output("y")
+    };
+    let training =
+        TrainingConfig { optimizer: Optimizer::Sgd, accumulate: false, loss_scaling: 1.0 };
+    for (shift, trained) in [(weight("shift", &[]), true), (floats("shift", &[], &[0.5]), false)] {
+        let graph = imported(&model(shift), FuseChoice::Auto, true).unwrap();
+        assert_eq!(is_updated(&graph.train(training).unwrap(), "shift"), trained);
+    }
+}
