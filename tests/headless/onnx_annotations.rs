@@ -348,7 +348,13 @@ fn ipus_of_a_phase_read_what_is_there() {
         assert!(names.iter().any(|name| name.starts_with("x/inter-ipu-copy")), "{names:?}");
     }
     // The same for virtual graphs without phases, and stages of a pipeline.
-    for (of, overrides) in [(IPU, &[][..]), (STAGE, &["options.device_iterations=6"][..])] {
+    let accumulated = &["model.loss=identity", "options.gradient_accumulation=6"][..];
+    for (of, overrides) in [
+        (IPU, &[][..]),
+        (IPU, &["model.loss=identity"][..]),
+        (STAGE, &["options.device_iterations=6"][..]),
+        (STAGE, accumulated),
+    ] {
         let node = |x: &str, w: &str, y: &str, ipu: i64| {
             Node::new("MatMul", &[x, w], &[y]).named(y).int(of, ipu)
         };

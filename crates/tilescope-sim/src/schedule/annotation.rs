@@ -87,7 +87,8 @@ fn stages_of_model(spec: &Spec, graph: &ModelGraph) -> Result<Vec<StageSpec>, Sp
 /// A weight that is trained is in one part of a step: its gradients are added up where it is.
 fn check_shared_weights(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError> {
     let mut readers: BTreeMap<TensorId, BlockId> = BTreeMap::new();
-    for node in graph.nodes.iter().filter(|_| spec.model.training) {
+    let at_once = spec.model.training && spec.options.execution == ExecutionStrategy::Phased;
+    for node in graph.nodes.iter().filter(|_| at_once) {
         let is_weight = |id: &&TensorId| graph.tensor(**id).role == TensorRole::Parameter;
         for weight in node.inputs.iter().filter(is_weight) {
             let first = *readers.entry(*weight).or_insert(node.block);
