@@ -8,6 +8,7 @@ use crate::label_conventions::{is_ramp, is_stash};
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::memory::fullest_tiles;
 use crate::trace::{ProgramRuns, RepeatedMarkFinder, program_runs};
+use crate::view_location::ViewLocation;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -211,6 +212,21 @@ impl InsightFacts {
             .iter()
             .filter(|((on, id, _), _)| *on == ipu && self.programs.get(*id).is_some_and(&holds));
         own.map(|((_, id, _), of)| (*id, of.cycles)).max_by_key(|(_, cycles)| *cycles)
+    }
+
+    /// Where the trace shows the program of those `holds` is true of that takes most cycles on an IPU,
+    /// in a typical window.
+    pub(crate) fn longest_in_trace(
+        &self,
+        ipu: IpuId,
+        holds: impl Fn(&ProgramNode) -> bool,
+    ) -> ViewLocation {
+        ViewLocation {
+            ipu: Some(ipu),
+            program: self.longest(ipu, holds).map(|(program, _)| program),
+            cycles: Some(self.typical_window()),
+            ..ViewLocation::view("execution-trace")
+        }
     }
 
     /// Steps of the programs that `holds` is true of.
