@@ -28,8 +28,12 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }
     // Each of them has a sync of its own, as has every copy with the host.
     let syncs = facts.count_of(returns) as f64 / facts.count_of(copies).max(1) as f64;
+    // I/O tiles that return results hold up those that take in samples, at the syncs of both: without
+    // such a sync, neither needs to be on the critical path.
+    let has_io_tiles = facts.target.io_tiles_per_ipu > 0;
     let gain = facts.gain(|part| match part.program {
         program if returns(program) => part.cycles.as_f64(),
+        program if has_io_tiles && copies(program) => part.cycles.as_f64(),
         program if super::overlap_io::is_external(program) => syncs * part.cycles.as_f64(),
         _ => 0.0,
     });
