@@ -239,6 +239,53 @@ class BlocksTest(unittest.TestCase):
         phases = [marks["__execution_phase"] for _, marks in attributes(result.path)]
         self.assertEqual(phases, [0, 1])
 
+    def test_stages_of_a_phase_are_on_their_ipus(self):
+        class Sides(nn.Module):
+            def forward(self, x):
+                for phase in range(3):
+                    with poptorch.Block(f"{phase}left"):
+                        left = x.exp()
+                    with poptorch.Block(f"{phase}right"):
+                        right = x.sin()
+                    with poptorch.Block(f"{phase}both"):
+                        x = left + right
+                return x
+
+        phases = [
+            poptorch.Phase(
+                poptorch.Stage(f"{phase}left", f"{phase}both"), poptorch.Stage(f"{phase}right")
+            )
+            for phase in range(3)
+        ]
+        strategy = poptorch.ParallelPhasedExecution(*phases)
+        for phase in range(3):
+            strategy.phase(phase).ipus(phase % 2, phase % 2 + 2)
+        options = poptorch.Options().setExecutionStrategy(strategy)
+        model = poptorch.inferenceModel(Sides(), options)
+        self.assertEqual(model(torch.zeros(2, 4)).shape, (2, 4))
+        placed = {
+            (row["block"], row["ipu"])
+            for row in model.report.table("operations").to_pylist()
+            if row["kind"] == "sin"
+        }
+        self.assertEqual(placed, {("phase0_ipu2", 2), ("phase1_ipu3", 3), ("phase2_ipu2", 2)})
+
+    def test_single_numbers_are_weights(self):
+        class Shifted(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.bias = nn.Parameter(torch.zeros(()))
+
+            def forward(self, x):
+                y = 3 * x + self.bias
+                return y, poptorch.identity_loss(y * y, reduction="mean")
+
+        model = poptorch.trainingModel(Shifted())
+        _, loss = model(torch.ones(2, 4))
+        self.assertEqual(loss.shape, (1,) if loss.dim() else ())
+        kinds = {row["kind"] for row in model.report.table("operations").to_pylist()}
+        self.assertIn("sgd", kinds)
+
     def test_unknown_blocks_are_named(self):
         with self.assertRaisesRegex(poptorch.Error, "'B' is in no stage; the stages have A"):
             self.stages(Network(), poptorch.PipelinedExecution("A"), torch.zeros(2, 6))

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};
 use tilescope_onnx::{Attribute, AttributeValue, Attributes, OnnxGraph, OnnxNode};
 use tilescope_report::units::TileRuns;
-use tilescope_report::{ModelOperation, ProgramKind, Report, TileMemory};
+use tilescope_report::{MarkFilter, ModelOperation, ProgramKind, Report, TileMemory};
 use tilescope_sim::compile;
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
@@ -227,12 +227,162 @@ fn phases_are_phases_on_their_ipus() {
     assert_eq!(figures(&staged), figures(&named));
     let odd = refusal_of(&phases([0, 1, 2, 3], None), &["target.ipus=1"]);
     assert!(odd.contains("target.ipus = 2") && odd.contains("odd IPUs"), "{odd}");
-    let two = refusal_of(&phases([0, 0, 2, 2], Some([0, 1, 0, 1])), &[]);
-    for words in ["layer1", "phase 0 is on IPU 1", "on IPU 0 at \"layer0\"", PHASE] {
-        assert!(two.contains(words), "{two}");
-    }
+    let two = common::spec(&phases([0, 0, 1, 1], Some([0, 2, 1, 3])), &[]);
+    let expected = [("phase0_ipu0", 0), ("phase0_ipu2", 2), ("phase1_ipu1", 1), ("phase1_ipu3", 3)];
+    assert_eq!(places(&two), placed(&expected));
     let back = refusal_of(&phases([1, 0, 2, 3], None), &[]);
     assert!(back.contains("layer1") && back.contains("phase 0 reads"), "{back}");
+}
+
+/// A product on an IPU of a phase: the result `y` of `x`, with the weights `w`.
+fn product(x: &str, w: &str, y: &str, phase: i64, ipu: i64) -> Node {
+    Node::new("MatMul", &[x, w], &[y]).named(y).int(PHASE, phase).int(IPU, ipu)
+}
+
+/// A file of products of 64 rows of `x`, with these weights.
+fn products(directory: &TempDir, weights: &[&str], output: &str, nodes: Vec<Node>) -> String {
+    let model = OnnxFileBuilder::new(17).input(value_info("x", FLOAT, &[64, 64]));
+    let model = weights.iter().fold(model, |model, name| model.tensor(weight(name, &[64, 64])));
+    let model = nodes.into_iter().fold(model, OnnxFileBuilder::node).output(output);
+    let path = directory.path().join("products.onnx");
+    std::fs::write(&path, model.bytes()).expect("written");
+    path.to_string_lossy().into_owned()
+}
+
+/// PopTorch's test of two by two IPUs: phases on IPUs 0 and 2, and on 1 and 3. Each phase takes what
+/// the other IPU of the one before it made, and phase 1 what the other made in phase 1 itself.
+fn two_by_two(directory: &TempDir) -> String {
+    let mut nodes = Vec::new();
+    for (phase, from, to) in [(0, 'x', 'a'), (1, 'a', 'b'), (1, 'b', 'c'), (2, 'c', 'd')] {
+        for side in 0..2 {
+            let x = if from == 'x' { "x".to_owned() } else { format!("{from}{}", 1 - side) };
+            let [w, y] = ["w", ""].map(|kind| format!("{kind}{to}{side}"));
+            nodes.push(product(&x, &w, &y, phase, phase % 2 + 2 * side));
+        }
+    }
+    nodes.push(product("d0", "d1", "e", 3, 1));
+    let weights = ["wa0", "wa1", "wb0", "wb1", "wc0", "wc1", "wd0", "wd1"];
+    products(directory, &weights, "e", nodes)
+}
+
+/// A phase on several IPUs: each does its own part at the same time, and what they hand each other
+/// crosses before it is over.
+#[test]
+fn phases_run_on_several_ipus_at_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = two_by_two(&directory);
+    for training in ["model.loss=none", "model.loss=identity"] {
+        for batches in ["options.gradient_accumulation=1", "options.gradient_accumulation=3"] {
+            let spec = common::spec(&file, &[training, batches]);
+            assert_eq!((spec.target.ipus, spec.options.device_iterations), (4, 1));
+            let (report, _directory) = report(&spec);
+            let place = |name: &str| {
+                let operations = report.operations().expect("reads");
+                let mut of = operations.iter().filter(|of| of.name == name);
+                let of = of.next().expect("an operation");
+                (of.block.clone().expect("a block"), of.ipu.0)
+            };
+            for (name, block, ipu) in [
+                ("a0", "phase0_ipu0", 0),
+                ("a1", "phase0_ipu2", 2),
+                ("b0", "phase1_ipu1", 1),
+                ("b1", "phase1_ipu3", 3),
+                ("c0", "phase1_ipu1_2", 1),
+                ("c1", "phase1_ipu3_2", 3),
+                ("d1", "phase2_ipu2", 2),
+                ("e", "phase3", 1),
+            ] {
+                assert_eq!(place(name), (block.to_owned(), ipu), "{name}");
+            }
+            let filter = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
+            let marks = report.marks(&filter).expect("reads");
+            let cycles = |label: &str| {
+                let mark = marks.iter().find(|mark| mark.label == label);
+                mark.unwrap_or_else(|| panic!("no {label}")).cycles
+            };
+            for (one, other) in [
+                ("phase0_ipu0 forward", "phase0_ipu2 forward"),
+                ("phase1_ipu1 forward", "phase1_ipu3 forward"),
+                ("phase1_ipu1_2 forward", "phase1_ipu3_2 forward"),
+            ] {
+                let (one, other) = (cycles(one), cycles(other));
+                assert!(one.start < other.end && other.start < one.end, "{one:?} {other:?}");
+            }
+            assert!(cycles("phase1_ipu1 forward").end <= cycles("phase1_ipu3_2 forward").start);
+            // Weights of all steps of a phase are there before it begins.
+            let names = program_names(&report);
+            assert!(names.iter().any(|name| name.contains("wc0/remoteLoad")), "{names:?}");
+        }
+    }
+    // One after the other takes longer.
+    let cycles = |second: (i64, i64), last: (i64, i64)| {
+        let nodes = vec![
+            product("x", "w0", "a0", 0, 0),
+            product("x", "w1", "a1", second.0, second.1),
+            product("a0", "a1", "b", last.0, last.1),
+        ];
+        let file = products(&directory, &["w0", "w1"], "b", nodes);
+        figures(&common::spec(&file, &["target.ipus=4"])).cycles.expect("fits")
+    };
+    assert!(cycles((0, 2), (1, 1)) < cycles((1, 1), (2, 0)));
+}
+
+/// What several IPUs of a phase read of the host, of weights and of each other.
+#[test]
+fn ipus_of_a_phase_read_what_is_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // An input goes to both IPUs that read it at once, and by way of the first to those behind.
+    let nodes = vec![
+        product("x", "w0", "a", 0, 0),
+        product("x", "w1", "b", 0, 2),
+        product("x", "w2", "c", 1, 1),
+        product("b", "c", "d", 1, 1),
+        product("a", "d", "e", 2, 0),
+    ];
+    let file = products(&directory, &["w0", "w1", "w2"], "e", nodes);
+    for training in ["model.loss=none", "model.loss=identity"] {
+        let (report, _directory) = report(&common::spec(&file, &[training]));
+        let names = program_names(&report);
+        let copies = names.iter().filter(|name| *name == "copyFromHost").count();
+        assert_eq!(copies, 2 * 3, "{names:?}");
+        assert!(names.iter().any(|name| name.starts_with("x/inter-ipu-copy")), "{names:?}");
+    }
+    // The same for virtual graphs without phases, and stages of a pipeline.
+    let accumulated = &["model.loss=identity", "options.gradient_accumulation=6"][..];
+    for (of, overrides) in [
+        (IPU, &[][..]),
+        (IPU, &["model.loss=identity"][..]),
+        (STAGE, &["options.device_iterations=6"][..]),
+        (STAGE, accumulated),
+    ] {
+        let node = |x: &str, w: &str, y: &str, ipu: i64| {
+            Node::new("MatMul", &[x, w], &[y]).named(y).int(of, ipu)
+        };
+        let nodes = vec![node("x", "w0", "a", 0), node("a", "w1", "b", 1), node("x", "b", "c", 2)];
+        let file = products(&directory, &["w0", "w1"], "c", nodes);
+        report(&common::spec(&file, overrides));
+    }
+    // A weight on two IPUs at once is one weight only as long as it is not trained.
+    let nodes = || {
+        vec![
+            product("x", "w0", "a", 0, 0),
+            product("x", "w0", "b", 0, 2),
+            product("a", "b", "c", 1, 1),
+        ]
+    };
+    let file = products(&directory, &["w0"], "c", nodes());
+    report(&common::spec(&file, &[]));
+    let problem = refusal_of(&file, &["model.loss=identity"]);
+    for words in ["\"w0\"", "phase0_ipu0", "phase0_ipu2", "one IPU"] {
+        assert!(problem.contains(words), "{problem}");
+    }
+    // A node that names no IPU is with what it reads, unless that is on several.
+    let mut open = nodes();
+    open[2] = Node::new("MatMul", &["a", "b"], &["c"]).named("c").int(PHASE, 0);
+    let problem = refusal_of(&products(&directory, &["w0"], "c", open), &[]);
+    for words in ["c", "IPU 0 (\"a\")", "IPU 2 (\"b\")", "in phase 0", IPU] {
+        assert!(problem.contains(words), "{problem}");
+    }
 }
 
 /// Why a file is not simulated, found while the spec is read or later.

@@ -220,13 +220,10 @@ fn files_that_cannot_be_read_say_why_and_lead_on() {
     std::fs::write(path("text.onnx"), "[model]\nname = \"mlp\"\n").unwrap();
     // Groups in groups, deeper than any model.
     std::fs::write(path("nested.onnx"), [0x3a, 0x7f].repeat(5_000)).unwrap();
-    std::fs::create_dir(path("directory.onnx")).unwrap();
     let (_old, old) =
         with_word("guide_mnist.onnx", &[0x42, 0x02, 0x10, 0x0b], &[0x42, 0x02, 0x10, 99]);
     let mut files = vec![path("missing.onnx"), old];
-    files.extend(
-        ["empty", "half", "text", "nested", "directory"].map(|name| path(&format!("{name}.onnx"))),
-    );
+    files.extend(["empty", "half", "text", "nested"].map(|name| path(&format!("{name}.onnx"))));
     let (mut window, _kept) = home(SIZE);
     for broken in files {
         open(&mut window, &broken);
@@ -664,4 +661,22 @@ fn models_are_found_from_the_home_screen() {
         assert_eq!(entry.is_some(), offered, "{key:?}");
         press(&mut window, Modifiers::NONE, Key::Escape);
     }
+}
+
+/// A directory is a report's, or none, whatever it is called.
+#[test]
+fn a_directory_called_like_a_model_is_a_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let (report, empty) =
+        (directory.path().join("report.onnx"), directory.path().join("empty.onnx"));
+    (Variant::named("small").write)(&report);
+    std::fs::create_dir(&empty).unwrap();
+    let (mut window, _kept) = home(SIZE);
+    open(&mut window, &empty);
+    until(&mut window, "the directory is none", |window| says(window, "in this directory"));
+    assert!(window.state().session().model_spec().is_none());
+    open(&mut window, &report);
+    until(&mut window, "the report is open", |window| {
+        window.state().session().tab_titles().len() == 1
+    });
 }

@@ -91,7 +91,7 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
         if producer is None or producer.op_type not in _ONNX_LOSSES:
             loss_output = value.name
     path = directory / "model.onnx"
-    _save_without_weights(onnx.model, path)
+    _save_without_weights(onnx.model, path, set(program.graph_signature.parameters))
     values = [node.meta["val"] for node in outputs]
     return Exported(
         path,
@@ -197,8 +197,9 @@ def _write_marks(node, marks: dict, rank: dict) -> None:
         put(node, "__serialize_matmul_factor", factor)
 
 
-def _save_without_weights(model, path: pathlib.Path) -> None:
-    """Writes the graph; weights are names, types and shapes that point at no file."""
+def _save_without_weights(model, path: pathlib.Path, parameters: set) -> None:
+    """Writes the graph; weights are names, types and shapes that point at no file. Of single numbers
+    that tells the `parameters` from literals."""
     import onnx_ir as ir
 
     for value in model.graph.initializers.values():
@@ -207,7 +208,7 @@ def _save_without_weights(model, path: pathlib.Path) -> None:
             continue
         size = math.prod(tensor.shape.numpy()) if tensor.shape else 1
         limit = _WHOLE_NUMBERS if tensor.dtype.is_integer() or tensor.dtype == ir.DataType.BOOL else _REAL_NUMBERS
-        if size > limit:
+        if size > limit or (size == 1 and value.name in parameters):
             value.const_value = ir.ExternalTensor(
                 "weights.bin", 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=value.name
             )

@@ -284,10 +284,11 @@ impl ModelDialog {
             ui.input_mut(|input| input.consume_key(Modifiers::COMMAND, Key::Enter)) && ready;
         ui.horizontal_wrapped(|ui| {
             let simulate = ui.add_enabled(ready, Button::new("Simulate"));
-            let hint = if is_busy {
-                "Another simulation is running"
-            } else {
-                "Simulate this model and open the report (Ctrl+Enter)"
+            // In a low window what the check says may have to be scrolled to.
+            let hint = match answers.problem() {
+                _ if is_busy => "Another simulation is running",
+                Some(problem) => problem.message.as_str(),
+                None => "Simulate this model and open the report (Ctrl+Enter)",
             };
             let simulate = simulate.on_hover_text(hint).on_disabled_hover_text(hint);
             if !std::mem::replace(&mut self.had_focus, true) {

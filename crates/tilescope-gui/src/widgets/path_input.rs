@@ -27,6 +27,11 @@ pub(crate) fn is_model(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case(MODEL_EXTENSION))
 }
 
+/// Whether a path that is there is an ONNX file: a directory is a report's, whatever it is called.
+pub(crate) fn is_model_file(path: &Path) -> bool {
+    is_model(path) && !path.is_dir()
+}
+
 /// What a box takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListedFiles {

@@ -1,6 +1,7 @@
 //! What one stage does in one pass: its nodes, what it computes again, and what it fetches.
 
 use super::data_flow::{BufferKey, DataFlowRecorder};
+use super::fragment_loads::FragmentLoads;
 use super::program_tables::{EmittedWork, FragmentItem, ProgramTables};
 use super::replica_rings::ReplicaRings;
 use super::replicated_sharding::ReplicatedSharding;
@@ -78,6 +79,8 @@ pub(crate) struct ProgramBuilder<'a> {
     pub data_flows: DataFlowRecorder,
     /// How collectives go round the replicas.
     pub rings: ReplicaRings,
+    /// What was fetched for stages that are yet to come, of the steps of a phase.
+    pub later_loads: BTreeMap<usize, FragmentLoads>,
 }
 
 impl ProgramBuilder<'_> {
@@ -140,7 +143,7 @@ impl ProgramBuilder<'_> {
         let ipu = self.ipu(stage);
         let nodes = self.fragment_nodes(stage, pass);
         let of_graph: Vec<&GraphNode> = nodes.iter().map(|(id, _)| &graph.nodes[id.0]).collect();
-        let mut loads = self.fragment_loads((stage, pass), &of_graph);
+        let mut loads = self.loads_of_phase((stage, pass), &of_graph);
         let mut items = std::mem::take(&mut loads.early);
         let (mut remote_loads, mut io_loads) = (Vec::new(), Vec::new());
         // The phase before works meanwhile.
@@ -177,6 +180,28 @@ impl ProgramBuilder<'_> {
         }
         self.release_remote_weights(stage, pass, &items);
         StageFragment { stage, pass, ipu, remote_loads, io_loads, items }
+    }
+
+    /// What a stage fetches in a pass. Where it begins what its IPU does in a phase, the later steps
+    /// of that are fetched with it.
+    fn loads_of_phase(
+        &mut self,
+        (stage, pass): (usize, TrainingPass),
+        nodes: &[&GraphNode],
+    ) -> FragmentLoads {
+        if let Some(loads) = self.later_loads.remove(&stage) {
+            return loads;
+        }
+        let graph = self.graph;
+        let loads = self.fragment_loads((stage, pass), nodes);
+        let placement = self.placement;
+        for later in placement.later_steps(stage, pass) {
+            let nodes = self.fragment_nodes(later, pass);
+            let nodes: Vec<&GraphNode> = nodes.iter().map(|(id, _)| &graph.nodes[id.0]).collect();
+            let loads = self.fragment_loads((later, pass), &nodes);
+            self.later_loads.insert(later, loads);
+        }
+        loads
     }
 
     /// The nodes that a stage runs in a pass, in their order, and whether it runs them again.

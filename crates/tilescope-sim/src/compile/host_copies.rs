@@ -6,7 +6,7 @@ use super::program_tables::{FragmentItem, ProgramTables};
 use super::streamed_tensors::{StreamedTensor, is_floating};
 use super::tensor_analysis::TensorBuffer;
 use super::transfers::{external_sync, io_mapping};
-use crate::graph::InputExchange;
+use crate::graph::{GraphNode, InputExchange};
 use crate::poplar::code_bytes;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
@@ -76,12 +76,26 @@ impl ProgramBuilder<'_> {
         }
         let inputs: Vec<TensorId> = graph
             .with_role(TensorRole::Input)
-            .filter(|tensor| self.placement.runs(stage, graph.tensor(*tensor).block))
+            .filter(|tensor| self.is_fed(stage, *tensor))
             .collect();
         let most = self.merged_copies(inputs.len());
         let alike = inputs.chunk_by(|a, b| self.input_route(*a) == self.input_route(*b));
         let runs: Vec<&[TensorId]> = alike.flat_map(|run| run.chunks(most)).collect();
         runs.into_iter().flat_map(|run| self.host_inputs_of(run, stage)).collect()
+    }
+
+    /// Whether the host sends an input to a stage: to those that run its block, and to those that
+    /// read it at the same time. Others get it from them.
+    fn is_fed(&self, stage: usize, input: TensorId) -> bool {
+        let block = self.graph.tensor(input).block;
+        if self.placement.runs(stage, block) {
+            return true;
+        }
+        let reads = |node: &GraphNode| {
+            node.inputs.contains(&input) && self.placement.runs(stage, node.block)
+        };
+        self.placement.work_together(stage, self.placement.stage(block))
+            && self.graph.nodes.iter().any(reads)
     }
 
     /// How copies come that the model says nothing of, and how results go.

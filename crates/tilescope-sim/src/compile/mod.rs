@@ -243,6 +243,7 @@ impl LoweredProgram<'_> {
             producers: BTreeMap::new(),
             data_flows: DataFlowRecorder::default(),
             rings: ReplicaRings::default(),
+            later_loads: BTreeMap::new(),
         };
         let (parts, root) = program_tree::assemble(&mut builder, &schedule);
         let memory = match extent {

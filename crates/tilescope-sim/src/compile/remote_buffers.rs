@@ -286,10 +286,15 @@ impl ProgramBuilder<'_> {
             let there = self.weights(stage, TrainingPass::Forward);
             weights.retain(|weight| !there.contains(weight));
         }
+        for earlier in self.placement.earlier_steps(stage, pass) {
+            let there = self.weights(earlier, pass);
+            weights.retain(|weight| !there.contains(weight));
+        }
         weights
     }
 
-    /// Weights from streaming memory stay until the pass is over, or the one that follows at once.
+    /// Weights from streaming memory stay until the pass is over, or the one that follows at once, and
+    /// over all steps of a phase that read them.
     pub(super) fn release_remote_weights(
         &mut self,
         stage: usize,
@@ -310,6 +315,10 @@ impl ProgramBuilder<'_> {
                 }
                 _ => {}
             }
+        }
+        for later in self.placement.later_steps(stage, pass) {
+            let still_read = self.weights(later, pass);
+            weights.retain(|weight| !still_read.contains(weight));
         }
         for tensor in weights {
             let tensor_buffer = TensorBuffer { tensor, ipu, part: TensorBufferKind::Original };

@@ -395,8 +395,16 @@ fn phases(compiled: &CompiledProgram) -> Option<String> {
         .filter(|stages| stages.len() > 1)
         .map(|stages| placement.stages[stages.start].name.as_str())
         .collect();
-    let phases = placement.peers().len();
+    let phases = placement.phases().len();
+    let wide = placement.phases().iter().filter(|steps| {
+        placement.together()[(*steps).clone()].iter().any(|stages| stages.len() > 1)
+    });
+    let wide = if split.is_empty() { wide.count() } else { 0 };
     (compiled.schedule.phased && ipus > 2).then(|| match split.len() {
+        _ if wide > 0 => format!(
+            "{wide} of {phases} phases run on several IPUs of their set at once, as the model puts \
+             their operations on them"
+        ),
         0 => format!(
             "None of the {phases} phases is split over the IPUs of its set: their activations would \
              cross for longer than their weights take to load"

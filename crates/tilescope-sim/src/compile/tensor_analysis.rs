@@ -218,13 +218,25 @@ impl TensorAnalysis {
             .flat_map(|node| placement.stages_of(node.block).map(move |stage| (node, stage)));
         for (node, stage) in readers {
             for input in &node.inputs {
-                let Some(producer) = self.producer[input.0] else { continue };
-                let builder = &graph.nodes[producer.0];
-                let from = placement.nearest_stage(builder.block, stage);
+                let (block, pass) = match self.producer[input.0] {
+                    Some(producer) => {
+                        let builder = &graph.nodes[producer.0];
+                        (builder.block, builder.pass)
+                    }
+                    // The host sends an input to those who read it first.
+                    None if graph.tensor(*input).role == TensorRole::Input => {
+                        (graph.tensor(*input).block, TrainingPass::Forward)
+                    }
+                    None => continue,
+                };
+                let from = placement.nearest_stage(block, stage);
+                let has_it = pass == TrainingPass::Forward
+                    && self.producer[input.0].is_none()
+                    && placement.work_together(from, stage);
                 // What a stage received for its forward pass is still there for its backward pass.
-                if from != stage {
+                if from != stage && !has_it {
                     let tensor = self.root(*input);
-                    self.add_boundary(placement, tensor, (from, stage), builder.pass, copying);
+                    self.add_boundary(placement, tensor, (from, stage), pass, copying);
                 }
             }
         }

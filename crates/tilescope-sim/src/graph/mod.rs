@@ -72,9 +72,10 @@ pub enum StageAnnotation {
     Stage(IpuId),
     /// It runs on this IPU, which may run others before and after it.
     Visit(IpuId),
-    /// It is a phase of this number; the parity of the number tells the set of IPUs where no IPU is
-    /// named.
-    Phase { number: u32, ipu: Option<IpuId> },
+    /// It is what one IPU does in a step of the phase of this number. All that its set does between
+    /// two exchanges among its IPUs is one step. The parity of the number tells the set where no IPU
+    /// is named.
+    Phase { number: u32, step: u32, ipu: Option<IpuId> },
 }
 
 /// A model, or its training graph. Nodes are in an order in which they can run.
@@ -112,6 +113,16 @@ impl ModelGraph {
     /// Types of several tensors.
     pub(crate) fn types(&self, ids: &[TensorId]) -> Vec<TensorInfo> {
         ids.iter().map(|id| self.tensor(*id).ty.clone()).collect()
+    }
+
+    /// Number and step of the phase that the model itself makes of a block.
+    pub(crate) fn phase_step(&self, block: BlockId) -> Option<(u32, u32)> {
+        let name = self.blocks.get(block.0)?;
+        let stage = self.stages.iter().find(|stage| stage.block == *name)?;
+        match stage.annotation {
+            StageAnnotation::Phase { number, step, .. } => Some((number, step)),
+            StageAnnotation::Stage(_) | StageAnnotation::Visit(_) => None,
+        }
     }
 
     /// Tensors of one role.

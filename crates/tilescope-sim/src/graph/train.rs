@@ -216,17 +216,21 @@ fn add_to_gradient(
 
 /// Where two gradients of a tensor are added, the second of which was made in `block`. Where IPUs
 /// share rows, that is on the IPU that has both, in the later of their steps, or else on that of
-/// the tensor, to which both are sent.
+/// the tensor, to which both are sent. They are sent there, too, where two IPUs make them in one step
+/// of a phase: neither has both before it is over.
 fn block_of_sum(
     graph: &ModelGraph,
     of: TensorId,
     gradients: [TensorId; 2],
     block: BlockId,
 ) -> BlockId {
-    if graph.row_shards < 2 {
-        return block;
-    }
     let [first, second] = gradients.map(|gradient| graph.tensor(gradient).block);
+    if graph.row_shards < 2 {
+        let step = graph.phase_step(first);
+        let beside = first != block && step.is_some() && step == graph.phase_step(block);
+        // The backward pass goes through the blocks in reverse.
+        return if beside { graph.tensor(of).block } else { first.min(block) };
+    }
     let ipu = |block: BlockId| block.0 % graph.row_shards;
     if ipu(first) == ipu(second) {
         // The backward pass goes through the steps in reverse.

@@ -15,6 +15,15 @@ use tilescope_report::UnknownOperator;
 /// Most names of nodes that are listed of one operator.
 const MOST_NAMES: usize = 100;
 
+/// What numbers of few bits stand for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StraightThrough {
+    /// What was rounded.
+    pub of: TensorId,
+    /// Whether it was within the range of the few bits.
+    pub within: TensorId,
+}
+
 /// A file on its way to a graph.
 pub(super) struct Importer<'a> {
     pub file: &'a OnnxGraph,
@@ -24,6 +33,10 @@ pub(super) struct Importer<'a> {
     pub tensors: Vec<Option<TensorId>>,
     /// Nodes that read each value, and outputs that it is.
     pub readers: Vec<usize>,
+    /// Nodes `DequantizeLinear` among those readers.
+    pub dequantizers: Vec<usize>,
+    /// Numbers of few bits that stand for others while those are trained.
+    pub straight_through: BTreeMap<ValueId, StraightThrough>,
     pub frozen: Vec<Regex>,
     /// For each value, whether a weight that is trained leads to it; empty without training.
     pub trained: Vec<bool>,
@@ -51,8 +64,14 @@ impl<'a> Importer<'a> {
         let mut readers = vec![0; file.values.len()];
         let read = file.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
         read.chain(&file.outputs).for_each(|value| readers[value.index()] += 1);
+        let mut dequantizers = vec![0; file.values.len()];
+        let of_bits = file.nodes.iter().filter(|node| node.op == "DequantizeLinear");
+        let of_bits = of_bits.filter_map(|node| node.inputs.first().copied().flatten());
+        of_bits.for_each(|value| dequantizers[value.index()] += 1);
         let mut importer = Self {
             file,
+            dequantizers,
+            straight_through: BTreeMap::new(),
             settings,
             graph: GraphBuilder::new(),
             tensors: vec![None; file.values.len()],

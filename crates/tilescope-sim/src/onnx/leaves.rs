@@ -73,9 +73,10 @@ impl Importer<'_> {
     }
 
     /// Whether a weight is trained: floats with at least one dimension, unless they are frozen.
-    /// Exporters write literals of the model as scalars.
+    /// Exporters write literals of the model as scalars, but none into another file.
     fn is_trained(&self, value: &OnnxValue) -> bool {
         let frozen = self.frozen.iter().any(|pattern| pattern.is_match(&value.name));
-        value.element.is_float() && !value.dims.is_empty() && !frozen
+        let is_weight = !value.dims.is_empty() || value.is_external;
+        value.element.is_float() && is_weight && !frozen
     }
 }

@@ -11,6 +11,7 @@ use tilescope_fixtures::onnx_file::{
     BOOL, FLOAT, INT64, Message, Node, OnnxFileBuilder, floats, ints, value_info, weight,
 };
 use tilescope_onnx::DimValues;
+use tilescope_report::TrainingPass;
 
 /// What a spec says of how a file is imported.
 fn options(fuse: FuseChoice) -> ImportOptions {
@@ -54,6 +55,8 @@ struct NodeCase {
     /// Other operands, behind the weights or, with a number, at that place.
     others: Vec<(usize, Message)>,
     outputs: usize,
+    /// An operator that reads the result, and the other operands.
+    behind: Option<&'static str>,
     node: Box<dyn Fn(Node) -> Node>,
     trains: Trains,
 }
@@ -66,6 +69,7 @@ impl NodeCase {
             weights: weights.iter().map(|shape| shape.to_vec()).collect(),
             others: Vec::new(),
             outputs: 1,
+            behind: None,
             node: Box::new(|node| node),
             trains,
         }
@@ -86,6 +90,11 @@ impl NodeCase {
 
     fn outputs(self, outputs: usize) -> Self {
         Self { outputs, ..self }
+    }
+
+    /// Followed by an operator that reads the result and the other operands.
+    fn behind(self, op: &'static str) -> Self {
+        Self { behind: Some(op), ..self }
     }
 
     fn model(&self) -> OnnxFileBuilder {
@@ -112,6 +121,12 @@ impl NodeCase {
         let outputs: Vec<String> = (0..self.outputs).map(|number| format!("y{number}")).collect();
         let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
         let node = (self.node)(Node::new(self.op, &inputs, &outputs));
+        if let Some(behind) = self.behind {
+            let operands: Vec<&str> =
+                outputs.iter().chain(&inputs[outputs.len()..]).copied().collect();
+            let behind = (self.node)(Node::new(behind, &operands, &["behind"]));
+            return model.node(node).node(behind).output("behind");
+        }
         outputs.iter().fold(model.node(node), |model, name| model.output(name))
     }
 }
@@ -330,6 +345,12 @@ fn other_cases() -> Vec<NodeCase> {
         NodeCase::new("SoftmaxCrossEntropyLoss", &[&[6, 10]], Yes).at(1, fed(1, INT64, &[6])),
         NodeCase::new("NegativeLogLikelihoodLoss", &[&[6, 10]], Yes).at(1, fed(1, INT64, &[6])),
         NodeCase::new("QuantizeLinear", &[x], No).at(1, scale()),
+        NodeCase::new("QuantizeLinear", &[x], Yes).at(1, scale()).behind("DequantizeLinear"),
+        NodeCase::new("QuantizeLinear", &[&[6, 10]], Yes)
+            .at(1, floats("other1", &[6], &[0.5; 6]))
+            .at(2, Message::default().int(1, 6).int(2, 3).bytes(8, "other2").bytes(9, [0_u8; 6]))
+            .with(|node| node.int("axis", 0))
+            .behind("DequantizeLinear"),
         NodeCase::new("DequantizeLinear", &[], No).at(0, fed(0, 3, x)).at(1, scale()),
     ]);
     cases
@@ -571,9 +592,11 @@ fn a_mask_that_is_read_as_it_is_stays_wide() {
     assert_eq!(graph.imported.expect("a file").fused["Mask"], 1);
 }
 
-/// Numbers of few bits have no gradient: weights before them are not silently left as they are.
+/// Numbers of few bits pass the gradient of what DequantizeLinear makes of them straight to what
+/// they were rounded from, masked by their range; weights before others are refused, not silently
+/// left as they are.
 #[test]
-fn quantised_numbers_are_not_trained() {
+fn the_gradient_passes_straight_through_quantised_numbers() {
     let model = |name: &str| {
         OnnxFileBuilder::new(20)
             .input(value_info("x", FLOAT, &[8, 8]))
@@ -581,18 +604,55 @@ fn quantised_numbers_are_not_trained() {
             .tensor(floats("s", &[], &[0.5]))
             .node(Node::new("MatMul", &["x", "w"], &["made"]))
             .node(Node::new("QuantizeLinear", &[name, "s"], &["few"]).named("/round"))
-            .node(Node::new("DequantizeLinear", &["few", "s"], &["y"]))
+            .node(Node::new("DequantizeLinear", &["few", "s"], &["y"]).named("/back"))
             .node(Node::new("Add", &["made", "y"], &["z"]))
             .output("z")
     };
+    let training =
+        TrainingConfig { optimizer: Optimizer::Sgd, accumulate: false, loss_scaling: 1.0 };
+    for (of, gradients) in [("made", 1), ("w", 1), ("x", 0)] {
+        let trained = imported(&model(of), FuseChoice::Auto, true).unwrap().train(training);
+        let trained = trained.unwrap();
+        assert!(is_updated(&trained, "w"), "{of}");
+        // As torch's fake_quantize: the mask is made forwards, and nothing else of the two nodes
+        // has a gradient.
+        let of_nodes = |name: &str, pass: TrainingPass| -> Vec<&str> {
+            let nodes = trained.nodes.iter().filter(|node| node.name.starts_with(name));
+            let nodes = nodes.filter(|node| node.pass == pass);
+            nodes.map(|node| node.operator.kind()).collect()
+        };
+        assert_eq!(of_nodes("/round", TrainingPass::Backward), [""; 0], "{of}");
+        let backward = of_nodes("/back", TrainingPass::Backward);
+        assert_eq!(backward, ["cast", "multiply"].repeat(gradients), "{of}");
+        let masks = of_nodes("/round/within", TrainingPass::Forward).len();
+        assert_eq!(masks, gradients, "{of}");
+        crate::operators::check_lowering(&trained, of);
+    }
     for of_weights in ["made", "w"] {
-        let model = model(of_weights);
+        let model = model(of_weights).node(Node::new("Abs", &["few"], &["other"])).output("other");
         let problem = imported(&model, FuseChoice::Auto, true).unwrap_err();
         assert!(problem.contains("/round") && problem.contains("no gradient"), "{problem}");
         imported(&model, FuseChoice::Auto, false).unwrap();
     }
-    let of_input = imported(&model("x"), FuseChoice::Auto, true).unwrap();
+}
+
+/// Exporters write literals as single numbers into the file itself: one that lies outside is a
+/// weight.
+#[test]
+fn a_single_number_outside_the_file_is_a_weight() {
+    let model = |shift: Message| {
+        OnnxFileBuilder::new(20)
+            .input(value_info("x", FLOAT, &[8, 8]))
+            .tensor(weight("w", &[8, 8]))
+            .tensor(shift)
+            .node(Node::new("MatMul", &["x", "w"], &["made"]))
+            .node(Node::new("Add", &["made", "shift"], &["y"]))
+            .output("y")
+    };
     let training =
         TrainingConfig { optimizer: Optimizer::Sgd, accumulate: false, loss_scaling: 1.0 };
-    assert!(is_updated(&of_input.train(training).unwrap(), "w"));
+    for (shift, trained) in [(weight("shift", &[]), true), (floats("shift", &[], &[0.5]), false)] {
+        let graph = imported(&model(shift), FuseChoice::Auto, true).unwrap();
+        assert_eq!(is_updated(&graph.train(training).unwrap(), "shift"), trained);
+    }
 }

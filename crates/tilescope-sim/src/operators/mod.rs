@@ -48,6 +48,7 @@ mod slice;
 mod softmax;
 mod split;
 mod stencil;
+mod straight_through;
 mod take;
 mod tensor_parallel;
 #[cfg(test)]
@@ -103,6 +104,7 @@ pub(crate) use slice::SliceOp;
 pub use softmax::SoftmaxOp;
 pub(crate) use split::SplitOp;
 pub use stencil::StencilOp;
+pub(crate) use straight_through::StraightThroughOp;
 pub use take::TakeOp;
 pub use tensor_parallel::ShardCrossing;
 pub(crate) use tensor_parallel::TensorParallelOp;

@@ -90,6 +90,8 @@ impl OperatorCases {
         {
             cases.add(RandomOp { distribution, ty: cube.clone() }, Vec::<TensorInfo>::new(), false);
         }
+        let within = truth(&[batch, rows, columns]);
+        cases.add(StraightThroughOp, &[cube.clone(), cube.clone(), within], true);
         cases.add(UnknownOp { outputs: vec![cube.clone()] }, [&matrix], true);
         let lookups = int(&[batch, 5]);
         let found = ty(&[batch, 5, columns]);
@@ -356,8 +358,10 @@ fn operators_lower_and_differentiate_on_all_shapes() {
             match case.trained() {
                 Ok(trained) => {
                     kinds.extend(check_lowering(&trained, &label));
-                    // Statistics of a batch norm are no weights.
-                    let updated = updates_all(&trained) || case.operator.kind() == "batch_norm";
+                    // Statistics of a batch norm are no weights, and what was rounded has no
+                    // gradient but that of what it was.
+                    let kept = ["batch_norm", "straight_through"];
+                    let updated = updates_all(&trained) || kept.contains(&case.operator.kind());
                     assert_eq!(updated, case.has_gradient, "{label}");
                 }
                 Err(error) => {

@@ -8,6 +8,7 @@ use super::leaf_costs::LeafCostTable;
 use super::{RunLength, SampleSource, StepSink, compiled_costs, cycles_of, run_from};
 use crate::compile::CompiledProgram;
 use crate::spec::Spec;
+use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, ProgramId};
 use tilescope_report::{ExecutionStep, HostReport, ReplicaClasses, TraceMark};
 
@@ -181,8 +182,16 @@ pub fn host_call_inputs(compiled: &CompiledProgram, spec: &Spec) -> HostCallInpu
 
 /// Bytes of the inputs of a micro-batch; those that several IPUs are sent count once.
 pub(super) fn input_bytes(compiled: &CompiledProgram) -> Bytes {
-    let placement = &compiled.placement;
-    let copies = compiled.parts.host_inputs.iter();
-    let first = copies.filter(|copy| placement.peers_of(copy.stage).start == copy.stage);
-    first.map(|copy| copy.bytes_in).sum()
+    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut bytes = Bytes::ZERO;
+    for copy in &compiled.parts.host_inputs {
+        let stage = match &copy.tensor {
+            Some(tensor) => *first.entry(&tensor.name).or_insert(copy.stage),
+            None => copy.stage,
+        };
+        if stage == copy.stage {
+            bytes += copy.bytes_in;
+        }
+    }
+    bytes
 }

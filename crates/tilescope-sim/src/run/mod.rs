@@ -23,6 +23,7 @@ use clocks::{IpuClocks, TileGroup};
 use host::{AlikeReplicas, HostTimeline, WaitTotals, loader_seconds_of};
 use leaf_costs::LeafCostTable;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use step_sequences::StepSequenceCache;
 use tilescope_report::units::{
     CycleRange, Cycles, Hertz, IpuId, ProgramId, ReplicaClassId, StepId,
@@ -349,14 +350,22 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             for (index, slot) in schedule.slots.iter().enumerate() {
                 let slot_start = self.position();
                 self.span = None;
-                let next_phase = schedule.slots.get(index + 1).filter(|_| schedule.phased);
-                if schedule.phased && index == 0 {
-                    self.prefetch_by_io_tiles(slot)?;
-                    self.prefetch_remote_loads(slot)?;
+                let phases = schedule.phases_at(index);
+                if let Some((this, _)) = phases.clone().filter(|_| index == 0) {
+                    self.prefetch_by_io_tiles(&schedule.slots[this.clone()])?;
+                    self.prefetch_remote_loads(&schedule.slots[this])?;
                 }
-                self.prefetch_beside(slot, next_phase)?;
+                if let Some((this, Some(next))) = &phases
+                    && this.start == index
+                {
+                    self.prefetch_beside(this, next)?;
+                }
                 self.slot(slot, index, iteration)?;
-                self.prefetch_behind(slot, next_phase)?;
+                if let Some((this, Some(next))) = &phases
+                    && this.end == index + 1
+                {
+                    self.prefetch_behind(this, next)?;
+                }
                 self.slot_mark(index, slot_start)?;
                 let ends =
                     schedule.slots.get(index + 1).is_none_or(|next| next.phase != slot.phase);
@@ -386,14 +395,18 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// What the next phase needs and can be fetched while this one works: nothing where a stage goes
-    /// on and still uses its weights, and what the I/O tiles fetch where it is on the same IPUs.
+    /// What the next phase needs and can be fetched while this one works, both as ranges of slots:
+    /// nothing where a stage goes on and still uses its weights, and what the I/O tiles fetch where
+    /// it is on the same IPUs.
     fn prefetch_beside(
         &mut self,
-        slot: &ScheduleSlot,
-        next: Option<&ScheduleSlot>,
+        this: &Range<usize>,
+        next: &Range<usize>,
     ) -> Result<(), S::Error> {
-        let Some(next) = next.filter(|next| !next.shares_stage(slot)) else { return Ok(()) };
+        if self.goes_on(this, next) {
+            return Ok(());
+        }
+        let next = &self.compiled.schedule.slots[next.clone()];
         self.prefetch_by_io_tiles(next)?;
         if self.has_one_set() { Ok(()) } else { self.prefetch_remote_loads(next) }
     }
@@ -401,15 +414,23 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// The rest of what the next phase needs.
     fn prefetch_behind(
         &mut self,
-        slot: &ScheduleSlot,
-        next: Option<&ScheduleSlot>,
+        this: &Range<usize>,
+        next: &Range<usize>,
     ) -> Result<(), S::Error> {
-        let Some(next) = next else { return Ok(()) };
-        let goes_on = next.shares_stage(slot);
+        let goes_on = self.goes_on(this, next);
+        let next = &self.compiled.schedule.slots[next.clone()];
         if goes_on {
             self.prefetch_by_io_tiles(next)?;
         }
         if goes_on || self.has_one_set() { self.prefetch_remote_loads(next) } else { Ok(()) }
+    }
+
+    /// Whether a stage works in both of two phases, which are ranges of slots.
+    fn goes_on(&self, this: &Range<usize>, next: &Range<usize>) -> bool {
+        let slots = &self.compiled.schedule.slots;
+        let shared =
+            |slot: &ScheduleSlot| slots[next.clone()].iter().any(|of| of.shares_stage(slot));
+        slots[this.clone()].iter().any(shared)
     }
 
     /// Whether all phases are on the same IPUs.

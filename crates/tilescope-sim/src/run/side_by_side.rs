@@ -207,23 +207,23 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.side_by_side(turns)
     }
 
-    /// Fetches what a slot needs of streaming memory, while the one before it works.
-    pub(super) fn prefetch_remote_loads(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
-        self.slot_loads(slot, |fragment| &fragment.remote_loads)
+    /// Fetches what the slots of a phase need of streaming memory, while the one before it works.
+    pub(super) fn prefetch_remote_loads(&mut self, slots: &[ScheduleSlot]) -> Result<(), S::Error> {
+        self.slot_loads(slots, |fragment| &fragment.remote_loads)
     }
 
-    /// Starts what the I/O tiles fetch for a slot.
-    pub(super) fn prefetch_by_io_tiles(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
-        self.slot_loads(slot, |fragment| &fragment.io_loads)
+    /// Starts what the I/O tiles fetch for the slots of a phase.
+    pub(super) fn prefetch_by_io_tiles(&mut self, slots: &[ScheduleSlot]) -> Result<(), S::Error> {
+        self.slot_loads(slots, |fragment| &fragment.io_loads)
     }
 
     fn slot_loads(
         &mut self,
-        slot: &ScheduleSlot,
+        slots: &[ScheduleSlot],
         loads: impl Fn(&'a StageFragment) -> &'a Vec<FragmentItem>,
     ) -> Result<(), S::Error> {
         let parts = &self.compiled.parts;
-        let loads = slot.turns.iter().filter_map(|turn| {
+        let loads = slots.iter().flat_map(|slot| &slot.turns).filter_map(|turn| {
             let fragment = parts.fragment(turn.stage, turn.pass)?;
             Some(FragmentPart { fragment, items: loads(fragment), mark: None })
         });

@@ -8,8 +8,9 @@
 
 use super::phased::phase_ipu;
 use crate::graph::{AnnotatedStage, ModelGraph, StageAnnotation};
-use crate::shape::{BlockId, TensorRole};
+use crate::shape::{BlockId, TensorId, TensorRole};
 use crate::spec::{ExecutionStrategy, Spec, SpecError, StageSpec};
+use std::collections::BTreeMap;
 use tilescope_report::units::IpuId;
 
 /// The key of the stages.
@@ -36,6 +37,7 @@ pub(crate) fn divide_blocks(
 ) -> Result<Vec<StageSpec>, SpecError> {
     let stages = &spec.options.stages;
     if stages.is_empty() {
+        check_shared_weights(spec, graph)?;
         return stages_of_model(spec, graph);
     }
     let whole_blocks = stages.iter().flat_map(|stage| &stage.blocks).eq(&graph.blocks);
@@ -73,13 +75,36 @@ fn stages_of_model(spec: &Spec, graph: &ModelGraph) -> Result<Vec<StageSpec>, Sp
             StageAnnotation::Phase { .. } if execution != ExecutionStrategy::Phased => {
                 return Ok(Vec::new());
             }
-            StageAnnotation::Phase { number, ipu: None } => {
+            StageAnnotation::Phase { number, ipu: None, .. } => {
                 phase_ipu(number as usize, phases, spec.target.ipus, sets)
             }
         };
         stages.push(StageSpec { blocks: vec![block.clone()], ipu });
     }
     Ok(stages)
+}
+
+/// A weight that is trained is in one part of a step: its gradients are added up where it is.
+fn check_shared_weights(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError> {
+    let mut readers: BTreeMap<TensorId, BlockId> = BTreeMap::new();
+    let at_once = spec.model.training && spec.options.execution == ExecutionStrategy::Phased;
+    for node in graph.nodes.iter().filter(|_| at_once) {
+        let is_weight = |id: &&TensorId| graph.tensor(**id).role == TensorRole::Parameter;
+        for weight in node.inputs.iter().filter(is_weight) {
+            let first = *readers.entry(*weight).or_insert(node.block);
+            let step = graph.phase_step(node.block).filter(|_| first != node.block);
+            if step.is_some() && step == graph.phase_step(first) {
+                let [one, other] = [first, node.block].map(|block| &graph.blocks[block.0]);
+                let problem = format!(
+                    "{:?} is trained, and read by {one} and {other} of the file at once: put what \
+                     reads it on one IPU",
+                    graph.tensor(*weight).name
+                );
+                return Err(spec.refuse("model.training", problem));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// In a pipeline that is annotated by IPUs alone each IPU is one stage, and data go from lower to

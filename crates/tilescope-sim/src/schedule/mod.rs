@@ -13,9 +13,11 @@ pub(crate) use balance::split_balanced;
 pub(crate) use pipeline::PipelineTiming;
 pub(crate) use placement::{StagePlacement, split_evenly, stages_of_blocks, stages_of_split};
 pub(crate) use sharded::sharded_slots;
+use sharded::slots_of_phases;
 pub(crate) use sync::SyncGroups;
 
 use crate::spec::{self, ExecutionStrategy, SpecOptions};
+use std::ops::Range;
 use tilescope_report::TrainingPass;
 
 /// Part of a pipeline's life a slot belongs to.
@@ -82,6 +84,8 @@ pub struct ExecutionSchedule {
     pub stash_depths: Vec<u64>,
     /// Whether weights come from streaming memory, those of the next stage while this one works.
     pub phased: bool,
+    /// Where it is phased, the slots of each pass of a phase, one for each of its steps.
+    pub phase_slots: Vec<Range<usize>>,
     /// Whether one stage works on one micro-batch at a time: no pipeline.
     pub one_by_one: bool,
 }
@@ -117,6 +121,14 @@ impl StageCopyTiming {
 }
 
 impl ExecutionSchedule {
+    /// The slots of the pass of a phase that a slot belongs to, and those of the next one; where it
+    /// is not phased, nothing.
+    pub(crate) fn phases_at(&self, slot: usize) -> Option<(Range<usize>, Option<Range<usize>>)> {
+        let at = self.phase_slots.partition_point(|slots| slots.end <= slot);
+        let this = self.phase_slots.get(at)?;
+        Some((this.clone(), self.phase_slots.get(at + 1).cloned()))
+    }
+
     /// Stages that work at once where IPUs share the rows of fields.
     pub(crate) fn parallel_stages(&self) -> Option<usize> {
         match self.copying {
@@ -145,6 +157,7 @@ impl ExecutionSchedule {
             copying: StageCopyTiming::AfterEachStep { stages: shards },
             stash_depths: vec![1; placement.stages.len()],
             phased: false,
+            phase_slots: Vec::new(),
             one_by_one: true,
         }
     }
@@ -168,6 +181,12 @@ impl ExecutionSchedule {
         } else {
             sharded_slots(placement.together(), micro_batches, training)
         };
+        let phased = options.execution == ExecutionStrategy::Phased;
+        let phase_slots = if phased {
+            slots_of_phases(placement.phases(), slots.len(), training)
+        } else {
+            Vec::new()
+        };
         let update = match (training, continuous) {
             (false, _) => WeightUpdateTiming::Never,
             (true, false) => WeightUpdateTiming::PerIteration,
@@ -189,7 +208,8 @@ impl ExecutionSchedule {
             update,
             copying,
             stash_depths: (0..stages).map(depth).collect(),
-            phased: options.execution == ExecutionStrategy::Phased,
+            phased,
+            phase_slots,
             one_by_one: !pipelined,
         }
     }

@@ -10,6 +10,7 @@ use crate::operators::ShardCrossing;
 use crate::shape::BlockId;
 use crate::spec::{AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec};
 use std::ops::Range;
+use tilescope_report::TrainingPass;
 use tilescope_report::units::IpuId;
 
 /// A stage with its IPU.
@@ -34,6 +35,8 @@ pub struct StagePlacement {
     peers: Vec<Range<usize>>,
     /// Stages that work at the same time: those beside each other, or those of a step.
     together: Vec<Range<usize>>,
+    /// Steps of a phase, as ranges of `together`; one each but where the model has them.
+    phases: Vec<Range<usize>>,
 }
 
 impl StagePlacement {
@@ -78,6 +81,7 @@ impl StagePlacement {
             stage_of_block: Vec::new(),
             peers: Vec::new(),
             together: Vec::new(),
+            phases: Vec::new(),
         };
         for (position, stage) in stages.iter().enumerate() {
             let first = placed.stages.len();
@@ -95,13 +99,37 @@ impl StagePlacement {
         let first_of = |position: usize| placed.peers[position].start;
         placed.stage_of_block = stage_of_block.into_iter().map(first_of).collect();
         placed.together = match graph.row_shards {
+            1 if phased => placed.steps_of_phases(graph),
             1 => placed.peers.clone(),
             shards => (0..placed.stages.len())
                 .step_by(shards)
                 .map(|first| first..first + shards)
                 .collect(),
         };
+        let number = |stages: &Range<usize>| placed.phase_step(graph, stages.start).map(|at| at.0);
+        placed.phases = runs(&placed.together, |one, other| {
+            let [one, other] = [one, other].map(number);
+            phased && one.is_some() && one == other
+        });
         Ok(placed)
+    }
+
+    /// Number and step of the phase of a stage, where it is what the model makes one of.
+    fn phase_step(&self, graph: &ModelGraph, stage: usize) -> Option<(u32, u32)> {
+        let [block] = &self.stages[stage].blocks[..] else { return None };
+        graph.phase_step(BlockId(graph.blocks.iter().position(|name| name == block)?))
+    }
+
+    /// Stages that work at the same time in phases: those of a step, which are on different IPUs.
+    fn steps_of_phases(&self, graph: &ModelGraph) -> Vec<Range<usize>> {
+        let beside = |one: &Range<usize>, other: &Range<usize>| {
+            let step = self.phase_step(graph, one.start);
+            let is_one = step.is_some() && step == self.phase_step(graph, other.start);
+            let ipu = |stage: usize| self.stages[stage].ipu;
+            is_one && ipu(one.start) != ipu(other.start)
+        };
+        let steps = runs(&self.peers, beside);
+        steps.into_iter().map(|of| self.peers[of.start].start..self.peers[of.end - 1].end).collect()
     }
 
     /// The stage a block belongs to: the first of those that run it side by side.
@@ -125,6 +153,42 @@ impl StagePlacement {
         &self.together
     }
 
+    /// Steps that make a phase, as ranges of [`Self::together`].
+    pub(crate) fn phases(&self) -> &[Range<usize>] {
+        &self.phases
+    }
+
+    /// Stages in which the IPU of a stage goes on with its phase, in the order of a pass.
+    pub(crate) fn later_steps(&self, stage: usize, pass: TrainingPass) -> Vec<usize> {
+        let of_ipu = self.steps_of_ipu(stage);
+        match pass {
+            TrainingPass::Forward => of_ipu.filter(|other| *other > stage).collect(),
+            TrainingPass::Backward => of_ipu.rev().filter(|other| *other < stage).collect(),
+            TrainingPass::Update => Vec::new(),
+        }
+    }
+
+    /// Stages in which the IPU of a stage begins with its phase, in the order of the forward pass.
+    pub(crate) fn earlier_steps(&self, stage: usize, pass: TrainingPass) -> Vec<usize> {
+        let later = self.later_steps(stage, pass);
+        self.steps_of_ipu(stage).filter(|of| *of != stage && !later.contains(of)).collect()
+    }
+
+    /// What the IPU of a stage does in its phase, in the order of the forward pass.
+    fn steps_of_ipu(&self, stage: usize) -> impl DoubleEndedIterator<Item = usize> {
+        let stages = |steps: &Range<usize>| {
+            self.together[steps.start].start..self.together[steps.end - 1].end
+        };
+        let found = self.phases.iter().map(stages).find(|stages| stages.contains(&stage));
+        let ipu = |stage: usize| self.stages[stage].ipu;
+        found.unwrap_or(stage..stage + 1).filter(move |other| ipu(*other) == ipu(stage))
+    }
+
+    /// Whether two stages work at the same time.
+    pub(crate) fn work_together(&self, one: usize, other: usize) -> bool {
+        self.together.iter().any(|stages| stages.contains(&one) && stages.contains(&other))
+    }
+
     /// Stages that work side by side on the same blocks, in the order of the forward pass.
     pub(crate) fn peers(&self) -> &[Range<usize>] {
         &self.peers
@@ -143,6 +207,18 @@ impl StagePlacement {
         let place = stage - self.peers_of(stage).start;
         if makers.len() > place { makers.start + place } else { makers.start }
     }
+}
+
+/// Runs of items of which each goes with the one before it.
+fn runs<T>(items: &[T], goes_with: impl Fn(&T, &T) -> bool) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for at in 0..items.len() {
+        match found.last_mut().filter(|_| goes_with(&items[at - 1], &items[at])) {
+            Some(run) => run.end = at + 1,
+            None => found.push(at..at + 1),
+        }
+    }
+    found
 }
 
 /// The stages of a spec that writes none. A balanced split is written down by who found it: until

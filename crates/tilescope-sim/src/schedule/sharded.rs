@@ -31,3 +31,40 @@ pub(crate) fn sharded_slots(
         .map(|(batch, at)| slot(batch, at))
         .collect()
 }
+
+/// The slots of each pass of a phase, of so many slots: `phases` are ranges of the steps that
+/// [`sharded_slots`] has a slot for each of. It goes up the phases, and when training down again.
+pub(super) fn slots_of_phases(
+    phases: &[Range<usize>],
+    slots: usize,
+    training: bool,
+) -> Vec<Range<usize>> {
+    let steps = phases.last().map_or(1, |last| last.end);
+    let pass = |pass: usize| {
+        let first = pass * steps;
+        let down = training && pass % 2 == 1;
+        let of_phase = move |at: usize| {
+            let Range { start, end } = phases[if down { phases.len() - 1 - at } else { at }];
+            let steps_before = if down { steps - end } else { start };
+            first + steps_before..first + steps_before + (end - start)
+        };
+        (0..phases.len()).map(of_phase)
+    };
+    (0..slots / steps).flat_map(pass).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_are_passed_up_and_down() {
+        // The second phase has two steps.
+        let phases = [0..1, 1..3, 3..4];
+        let trained = slots_of_phases(&phases, 8, true);
+        assert_eq!(trained, [0..1, 1..3, 3..4, 4..5, 5..7, 7..8]);
+        let phases = [0..2, 2..3];
+        assert_eq!(slots_of_phases(&phases, 6, true), [0..2, 2..3, 3..4, 4..6]);
+        assert_eq!(slots_of_phases(&phases, 6, false), [0..2, 2..3, 3..5, 5..6]);
+    }
+}

@@ -7,7 +7,7 @@ use crate::model::message::StatusMessage;
 use crate::model::navigation::{NavigationState, ReportLink};
 use crate::shell::report_locations::simulated_reports;
 use crate::shell::simulation_process::{SimulationOutcome, SimulationProcess};
-use crate::widgets::path_input::is_model;
+use crate::widgets::path_input::is_model_file;
 use egui::Context;
 use std::path::PathBuf;
 
@@ -72,7 +72,7 @@ impl AppSession {
         if path.to_string_lossy().starts_with("tilescope:") {
             return self.apply(context, AppCommand::OpenLink(path.to_string_lossy().into_owned()));
         }
-        if is_model(&path) {
+        if is_model_file(&path) {
             return self.open_model(path);
         }
         self.jobs.opening.follow_later(None);
@@ -82,7 +82,7 @@ impl AppSession {
     /// Opens several paths: models one after another, reports in a tab each.
     pub(super) fn open_all(&mut self, paths: Vec<PathBuf>) {
         for path in paths {
-            match is_model(&path) {
+            match is_model_file(&path) {
                 true => self.open_model(path),
                 false => {
                     self.open_later(ReportLink::new(&path, NavigationState::default()));
@@ -92,7 +92,7 @@ impl AppSession {
     }
 
     pub(super) fn compare(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
-        if let Some(model) = [&source, &target].into_iter().find(|path| is_model(path)) {
+        if let Some(model) = [&source, &target].into_iter().find(|path| is_model_file(path)) {
             let words = format!(
                 "{} is a model: simulate it first, then compare its report",
                 model.display()

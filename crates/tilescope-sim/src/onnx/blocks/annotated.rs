@@ -1,9 +1,10 @@
 //! Blocks by PopART's annotations (popart willow/include/popart/names.hpp): a block for each
-//! `__pipeline_stage`; else for each `__execution_phase`, as phased execution has them; else for each
-//! visit of an IPU that `__ipu_number` names, as virtual graphs have them without a pipeline.
+//! `__pipeline_stage`; else for each `__execution_phase`, as phased execution has them, with a part
+//! for each of its IPUs; else for each visit of an IPU that `__ipu_number` names, as virtual graphs
+//! have them without a pipeline.
 
-use super::visits;
 use super::{MOST_BLOCKS, NodeBlocks, producers};
+use super::{phase_parts, visits};
 use crate::graph::{AnnotatedStage, GraphError, StageAnnotation};
 use std::collections::BTreeSet;
 use tilescope_onnx::{OnnxGraph, OnnxNode};
@@ -62,7 +63,8 @@ pub(super) fn find(file: &OnnxGraph) -> Result<Option<NodeBlocks>, GraphError> {
     match kind(file) {
         None => Ok(None),
         Some(AnnotationKind::Ipus) => by_visits(file).map(Some),
-        Some(numbered) => by_numbers(file, numbered).map(Some),
+        Some(AnnotationKind::Phases) => by_phases(file).map(Some),
+        Some(AnnotationKind::Stages) => by_stages(file).map(Some),
     }
 }
 
@@ -78,31 +80,52 @@ fn by_visits(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
         AnnotatedStage { block: format!("ipu{ipu}{again}"), annotation }
     };
     let stages: Vec<AnnotatedStage> = found.ipus.iter().enumerate().map(block).collect();
-    let names = stages.iter().map(|stage| stage.block.clone()).collect();
-    Ok(NodeBlocks { names, of_node: found.of_node, stages })
+    Ok(NodeBlocks::of_stages(stages, found.of_node))
 }
 
-/// A block for each number of a stage or phase.
-fn by_numbers(file: &OnnxGraph, kind: AnnotationKind) -> Result<NodeBlocks, GraphError> {
+/// A block for each stage.
+fn by_stages(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
+    let kind = AnnotationKind::Stages;
     let own: Vec<Option<u32>> = file.nodes.iter().map(|node| number(node, kind.key())).collect();
     let of_node = all_numbers(file, &own, kind)?;
     let different: BTreeSet<u32> = of_node.iter().copied().collect();
     check_count(different.len(), kind)?;
     let numbers: Vec<u32> = different.into_iter().collect();
     let stage = |number: &u32| {
-        let ipu = ipu_of(file, &own, *number, kind)?;
-        let annotation = match kind {
-            AnnotationKind::Phases => StageAnnotation::Phase { number: *number, ipu },
-            // A stage without an IPU is on that of its own number.
-            _ => StageAnnotation::Stage(ipu.unwrap_or(IpuId(*number))),
-        };
+        // A stage without an IPU is on that of its own number.
+        let ipu = ipu_of(file, &own, *number)?.unwrap_or(IpuId(*number));
+        let annotation = StageAnnotation::Stage(ipu);
         Ok(AnnotatedStage { block: format!("{}{number}", kind.word()), annotation })
     };
     let stages: Vec<AnnotatedStage> = numbers.iter().map(stage).collect::<Result<_, _>>()?;
-    let names = stages.iter().map(|stage| stage.block.clone()).collect();
     let position = |number: &u32| numbers.binary_search(number).unwrap_or_default();
     let of_node = of_node.iter().map(position).collect();
-    Ok(NodeBlocks { names, of_node, stages })
+    Ok(NodeBlocks::of_stages(stages, of_node))
+}
+
+/// A block for each phase: `phase0`; where it has several IPUs one for each, `phase0_ipu2`, and
+/// another for each time that it goes on with what they sent each other, `phase0_ipu2_2`.
+fn by_phases(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
+    let kind = AnnotationKind::Phases;
+    let own: Vec<Option<u32>> = file.nodes.iter().map(|node| number(node, kind.key())).collect();
+    let phases = all_numbers(file, &own, kind)?;
+    let ipus: Vec<Option<u32>> = file.nodes.iter().map(|node| number(node, IPU)).collect();
+    let found = phase_parts::of_nodes(file, &phases, &ipus)?;
+    check_count(found.parts.len(), kind)?;
+    let stage = |part: &phase_parts::PhasePart| {
+        let phase_parts::PhasePart { phase, step, ipu } = *part;
+        let several = found.parts.iter().any(|other| other.phase == phase && other.ipu != ipu);
+        let of_ipu = |earlier: &&phase_parts::PhasePart| {
+            (earlier.phase, earlier.ipu) == (phase, ipu) && earlier.step < step
+        };
+        let before = found.parts.iter().filter(of_ipu).count();
+        let place = ipu.filter(|_| several).map_or(String::new(), |ipu| format!("_ipu{ipu}"));
+        let again = if before == 0 { String::new() } else { format!("_{}", before + 1) };
+        let annotation = StageAnnotation::Phase { number: phase, step, ipu: ipu.map(IpuId) };
+        AnnotatedStage { block: format!("{}{phase}{place}{again}", kind.word()), annotation }
+    };
+    let stages = found.parts.iter().map(stage).collect();
+    Ok(NodeBlocks::of_stages(stages, found.of_node))
 }
 
 fn check_count(count: usize, kind: AnnotationKind) -> Result<(), GraphError> {
@@ -124,23 +147,17 @@ fn number(node: &OnnxNode, name: &str) -> Option<u32> {
     u32::try_from(value).ok()
 }
 
-/// The IPU that the nodes of a stage or phase name, if any does.
-fn ipu_of(
-    file: &OnnxGraph,
-    own: &[Option<u32>],
-    of: u32,
-    kind: AnnotationKind,
-) -> Result<Option<IpuId>, GraphError> {
-    let members = own.iter().zip(&file.nodes).filter(|(own, _)| **own == Some(of));
+/// The IPU that the nodes of a stage name, if any does.
+fn ipu_of(file: &OnnxGraph, own: &[Option<u32>], stage: u32) -> Result<Option<IpuId>, GraphError> {
+    let members = own.iter().zip(&file.nodes).filter(|(own, _)| **own == Some(stage));
     let mut named = members.filter_map(|(_, node)| Some((number(node, IPU)?, node)));
     let Some((ipu, first)) = named.next() else { return Ok(None) };
     let Some((other, node)) = named.find(|(other, _)| *other != ipu) else {
         return Ok(Some(IpuId(ipu)));
     };
-    let (word, key) = (kind.word(), kind.key());
     let problem = format!(
-        "{word} {of} is on IPU {other} here and on IPU {ipu} at {:?}: a {word} runs on one IPU; give \
-         the nodes of each IPU a {key} of their own",
+        "stage {stage} is on IPU {other} here and on IPU {ipu} at {:?}: a stage runs on one IPU; \
+         give the nodes of each IPU a {STAGE} of their own",
         first.path()
     );
     Err(GraphError { node: node.path(), problem })

@@ -5,6 +5,7 @@ mod annotated;
 mod cost;
 mod modules;
 mod narrow;
+mod phase_parts;
 mod visits;
 
 pub use annotated::AnnotationKind;
@@ -23,6 +24,14 @@ pub(super) struct NodeBlocks {
     pub of_node: Vec<usize>,
     /// The stages that annotations put the blocks into, if there are any.
     pub stages: Vec<AnnotatedStage>,
+}
+
+impl NodeBlocks {
+    /// Blocks that are stages.
+    fn of_stages(stages: Vec<AnnotatedStage>, of_node: Vec<usize>) -> Self {
+        let names = stages.iter().map(|stage| stage.block.clone()).collect();
+        Self { names, of_node, stages }
+    }
 }
 
 /// The blocks of a file.

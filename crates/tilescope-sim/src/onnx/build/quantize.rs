@@ -3,8 +3,9 @@
 
 use super::{OpBuilder, composed};
 use crate::graph::GraphError;
+use crate::onnx::importer::StraightThrough;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{ClampOp, UnaryOp};
+use crate::operators::{ClampOp, ScalarOp, StraightThroughOp, UnaryOp};
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::shape::{DType, TensorId};
 
@@ -30,9 +31,10 @@ fn along_axis(node: &mut NodeImport, input: usize, dtype: DType) -> Result<Tenso
     Err(node.refuse(format!("{own:?} scales are none of an axis of {shape:?}")))
 }
 
-/// `(x - zero) . scale`
+/// `(x - zero) . scale`. Of numbers that stand for others the gradient is passed on to those.
 fn dequantize(node: &mut NodeImport) -> Result<(), GraphError> {
     let dtype = node.output_type(0).unwrap_or(DType::Float);
+    let few_bits = node.required(0)?;
     let x = node.input(0)?;
     let mut y = node.cast("cast", x, dtype)?;
     if node.value(2).is_some() {
@@ -40,18 +42,28 @@ fn dequantize(node: &mut NodeImport) -> Result<(), GraphError> {
         y = node.binary("zero", BinaryOpType::Subtract, [y, zero])?;
     }
     let scale = along_axis(node, 1, dtype)?;
-    let y = node.binary("", BinaryOpType::Multiply, [y, scale])?;
+    let Some(StraightThrough { of, within }) =
+        node.importer.straight_through.get(&few_bits).copied()
+    else {
+        let y = node.binary("", BinaryOpType::Multiply, [y, scale])?;
+        return node.set(0, y);
+    };
+    let y = node.binary("scale", BinaryOpType::Multiply, [y, scale])?;
+    let of = node.cast("straight", of, dtype)?;
+    let y = node.apply("", StraightThroughOp, &[y, of, within])?;
     node.set(0, y)
 }
 
-/// `x / scale + zero`, rounded and held in the type. As in torch a number of few bits has no
-/// gradient; what stands in for one while a model learns to be quantised is not in the file.
+/// `x / scale + zero`, rounded and held in the type. A number of few bits has no gradient; while a
+/// model learns to be quantised it is followed by `DequantizeLinear`, and the two pass the gradient
+/// straight through, as torch's `fake_quantize` does.
 fn quantize(node: &mut NodeImport) -> Result<(), GraphError> {
-    if node.is_trained(0) {
+    let stands_in = node.is_trained(0);
+    if stands_in && !is_dequantized(node) {
         return Err(node.refuse(
             "numbers of few bits have no gradient, and weights that are trained lead to this one: \
-             train the model as it is without QuantizeLinear and DequantizeLinear, keep those \
-             weights with model.frozen, or set model.training = false",
+             only where nothing but DequantizeLinear reads them is it passed straight through; \
+             keep those weights with model.frozen, or set model.training = false",
         ));
     }
     let x = node.input(0)?;
@@ -67,6 +79,23 @@ fn quantize(node: &mut NodeImport) -> Result<(), GraphError> {
         Some(DType::Int8) => (-128.0, 127.0),
         _ => (0.0, 255.0),
     };
+    if stands_in {
+        let bound = |operation, value| ScalarOp::new(operation, value);
+        let above = node.apply("low", bound(BinaryOpType::GreaterThanEqual, low), &[y])?;
+        let below = node.apply("high", bound(BinaryOpType::LessThanEqual, high), &[y])?;
+        let within = node.binary("within", BinaryOpType::LogicalAnd, [above, below])?;
+        if let Some(few_bits) = node.node.outputs.first().copied().flatten() {
+            let kept = StraightThrough { of: x, within };
+            node.importer.straight_through.insert(few_bits, kept);
+        }
+    }
     let y = node.apply("clamp", ClampOp::new(low, high), &[y])?;
     node.set(0, y)
+}
+
+/// Whether nothing but `DequantizeLinear` reads the result of a node.
+fn is_dequantized(node: &NodeImport) -> bool {
+    let Some(few_bits) = node.node.outputs.first().copied().flatten() else { return false };
+    let importer = &node.importer;
+    importer.readers[few_bits.index()] == importer.dequantizers[few_bits.index()]
 }

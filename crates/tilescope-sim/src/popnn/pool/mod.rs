@@ -160,8 +160,8 @@ impl PoolingParams {
         };
         let all = product(&|axis| axis.operand_size(backward)).max(1);
         let read = product(&|axis| axis.read_operands(backward));
-        let part = |bytes: &Bytes| (u128::from(bytes.0) * read / all) as u64;
-        sources.map(|bytes| Bytes(part(bytes)))
+        let part = |bytes: &Bytes| u64::try_from(u128::from(bytes.0) * read / all);
+        sources.map(|bytes| part(bytes).map_or(*bytes, Bytes))
     }
 
     /// Results on each tile, in groups of channels.

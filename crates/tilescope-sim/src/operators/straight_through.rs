@@ -1,0 +1,59 @@
+//! What stands in for the gradient of numbers of few bits while a model learns to be quantised.
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, OutputAlias, RowWindow, ShapeError, expect_operands,
+};
+use crate::shape::{DType, TensorId, TensorInfo};
+
+/// The first operand, which was made of the second one by rounding. Its gradient is that of the
+/// second where the third, a truth value, says that this was within the range of the few bits, and
+/// zero elsewhere (torch aten/src/ATen/native/quantized/FakeQuantPerTensorAffine.cpp).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StraightThroughOp;
+
+impl Operator for StraightThroughOp {
+    fn kind(&self) -> &'static str {
+        "straight_through"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        expect_operands(inputs, 3)?;
+        let [made, of, within] = [&inputs[0], &inputs[1], &inputs[2]];
+        if made == of && within.dtype == DType::Bool && within.shape == made.shape {
+            return Ok(vec![made.clone()]);
+        }
+        Err(ShapeError(format!("{made} and {within} do not go with {of}")))
+    }
+
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        0
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let dy = backward.gradient()?;
+        let within = backward.node.inputs[2];
+        Ok(vec![None, Some(backward.apply_mask("grad", dy, within)?), None])
+    }
+
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        Some(RowWindow::POINTWISE)
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        lowering.set_layout(node.outputs[0], layout);
+        Ok(LoweredOperation::default())
+    }
+
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::View(0)
+    }
+}
