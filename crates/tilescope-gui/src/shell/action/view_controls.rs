@@ -40,6 +40,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
     ViewControls {
         view: ViewId::Liveness,
         strip: &[
+            "Graph",
             "Source",
             "Tile",
             "Filter steps",
@@ -53,6 +54,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Not always live variables",
             "Vertices",
             "Cycle estimates",
+            "Free blocks",
             "Step",
         ],
     },
