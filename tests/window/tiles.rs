@@ -8,6 +8,7 @@ use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::time::Duration;
 use tilescope_analysis::exchange_code::{self, ExchangeFlow, ExchangeFlows, ExchangePattern};
+use tilescope_analysis::{liveness, memory};
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme};
 use tilescope_report::Report;
@@ -286,4 +287,34 @@ fn floating_point_work_is_that_of_the_operations() {
     assert!(says(&window, &format!("{} FLOPs", grouped(row.flops * row.executions))));
     press(&mut window, Role::Tab, "Debug");
     assert!(says(&window, &row.shapes));
+}
+
+#[test]
+fn the_memory_of_a_tile_by_address_is_walked_with_keys() {
+    let mut window = window("liveness");
+    choose(&mut window, "Graph", "By address");
+    assert!(says(&window, "the fullest tile") && says(&window, "fragmentation"));
+    let tile = memory::fullest_tile(&window.state().report).expect("reads");
+    let name = format!("Memory by address of tile {}", grouped(tile.into()));
+    let timeline = liveness::by_address(&window.state().report, tile).expect("reads").unwrap();
+    let peak = timeline.peak().expect("steps");
+    // The peak is shown until a step is chosen: the next one follows it.
+    for key in [Key::ArrowRight, Key::ArrowUp, Key::ArrowUp] {
+        window.get_by_role_and_label(Role::Canvas, &name).focus();
+        settle(&mut window);
+        window.key_press(key);
+        settle(&mut window);
+    }
+    let selection = window.state().app.session().selection().clone();
+    assert_eq!(selection.program, Some(timeline.programs[peak as usize + 1]));
+    let live: Vec<_> = timeline.live_in(peak + 1..peak + 2).map(|(_, of)| of.id).collect();
+    assert_eq!(selection.variable, Some(live[1]));
+    // The largest block below what lies highest is said, and leads to it.
+    let highest = timeline.highest().expect("variables");
+    let highest = &timeline.placed[highest.place];
+    window.get_by_role_and_label(Role::Link, &highest.name).click();
+    settle(&mut window);
+    assert_eq!(window.state().app.session().selection().variable, Some(highest.id));
+    press(&mut window, Role::Tab, "Free blocks");
+    assert!(says(&window, "Above until"));
 }

@@ -102,6 +102,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Critical path",
             "Arrows",
             "All replicas",
+            "Links",
             "BSP",
             "Key",
             "Cycles on the screen",

@@ -3,7 +3,7 @@
 use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
 use super::layout::{
     GUTTER, LaneHit, LaneHitTarget, PathHit, PathHitTarget, SCROLL_BAR, ShownIpus, TraceLayout,
-    TraceRegions, hit, ipu_lane_layouts, mark_hit, path_hit, render_items, total_height,
+    TraceRegions, hit, ipu_lane_layouts, link_hit, mark_hit, path_hit, render_items, total_height,
 };
 use super::loaded_trace::LoadedTrace;
 use super::paint::TracePainter;
@@ -263,6 +263,9 @@ impl ExecutionTraceView {
         let input = LanePointerInput {
             path,
             about,
+            links: pointed
+                .and_then(|(at, scene)| link_hit(layout, scene, at))
+                .zip(prepared.link_limit),
             layout,
             limits,
             response,

@@ -15,6 +15,7 @@ mod followed_micro_batch;
 mod interaction;
 mod lanes_ui;
 mod layout;
+mod link_strip;
 mod loaded_trace;
 mod mark_walk;
 mod paint;

@@ -253,6 +253,10 @@ pub(super) fn scene_key(
         filter,
         colours,
         gap: (SUB_LANE_GAP * pixels_per_point).round() as usize,
+        links: layout
+            .blocks
+            .first()
+            .map_or(0, |block| (block.links * pixels_per_point).round() as usize),
         tiles: match prefs.tiles {
             true => (f32::from(prefs.tiles_height) * pixels_per_point) as usize,
             false => 0,

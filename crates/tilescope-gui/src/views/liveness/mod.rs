@@ -237,6 +237,7 @@ impl LivenessView {
             tile: self.tile(context),
             step: self.steps.last().copied(),
             labels: &shown.labels,
+            max_memory: context.prefs.liveness.max_memory,
         };
         let ChosenAddress { step, add, variable } = self.addresses.ui(ui, context, &input);
         if let Some(step) = step {
@@ -403,8 +404,8 @@ impl LivenessView {
         self.source_ui(bar, context);
         if self.show == LivenessGraphMode::Bytes {
             self.filter_ui(bar, context, shown);
-            self.layers_ui(bar, context, shown);
         }
+        self.layers_ui(bar, context, shown);
         bar.align_right();
         if bar.button("All steps", "Show the whole program") {
             self.graph.reset();
@@ -430,9 +431,16 @@ impl LivenessView {
     ) {
         let old = context.prefs.liveness;
         let mut prefs = old;
-        let hint = "Show always-live memory as a band below the rest.";
-        bar.checkbox("Include always live", &mut prefs.always_live, hint);
-        let mut level = self.max_memory(old, &shown.curve);
+        let mut level = match self.show {
+            LivenessGraphMode::Bytes => {
+                let hint = "Show always-live memory as a band below the rest.";
+                bar.checkbox("Include always live", &mut prefs.always_live, hint);
+                self.max_memory(old, &shown.curve)
+            }
+            LivenessGraphMode::Addresses => {
+                prefs.max_memory.unwrap_or(self.addresses.shows_max_memory())
+            }
+        };
         let hint = "A line at the memory of the tiles shown: bytes per tile x tiles.";
         if bar.checkbox("Show max memory", &mut level, hint) {
             prefs.max_memory = Some(level);

@@ -12,8 +12,9 @@ use crate::widgets::overview_strip::{OverviewDrag, overview_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis};
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::split_texture::{SplitImage, SplitTexture};
+use crate::widgets::stack_graph::is_near;
 use crate::widgets::{empty_state_ui, hint_ui};
-use egui::{CursorIcon, EventFilter, Key, Pos2, Rect, Response, RichText, Sense, Ui, pos2};
+use egui::{CursorIcon, EventFilter, Key, Label, Pos2, Rect, Response, RichText, Sense, Ui, pos2};
 use paint::AddressLayout;
 use raster::{AddressWindow, raster};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,9 @@ use tilescope_analysis::liveness::{
     AddressTimeline, FreeMemory, HighestVariable, PARTS, by_address,
 };
 use tilescope_analysis::memory::fullest_tile;
-use tilescope_report::units::{Bytes, TileId, VariableId, exact_bytes, grouped, percent};
+use tilescope_report::units::{
+    Bytes, NumberFormat, TileId, VariableId, exact_bytes, grouped, percent,
+};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 /// Room for addresses beside the picture.
@@ -31,7 +34,9 @@ const AXIS_WIDTH: f32 = 74.0;
 /// Height of the strip above it.
 const STRIP: f32 = 18.0;
 /// Room for steps and the legend below it.
-const FOOT: f32 = 46.0;
+const FOOT: f32 = 54.0;
+/// Of that, for the steps.
+const STEPS: f32 = 24.0;
 /// Width of the column of one step beside the picture.
 const COLUMN: f32 = 72.0;
 /// Sides of a picture in pixels at most.
@@ -69,6 +74,9 @@ pub(super) struct AddressInput<'a> {
     pub step: Option<u32>,
     /// What each step is, in words.
     pub labels: &'a [String],
+    /// Whether all memory of the tile is shown, or as much as is ever used; not chosen: where that is
+    /// most of it.
+    pub max_memory: Option<bool>,
 }
 
 /// What is zoomed to.
@@ -131,6 +139,13 @@ impl AddressPanel {
         self.tile.latest()?.as_ref()?.timeline.peak()
     }
 
+    /// Whether all memory of the tile is shown unless something else was chosen.
+    pub(super) fn shows_max_memory(&self) -> bool {
+        let near =
+            |of: &TileAddresses| is_near(of.timeline.capacity.0, last_address(&of.timeline).0);
+        self.tile.latest().is_some_and(|answer| answer.as_ref().is_some_and(near))
+    }
+
     /// Shows the memory of a tile; what was clicked.
     pub(super) fn ui(
         &mut self,
@@ -186,7 +201,10 @@ impl AddressPanel {
             range: AxisRange::new(0, timeline.steps().max(1).into()),
             width: frame.width(),
         };
-        let up = AxisLimits { range: AxisRange::new(0, end(timeline).0), width: frame.height() };
+        let up = AxisLimits {
+            range: AxisRange::new(0, end(timeline, input.max_memory).0),
+            width: frame.height(),
+        };
         let steps = self.steps.within(across);
         if let Some(moved) = overview_ui(ui, strip, None, steps, across, &mut self.grip) {
             self.steps.move_to(moved, across);
@@ -200,7 +218,7 @@ impl AddressPanel {
         paint::marks_ui(ui, &layout, timeline, step, (context.selection.variable, palette));
         paint::column_ui(ui, &layout, timeline, (step, &free));
         paint::nodes_ui(ui, &layout, timeline, (&response, step));
-        paint::legend_ui(ui, area.with_min_y(frame.bottom() + FOOT / 2.0), timeline);
+        paint::legend_ui(ui, area.with_min_y(frame.bottom() + STEPS), timeline);
         self.pointer_ui(ui, &layout, (across, up), &response);
         let pointed = response.hover_pos().filter(|_| !response.dragged());
         if let Some(at) = pointed.and_then(|at| layout.place(timeline, at)) {
@@ -325,10 +343,20 @@ fn kept_texture<'a>(
     &kept.insert(known.unwrap_or_else(make)).1
 }
 
-/// Where the axis of addresses ends: with the tile's memory, or what lies beyond it.
-fn end(timeline: &AddressTimeline) -> Bytes {
-    let last = timeline.placed.iter().map(|placed| placed.addresses.end).max();
-    last.unwrap_or(Bytes::ZERO).max(timeline.capacity).max(Bytes(1))
+/// Where the axis of addresses ends.
+fn end(timeline: &AddressTimeline, max_memory: Option<bool>) -> Bytes {
+    let used = last_address(timeline);
+    match max_memory.unwrap_or(is_near(timeline.capacity.0, used.0)) {
+        true => used.max(timeline.capacity),
+        false => used + used / 16,
+    }
+    .max(Bytes(1))
+}
+
+/// The end of what lies highest.
+fn last_address(timeline: &AddressTimeline) -> Bytes {
+    let ends = timeline.placed.iter().map(|placed| placed.addresses.end);
+    ends.max().unwrap_or(Bytes::ZERO)
 }
 
 /// Which tile and step it is, what is free then, and what ends highest.
@@ -341,16 +369,17 @@ fn head_ui(
     let (palette, timeline) = (ThemePalette::for_ui(ui), &shown.timeline);
     let mut chosen = ChosenAddress::default();
     ui.add_space(spacing::XS);
-    ui.horizontal_wrapped(|ui| {
+    ui.horizontal(|ui| {
         ui.add_space(spacing::L);
         ui.label(strong(format!("Tile {}", grouped(timeline.tile.into()))));
         if input.tile.is_none() {
             ui.label(RichText::new("the fullest tile").color(palette.weak_text));
         }
-        ui.label(free_words(timeline, step, free, numbers(ui)));
+        let words = free_words(timeline, step, free, numbers(ui));
+        ui.add(Label::new(words).truncate());
     });
     if let Some((highest, hole)) = highest_words(shown, numbers(ui)) {
-        ui.horizontal_wrapped(|ui| {
+        ui.horizontal(|ui| {
             ui.add_space(spacing::L);
             ui.label(RichText::new("Highest address:").color(palette.weak_text));
             let name: String = highest.name.chars().take(80).collect();
@@ -359,7 +388,7 @@ fn head_ui(
                 let step = Some(timeline.life(highest).start);
                 chosen = ChosenAddress { step, add: false, variable: Some(highest.id) };
             }
-            ui.label(RichText::new(hole).color(palette.weak_text));
+            ui.add(Label::new(RichText::new(hole).color(palette.weak_text)).truncate());
         });
     }
     chosen
@@ -370,7 +399,7 @@ fn free_words(
     timeline: &AddressTimeline,
     step: u32,
     free: &FreeMemory,
-    numbers: tilescope_report::units::NumberFormat,
+    numbers: NumberFormat,
 ) -> String {
     let live = timeline.live.get(step as usize).copied().unwrap_or(Bytes::ZERO);
     let peak = if timeline.peak() == Some(step) { "the peak, " } else { "" };
@@ -390,7 +419,7 @@ fn free_words(
 /// What ends highest, and the words about it.
 fn highest_words(
     shown: &TileAddresses,
-    numbers: tilescope_report::units::NumberFormat,
+    numbers: NumberFormat,
 ) -> Option<(&PlacedVariable, String)> {
     let (timeline, highest) = (&shown.timeline, shown.highest.as_ref()?);
     let placed = timeline.placed.get(highest.place)?;
