@@ -17,6 +17,7 @@ mod program_runs;
 mod repeated_marks;
 mod step_details;
 mod tile_work;
+mod tiles_at_cycle;
 mod window_summary;
 
 pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows};
@@ -41,4 +42,5 @@ pub(crate) use repeated_marks::RepeatedMarkFinder;
 pub use repeated_marks::{MarkPlace, RepeatedMarks};
 pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
 pub use tile_work::TileWorkTimes;
+pub use tiles_at_cycle::{StepAtCycle, TileFigure, TileSources, TilesAtCycle};
 pub use window_summary::{IpuTotals, StreamTraffic, WindowSummary, window_summary};

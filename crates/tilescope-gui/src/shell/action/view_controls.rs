@@ -108,7 +108,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Cycles on the screen",
             "Whole run",
         ],
-        tabs: &["Summary", "Details", "Statistics", "Critical path", "Schedule"],
+        tabs: &["Summary", "Details", "Statistics", "Critical path", "Schedule", "Tiles"],
     },
     ViewControls {
         view: ViewId::ExchangeCode,

@@ -33,6 +33,7 @@ mod share_graph;
 mod step_details;
 mod step_statistics;
 mod step_walk;
+mod tiles_panel;
 mod toolbar;
 mod why_links;
 

@@ -10,6 +10,7 @@ use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;
 use super::share_graph::is_far_out;
 use super::step_statistics::TraceStatisticsKey;
+use super::tiles_panel::TilesPanel;
 use crate::model::command::SelectedStep;
 use crate::model::preferences::TracePrefs;
 use crate::theme::ColourScheme;
@@ -62,6 +63,7 @@ pub(super) struct TraceQueries {
     pub statistics: BackgroundQuery<TraceStatisticsKey, ValueStatistics>,
     pub schedule: SchedulePanel,
     pub path_tables: PathTablesPanel,
+    pub tiles: TilesPanel,
 }
 
 impl TraceQueries {
