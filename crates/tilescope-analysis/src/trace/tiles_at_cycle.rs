@@ -48,7 +48,7 @@ impl TileFigure {
             Self::Waiting => "Waiting cycles",
             Self::Sent => "Sent",
             Self::Received => "Received",
-            Self::Memory => "Memory",
+            Self::Memory => "Live memory",
         }
     }
 

@@ -187,7 +187,7 @@ pub(super) fn column_ui(
             Stroke::new(1.0, colour),
             StrokeKind::Inside,
         );
-        if rect.height() >= LEAST_BLOCK_LABEL {
+        if rect.intersect(layout.column).height() >= LEAST_BLOCK_LABEL {
             let font = FontId::proportional(text_size::CAPTION);
             let ink = if is_largest { palette.accent } else { palette.weak_text };
             let text =
