@@ -231,8 +231,10 @@ impl TileSources {
             _ => self.cycles_of(step.program),
         };
         let Some(own) = own else { return false };
-        if figure == TileFigure::Waiting {
-            values[tiles.indices()].fill(length.0);
+        if figure == TileFigure::Waiting
+            && let Some(values) = values.get_mut(tiles.indices())
+        {
+            values.fill(length.0);
         }
         // A report of another tool may say that a tile works longer than its step.
         fill(own, tiles, values, |cycles| match figure {

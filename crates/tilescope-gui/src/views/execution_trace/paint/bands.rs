@@ -1,7 +1,7 @@
 //! The lanes of an IPU: its names, images, marks and the names on its bars.
 
 use super::{TracePainter, VEIL};
-use crate::theme::{ThemePalette, mix, text_size};
+use crate::theme::{ThemePalette, mix, spacing, text_size};
 use crate::views::execution_trace::bar_colours::colour;
 use crate::views::execution_trace::layout::{
     BarLabelItem, IpuBand, SceneBand, ShareLineItem, TraceRenderItems,
@@ -10,12 +10,16 @@ use crate::views::execution_trace::share_graph::{self, TimeShare};
 use crate::views::execution_trace::{id, link_strip};
 use crate::widgets::{elided_text::elided, node_ui, region_ui};
 use egui::accesskit::Role;
-use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Shape, Stroke, Vec2, pos2, vec2};
+use egui::{
+    Align2, Color32, CornerRadius, FontId, Painter, Pos2, Rect, Shape, Stroke, Vec2, pos2, vec2,
+};
 use tilescope_analysis::trace::MarkRowId;
 use tilescope_report::units::{grouped, percent};
 
 /// Narrowest room for the name of a bar.
 const LEAST_WORDS: f32 = 16.0;
+/// Height of the name of an IPU.
+const NAME_HEIGHT: f32 = text_size::SMALL + spacing::XS;
 /// Edge of the square that shows the colour of a share.
 const SHARE_SQUARE: f32 = 6.0;
 
@@ -155,6 +159,12 @@ impl TracePainter<'_> {
             let room = gutter.width() - 10.0;
             let galley = elided(&painter, &text, font.clone(), self.palette.weak_text, room);
             let at = pos2(gutter.right() - 10.0 - galley.size().x, y - galley.size().y / 2.0);
+            // In low lanes the name of the IPU reaches down to here: it comes first.
+            let words = at.y..=at.y + galley.size().y;
+            let meets = |name: Pos2| name.y < *words.end() && *words.start() < name.y + NAME_HEIGHT;
+            if band.name_at.is_some_and(meets) {
+                continue;
+            }
             painter.galley(at, galley, self.palette.weak_text);
             let colour = link_strip::colours(self.palette)[side];
             let square = pos2(gutter.right() - 5.0, y);
