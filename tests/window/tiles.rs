@@ -338,7 +338,8 @@ fn links_carry_what_the_steps_of_an_ipu_move() {
         };
         let (sent, received) = (share(&totals.bytes_out), share(&totals.bytes_in));
         let words = format!("sent {sent}, received {received} of what the links can");
-        let node = window.get_by_label(&format!("Links of IPU {ipu}"));
+        let name = format!("Links of IPU {ipu}");
+        let node = window.get_by_label(&name);
         assert_eq!(node.accesskit_node().value(), Some(words));
     }
 }
