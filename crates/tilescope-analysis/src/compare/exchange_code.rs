@@ -65,12 +65,13 @@ fn of_cycles(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, Report
     let ran = sides.both(|report| Ok(report.has(ReportPart::Execution)))?;
     let pairs = if ran == (true, true) { exchange_pairs(sides)? } else { Vec::new() };
     let divisors = sides.normalization()?.divisors();
+    let programs = sides.both(|report| report.programs())?;
     let place = |of: &ExchangeCycles| ViewLocation {
         program: Some(of.program),
         ipu: Some(of.ipu),
         ..ViewLocation::view("exchange-code")
     };
-    let of_figure = |(title, figure): ExchangeFigure| {
+    let of_figure = |(heading, figure): ExchangeFigure| {
         let row = |(source, target): &(Option<ExchangeCycles>, Option<ExchangeCycles>)| {
             let either = source.as_ref().or(target.as_ref())?;
             let known = |of: &ExchangeCycles| of.run.as_ref().and_then(figure);
@@ -81,15 +82,13 @@ fn of_cycles(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, Report
             }
             let [a, b] = sides.map(|of| Some(TableCell::Count(known(of?)?.0)));
             let [source_place, target_place] = sides.map(|of| of.map(place));
-            let name = match either.name.as_str() {
-                "" => either.kind.name(),
-                name => name,
-            };
+            let programs = if source.is_some() { &programs.0 } else { &programs.1 };
+            let name = programs.get(either.program).map_or_else(|| either.name.clone(), title);
             let name = format!("{name}, IPU {}", either.ipu);
             Some(ComparisonRow { source_place, target_place, ..ComparisonRow::new(name, a, b) })
         };
         let rows = pairs.iter().filter_map(row).collect();
-        ComparisonTable::new(title, "Exchange", rows).per(divisors).by_change()
+        ComparisonTable::new(heading, "Exchange", rows).per(divisors).by_change()
     };
     Ok(FIGURES.into_iter().map(of_figure).collect())
 }

@@ -11,7 +11,7 @@ use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::overview_strip::{OverviewDrag, overview_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis};
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::split_texture::{SplitImage, SplitTexture};
+use crate::widgets::split_texture::{SplitImage, SplitTexture, TextureOwner};
 use crate::widgets::stack_graph::is_near;
 use crate::widgets::{empty_state_ui, hint_ui};
 use egui::{CursorIcon, EventFilter, Key, Label, Pos2, Rect, Response, RichText, Sense, Ui, pos2};
@@ -57,6 +57,9 @@ struct AddressImage {
 /// What a picture is of: the tile's memory by its version, the part, the size, the colours.
 type AddressImageKey = (u64, AddressWindow, [usize; 2], ColourScheme);
 
+/// A picture on the graphics card: its version, and whose card that is.
+type KeptTexture = (u64, TextureOwner, SplitTexture);
+
 /// What the user chose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChosenAddress {
@@ -90,12 +93,12 @@ pub(super) struct AddressPanel {
     #[serde(skip)]
     image: BackgroundQuery<AddressImageKey, AddressImage>,
     #[serde(skip)]
-    texture: Option<(u64, SplitTexture)>,
+    texture: Option<KeptTexture>,
     /// The column of a step.
     #[serde(skip)]
     column: BackgroundQuery<AddressImageKey, AddressImage>,
     #[serde(skip)]
-    column_texture: Option<(u64, SplitTexture)>,
+    column_texture: Option<KeptTexture>,
     #[serde(skip)]
     grip: Option<OverviewDrag>,
 }
@@ -333,14 +336,17 @@ fn load(report: &Report, tile: Option<TileId>) -> Result<Option<TileAddresses>, 
 
 /// The texture of a picture, handed to the graphics card once.
 fn kept_texture<'a>(
-    kept: &'a mut Option<(u64, SplitTexture)>,
+    kept: &'a mut Option<KeptTexture>,
     ui: &Ui,
     shown: &Versioned<AddressImage>,
 ) -> &'a SplitTexture {
     let version = shown.version();
-    let known = kept.take().filter(|(of, _)| *of == version);
-    let make = || (version, SplitTexture::new(ui.ctx(), "memory by address", &shown.image));
-    &kept.insert(known.unwrap_or_else(make)).1
+    let known = kept.take().filter(|(of, owner, _)| *of == version && owner.is(ui.ctx()));
+    let make = || {
+        let texture = SplitTexture::new(ui.ctx(), "memory by address", &shown.image);
+        (version, TextureOwner::of(ui.ctx()), texture)
+    };
+    &kept.insert(known.unwrap_or_else(make)).2
 }
 
 /// Where the axis of addresses ends.
@@ -381,7 +387,7 @@ fn head_ui(
     if let Some((highest, hole)) = highest_words(shown, numbers(ui)) {
         ui.horizontal(|ui| {
             ui.add_space(spacing::L);
-            ui.label(RichText::new("Highest address:").color(palette.weak_text));
+            ui.label(RichText::new("Highest address").color(palette.weak_text));
             let name: String = highest.name.chars().take(80).collect();
             let hint = "Select it, and the step from which on it is live";
             if ui.link(name).on_hover_text(hint).clicked() {
