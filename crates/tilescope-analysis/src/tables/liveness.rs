@@ -134,8 +134,8 @@ pub fn addresses(timeline: &AddressTimeline) -> DataTable {
 /// Blocks of a tile that are free at a step, by address.
 pub fn free_blocks(timeline: &AddressTimeline, free: &FreeMemory) -> DataTable {
     let columns = vec![
-        TableColumn::bytes("First address"),
         TableColumn::bytes("Size"),
+        TableColumn::bytes("First address"),
         TableColumn::text("Below it").about("The variable that ends where the block begins"),
         TableColumn::text("Above it").about("The variable that begins where the block ends"),
         TableColumn::short("Above until")
@@ -147,8 +147,8 @@ pub fn free_blocks(timeline: &AddressTimeline, free: &FreeMemory) -> DataTable {
         let until =
             above.and_then(|of| of.lifetime.as_ref()).map(|life| life.end.saturating_sub(1));
         vec![
-            TableCell::Bytes(block.addresses.start),
             TableCell::Bytes(block.bytes()),
+            TableCell::Bytes(block.addresses.start),
             below.map(|of| of.name.as_str().into()).into(),
             above.map(|of| of.name.as_str().into()).into(),
             until.map(|step| TableCell::Id(step.into())).into(),
