@@ -1,10 +1,10 @@
 //! `tune`: a guided search for a better spec.
 
-mod answer;
 mod budget;
 mod levers;
 mod moves;
 mod objective;
+mod summary;
 mod trial_store;
 mod tuner;
 
@@ -12,13 +12,13 @@ use super::picture::{self, FoundPicture};
 use super::search::{self, Condition, EffectiveKeys, ResultsFile, SearchedSpec, SpecCopy};
 use super::trials::{TrialRunner, set_arguments};
 use super::{CliCommand, CliError, json_argument, simulate};
-use answer::TuneAnswer;
 use budget::TuneBudget;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use moves::TuneSpace;
 use objective::TuneObjective;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use summary::TuneSummary;
 use tilescope_report::atomic_file::write_whole;
 use tilescope_sim::spec::{Spec, SpecSource};
 use trial_store::TrialStore;
@@ -119,7 +119,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     store.finish();
     let (path, stopped) = found?;
     let overrides = matches.get_many::<String>("set").into_iter().flatten().cloned().collect();
-    let answer = TuneAnswer { name, overrides, space: &space, store: &store, path: &path, file };
+    let answer = TuneSummary { name, overrides, space: &space, store: &store, path: &path, file };
     let shortfall = answer.shortfall();
     if let Some(file) = file.filter(|_| shortfall.is_none()) {
         write_spec(&answer, &source, file)?;
@@ -181,7 +181,7 @@ fn check_output(file: &Path, name: &str) -> Result<(), CliError> {
 }
 
 /// Writes the spec of the last point.
-fn write_spec(answer: &TuneAnswer<'_>, source: &SpecSource, file: &Path) -> Result<(), CliError> {
+fn write_spec(answer: &TuneSummary<'_>, source: &SpecSource, file: &Path) -> Result<(), CliError> {
     let mut source = source.clone();
     source.overrides.extend(set_arguments(&answer.path.best().changes));
     let spec = Spec::build(&source).map_err(|error| CliError::Failed(error.to_string()))?;

@@ -27,6 +27,32 @@ const SPECS: &[ProvenSpec] = &[
         ],
     ),
     ("mnist_pipeline", &["options.gradient_accumulation=40", "model.precision=mixed"]),
+    (
+        "mnist_pipeline",
+        &[
+            "model.batch_size=80",
+            "options.input_type=uint8",
+            "options.num_io_tiles=32",
+            "options.overlap_io=loops",
+        ],
+    ),
+];
+
+/// Keys that are changed one at a time, as `sweep` takes them: the other words of options, other
+/// numbers.
+const SINGLE_CHANGES: &[&str] = &[
+    "model.precision=float32,mixed,float16",
+    "options.accumulate_outer_schedule=serial,overlap_cycle_optimized,overlap_memory_optimized",
+    "options.available_memory_proportion=0.3,0.9",
+    "options.gradient_accumulation=5,20",
+    "options.input_type=model,uint8",
+    "options.merge_exchange=true,false",
+    "options.output_mode=all,final",
+    "options.partials_type=float32,float16",
+    "options.pipeline_schedule=grouped,interleaved,sequential",
+    "options.prefetch_depth=1,3,6",
+    "options.recomputation=none,pipeline",
+    "options.sync_pattern=full,single_pipeline,replica_and_ladder",
 ];
 
 /// A proposal that was tried.
@@ -177,5 +203,40 @@ fn a_proposal_can_be_followed_by_hand() {
         let arguments: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
         let now = of_sample(&figures(&arguments));
         assert!((1.0 - now / base - gain).abs() < 1e-9, "{}: {}", tried.rule, tried.changes);
+    }
+}
+
+/// The least time per sample of a sweep over one key; none where the spec has no such key, or nothing
+/// of it runs.
+fn best_of_sweep(spec: &str, varied: &str) -> Option<f64> {
+    let output = tilescope(&["sweep", spec, "--vary", varied, "--format", "json"]);
+    let found: Value = serde_json::from_str(&stdout(&output)).ok()?;
+    let points = found["points"].as_array().expect("points");
+    points.iter().filter_map(|point| point["seconds_per_sample"].as_f64()).reduce(f64::min)
+}
+
+/// Seconds per sample of a spec as it is.
+fn time_per_sample(spec: &str) -> f64 {
+    let output = tilescope(&["simulate", spec, "--figures"]);
+    let figures: Value = serde_json::from_str(&stdout(&output)).expect("figures");
+    let number = |name: &str| figures[name].as_f64().expect("a number");
+    number("seconds") / number("samples")
+}
+
+#[test]
+fn the_best_single_change_is_proposed() {
+    // Twice and half of what the spec says.
+    let specs = [
+        ("mnist_pipeline", ["model.batch_size=20,80", "options.device_iterations=5,20"]),
+        ("data_loading", ["model.batch_size=8,32", "options.device_iterations=25,100"]),
+    ];
+    for (spec, numbers) in specs {
+        let bundled = time_per_sample(spec);
+        let all = SINGLE_CHANGES.iter().chain(&numbers);
+        let best = all.filter_map(|varied| best_of_sweep(spec, varied));
+        let best = best.reduce(f64::min).expect("something runs");
+        let gains = proven(&(spec, &[])).into_iter().filter_map(|tried| tried.gain);
+        let proposed = bundled * (1.0 - gains.reduce(f64::max).expect("something was proposed"));
+        assert!(proposed <= 1.05 * best, "{spec}: {bundled} s, proposed {proposed}, best {best}");
     }
 }

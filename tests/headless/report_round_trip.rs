@@ -251,13 +251,20 @@ fn check_laws(layout: StepLayout) {
 #[test]
 fn broken_laws_are_found() {
     type Spoil = fn(&mut ReportBuilder);
-    let cases: [(&str, Spoil); 10] = [
+    let cases: [(&str, Spoil); 11] = [
         ("traffic_balances", |r| {
             let id = r.exchange("e", 64);
             let traffic = TileTraffic { bytes_in: Bytes(1), ..TileTraffic::default() };
             let tiles = TileRuns::uniform(TileRange::first_tiles(1), traffic);
             r.parts.exchanges[0] =
                 ExchangeTraffic { program: id, tiles, cycles: TileRuns::empty() };
+        }),
+        ("traffic_balances", |r| {
+            // Half of what is sent arrives nowhere.
+            let id = r.exchange("e", 64);
+            r.parts.roots = vec![id];
+            r.parts.exchanges[0].tiles =
+                r.parts.exchanges[0].tiles.map(|of| TileTraffic { bytes_out: Bytes(128), ..*of });
         }),
         ("exchanges_hold", |r| {
             // 64 bytes take 16 cycles at 4 bytes a cycle.

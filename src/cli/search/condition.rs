@@ -12,7 +12,7 @@ use super::point::{FIGURES, Point, PointFigure};
 use crate::cli::trials::TrialFigures;
 use serde_json::Value;
 use std::ops::Range;
-use tilescope_analysis::marked_text::marked;
+use tilescope_analysis::marked_text::{WordReader, marked};
 use tilescope_sim::spec::keys::SpecKeyType;
 use tilescope_sim::spec::nearest;
 
@@ -85,8 +85,7 @@ impl Condition {
     /// # Errors
     /// What is wrong, with marks below it.
     pub(in crate::cli) fn parse(text: &str, paths: &[&str]) -> Result<Self, String> {
-        let letters = text.chars().collect();
-        ConditionReader { letters, at: 0, paths }
+        ConditionReader { words: WordReader::new(text), paths }
             .condition()
             .map_err(|(problem, at)| marked(&problem, text, &at))
     }
@@ -136,16 +135,16 @@ impl Condition {
 }
 
 struct ConditionReader<'a> {
-    letters: Vec<char>,
-    at: usize,
+    words: WordReader,
     paths: &'a [&'a str],
 }
 
 impl ConditionReader<'_> {
     fn condition(mut self) -> Result<Condition, Problem> {
-        let (name, place) = self.word(|letter| letter.is_alphanumeric() || "._".contains(letter));
+        let (name, place) =
+            self.words.word(|letter| letter.is_alphanumeric() || "._".contains(letter));
         let subject = self.subject(&name).map_err(|problem| (problem, place))?;
-        let (sign, place) = self.word(|letter| "<>=!".contains(letter));
+        let (sign, place) = self.words.word(|letter| "<>=!".contains(letter));
         if matches!(subject, ConditionSubject::Fits) {
             self.end(place, &sign, "nothing is expected behind fits")?;
             return Ok(Condition::fits());
@@ -163,7 +162,7 @@ impl ConditionReader<'_> {
             ConditionSubject::Key(path) => self.value_of(path, comparison)?,
             ConditionSubject::Fits => Value::Null,
         };
-        let (rest, place) = self.word(|letter| !letter.is_whitespace());
+        let (rest, place) = self.words.word(|letter| !letter.is_whitespace());
         self.end(place, &rest, "nothing is expected behind the value; --where can be given again")?;
         Ok(Condition { subject, comparison, limit })
     }
@@ -197,13 +196,14 @@ impl ConditionReader<'_> {
     }
 
     fn number_of(&mut self, figure: &PointFigure) -> Result<Value, Problem> {
-        let (digits, place) = self.word(|letter| letter.is_ascii_digit() || "._-".contains(letter));
+        let (digits, place) =
+            self.words.word(|letter| letter.is_ascii_digit() || "._-".contains(letter));
         let number: Option<f64> = digits.replace('_', "").parse().ok();
         let Some(number) = number.filter(|number: &f64| number.is_finite()) else {
             let kind = figure.quantity.words();
             return Err((format!("expected a number: {} is {kind}", figure.name), place));
         };
-        let (unit, place) = self.word(|letter| !letter.is_whitespace());
+        let (unit, place) = self.words.word(|letter| !letter.is_whitespace());
         let known = figure.quantity.units().iter().find(|(name, _)| *name == unit);
         match known {
             Some((_, scale)) => Ok(Value::from(number * scale)),
@@ -216,7 +216,7 @@ impl ConditionReader<'_> {
     }
 
     fn value_of(&mut self, path: &str, comparison: ConditionComparison) -> Result<Value, Problem> {
-        let (written, place) = self.word(|letter| !letter.is_whitespace());
+        let (written, place) = self.words.word(|letter| !letter.is_whitespace());
         let kind = value_type(path);
         if written.is_empty() {
             return Err((format!("expected a value of {path}: {}", kind.describe()), place));
@@ -247,21 +247,10 @@ impl ConditionReader<'_> {
     }
 
     fn end(&self, place: Range<usize>, rest: &str, problem: &str) -> Result<(), Problem> {
-        let left = self.letters.get(self.at..).unwrap_or_default();
-        if rest.is_empty() && left.iter().all(|letter| letter.is_whitespace()) {
+        if rest.is_empty() && self.words.is_at_end() {
             return Ok(());
         }
         Err((problem.to_owned(), place))
-    }
-
-    /// The next letters of a kind, behind spaces.
-    fn word(&mut self, belongs: impl Fn(char) -> bool) -> (String, Range<usize>) {
-        let rest = |at: usize| self.letters.get(at..).unwrap_or_default().iter();
-        self.at += rest(self.at).take_while(|letter| letter.is_whitespace()).count();
-        let length = rest(self.at).take_while(|letter| belongs(**letter)).count();
-        let (word, start) = (rest(self.at).take(length).collect(), self.at);
-        self.at += length;
-        (word, start..self.at)
     }
 }
 
@@ -342,8 +331,7 @@ mod tests {
             ("num_io_tiles < 4 and fits", 17..20, "--where can be given again"),
         ];
         for (text, at, words) in cases {
-            let letters = text.chars().collect();
-            let reader = ConditionReader { letters, at: 0, paths: &PATHS };
+            let reader = ConditionReader { words: WordReader::new(text), paths: &PATHS };
             let (problem, marks) = reader.condition().err().expect(text);
             assert!(problem.contains(words), "{text}: {problem}");
             assert_eq!(marks, at, "{text}: {problem}");

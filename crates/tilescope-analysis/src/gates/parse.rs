@@ -2,7 +2,7 @@
 
 use super::figures::{self, GateQuantity};
 use super::{Gate, GateComparison, GateLimit};
-use crate::marked_text::marked;
+use crate::marked_text::{WordReader, marked};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -31,24 +31,23 @@ impl FromStr for Gate {
     type Err = GateSyntaxError;
 
     fn from_str(text: &str) -> Result<Self, GateSyntaxError> {
-        let letters: Vec<char> = text.chars().collect();
-        if letters.len() > MAX_LENGTH {
-            let text: String = letters.iter().take(MAX_LENGTH).collect();
+        if text.chars().nth(MAX_LENGTH).is_some() {
+            let text: String = text.chars().take(MAX_LENGTH).collect();
             let problem = format!("a gate has at most {MAX_LENGTH} letters");
             return Err(GateSyntaxError { text, at: MAX_LENGTH - 1..MAX_LENGTH, problem });
         }
-        GateReader { letters, at: 0 }.gate()
+        GateReader { words: WordReader::new(text) }.gate()
     }
 }
 
 struct GateReader {
-    letters: Vec<char>,
-    at: usize,
+    words: WordReader,
 }
 
 impl GateReader {
     fn gate(mut self) -> Result<Gate, GateSyntaxError> {
-        let (name, place) = self.word(|letter| letter.is_alphanumeric() || "._".contains(letter));
+        let (name, place) =
+            self.words.word(|letter| letter.is_alphanumeric() || "._".contains(letter));
         if name.is_empty() {
             return self.error(place, "expected a figure, as in execution.total_cycles > +2%");
         }
@@ -57,17 +56,17 @@ impl GateReader {
             return self
                 .error(place, format!("there is no figure {name:?}; did you mean {near:?}?"));
         };
-        let (sign, place) = self.word(|letter| "<>=!".contains(letter));
+        let (sign, place) = self.words.word(|letter| "<>=!".contains(letter));
         let comparison = GateComparison::ALL.into_iter().find(|known| known.sign() == sign);
         let Some(comparison) = comparison else {
             return self.error(place, "expected >, >=, <, <= or == behind the figure");
         };
         let limit = self.limit(figure.quantity)?;
-        let (rest, place) = self.word(|letter| !letter.is_whitespace());
+        let (rest, place) = self.words.word(|letter| !letter.is_whitespace());
         if !rest.is_empty() {
             return self.error(place, "nothing is expected behind the limit");
         }
-        let text: String = self.letters.iter().collect();
+        let text = self.words.text();
         Ok(Gate {
             text: text.trim().to_owned(),
             path,
@@ -80,7 +79,7 @@ impl GateReader {
 
     /// The number with its sign and unit.
     fn limit(&mut self, quantity: GateQuantity) -> Result<GateLimit, GateSyntaxError> {
-        let (sign, sign_place) = self.word(|letter| "+-".contains(letter));
+        let (sign, sign_place) = self.words.word(|letter| "+-".contains(letter));
         let factor = match sign.as_str() {
             "" => None,
             "+" => Some(1.0),
@@ -88,13 +87,13 @@ impl GateReader {
             _ => return self.error(sign_place, "a change has one sign, + or -"),
         };
         let (mut digits, place) =
-            self.word(|letter| letter.is_ascii_digit() || "._".contains(letter));
+            self.words.word(|letter| letter.is_ascii_digit() || "._".contains(letter));
         digits.retain(|letter| letter != '_');
         let number: Option<f64> = digits.parse().ok().filter(|number: &f64| number.is_finite());
         let Some(number) = number else {
             return self.error(place, "expected a number, with a sign for a change: +2%");
         };
-        let (unit, place) = self.word(|letter| !letter.is_whitespace());
+        let (unit, place) = self.words.word(|letter| !letter.is_whitespace());
         if let (Some(factor), "%") = (factor, unit.as_str()) {
             return Ok(GateLimit::RelativeChange(factor * number / 100.0));
         }
@@ -117,18 +116,8 @@ impl GateReader {
         })
     }
 
-    /// The next letters of a kind, behind spaces.
-    fn word(&mut self, belongs: impl Fn(char) -> bool) -> (String, Range<usize>) {
-        let rest = |at: usize| self.letters.get(at..).unwrap_or_default().iter();
-        self.at += rest(self.at).take_while(|letter| letter.is_whitespace()).count();
-        let length = rest(self.at).take_while(|letter| belongs(**letter)).count();
-        let (word, start) = (rest(self.at).take(length).collect(), self.at);
-        self.at += length;
-        (word, start..self.at)
-    }
-
     fn error<T>(&self, at: Range<usize>, problem: impl Into<String>) -> Result<T, GateSyntaxError> {
-        let text = self.letters.iter().collect();
+        let text = self.words.text();
         Err(GateSyntaxError { text, at, problem: problem.into() })
     }
 }

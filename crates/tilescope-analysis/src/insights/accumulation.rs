@@ -85,6 +85,23 @@ pub(super) fn union<'a>(marks: impl Iterator<Item = &'a TraceMark>) -> Cycles {
     covered
 }
 
+/// The time from slot to slot within each of these phases, added up, and how often one follows another.
+fn between_starts(facts: &InsightFacts, phases: &[&TraceMark]) -> (Cycles, usize) {
+    let mut starts: Vec<Cycles> =
+        facts.marks_of(MarkKind::Slot).map(|slot| slot.cycles.start).collect();
+    starts.sort();
+    let before = |cycle: Cycles| starts.partition_point(|start| *start < cycle);
+    let (mut between, mut count) = (Cycles::ZERO, 0);
+    for phase in phases {
+        let inside = &starts[before(phase.cycles.start)..before(phase.cycles.end)];
+        if let [first, .., last] = inside {
+            between += *last - *first;
+            count += inside.len() - 1;
+        }
+    }
+    (between, count)
+}
+
 /// What the phases take beyond one main slot per micro-batch, as a share of the run: in a pipeline
 /// that is full, a micro-batch costs one slot.
 fn ramps(facts: &InsightFacts, steps: u64) -> Option<f64> {
@@ -96,7 +113,14 @@ fn ramps(facts: &InsightFacts, steps: u64) -> Option<f64> {
     if slots.is_empty() || steps == 0 || main.len() == phases.len() {
         return None;
     }
+    // Where copies of one slot go on beside compute of the next, slots overlap: what a micro-batch
+    // costs is the time from one start to the next.
+    let (between, count) = between_starts(facts, &main);
     let mean = slots.iter().sum::<Cycles>().as_f64() / slots.len() as f64;
+    let mean = match count {
+        0 => mean,
+        count => mean.min(between.as_f64() / count as f64),
+    };
     let all: Cycles = phases.iter().map(|mark| mark.cycles.length()).sum();
     // Every iteration has one main phase.
     let full = mean * steps as f64 * main.len() as f64;

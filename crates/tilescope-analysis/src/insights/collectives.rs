@@ -1,6 +1,7 @@
 //! Collectives of many small tensors.
 
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::saved_time::{FindingWords, SavedTime};
+use super::{InsightFacts, InsightFinding, InsightRule};
 use crate::label_conventions::collective;
 use serde_json::json;
 use tilescope_report::ProgramNode;
@@ -22,29 +23,23 @@ fn reduces(program: &ProgramNode) -> bool {
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let gain = facts.gain_of(1.0, reduces).unwrap_or(0.0);
-    let Some((share, ipu)) = facts.busiest_share(reduces) else { return Vec::new() };
-    if facts.spec(KEY) != Some("false") || gain < MIN_SHARE {
+    if facts.spec(KEY) != Some("false") {
         return Vec::new();
     }
-    vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
+    let gain = facts.gain_of(1.0, reduces);
+    let Some(saved) = SavedTime::of(facts, gain, MIN_SHARE, reduces) else { return Vec::new() };
+    let saved = saved.anywhere();
+    let words = FindingWords {
         sentence: format!(
-            "IPU {ipu} exchanges gradients or weights with other replicas for {} of the run, tensor \
+            "IPU {} exchanges gradients or weights with other replicas for {} of the run, tensor \
              by tensor.",
-            percent(share)
+            saved.ipu,
+            percent(saved.share)
         ),
         advice: "Merged, they go round in one buffer per element type.".to_owned(),
         formula: "run without exchanges between replicas: what is left of the critical path, and of \
                   the IPU that works longest",
-        gain: InsightGain::Time(gain),
-        proposal: facts.proposal([(KEY, json!(true))], "A buffer as large as the gradients"),
-        measured: None,
-        place: ViewLocation {
-            ipu: Some(ipu),
-            program: facts.longest(ipu, reduces).map(|(program, _)| program),
-            ..ViewLocation::view("execution-trace")
-        },
-    }]
+    };
+    let proposal = facts.proposal([(KEY, json!(true))], "A buffer as large as the gradients");
+    vec![saved.finding(&RULE, words, proposal)]
 }

@@ -1,78 +1,112 @@
 //! Time that a host call takes around the program.
 
-use super::{
-    InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, Proposal, ViewLocation,
-};
+use super::saved_time::{FindingWords, SavedTime};
+use super::{InsightFacts, InsightFinding, InsightRule, Proposal};
 use serde_json::json;
+use std::iter;
 use tilescope_report::units::percent;
 use tilescope_report::{HostCallPart, ProgramKind, ProgramNode};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "host_call",
-    description: "time in which all IPUs wait for a part of the host call",
+    description: "time in which all IPUs wait for parts of the host call",
     find,
 };
 
 /// Smaller shares are the price of calling at all.
 const MIN_SHARE: f64 = 0.02;
 
+/// Most that iterations of a call are multiplied with.
+const MOST_TIMES: u64 = 8;
+
 /// The part of a host call that a program waits for.
 pub(crate) fn awaited_part(program: &ProgramNode) -> Option<HostCallPart> {
     (program.kind == ProgramKind::Sync).then(|| HostCallPart::of_sync(&program.name)).flatten()
 }
 
+/// The parts that come once per call, however many iterations it has, and what is waited for.
+const ONCE_PER_CALL: [(HostCallPart, &str); 4] = [
+    (HostCallPart::Framework, "for the framework before the program is launched"),
+    (HostCallPart::Launch, "for the launch of the program"),
+    (HostCallPart::Handshake, "for the handshake"),
+    (HostCallPart::Results, "for the framework to hand back the results"),
+];
+
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    HostCallPart::ALL.into_iter().filter_map(|part| finding(facts, part)).collect()
+    [loader(facts), once_per_call(facts)].into_iter().flatten().collect()
 }
 
-fn finding(facts: &InsightFacts, part: HostCallPart) -> Option<InsightFinding> {
-    let waits = |program: &ProgramNode| awaited_part(program) == Some(part);
-    let (share, ipu) = facts.busiest_share(waits)?;
-    let gain = facts.gain_of(1.0, waits).filter(|gain| *gain >= MIN_SHARE)?;
-    let per_call = "More device iterations per call share this time: it is spent once per call.";
-    let (what, advice) = match part {
-        HostCallPart::Loader => (
-            "the loader to have the samples of the call ready",
-            "Load asynchronously, with more workers as far as the host has cores, or cheaper \
-             preprocessing; see the rate of the loader alone.",
+/// A loader that is late.
+fn loader(facts: &InsightFacts) -> Option<InsightFinding> {
+    let waits = |program: &ProgramNode| awaited_part(program) == Some(HostCallPart::Loader);
+    // Starts of calls are in no typical iteration.
+    let saved = SavedTime::of(facts, facts.gain_of(1.0, waits), MIN_SHARE, waits)?.anywhere();
+    let words = FindingWords {
+        sentence: format!(
+            "All IPUs wait for the loader to have the samples of the call ready for {} of the run.",
+            percent(saved.share)
         ),
-        HostCallPart::Framework => ("the framework before the program is launched", per_call),
-        HostCallPart::Launch => ("the launch of the program", per_call),
-        HostCallPart::Results => ("the framework to hand back the results", per_call),
-        HostCallPart::Handshake | HostCallPart::Program => return None,
+        advice: "Load asynchronously, with more workers as far as the host has cores, or cheaper \
+                 preprocessing; see the rate of the loader alone."
+            .to_owned(),
+        formula: "cycles of that wait on the critical path / cycles of the run",
     };
-    Some(InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
-        sentence: format!("All IPUs wait for {what} for {} of the run.", percent(share)),
-        advice: advice.to_owned(),
-        formula: "cycles of that wait on the critical path / cycles of the run; half of it, where \
-                  twice the iterations share it",
-        gain: InsightGain::Time(if part == HostCallPart::Loader { gain } else { gain / 2.0 }),
-        proposal: proposal(facts, part),
-        measured: None,
-        place: ViewLocation {
-            ipu: Some(ipu),
-            program: facts.longest(ipu, waits).map(|(program, _)| program),
-            ..ViewLocation::view("execution-trace")
-        },
-    })
+    Some(saved.finding(&RULE, words, more_workers(facts)))
 }
 
-/// What makes the wait for a part of the host call shorter.
-fn proposal(facts: &InsightFacts, part: HostCallPart) -> Option<Proposal> {
-    if part == HostCallPart::Loader {
-        let workers = facts.spec_number("options.host.num_workers")?;
-        let most = facts.spec_number("options.host.cores")?;
-        return facts.proposal(
-            [
-                ("options.host.loader", json!("async")),
-                ("options.host.num_workers", json!((workers * 2).min(most.max(workers)))),
-            ],
-            "Cores and memory of the host",
-        );
-    }
-    let iterations = facts.spec_number("options.device_iterations")?;
+/// What iterations of a call share.
+fn once_per_call(facts: &InsightFacts) -> Option<InsightFinding> {
+    let is_of = |part: HostCallPart| move |program: &_| awaited_part(program) == Some(part);
+    let waits = |program: &ProgramNode| ONCE_PER_CALL.iter().any(|(part, _)| is_of(*part)(program));
+    let gain = facts.gain_of(1.0, waits)?;
+    let saved = SavedTime::of(facts, Some(gain), MIN_SHARE, waits)?.anywhere();
+    let share = |part| facts.busiest_share(is_of(part)).map_or(0.0, |(share, _)| share);
+    let parts = ONCE_PER_CALL.into_iter().map(|(part, what)| (share(part), what));
+    let (most, what) = parts.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let times = times_the_iterations(gain);
+    let (all, most) = (percent(saved.share), percent(most));
+    let sentence = match all == most {
+        true => format!("All IPUs wait {what} for {all} of the run."),
+        false => format!("All IPUs wait for the host call for {all} of the run, {most} {what}."),
+    };
+    let words = FindingWords {
+        sentence,
+        advice: format!(
+            "With {times} times as many device iterations, {times} times as many micro-batches share \
+             this time: it is spent once per call."
+        ),
+        formula: "cycles of these waits on the critical path / cycles of the run, less the share of \
+                  it that is left where more iterations share it",
+    };
+    let saved = saved.in_part(1.0 - 1.0 / times as f64);
+    Some(saved.finding(&RULE, words, more_iterations(facts, times)))
+}
+
+/// How many times as many iterations share a call until what is left of `gain` of the run is not
+/// worth a thought: a power of two.
+fn times_the_iterations(gain: f64) -> u64 {
+    let enough = |times: &u64| gain / (*times as f64) < MIN_SHARE;
+    let powers = iter::successors(Some(2), |times| Some(times * 2));
+    powers.take_while(|times| *times < MOST_TIMES).find(enough).unwrap_or(MOST_TIMES)
+}
+
+/// Samples that are ready sooner.
+fn more_workers(facts: &InsightFacts) -> Option<Proposal> {
+    let workers = facts.spec_number("options.host.num_workers")?;
+    let most = facts.spec_number("options.host.cores")?;
+    facts.proposal(
+        [
+            ("options.host.loader", json!("async")),
+            ("options.host.num_workers", json!((workers * 2).min(most.max(workers)))),
+        ],
+        "Cores and memory of the host",
+    )
+}
+
+/// Iterations that share what a call costs.
+fn more_iterations(facts: &InsightFacts, times: u64) -> Option<Proposal> {
     let key = "options.device_iterations";
-    facts.proposal([(key, json!(iterations * 2))], "Results come back half as often")
+    let iterations = facts.spec_number(key)?.checked_mul(times)?;
+    let cost = format!("Results come back once for {times} times as many iterations");
+    facts.proposal([(key, json!(iterations))], &cost)
 }

@@ -1,7 +1,7 @@
 //! IPUs that wait for the host to be ready.
 
 use super::insight_facts::activity;
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject};
 use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -78,11 +78,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             "Memory and cores of the host",
         ),
         measured: None,
-        place: ViewLocation {
-            ipu: Some(ipu),
-            program: facts.longest(ipu, waits).map(|(program, _)| program),
-            cycles: Some(facts.typical_window()),
-            ..ViewLocation::view("execution-trace")
-        },
+        place: facts.longest_in_trace(ipu, waits),
     }]
 }

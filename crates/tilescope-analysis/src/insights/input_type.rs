@@ -1,7 +1,8 @@
 //! Samples that cross from the host in a wider type than they need.
 
 use super::overlap_io::copies;
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::saved_time::{FindingWords, SavedTime};
+use super::{InsightFacts, InsightFinding, InsightRule};
 use crate::label_conventions::is_to_host;
 use serde_json::json;
 use tilescope_report::units::percent;
@@ -24,7 +25,7 @@ fn transfers(program: &ProgramNode) -> bool {
 const OF_PICTURES: [&str; 5] = ["classification", "mnist", "resnet18", "resnet50", "vit"];
 
 /// The share of its bytes that a sample loses as uint8.
-fn saved(facts: &InsightFacts) -> Option<f64> {
+fn saved_bytes(facts: &InsightFacts) -> Option<f64> {
     facts.spec("model.name").filter(|name| OF_PICTURES.contains(name))?;
     let precision = facts.spec("model.precision")?;
     match facts.spec("options.input_type")? {
@@ -36,38 +37,26 @@ fn saved(facts: &InsightFacts) -> Option<f64> {
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let (Some(saved), Some((share, ipu))) = (saved(facts), facts.busiest_share(transfers)) else {
-        return Vec::new();
-    };
-    let gain = facts.gain_of(saved, transfers).unwrap_or(0.0);
-    if gain < MIN_SHARE {
-        return Vec::new();
-    }
-    vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
+    let Some(less) = saved_bytes(facts) else { return Vec::new() };
+    let gain = facts.gain_of(less, transfers);
+    let Some(saved) = SavedTime::of(facts, gain, MIN_SHARE, transfers) else { return Vec::new() };
+    let words = FindingWords {
         sentence: format!(
-            "IPU {ipu} takes in samples over the host link for {} of the run.",
-            percent(share)
+            "IPU {} takes in samples over the host link for {} of the run.",
+            saved.ipu,
+            percent(saved.share)
         ),
         advice: format!(
             "Pictures of 8 bits a colour can cross as bytes and be cast on the IPU: \
              {} less to move.",
-            percent(saved)
+            percent(less)
         ),
         formula: "transfers of samples x the share of their bytes that is saved: what is left of \
                   the critical path, and of the IPU that works longest",
-        gain: InsightGain::Time(gain),
-        proposal: facts.proposal(
-            [("options.input_type", json!("uint8"))],
-            "Samples must fit in a byte per element; the IPU casts them",
-        ),
-        measured: None,
-        place: ViewLocation {
-            ipu: Some(ipu),
-            program: facts.longest(ipu, transfers).map(|(program, _)| program),
-            cycles: Some(facts.typical_window()),
-            ..ViewLocation::view("execution-trace")
-        },
-    }]
+    };
+    let proposal = facts.proposal(
+        [("options.input_type", json!("uint8"))],
+        "Samples must fit in a byte per element; the IPU casts them",
+    );
+    vec![saved.finding(&RULE, words, proposal)]
 }

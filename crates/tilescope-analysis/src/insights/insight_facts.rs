@@ -7,18 +7,20 @@ use crate::imported_model::imported_model;
 use crate::label_conventions::{is_ramp, is_stash};
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::memory::fullest_tiles;
-use crate::trace::{ProgramRuns, RepeatedMarkFinder, program_runs};
+use crate::trace::{ProgramRuns, RepeatedMarkFinder, program_runs_of};
+use crate::view_location::ViewLocation;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tilescope_report::trace::LaneInfo;
 use tilescope_report::units::{
     Bytes, ComputeSetId, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, TileId, TileRange,
     TileRuns, VariableId,
 };
 use tilescope_report::{
     BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind, MemoryCategory,
-    ModelOperation, ProgramNode, ProgramNodeTable, ProgramOutcome, Report, ReportError, ReportPart,
-    StepActivity, Target, TileMemory, TraceMark, Variable, VertexTypeInfo,
+    ModelOperation, ProgramKind, ProgramNode, ProgramNodeTable, ProgramOutcome, Report,
+    ReportError, ReportPart, StepActivity, Target, TileMemory, TraceMark, Variable, VertexTypeInfo,
 };
 
 /// Most marks of a kind that are read.
@@ -64,7 +66,8 @@ pub struct InsightFacts {
     pub vertex_types: Arc<Vec<VertexTypeInfo>>,
     /// Bytes of stashes over all tiles, by variable.
     pub stashes: Vec<LiveVariable>,
-    /// Executions of each program.
+    /// Executions of each program. Syncs of I/O tiles are left out: they have nothing to do but wait
+    /// most of the time, and nobody waits for that.
     pub runs: Option<ProgramRuns>,
     /// Phases, slots, stages and updates of the run.
     pub marks: Vec<TraceMark>,
@@ -82,7 +85,8 @@ impl InsightFacts {
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn gather(report: &Report, numbers: NumberFormat) -> Result<Self, ReportError> {
-        let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
+        let counts = |lane: &LaneInfo, kind| lane.sub_lane == 0 || kind != ProgramKind::Sync;
+        let runs = report.trace()?.map(|trace| program_runs_of(&trace, counts)).transpose()?;
         let memory = report.tile_memory()?;
         // Without lifetimes every variable of every tile would be taken for always live.
         let variables = match report.has(ReportPart::Liveness) {
@@ -211,6 +215,21 @@ impl InsightFacts {
             .iter()
             .filter(|((on, id, _), _)| *on == ipu && self.programs.get(*id).is_some_and(&holds));
         own.map(|((_, id, _), of)| (*id, of.cycles)).max_by_key(|(_, cycles)| *cycles)
+    }
+
+    /// Where the trace shows the program of those `holds` is true of that takes most cycles on an IPU,
+    /// in a typical window.
+    pub(crate) fn longest_in_trace(
+        &self,
+        ipu: IpuId,
+        holds: impl Fn(&ProgramNode) -> bool,
+    ) -> ViewLocation {
+        ViewLocation {
+            ipu: Some(ipu),
+            program: self.longest(ipu, holds).map(|(program, _)| program),
+            cycles: Some(self.typical_window()),
+            ..ViewLocation::view("execution-trace")
+        }
     }
 
     /// Steps of the programs that `holds` is true of.

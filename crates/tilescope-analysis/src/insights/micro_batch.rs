@@ -1,7 +1,7 @@
 //! Costs of a micro-batch that do not grow with its samples.
 
 use super::overlap_io::copies;
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject};
 use serde_json::json;
 use tilescope_report::units::percent;
 use tilescope_report::{ProgramKind, ProgramNode};
@@ -35,11 +35,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let fixed = facts.gain_of(1.0, is_fixed).unwrap_or(0.0);
     // Larger operations are more efficient, but what is moved grows with the samples.
     let gain = facts.gain_of(0.5, |program| !is_transfer(program)).unwrap_or(0.0);
-    if fixed < MIN_SHARE {
-        return Vec::new();
-    }
-    let longest = facts.busiest_share(is_fixed).map(|(_, ipu)| ipu);
-    let program = longest.and_then(|ipu| facts.longest(ipu, is_fixed)).map(|(program, _)| program);
+    let busiest = facts.busiest_share(is_fixed).filter(|_| fixed >= MIN_SHARE);
+    let Some((_, ipu)) = busiest else { return Vec::new() };
     vec![InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,
@@ -57,11 +54,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             "Twice the activations; the learning rate may need to be adjusted",
         ),
         measured: None,
-        place: ViewLocation {
-            ipu: longest,
-            program,
-            cycles: Some(facts.typical_window()),
-            ..ViewLocation::view("execution-trace")
-        },
+        place: facts.longest_in_trace(ipu, is_fixed),
     }]
 }

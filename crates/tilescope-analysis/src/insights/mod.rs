@@ -29,6 +29,7 @@ mod recomputed_passes;
 mod remote_buffers;
 mod replication;
 mod run_chains;
+mod saved_time;
 mod sharded_optimizer;
 mod stage_balance;
 mod strided_copies;

@@ -1,7 +1,8 @@
 //! Results that go to the host though nobody waits for each of them.
 
 use super::overlap_io::copies;
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::saved_time::{FindingWords, SavedTime};
+use super::{InsightFacts, InsightFinding, InsightRule};
 use crate::label_conventions::is_to_host;
 use serde_json::json;
 use tilescope_report::ProgramNode;
@@ -27,38 +28,29 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }
     // Each of them has a sync of its own, as has every copy with the host.
     let syncs = facts.count_of(returns) as f64 / facts.count_of(copies).max(1) as f64;
+    // I/O tiles that return results hold up those that take in samples, at the syncs of both: without
+    // such a sync, neither needs to be on the critical path.
+    let has_io_tiles = facts.target.io_tiles_per_ipu > 0;
     let gain = facts.gain(|part| match part.program {
         program if returns(program) => part.cycles.as_f64(),
+        program if has_io_tiles && copies(program) => part.cycles.as_f64(),
         program if super::overlap_io::is_external(program) => syncs * part.cycles.as_f64(),
         _ => 0.0,
     });
-    let (Some((share, ipu)), Some(gain)) = (facts.busiest_share(returns), gain) else {
-        return Vec::new();
-    };
-    if gain < MIN_SHARE {
-        return Vec::new();
-    }
-    vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
+    let Some(saved) = SavedTime::of(facts, gain, MIN_SHARE, returns) else { return Vec::new() };
+    let words = FindingWords {
         sentence: format!(
-            "IPU {ipu} returns the results of every micro-batch, for {} of the run.",
-            percent(share)
+            "IPU {} returns the results of every micro-batch, for {} of the run.",
+            saved.ipu,
+            percent(saved.share)
         ),
         advice: "Training rarely needs more than the final results of a call.".to_owned(),
         formula: "run without copies to the host and their share of external syncs: what is left of \
                   the critical path, and of the IPU that works longest",
-        gain: InsightGain::Time(gain),
-        proposal: facts.proposal(
-            [("options.output_mode", json!("final"))],
-            "Only the results of the last micro-batch of a call are returned",
-        ),
-        measured: None,
-        place: ViewLocation {
-            ipu: Some(ipu),
-            program: facts.longest(ipu, returns).map(|(program, _)| program),
-            cycles: Some(facts.typical_window()),
-            ..ViewLocation::view("execution-trace")
-        },
-    }]
+    };
+    let proposal = facts.proposal(
+        [("options.output_mode", json!("final"))],
+        "Only the results of the last micro-batch of a call are returned",
+    );
+    vec![saved.finding(&RULE, words, proposal)]
 }

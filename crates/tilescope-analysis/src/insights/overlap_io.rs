@@ -1,7 +1,8 @@
 //! Host copies that could go on beside compute.
 
 use super::insight_facts::activity;
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::saved_time::{FindingWords, SavedTime};
+use super::{InsightFacts, InsightFinding, InsightRule};
 use serde_json::json;
 use tilescope_report::units::percent;
 use tilescope_report::{ProgramKind, ProgramNode, StepActivity};
@@ -36,7 +37,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let micro_batches = facts.batching.map_or(1, |batching| {
         batching.gradient_accumulation.saturating_mul(batching.device_iterations)
     });
-    if !can_overlap(facts) || micro_batches < 2 {
+    let has_io_tiles = facts.target.io_tiles_per_ipu > 0;
+    if !can_overlap(facts) || micro_batches < 2 || has_io_tiles {
         return Vec::new();
     }
     // The first micro-batch has nothing to be copied beside, and a host that is late stays so.
@@ -49,38 +51,25 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             _ => 0.0,
         })
     });
-    let (Some((share, ipu)), Some(gain)) = (facts.busiest_share(copies), gain) else {
-        return Vec::new();
-    };
-    if gain < MIN_SHARE || share < MIN_SHARE || facts.target.io_tiles_per_ipu > 0 {
-        return Vec::new();
-    }
-    let longest = facts.longest(ipu, copies).map(|(program, _)| program);
-    vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
+    let saved = SavedTime::of(facts, gain, MIN_SHARE, copies);
+    let Some(saved) = saved.filter(|saved| saved.share >= MIN_SHARE) else { return Vec::new() };
+    let words = FindingWords {
         sentence: format!(
-            "IPU {ipu} copies from and to the host for {} of the run, and computes nothing \
+            "IPU {} copies from and to the host for {} of the run, and computes nothing \
              meanwhile.",
-            percent(share)
+            saved.ipu,
+            percent(saved.share)
         ),
         advice: "With I/O tiles and overlap, copies of the next micro-batch go on beside compute."
             .to_owned(),
         formula: "run without copies with the host and the syncs before them: what is left of the \
                   critical path, and of the IPU that works longest",
-        gain: InsightGain::Time(gain),
-        proposal: facts.proposal(
-            [("options.num_io_tiles", json!(IO_TILES)), ("options.overlap_io", json!("loops"))],
-            "32 tiles of each IPU compute no more, and hold a micro-batch ahead",
-        ),
-        measured: None,
-        place: ViewLocation {
-            ipu: Some(ipu),
-            program: longest,
-            cycles: Some(facts.typical_window()),
-            ..ViewLocation::view("execution-trace")
-        },
-    }]
+    };
+    let proposal = facts.proposal(
+        [("options.num_io_tiles", json!(IO_TILES)), ("options.overlap_io", json!("loops"))],
+        "32 tiles of each IPU compute no more, and hold a micro-batch ahead",
+    );
+    vec![saved.finding(&RULE, words, proposal)]
 }
 
 /// Whether a program is a sync with the host or between IPUs.

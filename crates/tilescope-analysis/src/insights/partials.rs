@@ -1,6 +1,7 @@
 //! Partial sums of matmuls and convolutions that are wider than their operands.
 
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::saved_time::{FindingWords, SavedTime};
+use super::{InsightFacts, InsightFinding, InsightRule};
 use crate::label_conventions::is_of_convolution;
 use serde_json::json;
 use tilescope_report::units::percent;
@@ -30,32 +31,23 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     if !half || facts.spec(KEY) != Some("float32") {
         return Vec::new();
     }
-    let gain = facts.gain_of(0.5, works_on_partials).unwrap_or(0.0);
-    let Some((share, ipu)) = facts.busiest_share(works_on_partials) else { return Vec::new() };
-    if gain < MIN_SHARE {
+    let gain = facts.gain_of(0.5, works_on_partials);
+    let Some(saved) = SavedTime::of(facts, gain, MIN_SHARE, works_on_partials) else {
         return Vec::new();
-    }
-    vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
+    };
+    let words = FindingWords {
         sentence: format!(
-            "IPU {ipu} works on matmuls and convolutions with 32-bit partial sums for {} of the \
+            "IPU {} works on matmuls and convolutions with 32-bit partial sums for {} of the \
              run.",
-            percent(share)
+            saved.ipu,
+            percent(saved.share)
         ),
         advice: "AMP units add up half partial sums twice as fast, and there is half as much to \
                  reduce."
             .to_owned(),
         formula: "steps of matmuls and convolutions / 2: what is left of the critical path, and of \
                   the IPU that works longest",
-        gain: InsightGain::Time(gain),
-        proposal: facts.proposal([(KEY, json!("float16"))], "Digits of long sums"),
-        measured: None,
-        place: ViewLocation {
-            ipu: Some(ipu),
-            program: facts.longest(ipu, works_on_partials).map(|(program, _)| program),
-            cycles: Some(facts.typical_window()),
-            ..ViewLocation::view("execution-trace")
-        },
-    }]
+    };
+    let proposal = facts.proposal([(KEY, json!("float16"))], "Digits of long sums");
+    vec![saved.finding(&RULE, words, proposal)]
 }

@@ -1,7 +1,8 @@
 //! Single precision where half would do.
 
 use super::overlap_io::copies;
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::saved_time::{FindingWords, SavedTime};
+use super::{InsightFacts, InsightFinding, InsightRule};
 use serde_json::json;
 use tilescope_report::units::percent;
 use tilescope_report::{ModelOperation, ProgramKind, ProgramNode, TrainingPass};
@@ -38,32 +39,21 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     }
     let depends = |program: &ProgramNode| depends(program, &facts.operations);
-    let gain = facts.gain_of(0.5, depends).unwrap_or(0.0);
-    let Some((share, ipu)) = facts.busiest_share(depends) else { return Vec::new() };
-    if gain < MIN_SHARE {
-        return Vec::new();
-    }
-    vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
+    let gain = facts.gain_of(0.5, depends);
+    let Some(saved) = SavedTime::of(facts, gain, MIN_SHARE, depends) else { return Vec::new() };
+    let words = FindingWords {
         sentence: format!(
-            "IPU {ipu} computes with and moves 32-bit elements for {} of the run.",
-            percent(share)
+            "IPU {} computes with and moves 32-bit elements for {} of the run.",
+            saved.ipu,
+            percent(saved.share)
         ),
         advice: "In mixed precision everything but the weights is half as wide.".to_owned(),
         formula: "compute sets, exchanges and transfers / 2: what is left of the critical path, and \
                   of the IPU that works longest",
-        gain: InsightGain::Time(gain),
-        proposal: facts.proposal(
-            [(KEY, json!("mixed"))],
-            "Digits: half precision has 11 bits, and gradients may need loss scaling",
-        ),
-        measured: None,
-        place: ViewLocation {
-            ipu: Some(ipu),
-            program: facts.longest(ipu, depends).map(|(program, _)| program),
-            cycles: Some(facts.typical_window()),
-            ..ViewLocation::view("execution-trace")
-        },
-    }]
+    };
+    let proposal = facts.proposal(
+        [(KEY, json!("mixed"))],
+        "Digits: half precision has 11 bits, and gradients may need loss scaling",
+    );
+    vec![saved.finding(&RULE, words, proposal)]
 }

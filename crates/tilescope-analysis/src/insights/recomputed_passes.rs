@@ -1,6 +1,7 @@
 //! Forward passes that run a second time where memory would allow to keep what they made.
 
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::saved_time::{FindingWords, SavedTime};
+use super::{InsightFacts, InsightFinding, InsightRule};
 use crate::label_conventions::is_of_recomputation;
 use serde_json::json;
 use tilescope_report::ProgramNode;
@@ -22,28 +23,22 @@ fn again(program: &ProgramNode) -> bool {
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let gain = facts.gain_of(1.0, again).unwrap_or(0.0);
-    let Some((share, ipu)) = facts.busiest_share(again) else { return Vec::new() };
-    if facts.spec(KEY).is_none() || gain < MIN_SHARE {
+    if facts.spec(KEY).is_none() {
         return Vec::new();
     }
-    vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
+    let gain = facts.gain_of(1.0, again);
+    let Some(saved) = SavedTime::of(facts, gain, MIN_SHARE, again) else { return Vec::new() };
+    let saved = saved.anywhere();
+    let words = FindingWords {
         sentence: format!(
-            "IPU {ipu} computes forward passes again for {} of the run.",
-            percent(share)
+            "IPU {} computes forward passes again for {} of the run.",
+            saved.ipu,
+            percent(saved.share)
         ),
         advice: "Without recomputation activations are kept, where they fit.".to_owned(),
         formula: "run without recomputed steps: what is left of the critical path, and of the IPU \
                   that works longest",
-        gain: InsightGain::Time(gain),
-        proposal: facts.proposal([(KEY, json!("none"))], "Memory for all activations of a stage"),
-        measured: None,
-        place: ViewLocation {
-            ipu: Some(ipu),
-            program: facts.longest(ipu, again).map(|(program, _)| program),
-            ..ViewLocation::view("execution-trace")
-        },
-    }]
+    };
+    let proposal = facts.proposal([(KEY, json!("none"))], "Memory for all activations of a stage");
+    vec![saved.finding(&RULE, words, proposal)]
 }

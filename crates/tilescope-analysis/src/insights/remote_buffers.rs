@@ -3,7 +3,8 @@
 use super::insight_facts::activity;
 use super::overlap_io::is_external;
 use super::run_chains::ChainPart;
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::saved_time::{FindingWords, SavedTime};
+use super::{InsightFacts, InsightFinding, InsightRule};
 use serde_json::json;
 use tilescope_report::units::percent;
 use tilescope_report::{ProgramNode, StepActivity};
@@ -37,32 +38,22 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         0 | 1 => facts.gain(removed),
         _ => chains.and_then(|chains| chains.gain_without_syncs(&facts.programs, removed)),
     };
-    let gain = gain.filter(|gain| *gain >= MIN_SHARE);
-    let (Some((share, ipu)), Some(gain)) = (facts.busiest_share(remote), gain) else {
-        return Vec::new();
-    };
+    let Some(saved) = SavedTime::of(facts, gain, MIN_SHARE, remote) else { return Vec::new() };
+    // Weight updates are in no typical iteration.
+    let saved = saved.anywhere();
     let on_chip = KINDS.map(|kind| (kind, json!(true)));
-    vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
+    let words = FindingWords {
         sentence: format!(
-            "IPU {ipu} reads and writes remote buffers for {} of the run.",
-            percent(share)
+            "IPU {} reads and writes remote buffers for {} of the run.",
+            saved.ipu,
+            percent(saved.share)
         ),
         advice: "Keep what fits on the IPU, offload optimiser state only, or overlap the copies \
                  with I/O tiles."
             .to_owned(),
         formula: "run without copies with remote buffers and external syncs: what is left of the IPU that \
                   works longest",
-        gain: InsightGain::Time(gain),
-        proposal: facts.proposal(on_chip, "Tile memory for what streaming memory holds now"),
-        measured: None,
-        place: ViewLocation {
-            ipu: Some(ipu),
-            program: facts.longest(ipu, remote).map(|(program, _)| program),
-            // Weight updates are in no typical iteration.
-            cycles: None,
-            ..ViewLocation::view("execution-trace")
-        },
-    }]
+    };
+    let proposal = facts.proposal(on_chip, "Tile memory for what streaming memory holds now");
+    vec![saved.finding(&RULE, words, proposal)]
 }

@@ -5,6 +5,7 @@
 //! at most what is taken away from its critical path, and never below what the steps of any one IPU
 //! take then.
 
+use super::host_call::awaited_part;
 use crate::trace::ProgramRuns;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, IpuId, ProgramId};
@@ -45,12 +46,28 @@ impl Chain {
     }
 }
 
+/// What every IPU waits for in each call of the host, whatever the others do: the IPU that comes
+/// last waits for the host alone, so it is the least of all.
+fn host_calls(
+    runs: &ProgramRuns,
+    programs: &ProgramNodeTable,
+) -> Vec<(ProgramId, ProgramKind, u64, Cycles)> {
+    let is_call = |id: &ProgramId| programs.get(*id).and_then(awaited_part).is_some();
+    let mut least: BTreeMap<(ProgramId, ProgramKind), (u64, Cycles)> = BTreeMap::new();
+    for ((_, id, kind), of) in runs.steps.iter().filter(|((_, id, _), _)| is_call(id)) {
+        let found = least.entry((*id, *kind)).or_insert((of.steps, of.cycles));
+        *found = (found.0.min(of.steps), found.1.min(of.cycles));
+    }
+    least.into_iter().map(|((id, kind), (steps, cycles))| (id, kind, steps, cycles)).collect()
+}
+
 /// The critical path of a run, and the work of each IPU.
 #[derive(Clone, Debug)]
 pub struct RunChains {
     run: Cycles,
     path: Chain,
-    /// None where I/O tiles work beside the others of an IPU.
+    /// What each IPU does itself, and calls of the host; none where I/O tiles work beside the others of
+    /// an IPU.
     ipus: Vec<Chain>,
     /// The handshake before a copy with the host; what its begin takes beyond is waiting.
     handshake: Cycles,
@@ -84,7 +101,7 @@ impl RunChains {
         Ok(Some(chains))
     }
 
-    /// What each IPU does, without its waits.
+    /// What each IPU does, without its waits for others.
     fn work_of_ipus(&self, runs: &ProgramRuns, programs: &ProgramNodeTable) -> Vec<Chain> {
         let mut ipus: BTreeMap<IpuId, Chain> = BTreeMap::new();
         for ((ipu, id, kind), of) in &runs.steps {
@@ -96,7 +113,14 @@ impl RunChains {
             chain.cycles = chain.cycles.saturating_add(work);
             chain.add(*id, *kind, of.steps, work);
         }
-        ipus.into_values().collect()
+        let mut ipus: Vec<Chain> = ipus.into_values().collect();
+        for (id, kind, steps, cycles) in host_calls(runs, programs) {
+            for chain in &mut ipus {
+                chain.cycles = chain.cycles.saturating_add(cycles);
+                chain.add(id, kind, steps, cycles);
+            }
+        }
+        ipus
     }
 
     /// Cycles in which steps wait for other IPUs or the host.

@@ -1,7 +1,7 @@
 //! IPUs that wait for other IPUs.
 
 use super::host_call::awaited_part;
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, IpuId, ProgramId, percent};
@@ -32,7 +32,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     };
     let share = facts.share(*cycles);
-    let wait = facts.longest(*ipu, waits);
+    let place = facts.longest_in_trace(*ipu, waits);
     let mean =
         ipus.values().sum::<Cycles>().as_f64() / f64::from(facts.target.ipus_per_replica.max(1));
     // Whoever comes to a sync last does not wait: an IPU without any counts as none.
@@ -58,11 +58,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         gain: InsightGain::Unknown,
         proposal: None,
         measured: None,
-        place: ViewLocation {
-            ipu: Some(*ipu),
-            program: wait.map(|(program, _)| program),
-            cycles: Some(facts.typical_window()),
-            ..ViewLocation::view("execution-trace")
-        },
+        place,
     }]
 }

@@ -34,6 +34,7 @@ pub use micro_batch::{
     MicroBatchPath, MicroBatchTurn, micro_batch_path, short_turn, stage_at, stage_name,
 };
 pub use program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
+pub(crate) use program_runs::program_runs_of;
 pub use program_runs::{
     LaneStepLocation, ProgramExecutions, ProgramRunTotals, ProgramRuns, first_run, moved,
     program_runs,

@@ -3,7 +3,9 @@
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_report::trace::{LaneStep, ProgramStepSums, ProgramStepTotals, Trace, TraceLane};
+use tilescope_report::trace::{
+    LaneInfo, LaneStep, ProgramStepSums, ProgramStepTotals, Trace, TraceLane,
+};
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId};
 use tilescope_report::{ProgramKind, ReportError};
 
@@ -139,16 +141,28 @@ impl ProgramRuns {
 /// # Errors
 /// A trace that cannot be read.
 pub fn program_runs(trace: &Trace) -> Result<ProgramRuns, ReportError> {
+    program_runs_of(trace, |_, _| true)
+}
+
+/// The same of steps of some kinds on some lanes.
+///
+/// # Errors
+/// A trace that cannot be read.
+pub(crate) fn program_runs_of(
+    trace: &Trace,
+    wanted: impl Fn(&LaneInfo, ProgramKind) -> bool,
+) -> Result<ProgramRuns, ReportError> {
     let sums = |index: usize| match trace.lane(index) {
-        Some(lane) => Ok((lane.info().ipu, lane.program_sums()?)),
-        None => Ok((IpuId(0), Arc::default())),
+        Some(lane) => Ok(Some((lane.info(), lane.program_sums()?))),
+        None => Ok(None),
     };
     let lanes = (0..trace.lanes().len()).into_par_iter().map(sums);
-    let lanes: Vec<(IpuId, Arc<Vec<ProgramStepSums>>)> =
+    let lanes: Vec<Option<(LaneInfo, Arc<Vec<ProgramStepSums>>)>> =
         lanes.collect::<Result<_, ReportError>>()?;
     let (mut steps, mut unattributed) = (Vec::new(), Vec::new());
-    for (ipu, lane) in &lanes {
-        for sums in lane.iter() {
+    for (info, lane) in lanes.iter().flatten() {
+        let ipu = &info.ipu;
+        for sums in lane.iter().filter(|sums| wanted(info, sums.kind())) {
             let totals = ProgramRunTotals::from(sums);
             match sums.program {
                 Some(program) => steps.push(((*ipu, program, sums.kind()), totals)),

@@ -21,7 +21,10 @@
 //! half-open run of tiles, the columns behind them hold for each tile of the run. Cycles count
 //! from the start of the trace. NULL means that there is none.
 
+mod host;
+mod machine;
 mod replicas;
+mod trace;
 mod views;
 
 pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
@@ -131,145 +134,14 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         ],
         "",
     ),
-    table(
-        "target",
-        "the machine; one row",
-        &[
-            col("kind", TEXT, "IPU or IPU_MODEL"),
-            col("name", TEXT, "name in a spec: mk2"),
-            col("architecture", TEXT, "generation: Mk2"),
-            col("num_ipus", INT, "IPUs over all replicas"),
-            col("tiles_per_ipu", INT, "tiles of one IPU"),
-            col("io_tiles_per_ipu", INT, "the last of them, set aside for I/O"),
-            col("bytes_per_tile", INT, "memory of one tile"),
-            col("clock_hz", INT, "tile clock"),
-            col("replicas", INT, "copies of the program"),
-            col("ipus_per_replica", INT, "IPUs of this report"),
-            col("memory_element_bytes", INT, "bank of non-interleaved memory"),
-            col("interleaved_offset", INT, "address where interleaved memory begins"),
-            col("tiles_per_column", INT, "tiles in a column of the floor plan"),
-        ],
-        "",
-    ),
-    table(
-        "machine_changes",
-        "a constant in which the machine differs from the one of target.name; none for a machine \
-         that can be bought; since version 2.4",
-        &[
-            col("id", KEY, "position"),
-            col("key", TEXT, "name in a spec, below target.machine"),
-            col("title", TEXT, "name for people"),
-            col(
-                "unit",
-                TEXT,
-                "count, bytes, hertz, cycles, seconds, bytes_per_cycle or bytes_per_second",
-            ),
-            col("inherited", REAL, "what the machine of that name has"),
-            col("value", REAL, "what this one has"),
-        ],
-        "",
-    ),
-    table(
-        "running_costs",
-        "what a part of the machine takes to run; no rows of a kind: not known; since version 2.4",
-        &[
-            col("id", KEY, "position"),
-            col("kind", TEXT, "power: watts; price: money per hour"),
-            col("part", TEXT, "what it is: IPU-M2000"),
-            col("count", INT, "how many of them the program's IPUs are in"),
-            col("each", REAL, "watts, or money per hour, of one"),
-            col("currency", TEXT, "three letters; NULL for power"),
-            col("basis", TEXT, "given: by the spec; published; assumed"),
-            col("source", TEXT, "where the figure comes from"),
-        ],
-        "",
-    ),
-    table(
-        "bandwidths",
-        "what an interface of the machine moves at most; since version 2.1",
-        &[
-            col("id", KEY, "position"),
-            col(
-                "interface",
-                TEXT,
-                "tile: what a tile receives or sends; tile_send: what it sends, since version \
-                 2.6; ipu_links: what goes into or out of an IPU over all its links; host, \
-                 remote_buffer: what goes between those and an IPU; ladder_links, pair_links, \
-                 gateways: what goes one way up or down the ladder, to the other IPU of a pair, or \
-                 between racks",
-            ),
-            col("bytes_per_cycle", REAL, "most bytes per cycle"),
-        ],
-        "",
-    ),
-    table(
-        "compute_rates",
-        "how fast an engine of a tile is; since version 2.6",
-        &[
-            col("id", KEY, "position"),
-            col(
-                "engine",
-                TEXT,
-                "amp: accumulating matrix products; vector: vector units of the workers",
-            ),
-            col("input", TEXT, "type of operands: quarter, half or float"),
-            col("partials", TEXT, "type of sums: quarter, half or float"),
-            col(
-                "flops_per_cycle",
-                INT,
-                "most floating point operations per cycle; a multiply-accumulate counts as two",
-            ),
-        ],
-        "",
-    ),
-    table(
-        "action_costs",
-        "something that the machine does now and then, and that always takes as long; since version \
-         2.5",
-        &[
-            col("id", KEY, "position"),
-            col(
-                "action",
-                TEXT,
-                "external_sync: a sync of several IPUs, after the last one has come; stream_begin, \
-                 stream_end: before and after the transfer of a stream copy with the host",
-            ),
-            col("cycles", INT, "its length"),
-        ],
-        "",
-    ),
-    table(
-        "sync_groups",
-        "an IPU of a replica that waits for others; none where a replica is one IPU; since version \
-         2.3",
-        &[
-            col("id", KEY, "position"),
-            col("sync_group", TEXT, "GS1: copies between IPUs; GS2: the host, streaming memory"),
-            col("part", INT, "each part of GS2 waits by itself; 0 in GS1"),
-            col("ipu", INT, "IPU of the replica"),
-        ],
-        "",
-    ),
-    table(
-        "error_bands",
-        "how far predictions of a kind of operation may be off; since version 2.2",
-        &[
-            col("id", KEY, "position"),
-            col("kind", TEXT, "operations.kind; NULL: programs of no operation"),
-            col(
-                "basis",
-                TEXT,
-                "measured: operations of the kind were measured; formula: published formulas; links: \
-                 rates of links, streaming memory and host; assumed: nothing published",
-            ),
-            col("rows", INT, "measured operations it is taken from"),
-            col("cycles_low", REAL, "true cycles over predicted ones, below in one case of twenty"),
-            col("cycles_high", REAL, "the same, above in one case of twenty"),
-            col("bytes_low", REAL, "true bytes over predicted ones, below in one case of twenty"),
-            col("bytes_high", REAL, "the same, above in one case of twenty"),
-        ],
-        "",
-    ),
+    machine::TARGET,
+    machine::MACHINE_CHANGES,
+    machine::RUNNING_COSTS,
+    machine::BANDWIDTHS,
+    machine::COMPUTE_RATES,
+    machine::ACTION_COSTS,
+    machine::SYNC_GROUPS,
+    machine::ERROR_BANDS,
     table(
         "graph",
         "sizes of the compiled graph; one row",
@@ -298,73 +170,11 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         ],
         "",
     ),
-    table(
-        "host_rates",
-        "samples per second of a part of the work; since version 2.2",
-        &[
-            col("id", KEY, "position"),
-            col("source", TEXT, "loader_alone, synthetic_data or real_data"),
-            col("samples_per_second", REAL, "of all replicas"),
-            col("bottleneck", TEXT, "loader, host_link, callbacks, host_call, host_copies or ipu"),
-        ],
-        "",
-    ),
-    table(
-        "host_call_parts",
-        "a part of a host call; since version 2.2",
-        &[
-            col("id", KEY, "position"),
-            col("part", TEXT, "loader, framework, launch, handshake, program or return"),
-            col("seconds", REAL, "the run is as long as all of them"),
-        ],
-        "",
-    ),
-    table(
-        "host_tensors",
-        "a tensor that a host call of one instance takes or returns; since version 2.2",
-        &[
-            col("id", KEY, "position"),
-            col("name", TEXT, "the tensor"),
-            col("is_input", INT, "1 if the call takes it, 0 if it returns it"),
-            col("element_type", TEXT, "on the way: float16"),
-            col("shape", TEXT, "JSON: [800, 1, 128, 128]"),
-            col("bytes", INT, "its size"),
-        ],
-        "",
-    ),
-    table(
-        "host_epochs",
-        "equal ways through the data set; since version 2.2",
-        &[
-            col("id", KEY, "position"),
-            col("epochs", INT, "how many are like this one"),
-            col("calls", INT, "host calls of one of them"),
-            col("samples", INT, "samples it works on"),
-            col("left_out", INT, "samples it leaves out"),
-            col("seconds", REAL, "its length"),
-        ],
-        "",
-    ),
-    table(
-        "replica_waits",
-        "what replicas that follow each other wait for, each of them; no rows where all are alike; since version 2.3",
-        &[
-            col("id", KEY, "position"),
-            col("first_replica", INT, "the first of them, over all instances"),
-            col("replicas", INT, "how many they are"),
-            col("instance", INT, "host process that they are of"),
-            col("loader_cycles", INT, "until the loader has the samples of the call"),
-            col(
-                "host_cycles",
-                INT,
-                "until the host has their own buffers ready, on all IPUs of a replica",
-            ),
-            col("others_cycles", INT, "for replicas that come later, on all IPUs of a replica"),
-            col("behind_least", INT, "fewest cycles behind the first replica, where all meet"),
-            col("behind_most", INT, "most cycles behind it"),
-        ],
-        "",
-    ),
+    host::HOST_RATES,
+    host::HOST_CALL_PARTS,
+    host::HOST_TENSORS,
+    host::HOST_EPOCHS,
+    host::REPLICA_WAITS,
     replicas::RINGS,
     replicas::RING_PROGRAMS,
     replicas::CLASSES,
@@ -694,154 +504,20 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         ],
         "",
     ),
-    table(
-        "steps",
-        "an executed step",
-        &[
-            col("id", KEY, "its id, counted over all runs"),
-            col("type", TEXT, "type of its program"),
-            col("program", INT, "programs.id"),
-            col("compute_set", INT, "compute_sets.compute_set"),
-        ],
-        "",
-    ),
-    table(
-        "steps_by_ipu",
-        "what a step did on an IPU",
-        &[
-            col("step_id", INT, "steps.id"),
-            col("ipu", INT, "IPU of the replica"),
-            col("cycles", INT, "active_cycles_to_max - active_cycles_from_max"),
-            col("active_tiles", INT, "tiles that do something"),
-            col("cycles_base", INT, "cycle that the next four count from"),
-            col("active_cycles_from_min", INT, "the first active tile starts"),
-            col("active_cycles_from_max", INT, "the last active tile starts"),
-            col("active_cycles_to_min", INT, "the first active tile ends"),
-            col("active_cycles_to_max", INT, "the last active tile ends"),
-            col("active_tile_balance", REAL, "mean active duration / longest"),
-            col("tile_balance", REAL, "active_tile_balance x active tiles / tiles"),
-            col("bytes_in", INT, "bytes received by its tiles"),
-            col("bytes_out", INT, "bytes sent by its tiles"),
-            col("sub_lane", INT, "0 for compute tiles, higher for those beside them"),
-        ],
-        "step_id, ipu, sub_lane",
-    ),
-    table(
-        "execution_cycle_totals",
-        "cycles from the start of the trace to the end of its last step; one row",
-        &[col("total", INT, "cycles, waits for the host included")],
-        "",
-    ),
-    table(
-        "marks",
-        "a stretch of the trace with a meaning",
-        &[
-            col("id", KEY, "position"),
-            col("kind", TEXT, "run, iteration, phase, slot, stage, update, loader or callback"),
-            col("label", TEXT, "words for people"),
-            col("ipu", INT, "IPU; NULL for all"),
-            col("pass", TEXT, "pass of a stage"),
-            col("number", INT, "micro-batch, iteration or slot"),
-            col("first_step", INT, "steps.id of the first step"),
-            col("end_step", INT, "steps.id after the last step"),
-            col("first_cycle", INT, "where it starts"),
-            col("end_cycle", INT, "where it ends"),
-        ],
-        "",
-    ),
-    table(
-        "mark_kinds",
-        "marks of one kind",
-        &[
-            col("kind", "TEXT PRIMARY KEY", "marks.kind"),
-            col("count", INT, "number of marks"),
-            col("longest_cycles", INT, "length of the longest"),
-        ],
-        "",
-    ),
-    table(
-        "trace_lanes",
-        "a lane of the trace index (crates/tilescope-report/src/trace)",
-        &[
-            col("lane", KEY, "ipu * 8 + sub_lane"),
-            col("ipu", INT, "IPU of the replica"),
-            col("sub_lane", INT, "steps_by_ipu.sub_lane"),
-            col("steps", INT, "number of steps"),
-            col("first_cycle", INT, "start of the first step"),
-            col("end_cycle", INT, "end of the last step"),
-            col("expectations", BLOB, "what each program is expected to be like"),
-        ],
-        "",
-    ),
+    trace::STEPS,
+    trace::STEPS_BY_IPU,
+    trace::EXECUTION_CYCLE_TOTALS,
+    trace::MARKS,
+    trace::MARK_KINDS,
+    trace::TRACE_LANES,
     replicas::LANES,
-    table(
-        "trace_chunks",
-        "4,096 steps of a lane",
-        &[col("id", KEY, "lane * 2^40 + position"), col("data", BLOB, "compressed columns")],
-        "",
-    ),
-    table(
-        "trace_details",
-        "what a chunk leaves out; only where there are no rows of its steps",
-        &[col("id", KEY, "as in trace_chunks"), col("data", BLOB, "compressed columns")],
-        "",
-    ),
-    table(
-        "trace_nodes",
-        "1,024 nodes of the pyramid over a lane",
-        &[
-            col("id", KEY, "lane * 2^40 + level * 2^32 + position"),
-            col("data", BLOB, "compressed columns"),
-        ],
-        "",
-    ),
-    table(
-        "trace_totals",
-        "totals by program of 2^18 * 16^level steps of a lane; since version 1.1",
-        &[
-            col("id", KEY, "lane * 2^40 + level * 2^32 + position"),
-            col("data", BLOB, "compressed columns"),
-        ],
-        "",
-    ),
-    table(
-        "trace_sync_points",
-        "1,024 points of the run at which lanes wait for each other, in the order of the program; \
-         the critical path follows from them; since version 2.5",
-        &[col("id", KEY, "position"), col("data", BLOB, "compressed points")],
-        "",
-    ),
-    table(
-        "trace_beside",
-        "steps of a program on tiles beside the compute tiles of an IPU; since version 2.5",
-        &[
-            col("id", KEY, "position"),
-            col("lane", INT, "trace_lanes.lane"),
-            col("program", INT, "programs.id"),
-            col("type", TEXT, "steps.type"),
-            col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
-            col(
-                "hidden_cycles",
-                INT,
-                "cycles of theirs while the compute tiles work; NULL where not known",
-            ),
-        ],
-        "",
-    ),
-    table(
-        MARK_CHUNKS,
-        "marks of one kind on one IPU, where there are too many for rows; since version 2.0",
-        &[
-            col("id", KEY, "position"),
-            col("kind", TEXT, "marks.kind"),
-            col("ipu", INT, "marks.ipu"),
-            col("first_cycle", INT, "where the first begins"),
-            col("end_cycle", INT, "where the last one ends"),
-            col("rows", INT, "number of marks"),
-            col("data", BLOB, "compressed columns of marks"),
-        ],
-        "",
-    ),
+    trace::TRACE_CHUNKS,
+    trace::TRACE_DETAILS,
+    trace::TRACE_NODES,
+    trace::TRACE_TOTALS,
+    trace::TRACE_SYNC_POINTS,
+    trace::TRACE_BESIDE,
+    trace::MARK_CHUNKS,
     replicas::MARK_CHUNKS,
     table(
         CHECKSUMS,

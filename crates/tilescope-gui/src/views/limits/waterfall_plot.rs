@@ -2,10 +2,11 @@
 
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::fixed_plot::fixed_plot;
 use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
 use egui::{Align2, Frame, Margin, Rect, Response, RichText, Ui, WidgetInfo};
-use egui_plot::{AxisHints, Bar, BarChart, GridMark, Plot, PlotPoint, PlotTransform, Text};
+use egui_plot::{AxisHints, Bar, BarChart, GridMark, PlotPoint, PlotTransform, Text};
 use tilescope_analysis::limits::{RunLimits, WaterfallCycles, WaterfallStep};
 use tilescope_report::units::{Cycles, IpuId, fine_percent, grouped, percent};
 
@@ -98,25 +99,14 @@ pub(super) fn waterfall_ui(
         let count = (until / step).round() as usize;
         (0..=count).map(|at| GridMark { value: at as f64 * step, step_size: step }).collect()
     };
-    let plot = Plot::new("waterfall")
+    let bounds = [(0.0, 1.0 + NUMBER_ROOM), (-0.7, last + 0.7)];
+    let plot = fixed_plot("waterfall", bounds, palette)
         .custom_x_axes(vec![x_axis.tick_label_color(palette.weak_text)])
         .custom_y_axes(vec![y_axis.tick_label_color(palette.text)])
         .x_grid_spacer(move |_| every(0.25, 1.0))
         .y_grid_spacer(move |_| every(1.0, last))
         .show_grid([true, false])
-        .grid_color(palette.rule)
-        .default_x_bounds(0.0, 1.0 + NUMBER_ROOM)
-        .default_y_bounds(-0.7, last + 0.7)
         .invert_y(true)
-        .show_crosshair(false)
-        .show_x(false)
-        .show_y(false)
-        .allow_zoom(false)
-        .allow_drag(false)
-        .allow_scroll(false)
-        .allow_boxed_zoom(false)
-        .allow_double_click_reset(false)
-        .label_formatter(|_| None)
         // Other steps, other rows: the bounds of the last frame are no longer those.
         .reset();
     let shown = plot.show(ui, |plot| {

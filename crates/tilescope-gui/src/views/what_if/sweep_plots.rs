@@ -2,6 +2,7 @@
 
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::fixed_plot::fixed_plot;
 use crate::widgets::plot_marker::{OUTLINE, RADIUS, marker_label_ui};
 use egui::{Align2, Label, RichText, Ui, Vec2, vec2};
 use egui_plot::{AxisHints, GridMark, Line, MarkerShape, Plot, PlotPoint, Points, Text};
@@ -151,30 +152,19 @@ pub(crate) fn sweep_page_ui(ui: &mut Ui, answer: &SweepAnswer) {
 }
 
 /// An empty plot with named axes, that nothing moves.
-pub(super) fn fixed_plot<'a>(
+pub(super) fn plot_with_axes<'a>(
     name: &str,
     (x, y): (AxisHints<'a>, String),
-    [(left, right), (bottom, top)]: [(f64, f64); 2],
+    bounds: [(f64, f64); 2],
     size: Vec2,
     palette: &ThemePalette,
 ) -> Plot<'a> {
     let y_axis = AxisHints::new_y().label(y).tick_label_color(palette.weak_text);
-    Plot::new(name.to_owned())
+    fixed_plot(name, bounds, palette)
         .width(size.x)
         .height(size.y)
         .custom_x_axes(vec![x.tick_label_color(palette.weak_text)])
         .custom_y_axes(vec![y_axis])
-        .grid_color(palette.rule)
-        .default_x_bounds(left, right)
-        .default_y_bounds(bottom, top)
-        .show_crosshair(false)
-        .show_x(false)
-        .show_y(false)
-        .allow_zoom(false)
-        .allow_drag(false)
-        .allow_scroll(false)
-        .allow_boxed_zoom(false)
-        .label_formatter(|_| None)
 }
 
 /// Room around values.
@@ -208,7 +198,7 @@ fn lines_ui(ui: &mut Ui, answer: &SweepAnswer, lines: &[SweepLine], unit: TimeUn
     });
     let every =
         move |_| (0..count).map(|place| GridMark { value: place as f64, step_size: 1.0 }).collect();
-    let shown = fixed_plot("sweep lines", (x_axis, unit.axis()), bounds, SIZE, palette)
+    let shown = plot_with_axes("sweep lines", (x_axis, unit.axis()), bounds, SIZE, palette)
         .x_grid_spacer(every);
     shown.show(ui, |plot| {
         for (place, (line, shape)) in lines.iter().zip(SHAPES).enumerate() {
@@ -271,7 +261,7 @@ fn front_ui(ui: &mut Ui, answer: &SweepAnswer, front: &[&SweepPoint], unit: Time
     let all = || on.iter().chain(&off);
     let bounds = [around(all().map(|at| at[0])), around(all().map(|at| at[1]))];
     let x_axis = AxisHints::new_x().label("Memory of the fullest tile (KiB)");
-    fixed_plot("sweep front", (x_axis, unit.axis()), bounds, SIZE, palette).show(ui, |plot| {
+    plot_with_axes("sweep front", (x_axis, unit.axis()), bounds, SIZE, palette).show(ui, |plot| {
         plot.points(Points::new("", off).color(palette.outline).radius(4.0).allow_hover(false));
         let filled = Points::new("", on).color(palette.selection).shape(MarkerShape::Diamond);
         plot.points(filled.radius(6.0).allow_hover(false));

@@ -1,6 +1,6 @@
 //! What `tilescope tune` found: the path as a plot, and the reasons of its steps.
 
-use super::sweep_plots::{TimeUnit, changes_words, fixed_plot};
+use super::sweep_plots::{TimeUnit, changes_words, plot_with_axes};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use egui::{Align2, Label, RichText, Ui, vec2};
@@ -25,13 +25,13 @@ const DEAD_END_WIDTH: f64 = 0.7;
 pub(crate) struct TuneAnswer {
     spec: String,
     objective: String,
-    base: TunePoint,
-    path: Vec<TuneStep>,
-    dead_ends: Vec<TuneDeadEnd>,
+    base: DrawnPoint,
+    path: Vec<DrawnStep>,
+    dead_ends: Vec<DrawnDeadEnd>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-struct TunePoint {
+struct DrawnPoint {
     seconds_per_sample: Option<f64>,
     seconds: Option<f64>,
     memory: Option<f64>,
@@ -39,27 +39,27 @@ struct TunePoint {
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-struct TuneStep {
+struct DrawnStep {
     change: BTreeMap<String, Value>,
-    reasons: Vec<TuneReason>,
+    reasons: Vec<StepReason>,
     gain: Option<f64>,
-    point: TunePoint,
+    point: DrawnPoint,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-struct TuneReason {
+struct StepReason {
     sentence: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-struct TuneDeadEnd {
+struct DrawnDeadEnd {
     after_step: usize,
-    point: TunePoint,
+    point: DrawnPoint,
 }
 
 impl TuneAnswer {
     /// What is made small at a point, in seconds, bytes or IPUs.
-    fn value(&self, point: &TunePoint) -> Option<f64> {
+    fn value(&self, point: &DrawnPoint) -> Option<f64> {
         match self.objective.as_str() {
             "latency" => point.seconds,
             "memory" => point.memory,
@@ -108,7 +108,7 @@ pub(crate) fn tune_page_ui(ui: &mut Ui, answer: &TuneAnswer) {
     let bounds = [(-0.3, last as f64 + 1.0), (0.0, top)];
     let every =
         move |_| (0..=last).map(|at| GridMark { value: at as f64, step_size: 1.0 }).collect();
-    let plot = fixed_plot("tune path", (x_axis, title), bounds, vec2(WIDTH, HEIGHT), palette);
+    let plot = plot_with_axes("tune path", (x_axis, title), bounds, vec2(WIDTH, HEIGHT), palette);
     plot.x_grid_spacer(every).show(ui, |plot| {
         let tried = Points::new("", shown).color(palette.weak_text).shape(MarkerShape::Cross);
         plot.points(tried.radius(3.5).allow_hover(false));

@@ -252,6 +252,11 @@ impl Report {
             law.check(!between_tiles || arrived == sent, || {
                 format!("program {}: {} B received, {} B delivered", program.0, arrived.0, sent.0)
             });
+            // A multicast is delivered more than once, and nothing less than once.
+            let (out, delivered) = (traffic.bytes_out, sent);
+            law.check(!between_tiles || out <= delivered, || {
+                format!("program {}: {} B sent, {} B delivered", program.0, out.0, delivered.0)
+            });
             law.check(programs.get(program).is_some(), || {
                 format!("an exchange belongs to program {}, which does not exist", program.0)
             });

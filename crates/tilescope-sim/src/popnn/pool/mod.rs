@@ -121,7 +121,7 @@ impl PoolingParams {
         work.push_some(exchange::phase(
             name,
             &received,
-            sources,
+            &self.sent(sources),
             TileMessages::each_way(4),
             tiles,
             speed,
@@ -149,6 +149,19 @@ impl PoolingParams {
         );
         let layout = self.layout(&plan, &boxes);
         Some(LoweredPooling { work, layout })
+    }
+
+    /// The part of the operands on each tile that is read. Where rows lie is not known here: those
+    /// that no window reads count on all tiles alike.
+    fn sent(&self, sources: &TileRuns<Bytes>) -> TileRuns<Bytes> {
+        let backward = self.pass.backward;
+        let product = |size: &dyn Fn(PoolAxis) -> u64| -> u128 {
+            self.axes.iter().map(|axis| u128::from(size(*axis))).product()
+        };
+        let all = product(&|axis| axis.operand_size(backward)).max(1);
+        let read = product(&|axis| axis.read_operands(backward));
+        let part = |bytes: &Bytes| (u128::from(bytes.0) * read / all) as u64;
+        sources.map(|bytes| Bytes(part(bytes)))
     }
 
     /// Results on each tile, in groups of channels.

@@ -58,6 +58,23 @@ impl PoolAxis {
         }
     }
 
+    /// Size of the operands.
+    pub(crate) fn operand_size(self, backward: bool) -> u64 {
+        self.results(!backward)
+    }
+
+    /// Operands that are read, each counted once: strides may leave elements between windows, and
+    /// some behind the last; windows of padding alone have no gradient to give.
+    pub(crate) fn read_operands(self, backward: bool) -> u64 {
+        let windows = self.windows().unwrap_or(0);
+        if backward || self.kernel >= self.stride {
+            let reached = self.operands(backward, 0..self.results(backward));
+            return reached.end - reached.start;
+        }
+        let at = |position| self.results_with_operand(false, position, 0..windows);
+        (0..self.kernel).map(at).sum()
+    }
+
     /// Operands that the results in `range` need.
     pub(crate) fn operands(self, backward: bool, range: Range<u64>) -> Range<u64> {
         if range.is_empty() {
@@ -80,6 +97,7 @@ impl PoolAxis {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     fn axis() -> impl Strategy<Value = PoolAxis> {
         (1u64..20, 1u64..6, 1u64..5, 0u64..4, 0u64..4)
@@ -106,6 +124,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_read_is_counted_once(axis in axis()) {
+            let elements: BTreeSet<u64> = pairs(axis).into_iter().map(|pair| pair.2).collect();
+            prop_assert_eq!(axis.read_operands(false), elements.len() as u64);
+            let windows: BTreeSet<u64> = pairs(axis).into_iter().map(|pair| pair.0).collect();
+            prop_assert!(axis.read_operands(true) >= windows.len() as u64);
+            prop_assert!(axis.read_operands(true) <= axis.operand_size(true));
+        }
+
         #[test]
         fn both_directions_see_the_same_pairs(axis in axis(), from in 0u64..20, to in 0u64..20) {
             for backward in [false, true] {

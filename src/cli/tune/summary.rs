@@ -16,7 +16,7 @@ use tilescope_report::units::{NumberFormat, percent, seconds};
 const PRINTED: usize = 12;
 
 /// What a search found.
-pub(super) struct TuneAnswer<'a> {
+pub(super) struct TuneSummary<'a> {
     /// The spec as the user names it.
     pub name: &'a str,
     /// What `--set` changes of it.
@@ -28,7 +28,7 @@ pub(super) struct TuneAnswer<'a> {
     pub file: Option<&'a Path>,
 }
 
-impl TuneAnswer<'_> {
+impl TuneSummary<'_> {
     /// What was gained, in a line.
     pub(super) fn headline(&self) -> String {
         let (base, best) = (&self.path.base, self.path.best());

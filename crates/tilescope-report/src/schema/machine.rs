@@ -1,0 +1,150 @@
+//! Tables of the machine: what it is made of, what it can move and compute, what it costs to run.
+
+use super::{INT, KEY, REAL, SchemaTable, TEXT, col, table};
+
+pub(super) const TARGET: SchemaTable = table(
+    "target",
+    "the machine; one row",
+    &[
+        col("kind", TEXT, "IPU or IPU_MODEL"),
+        col("name", TEXT, "name in a spec: mk2"),
+        col("architecture", TEXT, "generation: Mk2"),
+        col("num_ipus", INT, "IPUs over all replicas"),
+        col("tiles_per_ipu", INT, "tiles of one IPU"),
+        col("io_tiles_per_ipu", INT, "the last of them, set aside for I/O"),
+        col("bytes_per_tile", INT, "memory of one tile"),
+        col("clock_hz", INT, "tile clock"),
+        col("replicas", INT, "copies of the program"),
+        col("ipus_per_replica", INT, "IPUs of this report"),
+        col("memory_element_bytes", INT, "bank of non-interleaved memory"),
+        col("interleaved_offset", INT, "address where interleaved memory begins"),
+        col("tiles_per_column", INT, "tiles in a column of the floor plan"),
+    ],
+    "",
+);
+
+pub(super) const MACHINE_CHANGES: SchemaTable = table(
+    "machine_changes",
+    "a constant in which the machine differs from the one of target.name; none for a machine \
+     that can be bought; since version 2.4",
+    &[
+        col("id", KEY, "position"),
+        col("key", TEXT, "name in a spec, below target.machine"),
+        col("title", TEXT, "name for people"),
+        col(
+            "unit",
+            TEXT,
+            "count, bytes, hertz, cycles, seconds, bytes_per_cycle or bytes_per_second",
+        ),
+        col("inherited", REAL, "what the machine of that name has"),
+        col("value", REAL, "what this one has"),
+    ],
+    "",
+);
+
+pub(super) const RUNNING_COSTS: SchemaTable = table(
+    "running_costs",
+    "what a part of the machine takes to run; no rows of a kind: not known; since version 2.4",
+    &[
+        col("id", KEY, "position"),
+        col("kind", TEXT, "power: watts; price: money per hour"),
+        col("part", TEXT, "what it is: IPU-M2000"),
+        col("count", INT, "how many of them the program's IPUs are in"),
+        col("each", REAL, "watts, or money per hour, of one"),
+        col("currency", TEXT, "three letters; NULL for power"),
+        col("basis", TEXT, "given: by the spec; published; assumed"),
+        col("source", TEXT, "where the figure comes from"),
+    ],
+    "",
+);
+
+pub(super) const BANDWIDTHS: SchemaTable = table(
+    "bandwidths",
+    "what an interface of the machine moves at most; since version 2.1",
+    &[
+        col("id", KEY, "position"),
+        col(
+            "interface",
+            TEXT,
+            "tile: what a tile receives or sends; tile_send: what it sends, since version \
+             2.6; ipu_links: what goes into or out of an IPU over all its links; host, \
+             remote_buffer: what goes between those and an IPU; ladder_links, pair_links, \
+             gateways: what goes one way up or down the ladder, to the other IPU of a pair, or \
+             between racks",
+        ),
+        col("bytes_per_cycle", REAL, "most bytes per cycle"),
+    ],
+    "",
+);
+
+pub(super) const COMPUTE_RATES: SchemaTable = table(
+    "compute_rates",
+    "how fast an engine of a tile is; since version 2.6",
+    &[
+        col("id", KEY, "position"),
+        col(
+            "engine",
+            TEXT,
+            "amp: accumulating matrix products; vector: vector units of the workers",
+        ),
+        col("input", TEXT, "type of operands: quarter, half or float"),
+        col("partials", TEXT, "type of sums: quarter, half or float"),
+        col(
+            "flops_per_cycle",
+            INT,
+            "most floating point operations per cycle; a multiply-accumulate counts as two",
+        ),
+    ],
+    "",
+);
+
+pub(super) const ACTION_COSTS: SchemaTable = table(
+    "action_costs",
+    "something that the machine does now and then, and that always takes as long; since version \
+     2.5",
+    &[
+        col("id", KEY, "position"),
+        col(
+            "action",
+            TEXT,
+            "external_sync: a sync of several IPUs, after the last one has come; stream_begin, \
+             stream_end: before and after the transfer of a stream copy with the host",
+        ),
+        col("cycles", INT, "its length"),
+    ],
+    "",
+);
+
+pub(super) const SYNC_GROUPS: SchemaTable = table(
+    "sync_groups",
+    "an IPU of a replica that waits for others; none where a replica is one IPU; since version \
+     2.3",
+    &[
+        col("id", KEY, "position"),
+        col("sync_group", TEXT, "GS1: copies between IPUs; GS2: the host, streaming memory"),
+        col("part", INT, "each part of GS2 waits by itself; 0 in GS1"),
+        col("ipu", INT, "IPU of the replica"),
+    ],
+    "",
+);
+
+pub(super) const ERROR_BANDS: SchemaTable = table(
+    "error_bands",
+    "how far predictions of a kind of operation may be off; since version 2.2",
+    &[
+        col("id", KEY, "position"),
+        col("kind", TEXT, "operations.kind; NULL: programs of no operation"),
+        col(
+            "basis",
+            TEXT,
+            "measured: operations of the kind were measured; formula: published formulas; links: \
+             rates of links, streaming memory and host; assumed: nothing published",
+        ),
+        col("rows", INT, "measured operations it is taken from"),
+        col("cycles_low", REAL, "true cycles over predicted ones, below in one case of twenty"),
+        col("cycles_high", REAL, "the same, above in one case of twenty"),
+        col("bytes_low", REAL, "true bytes over predicted ones, below in one case of twenty"),
+        col("bytes_high", REAL, "the same, above in one case of twenty"),
+    ],
+    "",
+);

@@ -1,0 +1,163 @@
+//! Tables of the execution trace: steps and marks as rows, as compressed columns, and their index.
+
+use super::{BLOB, INT, KEY, REAL, SchemaTable, TEXT, col, table};
+
+pub(super) const STEPS: SchemaTable = table(
+    "steps",
+    "an executed step",
+    &[
+        col("id", KEY, "its id, counted over all runs"),
+        col("type", TEXT, "type of its program"),
+        col("program", INT, "programs.id"),
+        col("compute_set", INT, "compute_sets.compute_set"),
+    ],
+    "",
+);
+
+pub(super) const STEPS_BY_IPU: SchemaTable = table(
+    "steps_by_ipu",
+    "what a step did on an IPU",
+    &[
+        col("step_id", INT, "steps.id"),
+        col("ipu", INT, "IPU of the replica"),
+        col("cycles", INT, "active_cycles_to_max - active_cycles_from_max"),
+        col("active_tiles", INT, "tiles that do something"),
+        col("cycles_base", INT, "cycle that the next four count from"),
+        col("active_cycles_from_min", INT, "the first active tile starts"),
+        col("active_cycles_from_max", INT, "the last active tile starts"),
+        col("active_cycles_to_min", INT, "the first active tile ends"),
+        col("active_cycles_to_max", INT, "the last active tile ends"),
+        col("active_tile_balance", REAL, "mean active duration / longest"),
+        col("tile_balance", REAL, "active_tile_balance x active tiles / tiles"),
+        col("bytes_in", INT, "bytes received by its tiles"),
+        col("bytes_out", INT, "bytes sent by its tiles"),
+        col("sub_lane", INT, "0 for compute tiles, higher for those beside them"),
+    ],
+    "step_id, ipu, sub_lane",
+);
+
+pub(super) const EXECUTION_CYCLE_TOTALS: SchemaTable = table(
+    "execution_cycle_totals",
+    "cycles from the start of the trace to the end of its last step; one row",
+    &[col("total", INT, "cycles, waits for the host included")],
+    "",
+);
+
+pub(super) const MARKS: SchemaTable = table(
+    "marks",
+    "a stretch of the trace with a meaning",
+    &[
+        col("id", KEY, "position"),
+        col("kind", TEXT, "run, iteration, phase, slot, stage, update, loader or callback"),
+        col("label", TEXT, "words for people"),
+        col("ipu", INT, "IPU; NULL for all"),
+        col("pass", TEXT, "pass of a stage"),
+        col("number", INT, "micro-batch, iteration or slot"),
+        col("first_step", INT, "steps.id of the first step"),
+        col("end_step", INT, "steps.id after the last step"),
+        col("first_cycle", INT, "where it starts"),
+        col("end_cycle", INT, "where it ends"),
+    ],
+    "",
+);
+
+pub(super) const MARK_KINDS: SchemaTable = table(
+    "mark_kinds",
+    "marks of one kind",
+    &[
+        col("kind", "TEXT PRIMARY KEY", "marks.kind"),
+        col("count", INT, "number of marks"),
+        col("longest_cycles", INT, "length of the longest"),
+    ],
+    "",
+);
+
+pub(super) const TRACE_LANES: SchemaTable = table(
+    "trace_lanes",
+    "a lane of the trace index (crates/tilescope-report/src/trace)",
+    &[
+        col("lane", KEY, "ipu * 8 + sub_lane"),
+        col("ipu", INT, "IPU of the replica"),
+        col("sub_lane", INT, "steps_by_ipu.sub_lane"),
+        col("steps", INT, "number of steps"),
+        col("first_cycle", INT, "start of the first step"),
+        col("end_cycle", INT, "end of the last step"),
+        col("expectations", BLOB, "what each program is expected to be like"),
+    ],
+    "",
+);
+
+pub(super) const TRACE_CHUNKS: SchemaTable = table(
+    "trace_chunks",
+    "4,096 steps of a lane",
+    &[col("id", KEY, "lane * 2^40 + position"), col("data", BLOB, "compressed columns")],
+    "",
+);
+
+pub(super) const TRACE_DETAILS: SchemaTable = table(
+    "trace_details",
+    "what a chunk leaves out; only where there are no rows of its steps",
+    &[col("id", KEY, "as in trace_chunks"), col("data", BLOB, "compressed columns")],
+    "",
+);
+
+pub(super) const TRACE_NODES: SchemaTable = table(
+    "trace_nodes",
+    "1,024 nodes of the pyramid over a lane",
+    &[
+        col("id", KEY, "lane * 2^40 + level * 2^32 + position"),
+        col("data", BLOB, "compressed columns"),
+    ],
+    "",
+);
+
+pub(super) const TRACE_TOTALS: SchemaTable = table(
+    "trace_totals",
+    "totals by program of 2^18 * 16^level steps of a lane; since version 1.1",
+    &[
+        col("id", KEY, "lane * 2^40 + level * 2^32 + position"),
+        col("data", BLOB, "compressed columns"),
+    ],
+    "",
+);
+
+pub(super) const TRACE_SYNC_POINTS: SchemaTable = table(
+    "trace_sync_points",
+    "1,024 points of the run at which lanes wait for each other, in the order of the program; \
+     the critical path follows from them; since version 2.5",
+    &[col("id", KEY, "position"), col("data", BLOB, "compressed points")],
+    "",
+);
+
+pub(super) const TRACE_BESIDE: SchemaTable = table(
+    "trace_beside",
+    "steps of a program on tiles beside the compute tiles of an IPU; since version 2.5",
+    &[
+        col("id", KEY, "position"),
+        col("lane", INT, "trace_lanes.lane"),
+        col("program", INT, "programs.id"),
+        col("type", TEXT, "steps.type"),
+        col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
+        col(
+            "hidden_cycles",
+            INT,
+            "cycles of theirs while the compute tiles work; NULL where not known",
+        ),
+    ],
+    "",
+);
+
+pub(super) const MARK_CHUNKS: SchemaTable = table(
+    super::MARK_CHUNKS,
+    "marks of one kind on one IPU, where there are too many for rows; since version 2.0",
+    &[
+        col("id", KEY, "position"),
+        col("kind", TEXT, "marks.kind"),
+        col("ipu", INT, "marks.ipu"),
+        col("first_cycle", INT, "where the first begins"),
+        col("end_cycle", INT, "where the last one ends"),
+        col("rows", INT, "number of marks"),
+        col("data", BLOB, "compressed columns of marks"),
+    ],
+    "",
+);
