@@ -518,8 +518,8 @@ fn keys(
     let last = timeline.steps().saturating_sub(1);
     let to = |step: u32| ChosenAddress { step: Some(step), ..ChosenAddress::default() };
     match [Key::ArrowLeft, Key::ArrowRight, Key::ArrowUp, Key::ArrowDown].map(pressed) {
-        [true, false, _, _] => return Some(to(step.saturating_sub(1))),
-        [false, true, _, _] => return Some(to((step + 1).min(last))),
+        [true, false, _, _] => Some(to(step.saturating_sub(1))),
+        [false, true, _, _] => Some(to((step + 1).min(last))),
         [_, _, up, down] if up != down => {
             let live: Vec<VariableId> =
                 timeline.live_in(step..step + 1).map(|(_, placed)| placed.id).collect();
