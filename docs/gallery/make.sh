@@ -56,6 +56,10 @@ small() {
 "$program" sweep io_overlap --vary model.batch_size=16..256:x2 --vary options.num_io_tiles=32,64 \
     --vary options.overlap_io=none,loops --plot "$work/picture.png" >/dev/null
 small sweep
+simulate mnist_pipeline proven
+"$program" insights "$work/proven" --prove >/dev/null
+"$program" export "$work/proven" --view insights --theme light --size 1280x800 -o "$work/picture.png" >/dev/null
+small proven-insights
 "$program" tune mnist_pipeline --budget 60 --free model.batch_size --plot "$work/picture.png" >/dev/null
 small tune
 

@@ -101,6 +101,41 @@ impl Walk {
         panic!("the report does not open");
     }
 
+    /// Waits for what goes on in the background.
+    fn until(&mut self, words: &str, holds: impl Fn(&Window) -> bool) {
+        for _ in 0..12_000 {
+            self.window.step();
+            if holds(&self.window) {
+                return settle(&mut self.window);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("never: {words}");
+    }
+
+    /// From any view to the comparison with what the first proposal makes of the spec.
+    fn try_proposals_and_apply_the_first(&mut self) {
+        self.click(Role::Button, "Insights");
+        let buttons = self.window.query_all_by_role(Role::Button);
+        let labels = buttons.filter_map(|node| node.accesskit_node().label());
+        let mut wanted = labels.filter(|label| label.starts_with("Try ") && label.contains("prop"));
+        let label = wanted.next().expect("a button for proposals");
+        drop(wanted);
+        self.click(Role::Button, &label);
+        self.until("tried", |window| gui_support::says(window, "Tried: "));
+        let links = self.window.query_all_by_label("Apply in What if").next();
+        links.expect("a link").click_accesskit();
+        self.clicks += 1;
+        settle(&mut self.window);
+        self.until("checked", |window| {
+            window.state().session().what_if().is_some_and(|what_if| what_if.is_spec_valid())
+        });
+        self.click(Role::Button, "Simulate and compare");
+        self.until("compared", |window| {
+            window.state().session().page().is_some_and(|page| page.compared().is_some())
+        });
+    }
+
     #[track_caller]
     fn finds(&self, words: &str) {
         assert!(gui_support::says(&self.window, words), "not found: {words}");
@@ -220,6 +255,33 @@ fn how_good_a_run_is_and_where_the_rest_goes() {
     gui_support::click_at(&mut walk.window, place, 1);
     walk.clicks += 1;
     walk.finds(&grouped(worst.limits.ideal.unwrap().cycles.0));
+}
+
+#[test]
+fn a_slow_program_becomes_a_fast_one_in_ten_clicks() {
+    simulator();
+    let directory = simulated("mnist_pipeline", &[]);
+    let mut walk = Walk::new(directory.path());
+    walk.window.state_mut().session_mut().keep_simulated_in(directory.path().to_owned());
+    walk.finds("Utilisation of peak");
+    let time = |report: &Report| {
+        let run = summary(report).unwrap().execution.unwrap();
+        run.total_cycles.as_f64() / run.samples.unwrap() as f64
+    };
+    let before = time(&walk.report);
+    walk.try_proposals_and_apply_the_first();
+    // It may have to be scrolled to.
+    walk.window.get_by_role_and_label(Role::Button, "Open variant 1").click_accesskit();
+    walk.clicks += 1;
+    walk.until("opened", |window| {
+        window.state().session().page().is_some_and(|page| page.compared().is_none())
+    });
+    walk.try_proposals_and_apply_the_first();
+    let session = walk.window.state().session();
+    let tuned = session.page().unwrap().compared().unwrap();
+    let after = time(&tuned.target.report);
+    assert!(after < 0.25 * before, "{before} and {after} cycles per sample");
+    assert!(walk.clicks < 10, "{} clicks", walk.clicks);
 }
 
 #[test]

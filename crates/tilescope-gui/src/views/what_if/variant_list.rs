@@ -176,7 +176,7 @@ impl VariantList {
                 ui.end_row();
                 let mut forgotten = None;
                 for at in 0..self.variants.len() {
-                    if self.row_ui(ui, workers, at, text) {
+                    if self.row_ui(ui, (workers, commands), at, text) {
                         forgotten = Some(at);
                     }
                     ui.end_row();
@@ -191,7 +191,7 @@ impl VariantList {
     fn row_ui(
         &mut self,
         ui: &mut Ui,
-        workers: &BackgroundWorkers,
+        (workers, commands): (&BackgroundWorkers, &CommandQueue),
         at: usize,
         text: &mut String,
     ) -> bool {
@@ -221,11 +221,16 @@ impl VariantList {
                 ui.add(Label::new(small).truncate());
             }
         });
-        // The report itself is no variant that could be forgotten.
-        let forget = match at {
-            0 => ui.label("").clicked(),
-            _ => icon_button_ui(ui, Icon::Close, &format!("Delete {}", variant.name)).clicked(),
-        };
+        let forget = ui.horizontal(|ui| {
+            let open = icon_button_ui(ui, Icon::Folder, &format!("Open {}", variant.name));
+            if open.clicked() {
+                commands.push(AppCommand::Open(variant.path.clone()));
+            }
+            // The report itself is no variant that could be forgotten.
+            let delete = format!("Delete {}", variant.name);
+            at > 0 && icon_button_ui(ui, Icon::Close, &delete).clicked()
+        });
+        let forget = forget.inner;
         let path = variant.path.clone();
         let question =
             move |(): &()| summary(&Report::open(&path)?).map(|of| VariantFigures::of(&of));
