@@ -70,6 +70,15 @@ for tab in cycles details; do
     convert "$work/picture.png" +dither -colors 256 -strip -define png:compression-filter=0 \
         -define png:compression-level=9 "PNG8:docs/gallery/exchange-$tab.png"
 done
+# What lies where in a tile's memory, what links carry, what tiles do at a cycle.
+drawn() {
+    "$program" export "$work/$1" --view "$3" --theme light --size 1280x800 \
+        --at "tilescope:?view=$3$4" -o "$work/picture.png" >/dev/null
+    small "$2"
+}
+drawn bert memory-by-address liveness '&show=addresses&tab=free'
+drawn mnist links execution-trace '&prefs.links=true'
+drawn mnist tiles execution-trace '&tab=tiles&select.step={"ipu":2,"sub_lane":0,"position":300,"step":1400}'
 # Schedules: one trace each.
 perceptron() {
     simulate tests/data/specs/perceptron.toml "$1" --set model.width=1024 "${@:2}"

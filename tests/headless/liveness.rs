@@ -1,7 +1,10 @@
 //! Laws of liveness figures, on simulated reports.
 
 use crate::common;
-use tilescope_analysis::liveness::{LivenessScope, always_live, curve, enclosing, live_at};
+use crate::report_support::foreign::Foreign;
+use tilescope_analysis::liveness::{
+    LivenessScope, always_live, by_address, curve, enclosing, live_at,
+};
 use tilescope_report::Report;
 use tilescope_report::units::{Bytes, IpuId, TileId};
 
@@ -43,6 +46,9 @@ fn check(report: &Report) {
         let most = curve.others.iter().max().copied();
         assert_eq!(most, memory.get(tile).map(|tile| tile.peak_not_always_live), "tile {tile}");
     }
+    for tile in [0, 3, target.tiles_per_ipu - 1].map(TileId) {
+        check_addresses(report, tile);
+    }
     // Every step has its place in the program.
     let programs = report.programs().expect("reads");
     for program in &whole.programs {
@@ -55,6 +61,36 @@ fn check(report: &Report) {
             assert!(is_call || above.children.contains(&pair[1]));
         }
     }
+}
+
+/// The memory of a tile by address is its liveness, and nothing lies where something else does.
+fn check_addresses(report: &Report, tile: TileId) {
+    let curve = curve(report, LivenessScope::Tile(tile)).expect("reads").expect("recorded");
+    let timeline = by_address(report, tile).expect("reads").expect("recorded");
+    assert_eq!(timeline.programs, curve.programs);
+    for step in 0..timeline.steps() {
+        assert_eq!(timeline.live[step as usize], curve.total(step as usize), "tile {tile}");
+        let mut end = Bytes::ZERO;
+        for (_, placed) in timeline.live_in(step..step + 1) {
+            assert!(placed.addresses.start >= end, "tile {tile} step {step}: {}", placed.name);
+            end = placed.addresses.end;
+        }
+        // Free and live bytes are all there are.
+        let free = timeline.free_in(step..step + 1).bytes();
+        assert_eq!(free + curve.total(step as usize), timeline.capacity, "tile {tile} {step}");
+    }
+    let memory = report.tile_memory().expect("reads");
+    let highest = timeline.highest().map(|highest| timeline.placed[highest.place].addresses.end);
+    assert_eq!(highest, memory.get(tile).map(|tile| tile.including_gaps));
+}
+
+#[test]
+fn without_addresses_or_lifetimes_there_is_no_memory_by_address() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join("profile.pop");
+    Foreign::default().write(&path);
+    let report = Report::open(&path).expect("opens");
+    assert!(by_address(&report, TileId(0)).expect("reads").is_none());
 }
 
 #[test]

@@ -6,12 +6,15 @@ use egui::accesskit::Role;
 use egui::{Key, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tilescope_analysis::exchange_code::{self, ExchangeFlow, ExchangeFlows, ExchangePattern};
+use tilescope_analysis::{liveness, memory};
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme};
-use tilescope_report::Report;
-use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped, percent};
+use tilescope_report::trace::PerActivity;
+use tilescope_report::units::{Bytes, IpuId, TileId, exact_bytes, grouped, percent};
+use tilescope_report::{MachineInterface, Report, StepActivity};
 
 struct State {
     app: TilescopeApp,
@@ -286,4 +289,83 @@ fn floating_point_work_is_that_of_the_operations() {
     assert!(says(&window, &format!("{} FLOPs", grouped(row.flops * row.executions))));
     press(&mut window, Role::Tab, "Debug");
     assert!(says(&window, &row.shapes));
+}
+
+#[test]
+fn the_memory_of_a_tile_by_address_is_walked_with_keys() {
+    let mut window = window("liveness");
+    choose(&mut window, "Graph", "By address");
+    assert!(says(&window, "the fullest tile") && says(&window, "fragmentation"));
+    let tile = memory::fullest_tile(&window.state().report).expect("reads");
+    let name = format!("Memory by address of tile {}", grouped(tile.into()));
+    let timeline = liveness::by_address(&window.state().report, tile).expect("reads").unwrap();
+    let peak = timeline.peak().expect("steps");
+    // The peak is shown until a step is chosen: the next one follows it.
+    for key in [Key::ArrowRight, Key::ArrowUp, Key::ArrowUp] {
+        window.get_by_role_and_label(Role::Canvas, &name).focus();
+        settle(&mut window);
+        window.key_press(key);
+        settle(&mut window);
+    }
+    let selection = window.state().app.session().selection().clone();
+    assert_eq!(selection.program, Some(timeline.programs[peak as usize + 1]));
+    let live: Vec<_> = timeline.live_in(peak + 1..peak + 2).map(|(_, of)| of.id).collect();
+    assert_eq!(selection.variable, Some(live[1]));
+    // The largest block below what lies highest is said, and leads to it.
+    let highest = timeline.highest().expect("variables");
+    let highest = &timeline.placed[highest.place];
+    window.get_by_role_and_label(Role::Link, &highest.name).click();
+    settle(&mut window);
+    assert_eq!(window.state().app.session().selection().variable, Some(highest.id));
+    press(&mut window, Role::Tab, "Free blocks");
+    assert!(says(&window, "Above until"));
+}
+
+#[test]
+fn links_carry_what_the_steps_of_an_ipu_move() {
+    let mut window = window("execution-trace");
+    press(&mut window, Role::CheckBox, "Links");
+    press(&mut window, Role::Button, "Whole run");
+    let report = &window.state().report;
+    let trace = report.trace().expect("reads").expect("steps");
+    let limits = report.machine_limits().expect("reads");
+    let limit = limits.bytes_per_cycle(MachineInterface::IpuLinks).expect("known");
+    for ipu in (0..4).map(IpuId) {
+        let totals = trace.lane_of(ipu, 0).expect("a lane").all_totals().expect("reads");
+        let most = trace.range().length().as_f64() * limit;
+        let share = |bytes: &PerActivity<Bytes>| {
+            percent(bytes[StepActivity::GlobalExchange].as_f64() / most)
+        };
+        let (sent, received) = (share(&totals.bytes_out), share(&totals.bytes_in));
+        let words = format!("sent {sent}, received {received} of what the links can");
+        let name = format!("Links of IPU {ipu}");
+        let node = window.get_by_label(&name);
+        assert_eq!(node.accesskit_node().value(), Some(words));
+    }
+}
+
+#[test]
+fn the_floor_plan_follows_the_step_that_is_chosen() {
+    let mut window = window("execution-trace");
+    press(&mut window, Role::Tab, "Tiles");
+    window.get_by_role_and_label(Role::Canvas, "Active cycles of tiles at the cursor");
+    window.get_by_role_and_label(Role::Canvas, "Lanes").focus();
+    settle(&mut window);
+    let mut cycles = BTreeSet::new();
+    for _ in 0..3 {
+        window.key_press(Key::ArrowRight);
+        settle(&mut window);
+        settle(&mut window);
+        let step = window.state().app.session().selection().step.expect("a step");
+        let trace = window.state().report.trace().expect("reads").expect("steps");
+        let lane = trace.lane_at(step.at, step.sub_lane).expect("a lane");
+        let start = lane.step(step.position).expect("reads").expect("there").range.start;
+        assert!(says(&window, &format!("Cycle {start}: ")), "{start}");
+        cycles.insert(start);
+    }
+    assert!(cycles.len() > 1, "the steps follow each other");
+    for figure in ["Waiting cycles", "Sent", "Received", "Live memory"] {
+        press(&mut window, Role::Button, figure);
+        window.get_by_role_and_label(Role::Canvas, &format!("{figure} of tiles at the cursor"));
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 use tilescope_report::units::{Bytes, TileId, TileRange, VariableId};
-use tilescope_report::{MemoryCategory, Report, ReportError, VariableFilter};
+use tilescope_report::{MemoryCategory, Report, ReportError, Variable, VariableFilter};
 
 /// Most variables of a tile that are placed.
 pub(crate) const MAX_PLACED: usize = 20_000;
@@ -19,7 +19,7 @@ pub struct PlacedVariable {
     pub addresses: Range<Bytes>,
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
-    /// Row, counted from the top: 0 for what is always live.
+    /// Row of the bank map, counted from the top: 0 for what is always live.
     pub row: u32,
 }
 
@@ -51,18 +51,7 @@ pub fn bank_map(report: &Report, tile: TileId) -> Result<BankMap, ReportError> {
         VariableFilter { tiles: Some(range), category: None, after: None, limit: MAX_PLACED };
     let variables = report.variables(&filter)?;
     let cut = variables.len() >= MAX_PLACED;
-    let place = |(id, variable): (VariableId, tilescope_report::Variable)| {
-        let part = *variable.tiles.get(tile).filter(|part| part.bytes > Bytes::ZERO)?;
-        Some(PlacedVariable {
-            id,
-            name: variable.name,
-            category: variable.category,
-            addresses: part.offset..part.offset.saturating_add(part.bytes),
-            lifetime: variable.lifetime,
-            row: 0,
-        })
-    };
-    let mut placed: Vec<PlacedVariable> = variables.into_iter().filter_map(place).collect();
+    let mut placed = placed_on(variables, tile);
     let rows = put_in_rows(&mut placed);
     placed.sort_by_key(|part| (part.row, part.addresses.start));
     Ok(BankMap {
@@ -74,6 +63,25 @@ pub fn bank_map(report: &Report, tile: TileId) -> Result<BankMap, ReportError> {
         bank: target.memory_element_bytes,
         truncated: cut,
     })
+}
+
+/// The parts of variables that lie on a tile, in row 0.
+pub(crate) fn placed_on(
+    variables: Vec<(VariableId, Variable)>,
+    tile: TileId,
+) -> Vec<PlacedVariable> {
+    let place = |(id, variable): (VariableId, Variable)| {
+        let part = *variable.tiles.get(tile).filter(|part| part.bytes > Bytes::ZERO)?;
+        Some(PlacedVariable {
+            id,
+            name: variable.name,
+            category: variable.category,
+            addresses: part.offset..part.offset.saturating_add(part.bytes),
+            lifetime: variable.lifetime,
+            row: 0,
+        })
+    };
+    variables.into_iter().filter_map(place).collect()
 }
 
 /// Gives each part the first row in which its addresses are free, always-live ones first; the

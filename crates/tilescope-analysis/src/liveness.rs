@@ -4,6 +4,10 @@
 //! bodies once. Always-live bytes lie below all of them; the rest stands on top. A report tells of
 //! one replica: figures of the whole system are that times the replicas.
 
+mod by_address;
+
+pub use by_address::{AddressTimeline, FreeBlock, FreeMemory, HighestVariable, PARTS, by_address};
+
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use tilescope_report::units::{

@@ -70,6 +70,15 @@ pub fn needed(tile: &TileMemory) -> Bytes {
     tile.including_gaps
 }
 
+/// The fullest tile of a report; the first one where memory was not recorded.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn fullest_tile(report: &Report) -> Result<TileId, ReportError> {
+    let fullest = fullest_tiles(&*report.tile_memory()?, 1);
+    Ok(fullest.first().map_or(TileId(0), |(tile, _)| *tile))
+}
+
 /// The tiles that need most, the fullest first, of equals the first one.
 pub fn fullest_tiles(memory: &TileRuns<TileMemory>, count: usize) -> Vec<(TileId, Bytes)> {
     let mut tiles: Vec<(TileId, Bytes)> = Vec::new();

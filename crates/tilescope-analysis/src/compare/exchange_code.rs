@@ -5,11 +5,14 @@ use super::memory::numbered;
 use super::program_pairs::title;
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
-use crate::exchange_code::{ExchangeCodeOverview, ExchangeLinkTotals, overview, programs, tiles};
+use crate::exchange_code::{
+    ExchangeCodeOverview, ExchangeCycles, ExchangeLinkTotals, ExchangeRun, exchange_cycles,
+    overview, programs, tiles,
+};
 use crate::view_location::ViewLocation;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, ProgramId, TileId};
-use tilescope_report::{Report, ReportError, TileTraffic};
+use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId};
+use tilescope_report::{Report, ReportError, ReportPart, TileTraffic};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "exchange-code", tables };
 
@@ -21,13 +24,15 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     })?;
     let place =
         |tile| Some(ViewLocation { tiles: vec![tile], ..ViewLocation::view("exchange-code") });
-    Ok(vec![
+    let mut tables = vec![
         links("Code", &source, &target, |link| TableCell::Bytes(link.stored)),
         links("Bytes moved", &source, &target, |link| TableCell::Bytes(link.bytes)),
         links("Messages", &source, &target, |link| TableCell::Count(link.messages)),
         of_programs(sides)?,
-        numbered("Tiles", "Tile", &code.0, &code.1, place),
-    ])
+    ];
+    tables.extend(of_cycles(sides)?);
+    tables.push(numbered("Tiles", "Tile", &code.0, &code.1, place));
+    Ok(tables)
 }
 
 fn links(
@@ -43,6 +48,75 @@ fn links(
         .zip(&target.links)
         .map(|(a, b)| ComparisonRow::new(a.link.title(), Some(value(a)), Some(value(b))));
     ComparisonTable::new(title, "Link", rows.collect())
+}
+
+/// A figure of all executions of an exchange on an IPU.
+type ExchangeFigure = (&'static str, fn(&ExchangeRun) -> Option<Cycles>);
+
+const FIGURES: [ExchangeFigure; 3] = [
+    ("Avoidable cycles", ExchangeRun::avoidable),
+    ("Transfer", |run| Some(run.transfer)),
+    ("Lower bound", |run| run.least),
+];
+
+/// What each exchange takes in the run on each IPU, those first that moved most; none where a side
+/// was only compiled.
+fn of_cycles(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
+    let ran = sides.both(|report| Ok(report.has(ReportPart::Execution)))?;
+    let pairs = if ran == (true, true) { exchange_pairs(sides)? } else { Vec::new() };
+    let divisors = sides.normalization()?.divisors();
+    let programs = sides.both(|report| report.programs())?;
+    let place = |of: &ExchangeCycles| ViewLocation {
+        program: Some(of.program),
+        ipu: Some(of.ipu),
+        ..ViewLocation::view("exchange-code")
+    };
+    let of_figure = |(heading, figure): ExchangeFigure| {
+        let row = |(source, target): &(Option<ExchangeCycles>, Option<ExchangeCycles>)| {
+            let either = source.as_ref().or(target.as_ref())?;
+            let known = |of: &ExchangeCycles| of.run.as_ref().and_then(figure);
+            let sides = [source.as_ref(), target.as_ref()];
+            // What one side does not know has not become nothing there.
+            if sides.into_iter().flatten().any(|of| known(of).is_none()) {
+                return None;
+            }
+            let [a, b] = sides.map(|of| Some(TableCell::Count(known(of?)?.0)));
+            let [source_place, target_place] = sides.map(|of| of.map(place));
+            let programs = if source.is_some() { &programs.0 } else { &programs.1 };
+            let name = programs.get(either.program).map_or_else(|| either.name.clone(), title);
+            let name = format!("{name}, IPU {}", either.ipu);
+            Some(ComparisonRow { source_place, target_place, ..ComparisonRow::new(name, a, b) })
+        };
+        let rows = pairs.iter().filter_map(row).collect();
+        ComparisonTable::new(heading, "Exchange", rows).per(divisors).by_change()
+    };
+    Ok(FIGURES.into_iter().map(of_figure).collect())
+}
+
+/// An exchange on an IPU in both reports, or in one of them.
+type ExchangePair = (Option<ExchangeCycles>, Option<ExchangeCycles>);
+
+/// Exchanges of programs that stand for each other, on each IPU that takes part in either.
+fn exchange_pairs(sides: &ComparedReports<'_>) -> Result<Vec<ExchangePair>, ReportError> {
+    type Exchanges = BTreeMap<ProgramId, BTreeMap<IpuId, ExchangeCycles>>;
+    let exchanges = |report: &Report| -> Result<Exchanges, ReportError> {
+        let mut found = Exchanges::new();
+        for row in exchange_cycles(report)?.rows {
+            found.entry(row.program).or_default().insert(row.ipu, row);
+        }
+        Ok(found)
+    };
+    let (mut source, mut target) = sides.both(exchanges)?;
+    let mut pairs = Vec::new();
+    for pair in &sides.alignment.programs.pairs {
+        let mut of_source = pair.source.and_then(|id| source.remove(&id)).unwrap_or_default();
+        let of_target = pair.target.and_then(|id| target.remove(&id)).unwrap_or_default();
+        for (ipu, row) in of_target {
+            pairs.push((of_source.remove(&ipu), Some(row)));
+        }
+        pairs.extend(of_source.into_values().map(|row| (Some(row), None)));
+    }
+    Ok(pairs)
 }
 
 /// Code of each exchange and copy program over all tiles.

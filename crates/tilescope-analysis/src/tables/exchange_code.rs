@@ -119,7 +119,8 @@ const TRANSFER_HINT: &str = "Cycles of a step - its start, all behind the last a
      start, all cycles of a step";
 const LOWER_BOUND_HINT: &str = "Of exchanges between tiles, what the busiest tile needs: the larger of bytes sent / bytes per \
      cycle, and bytes received / bytes per cycle, twice as fast for what another tile on its bus \
-     can receive too. Else bytes / bytes per cycle of the interface of the IPU";
+     can receive too. Between IPUs, the larger of bytes sent and received / bytes per cycle of all \
+     links of the IPU together, each way. Else bytes / bytes per cycle of the interface of the IPU";
 
 /// What exchanges take in the run, and could take at least.
 pub fn cycles(list: &ExchangeCyclesList) -> DataTable {

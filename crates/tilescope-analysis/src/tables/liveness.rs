@@ -1,7 +1,9 @@
 //! Tables of liveness: variables with their bytes, vertices and cycles of steps.
 
 use crate::data_table::{DataTable, TableCell, TableColumn};
-use crate::liveness::{LiveVariable, LivenessScope, StepVertices, TileCycles};
+use crate::liveness::{
+    AddressTimeline, FreeMemory, LiveVariable, LivenessScope, StepVertices, TileCycles,
+};
 use tilescope_report::units::{Bytes, Cycles, grouped};
 
 /// Variables of a source that are always live; those without bytes there are left out.
@@ -98,4 +100,59 @@ pub fn cycles(rows: &[TileCycles], steps: &[u32]) -> DataTable {
         cells
     };
     DataTable::new(columns, rows.iter().map(row).collect())
+}
+
+/// Variables of a tile with addresses and lifetimes, by address.
+pub fn addresses(timeline: &AddressTimeline) -> DataTable {
+    let columns = vec![
+        TableColumn::text("Variable"),
+        TableColumn::text("Category"),
+        TableColumn::bytes("Size"),
+        TableColumn::bytes("First address"),
+        TableColumn::short("First step").about("Empty for what is always live"),
+        TableColumn::short("Last step").about("Empty for what is always live"),
+        TableColumn::number("Steps unused")
+            .about("The longest stretch of its lifetime in which no program uses it"),
+    ];
+    let row = |of: &crate::bank_map::PlacedVariable| {
+        let step = |step: Option<u32>| TableCell::from(step.map(|at| TableCell::Id(at.into())));
+        let life = of.lifetime.as_ref();
+        let unused = timeline.unused.get(&of.id).map(|steps| TableCell::Count(steps.len() as u64));
+        vec![
+            of.name.as_str().into(),
+            of.category.title().into(),
+            TableCell::Bytes(of.addresses.end - of.addresses.start),
+            TableCell::Bytes(of.addresses.start),
+            step(life.map(|life| life.start)),
+            step(life.map(|life| life.end.saturating_sub(1))),
+            unused.into(),
+        ]
+    };
+    DataTable::new(columns, timeline.placed.iter().map(row).collect())
+}
+
+/// Blocks of a tile that are free at a step, by address.
+pub fn free_blocks(timeline: &AddressTimeline, free: &FreeMemory) -> DataTable {
+    let columns = vec![
+        TableColumn::bytes("Size"),
+        TableColumn::bytes("First address"),
+        TableColumn::text("Below it").about("The variable that ends where the block begins"),
+        TableColumn::text("Above it").about("The variable that begins where the block ends"),
+        TableColumn::short("Above until")
+            .about("Last step of the variable above; empty for one that is always live"),
+    ];
+    let rows = free.blocks.iter().map(|block| {
+        let [below, above] =
+            block.between.map(|place| place.and_then(|at| timeline.placed.get(at)));
+        let until =
+            above.and_then(|of| of.lifetime.as_ref()).map(|life| life.end.saturating_sub(1));
+        vec![
+            TableCell::Bytes(block.bytes()),
+            TableCell::Bytes(block.addresses.start),
+            below.map(|of| of.name.as_str().into()).into(),
+            above.map(|of| of.name.as_str().into()).into(),
+            until.map(|step| TableCell::Id(step.into())).into(),
+        ]
+    });
+    DataTable::new(columns, rows.collect())
 }

@@ -85,6 +85,19 @@ pub static TABLES: &[ReportTable] = &[
         Ok(live::always_live(&liveness::always_live(report, source)?, source))
     }),
     shown("liveness", "peak", "Variables that are live at the fullest step", live_at_peak),
+    drawn("liveness", "addresses", "Variables of the fullest tile, by address", |report| {
+        Ok(live::addresses(&fullest_by_address(report)?))
+    }),
+    shown(
+        "liveness",
+        "free-blocks",
+        "Blocks of the fullest tile that are free at its fullest step",
+        |report| {
+            let timeline = fullest_by_address(report)?;
+            let free = timeline.peak().map(|step| timeline.free_in(step..step + 1));
+            Ok(live::free_blocks(&timeline, &free.unwrap_or_default()))
+        },
+    ),
     drawn("program-tree", "programs", "Lines of the tree", tree),
     shown("operations", "operations", "What every operation of the model costs", |report| {
         costs_of(report, OperationLayer::Model)
@@ -311,6 +324,12 @@ fn live_at_peak(report: &Report) -> ReadTableResult {
     let peak = liveness::curve(report, source)?.and_then(|curve| curve.peak());
     let steps: Vec<u32> = peak.and_then(|peak| u32::try_from(peak).ok()).into_iter().collect();
     Ok(live::live_at(&liveness::live_at(report, source, &steps)?, &steps))
+}
+
+/// The memory of the fullest tile by address; empty where addresses or lifetimes were not recorded.
+fn fullest_by_address(report: &Report) -> Result<liveness::AddressTimeline, ReportError> {
+    let tile = memory::fullest_tile(report)?;
+    Ok(liveness::by_address(report, tile)?.unwrap_or_default())
 }
 
 fn tree(report: &Report) -> ReadTableResult {

@@ -164,6 +164,8 @@ pub struct TracePrefs {
     pub path: bool,
     /// Show the lanes of all replicas, where they are alike.
     pub replicas: bool,
+    /// Show what the links of each IPU carry below the bars.
+    pub links: bool,
     /// Show what every tile does below the bars.
     pub tiles: bool,
     /// Height of that, in points.
@@ -182,6 +184,7 @@ impl Default for TracePrefs {
             arrows: true,
             path: true,
             replicas: false,
+            links: false,
             tiles: false,
             tiles_height: 120,
         }

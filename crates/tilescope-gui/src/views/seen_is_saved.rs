@@ -51,7 +51,7 @@ fn report() -> (tempfile::TempDir, Report) {
 fn seen(report: &Report, view: &str, name: &str) -> Option<DataTable> {
     Some(match (view, name) {
         ("memory", "tiles")
-        | ("liveness", "steps")
+        | ("liveness", "steps" | "addresses")
         | ("execution-trace", "critical-path" | "slack" | "programs" | "schedule")
         | ("tile-mapping", "replicas") => return None,
         ("memory", _) => memory::tables::seen(report, name),

@@ -2,6 +2,7 @@
 //! tile a cell, brightness is the value. Tiles can be clicked.
 
 use super::heat_scale::HeatScale;
+use super::split_texture::TextureOwner;
 use super::tile_picker::TileClick;
 use super::{focus_ui, node_ui};
 use crate::theme::{ColourScheme, ThemePalette, text_size};
@@ -48,7 +49,7 @@ type FloorPlanTextureKey = ((u64, u64), HeatScale, ColourScheme);
 /// Chips that are drawn already.
 #[derive(Default)]
 pub(crate) struct FloorPlanWidget {
-    chips: Option<(FloorPlanTextureKey, Vec<TextureHandle>)>,
+    chips: Option<(FloorPlanTextureKey, TextureOwner, Vec<TextureHandle>)>,
     /// The values in words, and which values those are.
     words: ((u64, u64), FloorPlanDescription),
 }
@@ -181,7 +182,7 @@ impl FloorPlanWidget {
         let places = FloorPlanLayout::of(plan, rect);
         self.draw(ui, plan, shown, palette);
         let painter = ui.painter_at(rect.expand(2.0));
-        let (_, chips) = self.chips.as_ref()?;
+        let (_, _, chips) = self.chips.as_ref()?;
         let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
         for (ipu, texture) in IpuId(0).onwards().zip(chips) {
             let chip = places.chip(ipu);
@@ -255,7 +256,10 @@ impl FloorPlanWidget {
         palette: &ThemePalette,
     ) {
         let key = (shown.generation, shown.scale, ColourScheme::of(ui));
-        if self.chips.as_ref().is_some_and(|(drawn, _)| *drawn == key) {
+        let known = |(drawn, owner, _): &(FloorPlanTextureKey, TextureOwner, _)| {
+            *drawn == key && owner.is(ui.ctx())
+        };
+        if self.chips.as_ref().is_some_and(known) {
             return;
         }
         let options = TextureOptions {
@@ -268,7 +272,8 @@ impl FloorPlanWidget {
             let image = image(plan, ipu, shown, palette);
             ui.ctx().load_texture("floor plan", image, options)
         };
-        self.chips = Some((key, (0..plan.ipus).map(IpuId).map(chip).collect()));
+        let chips = (0..plan.ipus).map(IpuId).map(chip).collect();
+        self.chips = Some((key, TextureOwner::of(ui.ctx()), chips));
     }
 }
 

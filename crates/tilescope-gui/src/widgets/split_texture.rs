@@ -1,5 +1,7 @@
 //! Images of any width as textures: cut into pieces that every graphics card takes.
 
+use egui::epaint::TextureManager;
+use egui::mutex::RwLock;
 use egui::{
     Color32, ColorImage, Context, ImageData, Painter, Rect, TextureHandle, TextureOptions, pos2,
 };
@@ -7,6 +9,22 @@ use std::sync::Arc;
 
 /// Widest and highest piece; what egui promises everywhere.
 const MAX_PIECE_SIDE: usize = 2048;
+
+/// Whose graphics card textures are on: a picture of a window is drawn in a context of its own, which
+/// knows nothing of the textures of the window.
+#[derive(Clone)]
+pub(crate) struct TextureOwner(Arc<RwLock<TextureManager>>);
+
+impl TextureOwner {
+    pub(crate) fn of(context: &Context) -> Self {
+        Self(context.tex_manager())
+    }
+
+    /// Whether textures can be painted in a context.
+    pub(crate) fn is(&self, context: &Context) -> bool {
+        Arc::ptr_eq(&self.0, &context.tex_manager())
+    }
+}
 
 /// An image in pieces. Cutting copies it: work for the background.
 pub(crate) struct SplitImage {

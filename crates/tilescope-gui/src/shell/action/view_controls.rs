@@ -40,6 +40,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
     ViewControls {
         view: ViewId::Liveness,
         strip: &[
+            "Graph",
             "Source",
             "Tile",
             "Filter steps",
@@ -53,6 +54,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Not always live variables",
             "Vertices",
             "Cycle estimates",
+            "Free blocks",
             "Step",
         ],
     },
@@ -100,12 +102,13 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Critical path",
             "Arrows",
             "All replicas",
+            "Links",
             "BSP",
             "Key",
             "Cycles on the screen",
             "Whole run",
         ],
-        tabs: &["Summary", "Details", "Statistics", "Critical path", "Schedule"],
+        tabs: &["Summary", "Details", "Statistics", "Critical path", "Schedule", "Tiles"],
     },
     ViewControls {
         view: ViewId::ExchangeCode,

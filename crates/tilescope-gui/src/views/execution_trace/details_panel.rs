@@ -31,7 +31,9 @@ pub(super) fn tables_ui(
     // table below both.
     let beside = context.pane.is_some();
     let shown = match settings.tab {
-        TraceDetailsTab::Schedule | TraceDetailsTab::Path if beside => TraceDetailsTab::Summary,
+        TraceDetailsTab::Schedule | TraceDetailsTab::Path | TraceDetailsTab::Tiles if beside => {
+            TraceDetailsTab::Summary
+        }
         tab => tab,
     };
     let mut tab = shown;
@@ -41,6 +43,7 @@ pub(super) fn tables_ui(
         (TraceDetailsTab::Statistics, "Statistics"),
         (TraceDetailsTab::Path, "Critical path"),
         (TraceDetailsTab::Schedule, "Schedule"),
+        (TraceDetailsTab::Tiles, "Tiles"),
     ];
     tabs_row_ui(ui, |ui| {
         let chosen = settings.bar.is_some() || settings.mark.is_some();
@@ -68,6 +71,9 @@ pub(super) fn tables_ui(
         }
         TraceDetailsTab::Schedule => {
             chosen.extend(queries.schedule.ui(ui, context, settings));
+        }
+        TraceDetailsTab::Tiles => {
+            chosen.extend(queries.tiles.ui(ui, context, prepared, settings));
         }
         TraceDetailsTab::Statistics => step_statistics_ui(ui, context, prepared, settings, queries),
     }

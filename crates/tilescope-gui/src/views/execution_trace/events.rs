@@ -7,6 +7,7 @@ use super::settings::TraceDetailsTab;
 use crate::model::command::SelectedStep;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use std::collections::BTreeSet;
+use tilescope_analysis::trace::TileFigure;
 use tilescope_report::units::{CycleRange, IpuId};
 
 /// A change of what is shown or chosen.
@@ -30,6 +31,8 @@ pub(super) enum TraceEvent {
     SetFilter(String),
     /// Shows other tables below the lanes.
     ShowTab(TraceDetailsTab),
+    /// Shows something else of tiles.
+    ShowTileFigure(TileFigure),
     /// Chooses a step; with `add` beside those chosen before, and a chosen one no longer.
     ChooseStep { step: SelectedStep, add: bool },
     /// Chooses the step at a position of a lane, which is told by its own position.

@@ -3,7 +3,7 @@
 use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
 use super::layout::{
     GUTTER, LaneHit, LaneHitTarget, PathHit, PathHitTarget, SCROLL_BAR, ShownIpus, TraceLayout,
-    TraceRegions, hit, ipu_lane_layouts, mark_hit, path_hit, render_items, total_height,
+    TraceRegions, hit, ipu_lane_layouts, link_hit, mark_hit, path_hit, render_items, total_height,
 };
 use super::loaded_trace::LoadedTrace;
 use super::paint::TracePainter;
@@ -32,7 +32,7 @@ use egui::{CornerRadius, CursorIcon, Rect, Response, Sense, Stroke, Ui, WidgetIn
 use tilescope_analysis::critical_path::{StepOnPath, step_on_path};
 use tilescope_analysis::trace::{COMMON_MARKS, MicroBatchPath};
 use tilescope_report::MarkKind;
-use tilescope_report::units::{CycleRange, IpuId};
+use tilescope_report::units::{CycleRange, Cycles, IpuId};
 
 /// Least height of the handle of the scroll bar: one for thousands of lanes would be too small to be
 /// taken.
@@ -74,6 +74,7 @@ impl ExecutionTraceView {
         let shown = (&response, path.as_deref());
         self.paint(ui, context, prepared, (&layout, scene), shown);
         self.pointer_ui(ui, context, prepared, (&layout, scene), limits, &response);
+        self.tile_cursor_ui(ui, context, &layout, &response);
         let total = total_height(&layout.blocks);
         let event = scroll_bar_ui(ui, regions.lanes, self.settings.scroll, total);
         self.apply(context, event);
@@ -214,6 +215,41 @@ impl ExecutionTraceView {
         painter.user_marks(&items);
     }
 
+    /// Moves the cursor of the floor plan below with the pointer, or to the step that is chosen, and
+    /// shows where it is.
+    fn tile_cursor_ui(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        layout: &TraceLayout<'_>,
+        response: &Response,
+    ) {
+        if self.settings.tab != TraceDetailsTab::Tiles || context.pane.is_some() {
+            return;
+        }
+        let (lanes, step) = (layout.regions.lanes, context.selection.step);
+        let before = self.queries.tiles.cursor();
+        self.queries.tiles.follow(step);
+        let pointed = response.hover_pos().filter(|at| lanes.contains(*at));
+        // A pointer that rests must not take the cursor away from the keys.
+        let moves = ui.input(|input| input.pointer.delta() != egui::Vec2::ZERO);
+        let cycle = pointed.filter(|_| moves).map(|at| layout.cycle_at(at.x));
+        if let Some(cycle) = cycle.and_then(|cycle| u64::try_from(cycle).ok()) {
+            self.queries.tiles.point_at(Cycles(cycle));
+        }
+        let cursor = self.queries.tiles.cursor();
+        if cursor != before {
+            // The panel below was laid out before the lanes.
+            ui.ctx().request_repaint();
+        }
+        if let Some(x) =
+            cursor.map(|cycle| layout.x(cycle)).filter(|x| lanes.x_range().contains(*x))
+        {
+            let line = Stroke::new(1.0, ThemePalette::for_ui(ui).accent);
+            ui.painter_at(lanes).vline(x, lanes.y_range(), line);
+        }
+    }
+
     /// Asks what the critical path says of the step under the pointer.
     fn ask_pointed(
         &mut self,
@@ -263,6 +299,9 @@ impl ExecutionTraceView {
         let input = LanePointerInput {
             path,
             about,
+            links: pointed
+                .and_then(|(at, scene)| link_hit(layout, scene, at))
+                .zip(prepared.link_limit),
             layout,
             limits,
             response,

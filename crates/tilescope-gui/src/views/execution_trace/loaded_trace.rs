@@ -1,5 +1,6 @@
 //! What of the trace never changes while a report is open.
 
+use super::link_strip::link_limit;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tilescope_analysis::replica_classes::{ipu_words, sentence};
@@ -114,6 +115,9 @@ pub(crate) struct LoadedTrace {
     pub alike: Option<ReplicasAlike>,
     /// Whether anything is copied from or to the host.
     pub host: bool,
+    /// Bytes per cycle that the links of an IPU carry at most, each way, where exchanges between
+    /// IPUs ran; `None` where that is not known.
+    pub link_limit: Option<f64>,
     /// Whether it is known how many tiles work in a step.
     pub balance: bool,
     /// Where a pixel is as many cycles, nearly all steps are narrower than that.
@@ -220,11 +224,13 @@ pub(crate) fn prepare(
         }
     }
     let ipus = ipu_lanes(&trace, &labels);
-    let (range, mut host) = (trace.range(), false);
+    let (range, mut host, mut exchanged) = (trace.range(), false, false);
     for info in trace.lanes() {
         let lane = trace.lane_of(info.ipu, info.sub_lane);
         let totals = lane.map(|lane| lane.totals(range)).transpose()?;
-        host |= totals.is_some_and(|totals| totals.cycles[StepActivity::Host] > Cycles::ZERO);
+        let spent = |activity| totals.is_some_and(|totals| totals.cycles[activity] > Cycles::ZERO);
+        host |= spent(StepActivity::Host);
+        exchanged |= spent(StepActivity::GlobalExchange);
     }
     let target = report.target()?;
     let waits = report.host()?.map_or(Vec::new(), |host| host.replicas);
@@ -238,6 +244,7 @@ pub(crate) fn prepare(
         links: InterIpuTransfers::read(report)?,
         target,
         host,
+        link_limit: link_limit(report)?.filter(|_| exchanged),
         balance: report.has(ReportPart::ActiveTiles),
         // Damaged totals by program leave a trace of bars.
         narrow_steps: narrow_step_cycles(&trace).ok(),

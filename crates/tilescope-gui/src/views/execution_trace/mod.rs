@@ -15,6 +15,7 @@ mod followed_micro_batch;
 mod interaction;
 mod lanes_ui;
 mod layout;
+mod link_strip;
 mod loaded_trace;
 mod mark_walk;
 mod paint;
@@ -32,6 +33,7 @@ mod share_graph;
 mod step_details;
 mod step_statistics;
 mod step_walk;
+mod tiles_panel;
 mod toolbar;
 mod why_links;
 

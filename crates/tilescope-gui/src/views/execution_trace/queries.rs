@@ -10,6 +10,7 @@ use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;
 use super::share_graph::is_far_out;
 use super::step_statistics::TraceStatisticsKey;
+use super::tiles_panel::TilesPanel;
 use crate::model::command::SelectedStep;
 use crate::model::preferences::TracePrefs;
 use crate::theme::ColourScheme;
@@ -62,6 +63,7 @@ pub(super) struct TraceQueries {
     pub statistics: BackgroundQuery<TraceStatisticsKey, ValueStatistics>,
     pub schedule: SchedulePanel,
     pub path_tables: PathTablesPanel,
+    pub tiles: TilesPanel,
 }
 
 impl TraceQueries {
@@ -253,6 +255,10 @@ pub(super) fn scene_key(
         filter,
         colours,
         gap: (SUB_LANE_GAP * pixels_per_point).round() as usize,
+        links: layout
+            .blocks
+            .first()
+            .map_or(0, |block| (block.links * pixels_per_point).round() as usize),
         tiles: match prefs.tiles {
             true => (f32::from(prefs.tiles_height) * pixels_per_point) as usize,
             false => 0,

@@ -3,6 +3,7 @@
 
 use super::bar_raster::{BarFilter, BarRasterLayout, raster};
 use super::bsp_raster::BspRaster;
+use super::link_strip::LinkStrip;
 use super::loaded_trace::{IpuLanes, LoadedTrace};
 use super::path_scene::{PathScene, path_scene};
 use super::share_graph::{COLUMN_PIXELS, is_far_out, share_raster};
@@ -63,6 +64,8 @@ pub(crate) struct TraceSceneKey {
     pub colours: ColourScheme,
     /// Pixels between sub-lanes.
     pub gap: usize,
+    /// Height of the strip of links in pixels; 0 without one.
+    pub links: usize,
     /// Height of the raster of tiles in pixels; 0 without one.
     pub tiles: usize,
 }
@@ -113,6 +116,8 @@ pub(crate) struct IpuLaneScene {
     pub image: SplitImage,
     /// The raster of tiles as an image.
     pub tiles: Option<SplitImage>,
+    /// What its links carry.
+    pub links: Option<LinkStrip>,
     /// Its stages and updates.
     pub marks: Vec<ShownMark>,
 }
@@ -261,6 +266,14 @@ fn ipu_scene(
         0 => None,
         rows => Some(tiles_image(report, prepared, key, shown, (rows, palette))?),
     };
+    let links = match prepared.link_limit {
+        Some(limit) if key.links > 0 => {
+            let lanes = shown.sub_lanes.iter().filter_map(|group| trace.lane_at(shown.at, *group));
+            let size = [key.width, key.links];
+            Some(LinkStrip::read(lanes, key.window, size, (limit, palette))?)
+        }
+        _ => None,
+    };
     let marks = match key.marks {
         true => mark_row(report, prepared, key, MarkRowId::Ipu(shown.at))?,
         false => Vec::new(),
@@ -270,7 +283,16 @@ fn ipu_scene(
         true => Vec::new(),
         false => lanes.iter().map(|lane| labelled_bars(lane, least)).collect(),
     };
-    Ok(IpuLaneScene { at: shown.at, lanes, labelled_bars: wide, shares, image, tiles, marks })
+    Ok(IpuLaneScene {
+        at: shown.at,
+        lanes,
+        labelled_bars: wide,
+        shares,
+        image,
+        tiles,
+        links,
+        marks,
+    })
 }
 
 /// Shares of the groups of tiles of an IPU.

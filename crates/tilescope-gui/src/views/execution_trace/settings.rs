@@ -10,6 +10,7 @@ use crate::views::cycle_axis::fitting_cycles;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use tilescope_analysis::trace::TileFigure;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaIpu};
 
 /// Most steps that are columns beside each other.
@@ -25,6 +26,8 @@ pub(super) enum TraceDetailsTab {
     Path,
     Statistics,
     Schedule,
+    /// What tiles do at the cursor.
+    Tiles,
 }
 
 /// What the user asked to see. Its fields are the names in saved places: they stay readable.
@@ -55,6 +58,8 @@ pub(super) struct TraceSettings {
     pub heights: BTreeMap<IpuId, f32>,
     pub filter: String,
     pub tab: TraceDetailsTab,
+    /// What the floor plan shows of tiles.
+    pub tile_figure: TileFigure,
     /// Points that the lanes are scrolled down.
     pub scroll: f64,
     /// The step of the session that these settings follow already; the session keeps it.
@@ -88,6 +93,7 @@ impl TraceSettings {
             }
             TraceEvent::SetFilter(filter) => self.filter = filter,
             TraceEvent::ShowTab(tab) => self.tab = tab,
+            TraceEvent::ShowTileFigure(figure) => self.tile_figure = figure,
             TraceEvent::ChooseStep { step, add } => {
                 return Some(self.choose_step(step, add, selected));
             }
@@ -159,7 +165,7 @@ impl TraceSettings {
                 self.bar = None;
                 self.mark = None;
                 self.show_ipu(step.at);
-                self.tab = TraceDetailsTab::Details;
+                self.show_step();
             }
         }
         zooms.is_some()
@@ -226,12 +232,19 @@ impl TraceSettings {
         }
         self.bar = None;
         self.mark = None;
-        self.tab = TraceDetailsTab::Details;
+        self.show_step();
         let last = chosen.pop();
         // The others are not to be forgotten when the selection changes.
         self.followed_step = last;
         self.also = chosen;
         AppCommand::SelectStep(last)
+    }
+
+    /// Shows details of a step that was chosen; the floor plan goes with it and stays.
+    fn show_step(&mut self) {
+        if self.tab != TraceDetailsTab::Tiles {
+            self.tab = TraceDetailsTab::Details;
+        }
     }
 
     fn choose_bar(&mut self, bar: SelectedBar) -> AppCommand {
@@ -424,6 +437,7 @@ mod tests {
         });
         settings.micro_batch = Some(3);
         settings.path_lit = true;
+        settings.apply(TraceEvent::ShowTileFigure(TileFigure::Sent), None);
         settings.enlarged = BTreeSet::from([IpuId(1)]);
         settings.apply(TraceEvent::SetIpuHeight(IpuId(0), Some(90.0)), None);
         settings.also = vec![step(7)];
@@ -446,6 +460,7 @@ mod tests {
             "reach",
             "scroll",
             "tab",
+            "tile_figure",
         ];
         assert_eq!(BTreeSet::from_iter(names), BTreeSet::from(known));
         let saved = serde_json::json!({"start": 0, "end": 100_000});

@@ -57,6 +57,10 @@ pub(super) fn controls_ui(
         };
         bar.checkbox("All replicas", &mut prefs.replicas, hint);
     }
+    if prepared.link_limit.is_some() {
+        let hint = "What the links of each IPU send and receive, of what they can at most.";
+        bar.checkbox("Links", &mut prefs.links, hint);
+    }
     bsp_raster::controls_ui(bar, &mut prefs);
     bar.menu("Key", colour_legend_ui);
     if prefs != context.prefs.trace {

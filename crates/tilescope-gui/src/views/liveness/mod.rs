@@ -1,5 +1,6 @@
 //! Liveness: what lives at each step of the compiled program.
 
+mod by_address;
 pub(super) mod tables;
 
 use super::trace_jump::TraceJump;
@@ -22,6 +23,7 @@ use crate::widgets::stack_graph::{
 };
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
 use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
+use by_address::{AddressInput, AddressPanel, ChosenAddress};
 use egui::{CentralPanel, Frame, Key, RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -39,7 +41,7 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::Liveness,
     help: include_str!("../../../../../assets/help/liveness.md"),
     icon: Icon::Steps,
-    settings: &["tab"],
+    settings: &["show", "tab"],
     create: || Box::<LivenessView>::default(),
 };
 
@@ -55,6 +57,17 @@ struct LivenessGraphData {
     programs: Arc<ProgramNodeTable>,
 }
 
+/// The graph in the upper half.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LivenessGraphMode {
+    /// Bytes live at each step.
+    #[default]
+    Bytes,
+    /// The memory of one tile by address.
+    Addresses,
+}
+
 /// A curve, if there is one.
 type LivenessGraphAnswer = Option<Versioned<LivenessGraphData>>;
 /// A variable's name and the steps it is live in; `None` means always.
@@ -67,7 +80,9 @@ struct LivenessView {
     source: LivenessScope,
     #[serde(skip)]
     curve: BackgroundQuery<(LivenessScope, bool), LivenessGraphAnswer>,
+    show: LivenessGraphMode,
     graph: StackGraph,
+    addresses: AddressPanel,
     tables: LivenessTables,
     panel: BottomPanel,
     tab: LivenessTab,
@@ -113,7 +128,7 @@ impl ReportView for LivenessView {
     }
 
     fn graph_top(&self) -> Option<u64> {
-        self.graph.highest()
+        (self.show == LivenessGraphMode::Bytes).then(|| self.graph.highest()).flatten()
     }
 
     fn state(&self) -> ViewState {
@@ -202,7 +217,35 @@ impl LivenessView {
             self.tables_ui(ui, context, shown, open);
         });
         self.panel = panel;
-        CentralPanel::default().frame(frame).show(ui, |ui| self.graph_ui(ui, context, shown));
+        CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
+            LivenessGraphMode::Bytes => self.graph_ui(ui, context, shown),
+            LivenessGraphMode::Addresses => self.addresses_ui(ui, context, shown),
+        });
+    }
+
+    /// The tile whose memory is shown by address: the source, or the last that is selected; `None`
+    /// for the fullest one.
+    fn tile(&self, context: &ViewContext<'_>) -> Option<TileId> {
+        match self.source {
+            LivenessScope::Tile(tile) => Some(tile),
+            _ => context.selection.tiles.last().copied(),
+        }
+    }
+
+    fn addresses_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
+        let input = AddressInput {
+            tile: self.tile(context),
+            step: self.steps.last().copied(),
+            labels: &shown.labels,
+            max_memory: context.prefs.liveness.max_memory,
+        };
+        let ChosenAddress { step, add, variable } = self.addresses.ui(ui, context, &input);
+        if let Some(step) = step {
+            self.choose(context, &shown.curve, step, add);
+        }
+        if variable.is_some() {
+            context.commands.push(AppCommand::SelectVariable(variable));
+        }
     }
 
     fn graph_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
@@ -296,14 +339,15 @@ impl LivenessView {
     ) {
         *open |= tabs_row_ui(ui, |ui| {
             let none = self.steps.is_empty();
-            let waits = |tab| (none && tab != LivenessTab::Always).then_some("Select a step first");
+            let waits =
+                |tab: LivenessTab| (none && tab.needs_step()).then_some("Select a step first");
             waiting_tabs_ui(ui, VIEW.id.name(), &LivenessTab::ALL, &mut self.tab, waits)
         });
         if !*open {
             return;
         }
         ui.add_space(spacing::XS);
-        if self.tab != LivenessTab::Always && self.steps.is_empty() {
+        if self.tab.needs_step() && self.steps.is_empty() {
             return self.ask_for_step_ui(ui, context, shown);
         }
         if self.tab == LivenessTab::Step {
@@ -315,7 +359,10 @@ impl LivenessView {
         }
         let key = tables::LivenessTableKey {
             tab: self.tab,
-            source: self.source,
+            source: match self.tab {
+                LivenessTab::Free => self.tile(context).map_or(self.source, LivenessScope::Tile),
+                _ => self.source,
+            },
             steps: if self.tab == LivenessTab::Always { Vec::new() } else { self.steps.clone() },
         };
         self.tables.ui(ui, context, key);
@@ -347,28 +394,59 @@ impl LivenessView {
         context: &ViewContext<'_>,
         shown: &Versioned<LivenessGraphData>,
     ) {
+        let shows = [
+            (LivenessGraphMode::Bytes, "Live bytes"),
+            (LivenessGraphMode::Addresses, "By address"),
+        ];
+        if let Some(show) = bar.choice("Graph", &shows, self.show) {
+            self.show = show;
+        }
         self.source_ui(bar, context);
-        self.filter_ui(bar, context, shown);
+        if self.show == LivenessGraphMode::Bytes {
+            self.filter_ui(bar, context, shown);
+        }
+        self.layers_ui(bar, context, shown);
+        bar.align_right();
+        if bar.button("All steps", "Show the whole program") {
+            self.graph.reset();
+            self.addresses.reset();
+        }
+        let peak = match self.show {
+            LivenessGraphMode::Bytes => shown.curve.peak().map(|step| step as u32),
+            LivenessGraphMode::Addresses => self.addresses.peak(),
+        };
+        if bar.button("Peak", "Select the step with the most live bytes")
+            && let Some(peak) = peak
+        {
+            self.choose(context, &shown.curve, peak, false);
+        }
+    }
+
+    /// What is drawn beside the curve; remembered.
+    fn layers_ui(
+        &self,
+        bar: &mut ToolbarBuilder<'_>,
+        context: &ViewContext<'_>,
+        shown: &LivenessGraphData,
+    ) {
         let old = context.prefs.liveness;
         let mut prefs = old;
-        let hint = "Show always-live memory as a band below the rest.";
-        bar.checkbox("Include always live", &mut prefs.always_live, hint);
-        let mut level = self.max_memory(old, &shown.curve);
+        let mut level = match self.show {
+            LivenessGraphMode::Bytes => {
+                let hint = "Show always-live memory as a band below the rest.";
+                bar.checkbox("Include always live", &mut prefs.always_live, hint);
+                self.max_memory(old, &shown.curve)
+            }
+            LivenessGraphMode::Addresses => {
+                prefs.max_memory.unwrap_or(self.addresses.shows_max_memory())
+            }
+        };
         let hint = "A line at the memory of the tiles shown: bytes per tile x tiles.";
         if bar.checkbox("Show max memory", &mut level, hint) {
             prefs.max_memory = Some(level);
         }
         if prefs != old {
             context.commands.push(AppCommand::SetLivenessPrefs(prefs));
-        }
-        bar.align_right();
-        if bar.button("All steps", "Show the whole program") {
-            self.graph.reset();
-        }
-        if bar.button("Peak", "Select the step with the most live bytes")
-            && let Some(peak) = shown.curve.peak()
-        {
-            self.choose(context, &shown.curve, peak as u32, false);
         }
     }
 

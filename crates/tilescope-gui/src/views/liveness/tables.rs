@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::liveness::{self, LiveVariable, LivenessScope, enclosing};
+use tilescope_analysis::memory::fullest_tile;
 use tilescope_analysis::tables::liveness as columns;
 use tilescope_report::units::{ProgramId, VariableId, exact_bytes, grouped};
 use tilescope_report::{Report, ReportError, ReportPart};
@@ -35,19 +36,28 @@ pub(crate) enum LivenessTab {
     Vertices,
     /// Cycles of the chosen steps, tile by tile.
     Cycles,
+    /// Blocks of one tile that are free at the last of the chosen steps.
+    Free,
     /// Place of the selected steps in the program.
     Step,
 }
 
 impl LivenessTab {
     /// Every table with its title.
-    pub(crate) const ALL: [(Self, &'static str); 5] = [
+    pub(crate) const ALL: [(Self, &'static str); 6] = [
         (Self::Always, "Always live variables"),
         (Self::Others, "Not always live variables"),
         (Self::Vertices, "Vertices"),
         (Self::Cycles, "Cycle estimates"),
+        (Self::Free, "Free blocks"),
         (Self::Step, "Step"),
     ];
+
+    /// Whether it is about steps that have to be chosen: free blocks are those of the fullest step
+    /// until one is.
+    pub(super) fn needs_step(self) -> bool {
+        !matches!(self, Self::Always | Self::Free)
+    }
 }
 
 /// The query key of a table.
@@ -71,7 +81,7 @@ struct LivenessTableData {
 pub(crate) struct LivenessTables {
     #[serde(skip)]
     made: BackgroundQuery<LivenessTableKey, LivenessTableData>,
-    states: [TableState; 4],
+    states: [TableState; 5],
 }
 
 impl LivenessTables {
@@ -83,9 +93,11 @@ impl LivenessTables {
             LivenessTab::Others => (ReportPart::Variables, 1, "Filter variables"),
             LivenessTab::Vertices => (ReportPart::Vertices, 2, "Filter vertices"),
             LivenessTab::Cycles => (ReportPart::ComputeSetCycles, 3, "Filter tiles"),
+            LivenessTab::Free => (ReportPart::Addresses, 4, "Filter blocks"),
         };
         if !context.opened.report.has(part) {
-            let what = ["variables", "variables", "vertices", "cycles of each tile"][index];
+            let what =
+                ["variables", "variables", "vertices", "cycles of each tile", "addresses"][index];
             return hint_ui(ui, &format!("The {what} were not recorded in this report."));
         }
         let report = context.opened.report.clone();
@@ -108,7 +120,11 @@ impl LivenessTables {
 pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
     let curve = liveness::curve(report, LivenessScope::Whole).unwrap();
     let peak = curve.and_then(|curve| curve.peak()).into_iter().map(|step| step as u32);
-    let tab = if name == "peak" { LivenessTab::Others } else { LivenessTab::Always };
+    let tab = match name {
+        "peak" => LivenessTab::Others,
+        "free-blocks" => LivenessTab::Free,
+        _ => LivenessTab::Always,
+    };
     let key = LivenessTableKey { tab, source: LivenessScope::Whole, steps: peak.collect() };
     load_table(report, &key).unwrap().table.as_ref().clone()
 }
@@ -140,8 +156,12 @@ fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableDa
     let programs: Vec<ProgramId> =
         key.steps.iter().filter_map(|step| walk.get(*step as usize)).map(|s| s.program).collect();
     let (source, steps) = (key.source, &key.steps);
+    if key.tab == LivenessTab::Free {
+        let table = Arc::new(load_free_blocks(report, source, steps.last().copied())?);
+        return Ok(LivenessTableData { table, variables: Vec::new() });
+    }
     let (table, variables) = match key.tab {
-        LivenessTab::Always | LivenessTab::Step => {
+        LivenessTab::Always | LivenessTab::Free | LivenessTab::Step => {
             let rows = liveness::always_live(report, source)?;
             (columns::always_live(&rows, source), ids(&rows))
         }
@@ -159,6 +179,22 @@ fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableDa
         }
     };
     Ok(LivenessTableData { table: Arc::new(table), variables })
+}
+
+/// The free blocks of the tile that is the source, or else of the fullest one, at a step, or else at
+/// its fullest one.
+fn load_free_blocks(
+    report: &Report,
+    source: LivenessScope,
+    step: Option<u32>,
+) -> Result<DataTable, ReportError> {
+    let tile = match source {
+        LivenessScope::Tile(tile) => tile,
+        _ => fullest_tile(report)?,
+    };
+    let timeline = liveness::by_address(report, tile)?.unwrap_or_default();
+    let free = step.or(timeline.peak()).map(|step| timeline.free_in(step..step + 1));
+    Ok(columns::free_blocks(&timeline, &free.unwrap_or_default()))
 }
 
 /// The variables of the rows of a table.

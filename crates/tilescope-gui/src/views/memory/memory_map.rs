@@ -16,8 +16,7 @@ use egui::{
 };
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
-use tilescope_analysis::memory::fullest_tiles;
-use tilescope_report::ReportError;
+use tilescope_analysis::memory::fullest_tile;
 use tilescope_report::units::{Bytes, TileId, VariableId, exact_bytes, grouped};
 
 /// Heights of a row, at least and at most.
@@ -86,11 +85,7 @@ impl MemoryMapPanel {
         let report = context.opened.report.clone();
         let tile = context.selection.tiles.last().copied();
         let question = move |tile: &Option<TileId>| {
-            let fullest = || -> Result<TileId, ReportError> {
-                let fullest = fullest_tiles(&*report.tile_memory()?, 1);
-                Ok(fullest.first().map_or(TileId(0), |(tile, _)| *tile))
-            };
-            bank_map(&report, tile.map_or_else(fullest, Ok)?)
+            bank_map(&report, tile.map_or_else(|| fullest_tile(&report), Ok)?)
         };
         let texts = QueryTexts { waiting: "Reading…", failed: "The memory map cannot be read" };
         let map = self.map.ask(ui.ctx(), context.workers, &tile, question);

@@ -6,9 +6,10 @@ use crate::theme::ThemePalette;
 use crate::views::cycle_axis::axis_range_of_cycles;
 use crate::views::execution_trace::events::TraceEvent;
 use crate::views::execution_trace::layout::{
-    DrawnRangeItem, LaneHit, LaneHitTarget, MarkHit, PathHit, PathHitTarget, TraceLayout,
+    DrawnRangeItem, LaneHit, LaneHitTarget, LinkHit, MarkHit, PathHit, PathHitTarget, TraceLayout,
     cycles_between, drawn_range,
 };
+use crate::views::execution_trace::link_strip;
 use crate::views::execution_trace::loaded_trace::LoadedTrace;
 use crate::views::execution_trace::scene::{ShownMark, scene_window};
 use crate::views::execution_trace::selected_bar::{self, SelectedBar};
@@ -35,6 +36,8 @@ pub(crate) struct LanePointerInput<'a> {
     pub path: Option<PathHit<'a>>,
     /// What the critical path says of the step below the pointer, once it is known.
     pub about: Option<StepOnPath>,
+    /// What is below the pointer in a strip of links, and what the links carry at most.
+    pub links: Option<(LinkHit, f64)>,
     /// The mark below the pointer.
     pub mark: Option<MarkHit<'a>>,
     /// The stage that works in all of the bar below the pointer, on the same tiles.
@@ -200,6 +203,13 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
     }
     if let Some(hit) = input.path.as_ref().filter(|_| !input.response.dragged()) {
         return path_hover_ui(ui, input, hit);
+    }
+    if let Some((hit, limit)) = input.links.as_ref().filter(|_| !input.response.dragged()) {
+        input.response.clone().on_hover_ui_at_pointer(|ui| {
+            ui.set_max_width(420.0);
+            link_strip::column_tooltip_ui(ui, hit.column, hit.range, *limit);
+        });
+        return;
     }
     let Some(hit) = input.hit.as_ref().filter(|_| !input.response.dragged()) else { return };
     let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).text);

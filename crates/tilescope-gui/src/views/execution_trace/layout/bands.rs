@@ -5,12 +5,13 @@ use super::marks::{MarkBarItem, mark_bars};
 use super::{BarPosition, IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
 use crate::theme::{spacing, text_size};
 use crate::views::cycle_axis::cycles_on_screen;
+use crate::views::execution_trace::link_strip::LinkStrip;
 use crate::views::execution_trace::loaded_trace::LoadedTrace;
 use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
 use crate::views::execution_trace::share_graph::{TimeShare, time_shares};
 use egui::{Pos2, Rangef, Rect, pos2, vec2};
-use tilescope_analysis::trace::{LaneItem, LaneItemKind};
-use tilescope_report::units::{CycleRange, ReplicaIpu};
+use tilescope_analysis::trace::{LaneItem, LaneItemKind, LinkColumn};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu};
 
 /// Narrowest bar with a name on it.
 pub(super) const LEAST_LABEL: f32 = 26.0;
@@ -39,6 +40,8 @@ pub(crate) struct IpuBand<'a> {
     pub bars: Rect,
     /// The raster of tiles below them; without a height if there is none.
     pub tiles: Rect,
+    /// The strip of links below those; without a height if there is none.
+    pub links: Rect,
     /// Height of a row of bars.
     pub row_height: f32,
     /// Heights of the lines between groups of tiles.
@@ -82,6 +85,8 @@ pub(crate) struct SceneBand<'a> {
     pub labels: Vec<BarLabelItem<'a>>,
     /// Mean shares of the cycles on the screen, where lanes are shares; the largest first.
     pub shares: Vec<TimeShare>,
+    /// What its links carry in the cycles on the screen, and those cycles.
+    pub links: Option<(LinkColumn, Cycles)>,
     /// Those of them for which there is room below the name of the IPU.
     pub share_lines: Vec<ShareLineItem>,
 }
@@ -153,6 +158,7 @@ fn ipu_band<'a>(
         groups: group_names(layout, block),
         bars,
         tiles: layout.tiles(block),
+        links: layout.links(block),
         row_height: block.row_height,
         lit: None,
         on_path: None,
@@ -192,7 +198,11 @@ fn scene_band<'a>(
     // but it is never in the wrong place while a new one is on its way.
     let window = scene.key.window;
     let shares = shares_on_screen(layout, prepared, ipu);
+    let on_screen = cycles_on_screen(layout.axis, layout.regions.lanes.width());
+    let known = on_screen.intersection(window).intersection(prepared.range);
+    let sum = |strip: &LinkStrip| (strip.traffic.sum(known), known.length());
     SceneBand {
+        links: ipu.links.as_ref().map(sum),
         share_lines: share_lines(layout, block, &shares),
         shares,
         index,

@@ -3,7 +3,7 @@
 use super::{BarPosition, IpuLaneLayout, TraceLayout};
 use crate::views::execution_trace::scene::TraceScene;
 use egui::{Pos2, Rect};
-use tilescope_analysis::trace::{LaneItem, LaneShares, ShareColumn};
+use tilescope_analysis::trace::{LaneItem, LaneShares, LinkColumn, ShareColumn};
 use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu};
 
 /// Distance at which the pointer hits a narrow bar.
@@ -58,6 +58,21 @@ pub(crate) fn hit<'a>(
     // Placed by this frame's axis, even if the scene is older: its image is drawn there too.
     let (range, rect) = (position.range, layout.bar(block, position));
     Some(LaneHit { at: ipu.at, sub_lane: lane.sub_lane, target, range, rect })
+}
+
+/// A column of the strip of links of an IPU.
+pub(crate) struct LinkHit {
+    pub column: LinkColumn,
+    pub range: CycleRange,
+}
+
+/// The column of a strip of links at a place on the screen.
+pub(crate) fn link_hit(layout: &TraceLayout<'_>, scene: &TraceScene, at: Pos2) -> Option<LinkHit> {
+    let inside = |block: &&IpuLaneLayout<'_>| layout.links(block).contains(at);
+    let block = layout.blocks.iter().find(inside).filter(|_| layout.regions.lanes.contains(at))?;
+    let traffic = &scene.ipus.iter().find(|ipu| ipu.at == block.lanes.at)?.links.as_ref()?.traffic;
+    let column = traffic.column_at(Cycles(u64::try_from(layout.cycle_at(at.x)).ok()?))?;
+    Some(LinkHit { column: *traffic.columns.get(column)?, range: traffic.range(column) })
 }
 
 /// The column that holds a cycle, if anything runs in it.

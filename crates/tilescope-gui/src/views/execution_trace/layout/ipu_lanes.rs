@@ -3,6 +3,7 @@
 
 use super::regions::MARK_HEIGHT;
 use crate::model::preferences::TracePrefs;
+use crate::views::execution_trace::link_strip::LINKS_HEIGHT;
 use crate::views::execution_trace::loaded_trace::{IpuLanes, LoadedTrace, rows_of};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_analysis::trace::TraceLaneStyle;
@@ -49,10 +50,17 @@ pub(crate) struct IpuLaneLayout<'a> {
     pub row_height: f32,
     /// Height of the raster of tiles below the bars.
     pub tiles: f32,
+    /// Height of the strip of links below those.
+    pub links: f32,
 }
 
 impl IpuLaneLayout<'_> {
     pub(crate) fn height(&self) -> f32 {
+        self.links_top() + self.links
+    }
+
+    /// Where the strip of links begins: below the raster of tiles.
+    pub(crate) fn links_top(&self) -> f32 {
         self.tiles_top() + self.tiles
     }
 
@@ -128,8 +136,12 @@ fn lanes_of_replica<'a>(
     let ShownIpus { ipus, enlarged, heights: given, prefs, shares, .. } = shown;
     let staged = [MarkKind::Stage, MarkKind::Update];
     let has_stages = staged.iter().any(|kind| prepared.mark_kinds.contains(kind));
-    let heights =
-        IpuHeights { prefs, has_stages: prefs.marks && has_stages, tiles: tiles_height(prefs) };
+    let heights = IpuHeights {
+        prefs,
+        has_stages: prefs.marks && has_stages,
+        tiles: tiles_height(prefs),
+        links: if prefs.links && prepared.link_limit.is_some() { LINKS_HEIGHT } else { 0.0 },
+    };
     let mut lanes: Vec<&'a IpuLanes> = prepared.lanes_of(replica);
     lanes.retain(|lanes| ipus.contains(&lanes.at.ipu));
     let large = lanes.iter().filter(|lanes| enlarged.contains(&lanes.at.ipu)).count();
@@ -191,6 +203,8 @@ struct IpuHeights<'a> {
     has_stages: bool,
     /// Height of the raster of tiles.
     tiles: f32,
+    /// Height of the strip of links.
+    links: f32,
 }
 
 impl IpuHeights<'_> {
@@ -204,7 +218,8 @@ impl IpuHeights<'_> {
             TraceLaneStyle::Flat => (FLAT_ROW, FLAT_ROW * 3.0),
         };
         let row_height = fitting.floor().clamp(least, most);
-        IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles: self.tiles }
+        let (tiles, links) = (self.tiles, self.links);
+        IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles, links }
     }
 
     /// As many rows as have room for names in a height, or else one.
@@ -216,7 +231,7 @@ impl IpuHeights<'_> {
         } else {
             0.0
         };
-        let height = (height - self.tiles).max(least);
+        let height = (height - self.tiles - self.links).max(least);
         // Whole points, as below: what is painted must not run out of step with the image.
         let marks = (height * STAGES_SHARE).floor().min(MARK_HEIGHT);
         let marks = if self.has_stages && marks >= LEAST_STAGES { marks } else { 0.0 };
@@ -229,7 +244,8 @@ impl IpuHeights<'_> {
         };
         let count: u32 = rows.iter().sum();
         let row_height = (bars / count.max(1) as f32).floor().clamp(LEAST_BARS, most);
-        IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles: self.tiles }
+        let (tiles, links) = (self.tiles, self.links);
+        IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles, links }
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) use arrows::{FlowArrowItem, HEAD};
 pub(super) use bands::{BarLabelItem, IpuBand, SceneBand, ShareLineItem};
 pub(super) use chosen_bars::ChosenBarItem;
 pub(super) use followed::{FollowedItem, veiled_parts};
-pub(super) use hit::{LaneHit, LaneHitTarget, hit};
+pub(super) use hit::{LaneHit, LaneHitTarget, LinkHit, hit, link_hit};
 pub(super) use ipu_lanes::{
     IpuLaneLayout, SUB_LANE_GAP, ShownIpus, ipu_lane_layouts, total_height,
 };
@@ -194,8 +194,15 @@ impl TraceLayout<'_> {
     /// The raster of tiles below the bars of an IPU.
     pub(super) fn tiles(&self, block: &IpuLaneLayout<'_>) -> Rect {
         let bars = self.bars(block);
-        let bottom = self.top(block) + block.height();
+        let bottom = self.top(block) + block.links_top();
         Rect::from_min_max(bars.left_bottom(), pos2(bars.right(), bottom))
+    }
+
+    /// The strip of links below that; without a height if there is none.
+    pub(super) fn links(&self, block: &IpuLaneLayout<'_>) -> Rect {
+        let tiles = self.tiles(block);
+        let bottom = self.top(block) + block.height();
+        Rect::from_min_max(tiles.left_bottom(), pos2(tiles.right(), bottom))
     }
 
     /// Where a bar is, at least one point wide.

@@ -1,21 +1,25 @@
 //! The lanes of an IPU: its names, images, marks and the names on its bars.
 
 use super::{TracePainter, VEIL};
-use crate::theme::{ThemePalette, mix, text_size};
+use crate::theme::{ThemePalette, mix, spacing, text_size};
 use crate::views::execution_trace::bar_colours::colour;
-use crate::views::execution_trace::id;
 use crate::views::execution_trace::layout::{
     BarLabelItem, IpuBand, SceneBand, ShareLineItem, TraceRenderItems,
 };
 use crate::views::execution_trace::share_graph::{self, TimeShare};
+use crate::views::execution_trace::{id, link_strip};
 use crate::widgets::{elided_text::elided, node_ui, region_ui};
 use egui::accesskit::Role;
-use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Shape, Stroke, Vec2, pos2, vec2};
+use egui::{
+    Align2, Color32, CornerRadius, FontId, Painter, Pos2, Rect, Shape, Stroke, Vec2, pos2, vec2,
+};
 use tilescope_analysis::trace::MarkRowId;
-use tilescope_report::units::grouped;
+use tilescope_report::units::{grouped, percent};
 
 /// Narrowest room for the name of a bar.
 const LEAST_WORDS: f32 = 16.0;
+/// Height of the name of an IPU.
+const NAME_HEIGHT: f32 = text_size::SMALL + spacing::XS;
 /// Edge of the square that shows the colour of a share.
 const SHARE_SQUARE: f32 = 6.0;
 
@@ -25,11 +29,12 @@ impl TracePainter<'_> {
         self.gutter_ui(band);
         let lines = band.scene.iter().flat_map(|scene| &scene.share_lines);
         lines.for_each(|line| self.share_line(line));
-        self.painter.rect_filled(band.bars.union(band.tiles), 0.0, self.palette.lane);
+        self.painter.rect_filled(band.bars.union(band.links), 0.0, self.palette.lane);
         // What is not read yet is an empty lane; the page would look like the end of the IPUs.
         let Some(scene) = &band.scene else { return };
         self.images(band, scene);
         self.tiles_ui(band);
+        self.links_ui(band, scene);
         self.separators(band);
         if let Some((row, bars)) = &scene.stages {
             let id = (MarkRowId::Ipu(band.at), band.replica);
@@ -110,7 +115,7 @@ impl TracePainter<'_> {
     fn images(&self, band: &IpuBand<'_>, scene: &SceneBand<'_>) {
         let (left, right) = scene.image;
         let textures = self.textures.of_lanes(scene.index);
-        for (texture, on) in textures.iter().zip([band.bars, band.tiles]) {
+        for (texture, on) in textures.iter().zip([band.bars, band.tiles, band.links]) {
             // All of the scene's window, wider than the screen: the clip of the lanes cuts it.
             let rect = Rect::from_min_max(pos2(left, on.top()), pos2(right, on.bottom()));
             texture.iter().for_each(|texture| texture.paint(&self.painter, rect));
@@ -132,6 +137,52 @@ impl TracePainter<'_> {
                 format!("Tiles of {}", band.name()),
             );
             region_ui(self.ui, tiles, visible, Role::Image, &name, "one row per tile");
+        }
+    }
+
+    /// The lines of the strip of links, what they carry on the screen, and its name for readers of
+    /// the tree.
+    fn links_ui(&self, band: &IpuBand<'_>, scene: &SceneBand<'_>) {
+        let (rect, gutter) = (band.links, self.regions.gutter());
+        let Some(((carried, cycles), limit)) = scene.links.zip(self.prepared.link_limit) else {
+            return;
+        };
+        let [edge, middle] = [self.palette.page, self.palette.outline];
+        self.painter.hline(rect.x_range(), rect.top(), Stroke::new(1.0, edge));
+        self.painter.hline(rect.x_range(), rect.center().y, Stroke::new(1.0, middle));
+        let painter = self.ui.painter_at(gutter);
+        let shares = link_strip::shares(carried, cycles, limit);
+        let font = FontId::proportional(text_size::CAPTION);
+        for (side, share) in shares.into_iter().enumerate() {
+            let y = rect.center().y + [-0.25, 0.25][side] * rect.height();
+            let text = format!("{} {}", ["sent", "received"][side], percent(share));
+            let room = gutter.width() - 10.0;
+            let galley = elided(&painter, &text, font.clone(), self.palette.weak_text, room);
+            let at = pos2(gutter.right() - 10.0 - galley.size().x, y - galley.size().y / 2.0);
+            // In low lanes the name of the IPU reaches down to here: it comes first.
+            let words = at.y..=at.y + galley.size().y;
+            let meets = |name: Pos2| name.y < *words.end() && *words.start() < name.y + NAME_HEIGHT;
+            if band.name_at.is_some_and(meets) {
+                continue;
+            }
+            painter.galley(at, galley, self.palette.weak_text);
+            let colour = link_strip::colours(self.palette)[side];
+            let square = pos2(gutter.right() - 5.0, y);
+            let square = Rect::from_center_size(square, Vec2::splat(SHARE_SQUARE));
+            painter.rect_filled(square, CornerRadius::same(1), colour);
+        }
+        let visible = rect.intersect(self.regions.lanes);
+        if visible.is_positive() {
+            let links = id(self.ui, "links").with((band.replica, band.at));
+            let words = link_strip::words(carried, cycles, limit);
+            region_ui(
+                self.ui,
+                links,
+                visible,
+                Role::Image,
+                &format!("Links of {}", band.name()),
+                &words,
+            );
         }
     }
 

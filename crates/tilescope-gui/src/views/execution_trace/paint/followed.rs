@@ -11,7 +11,7 @@ impl TracePainter<'_> {
     /// Veils what an IPU does for others than the micro-batch that is followed.
     pub(super) fn veil_others(&self, band: &IpuBand<'_>, stages: Option<Rect>, lit: &[Rangef]) {
         let veil = self.palette.lane.gamma_multiply(VEIL);
-        let area = stages.map_or(band.bars, |row| band.bars.union(row)).union(band.tiles);
+        let area = stages.map_or(band.bars, |row| band.bars.union(row)).union(band.links);
         for part in veiled_parts(area, lit) {
             self.painter.rect_filled(part, 0.0, veil);
         }

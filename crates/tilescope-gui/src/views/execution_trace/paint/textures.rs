@@ -7,8 +7,8 @@ use crate::widgets::background_query::{QueryState, Versioned};
 use crate::widgets::split_texture::{SplitImage, SplitTexture};
 use egui::Context;
 
-/// Bars and tiles of an IPU.
-type LaneTextures = [Option<SplitTexture>; 2];
+/// Bars, tiles and links of an IPU.
+type LaneTextures = [Option<SplitTexture>; 3];
 
 /// Textures that are on the graphics card.
 #[derive(Default)]
@@ -27,9 +27,11 @@ impl TraceTextures {
             return;
         }
         let texture = |image: &SplitImage| SplitTexture::new(context, "lanes", image);
-        let both =
-            |ipu: &IpuLaneScene| [Some(&ipu.image), ipu.tiles.as_ref()].map(|i| i.map(texture));
-        self.lanes = Some((scene.version(), scene.ipus.iter().map(both).collect()));
+        let all = |ipu: &IpuLaneScene| {
+            let links = ipu.links.as_ref().map(|strip| &strip.image);
+            [Some(&ipu.image), ipu.tiles.as_ref(), links].map(|image| image.map(texture))
+        };
+        self.lanes = Some((scene.version(), scene.ipus.iter().map(all).collect()));
         self.path = scene.path.as_ref().map(|path| texture(&path.image));
     }
 
@@ -49,7 +51,7 @@ impl TraceTextures {
         }
     }
 
-    /// Bars and tiles of the IPU at a place of the scene.
+    /// Bars, tiles and links of the IPU at a place of the scene.
     pub(super) fn of_lanes(&self, index: usize) -> &[Option<SplitTexture>] {
         let lanes = self.lanes.as_ref().and_then(|(_, lanes)| lanes.get(index));
         lanes.map_or(&[], |lanes| lanes.as_slice())

@@ -1,0 +1,312 @@
+//! The memory of one tile by address over all steps of the program: which variable lies where when,
+//! which blocks are free between them, and what lies above all others.
+
+use super::{LivenessScope, curve_of, variables};
+use crate::bank_map::{PlacedVariable, placed_on};
+use std::collections::HashMap;
+use std::ops::Range;
+use tilescope_report::units::{Bytes, ProgramId, TileId, VariableId};
+use tilescope_report::{Report, ReportError, ReportPart};
+
+/// A tile's memory over all steps. Nothing in it is assumed: addresses and lifetimes were recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressTimeline {
+    pub tile: TileId,
+    /// The program of each step.
+    pub programs: Vec<ProgramId>,
+    /// What lies on the tile, by its first address, then by its first step.
+    pub placed: Vec<PlacedVariable>,
+    /// The longest stretch of steps that a variable is live in and nothing uses it, of those that
+    /// have any: by variable. Empty where uses were not recorded.
+    pub unused: HashMap<VariableId, Range<u32>>,
+    /// Bytes live at each step.
+    pub live: Vec<Bytes>,
+    /// Bytes of a tile.
+    pub capacity: Bytes,
+    /// Where interleaved memory begins.
+    pub interleaved: Bytes,
+}
+
+/// Addresses that no variable has at some steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreeBlock {
+    /// Bytes from the start of tile memory, half-open.
+    pub addresses: Range<Bytes>,
+    /// What ends where it begins, and begins where it ends, by its place in
+    /// [`AddressTimeline::placed`]; `None` at the ends of memory.
+    pub between: [Option<usize>; 2],
+}
+
+impl FreeBlock {
+    /// How large it is.
+    pub fn bytes(&self) -> Bytes {
+        self.addresses.end - self.addresses.start
+    }
+}
+
+/// What is free on the tile at some steps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FreeMemory {
+    /// By address.
+    pub blocks: Vec<FreeBlock>,
+}
+
+impl FreeMemory {
+    /// Bytes of all blocks.
+    pub fn bytes(&self) -> Bytes {
+        self.blocks.iter().map(FreeBlock::bytes).sum()
+    }
+
+    /// The largest block; the lowest of equal ones.
+    pub fn largest(&self) -> Option<&FreeBlock> {
+        self.blocks.iter().reduce(|a, b| if b.bytes() > a.bytes() { b } else { a })
+    }
+
+    /// The share of the free bytes that is not in the largest block; `None` where none are free.
+    pub fn fragmentation(&self) -> Option<f64> {
+        let largest = self.largest()?.bytes();
+        Some(1.0 - largest.as_f64() / self.bytes().as_f64())
+    }
+}
+
+/// What ends at the highest address of a tile, and what was free below it while it was live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HighestVariable {
+    /// Its place in [`AddressTimeline::placed`].
+    pub place: usize,
+    /// The largest block below it that is free in all steps in which it is live; `None` where there
+    /// is none.
+    pub hole: Option<FreeBlock>,
+}
+
+impl AddressTimeline {
+    /// Number of steps.
+    pub fn steps(&self) -> u32 {
+        u32::try_from(self.programs.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The step at which most is live; the first among equals.
+    pub fn peak(&self) -> Option<u32> {
+        let most = self.live.iter().max()?;
+        let peak = self.live.iter().position(|bytes| bytes == most)?;
+        u32::try_from(peak).ok()
+    }
+
+    /// Steps in which a variable is live.
+    pub fn life(&self, variable: &PlacedVariable) -> Range<u32> {
+        variable.lifetime.clone().unwrap_or(0..self.steps())
+    }
+
+    /// What lies at an address at a step.
+    pub fn at(&self, step: u32, address: Bytes) -> Option<&PlacedVariable> {
+        self.live_in(step..step + 1)
+            .map(|(_, placed)| placed)
+            .find(|placed| placed.addresses.contains(&address))
+    }
+
+    /// What is live in any of `steps`, by its first address.
+    pub fn live_in(&self, steps: Range<u32>) -> impl Iterator<Item = (usize, &PlacedVariable)> {
+        let meets = move |placed: &PlacedVariable| match &placed.lifetime {
+            None => true,
+            Some(life) => life.start < steps.end && steps.start < life.end,
+        };
+        self.placed.iter().enumerate().filter(move |(_, placed)| meets(placed))
+    }
+
+    /// What is free in all of `steps` within the memory of the tile.
+    pub fn free_in(&self, steps: Range<u32>) -> FreeMemory {
+        self.free_below(self.capacity, steps, None)
+    }
+
+    /// What is free below an address in all of `steps`, were `without` not there.
+    fn free_below(&self, end: Bytes, steps: Range<u32>, without: Option<usize>) -> FreeMemory {
+        let mut blocks = Vec::new();
+        let (mut address, mut below) = (Bytes::ZERO, None);
+        let others = self.live_in(steps).filter(|(place, _)| Some(*place) != without);
+        for (place, placed) in others {
+            let start = placed.addresses.start.min(end);
+            if start > address {
+                blocks.push(FreeBlock { addresses: address..start, between: [below, Some(place)] });
+            }
+            if placed.addresses.end > address {
+                (address, below) = (placed.addresses.end, Some(place));
+            }
+        }
+        if address < end {
+            blocks.push(FreeBlock { addresses: address..end, between: [below, None] });
+        }
+        FreeMemory { blocks }
+    }
+
+    /// What makes the tile as full as it is: the variable that ends at the highest address, the
+    /// first of equal ones.
+    pub fn highest(&self) -> Option<HighestVariable> {
+        let end = |place: &usize| self.placed[*place].addresses.end;
+        let place = (0..self.placed.len()).reduce(|a, b| if end(&b) > end(&a) { b } else { a })?;
+        let placed = &self.placed[place];
+        let free = self.free_below(placed.addresses.start, self.life(placed), Some(place));
+        Some(HighestVariable { place, hole: free.largest().cloned() })
+    }
+}
+
+/// The parts of a report that [`by_address`] needs.
+pub const PARTS: [ReportPart; 4] =
+    [ReportPart::Variables, ReportPart::Addresses, ReportPart::Lifetimes, ReportPart::Liveness];
+
+/// The memory of a tile by address; `None` where the report does not have all of [`PARTS`].
+///
+/// O(variables + steps).
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn by_address(report: &Report, tile: TileId) -> Result<Option<AddressTimeline>, ReportError> {
+    if !PARTS.iter().all(|part| report.has(*part)) {
+        return Ok(None);
+    }
+    let (target, source) = (report.target()?, LivenessScope::Tile(tile));
+    let variables = variables(report, source)?;
+    let curve = curve_of(report, source, &variables)?;
+    let live = (0..curve.others.len()).map(|step| curve.total(step)).collect();
+    let mut placed = placed_on(variables, tile);
+    let first = |of: &PlacedVariable| of.lifetime.as_ref().map_or(0, |life| life.start);
+    placed.sort_by_key(|of| (of.addresses.start, first(of), of.id.0));
+    Ok(Some(AddressTimeline {
+        tile,
+        unused: unused(report, &placed)?,
+        programs: curve.programs,
+        placed,
+        live,
+        capacity: target.bytes_per_tile,
+        interleaved: target.interleaved_offset,
+    }))
+}
+
+/// The longest stretch of each lifetime in which nothing uses the variable.
+fn unused(
+    report: &Report,
+    placed: &[PlacedVariable],
+) -> Result<HashMap<VariableId, Range<u32>>, ReportError> {
+    let mut uses: HashMap<VariableId, Vec<Range<u32>>> = HashMap::new();
+    for of in report.variable_uses()?.unwrap_or_default() {
+        uses.entry(of.variable).or_default().push(of.steps);
+    }
+    let longest = |of: &PlacedVariable| {
+        let (life, uses) = (of.lifetime.clone()?, uses.get_mut(&of.id)?);
+        Some((of.id, longest_gap(life, uses)?))
+    };
+    Ok(placed.iter().filter_map(longest).collect())
+}
+
+/// The longest part of a lifetime that no use covers; the first of equal ones.
+fn longest_gap(life: Range<u32>, uses: &mut [Range<u32>]) -> Option<Range<u32>> {
+    uses.sort_by_key(|steps| steps.start);
+    let mut longest: Option<Range<u32>> = None;
+    let mut from = life.start;
+    for steps in uses.iter().cloned().chain([life.end..life.end]) {
+        let gap = from..steps.start.min(life.end);
+        if gap.start < gap.end && longest.as_ref().is_none_or(|known| gap.len() > known.len()) {
+            longest = Some(gap);
+        }
+        from = from.max(steps.end);
+    }
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::MemoryCategory;
+
+    fn placed(id: u32, addresses: Range<u64>, lifetime: Option<Range<u32>>) -> PlacedVariable {
+        PlacedVariable {
+            id: VariableId(id),
+            name: format!("v{id}"),
+            category: MemoryCategory::Variable,
+            addresses: Bytes(addresses.start)..Bytes(addresses.end),
+            lifetime,
+            row: 0,
+        }
+    }
+
+    fn timeline() -> AddressTimeline {
+        AddressTimeline {
+            programs: vec![ProgramId(0); 4],
+            placed: vec![
+                placed(0, 0..10, None),
+                placed(1, 10..30, Some(0..2)),
+                placed(2, 20..25, Some(2..3)),
+                placed(3, 40..60, Some(1..3)),
+            ],
+            live: [30, 50, 35, 10].map(Bytes).to_vec(),
+            capacity: Bytes(100),
+            ..AddressTimeline::default()
+        }
+    }
+
+    fn blocks(free: &FreeMemory) -> Vec<Range<u64>> {
+        let blocks = free.blocks.iter();
+        blocks.map(|block| block.addresses.start.0..block.addresses.end.0).collect()
+    }
+
+    #[test]
+    fn what_no_variable_has_is_free() {
+        let timeline = timeline();
+        assert_eq!(blocks(&timeline.free_in(0..1)), [30..100]);
+        assert_eq!(blocks(&timeline.free_in(1..2)), [30..40, 60..100]);
+        assert_eq!(blocks(&timeline.free_in(2..3)), [10..20, 25..40, 60..100]);
+        assert_eq!(blocks(&timeline.free_in(0..4)), [30..40, 60..100]);
+        assert_eq!(timeline.peak(), Some(1));
+        // Free and live bytes are all there are.
+        for step in 0..4 {
+            let free = timeline.free_in(step..step + 1).bytes();
+            assert_eq!(free + timeline.live[step as usize], timeline.capacity);
+        }
+    }
+
+    #[test]
+    fn fragmentation_is_what_is_not_in_the_largest_block() {
+        let timeline = timeline();
+        let free = timeline.free_in(2..3);
+        assert_eq!(free.largest().map(FreeBlock::bytes), Some(Bytes(40)));
+        let fragmentation = free.fragmentation().unwrap();
+        assert!((fragmentation - (1.0 - 40.0 / 65.0)).abs() < 1e-12);
+        assert_eq!(timeline.free_in(0..1).fragmentation(), Some(0.0));
+        assert_eq!(FreeMemory::default().fragmentation(), None);
+    }
+
+    #[test]
+    fn a_tile_that_is_over_has_no_negative_rest() {
+        let mut timeline = timeline();
+        timeline.capacity = Bytes(50);
+        assert_eq!(blocks(&timeline.free_in(1..2)), [30..40]);
+        timeline.capacity = Bytes(15);
+        assert_eq!(blocks(&timeline.free_in(1..2)), []);
+    }
+
+    #[test]
+    fn the_highest_variable_knows_the_holes_it_did_not_fit_into() {
+        let timeline = timeline();
+        let highest = timeline.highest().unwrap();
+        assert_eq!(highest.place, 3);
+        // It is live in steps 1 and 2: 10 to 30 is taken in the first of them.
+        let hole = highest.hole.unwrap();
+        assert_eq!((hole.addresses, hole.between), (Bytes(30)..Bytes(40), [Some(1), None]));
+        assert_eq!(AddressTimeline::default().highest(), None);
+    }
+
+    #[test]
+    fn what_lies_at_an_address_depends_on_the_step() {
+        let timeline = timeline();
+        let id = |step, address| timeline.at(step, Bytes(address)).map(|of| of.id.0);
+        assert_eq!((id(0, 22), id(2, 22), id(3, 22)), (Some(1), Some(2), None));
+        assert_eq!((id(3, 9), id(3, 10)), (Some(0), None));
+    }
+
+    #[test]
+    fn unused_stretches_lie_between_uses() {
+        assert_eq!(longest_gap(2..10, &mut [2..3, 8..10]), Some(3..8));
+        assert_eq!(longest_gap(2..10, &mut [6..10, 2..4]), Some(4..6));
+        assert_eq!(longest_gap(2..10, &mut [0..12]), None);
+        assert_eq!(longest_gap(2..10, &mut [2..4]), Some(4..10));
+    }
+}

@@ -1,0 +1,145 @@
+//! The strip below the bars of an IPU: what its links carry against what they can, sent from the
+//! middle up, received from the middle down.
+
+use super::share_graph::COLUMN_PIXELS;
+use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers};
+use crate::widgets::legend_ui;
+use crate::widgets::split_texture::SplitImage;
+use egui::{Color32, ColorImage, RichText, Ui};
+use tilescope_analysis::tile_curves::TileCurveLayer;
+use tilescope_analysis::trace::{LinkColumn, LinkTraffic, link_traffic};
+use tilescope_report::trace::TraceLane;
+use tilescope_report::units::{Bytes, CycleRange, Cycles, percent};
+use tilescope_report::{MachineInterface, Report, ReportError, ReportPart};
+
+/// Height of the strip in points.
+pub(super) const LINKS_HEIGHT: f32 = 40.0;
+
+/// Bytes per cycle that the links of an IPU carry at most, each way; `None` where the report does
+/// not say that, or not what steps move.
+pub(super) fn link_limit(report: &Report) -> Result<Option<f64>, ReportError> {
+    let limit = report.machine_limits()?.bytes_per_cycle(MachineInterface::IpuLinks);
+    Ok(limit.filter(|_| report.has(ReportPart::StepBytes)))
+}
+
+/// What the links of an IPU carry in a window, with its image.
+pub(crate) struct LinkStrip {
+    pub traffic: LinkTraffic,
+    pub image: SplitImage,
+}
+
+impl LinkStrip {
+    /// Reads and fills it.
+    pub(super) fn read<'a>(
+        lanes: impl IntoIterator<Item = TraceLane<'a>>,
+        window: CycleRange,
+        size: [usize; 2],
+        (limit, palette): (f64, &ThemePalette),
+    ) -> Result<Self, ReportError> {
+        let traffic = link_traffic(lanes, window, size[0].div_ceil(COLUMN_PIXELS))?;
+        let image = SplitImage::cut(raster(&traffic, size, limit, palette));
+        Ok(Self { traffic, image })
+    }
+}
+
+/// Shares of the limit, sent and received.
+pub(super) fn shares(of: LinkColumn, cycles: Cycles, limit: f64) -> [f64; 2] {
+    let most = cycles.max(Cycles(1)).as_f64() * limit;
+    [of.sent, of.received].map(|bytes| bytes.as_f64() / most)
+}
+
+/// Colours of what is sent and received.
+pub(super) fn colours(palette: &ThemePalette) -> [Color32; 2] {
+    [TileCurveLayer::Sent, TileCurveLayer::Received].map(|layer| palette.layer(layer))
+}
+
+fn raster(
+    traffic: &LinkTraffic,
+    [width, height]: [usize; 2],
+    limit: f64,
+    palette: &ThemePalette,
+) -> ColorImage {
+    let mut image = ColorImage::filled([width, height.max(1)], palette.lane);
+    let (half, count) = (height / 2, traffic.columns.len());
+    for (at, column) in traffic.columns.iter().enumerate() {
+        let pixels = at * width / count..(at + 1) * width / count;
+        let shares = shares(*column, traffic.range(at).length(), limit);
+        for (side, share) in shares.into_iter().enumerate().filter(|(_, share)| *share > 0.0) {
+            // What moves at all can be seen.
+            let high = ((share.min(1.0) * half as f64).round() as usize).clamp(1, half.max(1));
+            let rows = if side == 0 { half - high.min(half)..half } else { half..half + high };
+            for row in rows.start..rows.end.min(height) {
+                image.pixels[row * width..][pixels.clone()].fill(colours(palette)[side]);
+            }
+        }
+    }
+    image
+}
+
+/// What the links carry, in words: `sent 12.0 %, received 3.1 % of what the links can`.
+pub(super) fn words(of: LinkColumn, cycles: Cycles, limit: f64) -> String {
+    let [sent, received] = shares(of, cycles, limit).map(percent);
+    format!("sent {sent}, received {received} of what the links can")
+}
+
+/// What a column stands for.
+pub(super) fn column_tooltip_ui(ui: &mut Ui, column: LinkColumn, range: CycleRange, limit: f64) {
+    let palette = ThemePalette::for_ui(ui);
+    ui.label(strong("Links to other IPUs"));
+    let text = format!("{} cycles: {} - {}", range.length(), range.start, range.end);
+    ui.label(RichText::new(text).color(palette.weak_text));
+    let sides = ["Sent", "Received"].into_iter().zip(colours(palette));
+    let shares = shares(column, range.length(), limit);
+    for ((name, colour), (bytes, share)) in
+        sides.zip([column.sent, column.received].into_iter().zip(shares))
+    {
+        let rate = bytes.as_f64() / range.length().max(Cycles(1)).as_f64();
+        let bytes: Bytes = bytes;
+        let text = format!(
+            "{name} {}: {rate:.2} B per cycle, {} of {limit:.2}",
+            numbers(ui).bytes(bytes.0),
+            percent(share)
+        );
+        ui.horizontal(|ui| legend_ui(ui, colour, &text));
+    }
+    let text = format!(
+        "{} cycles of exchanges between IPUs. A step counts evenly over its cycles; the limit is \
+         that of all links of the IPU, one way.",
+        column.exchanging
+    );
+    ui.label(RichText::new(text).color(palette.weak_text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::LIGHT;
+
+    #[test]
+    fn sent_grows_up_and_received_down_to_the_limit() {
+        let column = |sent, received| LinkColumn {
+            sent: Bytes(sent),
+            received: Bytes(received),
+            exchanging: Cycles(10),
+        };
+        let window = CycleRange::new(Cycles(0), Cycles(30));
+        // 10 cycles in each column, 10 bytes a cycle: 100 bytes are the limit.
+        let columns = vec![column(100, 50), column(0, 0), column(1, 400)];
+        let traffic = LinkTraffic { window, columns };
+        let image = raster(&traffic, [3, 20], 10.0, &LIGHT);
+        let [sent, received] = colours(&LIGHT);
+        let rows = |x: usize, colour: Color32| {
+            (0..20).filter(|y| image.pixels[y * 3 + x] == colour).collect::<Vec<usize>>()
+        };
+        assert_eq!(rows(0, sent), (0..10).collect::<Vec<usize>>());
+        assert_eq!(rows(0, received), (10..15).collect::<Vec<usize>>());
+        assert_eq!(rows(1, LIGHT.lane).len(), 20);
+        assert_eq!(rows(2, sent), [9], "what moves at all can be seen");
+        assert_eq!(
+            rows(2, received),
+            (10..20).collect::<Vec<usize>>(),
+            "no further than the strip"
+        );
+    }
+}

@@ -1,0 +1,618 @@
+//! The memory of one tile by address over the steps of the program: what lies where when, what is
+//! free between, and what ends highest.
+
+mod paint;
+mod raster;
+
+use crate::theme::fonts::strong;
+use crate::theme::{ColourScheme, ThemePalette, numbers, spacing};
+use crate::views::ViewContext;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
+use crate::widgets::overview_strip::{OverviewDrag, overview_ui};
+use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis};
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::split_texture::{SplitImage, SplitTexture, TextureOwner};
+use crate::widgets::stack_graph::is_near;
+use crate::widgets::{empty_state_ui, hint_ui};
+use egui::{CursorIcon, EventFilter, Key, Label, Pos2, Rect, Response, RichText, Sense, Ui, pos2};
+use paint::AddressLayout;
+use raster::{AddressWindow, raster};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use tilescope_analysis::bank_map::PlacedVariable;
+use tilescope_analysis::liveness::{
+    AddressTimeline, FreeMemory, HighestVariable, PARTS, by_address,
+};
+use tilescope_analysis::memory::fullest_tile;
+use tilescope_report::units::{
+    Bytes, NumberFormat, TileId, VariableId, exact_bytes, grouped, percent,
+};
+use tilescope_report::{Report, ReportError, ReportPart};
+
+/// Room for addresses beside the picture.
+const AXIS_WIDTH: f32 = 74.0;
+/// Height of the strip above it.
+const STRIP: f32 = 18.0;
+/// Room for steps and the legend below it.
+const FOOT: f32 = 54.0;
+/// Of that, for the steps.
+const STEPS: f32 = 24.0;
+/// Width of the column of one step beside the picture.
+const COLUMN: f32 = 72.0;
+/// Sides of a picture in pixels at most.
+const MOST_PIXELS: f32 = 4096.0;
+
+/// What is asked about a tile: all of its memory, by address.
+struct TileAddresses {
+    timeline: AddressTimeline,
+    highest: Option<HighestVariable>,
+}
+
+/// The picture of a part of it.
+struct AddressImage {
+    window: AddressWindow,
+    image: SplitImage,
+}
+
+/// What a picture is of: the tile's memory by its version, the part, the size, the colours.
+type AddressImageKey = (u64, AddressWindow, [usize; 2], ColourScheme);
+
+/// A picture on the graphics card: its version, and whose card that is.
+type KeptTexture = (u64, TextureOwner, SplitTexture);
+
+/// What the user chose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ChosenAddress {
+    pub step: Option<u32>,
+    /// Whether the step is added to those chosen before.
+    pub add: bool,
+    pub variable: Option<VariableId>,
+}
+
+/// What is chosen, and how steps are called.
+pub(super) struct AddressInput<'a> {
+    /// The tile; `None` for the fullest one.
+    pub tile: Option<TileId>,
+    /// The step that was chosen last.
+    pub step: Option<u32>,
+    /// What each step is, in words.
+    pub labels: &'a [String],
+    /// Whether all memory of the tile is shown, or as much as is ever used; not chosen: where that is
+    /// most of it.
+    pub max_memory: Option<bool>,
+}
+
+/// What is zoomed to.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct AddressPanel {
+    steps: ZoomedAxis,
+    addresses: ZoomedAxis,
+    #[serde(skip)]
+    tile: BackgroundQuery<Option<TileId>, Option<TileAddresses>>,
+    #[serde(skip)]
+    image: BackgroundQuery<AddressImageKey, AddressImage>,
+    #[serde(skip)]
+    texture: Option<KeptTexture>,
+    /// The column of a step.
+    #[serde(skip)]
+    column: BackgroundQuery<AddressImageKey, AddressImage>,
+    #[serde(skip)]
+    column_texture: Option<KeptTexture>,
+    #[serde(skip)]
+    grip: Option<OverviewDrag>,
+}
+
+/// An axis that shows all there is until it is moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct ZoomedAxis(Option<(PanZoomAxis, AxisLimits)>);
+
+impl ZoomedAxis {
+    /// The axis within these limits; one that was moved on another width shows the same part.
+    fn within(&mut self, limits: AxisLimits) -> PanZoomAxis {
+        self.0 = self.0.filter(|(_, old)| old.range == limits.range).map(|(axis, old)| {
+            let axis = if (old.width - limits.width).abs() < 0.5 {
+                axis
+            } else {
+                let window = axis.window(old.width).intersection(limits.range);
+                PanZoomAxis::fitting_exactly(window, limits.width)
+            };
+            (axis, limits)
+        });
+        let whole = || PanZoomAxis::fitting_exactly(limits.range, limits.width);
+        self.0.map_or_else(whole, |(axis, _)| axis)
+    }
+
+    /// Goes to what was moved to.
+    fn move_to(&mut self, moved: PanZoomAxis, limits: AxisLimits) {
+        let moved = moved.clamped_to(limits);
+        let whole = moved.window(limits.width).length() >= limits.range.length();
+        self.0 = (!whole).then_some((moved, limits));
+    }
+}
+
+impl AddressPanel {
+    /// Shows all steps and addresses.
+    pub(super) fn reset(&mut self) {
+        (self.steps, self.addresses) = (ZoomedAxis::default(), ZoomedAxis::default());
+    }
+
+    /// The step with most live bytes on the tile that is shown.
+    pub(super) fn peak(&self) -> Option<u32> {
+        self.tile.latest()?.as_ref()?.timeline.peak()
+    }
+
+    /// Whether all memory of the tile is shown unless something else was chosen.
+    pub(super) fn shows_max_memory(&self) -> bool {
+        let near =
+            |of: &TileAddresses| is_near(of.timeline.capacity.0, last_address(&of.timeline).0);
+        self.tile.latest().is_some_and(|answer| answer.as_ref().is_some_and(near))
+    }
+
+    /// Shows the memory of a tile; what was clicked.
+    pub(super) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        input: &AddressInput<'_>,
+    ) -> ChosenAddress {
+        let report = context.opened.report.clone();
+        if let Some(sentence) = missing(&report) {
+            empty_state_ui(ui, "No memory by address", sentence);
+            return ChosenAddress::default();
+        }
+        let question = move |tile: &Option<TileId>| load(&report, *tile);
+        let texts = QueryTexts { waiting: "Reading…", failed: "Addresses cannot be read" };
+        let asked = self.tile.ask(ui.ctx(), context.workers, &input.tile, question);
+        let chosen = asked.show(ui, texts, |ui, answer| match answer.as_ref() {
+            Some(shown) if !shown.timeline.placed.is_empty() => {
+                self.tile_ui(ui, context, input, (shown, answer))
+            }
+            _ => {
+                hint_ui(ui, "No variable lies on this tile.");
+                ChosenAddress::default()
+            }
+        });
+        chosen.unwrap_or_default()
+    }
+
+    fn tile_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        input: &AddressInput<'_>,
+        (shown, answer): (&TileAddresses, &Versioned<Option<TileAddresses>>),
+    ) -> ChosenAddress {
+        let timeline = &shown.timeline;
+        let step = input.step.filter(|step| *step < timeline.steps()).or(timeline.peak());
+        let step = step.unwrap_or(0);
+        let free = timeline.free_in(step..step + 1);
+        let mut chosen = head_ui(ui, shown, input, (step, &free));
+        let area = ui.available_rect_before_wrap();
+        let (area, _) = ui.allocate_exact_size(area.size(), Sense::hover());
+        let left = area.left() + AXIS_WIDTH;
+        let right = (area.right() - COLUMN - spacing::XL).max(left + 20.0);
+        let strip =
+            Rect::from_x_y_ranges(left..=right, area.top() + 4.0..=area.top() + 4.0 + STRIP);
+        let bottom = (area.bottom() - FOOT).max(strip.bottom() + 24.0);
+        let frame = Rect::from_min_max(pos2(left, strip.bottom() + 6.0), pos2(right, bottom));
+        let column = Rect::from_x_y_ranges(
+            right + spacing::M..=(area.right() - spacing::L).max(right + spacing::M + 8.0),
+            frame.y_range(),
+        );
+        let across = AxisLimits {
+            range: AxisRange::new(0, timeline.steps().max(1).into()),
+            width: frame.width(),
+        };
+        let up = AxisLimits {
+            range: AxisRange::new(0, end(timeline, input.max_memory).0),
+            width: frame.height(),
+        };
+        let steps = self.steps.within(across);
+        if let Some(moved) = overview_ui(ui, strip, None, steps, across, &mut self.grip) {
+            self.steps.move_to(moved, across);
+        }
+        let steps = self.steps.within(across);
+        let layout = AddressLayout { frame, column, steps, addresses: self.addresses.within(up) };
+        let response =
+            ui.interact(frame, ui.scope_id().with("by address"), Sense::click_and_drag());
+        self.images_ui(ui, context, &layout, (answer, step));
+        let palette = ThemePalette::for_ui(ui);
+        paint::marks_ui(ui, &layout, timeline, step, (context.selection.variable, palette));
+        paint::column_ui(ui, &layout, timeline, (step, &free));
+        paint::nodes_ui(ui, &layout, timeline, (&response, step));
+        paint::legend_ui(ui, area.with_min_y(frame.bottom() + STEPS), timeline);
+        self.pointer_ui(ui, &layout, (across, up), &response);
+        let pointed = response.hover_pos().filter(|_| !response.dragged());
+        if let Some(at) = pointed.and_then(|at| layout.place(timeline, at)) {
+            let found = layout.variable_at(timeline, at);
+            paint::hovered_ui(ui, &layout, timeline, found);
+            response.clone().on_hover_ui_at_pointer(|ui| {
+                call_out_ui(ui, timeline, input.labels, at, found);
+            });
+            if response.clicked() {
+                let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+                let variable = found.map(|found| found.id);
+                chosen = ChosenAddress { step: Some(at.0), add, variable };
+            }
+        }
+        let selected = (step, context.selection.variable);
+        keys(ui, &response, timeline, selected).unwrap_or(chosen)
+    }
+
+    /// Paints the pictures, or those that were made last, where their steps and addresses are now.
+    fn images_ui(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        layout: &AddressLayout,
+        (answer, step): (&Versioned<Option<TileAddresses>>, u32),
+    ) {
+        let (pixels, colours) = (ui.pixels_per_point(), ColourScheme::of(ui));
+        let side = |points: f32| ((points * pixels).min(MOST_PIXELS) as usize).max(1);
+        let height = side(layout.frame.height());
+        let window = layout.window();
+        let one = AxisRange::new(step.into(), u64::from(step) + 1);
+        let question = |answer: Versioned<Option<TileAddresses>>| {
+            move |(_, window, size, colours): &AddressImageKey| {
+                let palette = colours.palette();
+                let image = match answer.as_ref() {
+                    Some(shown) => raster(&shown.timeline, *window, *size, palette),
+                    None => egui::ColorImage::filled(*size, palette.lane),
+                };
+                AddressImage { window: *window, image: SplitImage::cut(image) }
+            }
+        };
+        let key = (answer.version(), window, [side(layout.frame.width()), height], colours);
+        let asked = self.image.compute(ui.ctx(), context.workers, &key, question(answer.clone()));
+        if let Some(shown) = asked.answer() {
+            let texture = kept_texture(&mut self.texture, ui, shown);
+            texture.paint(&ui.painter_at(layout.frame), layout.rect_of(shown.window));
+        }
+        let key = (answer.version(), AddressWindow { steps: one, ..window }, [1, height], colours);
+        let asked = self.column.compute(ui.ctx(), context.workers, &key, question(answer.clone()));
+        if let Some(shown) = asked.answer() {
+            let texture = kept_texture(&mut self.column_texture, ui, shown);
+            let place = layout.rect_of(shown.window);
+            let place = Rect::from_x_y_ranges(layout.column.x_range(), place.y_range());
+            texture.paint(&ui.painter_at(layout.column), place);
+        }
+    }
+
+    fn pointer_ui(
+        &mut self,
+        ui: &Ui,
+        layout: &AddressLayout,
+        (across, up): (AxisLimits, AxisLimits),
+        response: &Response,
+    ) {
+        if response.double_clicked() {
+            return self.reset();
+        }
+        let (mut steps, mut addresses) = (layout.steps, layout.addresses);
+        if response.dragged() {
+            ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
+            steps = steps.panned(response.drag_delta().x);
+            addresses = addresses.panned(-response.drag_delta().y);
+        }
+        if let Some(at) = response.hover_pos().filter(|at| layout.frame.contains(*at)) {
+            let (delta, zoom, alt) =
+                ui.input(|i| (i.smooth_scroll_delta(), i.zoom_delta(), i.modifiers.alt));
+            let factor = f64::from(zoom) * (f64::from(delta.y) * 0.006).exp();
+            if factor != 1.0 && alt {
+                addresses = addresses.zoomed(factor, layout.frame.bottom() - at.y, up);
+            } else if factor != 1.0 {
+                steps = steps.zoomed(factor, at.x - layout.frame.left(), across);
+            }
+            steps = steps.panned(delta.x);
+        }
+        if steps != layout.steps {
+            self.steps.move_to(steps, across);
+        }
+        if addresses != layout.addresses {
+            self.addresses.move_to(addresses, up);
+        }
+    }
+}
+
+/// What a report lacks for this picture, in a sentence: nothing is drawn that was not recorded.
+fn missing(report: &Report) -> Option<&'static str> {
+    let sentence = |part: &ReportPart| match part {
+        ReportPart::Variables => "This report does not list its variables.",
+        ReportPart::Addresses => {
+            "This report does not say at which addresses variables lie, so that nobody can tell what \
+             is free between them."
+        }
+        _ => "This report does not say in which steps of the program variables are live.",
+    };
+    PARTS.iter().find(|part| !report.has(**part)).map(sentence)
+}
+
+fn load(report: &Report, tile: Option<TileId>) -> Result<Option<TileAddresses>, ReportError> {
+    let tile = tile.map_or_else(|| fullest_tile(report), Ok)?;
+    let timeline = by_address(report, tile)?;
+    Ok(timeline.map(|timeline| TileAddresses { highest: timeline.highest(), timeline }))
+}
+
+/// The texture of a picture, handed to the graphics card once.
+fn kept_texture<'a>(
+    kept: &'a mut Option<KeptTexture>,
+    ui: &Ui,
+    shown: &Versioned<AddressImage>,
+) -> &'a SplitTexture {
+    let version = shown.version();
+    let known = kept.take().filter(|(of, owner, _)| *of == version && owner.is(ui.ctx()));
+    let make = || {
+        let texture = SplitTexture::new(ui.ctx(), "memory by address", &shown.image);
+        (version, TextureOwner::of(ui.ctx()), texture)
+    };
+    &kept.insert(known.unwrap_or_else(make)).2
+}
+
+/// Where the axis of addresses ends.
+fn end(timeline: &AddressTimeline, max_memory: Option<bool>) -> Bytes {
+    let used = last_address(timeline);
+    match max_memory.unwrap_or(is_near(timeline.capacity.0, used.0)) {
+        true => used.max(timeline.capacity),
+        false => used + used / 16,
+    }
+    .max(Bytes(1))
+}
+
+/// The end of what lies highest.
+fn last_address(timeline: &AddressTimeline) -> Bytes {
+    let ends = timeline.placed.iter().map(|placed| placed.addresses.end);
+    ends.max().unwrap_or(Bytes::ZERO)
+}
+
+/// Which tile and step it is, what is free then, and what ends highest.
+fn head_ui(
+    ui: &mut Ui,
+    shown: &TileAddresses,
+    input: &AddressInput<'_>,
+    (step, free): (u32, &FreeMemory),
+) -> ChosenAddress {
+    let (palette, timeline) = (ThemePalette::for_ui(ui), &shown.timeline);
+    let mut chosen = ChosenAddress::default();
+    ui.add_space(spacing::XS);
+    ui.horizontal(|ui| {
+        ui.add_space(spacing::L);
+        ui.label(strong(format!("Tile {}", grouped(timeline.tile.into()))));
+        if input.tile.is_none() {
+            ui.label(RichText::new("the fullest tile").color(palette.weak_text));
+        }
+        let words = free_words(timeline, step, free, numbers(ui));
+        ui.add(Label::new(words).truncate());
+    });
+    if let Some((highest, hole)) = highest_words(shown, numbers(ui)) {
+        ui.horizontal(|ui| {
+            ui.add_space(spacing::L);
+            ui.label(RichText::new("Highest address").color(palette.weak_text));
+            let name: String = highest.name.chars().take(80).collect();
+            let hint = "Select it, and the step from which on it is live";
+            if ui.link(name).on_hover_text(hint).clicked() {
+                let step = Some(timeline.life(highest).start);
+                chosen = ChosenAddress { step, add: false, variable: Some(highest.id) };
+            }
+            ui.add(Label::new(RichText::new(hole).color(palette.weak_text)).truncate());
+        });
+    }
+    chosen
+}
+
+/// What is live and free at a step, and how scattered.
+fn free_words(
+    timeline: &AddressTimeline,
+    step: u32,
+    free: &FreeMemory,
+    numbers: NumberFormat,
+) -> String {
+    let live = timeline.live.get(step as usize).copied().unwrap_or(Bytes::ZERO);
+    let peak = if timeline.peak() == Some(step) { "the peak, " } else { "" };
+    let at = format!("{peak}step {}: {} live", grouped(step.into()), numbers.bytes(live.0));
+    let Some((largest, share)) = free.largest().zip(free.fragmentation()) else {
+        return format!("{at}, nothing free");
+    };
+    format!(
+        "{at}, {} free in {} blocks, the largest {}: fragmentation {}",
+        numbers.bytes(free.bytes().0),
+        grouped(free.blocks.len() as u64),
+        numbers.bytes(largest.bytes().0),
+        percent(share),
+    )
+}
+
+/// What ends highest, and the words about it.
+fn highest_words(
+    shown: &TileAddresses,
+    numbers: NumberFormat,
+) -> Option<(&PlacedVariable, String)> {
+    let (timeline, highest) = (&shown.timeline, shown.highest.as_ref()?);
+    let placed = timeline.placed.get(highest.place)?;
+    let size = numbers.bytes((placed.addresses.end - placed.addresses.start).0);
+    let end = numbers.bytes(placed.addresses.end.0);
+    let hole = match &highest.hole {
+        Some(hole) => {
+            let bytes = numbers.bytes(hole.bytes().0);
+            format!("the largest block below it that is free all that time has {bytes}")
+        }
+        None => "nothing below it is free all that time".to_owned(),
+    };
+    let over = match placed.addresses.end > timeline.capacity {
+        true => ", beyond the memory of the tile",
+        false => "",
+    };
+    let life = life_words(&placed.lifetime);
+    Some((placed, format!("{size}, ends at {end}{over}; {life}; {hole}")))
+}
+
+fn life_words(lifetime: &Option<Range<u32>>) -> String {
+    match lifetime {
+        None => "always live".to_owned(),
+        Some(life) => {
+            let last = life.end.saturating_sub(1);
+            format!("live in steps {} - {}", grouped(life.start.into()), grouped(last.into()))
+        }
+    }
+}
+
+/// What is at a step and an address.
+fn call_out_ui(
+    ui: &mut Ui,
+    timeline: &AddressTimeline,
+    labels: &[String],
+    (step, address): (u32, Bytes),
+    found: Option<&PlacedVariable>,
+) {
+    ui.set_max_width(440.0);
+    let palette = ThemePalette::for_ui(ui);
+    let place = |range: &Range<Bytes>| {
+        let (start, last) = (range.start, range.end.saturating_sub(Bytes(1)));
+        let bytes = exact_bytes((range.end - range.start).0);
+        format!("{bytes} at {} - {}", grouped(start.0), grouped(last.0))
+    };
+    let label = |step: u32| -> String {
+        labels.get(step as usize).map_or("", String::as_str).chars().take(120).collect()
+    };
+    let weak = |text: String| RichText::new(text).color(palette.weak_text);
+    let Some(placed) = found else {
+        let free = timeline.free_in(step..step + 1);
+        let block = free.blocks.iter().find(|block| block.addresses.contains(&address));
+        ui.label(strong(if block.is_some() { "Free" } else { "Beyond the tile's memory" }));
+        if let Some(block) = block {
+            ui.label(place(&block.addresses));
+        }
+        ui.label(weak(format!("Step {}: {}", grouped(step.into()), label(step))));
+        return;
+    };
+    ui.label(strong(placed.name.chars().take(240).collect::<String>()));
+    ui.label(placed.category.title());
+    ui.label(place(&placed.addresses));
+    ui.label(life_words(&placed.lifetime));
+    if let Some(life) = &placed.lifetime {
+        let last = life.end.saturating_sub(1);
+        ui.label(weak(format!("from step {}: {}", grouped(life.start.into()), label(life.start))));
+        ui.label(weak(format!("held until step {}: {}", grouped(last.into()), label(last))));
+    }
+    if let Some(unused) = timeline.unused.get(&placed.id) {
+        let last = unused.end - 1;
+        let (first, last) = (grouped(unused.start.into()), grouped(last.into()));
+        ui.label(weak(format!("no program uses it in steps {first} - {last}")));
+    }
+}
+
+/// What arrows lead to: steps to the sides, variables of the step up and down.
+fn keys(
+    ui: &Ui,
+    response: &Response,
+    timeline: &AddressTimeline,
+    (step, variable): (u32, Option<VariableId>),
+) -> Option<ChosenAddress> {
+    if !response.has_focus() {
+        return None;
+    }
+    let filter =
+        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
+    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let pressed = |key| ui.input(|input| input.key_pressed(key));
+    let last = timeline.steps().saturating_sub(1);
+    let to = |step: u32| ChosenAddress { step: Some(step), ..ChosenAddress::default() };
+    match [Key::ArrowLeft, Key::ArrowRight, Key::ArrowUp, Key::ArrowDown].map(pressed) {
+        [true, false, _, _] => Some(to(step.saturating_sub(1))),
+        [false, true, _, _] => Some(to((step + 1).min(last))),
+        [_, _, up, down] if up != down => {
+            let live: Vec<VariableId> =
+                timeline.live_in(step..step + 1).map(|(_, placed)| placed.id).collect();
+            let at = live.iter().position(|id| Some(*id) == variable);
+            let next = match at {
+                Some(at) if up => at + 1,
+                Some(at) => at.checked_sub(1)?,
+                None if up => 0,
+                None => live.len().checked_sub(1)?,
+            };
+            let variable = live.get(next).copied()?;
+            Some(ChosenAddress { variable: Some(variable), ..ChosenAddress::default() })
+        }
+        _ => None,
+    }
+}
+
+/// Where the pointer is: a step, and an address.
+type Place = (u32, Bytes);
+
+impl AddressLayout {
+    /// The step and address at a point of the picture.
+    fn place(&self, timeline: &AddressTimeline, at: Pos2) -> Option<Place> {
+        if !self.frame.contains(at) {
+            return None;
+        }
+        let step = self.steps.position_from_x(at.x - self.frame.left());
+        let address = self.addresses.position_from_x(self.frame.bottom() - at.y);
+        let step = u32::try_from(step).ok().filter(|step| *step < timeline.steps())?;
+        Some((step, Bytes(u64::try_from(address).ok()?)))
+    }
+
+    /// The variable at a place, or the largest of those within a pixel around it.
+    fn variable_at<'a>(
+        &self,
+        timeline: &'a AddressTimeline,
+        (step, address): Place,
+    ) -> Option<&'a PlacedVariable> {
+        if let Some(exact) = timeline.at(step, address) {
+            return Some(exact);
+        }
+        let reach = |axis: PanZoomAxis| axis.scale().ceil() as u64;
+        let (steps, bytes) = (reach(self.steps) as u32, reach(self.addresses));
+        if steps <= 1 && bytes <= 1 {
+            return None;
+        }
+        let near = timeline.live_in(step.saturating_sub(steps)..step.saturating_add(steps));
+        let (low, high) = (address.saturating_sub(Bytes(bytes)), address + Bytes(bytes));
+        // Only what is smaller than a pixel: beside a larger one the pointer is beside it.
+        let small = near.map(|(_, placed)| placed).filter(|placed| {
+            let size = (placed.addresses.end - placed.addresses.start).0;
+            let life = timeline.life(placed).len() as u64;
+            let meets = placed.addresses.start < high && low < placed.addresses.end;
+            meets && (size < bytes || life < u64::from(steps))
+        });
+        small.max_by_key(|placed| (placed.addresses.end - placed.addresses.start, placed.id.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use egui::vec2;
+
+    #[test]
+    fn an_axis_keeps_its_part_on_another_width() {
+        let limits = |width| AxisLimits { range: AxisRange::new(0, 1_000), width };
+        let mut axis = ZoomedAxis::default();
+        let whole = axis.within(limits(500.0));
+        assert_eq!(whole.window(500.0).length(), 1_001);
+        axis.move_to(whole.zoomed(10.0, 250.0, limits(500.0)), limits(500.0));
+        let before = axis.within(limits(500.0)).window(500.0);
+        let after = axis.within(limits(1_000.0)).window(1_000.0);
+        assert!(before.start.abs_diff(after.start) <= 1 && before.end.abs_diff(after.end) <= 2);
+        // Of another tile it would point anywhere.
+        let other = AxisLimits { range: AxisRange::new(0, 7), width: 500.0 };
+        assert_eq!(axis.within(other), PanZoomAxis::fitting_exactly(other.range, 500.0));
+    }
+
+    #[test]
+    fn a_picture_is_moved_as_the_window_is() {
+        let frame = Rect::from_min_size(pos2(10.0, 20.0), vec2(100.0, 50.0));
+        let axis = |length, width| PanZoomAxis::fitting_exactly(AxisRange::new(0, length), width);
+        let layout = AddressLayout {
+            frame,
+            column: frame,
+            steps: axis(100, 100.0),
+            addresses: axis(1_000, 50.0),
+        };
+        let window =
+            AddressWindow { steps: AxisRange::new(0, 50), addresses: AxisRange::new(0, 500) };
+        let rect = layout.rect_of(window);
+        assert_eq!((rect.left(), rect.right()), (10.0, 60.0));
+        assert_eq!((rect.top(), rect.bottom()), (45.0, 70.0));
+    }
+}

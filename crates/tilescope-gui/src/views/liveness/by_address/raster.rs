@@ -1,0 +1,156 @@
+//! The picture of a tile's memory over steps: one pixel for some steps and some addresses.
+
+use crate::theme::{ThemePalette, mix};
+use crate::widgets::pan_zoom_axis::AxisRange;
+use egui::{Color32, ColorImage};
+use tilescope_analysis::bank_map::PlacedVariable;
+use tilescope_analysis::liveness::AddressTimeline;
+
+/// Share of the ground in the colours of variables, so that neighbours are told apart.
+const SHADES: [f32; 3] = [0.0, 0.16, 0.3];
+/// Share of the ground where two variables meet.
+const EDGE: f32 = 0.45;
+/// Share of a pixel from which on it shows one variable.
+const WHOLE: f32 = 0.99;
+
+/// What is on a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AddressWindow {
+    pub steps: AxisRange,
+    pub addresses: AxisRange,
+}
+
+/// What a pixel shows: how much of it is live, and what takes most of that.
+#[derive(Clone, Copy, Default)]
+struct AddressPixel {
+    live: f32,
+    most: f32,
+    place: usize,
+}
+
+/// Draws what is in the window, low addresses at the foot: a pixel has the colour of what takes most
+/// of it, as strong as the share of its addresses and steps that is live.
+///
+/// O(pixels) for what is larger than a pixel, and for each variable that is smaller those it meets.
+pub(super) fn raster(
+    timeline: &AddressTimeline,
+    window: AddressWindow,
+    [width, height]: [usize; 2],
+    palette: &ThemePalette,
+) -> ColorImage {
+    let mut pixels = vec![AddressPixel::default(); width * height];
+    let across = |step: u32| position(step.into(), window.steps, width);
+    let up = |address: u64| position(address, window.addresses, height);
+    for (place, placed) in timeline.placed.iter().enumerate() {
+        let life = timeline.life(placed);
+        let (left, right) = (across(life.start), across(life.end));
+        let (low, high) = (up(placed.addresses.start.0), up(placed.addresses.end.0));
+        for (row, share) in covered(low, high) {
+            let line = (height - 1 - row) * width;
+            for (column, wide) in covered(left, right) {
+                let (pixel, part) = (&mut pixels[line + column], share * wide);
+                pixel.live += part;
+                if part > pixel.most {
+                    (pixel.most, pixel.place) = (part, place);
+                }
+            }
+        }
+    }
+    let colours = pixels.iter().enumerate().map(|(at, pixel)| {
+        let Some(placed) = timeline.placed.get(pixel.place).filter(|_| pixel.live > 0.0) else {
+            return palette.lane;
+        };
+        let whole = pixel.most >= WHOLE;
+        let differs = |other: usize| {
+            pixels.get(other).is_some_and(|of| of.most >= WHOLE && of.place != pixel.place)
+        };
+        let edge = whole && ((at + 1) % width != 0 && differs(at + 1) || differs(at + width));
+        let colour = colour(placed, palette);
+        let colour = if edge { mix(colour, palette.page, EDGE) } else { colour };
+        mix(palette.lane, colour, pixel.live.min(1.0))
+    });
+    ColorImage::new([width, height], colours.collect())
+}
+
+/// The colour of a variable: that of its category, in a shade.
+pub(super) fn colour(placed: &PlacedVariable, palette: &ThemePalette) -> Color32 {
+    let shade = SHADES[placed.id.index() % SHADES.len()];
+    mix(palette.category(placed.category), palette.page, shade)
+}
+
+/// Where a position is on so many pixels, those beside the window at its edges.
+fn position(at: u64, window: AxisRange, pixels: usize) -> f64 {
+    let within = at.clamp(window.start, window.end) - window.start;
+    within as f64 / window.length().max(1) as f64 * pixels as f64
+}
+
+/// The pixels between two points of a row of them, and the share of each that lies between them.
+fn covered(from: f64, to: f64) -> impl Iterator<Item = (usize, f32)> {
+    let (first, end) = (from as usize, to.ceil() as usize);
+    (first..end).map(move |pixel| {
+        let share = to.min(pixel as f64 + 1.0) - from.max(pixel as f64);
+        (pixel, share as f32)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::LIGHT;
+    use std::ops::Range;
+    use tilescope_report::MemoryCategory;
+    use tilescope_report::units::{Bytes, ProgramId, VariableId};
+
+    fn timeline(placed: &[(Range<u64>, Option<Range<u32>>)]) -> AddressTimeline {
+        let variable = |(at, (addresses, lifetime)): (usize, &(Range<u64>, Option<Range<u32>>))| {
+            PlacedVariable {
+                id: VariableId(3 * at as u32),
+                name: String::new(),
+                category: MemoryCategory::ALL[at],
+                addresses: Bytes(addresses.start)..Bytes(addresses.end),
+                lifetime: lifetime.clone(),
+                row: 0,
+            }
+        };
+        AddressTimeline {
+            programs: vec![ProgramId(0); 8],
+            placed: placed.iter().enumerate().map(variable).collect(),
+            ..AddressTimeline::default()
+        }
+    }
+
+    fn window(steps: u64, addresses: u64) -> AddressWindow {
+        AddressWindow { steps: AxisRange::new(0, steps), addresses: AxisRange::new(0, addresses) }
+    }
+
+    #[test]
+    fn a_variable_is_where_and_when_it_is_live() {
+        let timeline = timeline(&[(0..4, None), (4..8, Some(2..6))]);
+        let image = raster(&timeline, window(8, 8), [8, 8], &LIGHT);
+        let lane = |x: usize, y: usize| image.pixels[y * 8 + x] == LIGHT.lane;
+        for (x, y) in (0..8).flat_map(|x| (0..8).map(move |y| (x, y))) {
+            let live = y >= 4 || (2..6).contains(&x);
+            assert_eq!(!lane(x, y), live, "{x} {y}");
+        }
+    }
+
+    #[test]
+    fn what_is_smaller_than_a_pixel_colours_its_share() {
+        let full = timeline(&[(0..8, None)]);
+        let strong = raster(&full, window(8, 8), [1, 1], &LIGHT).pixels[0];
+        let tiny = timeline(&[(0..1, Some(0..2))]);
+        let weak = raster(&tiny, window(8, 8), [1, 1], &LIGHT).pixels[0];
+        assert_eq!(weak, mix(LIGHT.lane, strong, 1.0 / 32.0));
+        // Parts that fill a pixel together leave nothing of the ground, whatever is largest.
+        let both = timeline(&[(0..5, None), (5..8, None)]);
+        let joined = raster(&both, window(8, 8), [1, 1], &LIGHT).pixels[0];
+        assert_eq!(joined, colour(&both.placed[0], &LIGHT));
+    }
+
+    #[test]
+    fn what_is_beside_the_window_is_not_drawn() {
+        let timeline = timeline(&[(20..30, None), (0..2, Some(6..8))]);
+        let image = raster(&timeline, window(4, 8), [4, 4], &LIGHT);
+        assert!(image.pixels.iter().all(|pixel| *pixel == LIGHT.lane));
+    }
+}
