@@ -1,5 +1,5 @@
-//! Nothing is painted over other words, and no control leaves the window: every view on every
-//! kind of report, in small and large windows, with text of the usual size and twice as large.
+//! Nothing is painted over other words, no control leaves the window, and a window at rest is
+//! still: every view on every kind of report, in small and large windows, with text of the usual size and twice as large.
 
 use crate::gui_support::{
     VARIANTS, Variant, Window, each_pair, opened_window, press, press_role, scaled_window, settle,
@@ -109,13 +109,37 @@ fn cut(words: &[Words]) -> Vec<String> {
 }
 
 /// Everything that is wrong with what is on the screen.
-fn wrong(window: &Window, size: Vec2) -> Vec<String> {
+fn wrong(window: &mut Window, size: Vec2) -> Vec<String> {
+    let mut found: Vec<String> = moving(window).into_iter().collect();
     let words = words(window);
-    let mut found = overlaps(&words);
+    found.extend(overlaps(&words));
     found.extend(cut(&words));
     found.extend(outside(window, size));
     found.truncate(4);
     found
+}
+
+/// Frames in which panels find their heights.
+const FRAMES_TO_REST: usize = 12;
+
+/// Lets a window in which nothing happens find its layout; what still moves then.
+fn moving(window: &mut Window) -> Option<String> {
+    let places = |window: &Window| -> Vec<String> {
+        let place = |words: Words| format!("{:?} at {:?}", words.text, words.rect);
+        words(window).into_iter().map(place).collect()
+    };
+    let mut before = places(window);
+    for _ in 0..FRAMES_TO_REST {
+        window.step();
+        let after = places(window);
+        if after == before {
+            return None;
+        }
+        before = after;
+    }
+    window.step();
+    let moved = places(window).into_iter().find(|place| !before.contains(place));
+    Some(format!("never at rest: {moved:?}"))
 }
 
 /// Roles of controls, all of which must be inside the window unless a scroll area cuts them off.
@@ -144,22 +168,22 @@ fn words_lie_beside_each_other_and_controls_inside_the_window() {
     each_pair(VARIANTS, |variant, view| {
         for (size, scale) in SCREENS {
             let mut window = scaled_window(variant, view, size, scale);
-            let check = |window: &Window, tab: &str| {
+            let check = |window: &mut Window, tab: &str| {
                 let found = wrong(window, size / scale);
                 let place = format!("{} {view} {tab} {size:?} x {scale}", variant.name);
                 let mut problems = problems.lock().unwrap();
                 problems.extend(found.into_iter().map(|problem| format!("{place}: {problem}")));
             };
-            check(&window, "");
+            check(&mut window, "");
             for tab in tabs(&window) {
                 if press_role(&mut window, Role::Tab, &tab) {
                     settle(&mut window);
-                    check(&window, &tab);
+                    check(&mut window, &tab);
                 }
             }
             if press_role(&mut window, Role::Button, "More controls") {
                 settle(&mut window);
-                check(&window, "all controls");
+                check(&mut window, "all controls");
             }
         }
     });
@@ -179,7 +203,7 @@ fn two_reports_find_room_in_a_small_window() {
         let mut window = opened_window(source.opened(), view, size);
         window.state_mut().compare(target.opened());
         settle(&mut window);
-        found.extend(wrong(&window, size).into_iter().map(|words| format!("{view}: {words}")));
+        found.extend(wrong(&mut window, size).into_iter().map(|words| format!("{view}: {words}")));
         if view == "execution-trace" {
             let lanes: Vec<f32> = window
                 .query_all_by_role_and_label(Role::Canvas, "Lanes")

@@ -13,6 +13,7 @@ pub(crate) mod log_plot;
 pub(crate) mod overview_strip;
 pub(crate) mod pan_zoom_axis;
 pub(crate) mod path_input;
+pub(crate) mod plot_axis;
 pub(crate) mod plot_marker;
 pub(crate) mod query_state;
 pub(crate) mod requested_control;

@@ -5,6 +5,7 @@ use super::class_marker::{legend_ui, marker};
 use super::roof_labels::label_roofs;
 use crate::theme::{ThemePalette, fonts::strong, spacing};
 use crate::widgets::log_plot::{decade_label, decade_marks, log_position};
+use crate::widgets::plot_axis::{titled_x_axis, y_axis_for};
 use crate::widgets::plot_marker::{OUTLINE, RADIUS};
 use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
@@ -174,7 +175,7 @@ pub(super) fn roofline_ui(
         Some(_) => "FLOPs per byte (∞: no bytes moved)",
         None => "FLOPs per byte",
     };
-    let x_axis = axes(AxisHints::new_x().label(x_label).formatter(move |mark, range| {
+    let x_axis = axes(titled_x_axis(ui, x_label).formatter(move |mark, range| {
         let room = (range.end() - range.start()) * STRIP;
         match nothing_moved {
             Some(place) if mark.value == place => "∞".to_owned(),
@@ -189,11 +190,11 @@ pub(super) fn roofline_ui(
         let beside = nothing_moved.map(|value| GridMark { value, step_size: 1.0 });
         marks.chain(beside).collect()
     };
-    let y_axis = axes(
-        AxisHints::new_y()
-            .label(format!("{} of an IPU", scene.unit()))
-            .formatter(|mark, _| decade_label(mark)),
-    );
+    let decades = scene.y.0.ceil() as i32..=scene.y.1.floor() as i32;
+    let rates =
+        decades.map(|decade| decade_label(GridMark { value: f64::from(decade), step_size: 1.0 }));
+    let y_label = format!("{} of an IPU", scene.unit());
+    let y_axis = axes(y_axis_for(ui, &y_label, rates).formatter(|mark, _| decade_label(mark)));
     let mut plot = Plot::new(("roofline", ipu))
         .custom_x_axes(vec![x_axis])
         .custom_y_axes(vec![y_axis])

@@ -3,10 +3,11 @@
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::fixed_plot::fixed_plot;
+use crate::widgets::plot_axis::{titled_x_axis, y_axis_for};
 use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
 use egui::{Align2, Frame, Margin, Rect, Response, RichText, Ui, WidgetInfo};
-use egui_plot::{AxisHints, Bar, BarChart, GridMark, PlotPoint, PlotTransform, Text};
+use egui_plot::{Bar, BarChart, GridMark, PlotPoint, PlotTransform, Text};
 use tilescope_analysis::limits::{RunLimits, WaterfallCycles, WaterfallStep};
 use tilescope_report::units::{Cycles, IpuId, fine_percent, grouped, percent};
 
@@ -91,10 +92,10 @@ pub(super) fn waterfall_ui(
         let title = is_row.then(|| titles.get(at as usize)).flatten();
         title.map_or_else(String::new, |title| (*title).to_owned())
     };
-    let x_axis = AxisHints::new_x()
-        .label("Share of the cycles of the run x IPUs")
+    let x_axis = titled_x_axis(ui, "Share of the cycles of the run x IPUs")
         .formatter(|mark, _| whole_percent(mark.value));
-    let y_axis = AxisHints::new_y().formatter(move |mark, _| names(mark));
+    let words = rows.iter().map(|row| row.title().to_owned());
+    let y_axis = y_axis_for(ui, "", words).formatter(move |mark, _| names(mark));
     let every = |step: f64, until: f64| -> Vec<GridMark> {
         let count = (until / step).round() as usize;
         (0..=count).map(|at| GridMark { value: at as f64 * step, step_size: step }).collect()

@@ -3,6 +3,7 @@
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::fixed_plot::fixed_plot;
+use crate::widgets::plot_axis::titled_x_axis;
 use crate::widgets::plot_marker::{OUTLINE, RADIUS, marker_label_ui};
 use egui::{Align2, Label, RichText, Ui, Vec2, vec2};
 use egui_plot::{AxisHints, GridMark, Line, MarkerShape, Plot, PlotPoint, Points, Text};
@@ -193,7 +194,7 @@ fn lines_ui(ui: &mut Ui, answer: &SweepAnswer, lines: &[SweepLine], unit: TimeUn
     let names: Vec<String> = values.iter().map(changes_value).collect();
     // One beside the other, since most are doubled each time.
     let count = values.len();
-    let x_axis = AxisHints::new_x().label(key.clone()).formatter(move |mark: GridMark, _| {
+    let x_axis = titled_x_axis(ui, key.clone()).formatter(move |mark: GridMark, _| {
         names.get(mark.value.round().max(0.0) as usize).cloned().unwrap_or_default()
     });
     let every =
@@ -260,7 +261,7 @@ fn front_ui(ui: &mut Ui, answer: &SweepAnswer, front: &[&SweepPoint], unit: Time
     let (on, off) = (places(true), places(false));
     let all = || on.iter().chain(&off);
     let bounds = [around(all().map(|at| at[0])), around(all().map(|at| at[1]))];
-    let x_axis = AxisHints::new_x().label("Memory of the fullest tile (KiB)");
+    let x_axis = titled_x_axis(ui, "Memory of the fullest tile (KiB)");
     plot_with_axes("sweep front", (x_axis, unit.axis()), bounds, SIZE, palette).show(ui, |plot| {
         plot.points(Points::new("", off).color(palette.outline).radius(4.0).allow_hover(false));
         let filled = Points::new("", on).color(palette.selection).shape(MarkerShape::Diamond);

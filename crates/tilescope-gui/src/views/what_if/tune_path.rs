@@ -3,8 +3,9 @@
 use super::sweep_plots::{TimeUnit, changes_words, plot_with_axes};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::plot_axis::titled_x_axis;
 use egui::{Align2, Label, RichText, Ui, vec2};
-use egui_plot::{AxisHints, GridMark, Line, MarkerShape, PlotPoint, Points, Text};
+use egui_plot::{GridMark, Line, MarkerShape, PlotPoint, Points, Text};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -107,7 +108,7 @@ pub(crate) fn tune_page_ui(ui: &mut Ui, answer: &TuneAnswer) {
     let (shown, above): (Vec<[f64; 2]>, Vec<[f64; 2]>) =
         ends.into_iter().partition(|end| end[1] <= top);
     let last = answer.path.len();
-    let x_axis = AxisHints::new_x().label("Step").formatter(|mark: GridMark, _| {
+    let x_axis = titled_x_axis(ui, "Step").formatter(|mark: GridMark, _| {
         let step = mark.value.round();
         if step < 0.0 { String::new() } else { format!("{step}") }
     });
