@@ -142,7 +142,8 @@ fn print(found: &[InsightFinding], output: &mut dyn Write) -> Result<(), CliErro
     }
     for finding in folded {
         let proposal = finding.proposal.as_ref().map(|of| of.text()).unwrap_or_default();
-        let tried = finding.measured.as_ref().map(|of| of.text()).unwrap_or_default();
+        let tried = finding.measured.as_ref().map(|of| of.text(finding.subject));
+        let tried = tried.unwrap_or_default();
         writeln!(output, "    {}: {proposal}; {tried}", finding.rule)?;
     }
     Ok(())
@@ -163,9 +164,9 @@ fn print_finding(
         writeln!(output, "    {}", proposal.text())?;
         writeln!(output, "    price: {}", proposal.cost)?;
     }
-    writeln!(output, "    {subject}, gain {}; rule {}", finding.gain.text(), finding.rule)?;
+    writeln!(output, "    {subject}, gain {}; rule {}", finding.gain_text(), finding.rule)?;
     if let Some(tried) = &finding.measured {
-        writeln!(output, "    {}", tried.text())?;
+        writeln!(output, "    {}", tried.text(finding.subject))?;
     }
     Ok(())
 }

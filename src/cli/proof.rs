@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::insights::{
-    InsightFinding, Proposal, TriedProposal, combination, sort_by_measured,
+    InsightFinding, InsightSubject, Proposal, TriedProposal, combination, sort_by_measured,
 };
 
 /// Proposals that are tried together.
@@ -49,14 +49,22 @@ pub(super) fn prove(
         finding.measured = Some(tried);
     }
     sort_by_measured(&mut found);
-    let mut together = combinations(&found);
+    let subject = match base.seconds_per_sample() {
+        Some(_) => InsightSubject::Time,
+        // It does not fit: nothing else counts.
+        None => InsightSubject::Memory,
+    };
+    let gain = |finding: &InsightFinding| {
+        finding.measured_gain().filter(|_| finding.subject == subject)
+    };
+    let best_alone = found.iter().filter_map(gain).fold(0.0, f64::max);
+    let mut together = combinations(&found, subject);
     let changes: Vec<SpecChanges> = together.iter().filter_map(changes_of).collect();
     let (_, outcomes) = self::tried(&runner, Some(base), &changes)?;
     for (finding, tried) in together.iter_mut().zip(outcomes) {
         finding.measured = Some(tried);
     }
     // What gains no more together than one of its parts alone says nothing new.
-    let best_alone = found.first().and_then(InsightFinding::measured_gain).unwrap_or(0.0);
     sort_by_measured(&mut together);
     let best = together.into_iter().next();
     let best = best.filter(|finding| finding.measured_gain().is_some_and(|gain| gain > best_alone));
@@ -119,20 +127,25 @@ fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
     }
 }
 
-/// The best proposals together, as findings that were not tried yet: every two of them, and all.
-fn combinations(found: &[InsightFinding]) -> Vec<InsightFinding> {
-    let best: Vec<&InsightFinding> =
-        found.iter().filter(|finding| finding.measured_gain().is_some()).take(COMBINED).collect();
+/// The best proposals together, as findings that were not tried yet: every two of them, and all; for
+/// a program that does not fit also whatever saves memory.
+fn combinations(found: &[InsightFinding], subject: InsightSubject) -> Vec<InsightFinding> {
+    let gains =
+        |finding: &&InsightFinding| finding.subject == subject && finding.measured_gain().is_some();
+    let all: Vec<&InsightFinding> = found.iter().filter(gains).collect();
+    let best: Vec<&InsightFinding> = all.iter().copied().take(COMBINED).collect();
     let sets = (0_u32..1 << best.len()).filter(|set| set.count_ones() >= 2);
     let chosen = |set: u32| {
         let parts = best.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
         parts.map(|(_, finding)| *finding).collect::<Vec<_>>()
     };
-    sets.filter_map(|set| together(&chosen(set))).collect()
+    let everything = (subject == InsightSubject::Memory && all.len() > COMBINED).then_some(all);
+    let chosen = sets.map(chosen).chain(everything);
+    chosen.filter_map(|parts| together(&parts, subject)).collect()
 }
 
 /// Several proposals at once; none where they set a key to different values.
-fn together(parts: &[&InsightFinding]) -> Option<InsightFinding> {
+fn together(parts: &[&InsightFinding], subject: InsightSubject) -> Option<InsightFinding> {
     let mut changes = SpecChanges::new();
     let mut prices = Vec::new();
     for proposal in parts.iter().filter_map(|finding| finding.proposal.as_ref()) {
@@ -145,5 +158,5 @@ fn together(parts: &[&InsightFinding]) -> Option<InsightFinding> {
     }
     let rules: Vec<&str> = parts.iter().map(|finding| finding.rule).collect();
     let sentence = format!("Together, {} gain more than each alone.", rules.join(" and "));
-    Some(combination(sentence, Proposal { changes, cost: prices.join("; ") }))
+    Some(combination(subject, sentence, Proposal { changes, cost: prices.join("; ") }))
 }

@@ -69,6 +69,24 @@ pub(crate) fn is_stash(variable: &str) -> bool {
     variable.ends_with("/stash")
 }
 
+/// Whether a variable is optimiser state. PopART names it after the weights: `Accl1___layer/weight`,
+/// and so does the simulator.
+pub(crate) fn is_optimizer_state(variable: &str) -> bool {
+    variable.starts_with("Accl") && owner_of_state(variable).is_some()
+}
+
+/// Whether a variable adds up gradients. PopART names it after the weights: `Accum___layer/weight`,
+/// and so does the simulator.
+pub(crate) fn is_accumulator(variable: &str) -> bool {
+    variable.starts_with("Accum___")
+}
+
+/// The weights that a variable holds optimiser state or gradients of.
+pub(crate) fn owner_of_state(variable: &str) -> Option<&str> {
+    let (kind, owner) = variable.split_once("___")?;
+    matches!(kind, "Accl" | "Accl1" | "Accl2" | "Accum").then_some(owner)
+}
+
 /// Whether a variable is of 32-bit floating point, by what [`crate::liveness::LiveVariable`] says
 /// about it: its category and its shape, which all reports begin with the type (`float32[10,5]`).
 pub(crate) fn is_float32(about: &str) -> bool {
@@ -114,6 +132,15 @@ mod tests {
     fn rearrangements_and_recomputation_are_told() {
         assert!(rearranges("a/conv/Convolve/PreArrange-0") && !rearranges("a/conv/Convolve"));
         assert!(is_recomputed("a/relu/recompute") && !is_recomputed("a/recompute/relu"));
+    }
+
+    #[test]
+    fn state_and_gradients_are_told_by_their_names() {
+        assert!(is_optimizer_state("Accl1___a/weight") && is_optimizer_state("Accl___b"));
+        assert!(!is_optimizer_state("Accum___b") && !is_optimizer_state("Accl_b"));
+        assert!(is_accumulator("Accum___a/weight") && !is_accumulator("a/Accum___"));
+        assert_eq!(owner_of_state("Accl2___a/weight"), Some("a/weight"));
+        assert_eq!(owner_of_state("a___b"), None);
     }
 
     #[test]

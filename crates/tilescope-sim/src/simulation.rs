@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles, IpuId, ReplicaClassId, grouped};
 use tilescope_report::{
     ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, RunningCost, StepLayout,
-    TileMemory, TraceMark,
+    TraceMark,
 };
 
 /// Records (steps x IPUs) of the longest run that is simulated without being asked twice: about
@@ -137,8 +137,7 @@ impl<'a> Simulation<'a> {
 
     /// What the fullest tile needs, gaps included.
     pub fn fullest_tile(&self) -> Bytes {
-        let needed = |tile: &TileMemory| tile.including_gaps + tile.overflowed;
-        self.compiled.compilation.tile_memory.map(needed).max()
+        self.compiled.compilation.tile_memory.map(|tile| tile.including_gaps).max()
     }
 
     /// The compiled program.

@@ -145,10 +145,17 @@ impl TuneSpace {
             && self.conditions.iter().all(|condition| meets(condition) != Some(false))
     }
 
-    /// What findings propose, the largest bound first; what is about time only, where that counts.
-    pub(super) fn proposals(&self, findings: &[TrialFinding]) -> Vec<TuneMove> {
-        let counts = |finding: &&TrialFinding| {
-            finding.gain.of != "time" || self.objective != TuneObjective::Memory
+    /// What findings propose, the largest bound first: what saves memory where that counts, and what
+    /// saves time where that does.
+    pub(super) fn proposals(
+        &self,
+        findings: &[TrialFinding],
+        saves_memory: bool,
+    ) -> Vec<TuneMove> {
+        let counts = |finding: &&TrialFinding| match finding.gain.of.as_str() {
+            "time" => self.objective != TuneObjective::Memory,
+            "memory" => saves_memory,
+            _ => true,
         };
         let findings = findings.iter().filter(counts);
         let mut found: Vec<TuneMove> = findings.filter_map(TuneMove::proposed).collect();

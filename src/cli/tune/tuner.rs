@@ -161,7 +161,7 @@ impl<'a> Tuner<'a> {
     /// Remembers which numbers proposals name, and what is not tried of them.
     fn note_proposals(&mut self, at: &SpecChanges) {
         let Some(findings) = self.store.findings(at) else { return };
-        for by in self.space.proposals(findings) {
+        for by in self.space.proposals(findings, self.saves_memory()) {
             let forbidden: Vec<String> =
                 self.space.forbidden(&by.changes).into_iter().map(str::to_owned).collect();
             let is_untried = !forbidden.is_empty() || self.space.is_hopeless(&by);
@@ -178,6 +178,11 @@ impl<'a> Tuner<'a> {
         }
     }
 
+    /// Whether it is memory that has to be saved.
+    fn saves_memory(&self) -> bool {
+        self.space.objective == TuneObjective::Memory || self.score.class == ScoreClass::DoesNotFit
+    }
+
     /// What is worth trying from the best point, the most promising first.
     fn candidates(&self, at: &SpecChanges) -> Vec<TuneMove> {
         let mut moves = Vec::new();
@@ -187,10 +192,9 @@ impl<'a> Tuner<'a> {
         moves.extend(self.gained.iter().cloned());
         match self.store.findings(at) {
             Some(findings) => {
-                let proposals = self.space.proposals(findings).into_iter();
+                let saves_memory = self.saves_memory();
+                let proposals = self.space.proposals(findings, saves_memory).into_iter();
                 moves.extend(proposals.filter(|by| !self.space.is_hopeless(by)));
-                let saves_memory = self.space.objective == TuneObjective::Memory
-                    || self.score.class == ScoreClass::DoesNotFit;
                 let mut numbers = self.space.neighbours(at, &self.proposed).into_iter();
                 moves.extend(self.space.fewer_ipus(at));
                 moves.extend(numbers.next().unwrap_or_default());
@@ -400,7 +404,7 @@ impl<'a> Tuner<'a> {
             let Some(score) = self.space.objective.score(point, &self.space.conditions) else {
                 continue;
             };
-            for by in self.space.proposals(findings) {
+            for by in self.space.proposals(findings, self.saves_memory()) {
                 let hopes = !self.space.objective.is_time()
                     || by.bound().is_none_or(|bound| score.may_beat(bound, self.score));
                 let is_new = self.store.point(&self.space.moved(from, &by)).is_none();

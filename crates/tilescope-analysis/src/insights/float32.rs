@@ -1,8 +1,12 @@
 //! Large float32 variables on the fullest tile at its peak.
 
+use super::saved_memory::{MemoryWords, SavedMemory};
+use super::tile_contents::TileVariable;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use crate::label_conventions::is_float32;
+use crate::label_conventions::{is_float32, is_optimizer_state};
 use crate::liveness::LiveVariable;
+use serde_json::json;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {
@@ -15,22 +19,53 @@ pub(crate) const RULE: InsightRule = InsightRule {
 const MIN_SHARE: f64 = 0.05;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let Some(peak) = facts.peak.as_ref().filter(|peak| peak.bytes > Bytes::ZERO) else {
-        return Vec::new();
+    halved(facts).or_else(|| wide_at_peak(facts)).into_iter().collect()
+}
+
+/// A program in single precision that fills its tiles.
+fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
+    const KEY: &str = "model.precision";
+    use MemoryCategory::{Constant, Message, Rearrangement, Variable};
+    if facts.spec(KEY) != Some("float32") {
+        return None;
+    }
+    // What is trained keeps its digits.
+    let is_trained = facts.spec("model.training") == Some("true");
+    let stays = |of: &TileVariable| {
+        is_trained && (facts.is_weight(of) || is_optimizer_state(&of.name))
+            || !matches!(of.category, Constant | Message | Rearrangement | Variable)
     };
+    let saved = SavedMemory::of(facts, |of| if stays(of) { 0.0 } else { 0.5 })?;
+    let (precision, what) = match is_trained {
+        true => ("mixed", "Activations, gradients and temporaries"),
+        false => ("float16", "Tensors and temporaries"),
+    };
+    let cost = "Digits: half precision has 11 bits, and gradients may need loss scaling";
+    let words = MemoryWords {
+        what,
+        advice: "In half precision they take half.".to_owned(),
+        formula: "most that is live on a tile at once with half of them / what the fullest tile needs; \
+                  the gain is the rest",
+    };
+    Some(saved.finding(facts, &RULE, words, facts.proposal([(KEY, json!(precision))], cost)?))
+}
+
+/// What float32 variables take of the fullest tile, whoever made the report.
+fn wide_at_peak(facts: &InsightFacts) -> Option<InsightFinding> {
+    let peak = facts.peak.as_ref().filter(|peak| peak.bytes > Bytes::ZERO)?;
     // The largest come first.
     let wide = peak.variables.iter().filter(|live| is_float32(&live.about));
     let candidates: Vec<&LiveVariable> = wide.collect();
     let bytes = |live: &LiveVariable| live.bytes.iter().sum::<Bytes>();
     let all: Bytes = candidates.iter().map(|live| bytes(live)).sum();
     let share = all.as_f64() / peak.bytes.as_f64();
-    let Some(first) = candidates.first().filter(|_| share >= MIN_SHARE) else { return Vec::new() };
+    let first = candidates.first().filter(|_| share >= MIN_SHARE)?;
     let names: Vec<String> = candidates
         .iter()
         .take(3)
         .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(bytes(live).0)))
         .collect();
-    vec![InsightFinding {
+    Some(InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Memory,
         sentence: format!(
@@ -51,5 +86,5 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             variable: Some(first.id),
             ..ViewLocation::view("liveness")
         },
-    }]
+    })
 }

@@ -1,13 +1,11 @@
 //! Tiles that are nearly full: the next larger batch will not fit.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::tile_contents::NEARLY_FULL;
 use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "full_tiles", description: "tiles that are nearly full", find };
-
-/// A tile this full leaves no room to try anything.
-const NEARLY_FULL: f64 = 0.9;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let capacity = facts.target.bytes_per_tile.0;

@@ -3,18 +3,21 @@
 use super::InsightGain;
 use super::proposal::{Proposal, SpecChanges};
 use super::run_chains::{ChainPart, RunChains};
+use super::tile_contents::{FullTileContents, TileVariable};
 use crate::imported_model::imported_model;
-use crate::label_conventions::{is_ramp, is_stash};
+use crate::label_conventions::{is_ramp, is_stash, owner_of_state};
+use crate::limits::limits;
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::memory::fullest_tiles;
 use crate::trace::{ProgramRuns, RepeatedMarkFinder, program_runs_of};
 use crate::view_location::ViewLocation;
+use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_report::trace::LaneInfo;
 use tilescope_report::units::{
-    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, TileId, TileRange,
+    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, NumberFormat, OperationId, ProgramId, TileId, TileRange,
     TileRuns, VariableId,
 };
 use tilescope_report::{
@@ -40,6 +43,47 @@ pub struct PeakMemoryTile {
     pub variables: Vec<LiveVariable>,
 }
 
+/// What the planner says of the memory of a matmul or convolution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct OperationPlan {
+    /// What its temporaries may take of a tile; none where they may take anything.
+    bound: Option<Bytes>,
+    /// What they are expected to take.
+    pub(crate) temporary_bytes: Bytes,
+    /// Parts that are computed one after the other.
+    serial_splits: u64,
+}
+
+impl OperationPlan {
+    /// Of a plan as operations carry it in a report; none of other kinds of plans.
+    fn read(text: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Plan {
+            memory_bound_bytes: Option<u64>,
+            estimate: PlanEstimate,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct PlanEstimate {
+            serial_splits: u64,
+            total_temp_bytes: u64,
+        }
+        let plan: Plan = serde_json::from_str(text).ok()?;
+        Some(Self {
+            bound: plan.memory_bound_bytes.map(Bytes),
+            temporary_bytes: Bytes(plan.estimate.total_temp_bytes),
+            serial_splits: plan.estimate.serial_splits,
+        })
+    }
+
+    /// Whether with more memory there could be a faster one: nothing else makes a planner compute
+    /// in parts.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.bound.is_some() && self.serial_splits > 1
+    }
+}
+
 /// Everything that rules look at.
 #[derive(Clone, Debug)]
 pub struct InsightFacts {
@@ -61,6 +105,11 @@ pub struct InsightFacts {
     pub programs: Arc<ProgramNodeTable>,
     /// Operations of the model.
     pub operations: Arc<Vec<ModelOperation>>,
+    /// Plans of matmuls and convolutions among them.
+    plans: BTreeMap<OperationId, OperationPlan>,
+    /// The share of the cycles of a program that is beyond the fewest its operation could take, of
+    /// operations whose plans are limited by memory.
+    pub(crate) wasted_by_plans: BTreeMap<ProgramId, f64>,
     /// Compute sets with cycles and vertices.
     pub compute_sets: BTreeMap<ComputeSetId, ComputeSet>,
     pub vertex_types: Arc<Vec<VertexTypeInfo>>,
@@ -73,6 +122,10 @@ pub struct InsightFacts {
     pub marks: Vec<TraceMark>,
     /// A slot of median length.
     pub typical: Option<CycleRange>,
+    /// What the fullest tiles hold, where all or nearly all of their memory is needed.
+    pub full_tiles: Option<FullTileContents>,
+    /// Names of weights that are trained: those with optimiser state or accumulated gradients.
+    pub trained: BTreeSet<String>,
     /// The fullest tile at its fullest.
     pub peak: Option<PeakMemoryTile>,
     /// What rests on operators of an imported model that are not modelled, in words.
@@ -95,6 +148,15 @@ impl InsightFacts {
         };
         let marks = marks(report)?;
         let peak = peak(report, &memory, &variables)?;
+        let full_tiles =
+            FullTileContents::read(report.target()?.as_ref(), &memory, &variables);
+        let operations = report.operations()?;
+        let plans = (0..).map(OperationId).zip(operations.iter());
+        let plan = |of: &ModelOperation| of.plan.as_deref().and_then(OperationPlan::read);
+        let plans: BTreeMap<_, _> = plans.filter_map(|(id, of)| Some((id, plan(of)?))).collect();
+        let wasted_by_plans = wasted_by_plans(report, &plans)?;
+        let owners = variables.iter().filter_map(|(_, of)| owner_of_state(&of.name));
+        let trained = owners.map(str::to_owned).collect();
         let tiles = LivenessScope::Whole.tiles(report.target()?.as_ref());
         let programs = report.programs()?;
         let chains = RunChains::read(report, runs.as_ref(), &programs)?;
@@ -106,13 +168,17 @@ impl InsightFacts {
             outcome: report.outcome()?,
             options: report.options()?.into_iter().collect(),
             batching: report.batching()?,
+            full_tiles,
+            trained,
             peak,
             memory,
             categories: report.tile_categories()?,
             programs,
             has_spec: report.spec().is_some(),
             chains,
-            operations: report.operations()?,
+            operations,
+            plans,
+            wasted_by_plans,
             compute_sets: report.compute_sets()?.into_iter().collect(),
             vertex_types: report.vertex_types()?,
             stashes,
@@ -128,6 +194,20 @@ impl InsightFacts {
         let cycles =
             |part: ChainPart<'_>| if part.id == id { share * part.cycles.as_f64() } else { 0.0 };
         InsightGain::of_time(self.gain(cycles))
+    }
+
+    /// The plan of an operation, if it is a matmul or convolution.
+    pub(crate) fn plan_of(&self, operation: Option<OperationId>) -> Option<&OperationPlan> {
+        self.plans.get(&operation?)
+    }
+
+    /// Whether a variable holds weights: where nothing says which those are, what is always live and
+    /// is no stash counts as some.
+    pub(crate) fn is_weight(&self, of: &TileVariable) -> bool {
+        match self.trained.is_empty() {
+            true => of.is_always_live() && !of.shape.is_empty() && !is_stash(&of.name),
+            false => self.trained.contains(&of.name),
+        }
     }
 
     /// The value of a key of the spec; none in reports that have no spec.
@@ -283,6 +363,28 @@ impl InsightFacts {
         let run = || self.runs.as_ref().map_or_else(CycleRange::default, |runs| runs.range);
         self.typical.unwrap_or_else(run)
     }
+}
+
+/// Of operations whose plans are limited by memory, the share of the cycles of each of their programs
+/// that a better plan could do without.
+fn wasted_by_plans(
+    report: &Report,
+    plans: &BTreeMap<OperationId, OperationPlan>,
+) -> Result<BTreeMap<ProgramId, f64>, ReportError> {
+    if !plans.values().any(OperationPlan::is_limited) || !report.has(ReportPart::Execution) {
+        return Ok(BTreeMap::new());
+    }
+    let is_limited = |id: &OperationId| plans.get(id).is_some_and(OperationPlan::is_limited);
+    let mut found = BTreeMap::new();
+    for row in limits(report)?.rows {
+        let Some(wasted) = row.limits.wasted().filter(|_| row.operation.iter().any(is_limited))
+        else {
+            continue;
+        };
+        let share = wasted.as_f64() / row.limits.total().as_f64().max(1.0);
+        found.extend(row.programs.into_iter().map(|program| (program, share)));
+    }
+    Ok(found)
 }
 
 /// The activity of a program.

@@ -7,6 +7,7 @@
 
 mod accumulation;
 mod collectives;
+mod dithering;
 mod exchange_code;
 mod float32;
 mod full_tiles;
@@ -15,8 +16,11 @@ mod host_wait;
 mod input_type;
 mod insight_facts;
 mod low_balance;
+mod memory_proportion;
 mod micro_batch;
+mod offloading;
 mod out_of_memory;
+mod outlining;
 mod output_mode;
 mod overlap_io;
 mod partials;
@@ -29,11 +33,16 @@ mod recomputed_passes;
 mod remote_buffers;
 mod replication;
 mod run_chains;
+mod saved_memory;
 mod saved_time;
+mod schedule;
 mod sharded_optimizer;
+mod smaller_micro_batch;
 mod stage_balance;
 mod strided_copies;
 mod sync_pattern;
+mod tensor_sharding;
+mod tile_contents;
 mod tile_memory_overview;
 mod tried_proposals;
 mod unmodelled;
@@ -58,12 +67,15 @@ use tilescope_report::units::{Bytes, NumberFormat, percent};
 use tilescope_report::{Report, ReportError};
 
 /// The subject of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum InsightSubject {
     /// Whether and how the program fits.
     Memory,
     /// Time of the run.
+    #[default]
     Time,
 }
 
@@ -145,6 +157,13 @@ pub static RULES: &[InsightRule] = &[
     full_tiles::RULE,
     peak::RULE,
     worst_tiles::RULE,
+    offloading::RULE,
+    tensor_sharding::RULE,
+    smaller_micro_batch::RULE,
+    memory_proportion::RULE,
+    dithering::RULE,
+    outlining::RULE,
+    schedule::RULE,
     stage_balance::RULE,
     accumulation::RULE,
     host_call::RULE,

@@ -1,9 +1,12 @@
 //! Activations kept for the backward pass that could be computed again.
 
+use super::saved_memory::{MemoryWords, SavedMemory};
 use super::{
     InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
     pluralised,
 };
+use crate::label_conventions::is_stash;
+use serde_json::json;
 use tilescope_report::units::{Bytes, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {
@@ -15,13 +18,37 @@ pub(crate) const RULE: InsightRule = InsightRule {
 /// Smaller stashes are not worth a second forward pass.
 const MIN_SHARE: f64 = 0.05;
 
+const ADVICE: &str = "With recomputation a stage keeps its inputs only, and runs its forward pass again \
+                      before the backward pass.";
+
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    recomputed(facts).or_else(|| kept(facts)).into_iter().collect()
+}
+
+/// Stashes on full tiles, where the spec can be changed.
+fn recomputed(facts: &InsightFacts) -> Option<InsightFinding> {
+    let saved = SavedMemory::of(facts, |of| if is_stash(&of.name) { 1.0 } else { 0.0 })?;
+    let is_kept = facts.spec("options.recomputation") == Some("none");
+    let changes = [("options.recomputation", json!("pipeline"))];
+    let cost = "Forward passes run a second time";
+    let proposal = facts.proposal(changes, cost).filter(|_| is_kept)?;
+    let words = MemoryWords {
+        what: "Stashed activations",
+        advice: ADVICE.to_owned(),
+        formula: "most that is live on a tile at once without stashes / what the fullest tile needs; the \
+                  gain is the rest; what stages would still keep of their inputs is not taken off",
+    };
+    Some(saved.finding(facts, &RULE, words, proposal))
+}
+
+/// Stashes of all tiles.
+fn kept(facts: &InsightFacts) -> Option<InsightFinding> {
     let bytes = |live: &crate::liveness::LiveVariable| live.bytes.iter().sum::<Bytes>();
     let all: Bytes = facts.stashes.iter().map(bytes).sum();
     let share = all.as_f64() / (facts.used_bytes().max(Bytes(1))).as_f64();
     let largest = facts.stashes.iter().max_by_key(|live| bytes(live));
-    let Some(largest) = largest.filter(|_| share >= MIN_SHARE) else { return Vec::new() };
-    vec![InsightFinding {
+    let largest = largest.filter(|_| share >= MIN_SHARE)?;
+    Some(InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Memory,
         sentence: format!(
@@ -32,14 +59,12 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             largest.name,
             facts.numbers.bytes(bytes(largest).0),
         ),
-        advice: "With recomputation a stage keeps its inputs only, and runs its forward pass \
-                 again before the backward pass."
-            .to_owned(),
+        advice: ADVICE.to_owned(),
         formula: "bytes of stashes over all tiles / bytes in use without gaps; what stages would \
                   still keep of their inputs is not taken off",
         gain: InsightGain::Memory(share),
         proposal: None,
         measured: None,
         place: ViewLocation { variable: Some(largest.id), ..ViewLocation::view("liveness") },
-    }]
+    })
 }

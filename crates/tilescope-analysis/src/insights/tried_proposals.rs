@@ -4,7 +4,7 @@ use super::{
     InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges, ViewLocation, insights,
 };
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::NumberFormat;
+use tilescope_report::units::{NumberFormat, percent};
 use tilescope_report::{Report, ReportError};
 
 /// Name of the file beside `profile.pop`.
@@ -41,26 +41,39 @@ impl TriedProposal {
     /// Gains that are smaller are none: they are within what a run varies with its length.
     pub const LEAST_GAIN: f64 = 0.005;
 
-    /// The share of its time that a sample gains; none where that is no gain.
-    pub fn gain(&self) -> Option<f64> {
-        match self {
-            Self::Ran { time, .. } => Some(-time).filter(|gain| *gain >= Self::LEAST_GAIN),
-            Self::NowFits { .. } => Some(1.0),
-            _ => None,
-        }
+    /// What is gained of the time of a sample, or of the memory of the fullest tile; none where that
+    /// is no gain.
+    pub fn gain(&self, subject: InsightSubject) -> Option<f64> {
+        let saved = match (self, subject) {
+            (Self::NowFits { .. }, _) => return Some(1.0),
+            (Self::Ran { time, .. }, InsightSubject::Time) => -time,
+            // What fitted before and does not now has grown: what shrinks did not fit either.
+            (Self::Ran { memory, .. } | Self::DoesNotFit { memory }, InsightSubject::Memory) => {
+                -memory
+            }
+            _ => return None,
+        };
+        (saved >= Self::LEAST_GAIN).then_some(saved)
     }
 
-    /// `tried: -28.9 % time per sample, memory of the fullest tile +0.2 %`
-    pub fn text(&self) -> String {
+    /// `tried: -28.9 % time per sample, fullest tile +0.2 %`
+    pub fn text(&self, subject: InsightSubject) -> String {
         let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
+        let gain = if self.gain(subject).is_some() { "" } else { "no gain: " };
         match self {
             Self::Ran { time, memory } => {
-                let gain = if self.gain().is_some() { "" } else { "no gain: " };
-                let (time, memory) = (signed(*time), signed(*memory));
-                format!("tried: {gain}{time} time per sample, fullest tile {memory}")
+                let time = format!("{} time per sample", signed(*time));
+                let memory = format!("fullest tile {}", signed(*memory));
+                match subject {
+                    InsightSubject::Time => format!("tried: {gain}{time}, {memory}"),
+                    InsightSubject::Memory => format!("tried: {gain}{memory}, {time}"),
+                }
             }
             Self::NowFits { memory } => {
                 format!("tried: makes it fit, fullest tile {}", signed(*memory))
+            }
+            Self::DoesNotFit { memory } if self.gain(subject).is_some() => {
+                format!("tried: fullest tile {}, still does not fit in memory", signed(*memory))
             }
             Self::DoesNotFit { memory } => {
                 format!("tried: does not fit in memory, fullest tile {}", signed(*memory))
@@ -75,6 +88,9 @@ impl TriedProposal {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedFinding {
     pub rule: String,
+    /// What it is meant to gain.
+    #[serde(default)]
+    pub subject: InsightSubject,
     pub sentence: String,
     pub changes: SpecChanges,
     pub cost: String,
@@ -107,6 +123,7 @@ impl TriedFindings {
             let proposal = finding.proposal.clone()?;
             Some(TriedFinding {
                 rule: finding.rule.to_owned(),
+                subject: finding.subject,
                 sentence: finding.sentence.clone(),
                 changes: proposal.changes,
                 cost: proposal.cost,
@@ -161,18 +178,24 @@ pub fn with_tried(found: Vec<InsightFinding>, tried: &[TriedFinding]) -> Vec<Ins
     let together = tried.iter().filter(|of| of.rule == COMBINATION).map(|of| {
         let proposal = Proposal { changes: of.changes.clone(), cost: of.cost.clone() };
         let measured = Some(of.measured.clone());
-        InsightFinding { measured, ..combination(of.sentence.clone(), proposal) }
+        InsightFinding { measured, ..combination(of.subject, of.sentence.clone(), proposal) }
     });
     together.chain(found).collect()
 }
 
-/// Sorts findings by what was measured: the largest gain first, then those of which nothing was
-/// tried, as they are, then what was tried in vain.
+/// Sorts findings by what was measured: what makes the program fit, gains of time and gains of memory,
+/// the largest of each first, then those of which nothing was tried, as they are, then what was tried
+/// in vain.
 pub fn sort_by_measured(found: &mut [InsightFinding]) {
-    let place = |finding: &InsightFinding| match (&finding.measured, finding.measured_gain()) {
-        (_, Some(gain)) => (0, -gain),
-        (None, None) => (1, 0.0),
-        (Some(_), None) => (2, 0.0),
+    let place = |finding: &InsightFinding| {
+        let gain = finding.measured_gain();
+        match (&finding.measured, gain, finding.subject) {
+            (Some(TriedProposal::NowFits { memory }), ..) => (0, *memory),
+            (_, Some(gain), InsightSubject::Time) => (1, -gain),
+            (_, Some(gain), InsightSubject::Memory) => (2, -gain),
+            (None, None, _) => (3, 0.0),
+            (Some(_), None, _) => (4, 0.0),
+        }
     };
     found.sort_by(|a, b| {
         let (a, b) = (place(a), place(b));
@@ -181,10 +204,14 @@ pub fn sort_by_measured(found: &mut [InsightFinding]) {
 }
 
 /// Several proposals at once, as a finding.
-pub fn combination(sentence: String, proposal: Proposal) -> InsightFinding {
+pub fn combination(
+    subject: InsightSubject,
+    sentence: String,
+    proposal: Proposal,
+) -> InsightFinding {
     InsightFinding {
         rule: COMBINATION,
-        subject: InsightSubject::Time,
+        subject,
         sentence,
         advice: "Change all of these keys at once.".to_owned(),
         formula: "simulated with all changes",
@@ -196,15 +223,29 @@ pub fn combination(sentence: String, proposal: Proposal) -> InsightFinding {
 }
 
 impl InsightFinding {
-    /// The share of its time that a sample gained when the proposal was tried; none where it gained
-    /// nothing or was not tried.
+    /// What was gained when the proposal was tried: a share of the time of a sample, or of the memory
+    /// of the fullest tile, by its subject; none where it gained nothing or was not tried.
     pub fn measured_gain(&self) -> Option<f64> {
-        self.measured.as_ref()?.gain()
+        self.measured.as_ref()?.gain(self.subject)
+    }
+
+    /// Words for what may be gained, or was where nothing was claimed: `up to 12.3 % of the time`.
+    pub fn gain_text(&self) -> String {
+        let of = match self.subject {
+            InsightSubject::Time => "time",
+            InsightSubject::Memory => "memory",
+        };
+        match (&self.measured, self.measured_gain()) {
+            _ if self.gain != InsightGain::Unknown => self.gain.text(),
+            (Some(TriedProposal::NowFits { .. }), _) => InsightGain::Everything.text(),
+            (_, Some(gain)) => format!("{} of the {of}", percent(gain)),
+            _ => self.gain.text(),
+        }
     }
 
     /// Whether the proposal was tried and gained nothing.
     pub fn was_in_vain(&self) -> bool {
-        self.measured.as_ref().is_some_and(|tried| tried.gain().is_none())
+        self.measured.as_ref().is_some_and(|tried| tried.gain(self.subject).is_none())
     }
 }
 
@@ -216,7 +257,8 @@ mod tests {
     fn finding(key: &str, measured: Option<TriedProposal>) -> InsightFinding {
         let changes = SpecChanges::from([(key.to_owned(), json!(1))]);
         let proposal = Proposal { changes, cost: "nothing".to_owned() };
-        InsightFinding { rule: "rule", measured, ..combination(key.to_owned(), proposal) }
+        let made = combination(InsightSubject::Time, key.to_owned(), proposal);
+        InsightFinding { rule: "rule", measured, ..made }
     }
 
     fn ran(time: f64) -> Option<TriedProposal> {
@@ -228,7 +270,7 @@ mod tests {
     fn what_was_tried_is_found_again() {
         let together = InsightFinding {
             measured: ran(-0.5),
-            ..combination("both".into(), {
+            ..combination(InsightSubject::Time, "both".into(), {
                 Proposal { changes: SpecChanges::new(), cost: String::new() }
             })
         };
@@ -248,5 +290,22 @@ mod tests {
             finding.measured = None;
         }
         assert_eq!(with_tried(untried, &kept.tried), found);
+    }
+
+    /// What is meant to save memory is judged by memory, and says whether the program fits.
+    #[test]
+    fn findings_about_memory_are_judged_by_memory() {
+        use InsightSubject::{Memory, Time};
+        let ran = TriedProposal::Ran { time: 0.5, memory: -0.25 };
+        assert_eq!((ran.gain(Time), ran.gain(Memory)), (None, Some(0.25)));
+        assert_eq!(ran.text(Memory), "tried: fullest tile -25.0 %, +50.0 % time per sample");
+        let smaller = TriedProposal::DoesNotFit { memory: -0.25 };
+        assert_eq!((smaller.gain(Time), smaller.gain(Memory)), (None, Some(0.25)));
+        assert!(smaller.text(Memory).ends_with("still does not fit in memory"));
+        let larger = TriedProposal::DoesNotFit { memory: 0.25 };
+        assert_eq!(larger.gain(Memory), None);
+        let fits = TriedProposal::NowFits { memory: -0.1 };
+        assert_eq!(fits.gain(Memory), Some(1.0));
+        assert!(fits.text(Memory).contains("makes it fit"));
     }
 }

@@ -77,14 +77,8 @@ fn finding_ui<'a>(
                 InsightSubject::Time => "Time",
             };
             ui.label(RichText::new(subject).color(palette.weak_text).size(text_size::SMALL));
-            let words = match finding.measured_gain() {
-                Some(gain) if finding.gain == InsightGain::Unknown => {
-                    format!("{} of the time", percent(gain))
-                }
-                _ => finding.gain.text(),
-            };
             let text =
-                RichText::new(words).size(text_size::SMALL).color(gain_colour(palette, finding));
+                RichText::new(finding.gain_text()).size(text_size::SMALL).color(gain_colour(palette, finding));
             let gain = ui.label(text);
             gain.on_hover_text("Upper bound of the gain. Gains of several findings overlap.");
             if let Ok(view) = finding.place.view.parse::<ViewId>() {
@@ -130,7 +124,7 @@ fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bo
             true => palette.weak_text,
             false => palette.text,
         };
-        let words = small(capitalised(&tried.text())).color(colour);
+        let words = small(capitalised(&tried.text(finding.subject))).color(colour);
         let words = if finding.was_in_vain() { words } else { words.strong() };
         ui.add(Label::new(words).wrap());
     }

@@ -1,0 +1,106 @@
+//! Plans of matmuls and convolutions that have too little memory to be fast, or take too much of it.
+
+use super::insight_facts::OperationPlan;
+use super::saved_memory::{MemoryWords, SavedMemory};
+use super::saved_time::{FindingWords, SavedTime};
+use super::tile_contents::TileVariable;
+use super::{InsightFacts, InsightFinding, InsightRule};
+use serde_json::json;
+use tilescope_report::units::percent;
+use tilescope_report::{ProgramKind, ProgramNode};
+
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "memory_proportion",
+    description: "matmuls and convolutions whose plans have too little memory, or take too much",
+    find,
+};
+
+/// Less is not worth a plan of its own.
+const MIN_SHARE: f64 = 0.03;
+
+/// A proportion that is larger by less changes few plans.
+const LEAST_TIMES: f64 = 1.25;
+
+/// Fewest hundredths of a tile that plans are given.
+const LEAST_HUNDREDTHS: f64 = 1.0;
+
+const KEY: &str = "options.available_memory_proportion";
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    [larger(facts), smaller(facts)].into_iter().flatten().collect()
+}
+
+/// In whole hundredths, which is as fine as anybody sets it.
+fn hundredths(proportion: f64) -> f64 {
+    (proportion * 100.0).floor().max(LEAST_HUNDREDTHS) / 100.0
+}
+
+/// Plans that compute in parts one after the other, for want of memory for all of them.
+fn larger(facts: &InsightFacts) -> Option<InsightFinding> {
+    let now: f64 = facts.spec(KEY)?.parse().ok()?;
+    let (_, fullest) = facts.fullest(1).first().copied()?;
+    let capacity = facts.target.bytes_per_tile.as_f64().max(1.0);
+    // As much more as the fullest tile has free.
+    let more = hundredths((now + 1.0 - fullest.as_f64() / capacity).min(1.0));
+    if more < LEAST_TIMES * now {
+        return None;
+    }
+    let is_limited = |program: &ProgramNode| {
+        facts.plan_of(program.operation).is_some_and(OperationPlan::is_limited)
+    };
+    let is_internal =
+        |program: &ProgramNode| program.kind == ProgramKind::Sync && program.name == "Internal";
+    let gain = facts.gain(|part| {
+        let share = facts.wasted_by_plans.get(&part.id).copied();
+        // Parts that are computed at once need fewer syncs.
+        let share = share.unwrap_or(if is_internal(part.program) { 1.0 } else { 0.0 });
+        share * part.cycles.as_f64()
+    });
+    let saved = SavedTime::of(facts, gain, MIN_SHARE, is_limited)?;
+    let words = FindingWords {
+        sentence: format!(
+            "IPU {} works for {} of the run on matmuls and convolutions that are computed in parts one \
+             after the other, for want of memory.",
+            saved.ipu,
+            percent(saved.share)
+        ),
+        advice: format!(
+            "The fullest tile has room for plans with {} of its memory.",
+            percent(more)
+        ),
+        formula: "cycles of these operations beyond the fewest that they could take, and internal syncs: \
+                  what is left of the critical path, and of the IPU that works longest",
+    };
+    let proposal = facts.proposal([(KEY, json!(more))], "Tile memory for larger temporaries")?;
+    Some(saved.finding(&RULE, words, Some(proposal)))
+}
+
+/// Plans whose temporaries fill the tiles.
+fn smaller(facts: &InsightFacts) -> Option<InsightFinding> {
+    let full = facts.full_tiles.as_ref()?;
+    let plan = |of: &TileVariable| {
+        let is_temporary = !of.is_always_live() && of.shape.is_empty();
+        facts.plan_of(of.operation).filter(|_| is_temporary)
+    };
+    // Half of what the one with the largest temporaries there is planned to take.
+    let peak = full.part_of_peak(|of| plan(of).is_some())?;
+    let most = plan(peak.largest)?.temporary_bytes;
+    let less = hundredths(most.as_f64() / 2.0 / full.capacity.as_f64().max(1.0));
+    let now = facts.spec(KEY)?.parse::<f64>().unwrap_or(1.0);
+    let bound = less * full.capacity.as_f64();
+    let is_larger = |plan: &OperationPlan| plan.temporary_bytes.as_f64() > bound;
+    let removed = |of: &TileVariable| match plan(of).is_some_and(is_larger) {
+        true => 1.0,
+        false => 0.0,
+    };
+    let saved = SavedMemory::of(facts, removed).filter(|_| less < now)?;
+    let cost = "Matmuls and convolutions are computed in parts one after the other";
+    let proposal = facts.proposal([(KEY, json!(less))], cost)?;
+    let words = MemoryWords {
+        what: "Temporaries of matmuls and convolutions",
+        advice: format!("Plans with {} of the memory of a tile take less at once.", percent(less)),
+        formula: "most that is live on a tile at once without temporaries of the operations that would be \
+                  planned anew / what the fullest tile needs; the gain is the rest",
+    };
+    Some(saved.finding(facts, &RULE, words, proposal))
+}

@@ -1,0 +1,32 @@
+//! Code that is there for each use, where tiles have no room for it.
+
+use super::saved_memory::{MemoryWords, SavedMemory};
+use super::{InsightFacts, InsightFinding, InsightRule};
+use serde_json::json;
+use tilescope_report::MemoryCategory;
+
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "outlining",
+    description: "code on full tiles that equal operations could share",
+    find,
+};
+
+const KEY: &str = "options.enable_outlining";
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    shared(facts).into_iter().collect()
+}
+
+fn shared(facts: &InsightFacts) -> Option<InsightFinding> {
+    use MemoryCategory::{Message, Rearrangement, Variable};
+    let is_code = |category| !matches!(category, Variable | Message | Rearrangement);
+    let saved = SavedMemory::of(facts, |of| if is_code(of.category) { 1.0 } else { 0.0 })?;
+    let proposal = facts.proposal([(KEY, json!(true))], "Operands are copied to where calls expect them")?;
+    let words = MemoryWords {
+        what: "Code, vertex state and constants",
+        advice: "Outlined, sequences of operations that are equal are there once.".to_owned(),
+        formula: "most that is live on a tile at once without any of them / what the fullest tile \
+                  needs; the gain is the rest",
+    };
+    Some(saved.finding(facts, &RULE, words, proposal))
+}

@@ -1,0 +1,101 @@
+//! Memory that some variables take of a program that fills its tiles, and what is saved if a change
+//! takes part of it away: what findings about room have in common.
+
+use super::tile_contents::{FullTileContents, TileVariable};
+use super::{
+    InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, Proposal, ViewLocation,
+};
+use tilescope_report::units::{Bytes, TileId, percent};
+
+/// Less is not worth a change.
+const MIN_SHARE: f64 = 0.02;
+
+/// Memory that some variables take of the fullest tile, of which a change can take a part away.
+#[derive(Clone, Debug)]
+pub(super) struct SavedMemory {
+    /// The fullest tile.
+    tile: TileId,
+    /// What they take of it when most is live there.
+    bytes: Bytes,
+    /// The same as a share of what the tile needs.
+    share: f64,
+    /// The share of what the fullest tile needs that is saved at most.
+    gain: f64,
+    /// Whether the program does not fit, and may fit then.
+    fits: Option<bool>,
+    place: ViewLocation,
+}
+
+/// What a finding says.
+pub(super) struct MemoryWords {
+    /// What takes the memory: `Optimiser state`.
+    pub(super) what: &'static str,
+    pub(super) advice: String,
+    pub(super) formula: &'static str,
+}
+
+impl SavedMemory {
+    /// What is saved by a change that takes as large a share of each variable as `removed` says; none
+    /// where there is room, or the change saves next to nothing.
+    pub(super) fn of(
+        facts: &InsightFacts,
+        removed: impl Fn(&TileVariable) -> f64,
+    ) -> Option<Self> {
+        let full: &FullTileContents = facts.full_tiles.as_ref()?;
+        let part = full.part_of_peak(|of| removed(of) > 0.0)?;
+        let saved = Self {
+            tile: part.tile,
+            bytes: part.bytes,
+            share: part.bytes.as_f64() / full.needed.as_f64().max(1.0),
+            gain: 1.0,
+            fits: None,
+            place: ViewLocation {
+                tiles: vec![part.tile],
+                variable: Some(part.largest.id),
+                ..ViewLocation::view("liveness")
+            },
+        };
+        saved.at_most(facts, full.gain(&removed))
+    }
+
+    /// The same where something else limits the gain; none where that leaves next to nothing.
+    pub(super) fn at_most(mut self, facts: &InsightFacts, gain: f64) -> Option<Self> {
+        let full = facts.full_tiles.as_ref()?;
+        self.gain = self.gain.min(gain);
+        let left = full.needed.as_f64() * (1.0 - self.gain);
+        self.fits = full.overflows().then(|| left <= full.capacity.as_f64());
+        (self.gain >= MIN_SHARE).then_some(self)
+    }
+
+    /// The finding of a rule about it.
+    pub(super) fn finding(
+        self,
+        facts: &InsightFacts,
+        rule: &InsightRule,
+        words: MemoryWords,
+        proposal: Proposal,
+    ) -> InsightFinding {
+        let enough = match self.fits {
+            Some(true) => " By itself that may be enough to make the program fit.",
+            Some(false) => " By itself that does not make the program fit.",
+            None => "",
+        };
+        InsightFinding {
+            rule: rule.name,
+            subject: InsightSubject::Memory,
+            sentence: format!(
+                "{} take {} of the fullest tile, {} ({}).",
+                words.what,
+                percent(self.share),
+                self.tile,
+                facts.numbers.bytes(self.bytes.0),
+            ),
+            advice: format!("{}{enough}", words.advice),
+            formula: words.formula,
+            gain: InsightGain::Memory(self.gain),
+            proposal: Some(proposal),
+            measured: None,
+            place: self.place,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Schedules in which IPUs wait for each other's stages, or that keep more activations than tiles have
+//! room for.
+
+use super::overlap_io::is_external;
+use super::saved_memory::{MemoryWords, SavedMemory};
+use super::saved_time::{FindingWords, SavedTime};
+use super::{InsightFacts, InsightFinding, InsightRule};
+use crate::label_conventions::is_stash;
+use serde_json::json;
+use tilescope_report::units::percent;
+
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "schedule",
+    description: "schedules in which stages wait for each other, or keep too many activations",
+    find,
+};
+
+/// Less is the price of working in step.
+const MIN_SHARE: f64 = 0.02;
+
+const EXECUTION: &str = "options.execution";
+const SCHEDULE: &str = "options.pipeline_schedule";
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    if facts.target.ipus_per_replica < 2 {
+        return Vec::new();
+    }
+    [grouped(facts), interleaved(facts)].into_iter().flatten().collect()
+}
+
+/// Stages that could work at the same time.
+fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
+    let (execution, schedule) = (facts.spec(EXECUTION)?, facts.spec(SCHEDULE)?);
+    let one_after_the_other = match (execution, schedule) {
+        ("sharded", _) | ("pipelined", "sequential") => true,
+        ("pipelined", "interleaved") => false,
+        _ => return None,
+    };
+    let batching = facts.batching?;
+    // A pipeline is filled and drained for each weight update, or each call where nothing is trained.
+    let micro_batches = match facts.spec("model.training") {
+        Some("true") => batching.gradient_accumulation,
+        _ => batching.gradient_accumulation.saturating_mul(batching.device_iterations),
+    };
+    if micro_batches < 2 {
+        return None;
+    }
+    let gain = facts.chains.as_ref()?.gain_without_waits();
+    let saved = SavedTime::of(facts, gain, MIN_SHARE, is_external)?;
+    let how = match one_after_the_other {
+        true => "stages work one after the other",
+        false => "those in their forward pass wait for those in their backward pass",
+    };
+    let words = FindingWords {
+        sentence: format!(
+            "IPU {} waits in external syncs for {} of the run: {how}.",
+            saved.ipu,
+            percent(saved.share)
+        ),
+        advice: "In a grouped pipeline all stages work at the same time, each on a micro-batch of its \
+                 own, first the forward passes of a slot and then the backward passes."
+            .to_owned(),
+        formula: "run without any waiting: the IPU that works longest is left",
+    };
+    let proposal = facts.proposal(
+        [(EXECUTION, json!("pipelined")), (SCHEDULE, json!("grouped"))],
+        "Activations of all micro-batches under way are stashed",
+    )?;
+    Some(saved.finding(&RULE, words, Some(proposal)))
+}
+
+/// Stashes of about half as many micro-batches.
+fn interleaved(facts: &InsightFacts) -> Option<InsightFinding> {
+    let is_grouped = facts.spec(EXECUTION) == Some("pipelined")
+        && facts.spec(SCHEDULE) == Some("grouped")
+        && facts.spec("model.training") == Some("true");
+    // 2 n - 1 entries become n.
+    let removed = |of: &super::tile_contents::TileVariable| match is_stash(&of.name) {
+        true => 0.5,
+        false => 0.0,
+    };
+    let saved = SavedMemory::of(facts, removed).filter(|_| is_grouped)?;
+    // Copies overlap in a grouped pipeline only.
+    let changes = [(SCHEDULE, json!("interleaved")), ("options.overlap_io", json!("none"))];
+    let proposal = facts.proposal(changes, "Stages wait for each other in every slot")?;
+    let words = MemoryWords {
+        what: "Stashed activations",
+        advice: "An interleaved pipeline keeps those of about half as many micro-batches.".to_owned(),
+        formula: "most that is live on a tile at once with half of all stashes / what the fullest tile \
+                  needs; the gain is the rest",
+    };
+    Some(saved.finding(facts, &RULE, words, proposal))
+}

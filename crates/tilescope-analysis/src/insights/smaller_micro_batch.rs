@@ -1,0 +1,49 @@
+//! Samples that fill the tiles.
+
+use super::saved_memory::{MemoryWords, SavedMemory};
+use super::tile_contents::TileVariable;
+use super::{InsightFacts, InsightFinding, InsightRule, Proposal};
+use crate::label_conventions::{is_accumulator, is_optimizer_state};
+use serde_json::json;
+
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "smaller_micro_batch",
+    description: "micro-batches whose activations fill the tiles",
+    find,
+};
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    halved(facts).into_iter().collect()
+}
+
+fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
+    let samples = facts.spec_number("model.batch_size")?;
+    if samples < 2 || !samples.is_multiple_of(2) {
+        return None;
+    }
+    let stays = |of: &TileVariable| {
+        facts.is_weight(of) || is_optimizer_state(&of.name) || is_accumulator(&of.name)
+    };
+    let saved = SavedMemory::of(facts, |of| if stays(of) { 0.0 } else { 0.5 })?;
+    let words = MemoryWords {
+        what: "Activations, temporaries and what works on them",
+        advice: format!("Micro-batches of {} need half as much.", samples / 2),
+        formula: "most that is live on a tile at once with all of weights, gradient accumulators and \
+                  optimiser state and half of all else / what the fullest tile needs; the gain is the rest",
+    };
+    Some(saved.finding(facts, &RULE, words, proposal(facts, samples / 2)?))
+}
+
+/// Half the samples of a micro-batch, and twice as many of these for each weight update.
+fn proposal(facts: &InsightFacts, samples: u64) -> Option<Proposal> {
+    const BATCH: &str = "model.batch_size";
+    const STEPS: &str = "options.gradient_accumulation";
+    let cost = "Handshakes, syncs and starts of operations come twice as often";
+    match facts.spec("model.training") == Some("true") {
+        false => facts.proposal([(BATCH, json!(samples))], cost),
+        true => {
+            let steps = facts.spec_number(STEPS)?.saturating_mul(2);
+            facts.proposal([(BATCH, json!(samples)), (STEPS, json!(steps))], cost)
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Tensors that every replica holds in full, where tiles have no room for them.
+
+use super::saved_memory::{MemoryWords, SavedMemory};
+use super::tile_contents::TileVariable;
+use super::{InsightFacts, InsightFinding, InsightRule};
+use crate::label_conventions::{is_accumulator, is_optimizer_state};
+use serde_json::json;
+
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "tensor_sharding",
+    description: "tensors on full tiles that every replica holds in full",
+    find,
+};
+
+/// A kind of tensors, and the key that splits them.
+struct ShardedKind {
+    key: &'static str,
+    what: &'static str,
+    cost: &'static str,
+    holds: fn(&InsightFacts, &TileVariable) -> bool,
+}
+
+const KINDS: [ShardedKind; 3] = [
+    ShardedKind {
+        key: "options.location.optimizer_state.replicated_tensor_sharding",
+        what: "Tensors of optimiser state",
+        cost: "Weights are gathered after each update",
+        holds: |_, of| is_optimizer_state(&of.name),
+    },
+    ShardedKind {
+        key: "options.location.accumulators.replicated_tensor_sharding",
+        what: "Gradient accumulators",
+        cost: "Gradients are summed over the replicas for each micro-batch, not for each update",
+        holds: |_, of| is_accumulator(&of.name),
+    },
+    ShardedKind {
+        key: "options.location.weights.replicated_tensor_sharding",
+        what: "Weights",
+        cost: "Weights are gathered for each pass of each micro-batch",
+        holds: |facts, of| facts.is_weight(of),
+    },
+];
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let number = |key| facts.spec_number(key).unwrap_or(1).max(1);
+    // A tensor is split over the replicas of an instance.
+    let replicas = number("options.replication_factor") / number("options.num_instances");
+    if replicas < 2 {
+        return Vec::new();
+    }
+    KINDS.iter().filter_map(|kind| sharded(facts, kind, replicas)).collect()
+}
+
+fn sharded(facts: &InsightFacts, kind: &ShardedKind, replicas: u64) -> Option<InsightFinding> {
+    let others = 1.0 - 1.0 / replicas as f64;
+    let removed = |of: &TileVariable| if (kind.holds)(facts, of) { others } else { 0.0 };
+    let saved = SavedMemory::of(facts, removed)?;
+    let proposal = facts.proposal([(kind.key, json!(true))], kind.cost)?;
+    let words = MemoryWords {
+        what: kind.what,
+        advice: format!("Split over {replicas} replicas, each holds its share of them."),
+        formula: "most that is live on a tile at once with 1 / replicas of them / what the fullest \
+                  tile needs; the gain is the rest",
+    };
+    Some(saved.finding(facts, &RULE, words, proposal))
+}
