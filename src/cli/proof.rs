@@ -54,9 +54,8 @@ pub(super) fn prove(
         // It does not fit: nothing else counts.
         None => InsightSubject::Memory,
     };
-    let gain = |finding: &InsightFinding| {
-        finding.measured_gain().filter(|_| finding.subject == subject)
-    };
+    let gain =
+        |finding: &InsightFinding| finding.measured_gain().filter(|_| finding.subject == subject);
     let best_alone = found.iter().filter_map(gain).fold(0.0, f64::max);
     let mut together = combinations(&found, subject);
     let changes: Vec<SpecChanges> = together.iter().filter_map(changes_of).collect();

@@ -81,6 +81,17 @@ pub(crate) fn is_accumulator(variable: &str) -> bool {
     variable.starts_with("Accum___")
 }
 
+/// Whether a variable holds partial sums. The simulator names them after the operation:
+/// `layer/Conv_1/partials`.
+pub(crate) fn is_partials(variable: &str) -> bool {
+    variable.ends_with("/partials")
+}
+
+/// Whether a variable holds weights, by its last name: `layer/weight`, `encoder.0.fc.weight`.
+pub(crate) fn is_named_weight(variable: &str) -> bool {
+    variable.rsplit(['/', '.']).next().is_some_and(|name| name.contains("weight"))
+}
+
 /// The weights that a variable holds optimiser state or gradients of.
 pub(crate) fn owner_of_state(variable: &str) -> Option<&str> {
     let (kind, owner) = variable.split_once("___")?;
@@ -141,6 +152,9 @@ mod tests {
         assert!(is_accumulator("Accum___a/weight") && !is_accumulator("a/Accum___"));
         assert_eq!(owner_of_state("Accl2___a/weight"), Some("a/weight"));
         assert_eq!(owner_of_state("a___b"), None);
+        assert!(is_partials("a/Conv_1/partials") && !is_partials("partials/a"));
+        assert!(is_named_weight("a/weight") && is_named_weight("a.b.weight"));
+        assert!(!is_named_weight("weights/a") && !is_named_weight("m1"));
     }
 
     #[test]

@@ -147,11 +147,7 @@ impl TuneSpace {
 
     /// What findings propose, the largest bound first: what saves memory where that counts, and what
     /// saves time where that does.
-    pub(super) fn proposals(
-        &self,
-        findings: &[TrialFinding],
-        saves_memory: bool,
-    ) -> Vec<TuneMove> {
+    pub(super) fn proposals(&self, findings: &[TrialFinding], saves_memory: bool) -> Vec<TuneMove> {
         let counts = |finding: &&TrialFinding| match finding.gain.of.as_str() {
             "time" => self.objective != TuneObjective::Memory,
             "memory" => saves_memory,

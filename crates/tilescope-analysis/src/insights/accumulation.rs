@@ -10,6 +10,7 @@ use tilescope_report::{MarkKind, TraceMark};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "accumulation",
     description: "weight updates that are too frequent, pipelines that fill and drain too often",
+    keys: &[KEY],
     find,
 };
 

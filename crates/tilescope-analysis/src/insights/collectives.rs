@@ -10,6 +10,7 @@ use tilescope_report::units::percent;
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "collectives",
     description: "collectives between replicas, one for each tensor",
+    keys: &[KEY],
     find,
 };
 

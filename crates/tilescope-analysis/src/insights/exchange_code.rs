@@ -4,8 +4,12 @@ use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubje
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, percent};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "exchange_code", description: "memory taken by exchange code", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "exchange_code",
+    description: "memory taken by exchange code",
+    keys: &[],
+    find,
+};
 
 /// Smaller shares are usual.
 const MIN_SHARE: f64 = 0.08;

@@ -12,6 +12,7 @@ use tilescope_report::units::{Bytes, percent};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "float32",
     description: "float32 variables that fill the fullest tile",
+    keys: &["model.precision"],
     find,
 };
 

@@ -1,11 +1,11 @@
 //! Tiles that are nearly full: the next larger batch will not fit.
 
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use super::tile_contents::NEARLY_FULL;
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule =
-    InsightRule { name: "full_tiles", description: "tiles that are nearly full", find };
+    InsightRule { name: "full_tiles", description: "tiles that are nearly full", keys: &[], find };
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let capacity = facts.target.bytes_per_tile.0;

@@ -10,6 +10,7 @@ use tilescope_report::{HostCallPart, ProgramKind, ProgramNode};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "host_call",
     description: "time in which all IPUs wait for parts of the host call",
+    keys: &["options.device_iterations", "options.host.loader", "options.host.num_workers"],
     find,
 };
 

@@ -11,6 +11,7 @@ use tilescope_report::{ProgramKind, ProgramNode, StepActivity};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "host_wait",
     description: "time spent waiting for the host (StreamCopyBegin)",
+    keys: &["options.host.stream_callbacks_multi_thread_mode", DEPTH],
     find,
 };
 

@@ -11,6 +11,7 @@ use tilescope_report::{ProgramKind, ProgramNode};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "input_type",
     description: "samples that cross from the host in a wide type",
+    keys: &["options.input_type"],
     find,
 };
 

@@ -5,7 +5,7 @@ use super::proposal::{Proposal, SpecChanges};
 use super::run_chains::{ChainPart, RunChains};
 use super::tile_contents::{FullTileContents, TileVariable};
 use crate::imported_model::imported_model;
-use crate::label_conventions::{is_ramp, is_stash, owner_of_state};
+use crate::label_conventions::{is_named_weight, is_ramp, is_stash, owner_of_state};
 use crate::limits::limits;
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::memory::fullest_tiles;
@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_report::trace::LaneInfo;
 use tilescope_report::units::{
-    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, NumberFormat, OperationId, ProgramId, TileId, TileRange,
-    TileRuns, VariableId,
+    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, NumberFormat, OperationId, ProgramId, TileId,
+    TileRange, TileRuns, VariableId,
 };
 use tilescope_report::{
     BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind, MemoryCategory,
@@ -148,8 +148,7 @@ impl InsightFacts {
         };
         let marks = marks(report)?;
         let peak = peak(report, &memory, &variables)?;
-        let full_tiles =
-            FullTileContents::read(report.target()?.as_ref(), &memory, &variables);
+        let full_tiles = FullTileContents::read(report.target()?.as_ref(), &memory, &variables);
         let operations = report.operations()?;
         let plans = (0..).map(OperationId).zip(operations.iter());
         let plan = |of: &ModelOperation| of.plan.as_deref().and_then(OperationPlan::read);
@@ -201,11 +200,10 @@ impl InsightFacts {
         self.plans.get(&operation?)
     }
 
-    /// Whether a variable holds weights: where nothing says which those are, what is always live and
-    /// is no stash counts as some.
+    /// Whether a variable holds weights; where nothing is trained, their names say so.
     pub(crate) fn is_weight(&self, of: &TileVariable) -> bool {
         match self.trained.is_empty() {
-            true => of.is_always_live() && !of.shape.is_empty() && !is_stash(&of.name),
+            true => of.is_always_live() && is_named_weight(&of.name),
             false => self.trained.contains(&of.name),
         }
     }

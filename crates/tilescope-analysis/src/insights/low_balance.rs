@@ -7,6 +7,7 @@ use tilescope_report::units::{Cycles, ProgramId, percent};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "low_balance",
     description: "compute sets in which most tiles wait for a few",
+    keys: &[],
     find,
 };
 

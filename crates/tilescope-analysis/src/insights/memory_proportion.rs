@@ -5,13 +5,15 @@ use super::saved_memory::{MemoryWords, SavedMemory};
 use super::saved_time::{FindingWords, SavedTime};
 use super::tile_contents::TileVariable;
 use super::{InsightFacts, InsightFinding, InsightRule};
+use crate::label_conventions::is_partials;
 use serde_json::json;
 use tilescope_report::units::percent;
-use tilescope_report::{ProgramKind, ProgramNode};
+use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "memory_proportion",
     description: "matmuls and convolutions whose plans have too little memory, or take too much",
+    keys: &[KEY],
     find,
 };
 
@@ -20,6 +22,10 @@ const MIN_SHARE: f64 = 0.03;
 
 /// A proportion that is larger by less changes few plans.
 const LEAST_TIMES: f64 = 1.25;
+
+/// How much of what the largest temporaries at the peak are planned to take is left for them: enough
+/// less that there must be another plan, and little enough that it need not be a slow one.
+const LESS: f64 = 2.0 / 3.0;
 
 /// Fewest hundredths of a tile that plans are given.
 const LEAST_HUNDREDTHS: f64 = 1.0;
@@ -78,14 +84,13 @@ fn larger(facts: &InsightFacts) -> Option<InsightFinding> {
 /// Plans whose temporaries fill the tiles.
 fn smaller(facts: &InsightFacts) -> Option<InsightFinding> {
     let full = facts.full_tiles.as_ref()?;
-    let plan = |of: &TileVariable| {
-        let is_temporary = !of.is_always_live() && of.shape.is_empty();
-        facts.plan_of(of.operation).filter(|_| is_temporary)
-    };
-    // Half of what the one with the largest temporaries there is planned to take.
+    // Rearranged operands are as large in any plan.
+    let is_planned =
+        |of: &TileVariable| of.category == MemoryCategory::Message || is_partials(&of.name);
+    let plan = |of: &TileVariable| facts.plan_of(of.operation).filter(|_| is_planned(of));
     let peak = full.part_of_peak(|of| plan(of).is_some())?;
     let most = plan(peak.largest)?.temporary_bytes;
-    let less = hundredths(most.as_f64() / 2.0 / full.capacity.as_f64().max(1.0));
+    let less = hundredths(LESS * most.as_f64() / full.capacity.as_f64().max(1.0));
     let now = facts.spec(KEY)?.parse::<f64>().unwrap_or(1.0);
     let bound = less * full.capacity.as_f64();
     let is_larger = |plan: &OperationPlan| plan.temporary_bytes.as_f64() > bound;

@@ -9,6 +9,7 @@ use tilescope_report::{ProgramKind, ProgramNode};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "micro_batch",
     description: "handshakes and syncs of each micro-batch, whatever its size",
+    keys: &[KEY],
     find,
 };
 

@@ -67,9 +67,7 @@ use tilescope_report::units::{Bytes, NumberFormat, percent};
 use tilescope_report::{Report, ReportError};
 
 /// The subject of a finding.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsightSubject {
     /// Whether and how the program fits.
@@ -148,6 +146,8 @@ pub struct InsightRule {
     pub name: &'static str,
     /// The problem it looks for, in words.
     pub description: &'static str,
+    /// Keys of a spec that its proposals may set; none where it only tells.
+    pub keys: &'static [&'static str],
     pub find: fn(&InsightFacts) -> Vec<InsightFinding>,
 }
 
@@ -207,10 +207,25 @@ pub fn insights(
 /// All findings about some facts, the most important first; rules among equals keep their order.
 pub fn ranked(facts: &InsightFacts) -> Vec<InsightFinding> {
     let mut found: Vec<InsightFinding> = RULES.iter().flat_map(|rule| (rule.find)(facts)).collect();
+    merge_duplicates(&mut found);
     let most = facts.fullest(1).first().map_or(Bytes::ZERO, |(_, bytes)| *bytes);
     let fullness = most.as_f64() / facts.target.bytes_per_tile.0.max(1) as f64;
     found.sort_by(|a, b| b.gain.rank(fullness).total_cmp(&a.gain.rank(fullness)));
     found
+}
+
+/// Leaves out what is about memory and proposes the same as a finding about time: trying that one
+/// tells what becomes of both.
+fn merge_duplicates(found: &mut Vec<InsightFinding>) {
+    let changes = |finding: &InsightFinding| {
+        finding.proposal.as_ref().map(|proposal| proposal.changes.clone())
+    };
+    let about_time = found.iter().filter(|finding| finding.subject == InsightSubject::Time);
+    let about_time: Vec<SpecChanges> = about_time.filter_map(changes).collect();
+    let is_new = |finding: &InsightFinding| {
+        changes(finding).is_none_or(|changes| !about_time.contains(&changes))
+    };
+    found.retain(|finding| finding.subject == InsightSubject::Time || is_new(finding));
 }
 
 /// `1 tile`, `7 tiles`

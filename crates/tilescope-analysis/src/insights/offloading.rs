@@ -1,70 +1,81 @@
 //! Tensors that could wait in streaming memory, where tiles have no room for them.
 
 use super::saved_memory::{MemoryWords, SavedMemory};
-use super::tile_contents::TileVariable;
-use super::{InsightFacts, InsightFinding, InsightRule};
+use super::tile_contents::{FullTileContents, TileVariable};
+use super::{InsightFacts, InsightFinding, InsightRule, Proposal};
 use crate::label_conventions::{is_accumulator, is_optimizer_state, is_stash};
 use serde_json::json;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "offloading",
     description: "tensors on full tiles that could wait in streaming memory",
+    keys: &[STATE, ACTIVATIONS, EXECUTION, SETS],
     find,
 };
 
-/// A kind of tensors, and the key that says where they are.
-struct OffloadedKind {
-    key: &'static str,
-    what: &'static str,
-    cost: &'static str,
-    holds: fn(&InsightFacts, &TileVariable) -> bool,
-}
+const STATE: &str = "options.location.optimizer_state.on_chip";
+const ACTIVATIONS: &str = "options.location.activations.on_chip";
+const EXECUTION: &str = "options.execution";
+const SETS: &str = "options.execution_phase_settings.stages";
 
-/// Those that are used least often come first.
-const KINDS: [OffloadedKind; 4] = [
-    OffloadedKind {
-        key: "options.location.optimizer_state.on_chip",
-        what: "Tensors of optimiser state",
-        cost: "Copied from streaming memory and back for each weight update",
-        holds: |_, of| is_optimizer_state(&of.name),
-    },
-    OffloadedKind {
-        key: "options.location.activations.on_chip",
-        what: "Stashed activations",
-        cost: "Copied to streaming memory and back for each micro-batch",
-        holds: |_, of| is_stash(&of.name),
-    },
-    OffloadedKind {
-        key: "options.location.accumulators.on_chip",
-        what: "Gradient accumulators",
-        cost: "Copied from streaming memory and back for each micro-batch",
-        holds: |_, of| is_accumulator(&of.name),
-    },
-    OffloadedKind {
-        key: "options.location.weights.on_chip",
-        what: "Weights",
-        cost: "Copied from streaming memory for each pass of each micro-batch",
-        holds: |facts, of| facts.is_weight(of),
-    },
-];
+/// The least that phases must save: they take many times as long.
+const LEAST_BY_PHASES: f64 = 0.1;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    // Phases keep nothing on the chip.
-    if facts.spec("options.execution") == Some("phased") {
+    // Phases keep nothing on the chip already.
+    if facts.spec(EXECUTION) == Some("phased") {
         return Vec::new();
     }
-    KINDS.iter().filter_map(|kind| offloaded(facts, kind)).collect()
+    // Weights and accumulators are on the chip for all of a pass: only phases are shorter.
+    [state(facts), activations(facts), phases(facts)].into_iter().flatten().collect()
 }
 
-fn offloaded(facts: &InsightFacts, kind: &OffloadedKind) -> Option<InsightFinding> {
-    let removed = |of: &TileVariable| if (kind.holds)(facts, of) { 1.0 } else { 0.0 };
-    let saved = SavedMemory::of(facts, removed)?;
-    let proposal = facts.proposal([(kind.key, json!(false))], kind.cost)?;
+fn finding(
+    facts: &InsightFacts,
+    saved: SavedMemory,
+    (what, advice): (&'static str, &str),
+    proposal: Proposal,
+) -> InsightFinding {
     let words = MemoryWords {
-        what: kind.what,
-        advice: "In streaming memory they take none of it but while they are used.".to_owned(),
+        what,
+        advice: advice.to_owned(),
         formula: "most that is live on a tile at once without them / what the fullest tile needs; \
                   the gain is the rest",
     };
-    Some(saved.finding(facts, &RULE, words, proposal))
+    saved.finding(facts, &RULE, words, proposal)
+}
+
+fn state(facts: &InsightFacts) -> Option<InsightFinding> {
+    let saved = SavedMemory::of(facts, |of| f64::from(is_optimizer_state(&of.name)))?;
+    let cost = "Copied from streaming memory and back for each weight update";
+    let proposal = facts.proposal([(STATE, json!(false))], cost)?;
+    let advice = "In streaming memory they take none of it until the weight update.";
+    Some(finding(facts, saved, ("Tensors of optimiser state", advice), proposal))
+}
+
+fn activations(facts: &InsightFacts) -> Option<InsightFinding> {
+    let saved = SavedMemory::of(facts, |of| f64::from(is_stash(&of.name)))?;
+    let cost = "Copied to streaming memory and back for each micro-batch";
+    let proposal = facts.proposal([(ACTIVATIONS, json!(false))], cost)?;
+    let advice = "In streaming memory they take none of it until the backward pass.";
+    Some(finding(facts, saved, ("Stashed activations", advice), proposal))
+}
+
+/// All that is kept, for a program that does not fit.
+fn phases(facts: &InsightFacts) -> Option<InsightFinding> {
+    facts.full_tiles.as_ref().filter(|full: &&FullTileContents| full.overflows())?;
+    let is_kept = |of: &TileVariable| {
+        let is_state = is_optimizer_state(&of.name) || is_accumulator(&of.name);
+        is_state || is_stash(&of.name) || facts.is_weight(of)
+    };
+    let saved = SavedMemory::of(facts, |of| f64::from(is_kept(of)))?.at_least(LEAST_BY_PHASES)?;
+    let cost = "Copied from streaming memory and back for each phase: many times as long";
+    // Even and odd IPUs take turns; where that cannot be, all of them work on each phase.
+    let proposal = match facts.target.ipus_per_replica.is_multiple_of(2) {
+        true => facts.proposal([(EXECUTION, json!("phased"))], cost),
+        false => facts.proposal([(EXECUTION, json!("phased")), (SETS, json!(1))], cost),
+    }?;
+    let advice = "In phases they wait in streaming memory, and each phase loads its own.";
+    let what = "Weights, their gradients and state, and stashed activations";
+    Some(finding(facts, saved, (what, advice), proposal))
 }

@@ -13,6 +13,7 @@ use tilescope_report::units::Bytes;
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "out_of_memory",
     description: "tiles that need more memory than they have",
+    keys: &[],
     find,
 };
 

@@ -8,6 +8,7 @@ use tilescope_report::MemoryCategory;
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "outlining",
     description: "code on full tiles that equal operations could share",
+    keys: &[KEY],
     find,
 };
 
@@ -21,7 +22,8 @@ fn shared(facts: &InsightFacts) -> Option<InsightFinding> {
     use MemoryCategory::{Message, Rearrangement, Variable};
     let is_code = |category| !matches!(category, Variable | Message | Rearrangement);
     let saved = SavedMemory::of(facts, |of| if is_code(of.category) { 1.0 } else { 0.0 })?;
-    let proposal = facts.proposal([(KEY, json!(true))], "Operands are copied to where calls expect them")?;
+    let proposal =
+        facts.proposal([(KEY, json!(true))], "Operands are copied to where calls expect them")?;
     let words = MemoryWords {
         what: "Code, vertex state and constants",
         advice: "Outlined, sequences of operations that are equal are there once.".to_owned(),

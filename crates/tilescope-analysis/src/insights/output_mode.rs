@@ -11,6 +11,7 @@ use tilescope_report::units::percent;
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "output_mode",
     description: "results of every micro-batch of a training run that go to the host",
+    keys: &["options.output_mode"],
     find,
 };
 

@@ -10,6 +10,7 @@ use tilescope_report::{ProgramKind, ProgramNode, StepActivity};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "overlap_io",
     description: "copies from and to the host that compute waits for",
+    keys: &["options.num_io_tiles", "options.overlap_io"],
     find,
 };
 

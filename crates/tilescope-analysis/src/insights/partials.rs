@@ -10,6 +10,7 @@ use tilescope_report::{ProgramKind, ProgramNode};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "partials",
     description: "partial sums of matmuls and convolutions in single precision",
+    keys: &[KEY],
     find,
 };
 

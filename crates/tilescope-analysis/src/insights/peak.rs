@@ -4,8 +4,12 @@ use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubje
 use crate::liveness::LiveVariable;
 use tilescope_report::units::{Bytes, percent};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "peak", description: "what fills the fullest tile at its peak", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "peak",
+    description: "what fills the fullest tile at its peak",
+    keys: &[],
+    find,
+};
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(peak) = &facts.peak else { return Vec::new() };

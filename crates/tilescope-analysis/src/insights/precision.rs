@@ -10,6 +10,7 @@ use tilescope_report::{ModelOperation, ProgramKind, ProgramNode, TrainingPass};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "precision",
     description: "compute, exchange and copies in single precision",
+    keys: &[KEY],
     find,
 };
 

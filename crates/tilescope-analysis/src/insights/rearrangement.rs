@@ -5,8 +5,12 @@ use crate::label_conventions::rearranges;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, OperationId, percent};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "rearrangement", description: "time spent changing layouts", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "rearrangement",
+    description: "time spent changing layouts",
+    keys: &[],
+    find,
+};
 
 /// Smaller shares are the usual price of plans that differ.
 const MIN_SHARE: f64 = 0.03;

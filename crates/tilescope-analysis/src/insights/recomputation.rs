@@ -12,6 +12,7 @@ use tilescope_report::units::{Bytes, percent};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "recomputation",
     description: "stashed activations that could be recomputed",
+    keys: &["options.recomputation"],
     find,
 };
 

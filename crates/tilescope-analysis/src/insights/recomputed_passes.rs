@@ -10,6 +10,7 @@ use tilescope_report::units::percent;
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "recomputed_passes",
     description: "forward passes that are computed again in the backward pass",
+    keys: &[KEY],
     find,
 };
 

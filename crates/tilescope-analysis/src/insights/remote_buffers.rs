@@ -9,8 +9,12 @@ use serde_json::json;
 use tilescope_report::units::percent;
 use tilescope_report::{ProgramNode, StepActivity};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "remote_buffers", description: "time spent on remote buffers", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "remote_buffers",
+    description: "time spent on remote buffers",
+    keys: &KINDS,
+    find,
+};
 
 /// Smaller shares are well spent.
 const MIN_SHARE: f64 = 0.02;

@@ -4,8 +4,12 @@ use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubje
 use tilescope_report::units::{Bytes, percent};
 use tilescope_report::{MemoryCategory, ProgramKind};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "replication", description: "the cost of replication per replica", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "replication",
+    description: "the cost of replication per replica",
+    keys: &[],
+    find,
+};
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let replicas = facts.target.replicas;

@@ -8,7 +8,7 @@ use super::{
 use tilescope_report::units::{Bytes, TileId, percent};
 
 /// Less is not worth a change.
-const MIN_SHARE: f64 = 0.02;
+const MIN_SHARE: f64 = 0.05;
 
 /// Memory that some variables take of the fullest tile, of which a change can take a part away.
 #[derive(Clone, Debug)]
@@ -21,8 +21,8 @@ pub(super) struct SavedMemory {
     share: f64,
     /// The share of what the fullest tile needs that is saved at most.
     gain: f64,
-    /// Whether the program does not fit, and may fit then.
-    fits: Option<bool>,
+    /// The same if gaps between variables stay as they are.
+    without_gaps: f64,
     place: ViewLocation,
 }
 
@@ -36,35 +36,36 @@ pub(super) struct MemoryWords {
 
 impl SavedMemory {
     /// What is saved by a change that takes as large a share of each variable as `removed` says; none
-    /// where there is room, or the change saves next to nothing.
-    pub(super) fn of(
-        facts: &InsightFacts,
-        removed: impl Fn(&TileVariable) -> f64,
-    ) -> Option<Self> {
+    /// where there is room, or what it takes away is next to nothing.
+    pub(super) fn of(facts: &InsightFacts, removed: impl Fn(&TileVariable) -> f64) -> Option<Self> {
         let full: &FullTileContents = facts.full_tiles.as_ref()?;
+        let gain = full.gain(&removed);
         let part = full.part_of_peak(|of| removed(of) > 0.0)?;
         let saved = Self {
             tile: part.tile,
             bytes: part.bytes,
             share: part.bytes.as_f64() / full.needed.as_f64().max(1.0),
-            gain: 1.0,
-            fits: None,
+            gain,
+            without_gaps: gain - full.gain(|_| 0.0),
             place: ViewLocation {
                 tiles: vec![part.tile],
                 variable: Some(part.largest.id),
                 ..ViewLocation::view("liveness")
             },
         };
-        saved.at_most(facts, full.gain(&removed))
+        saved.at_least(MIN_SHARE)
     }
 
-    /// The same where something else limits the gain; none where that leaves next to nothing.
-    pub(super) fn at_most(mut self, facts: &InsightFacts, gain: f64) -> Option<Self> {
-        let full = facts.full_tiles.as_ref()?;
+    /// The same where something else limits the gain.
+    pub(super) fn at_most(mut self, gain: f64) -> Self {
         self.gain = self.gain.min(gain);
-        let left = full.needed.as_f64() * (1.0 - self.gain);
-        self.fits = full.overflows().then(|| left <= full.capacity.as_f64());
-        (self.gain >= MIN_SHARE).then_some(self)
+        self.without_gaps = self.without_gaps.min(gain);
+        self
+    }
+
+    /// The same if it is as much: what costs much time must save much memory.
+    pub(super) fn at_least(self, share: f64) -> Option<Self> {
+        (self.without_gaps >= share).then_some(self)
     }
 
     /// The finding of a rule about it.
@@ -75,7 +76,9 @@ impl SavedMemory {
         words: MemoryWords,
         proposal: Proposal,
     ) -> InsightFinding {
-        let enough = match self.fits {
+        let overflowing = facts.full_tiles.as_ref().filter(|full| full.overflows());
+        let left = |full: &FullTileContents| full.needed.as_f64() * (1.0 - self.gain);
+        let enough = match overflowing.map(|full| left(full) <= full.capacity.as_f64()) {
             Some(true) => " By itself that may be enough to make the program fit.",
             Some(false) => " By itself that does not make the program fit.",
             None => "",

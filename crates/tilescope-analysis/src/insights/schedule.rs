@@ -12,6 +12,7 @@ use tilescope_report::units::percent;
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "schedule",
     description: "schedules in which stages wait for each other, or keep too many activations",
+    keys: &[EXECUTION, SCHEDULE, "options.overlap_io"],
     find,
 };
 
@@ -57,9 +58,10 @@ fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
             saved.ipu,
             percent(saved.share)
         ),
-        advice: "In a grouped pipeline all stages work at the same time, each on a micro-batch of its \
+        advice:
+            "In a grouped pipeline all stages work at the same time, each on a micro-batch of its \
                  own, first the forward passes of a slot and then the backward passes."
-            .to_owned(),
+                .to_owned(),
         formula: "run without any waiting: the IPU that works longest is left",
     };
     let proposal = facts.proposal(
@@ -85,7 +87,8 @@ fn interleaved(facts: &InsightFacts) -> Option<InsightFinding> {
     let proposal = facts.proposal(changes, "Stages wait for each other in every slot")?;
     let words = MemoryWords {
         what: "Stashed activations",
-        advice: "An interleaved pipeline keeps those of about half as many micro-batches.".to_owned(),
+        advice: "An interleaved pipeline keeps those of about half as many micro-batches."
+            .to_owned(),
         formula: "most that is live on a tile at once with half of all stashes / what the fullest tile \
                   needs; the gain is the rest",
     };

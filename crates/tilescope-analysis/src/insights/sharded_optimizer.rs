@@ -9,6 +9,7 @@ use tilescope_report::units::percent;
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "sharded_optimizer",
     description: "weight updates that every replica does in full",
+    keys: &[KEY],
     find,
 };
 

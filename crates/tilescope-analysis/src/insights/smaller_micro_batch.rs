@@ -5,10 +5,12 @@ use super::tile_contents::TileVariable;
 use super::{InsightFacts, InsightFinding, InsightRule, Proposal};
 use crate::label_conventions::{is_accumulator, is_optimizer_state};
 use serde_json::json;
+use tilescope_report::MemoryCategory;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "smaller_micro_batch",
     description: "micro-batches whose activations fill the tiles",
+    keys: &["model.batch_size", "options.gradient_accumulation"],
     find,
 };
 
@@ -21,15 +23,21 @@ fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
     if samples < 2 || !samples.is_multiple_of(2) {
         return None;
     }
+    use MemoryCategory::{ControlCode, ControlTable, HostExchangeCode, Stack, VertexCode};
     let stays = |of: &TileVariable| {
-        facts.is_weight(of) || is_optimizer_state(&of.name) || is_accumulator(&of.name)
+        let is_code = matches!(
+            of.category,
+            ControlCode | ControlTable | HostExchangeCode | Stack | VertexCode
+        );
+        is_code || facts.is_weight(of) || is_optimizer_state(&of.name) || is_accumulator(&of.name)
     };
     let saved = SavedMemory::of(facts, |of| if stays(of) { 0.0 } else { 0.5 })?;
     let words = MemoryWords {
         what: "Activations, temporaries and what works on them",
         advice: format!("Micro-batches of {} need half as much.", samples / 2),
-        formula: "most that is live on a tile at once with all of weights, gradient accumulators and \
-                  optimiser state and half of all else / what the fullest tile needs; the gain is the rest",
+        formula: "most that is live on a tile at once with all of weights, gradient accumulators, \
+                  optimiser state and code and half of all else / what the fullest tile needs; the gain \
+                  is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal(facts, samples / 2)?))
 }

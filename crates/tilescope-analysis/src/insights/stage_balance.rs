@@ -9,6 +9,7 @@ use tilescope_report::{MarkKind, TraceMark, TrainingPass};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "stage_balance",
     description: "a stage that takes longer than the others",
+    keys: &["options.auto_stage", "options.stages"],
     find,
 };
 

@@ -5,8 +5,12 @@ use crate::tile_mapping::is_strided_copy;
 use tilescope_report::ProgramKind;
 use tilescope_report::units::{Cycles, ProgramId, grouped, percent};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "strided_copies", description: "the longest strided copies", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "strided_copies",
+    description: "the longest strided copies",
+    keys: &[],
+    find,
+};
 
 /// Copies that take less do not matter.
 const MIN_SHARE: f64 = 0.01;

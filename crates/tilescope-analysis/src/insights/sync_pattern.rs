@@ -9,6 +9,7 @@ use tilescope_report::units::percent;
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "sync_pattern",
     description: "syncs for the host or streaming memory that stop all IPUs",
+    keys: &["options.sync_pattern"],
     find,
 };
 
@@ -16,7 +17,9 @@ pub(crate) const RULE: InsightRule = InsightRule {
 const MIN_SHARE: f64 = 0.02;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let pipelined = facts.spec("options.execution") == Some("pipelined");
+    // In a sequential pipeline the others have nothing to do meanwhile.
+    let pipelined = facts.spec("options.execution") == Some("pipelined")
+        && facts.spec("options.pipeline_schedule") != Some("sequential");
     let full = pipelined && facts.spec("options.sync_pattern") == Some("full");
     if !full || facts.target.ipus_per_replica < 2 {
         return Vec::new();

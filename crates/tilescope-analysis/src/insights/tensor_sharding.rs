@@ -9,6 +9,11 @@ use serde_json::json;
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "tensor_sharding",
     description: "tensors on full tiles that every replica holds in full",
+    keys: &[
+        "options.location.optimizer_state.replicated_tensor_sharding",
+        "options.location.accumulators.replicated_tensor_sharding",
+        "options.location.weights.replicated_tensor_sharding",
+    ],
     find,
 };
 
@@ -17,6 +22,8 @@ struct ShardedKind {
     key: &'static str,
     what: &'static str,
     cost: &'static str,
+    /// Least gain that is worth the price.
+    least: f64,
     holds: fn(&InsightFacts, &TileVariable) -> bool,
 }
 
@@ -25,18 +32,21 @@ const KINDS: [ShardedKind; 3] = [
         key: "options.location.optimizer_state.replicated_tensor_sharding",
         what: "Tensors of optimiser state",
         cost: "Weights are gathered after each update",
+        least: 0.05,
         holds: |_, of| is_optimizer_state(&of.name),
     },
     ShardedKind {
         key: "options.location.accumulators.replicated_tensor_sharding",
         what: "Gradient accumulators",
         cost: "Gradients are summed over the replicas for each micro-batch, not for each update",
+        least: 0.05,
         holds: |_, of| is_accumulator(&of.name),
     },
     ShardedKind {
         key: "options.location.weights.replicated_tensor_sharding",
         what: "Weights",
         cost: "Weights are gathered for each pass of each micro-batch",
+        least: 0.1,
         holds: |facts, of| facts.is_weight(of),
     },
 ];
@@ -54,7 +64,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 fn sharded(facts: &InsightFacts, kind: &ShardedKind, replicas: u64) -> Option<InsightFinding> {
     let others = 1.0 - 1.0 / replicas as f64;
     let removed = |of: &TileVariable| if (kind.holds)(facts, of) { others } else { 0.0 };
-    let saved = SavedMemory::of(facts, removed)?;
+    let saved = SavedMemory::of(facts, removed)?.at_least(kind.least)?;
     let proposal = facts.proposal([(kind.key, json!(true))], kind.cost)?;
     let words = MemoryWords {
         what: kind.what,

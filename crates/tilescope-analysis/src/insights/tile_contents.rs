@@ -22,8 +22,6 @@ pub(crate) struct TileVariable {
     pub(crate) id: VariableId,
     pub(crate) name: String,
     pub(crate) category: MemoryCategory,
-    /// Element type and shape in words; empty for temporaries, code and the like.
-    pub(crate) shape: String,
     pub(crate) operation: Option<OperationId>,
     /// Liveness steps it is live in; `None` means always.
     lifetime: Option<Range<u32>>,
@@ -65,7 +63,6 @@ impl TileContents {
                 id: *id,
                 name: variable.name.clone(),
                 category: variable.category,
-                shape: variable.shape.clone(),
                 operation: variable.operation,
                 lifetime: variable.lifetime.clone(),
                 bytes,
@@ -107,9 +104,8 @@ impl TileContents {
 
     /// Variables that are live at a step.
     fn live_at(&self, step: u32) -> impl Iterator<Item = &TileVariable> {
-        let is_live = move |of: &&TileVariable| {
-            of.lifetime.as_ref().is_none_or(|life| life.contains(&step))
-        };
+        let is_live =
+            move |of: &&TileVariable| of.lifetime.as_ref().is_none_or(|life| life.contains(&step));
         self.variables.iter().filter(is_live)
     }
 }

@@ -5,6 +5,7 @@ use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubje
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "unmodelled",
     description: "operators of an imported model that are not modelled",
+    keys: &[],
     find,
 };
 

@@ -7,7 +7,7 @@ use super::{
 use tilescope_report::units::{TileId, TileRange, percent};
 
 pub(crate) const RULE: InsightRule =
-    InsightRule { name: "unused_tiles", description: "tiles that never compute", find };
+    InsightRule { name: "unused_tiles", description: "tiles that never compute", keys: &[], find };
 
 /// Fewer are what is left over by any plan.
 const MIN_SHARE: f64 = 0.02;

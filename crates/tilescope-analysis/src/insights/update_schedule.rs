@@ -10,6 +10,7 @@ use tilescope_report::units::{Cycles, IpuId, percent};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "update_schedule",
     description: "weight updates of IPUs that wait for each other",
+    keys: &["options.accumulate_outer_schedule"],
     find,
 };
 

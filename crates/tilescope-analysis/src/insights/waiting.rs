@@ -7,8 +7,12 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, IpuId, ProgramId, percent};
 use tilescope_report::{ProgramKind, ProgramNode};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "waiting", description: "IPUs that wait for other IPUs or the host", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "waiting",
+    description: "IPUs that wait for other IPUs or the host",
+    keys: &[],
+    find,
+};
 
 /// Less is the price of working in step.
 const MIN_SHARE: f64 = 0.1;

@@ -6,6 +6,7 @@ use crate::memory::needed;
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "worst_tiles",
     description: "a few tiles that are much fuller than the rest",
+    keys: &[],
     find,
 };
 

@@ -77,8 +77,9 @@ fn finding_ui<'a>(
                 InsightSubject::Time => "Time",
             };
             ui.label(RichText::new(subject).color(palette.weak_text).size(text_size::SMALL));
-            let text =
-                RichText::new(finding.gain_text()).size(text_size::SMALL).color(gain_colour(palette, finding));
+            let text = RichText::new(finding.gain_text())
+                .size(text_size::SMALL)
+                .color(gain_colour(palette, finding));
             let gain = ui.label(text);
             gain.on_hover_text("Upper bound of the gain. Gains of several findings overlap.");
             if let Ok(view) = finding.place.view.parse::<ViewId>() {
