@@ -19,9 +19,10 @@ use tilescope_report::{Report, ReportError};
 pub(super) const COMMAND: CliCommand = CliCommand { name: "insights", arguments, run };
 
 const AFTER_HELP: &str = "\
-Gains are bounds: what a change takes away from the critical path, and from the IPU that works
-longest. --prove simulates the spec of the report with each proposal and without, and the best three
-together; it says what each gains. A proposal that gains nothing is listed at the end. What was
+Gains are bounds: of time, what a change takes away from the critical path and from the IPU that works
+longest; of memory, what it takes away from the fullest tiles. --prove simulates the spec of the report
+with each proposal and without, and the best three together; it says what each gains, and of a program
+that does not fit in memory whether it fits then. A proposal that gains nothing is listed at the end. What was
 tried is kept beside the report, in tilescope-tried.json, and shown from then on.
 
 Examples:

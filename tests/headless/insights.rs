@@ -16,6 +16,18 @@ use tilescope_report::{
 
 const KIB: u64 = 1024;
 
+/// Replicas that have no room for all of the optimiser state.
+const OPTIMIZER_STATE_ON_FULL_TILES: &[&str] = &[
+    "model.width=5120",
+    "model.classes=5120",
+    "options.location.optimizer_state.on_chip=true",
+    "options.replication_factor=4",
+];
+
+/// Convolutions that have no room for code of their own.
+const CODE_ON_FULL_TILES: &[&str] =
+    &["model.precision=float32", "model.batch_size=48", "options.enable_outlining=false"];
+
 /// A program that does everything wrong at once.
 fn bad() -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 8);
@@ -154,6 +166,10 @@ fn check(report: &Report, found: &[InsightFinding]) {
             }
             InsightGain::Everything | InsightGain::Unknown => {}
         }
+        let rule = RULES.iter().find(|rule| rule.name == finding.rule).expect("a rule");
+        for key in finding.proposal.iter().flat_map(|proposal| proposal.changes.keys()) {
+            assert!(rule.keys.contains(&key.as_str()), "{} sets {key}", rule.name);
+        }
         let place = &finding.place;
         assert!(place.tiles.iter().all(|tile| *tile < TileId(tiles)), "{finding:?}");
         assert!(place.program.is_none_or(|id| programs.get(id).is_some()), "{finding:?}");
@@ -195,6 +211,11 @@ fn every_rule_finds_what_it_looks_for() {
         ("mnist_pipeline", &["options.location.optimizer_state.on_chip=false"][..]),
         ("offload", &["options.replication_factor=4"][..]),
         ("io_overlap", &[][..]),
+        ("io_overlap", &["options.available_memory_proportion=0.05"][..]),
+        ("mnist_pipeline", &["options.pipeline_schedule=sequential"][..]),
+        ("mnist_pipeline", &["model.batch_size=4000"][..]),
+        ("offload", OPTIMIZER_STATE_ON_FULL_TILES),
+        ("resnet50_inference_c600", CODE_ON_FULL_TILES),
     ] {
         let (report, _directory) = common::report(spec, overrides);
         let found = insights(&report, NumberFormat::default()).expect("reads");

@@ -2,6 +2,10 @@
 
 use crate::common::{stderr, stdout, tilescope};
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use tilescope_analysis::insights::RULES;
+use tilescope_sim::spec::keys::KEYS;
 
 /// A spec and what is changed of it.
 type ProvenSpec = (&'static str, &'static [&'static str]);
@@ -27,6 +31,9 @@ const SPECS: &[ProvenSpec] = &[
         ],
     ),
     ("mnist_pipeline", &["options.gradient_accumulation=40", "model.precision=mixed"]),
+    ("mnist_pipeline", &["options.pipeline_schedule=sequential"]),
+    ("mnist_pipeline", &["options.execution=sharded"]),
+    ("io_overlap", &["options.available_memory_proportion=0.05"]),
     (
         "mnist_pipeline",
         &[
@@ -36,6 +43,55 @@ const SPECS: &[ProvenSpec] = &[
             "options.overlap_io=loops",
         ],
     ),
+];
+
+/// Programs that do not fit, or only just.
+const FULL_SPECS: &[ProvenSpec] = &[
+    ("too_large", &[]),
+    ("mnist_pipeline", &["model.batch_size=2000"]),
+    ("mnist_pipeline", &["model.batch_size=4000"]),
+    (
+        "offload",
+        &[
+            "model.width=5120",
+            "model.classes=5120",
+            "options.location.optimizer_state.on_chip=true",
+            "options.replication_factor=4",
+        ],
+    ),
+    ("resnet50_inference_c600", &["model.precision=float32", "model.batch_size=48"]),
+    (
+        "resnet50_inference_c600",
+        &["model.precision=float32", "model.batch_size=48", "options.enable_outlining=false"],
+    ),
+];
+
+/// Keys, or tables of keys, that no rule proposes to set, and why.
+const NOT_PROPOSED: &[(&str, &str)] = &[
+    ("model", "says what is computed"),
+    ("target", "says on which machine: `tilescope sensitivity` tries others"),
+    ("options.batch_serialization_settings", "`smaller_micro_batch` does the same for any schedule"),
+    ("options.constant_weights", "saves no more than the code that loads the weights"),
+    ("options.domain_sharding", "`auto` takes it where a model has only one block"),
+    ("options.execution_phase_settings", "of phases, which are the last resort"),
+    ("options.host", "figures of the user's own host"),
+    ("options.location", "tensors that are too small to matter, and copies over I/O tiles: those cross \
+      the chip twice"),
+    ("options.merge_exchange", "is on unless it is turned off for a comparison"),
+    ("options.normalise_on_ipu", "is part of the model: the host feeds other samples"),
+    ("options.num_hosts", "says on which machine"),
+    ("options.num_instances", "says on which machine"),
+    ("options.output_return_period", "says what the host is given"),
+    ("options.output_type", "says what the host is given"),
+    ("options.plan_selection", "is of the simulator: Poplar has no such option"),
+    ("options.replication_factor", "says on how large a machine"),
+    ("options.returned_outputs", "says what the host is given"),
+    ("options.serialize_matmul", "with `memory_proportion` the planner does it where it costs least"),
+    ("options.serialize_matmul_factor", "goes with `options.serialize_matmul`"),
+    ("options.stash_convention", "says how stashes are counted: both are of the same machine"),
+    ("options.stochastic_rounding", "says with which digits is computed"),
+    ("options.sync_replicas_independently", "gains only where hosts of replicas differ"),
+    ("options.tensor_parallel", "says on how large a machine"),
 ];
 
 /// Keys that are changed one at a time, as `sweep` takes them: the other words of options, other
@@ -59,10 +115,14 @@ struct Tried {
     spec: String,
     rule: String,
     changes: String,
-    /// The bound on its gain, as a share of the time.
+    /// Whether it is to save memory, and not time.
+    saves_memory: bool,
+    /// The bound on its gain, as a share of the time, or of the memory of the fullest tile.
     claim: f64,
-    /// What it gained; `None` where it was not simulated to the end.
+    /// What it gained of that; `None` where it was not simulated to the end.
     gain: Option<f64>,
+    /// What became of the time of a sample; `None` where there is nothing to compare.
+    time: Option<f64>,
     outcome: String,
 }
 
@@ -82,13 +142,17 @@ fn proven((spec, changed): &ProvenSpec) -> Vec<Tried> {
     let name = [&[*spec], *changed].concat().join(" ");
     let tried = |finding: &Value| {
         let measured = finding.get("measured")?;
-        let time = measured["time"].as_f64();
+        let saves_memory = finding["subject"] == "memory";
+        let (time, memory) = (measured["time"].as_f64(), measured["memory"].as_f64());
+        let grown = if saves_memory { memory } else { time };
         Some(Tried {
             spec: name.clone(),
             rule: finding["rule"].as_str()?.to_owned(),
             changes: changes_text(finding),
+            saves_memory,
             claim: finding["gain"]["share"].as_f64()?,
-            gain: time.map(|time| -time),
+            gain: grown.map(|grown| -grown),
+            time,
             outcome: measured["outcome"].as_str()?.to_owned(),
         })
     };
@@ -112,25 +176,76 @@ fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
     product(&a, &b) / (product(&a, &a) * product(&b, &b)).sqrt()
 }
 
-/// The table of `docs/insights.md`.
-fn table(all: &[Tried]) -> String {
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share).replace("-0.0 %", "0.0 %")
+}
+
+/// The table of `docs/insights.md` about time.
+fn table_of_time(all: &[Tried]) -> String {
     let mut lines = vec![
         "| spec | rule | changes | gain at most | measured |".to_owned(),
         "|---|---|---|---|---|".to_owned(),
     ];
     lines.extend(all.iter().map(|tried| {
         let gain = tried.gain.map_or_else(|| tried.outcome.replace('_', " "), percent);
-        let gain = gain.replace("-0.0 %", "0.0 %");
         let (spec, rule, changes) = (&tried.spec, &tried.rule, &tried.changes);
         format!("| {spec} | {rule} | `{changes}` | {} | {gain} |", percent(tried.claim))
     }));
     lines.join("\n")
 }
 
+/// The table of `docs/insights.md` about memory.
+fn table_of_memory(all: &[Tried]) -> String {
+    let mut lines = vec![
+        "| spec | rule | changes | saved at most | measured | fits | time per sample |".to_owned(),
+        "|---|---|---|---|---|---|---|".to_owned(),
+    ];
+    lines.extend(all.iter().map(|tried| {
+        let saved = tried.gain.map_or_else(|| tried.outcome.replace('_', " "), percent);
+        let fits = match tried.outcome.as_str() {
+            "now_fits" => "now",
+            "does_not_fit" => "no",
+            _ => "as before",
+        };
+        let time = tried.time.map_or("-".to_owned(), |time| format!("{:+.1} %", 100.0 * time));
+        let (spec, rule, changes) = (&tried.spec, &tried.rule, &tried.changes);
+        let claim = percent(tried.claim);
+        format!("| {spec} | {rule} | `{changes}` | {claim} | {saved} | {fits} | {time} |")
+    }));
+    lines.join("\n")
+}
+
+/// The table of `docs/insights.md` with all keys.
+fn table_of_keys() -> String {
+    let mut lines = vec!["| key | rules |".to_owned(), "|---|---|".to_owned()];
+    for key in KEYS.iter() {
+        let rules = RULES.iter().filter(|rule| rule.keys.contains(&key.path.as_str()));
+        let rules: Vec<&str> = rules.map(|rule| rule.name).collect();
+        if !rules.is_empty() {
+            lines.push(format!("| `{}` | {} |", key.path, rules.join(", ")));
+        }
+    }
+    let others = NOT_PROPOSED.iter();
+    lines.extend(others.map(|(key, reason)| match KEYS.iter().any(|of| of.path == *key) {
+        true => format!("| `{key}` | none: {reason} |"),
+        false => format!("| all others of `[{key}]` | none: {reason} |"),
+    }));
+    lines.join("\n")
+}
+
+/// How many gains are within 0.5 and 1.1 of their claim, of those that are shown; and how well claims
+/// are in the order of gains.
+fn near_their_claims<'a>(all: impl Iterator<Item = &'a Tried>) -> (usize, usize, f64) {
+    let shown = |tried: &Tried| Some((tried.claim, tried.gain.filter(|gain| *gain >= 0.005)?));
+    let shown: Vec<(f64, f64)> = all.filter_map(shown).collect();
+    let close = shown.iter().filter(|(claim, gain)| (0.5..=1.1).contains(&(gain / claim))).count();
+    let (claims, gains): (Vec<f64>, Vec<f64>) = shown.iter().copied().unzip();
+    (close, shown.len(), rank_correlation(&claims, &gains))
+}
+
 #[test]
 fn what_is_advised_was_tried() {
-    let all: Vec<Tried> = SPECS.iter().flat_map(proven).collect();
+    let all: Vec<Tried> = SPECS.iter().chain(FULL_SPECS).flat_map(proven).collect();
     // A bound is a bound, but for cycles that are rounded.
     for Tried { spec, rule, changes, claim, gain, .. } in &all {
         assert!(
@@ -138,27 +253,58 @@ fn what_is_advised_was_tried() {
             "{spec}, {rule}: {changes} gains {gain:?}, at most {claim}"
         );
     }
-    let shown: Vec<(f64, f64)> = all
-        .iter()
-        .filter_map(|tried| Some((tried.claim, tried.gain.filter(|gain| *gain >= 0.005)?)))
-        .collect();
-    let close = shown.iter().filter(|(claim, gain)| (0.5..=1.1).contains(&(gain / claim))).count();
-    assert!(close * 10 >= shown.len() * 8, "{close} of {} are near their claim", shown.len());
-    let (claims, gains): (Vec<f64>, Vec<f64>) = shown.iter().copied().unzip();
-    let correlation = rank_correlation(&claims, &gains);
+    let rules: BTreeSet<&str> = all.iter().map(|tried| tried.rule.as_str()).collect();
+    for rule in RULES.iter().filter(|rule| !rule.keys.is_empty()) {
+        assert!(rules.contains(rule.name), "nothing that {} proposes was tried", rule.name);
+    }
+    let (of_memory, of_time): (Vec<Tried>, Vec<Tried>) =
+        all.into_iter().partition(|tried| tried.saves_memory);
+    for (subject, all) in [("time", &of_time), ("memory", &of_memory)] {
+        let (close, shown, correlation) = near_their_claims(all.iter());
+        eprintln!("{subject}: {close} of {shown} are near their claim, rank correlation {correlation}");
+    }
+    let (close, shown, correlation) = near_their_claims(of_time.iter());
+    assert!(close * 10 >= shown * 8, "{close} of {shown} are near their claim");
     assert!(correlation > 0.8, "rank correlation {correlation}");
-    documented(&all);
+    documented("proposals that were tried", &table_of_time(&of_time));
+    documented("proposals that save memory", &table_of_memory(&of_memory));
 }
 
-/// `docs/insights.md` has what was tried.
-fn documented(all: &[Tried]) {
-    const BEGIN: &str = "<!-- proposals that were tried -->\n";
+/// Every key is proposed by a rule, or there is a reason why not.
+#[test]
+fn every_key_is_proposed_or_has_a_reason() {
+    let proposed: BTreeSet<&str> = RULES.iter().flat_map(|rule| rule.keys).copied().collect();
+    let is_of = |path: &str, table: &str| {
+        path.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let left: Vec<&str> =
+        KEYS.iter().map(|key| key.path.as_str()).filter(|path| !proposed.contains(path)).collect();
+    for path in &left {
+        let reason = NOT_PROPOSED.iter().find(|(table, _)| is_of(path, table));
+        assert!(reason.is_some(), "no rule proposes {path}, and there is no reason why");
+    }
+    for (table, _) in NOT_PROPOSED {
+        assert!(left.iter().any(|path| is_of(path, table)), "nothing is left of {table}");
+    }
+    for path in proposed {
+        assert!(KEYS.iter().any(|key| key.path == path), "{path} is no key");
+    }
+    documented("keys and their rules", &table_of_keys());
+}
+
+/// Tests run at the same time: each writes its tables into what the others have written.
+static DOCUMENT: Mutex<()> = Mutex::new(());
+
+/// `docs/insights.md` has this table at a place of its own.
+fn documented(place: &str, table: &str) {
+    let _alone = DOCUMENT.lock();
     const END: &str = "\n<!-- end -->";
+    let begin = format!("<!-- {place} -->\n");
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/insights.md");
     let text = std::fs::read_to_string(&path).expect("docs/insights.md");
-    let (before, rest) = text.split_once(BEGIN).expect("a place for the table");
+    let (before, rest) = text.split_once(&begin).expect("a place for the table");
     let (_, after) = rest.split_once(END).expect("an end of the table");
-    let expected = format!("{before}{BEGIN}{}{END}{after}", table(all));
+    let expected = format!("{before}{begin}{table}{END}{after}");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         return std::fs::write(&path, expected).expect("writing docs/insights.md");
     }

@@ -52,7 +52,7 @@ fn proposals_are_tried_kept_and_applied() {
     until(&mut window, "tried", |window| says(window, "Tried: "));
     let report = Report::open(directory.path()).expect("opens");
     let kept = TriedFindings::read(&report).expect("reads").expect("kept");
-    let best = kept.tried.iter().find(|tried| tried.measured.gain().is_some());
+    let best = kept.tried.iter().find(|tried| tried.measured.gain(tried.subject).is_some());
     let best = best.expect("something gains");
     assert!(matches!(best.measured, TriedProposal::Ran { .. }));
     assert!(says(&window, &best.measured.text()["tried: ".len()..]));

@@ -87,7 +87,7 @@ impl SavedMemory {
             rule: rule.name,
             subject: InsightSubject::Memory,
             sentence: format!(
-                "{} take {} of the fullest tile, {} ({}).",
+                "{} take {} of tile {}, the fullest ({}).",
                 words.what,
                 percent(self.share),
                 self.tile,

@@ -8,7 +8,6 @@ use tilescope_analysis::insights::{
     InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges,
 };
 use tilescope_analysis::view_location::ViewLocation;
-use tilescope_report::units::percent;
 
 /// What was pressed of a finding.
 #[derive(Clone, Copy)]
