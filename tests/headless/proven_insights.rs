@@ -70,13 +70,19 @@ const FULL_SPECS: &[ProvenSpec] = &[
 const NOT_PROPOSED: &[(&str, &str)] = &[
     ("model", "says what is computed"),
     ("target", "says on which machine: `tilescope sensitivity` tries others"),
-    ("options.batch_serialization_settings", "`smaller_micro_batch` does the same for any schedule"),
+    (
+        "options.batch_serialization_settings",
+        "`smaller_micro_batch` does the same for any schedule",
+    ),
     ("options.constant_weights", "saves no more than the code that loads the weights"),
     ("options.domain_sharding", "`auto` takes it where a model has only one block"),
     ("options.execution_phase_settings", "of phases, which are the last resort"),
     ("options.host", "figures of the user's own host"),
-    ("options.location", "tensors that are too small to matter, and copies over I/O tiles: those cross \
-      the chip twice"),
+    (
+        "options.location",
+        "tensors that are too small to matter, and copies over I/O tiles: those cross \
+      the chip twice",
+    ),
     ("options.merge_exchange", "is on unless it is turned off for a comparison"),
     ("options.normalise_on_ipu", "is part of the model: the host feeds other samples"),
     ("options.num_hosts", "says on which machine"),
@@ -86,7 +92,10 @@ const NOT_PROPOSED: &[(&str, &str)] = &[
     ("options.plan_selection", "is of the simulator: Poplar has no such option"),
     ("options.replication_factor", "says on how large a machine"),
     ("options.returned_outputs", "says what the host is given"),
-    ("options.serialize_matmul", "with `memory_proportion` the planner does it where it costs least"),
+    (
+        "options.serialize_matmul",
+        "with `memory_proportion` the planner does it where it costs least",
+    ),
     ("options.serialize_matmul_factor", "goes with `options.serialize_matmul`"),
     ("options.stash_convention", "says how stashes are counted: both are of the same machine"),
     ("options.stochastic_rounding", "says with which digits is computed"),
@@ -219,7 +228,7 @@ fn table_of_memory(all: &[Tried]) -> String {
 fn table_of_keys() -> String {
     let mut lines = vec!["| key | rules |".to_owned(), "|---|---|".to_owned()];
     for key in KEYS.iter() {
-        let rules = RULES.iter().filter(|rule| rule.keys.contains(&key.path.as_str()));
+        let rules = RULES.iter().filter(|rule| rule.keys.contains(&&*key.path));
         let rules: Vec<&str> = rules.map(|rule| rule.name).collect();
         if !rules.is_empty() {
             lines.push(format!("| `{}` | {} |", key.path, rules.join(", ")));
@@ -235,9 +244,9 @@ fn table_of_keys() -> String {
 
 /// How many gains are within 0.5 and 1.1 of their claim, of those that are shown; and how well claims
 /// are in the order of gains.
-fn near_their_claims<'a>(all: impl Iterator<Item = &'a Tried>) -> (usize, usize, f64) {
+fn near_their_claims(all: &[Tried]) -> (usize, usize, f64) {
     let shown = |tried: &Tried| Some((tried.claim, tried.gain.filter(|gain| *gain >= 0.005)?));
-    let shown: Vec<(f64, f64)> = all.filter_map(shown).collect();
+    let shown: Vec<(f64, f64)> = all.iter().filter_map(shown).collect();
     let close = shown.iter().filter(|(claim, gain)| (0.5..=1.1).contains(&(gain / claim))).count();
     let (claims, gains): (Vec<f64>, Vec<f64>) = shown.iter().copied().unzip();
     (close, shown.len(), rank_correlation(&claims, &gains))
@@ -259,13 +268,14 @@ fn what_is_advised_was_tried() {
     }
     let (of_memory, of_time): (Vec<Tried>, Vec<Tried>) =
         all.into_iter().partition(|tried| tried.saves_memory);
-    for (subject, all) in [("time", &of_time), ("memory", &of_memory)] {
-        let (close, shown, correlation) = near_their_claims(all.iter());
-        eprintln!("{subject}: {close} of {shown} are near their claim, rank correlation {correlation}");
-    }
-    let (close, shown, correlation) = near_their_claims(of_time.iter());
+    let (close, shown, correlation) = near_their_claims(&of_time);
     assert!(close * 10 >= shown * 8, "{close} of {shown} are near their claim");
     assert!(correlation > 0.8, "rank correlation {correlation}");
+    // What is claimed of memory leaves out what the planner does with the room.
+    let (close, shown, correlation) = near_their_claims(&of_memory);
+    assert!(shown * 10 >= of_memory.len() * 9, "{shown} of {} save memory", of_memory.len());
+    assert!(close * 2 >= shown, "{close} of {shown} are near their claim");
+    assert!(correlation > 0.7, "rank correlation {correlation}");
     documented("proposals that were tried", &table_of_time(&of_time));
     documented("proposals that save memory", &table_of_memory(&of_memory));
 }
@@ -278,7 +288,7 @@ fn every_key_is_proposed_or_has_a_reason() {
         path.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     let left: Vec<&str> =
-        KEYS.iter().map(|key| key.path.as_str()).filter(|path| !proposed.contains(path)).collect();
+        KEYS.iter().map(|key| &*key.path).filter(|path| !proposed.contains(path)).collect();
     for path in &left {
         let reason = NOT_PROPOSED.iter().find(|(table, _)| is_of(path, table));
         assert!(reason.is_some(), "no rule proposes {path}, and there is no reason why");

@@ -9,12 +9,15 @@ use serde_json::json;
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "offloading",
     description: "tensors on full tiles that could wait in streaming memory",
-    keys: &[STATE, ACTIVATIONS, EXECUTION, SETS],
+    keys: &[STATE, ACTIVATIONS, ACCUMULATORS, WEIGHTS, EXECUTION, SETS],
     find,
 };
 
 const STATE: &str = "options.location.optimizer_state.on_chip";
 const ACTIVATIONS: &str = "options.location.activations.on_chip";
+const ACCUMULATORS: &str = "options.location.accumulators.on_chip";
+const WEIGHTS: &str = "options.location.weights.on_chip";
+const KINDS: [&str; 4] = [STATE, ACTIVATIONS, ACCUMULATORS, WEIGHTS];
 const EXECUTION: &str = "options.execution";
 const SETS: &str = "options.execution_phase_settings.stages";
 
@@ -71,10 +74,13 @@ fn phases(facts: &InsightFacts) -> Option<InsightFinding> {
     let saved = SavedMemory::of(facts, |of| f64::from(is_kept(of)))?.at_least(LEAST_BY_PHASES)?;
     let cost = "Copied from streaming memory and back for each phase: many times as long";
     // Even and odd IPUs take turns; where that cannot be, all of them work on each phase.
-    let proposal = match facts.target.ipus_per_replica.is_multiple_of(2) {
-        true => facts.proposal([(EXECUTION, json!("phased"))], cost),
-        false => facts.proposal([(EXECUTION, json!("phased")), (SETS, json!(1))], cost),
-    }?;
+    let mut proposal = facts.proposal([(EXECUTION, json!("phased"))], cost)?;
+    if !facts.target.ipus_per_replica.is_multiple_of(2) {
+        proposal.changes.insert(SETS.to_owned(), json!(1));
+    }
+    // What a spec keeps on the chip stays there in phases, too.
+    let off_chip = facts.proposal(KINDS.map(|kind| (kind, json!(false))), cost);
+    proposal.changes.extend(off_chip.into_iter().flat_map(|off_chip| off_chip.changes));
     let advice = "In phases they wait in streaming memory, and each phase loads its own.";
     let what = "Weights, their gradients and state, and stashed activations";
     Some(finding(facts, saved, (what, advice), proposal))

@@ -19,13 +19,20 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 }
 
 fn shared(facts: &InsightFacts) -> Option<InsightFinding> {
-    use MemoryCategory::{Message, Rearrangement, Variable};
-    let is_code = |category| !matches!(category, Variable | Message | Rearrangement);
+    use MemoryCategory::{
+        Constant, InstrumentationResults, Message, Rearrangement, Stack, Variable, VertexCode,
+    };
+    // Code of vertices is there once anyway.
+    let is_code = |category| match category {
+        Constant | InstrumentationResults | Message | Rearrangement | Stack | Variable
+        | VertexCode => false,
+        _ => true,
+    };
     let saved = SavedMemory::of(facts, |of| if is_code(of.category) { 1.0 } else { 0.0 })?;
     let proposal =
         facts.proposal([(KEY, json!(true))], "Operands are copied to where calls expect them")?;
     let words = MemoryWords {
-        what: "Code, vertex state and constants",
+        what: "Exchange code, control code and vertex state",
         advice: "Outlined, sequences of operations that are equal are there once.".to_owned(),
         formula: "most that is live on a tile at once without any of them / what the fullest tile \
                   needs; the gain is the rest",
