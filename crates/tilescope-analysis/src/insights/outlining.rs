@@ -24,7 +24,12 @@ fn shared(facts: &InsightFacts) -> Option<InsightFinding> {
     };
     // Code of vertices is there once anyway.
     let is_code = |category| match category {
-        Constant | InstrumentationResults | Message | Rearrangement | Stack | Variable
+        Constant
+        | InstrumentationResults
+        | Message
+        | Rearrangement
+        | Stack
+        | Variable
         | VertexCode => false,
         _ => true,
     };

@@ -33,12 +33,17 @@ pub fn located_step(
     Ok(here.map(|location| {
         let step = location.step.range;
         let window = match place.cycles {
-            Some(cycles) if step.length() * NARROWEST >= cycles.length() => cycles,
+            Some(cycles) if shows(cycles, step) => cycles,
             Some(_) => around(step),
             None => step,
         };
         LocatedStep { location, window }
     }))
+}
+
+/// Whether a window has a part of a step in it, and is not too wide to see it.
+fn shows(window: CycleRange, step: CycleRange) -> bool {
+    window.overlaps(step) && step.length() * NARROWEST >= window.length()
 }
 
 /// A step and as much before and behind it.
