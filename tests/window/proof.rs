@@ -55,13 +55,13 @@ fn proposals_are_tried_kept_and_applied() {
     let best = kept.tried.iter().find(|tried| tried.measured.gain(tried.subject).is_some());
     let best = best.expect("something gains");
     assert!(matches!(best.measured, TriedProposal::Ran { .. }));
-    assert!(says(&window, &best.measured.text()["tried: ".len()..]));
+    assert!(says(&window, &best.measured.text(best.subject)["tried: ".len()..]));
     drop(window);
 
     // The next one who opens the report need not try again.
     let mut window = open(directory.path());
     settle(&mut window);
-    assert!(says(&window, &best.measured.text()["tried: ".len()..]));
+    assert!(says(&window, &best.measured.text(best.subject)["tried: ".len()..]));
     let link = window.query_all_by_label("Apply in What if").next().expect("a link");
     link.click_accesskit();
     settle(&mut window);

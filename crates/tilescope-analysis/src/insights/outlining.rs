@@ -23,17 +23,19 @@ fn shared(facts: &InsightFacts) -> Option<InsightFinding> {
         Constant, InstrumentationResults, Message, Rearrangement, Stack, Variable, VertexCode,
     };
     // Code of vertices is there once anyway.
-    let is_code = |category| match category {
-        Constant
-        | InstrumentationResults
-        | Message
-        | Rearrangement
-        | Stack
-        | Variable
-        | VertexCode => false,
-        _ => true,
+    let is_shared = |category| {
+        !matches!(
+            category,
+            Constant
+                | InstrumentationResults
+                | Message
+                | Rearrangement
+                | Stack
+                | Variable
+                | VertexCode
+        )
     };
-    let saved = SavedMemory::of(facts, |of| if is_code(of.category) { 1.0 } else { 0.0 })?;
+    let saved = SavedMemory::of(facts, |of| f64::from(is_shared(of.category)))?;
     let proposal =
         facts.proposal([(KEY, json!(true))], "Operands are copied to where calls expect them")?;
     let words = MemoryWords {
