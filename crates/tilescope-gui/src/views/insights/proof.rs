@@ -93,7 +93,7 @@ impl ProofSection {
                 self.ask();
             }
             if findings.iter().any(|finding| finding.measured.is_some()) {
-                let words = "What was tried is sorted by what it gained in time per sample.";
+                let words = "What was tried is sorted by what it gained.";
                 ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
             }
         });
