@@ -228,6 +228,7 @@ fn dialogs_find_room_in_small_windows() {
     let keys = [
         (CTRL, Key::O),
         (CTRL, Key::D),
+        (shift, Key::T),
         (shift, Key::P),
         (Modifiers::NONE, Key::F1),
         (Modifiers::SHIFT, Key::F1),
