@@ -102,7 +102,7 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("plot")
                 .long("plot")
                 .value_name("FILE")
-                .help("Draw time over the first key, and time beside memory, into a picture, .png or .svg"),
+                .help("Draw time over the first key, time beside memory, and keys beside figures into a picture, .png or .svg"),
         )
         .after_help(AFTER_HELP)
 }

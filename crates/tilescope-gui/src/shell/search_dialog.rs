@@ -27,12 +27,14 @@ pub(crate) fn search_dialog_ui(
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(margin));
     let response = Modal::new(Id::unique("search dialog")).frame(frame).show(context, |ui| {
         ui.set_width(WIDTH.min(room.x - 2.0 * f32::from(margin) - 20.0));
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            if icon_button_ui(ui, Icon::Close, "Close the search").clicked() {
-                ui.close();
-            }
-            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                ui.add(Label::new(RichText::new(search.title()).heading()).truncate());
+        ui.horizontal(|ui| {
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                if icon_button_ui(ui, Icon::Close, "Close the search").clicked() {
+                    ui.close();
+                }
+                ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                    ui.add(Label::new(RichText::new(search.title()).heading()).truncate());
+                });
             });
         });
         let height = (room.y - AROUND).max(120.0);

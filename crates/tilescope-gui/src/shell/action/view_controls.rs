@@ -29,6 +29,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Breakdown",
             "Tiles",
             "Logarithmic colours",
+            "At the trace's cursor",
             "Include gaps",
             "Show max memory",
             "Per IPU",
@@ -120,13 +121,14 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Link",
             "All programs",
             "Show in trace",
+            "At the trace's cursor",
             "Select tiles",
         ],
         tabs: &["Overview", "Programs", "Cycles", "Details", "Hot tiles", "Tiles"],
     },
     ViewControls {
         view: ViewId::TileMapping,
-        strip: &["Map", "Show", "Logarithmic colours", "Select tiles"],
+        strip: &["Map", "Show", "Logarithmic colours", "At the trace's cursor", "Select tiles"],
         tabs: &["Choose", "Regions", "Vertices", "Rearrangements", "Replicas"],
     },
 ];

@@ -13,7 +13,7 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing};
-use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
+use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui, trace_cursor_button_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::heat_scale::HeatScale;
@@ -202,7 +202,10 @@ impl ExchangeCodeView {
         match self.show {
             ExchangeCodeGraphMode::Curves(_) => self.curve_controls_ui(bar, context),
             ExchangeCodeGraphMode::Matrix => self.matrix_controls_ui(bar, context),
-            ExchangeCodeGraphMode::FloorPlans => self.program_controls_ui(bar, context),
+            ExchangeCodeGraphMode::FloorPlans => {
+                self.program_controls_ui(bar, context);
+                trace_cursor_button_ui(bar, context);
+            }
         }
         bar.align_right();
         if self.show != ExchangeCodeGraphMode::FloorPlans
