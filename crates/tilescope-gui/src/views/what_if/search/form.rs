@@ -25,7 +25,7 @@ const OBJECTIVES: [(&str, &str); 6] = [
 ];
 
 /// Conditions that can be typed.
-const CONDITIONS_HINT: &str = "memory < 600 KiB";
+const CONDITIONS_HINT: &str = "for example memory < 600 KiB";
 
 /// What is typed and chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,11 +109,11 @@ impl SearchForm {
                 weak(ui, "What must be true of the result, a condition a line");
                 lines_ui(ui, &mut self.conditions, ("Conditions", CONDITIONS_HINT), 2);
                 weak(ui, "Keys that may change although they say what is computed, one a line");
-                lines_ui(ui, &mut self.free, ("Keys that are free", "model.batch_size"), 2);
+                lines_ui(ui, &mut self.free, ("Keys that are free", "for example model.batch_size"), 2);
             }
             SearchKind::Sweep => {
                 weak(ui, "Keys and the values that they take, a key a line");
-                let hint = "options.num_io_tiles=32,64,128\noptions.gradient_accumulation=8..64:x2";
+                let hint = "for example\noptions.num_io_tiles=32,64,128\noptions.gradient_accumulation=8..64:x2";
                 lines_ui(ui, &mut self.vary, ("Keys and values", hint), 3);
                 weak(ui, "Which points are simulated and shown, a condition a line");
                 lines_ui(ui, &mut self.conditions, ("Conditions", CONDITIONS_HINT), 2);
