@@ -127,7 +127,7 @@ impl FoundPoint {
         };
         vec![
             real(self.seconds_per_sample.map(|time| time * 1e6)),
-            real(self.seconds_per_sample.map(|time| (1.0 / time).round())),
+            self.seconds_per_sample.map(|time| TableCell::Count((1.0 / time) as u64)).into(),
             bytes.into(),
             self.ipus.map(TableCell::Count).into(),
             outcome.into(),

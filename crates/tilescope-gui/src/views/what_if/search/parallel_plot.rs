@@ -20,6 +20,9 @@ const WIDEST: f32 = 1048.0;
 /// Fewest points from one axis to the next in which their numbers can be read.
 const LEAST_GAP: f32 = 84.0;
 
+/// Width of a letter of a name, with what is between two names.
+const LETTER: f32 = 9.0;
+
 /// Most axes of keys: more are crowded on any screen.
 const MOST_KEYS: usize = 9;
 
@@ -241,14 +244,16 @@ pub(super) fn parallel_ui(ui: &mut Ui, scene: &ParallelScene, choice: &mut PlotC
         ui.label(RichText::new(words).color(palette.weak_text).size(text_size::SMALL));
         return;
     }
-    let names: Vec<String> = scene.axes.iter().map(|axis| axis.name.clone()).collect();
+    // Names that run into each other would be left out.
+    let room = (width / scene.axes.len() as f32 / LETTER) as usize;
+    let names: Vec<String> = scene.axes.iter().map(|axis| shortened(&axis.name, room)).collect();
     let every =
         move |_| (0..=last).map(|at| GridMark { value: at as f64, step_size: 1.0 }).collect();
     let x_axis = titled_x_axis(ui, "").formatter(move |mark: GridMark, _| {
         names.get(mark.value.round().max(0.0) as usize).cloned().unwrap_or_default()
     });
     let bounds = [(-0.5, last as f64 + 0.7), (-0.08, UNFIT + 0.08)];
-    let plot = fixed_plot("sweep parallel", bounds, palette)
+    let plot = fixed_plot(&format!("sweep parallel {bounds:?}"), bounds, palette)
         .width(width)
         .height(HEIGHT)
         .custom_x_axes(vec![x_axis.tick_label_color(palette.weak_text)])
@@ -281,6 +286,14 @@ pub(super) fn parallel_ui(ui: &mut Ui, scene: &ParallelScene, choice: &mut PlotC
     });
     choice.take(&shown, "Keys beside time per sample, memory and IPUs", &scene.places);
     legend_ui(ui, scene);
+}
+
+/// A name in so many letters.
+fn shortened(name: &str, room: usize) -> String {
+    match name.chars().count() > room {
+        true => name.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
+        false => name.to_owned(),
+    }
 }
 
 fn colour(kind: LineKind, palette: &ThemePalette) -> (MarkerShape, Color32) {
@@ -381,6 +394,12 @@ mod tests {
         // Whoever points at a place where lines meet means the one of the front.
         let at_ipus = scene.places.iter().find(|(place, _)| place[0] == 3.0).unwrap();
         assert_eq!(at_ipus.1, 0);
+    }
+
+    #[test]
+    fn names_fit_between_their_neighbours() {
+        assert_eq!(shortened("gradient_accumulation", 9), "gradient…");
+        assert_eq!(shortened("IPUs", 4), "IPUs");
     }
 
     #[test]

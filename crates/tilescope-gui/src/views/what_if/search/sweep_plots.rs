@@ -211,7 +211,8 @@ pub(super) fn plot_with_axes<'a>(
     // The most digits that numbers up to the top have.
     let widest = format!("{:.1}", top);
     let y_axis = y_axis_for(ui, y, [widest]).tick_label_color(palette.weak_text);
-    fixed_plot(name, bounds, palette)
+    // A plot keeps the bounds that it began with: while points come, others are another plot.
+    fixed_plot(&format!("{name} {bounds:?}"), bounds, palette)
         .width(size.x)
         .height(size.y)
         .custom_x_axes(vec![x.tick_label_color(palette.weak_text)])
@@ -240,7 +241,10 @@ fn lines_ui(
     let Some(key) = answer.keys.first() else { return };
     if scene.lines.len() > SHAPES.len() {
         let words = format!("{} lines are too many to be told apart.", scene.lines.len());
-        ui.add_sized(size, Label::new(words));
+        match ui.layout().is_horizontal() {
+            true => drop(ui.add_sized(size, Label::new(words))),
+            false => drop(ui.label(words)),
+        }
         return;
     }
     let drawn: Vec<PlacedPoint> =
