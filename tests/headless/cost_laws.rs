@@ -405,6 +405,9 @@ fn chip() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["mk1", "mk2", "bow"])
 }
 
+/// Most cycles of one compute set that copies a few short rows on the tile, its sync among them.
+const ONE_SMALL_COPY: Cycles = Cycles(500);
+
 /// How many times as much one of two costs is as the other, whichever is more.
 fn factor(one: Cycles, other: Cycles) -> f64 {
     one.max(other).as_f64() / one.min(other).as_f64()
@@ -422,14 +425,16 @@ proptest! {
         prop_assert!(bias <= sum, "{bias} against {sum}");
     }
 
-    /// Nor does a row tip it over where tiles end inside rows.
+    /// Nor does a row tip it over where tiles end inside rows: there popops repeats the bias on the
+    /// tile before it adds, a compute set more, which only sums shorter than that one notice.
     #[test]
     fn a_row_more_costs_a_bias_little(
         rows in size(4000), columns in size(4000), dtype in dtype(), chip in chip(),
     ) {
         let cost = |rows| sums(chip, dtype, [rows, columns.max(2)])[0];
         let [fewer, more] = [cost(rows.max(2)), cost(rows.max(2) + 1)];
-        prop_assert!(factor(fewer, more) < 1.5, "{fewer} against {more}");
+        let is_copied = fewer.max(more) - fewer.min(more) < ONE_SMALL_COPY;
+        prop_assert!(is_copied || factor(fewer, more) < 1.5, "{fewer} against {more}");
     }
 }
 
