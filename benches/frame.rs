@@ -17,8 +17,6 @@ use tilescope_analysis::find::{SearchCatalogue, SearchQuery, find};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme, view_names};
-use tilescope_sim::simulate;
-use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_report::units::{
     Bytes, Cycles, IpuId, OperationId, TileId, TileRange, TileRuns, VertexTypeId,
 };
@@ -26,6 +24,8 @@ use tilescope_report::{
     ArithmeticType, ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind,
     TileTraffic, TrainingPass, VertexGroup, VertexTypeInfo,
 };
+use tilescope_sim::simulate;
+use tilescope_sim::spec::{Spec, SpecSource};
 
 const IPUS: u32 = 64;
 const TILES: u32 = 1472;

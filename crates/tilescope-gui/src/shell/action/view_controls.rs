@@ -124,7 +124,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "At the trace's cursor",
             "Select tiles",
         ],
-        tabs: &["Overview", "Programs", "Cycles", "Details", "Hot tiles", "Tiles"],
+        tabs: &["Overview", "Programs", "Cycles", "Details", "Hot tiles", "IPU pairs", "Tiles"],
     },
     ViewControls {
         view: ViewId::TileMapping,

@@ -71,6 +71,7 @@ enum ExchangeCodeTab {
     Cycles,
     Details,
     HotTiles,
+    Pairs,
     Tiles,
 }
 
@@ -170,7 +171,7 @@ impl ExchangeCodeView {
     /// A program that is chosen while its table is shown is looked at in the matrix, or on the floor
     /// plan if its cycles are what is asked for.
     fn notice_program(&mut self, context: &ViewContext<'_>) {
-        use ExchangeCodeTab::{Cycles, Details, HotTiles, Overview, Programs, Tiles};
+        use ExchangeCodeTab::{Cycles, Details, HotTiles, Overview, Pairs, Programs, Tiles};
         let program = context.selection.program;
         if program == self.program {
             return;
@@ -181,7 +182,7 @@ impl ExchangeCodeView {
             Cycles | Details | HotTiles if program.is_some() => {
                 self.show = ExchangeCodeGraphMode::FloorPlans;
             }
-            Overview | Programs | Cycles | Details | HotTiles | Tiles => {}
+            Overview | Programs | Cycles | Details | HotTiles | Pairs | Tiles => {}
         }
         if self.tab != Cycles {
             self.tables.forget_ipu();
@@ -317,6 +318,7 @@ impl ExchangeCodeView {
             (ExchangeCodeTab::Cycles, "Cycles"),
             (ExchangeCodeTab::Details, "Details"),
             (ExchangeCodeTab::HotTiles, "Hot tiles"),
+            (ExchangeCodeTab::Pairs, "IPU pairs"),
             (ExchangeCodeTab::Tiles, "Tiles"),
         ];
         let none = context.selection.program.is_none();

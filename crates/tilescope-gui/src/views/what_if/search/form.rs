@@ -109,7 +109,12 @@ impl SearchForm {
                 weak(ui, "What must be true of the result, a condition a line");
                 lines_ui(ui, &mut self.conditions, ("Conditions", CONDITIONS_HINT), 2);
                 weak(ui, "Keys that may change although they say what is computed, one a line");
-                lines_ui(ui, &mut self.free, ("Keys that are free", "for example model.batch_size"), 2);
+                lines_ui(
+                    ui,
+                    &mut self.free,
+                    ("Keys that are free", "for example model.batch_size"),
+                    2,
+                );
             }
             SearchKind::Sweep => {
                 weak(ui, "Keys and the values that they take, a key a line");

@@ -168,7 +168,10 @@ impl ParallelScene {
         }
         let figures = [
             (format!("time/sample ({})", unit.name), time_words),
-            ("memory (KiB)".to_owned(), memory.words(|bytes| grouped((bytes / 1024.0).round() as u64))),
+            (
+                "memory (KiB)".to_owned(),
+                memory.words(|bytes| grouped((bytes / 1024.0).round() as u64)),
+            ),
             ("IPUs".to_owned(), ipus.words(|ipus| grouped(ipus as u64))),
         ];
         let figures = figures.map(|(name, words)| ParallelAxis { name, words });
