@@ -58,13 +58,18 @@ fn sweep(window: &mut Window, keys: &str) {
 }
 
 fn ended(window: &mut Window) {
+    // The button is pressed in the next frame.
+    window.run_steps(3);
     until(window, "the search ended", |window| says(window, "Start search"));
 }
 
-/// Takes a point by its cell in the table.
+/// Takes a point by its row in the table.
 fn choose(window: &mut Window, words: &str) {
-    let cells = window.query_all_by_label_contains(words);
-    cells.last().expect("a row").click_accesskit();
+    let rows = window.query_all_by_role(Role::Row);
+    let is_it = |node: &egui_kittest::Node<'_>| {
+        node.accesskit_node().label().is_some_and(|label| label.contains(words))
+    };
+    rows.into_iter().find(is_it).expect("a row").click_accesskit();
     settle(window);
 }
 
@@ -90,16 +95,16 @@ fn combinations_are_drawn_listed_and_taken() {
     ] {
         assert!(says(&window, words), "{words}");
     }
-    choose(&mut window, "on the Pareto front");
-    assert!(says(&window, "m 64, n 64: "), "the point is said");
-    choose(&mut window, "does not fit in memory");
+    choose(&mut window, "k 64, m 64, n 64");
+    assert!(says(&window, "k 64, m 64, n 64: "), "the point is said");
+    choose(&mut window, "n 4194304");
     window.get_by_label("Take into What if").click_accesskit();
     settle(&mut window);
     assert!(spec(&window).contains("n = 4194304") && !says(&window, "Start search"));
     // What was found is there again, and says what it is of.
     press(&mut window, SHIFT, Key::T);
     assert!(says(&window, "8 rows") && says(&window, "The spec in What if has changed since"));
-    choose(&mut window, "on the Pareto front");
+    choose(&mut window, "k 64, m 128, n 64");
     window.get_by_label("Simulate and compare").click_accesskit();
     until(&mut window, "compared", |window| {
         let page = window.state().session().page();
@@ -208,7 +213,7 @@ fn files_of_results_are_opened_by_themselves() {
     open(&mut window, &file);
     assert!(says(&window, "Results in points.db") && says(&window, "4 rows"));
     assert!(!says(&window, "Start search") && !says(&window, "Take into What if"));
-    choose(&mut window, "on the Pareto front");
+    choose(&mut window, "batch_size 8, device_iterations 1");
     window.get_by_label("Simulate and open").click_accesskit();
     until(&mut window, "opened", |window| window.state().session().page().is_some());
     // What is none says so.

@@ -197,9 +197,12 @@ impl SweepAnswer {
         };
         let row = |point: &FoundPoint| {
             let keys = self.keys.iter().map(|key| value(point.changes.get(key)));
-            keys.chain(point.cells()).collect()
+            // What a row is called: a value of a key alone would say nothing.
+            let name = TableCell::Text(point.changes_words());
+            std::iter::once(name).chain(keys).chain(point.cells()).collect()
         };
-        let columns = self.keys.iter().map(head).chain(figure_columns()).collect();
+        let name = std::iter::once(TableColumn::text("Point"));
+        let columns = name.chain(self.keys.iter().map(head)).chain(figure_columns()).collect();
         DataTable::new(columns, self.points.iter().map(row).collect())
     }
 }
