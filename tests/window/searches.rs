@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tilescope_gui::OpenReport;
 use tilescope_gui::app::TilescopeApp;
 
-const SIZE: Vec2 = vec2(1280.0, 1400.0);
+const SIZE: Vec2 = vec2(1280.0, 1900.0);
 const SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
 
 /// A window on a report of a small product, with its search; the directory must outlive it.
@@ -105,7 +105,12 @@ fn combinations_are_drawn_listed_and_taken() {
     press(&mut window, SHIFT, Key::T);
     assert!(says(&window, "8 rows") && says(&window, "The spec in What if has changed since"));
     choose(&mut window, "k 64, m 128, n 64");
-    window.get_by_label("Simulate and compare").click_accesskit();
+    // The panel has a button of that name too.
+    window
+        .query_all_by_label("Simulate and compare")
+        .last()
+        .expect("in the dialog")
+        .click_accesskit();
     until(&mut window, "compared", |window| {
         let page = window.state().session().page();
         page.is_some_and(|page| page.compared().is_some())

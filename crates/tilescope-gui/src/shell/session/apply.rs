@@ -213,7 +213,7 @@ impl AppSession {
     }
 
     /// Shows the spec of the report, and does something with it.
-    pub(super) fn with_what_if(&mut self, then: impl FnOnce(&mut WhatIfPanel)) {
+    fn with_what_if(&mut self, then: impl FnOnce(&mut WhatIfPanel)) {
         if let Some(page) = self.workspace.shown() {
             let opened = self.what_ifs.open_with(page.opened(), &mut self.places, then);
             self.tell_failure(opened);

@@ -16,16 +16,20 @@ const POINT: &str = "found";
 impl AppSession {
     /// Shows the search from the spec of the report, as it was changed.
     pub(super) fn show_search(&mut self) {
-        self.with_what_if(|_| {});
-        let Some(panel) = self.what_ifs.current() else { return };
+        let shown = self.search_of_report();
+        self.tell_failure(shown);
+    }
+
+    fn search_of_report(&mut self) -> Result<(), SessionDirectoryError> {
+        let Some(page) = self.workspace.shown() else { return Ok(()) };
+        let panel = self.what_ifs.of_report(page.opened(), &mut self.places)?;
+        let Some(panel) = panel else { return Ok(()) };
         let (name, text) = (panel.report_name(), panel.whole_text());
         let origin = SearchOrigin::Report(panel.base().to_owned());
-        let shown = self.places.searches().map(|directory| {
-            let place = results_place(&directory, &name, &text);
-            let search = || SpecSearch::new(origin.clone(), name);
-            self.dialogs.show_search(&origin, search).begin_with(SearchedSpec { text, place });
-        });
-        self.tell_failure(shown);
+        let place = results_place(&self.places.searches()?, &name, &text);
+        let search = || SpecSearch::new(origin.clone(), name);
+        self.dialogs.show_search(&origin, search).begin_with(SearchedSpec { text, place });
+        Ok(())
     }
 
     /// Shows what is in a file of results.

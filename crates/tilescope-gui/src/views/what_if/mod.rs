@@ -221,7 +221,7 @@ impl WhatIfPanel {
         check_ui(ui, &answers);
         ui.add_space(spacing::S);
         let sane = answers.checked.answer().is_some_and(|checked| checked.compiled().is_some());
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             let ready = sane && !busy;
             if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
                 commands.push(AppCommand::SimulateVariant);
@@ -229,13 +229,13 @@ impl WhatIfPanel {
             if ui.button("Reset").on_hover_text("Back to the spec of the report").clicked() {
                 self.draft.text = self.original.clone().unwrap_or_default();
             }
+            let hint = "Look for a better spec: a guided search, or every combination of values \
+                        (Ctrl+Shift+T)";
+            let search = ui.add_enabled(sane, Button::new("Search…"));
+            if search.on_hover_text(hint).clicked() {
+                commands.push(AppCommand::ShowSpecSearch);
+            }
         });
-        ui.add_space(spacing::XS);
-        let hint = "Look for a better spec: a guided search, or every combination of values";
-        let search = ui.add_enabled(sane, Button::new("Search for a better spec…"));
-        if search.on_hover_text(hint).clicked() {
-            commands.push(AppCommand::ShowSpecSearch);
-        }
         ui.separator();
         self.history.ui(ui, workers, &mut self.draft.text, commands);
         ui.separator();
