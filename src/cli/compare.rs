@@ -1,16 +1,17 @@
 //! `compare`: two reports side by side, and a gate for jobs that watch cycles and memory.
 
+use super::gates::{self, CheckedGates};
+use super::report_or_spec::{open_or_simulate, temporary_directory};
 use super::{CliCommand, CliError, json_argument, open_path, path_of};
-use clap::{Arg, ArgMatches};
+use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Map, Value};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{
-    COMPARISONS, ComparedReports, ComparisonRow, ComparisonTable, ReportAlignment,
-    WorkNormalization, WorkUnit, comparison, differences, overview, table_named,
+    COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison,
+    differences, gates_markdown, markdown, overview, table_named,
 };
 use tilescope_analysis::data_table::{DataTable, TableCell};
-use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
@@ -23,6 +24,20 @@ const OVERVIEW: &str = "overview";
 /// Rows of a table that are printed where the user names no number.
 const DEFAULT_LIMIT: &str = "20";
 
+const AFTER_HELP: &str = "\
+Percentages are relative to the source. The largest difference comes first. Cycles and executions are
+told per sample, so that twice the work is not slower; where a report does not say how much it worked
+on, they are told per run. JSON also has the figures of the whole run (source_run, target_run).";
+
+const EXAMPLES: &str = "\
+Examples:
+  tilescope compare before after
+  tilescope compare before after --view execution-trace --limit 50
+  tilescope compare before after --view all --json
+  tilescope compare baseline.pop mnist_pipeline --fail-if 'execution.total_cycles > +2%'
+  tilescope compare baseline out --fail-if 'max_tile > 600 KiB' --markdown --junit gates.xml
+  tilescope compare baseline out --fail-over 2 --per update";
+
 fn arguments(command: clap::Command) -> clap::Command {
     let report = |name: &'static str, value: &'static str, help: &'static str| {
         let path = clap::value_parser!(PathBuf);
@@ -30,14 +45,16 @@ fn arguments(command: clap::Command) -> clap::Command {
     };
     command
         .about("Compare two reports: source, target and difference")
-        .arg(report("source", "SOURCE", "Baseline report"))
-        .arg(report("target", "TARGET", "Report to compare with the baseline"))
+        .arg(report("source", "SOURCE", "Baseline: a report, or a spec, which is simulated"))
+        .arg(report(
+            "target",
+            "TARGET",
+            "What to compare with it: a report, or a spec, which is simulated",
+        ))
         .arg(
-            Arg::new("view")
-                .long("view")
-                .value_name("NAME")
-                .default_value(OVERVIEW)
-                .help("View whose figures are compared; overview: what changed, on one page; or all"),
+            Arg::new("view").long("view").value_name("NAME").default_value(OVERVIEW).help(
+                "View whose figures are compared; overview: what changed, on one page; or all",
+            ),
         )
         .arg(unit_argument())
         .arg(
@@ -48,24 +65,16 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_parser(clap::value_parser!(usize))
                 .help("Maximum number of rows per table; 0 for all"),
         )
+        .args(gates::arguments())
         .arg(
-            Arg::new("fail-over")
-                .long("fail-over")
-                .value_name("PERCENT")
-                .value_parser(clap::value_parser!(f64))
-                .help("Fail if cycles, memory or the fullest tile grew by more than this, or the target no longer runs"),
+            Arg::new("markdown")
+                .long("markdown")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["json", "view"])
+                .help("Print Markdown for a pull request: what changed, and the gates"),
         )
         .arg(json_argument())
-        .after_help(
-            "Percentages are relative to the source. The largest difference comes first. Cycles and \
-             executions are told per sample, so that twice the work is not slower; where a report does \
-             not say how much it worked on, they are told per run. JSON also has the figures of the \
-             whole run (source_run, target_run).\n\n\
-             Examples:\n  tilescope compare before after\n  \
-             tilescope compare before after --view execution-trace --limit 50\n  \
-             tilescope compare before after --view all --json\n  \
-             tilescope compare baseline out --fail-over 2 --per update",
-        )
+        .after_help(format!("{AFTER_HELP}\n\n{}\n\n{EXAMPLES}", gates::HELP))
 }
 
 /// `--per`: what figures of the run are told per.
@@ -97,13 +106,15 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
             format!("there is no view {view:?} to compare; known: {OVERVIEW}, {known}, all");
         return Err(CliError::Usage(problem));
     }
-    let over = matches.get_one::<f64>("fail-over").copied();
-    if let Some(percent) = over.filter(|percent| !percent.is_finite() || *percent < 0.0) {
-        let problem = format!("--fail-over expects a percentage of at least 0, not {percent}");
-        return Err(CliError::Usage(problem));
+    let gates = gates::asked(matches)?;
+    let junit = matches.get_one::<PathBuf>("junit");
+    if junit.is_some() && gates.is_empty() {
+        let problem = "--junit writes gates, and there are none: name them with --fail-if";
+        return Err(CliError::Usage(problem.to_owned()));
     }
-    let source = open_path(path_of(matches, "source"))?;
-    let target = open_path(path_of(matches, "target"))?;
+    let directory = temporary_directory()?;
+    let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
+    let (source, target) = (open("source")?, open("target")?);
     let alignment = ReportAlignment::without_links(&source, &target).map_err(failed)?;
     let numbers = NumberFormat::default();
     let unit = unit_of(matches);
@@ -112,6 +123,16 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     let limit = limit.unwrap_or(usize::MAX);
     let normalization = sides.normalization().map_err(failed)?;
+    let gates = CheckedGates::of(gates, (&source, &target), &normalization)?;
+    if let Some(path) = junit {
+        gates.write_junit(path)?;
+    }
+    if matches.get_flag("markdown") {
+        let page = overview(&sides).map_err(failed)?;
+        let gates_page = gates_markdown(gates.each());
+        write!(output, "{}{gates_page}", markdown(&page, limit))?;
+        return gates.conclude();
+    }
     let json = matches.get_flag("json");
     let mut views: Map<String, Value> = Map::new();
     views.insert("normalization".to_owned(), json_value(&normalization)?);
@@ -132,13 +153,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         show(one.view, tables, (json, limit), &mut views, output)?;
     }
     if json {
+        if !gates.gates.is_empty() {
+            views.insert("violations".to_owned(), json_value(&gates.violations)?);
+        }
         let text = serde_json::to_string_pretty(&Value::Object(views));
         writeln!(output, "{}", text.map_err(|error| CliError::Failed(error.to_string()))?)?;
     }
-    match over {
-        Some(percent) => gate((&source, &target), &normalization, percent),
-        None => Ok(()),
-    }
+    gates.conclude()
 }
 
 fn json_value(of: &impl serde::Serialize) -> Result<Value, CliError> {
@@ -220,50 +241,4 @@ fn print(table: &ComparisonTable, limit: usize, output: &mut dyn Write) -> Resul
     }
     writeln!(output)?;
     Ok(())
-}
-
-/// Fails where the target is worse than the source by more than `percent`.
-fn gate(
-    (source, target): (&Report, &Report),
-    normalization: &WorkNormalization,
-    percent: f64,
-) -> Result<(), CliError> {
-    let (before, after) = (summary(source).map_err(failed)?, summary(target).map_err(failed)?);
-    let mut problems = Vec::new();
-    let cycles =
-        |of: &ReportSummary| of.execution.as_ref().map(|run| TableCell::Count(run.total_cycles.0));
-    match (cycles(&before), cycles(&after)) {
-        (Some(before), Some(after)) => {
-            let row = normalization.compared("cycles", Some(before), Some(after));
-            problems.extend(worse(&row, percent));
-        }
-        (Some(_), None) => problems.push("the target was not executed".to_owned()),
-        (None, _) => {}
-    }
-    let (before, after) = (&before.memory, &after.memory);
-    let memory = [
-        ("memory", before.total_excluding_gaps, after.total_excluding_gaps),
-        ("fullest tile", before.max_tile_including_gaps, after.max_tile_including_gaps),
-    ];
-    problems.extend(memory.iter().filter_map(|(name, a, b)| {
-        let bytes = |bytes| Some(TableCell::Bytes(bytes));
-        worse(&ComparisonRow::new(*name, bytes(*a), bytes(*b)), percent)
-    }));
-    if after.out_of_memory_tiles > before.out_of_memory_tiles {
-        problems.push(format!("{} tiles are out of memory", after.out_of_memory_tiles));
-    }
-    if problems.is_empty() { Ok(()) } else { Err(CliError::Failed(problems.join("; "))) }
-}
-
-/// What grew by more than `percent` of what it was.
-fn worse(row: &ComparisonRow, percent: f64) -> Option<String> {
-    row.change().filter(|change| *change > 0.0)?;
-    // Whatever comes where there was nothing is more than any percentage of that.
-    let grown = row.share().unwrap_or(f64::INFINITY) * 100.0;
-    let per = row.per.map_or_else(String::new, |per| format!(" {}", per.words()));
-    let more = row.change_cell().text();
-    (grown > percent).then(|| {
-        let name = &row.name;
-        format!("{name} grew by {grown:.2} %{per} ({more}); {percent} % is allowed")
-    })
 }

@@ -2,12 +2,12 @@
 
 use super::plain_output::stderr;
 use super::proof::{ProofRequest, prove};
+use super::report_or_spec::{open_or_simulate, temporary_directory};
 use super::trials::end_with_parent;
-use super::{CliCommand, CliError, json_argument, open_path, path_of, simulate};
+use super::{CliCommand, CliError, json_argument, path_of, simulate};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::Path;
 use tilescope_analysis::insights::{
     InsightFinding, InsightSubject, TRIED_FILE, TriedFindings, insights, insights_with_tried,
 };
@@ -61,7 +61,9 @@ fn arguments(command: clap::Command) -> clap::Command {
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     end_with_parent();
     let directory = temporary_directory()?;
-    let report = report(matches, directory.path())?;
+    let overrides: Vec<String> = matches.get_many("set").into_iter().flatten().cloned().collect();
+    let simulated = directory.path().join("report");
+    let report = open_or_simulate(path_of(matches, "report"), &overrides, &simulated)?;
     let failed = |error: ReportError| CliError::Failed(error.to_string());
     let found = if matches.get_flag("prove") {
         let spec = report.spec().ok_or_else(|| {
@@ -101,31 +103,6 @@ fn keep(report: &Report, tried: &TriedFindings) {
         .and_then(|text| write_whole(&path, text.as_bytes()).map_err(|error| error.to_string()));
     if let Err(problem) = kept {
         let _ = writeln!(stderr(), "warning: what was tried is not kept: {problem}");
-    }
-}
-
-/// A directory that is gone when the command ends.
-fn temporary_directory() -> Result<tempfile::TempDir, CliError> {
-    let failed = |error| CliError::Failed(format!("no directory for temporary files: {error}"));
-    tempfile::Builder::new().prefix("tilescope-insights").tempdir().map_err(failed)
-}
-
-/// The report that is named, or that of the spec that is named.
-fn report(matches: &ArgMatches, directory: &Path) -> Result<Report, CliError> {
-    let path = path_of(matches, "report");
-    let is_changed = matches.get_many::<String>("set").is_some();
-    let is_report = path.is_dir() || path.extension().is_some_and(|ending| ending == "pop");
-    match path.to_str() {
-        _ if is_report && is_changed => {
-            let problem = "--set changes a spec, and a report was named";
-            Err(CliError::Usage(problem.to_owned()))
-        }
-        Some(name) if !is_report => {
-            let spec = simulate::build(&simulate::source(name, matches)?)?;
-            let simulated = tilescope_sim::simulate(&spec, &directory.join("report"), |_| ());
-            open_path(&simulated.map_err(simulate::failure)?)
-        }
-        _ => open_path(path),
     }
 }
 

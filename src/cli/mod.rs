@@ -1,11 +1,12 @@
 //! The command line: one file per command, listed in [`COMMANDS`].
 //!
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 fine, 1 the job failed,
-//! 2 wrong usage. A closed pipe on stdout is success: the reader had enough.
+//! 2 wrong usage, 3 a violated gate. A closed pipe on stdout is success: the reader had enough.
 
 mod compare;
 mod export;
 mod find;
+mod gates;
 mod insights;
 mod model;
 mod onnx;
@@ -13,6 +14,7 @@ mod picture;
 mod plain_output;
 mod progress;
 mod proof;
+mod report_or_spec;
 mod reproduce;
 mod search;
 mod sensitivity;
@@ -77,12 +79,25 @@ pub(crate) enum CliError {
     /// The job failed: exit code 1.
     #[error("{0}")]
     Failed(String),
+    /// Gates are violated, each in a line: exit code 3.
+    #[error("{0}")]
+    Violated(String),
     /// A file could not be written: exit code 1.
     #[error(transparent)]
     File(#[from] AtomicFileError),
     /// Writing results failed.
     #[error("cannot write results: {0}")]
     Output(#[from] io::Error),
+}
+
+impl CliError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Failed(_) | Self::File(_) | Self::Output(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Violated(_) => 3,
+        }
+    }
 }
 
 const AFTER_HELP: &str = "\
@@ -98,7 +113,7 @@ Examples:
   tilescope compare before after --fail-over 2
   tilescope export out --view memory --format png -o memory.png
 
-Exit codes: 0 success, 1 the command failed, 2 usage error.";
+Exit codes: 0 success, 1 the command failed, 2 usage error, 3 a gate of compare is violated.";
 
 /// The whole command line, as clap sees it.
 pub(crate) fn arguments() -> clap::Command {
@@ -161,7 +176,7 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Err(error) => {
             let _ = writeln!(stderr(), "error: {error}");
-            ExitCode::from(if matches!(error, CliError::Usage(_)) { 2 } else { 1 })
+            ExitCode::from(error.exit_code())
         }
     }
 }

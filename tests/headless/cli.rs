@@ -225,14 +225,19 @@ fn the_same_spec_gives_the_same_bytes() {
     assert!(a == b, "two runs of one spec differ");
 }
 
+/// A report of products with this change.
+fn simulated_product(directory: &tempfile::TempDir, name: &str, change: &str) -> String {
+    let out = path(directory, name);
+    let made = tilescope(&["simulate", "matmul_chain", "--set", change, "-o", &out]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    out
+}
+
 #[test]
-fn compare_prints_both_sides_and_gates() {
+fn compare_prints_both_sides() {
     let directory = tempfile::tempdir().unwrap();
-    let (small, large) = (path(&directory, "small"), path(&directory, "large"));
-    for (out, m) in [(&small, "model.m=200"), (&large, "model.m=800")] {
-        let made = tilescope(&["simulate", "matmul_chain", "--set", m, "-o", out]);
-        assert!(made.status.success(), "{}", stderr(&made));
-    }
+    let small = simulated_product(&directory, "small", "model.m=200");
+    let large = simulated_product(&directory, "large", "model.m=800");
     let text = stdout(&tilescope(&["compare", &small, &large]));
     for words in ["Source", "Target", "Diff", "Cycles", "Fullest tile", "model.m", "differs"] {
         assert!(text.contains(words), "{words}: {text}");
@@ -263,18 +268,90 @@ fn compare_prints_both_sides_and_gates() {
     );
     let wrong = ["--format", "csv", "--table", "nonsense"];
     assert_eq!(failure(&[&arguments[..], &wrong[..]].concat()).0, 2);
-    // A job that watches cycles and memory: worse fails, equal and better pass.
-    let gate = tilescope(&["compare", &small, &large, "--fail-over", "2"]);
-    let words = stderr(&gate);
-    assert_eq!(gate.status.code(), Some(1));
-    assert!(words.contains("cycles grew by") && words.contains("memory grew by"), "{words}");
-    for target in [&small, &large] {
-        assert!(tilescope(&["compare", &large, target, "--fail-over", "0"]).status.success());
-    }
-    for wrong in [["--fail-over", "-1"], ["--fail-over", "much"], ["--view", "nothing"]] {
+    let wrong = [
+        ["--fail-over", "-1"],
+        ["--fail-over", "much"],
+        ["--view", "nothing"],
+        ["--junit", "gates.xml"],
+    ];
+    for wrong in wrong {
         let arguments = ["compare", &small, &large, wrong[0], wrong[1]];
         assert_eq!(failure(&arguments).0, 2, "{wrong:?}");
     }
+}
+
+/// Jobs that watch cycles and memory: worse fails with a code of its own, equal and better pass.
+#[test]
+fn violated_gates_have_an_exit_code_of_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let small = simulated_product(&directory, "small", "model.m=200");
+    let large = simulated_product(&directory, "large", "model.m=800");
+    let gate = tilescope(&["compare", &small, &large, "--fail-over", "2"]);
+    let words = stderr(&gate);
+    assert_eq!(gate.status.code(), Some(3));
+    assert!(words.contains("cycles > +2%: it grew") && words.contains("memory > +2%"), "{words}");
+    for target in [&small, &large] {
+        assert!(tilescope(&["compare", &large, target, "--fail-over", "0"]).status.success());
+    }
+
+    let junit = path(&directory, "gates.xml");
+    let asked = ["--fail-if", "execution.total_cycles > +2%", "--fail-if", "max_tile > 1 GiB"];
+    let told = ["--markdown", "--junit", &junit];
+    let failed = tilescope(&[&["compare", &small, &large][..], &asked, &told].concat());
+    assert_eq!(failed.status.code(), Some(3), "{}", stderr(&failed));
+    let page = stdout(&failed);
+    assert!(
+        page.contains("| execution.total\\_cycles \\> +2% | **violated**: it grew by"),
+        "{page}"
+    );
+    assert!(page.contains("| max\\_tile \\> 1 GiB | passed |"), "{page}");
+    let junit = std::fs::read_to_string(junit).unwrap();
+    assert!(junit.contains("tests=\"2\" failures=\"1\""), "{junit}");
+    let json = tilescope(&[&["compare", &small, &large, "--json"][..], &asked].concat());
+    let json: serde_json::Value = serde_json::from_str(&stdout(&json)).unwrap();
+    assert_eq!(json["violations"][0]["figure"], "execution.total_cycles");
+    assert!(!stderr(&failed).contains("::error"), "only jobs of GitHub read annotations");
+    let on_github = std::process::Command::new(env!("CARGO_BIN_EXE_tilescope"))
+        .args([&["compare", &small, &large][..], &asked].concat())
+        .env("GITHUB_ACTIONS", "true")
+        .output()
+        .unwrap();
+    let lines = stderr(&on_github);
+    assert!(
+        lines.contains("::error title=tilescope gate::execution.total_cycles > +2%25:"),
+        "{lines}"
+    );
+
+    // What cannot be meant is no violation.
+    let (code, words) = failure(&["compare", &small, &large, "--fail-if", "execution.cyles > 1"]);
+    assert_eq!(code, 2);
+    assert!(words.contains("did you mean") && words.contains("^"), "{words}");
+    let missing = path(&directory, "missing.pop");
+    let (code, _) = failure(&["compare", &small, &missing, "--fail-if", "cycles > +2%"]);
+    assert_eq!(code, 1, "a file that is not there is a failure");
+}
+
+/// Specs stand for the reports that they lead to; a report is equal to what its spec gives again.
+#[test]
+fn specs_are_compared_like_reports() {
+    let directory = tempfile::tempdir().unwrap();
+    let kept = simulated_product(&directory, "kept", "model.m=200");
+    let spec = path(&directory, "small.toml");
+    let text = stdout(&tilescope(&["specs", "matmul_chain"]));
+    let lines = text.lines().map(|line| match line.starts_with("m =") {
+        true => "m = 200",
+        false => line,
+    });
+    std::fs::write(&spec, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let same = tilescope(&["compare", &kept, &spec, "--fail-if", "cycles != +0"]);
+    assert_eq!(same.status.code(), Some(2), "there is no such comparison");
+    for gate in ["cycles > +0", "cycles < +0", "memory > +0", "memory < +0"] {
+        let same = tilescope(&["compare", &kept, &spec, "--fail-if", gate]);
+        assert!(same.status.success(), "{gate}: {}", stderr(&same));
+    }
+    let (code, words) = failure(&["compare", &kept, "no_such_spec"]);
+    assert_eq!(code, 2);
+    assert!(words.contains("no_such_spec"), "{words}");
 }
 
 #[test]

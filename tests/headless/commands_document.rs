@@ -2,6 +2,7 @@
 
 use crate::common::{stdout, tilescope};
 use std::path::Path;
+use tilescope_analysis::gates::{Gate, figure_paths, short_names};
 
 /// What `tilescope ARGUMENTS --help` prints, as a section.
 fn section(arguments: &[&str]) -> String {
@@ -49,13 +50,40 @@ fn calls(document: &str) -> Vec<String> {
 #[test]
 fn commands_that_documents_name_exist() {
     let commands = commands();
-    for document in
-        ["README.md", "CONTRIBUTING.md", "docs/commands.md", "docs/onnx.md", "docs/specs.md"]
-    {
+    for document in [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/ci.md",
+        "docs/commands.md",
+        "docs/onnx.md",
+        "docs/specs.md",
+    ] {
         for call in calls(document) {
             let word = call.split_whitespace().nth(1).unwrap_or_default();
             let is_report = ["out", "before"].contains(&word) || word.starts_with('-');
             assert!(is_report || commands.iter().any(|name| name == word), "{document}: {call}");
         }
     }
+}
+
+#[test]
+fn ci_document_lists_every_figure_and_its_gates_are_understood() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci.md");
+    let text = std::fs::read_to_string(&path).expect("docs/ci.md");
+    let gates = text.split("--fail-if '").skip(1).filter_map(|rest| rest.split('\'').next());
+    let wrong: Vec<String> = gates
+        .filter_map(|gate| gate.parse::<Gate>().err())
+        .map(|error| error.to_string())
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let (before, _) = text.split_once("\n- `").unwrap_or((text.trim_end(), ""));
+    let short = short_names().map(|(name, path)| format!("- `{name}`: `{path}`"));
+    let figures = figure_paths().map(|path| format!("- `{path}`"));
+    let list: Vec<String> = short.chain(figures).collect();
+    let expected = format!("{}\n\n{}\n", before.trim_end(), list.join("\n"));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &expected).expect("writing docs/ci.md");
+        return;
+    }
+    assert!(text == expected, "docs/ci.md differs: UPDATE_DOCS=1 cargo test ci_document");
 }

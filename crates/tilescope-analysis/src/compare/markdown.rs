@@ -3,6 +3,7 @@
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::overview::ComparisonOverview;
 use crate::data_table::TableCell;
+use crate::gates::GateViolation;
 use std::fmt::Write;
 
 /// The page that says what changed, as GitHub's Markdown. Tables have up to `limit` rows, and say how
@@ -14,6 +15,28 @@ pub fn markdown(page: &ComparisonOverview, limit: usize) -> String {
     }
     for table in &page.tables {
         push_table(&mut text, table, limit);
+    }
+    text
+}
+
+/// Gates below such a page, each with why it is violated where it is. Nothing without gates.
+pub fn gates_markdown<'a>(
+    gates: impl Iterator<Item = (&'a str, Option<&'a GateViolation>)>,
+) -> String {
+    let mut text = String::new();
+    for (gate, violation) in gates {
+        if text.is_empty() {
+            text.push_str("\n#### Gates\n\n| Gate | |\n|---|---|\n");
+        }
+        let (mark, why) = match violation {
+            None => ("passed", ""),
+            Some(violation) => {
+                // The sentence begins with the gate.
+                let why = violation.sentence.strip_prefix(gate).unwrap_or(&violation.sentence);
+                ("**violated**", why)
+            }
+        };
+        let _ = writeln!(text, "| {} | {mark}{} |", escaped(gate), escaped(why));
     }
     text
 }

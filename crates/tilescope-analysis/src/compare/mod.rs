@@ -31,7 +31,7 @@ mod tile_mapping;
 
 pub use comparison_table::{ComparisonRow, ComparisonTable};
 pub use execution_trace::{StepDrift, drift};
-pub use markdown::markdown;
+pub use markdown::{gates_markdown, markdown};
 pub(crate) use matched_entities::MatchedEntities;
 pub use normalization::{WorkDivisors, WorkNormalization, WorkUnit};
 pub use overview::{ComparisonOverview, overview};

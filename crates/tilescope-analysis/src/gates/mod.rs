@@ -146,6 +146,11 @@ pub fn violations(
 }
 
 impl Gate {
+    /// The gate as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Path of its figure in `summary --json`.
     pub fn figure(&self) -> &str {
         &self.path

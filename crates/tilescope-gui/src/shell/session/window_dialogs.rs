@@ -19,7 +19,7 @@ pub(crate) struct WindowDialogs {
     /// The one that was closed last: what was chosen there is there when it is opened again.
     closed_model: Option<Box<ModelDialog>>,
     /// Searches, of which the last one is shown, or was.
-    searches: Vec<Box<SpecSearch>>,
+    searches: Vec<SpecSearch>,
     shows_search: bool,
     /// Models that are shown one after another.
     waiting_models: VecDeque<PathBuf>,
@@ -127,11 +127,11 @@ impl WindowDialogs {
     }
 
     /// The search that is shown, to be painted and then [put back](Self::put_search_back).
-    pub(crate) fn take_search(&mut self) -> Option<Box<SpecSearch>> {
+    pub(crate) fn take_search(&mut self) -> Option<SpecSearch> {
         if self.shows_search { self.searches.pop() } else { None }
     }
 
-    pub(crate) fn put_search_back(&mut self, search: Box<SpecSearch>) {
+    pub(crate) fn put_search_back(&mut self, search: SpecSearch) {
         self.searches.push(search);
     }
 
@@ -145,7 +145,7 @@ impl WindowDialogs {
         let search = known.map(|at| self.searches.remove(at));
         self.shows_search = true;
         let last = self.searches.len();
-        self.searches.push(search.unwrap_or_else(|| Box::new(new())));
+        self.searches.push(search.unwrap_or_else(new));
         &mut self.searches[last]
     }
 
@@ -167,7 +167,7 @@ impl WindowDialogs {
     /// The search that goes on while it is not shown.
     pub(crate) fn hidden_search(&self) -> Option<&SpecSearch> {
         let running = self.searches.iter().rev().find(|search| search.progress().is_some());
-        running.filter(|_| !self.shows_search).map(Box::as_ref)
+        running.filter(|_| !self.shows_search)
     }
 
     /// Whether a search goes on.

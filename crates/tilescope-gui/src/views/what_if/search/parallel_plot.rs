@@ -21,7 +21,7 @@ const WIDEST: f32 = 1048.0;
 const LEAST_GAP: f32 = 84.0;
 
 /// Width of a letter of a name, with what is between two names.
-const LETTER: f32 = 9.0;
+const LETTER: f32 = 8.0;
 
 /// Most axes of keys: more are crowded on any screen.
 const MOST_KEYS: usize = 9;

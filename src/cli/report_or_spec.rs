@@ -1,0 +1,41 @@
+//! Arguments that name a report, or a spec that is simulated to have one.
+
+use super::{CliError, open_path, simulate};
+use std::path::Path;
+use tilescope_report::Report;
+use tilescope_sim::spec::SpecSource;
+
+/// Whether a path names a report: everything else is the name or file of a spec.
+pub(super) fn is_report(path: &Path) -> bool {
+    path.is_dir() || path.extension().is_some_and(|ending| ending == "pop")
+}
+
+/// Opens a report, or simulates a spec with what `overrides` change of it into `directory` and opens
+/// that.
+///
+/// # Errors
+/// Reports that cannot be read, specs that are refused, and changes of a report.
+pub(super) fn open_or_simulate(
+    path: &Path,
+    overrides: &[String],
+    directory: &Path,
+) -> Result<Report, CliError> {
+    if is_report(path) && !overrides.is_empty() {
+        return Err(CliError::Usage("--set changes a spec, and a report was named".to_owned()));
+    }
+    match path.to_str() {
+        Some(name) if !is_report(path) => {
+            let source = SpecSource::find(name, overrides)
+                .map_err(|error| CliError::Usage(error.to_string()))?;
+            let simulated = tilescope_sim::simulate(&simulate::build(&source)?, directory, |_| ());
+            open_path(&simulated.map_err(simulate::failure)?)
+        }
+        _ => open_path(path),
+    }
+}
+
+/// A directory that is gone when the command ends.
+pub(super) fn temporary_directory() -> Result<tempfile::TempDir, CliError> {
+    let failed = |error| CliError::Failed(format!("no directory for temporary files: {error}"));
+    tempfile::Builder::new().prefix("tilescope-").tempdir().map_err(failed)
+}
