@@ -114,7 +114,7 @@ pub fn ipu_pairs(pairs: &[IpuPair]) -> DataTable {
         TableColumn::text("From"),
         TableColumn::text("To").about("Not recorded: the report does not name who receives it."),
         TableColumn::number("Exchanges").about("Each as often as it ran"),
-        TableColumn::bytes("Bytes")
+        TableColumn::bytes("Sent")
             .about("Bytes of an exchange from one IPU to the other x executions"),
     ];
     let row = |pair: &IpuPair| {
