@@ -4,6 +4,7 @@
 //! 2 wrong usage, 3 a violated gate. A closed pipe on stdout is success: the reader had enough.
 
 mod compare;
+mod completions;
 mod export;
 mod find;
 mod gates;
@@ -35,6 +36,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::LazyLock;
 use tilescope_report::atomic_file::AtomicFileError;
 
 /// A command of the program.
@@ -65,6 +67,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,
+    completions::COMMAND,
 ];
 
 /// Old names of commands that are still understood, with the new ones.
@@ -115,10 +118,16 @@ Examples:
 
 Exit codes: 0 success, 1 the command failed, 2 usage error, 3 a gate of compare is violated.";
 
+/// The version of the program, and that of the reports it writes.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let (major, minor) = tilescope_report::schema::FORMAT;
+    format!("{} (report format {major}.{minor})", env!("CARGO_PKG_VERSION"))
+});
+
 /// The whole command line, as clap sees it.
 pub(crate) fn arguments() -> clap::Command {
     let mut program = clap::Command::new("tilescope")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(VERSION.as_str())
         .about("Find out why a program is slow or does not fit on Graphcore IPUs, and what would change that")
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
@@ -146,7 +155,8 @@ pub(crate) fn arguments() -> clap::Command {
         .arg(simulate::set_argument().requires("headless"))
         .arg(simulate::yes_argument().requires("headless"));
     for command in COMMANDS {
-        program = program.subcommand((command.arguments)(clap::Command::new(command.name)));
+        let own = (command.arguments)(clap::Command::new(command.name));
+        program = program.subcommand(completions::with_candidates(own));
     }
     program
 }
@@ -154,6 +164,14 @@ pub(crate) fn arguments() -> clap::Command {
 /// Runs the program with these arguments, the program's name first.
 pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut given: Vec<OsString> = given.into_iter().collect();
+    match completions::answered(&given) {
+        Ok(false) => (),
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(2);
+        }
+    }
     accept_old_command_name(&mut given);
     if let Some(problem) = misspelt_command(&given) {
         let _ = writeln!(stderr(), "error: {problem}");
@@ -191,7 +209,7 @@ fn accept_old_command_name(given: &mut [OsString]) {
     }
 }
 
-/// A first argument that is no report but nearly a command: clap would take it for a report.
+/// A first argument that is no report but meant as a command: clap would take it for a report.
 fn misspelt_command(given: &[OsString]) -> Option<String> {
     let word = given.get(1)?.to_str()?;
     let known = COMMANDS.iter().any(|command| command.name == word);
@@ -200,12 +218,15 @@ fn misspelt_command(given: &[OsString]) -> Option<String> {
     }
     let likeness = |name: &str| strsim::normalized_damerau_levenshtein(word, name);
     let best = COMMANDS.iter().max_by(|a, b| likeness(a.name).total_cmp(&likeness(b.name)))?;
-    let near = likeness(best.name) >= 0.6;
-    near.then(|| {
-        format!(
-            "there is no command or report named {word:?}; did you mean tilescope {}?",
-            best.name
-        )
+    if likeness(best.name) >= 0.6 {
+        let problem = format!("there is no command or report named {word:?}");
+        return Some(format!("{problem}; did you mean tilescope {}?", best.name));
+    }
+    // Reports are paths; what is followed by more than a second one was meant for a command.
+    let is_word = word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
+    (is_word && given.len() > 2).then(|| {
+        let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+        format!("there is no command or report named {word:?}; commands: {}", names.join(", "))
     })
 }
 

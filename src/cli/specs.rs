@@ -80,7 +80,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// Every key, those of specs first, then those of each model. Keys that not every model has come
 /// with its name; imported models are "onnx".
-fn all_keys() -> impl Iterator<Item = (Option<&'static str>, &'static SpecKey)> {
+pub(super) fn all_keys() -> impl Iterator<Item = (Option<&'static str>, &'static SpecKey)> {
     let own = MODELS.iter().flat_map(|model| model.sizes.iter().map(|key| (Some(model.name), key)));
     KEYS.iter().map(|key| (is_import_key(&key.path).then_some("onnx"), key)).chain(own)
 }
@@ -103,6 +103,17 @@ fn print_json(value: &Value, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(writeln!(output, "{value:#}")?)
 }
 
+/// Words that a key takes as its value.
+pub(super) fn key_words(key: &SpecKey) -> Vec<&'static str> {
+    match key.value_type {
+        SpecKeyType::OneOf(words) => words.to_vec(),
+        SpecKeyType::RealAboveOr(_, _, word) => vec![word],
+        SpecKeyType::ModelName => MODELS.iter().map(|model| model.name).collect(),
+        SpecKeyType::Boolean => vec!["true", "false"],
+        _ => Vec::new(),
+    }
+}
+
 /// A key as editors need it.
 fn key_json(model: Option<&str>, key: &SpecKey) -> Value {
     let (kind, min, max) = match key.value_type {
@@ -117,11 +128,10 @@ fn key_json(model: Option<&str>, key: &SpecKey) -> Value {
         SpecKeyType::Texts => ("texts", Value::Null, Value::Null),
         SpecKeyType::Stages => ("stages", Value::Null, Value::Null),
     };
-    let words: Vec<&str> = match key.value_type {
-        SpecKeyType::OneOf(words) => words.to_vec(),
-        SpecKeyType::RealAboveOr(_, _, word) => vec![word],
-        SpecKeyType::ModelName => MODELS.iter().map(|model| model.name).collect(),
-        _ => Vec::new(),
+    let words = match key.value_type {
+        // Editors have a box to tick for these.
+        SpecKeyType::Boolean => Vec::new(),
+        _ => key_words(key),
     };
     let (slider, check_box) = match &key.notes.control {
         Some(KeyControl::Slider { label, reach }) => {

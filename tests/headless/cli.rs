@@ -2,6 +2,7 @@
 
 use crate::common::{stderr, stdout, tilescope};
 use serde_json::Value;
+use std::path::Path;
 
 /// Runs a command that must fail, and gives its exit code and message.
 fn failure(arguments: &[&str]) -> (i32, String) {
@@ -498,4 +499,73 @@ fn absurdly_long_runs_are_refused_before_they_begin() {
         assert!(told.contains("above 1,073,741,824") && told.contains("--yes"), "{told}");
         assert!(!std::path::Path::new(&out).exists(), "nothing is left behind");
     }
+}
+
+/// What the program tells a shell about the last of these words.
+fn completed(shell: &str, words: &[&str]) -> Vec<String> {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tilescope"))
+        .args([&["--", "tilescope"], words].concat())
+        .env("TILESCOPE_COMPLETE", shell)
+        .env("_CLAP_IFS", "\n")
+        .env("_CLAP_COMPLETE_INDEX", words.len().to_string())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    stdout(&output).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn shells_complete_commands_specs_and_keys() {
+    for command in ["simulate", "compare", "completions"] {
+        let start = &command[..command.len() - 2];
+        assert_eq!(completed("bash", &[start]), [command]);
+    }
+    let has = |words: &[&str], wanted: &str| {
+        let found = completed("bash", words);
+        assert!(found.iter().any(|one| one == wanted), "{words:?}: {found:?}");
+    };
+    has(&["simulate", "mnist"], "mnist_pipeline");
+    has(&["compare", "mnist"], "mnist_pipeline");
+    has(&["insights", "io_"], "io_overlap");
+    has(&["simulate", "mnist_pipeline", "--set", "options.num_io"], "options.num_io_tiles=");
+    has(
+        &["simulate", "x", "--set", "options.pipeline_schedule=g"],
+        "options.pipeline_schedule=grouped",
+    );
+    has(&["simulate", "--"], "--output");
+    // Others say what it means, too.
+    let fish = completed("fish", &["simulate", "mnist"]);
+    assert!(fish.iter().any(|line| line.starts_with("mnist_pipeline\t")), "{fish:?}");
+}
+
+#[test]
+fn every_shell_has_a_script_and_bash_takes_its_own() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = stdout(&tilescope(&["completions", shell]));
+        assert!(script.contains("TILESCOPE_COMPLETE"), "{shell}: {script}");
+    }
+    assert_eq!(failure(&["completions", "dos"]).0, 2);
+    let asks = "source <(tilescope completions bash); COMP_WORDS=(tilescope simulate mnist); \
+                COMP_CWORD=2; COMP_TYPE=9; _clap_complete_tilescope tilescope mnist simulate; \
+                echo \"${COMPREPLY[*]}\"";
+    let program = Path::new(env!("CARGO_BIN_EXE_tilescope"));
+    let places =
+        [program.parent().expect("a directory").to_owned(), "/usr/bin".into(), "/bin".into()];
+    let bash = std::process::Command::new("bash")
+        .args(["-c", asks])
+        .env("PATH", std::env::join_paths(places).unwrap())
+        .output();
+    // Not every machine has it.
+    let Ok(bash) = bash else { return };
+    assert!(stdout(&bash).contains("mnist_pipeline"), "{} {}", stdout(&bash), stderr(&bash));
+}
+
+#[test]
+fn unknown_commands_and_versions_are_said() {
+    let (code, words) = failure(&["frobnicate", "x", "y"]);
+    assert_eq!(code, 2);
+    assert!(words.contains("no command or report named \"frobnicate\""), "{words}");
+    let version = stdout(&tilescope(&["--version"]));
+    let (major, minor) = tilescope_report::schema::FORMAT;
+    assert!(version.ends_with(&format!("(report format {major}.{minor})\n")), "{version}");
 }

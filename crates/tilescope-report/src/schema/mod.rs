@@ -32,7 +32,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 6);
+pub const FORMAT: (i32, i32) = (2, 6);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {

@@ -1,0 +1,99 @@
+//! `completions`: what shells ask for to complete commands, options, bundled specs and their keys.
+//! The scripts ask this program, so that they never know less than it does.
+
+use super::specs::{all_keys, key_words};
+use super::{CliCommand, CliError};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgMatches};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
+};
+use clap_complete::env::{CompleteEnv, Shells};
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use tilescope_sim::spec::BUNDLED_SPECS;
+
+/// `tilescope completions`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "completions", arguments, run };
+
+/// The variable by which a shell asks.
+const VARIABLE: &str = "TILESCOPE_COMPLETE";
+
+/// How arguments that take specs are called in help texts; those of `compare` are two of them.
+const SPECS: [&str; 3] = ["SPEC", "SOURCE", "TARGET"];
+
+const AFTER_HELP: &str = "\
+Examples:
+  source <(tilescope completions bash)                  in ~/.bashrc
+  source <(tilescope completions zsh)                   in ~/.zshrc
+  tilescope completions fish | source                   in ~/.config/fish/config.fish
+  tilescope completions powershell | Out-String | Invoke-Expression
+  eval (tilescope completions elvish | slurp)           in ~/.config/elvish/rc.elv";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    let shells = PossibleValuesParser::new(Shells::builtins().names());
+    command
+        .about("Print what a shell needs to complete commands, options, bundled specs and keys")
+        .arg(Arg::new("shell").value_name("SHELL").required(true).value_parser(shells))
+        .after_help(AFTER_HELP)
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let name = matches.get_one::<String>("shell").map_or("", String::as_str);
+    let shells = Shells::builtins();
+    let Some(shell) = shells.completer(name) else {
+        return Err(CliError::Usage(format!("there is no shell {name:?}")));
+    };
+    let program = "tilescope";
+    Ok(shell.write_registration(VARIABLE, program, program, program, output)?)
+}
+
+/// Answers a shell that asks what could come next; whether one did.
+///
+/// # Errors
+/// A shell that is not known, and answers that cannot be written.
+pub(super) fn answered(given: &[OsString]) -> Result<bool, clap::Error> {
+    let directory = std::env::current_dir().ok();
+    CompleteEnv::with_factory(super::arguments)
+        .var(VARIABLE)
+        .try_complete(given.iter().cloned(), directory.as_deref())
+}
+
+/// Adds to all arguments of a command that take specs or keys what these may be.
+pub(super) fn with_candidates(command: clap::Command) -> clap::Command {
+    command.mut_args(|argument| {
+        let names = argument.get_value_names().unwrap_or_default();
+        let is = |wanted: fn(&str) -> bool| names.iter().any(|name| wanted(name.as_str()));
+        if is(|name| name.starts_with("KEY=")) {
+            argument.add(ArgValueCompleter::new(keys))
+        } else if is(|name| name.split('|').any(|part| SPECS.contains(&part))) {
+            argument.add(ArgValueCompleter::new(specs))
+        } else {
+            argument
+        }
+    })
+}
+
+fn candidate(text: String, about: &str) -> CompletionCandidate {
+    CompletionCandidate::new(text).help(Some(about.to_owned().into()))
+}
+
+/// Bundled specs, and files.
+fn specs(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let start = typed.to_string_lossy();
+    let bundled = BUNDLED_SPECS.iter().filter(|spec| spec.name.starts_with(&*start));
+    let bundled = bundled.map(|spec| candidate(spec.name.to_owned(), spec.about()));
+    bundled.chain(PathCompleter::any().complete(typed)).collect()
+}
+
+/// Keys of specs, and after the sign the words that a key takes.
+fn keys(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let Some((path, value)) = typed.split_once('=') else {
+        let known = all_keys().filter(|(_, key)| key.path.starts_with(&*typed));
+        return known.map(|(_, key)| candidate(format!("{}=", key.path), &key.about)).collect();
+    };
+    let words = all_keys().filter(|(_, key)| key.path == path).flat_map(|(_, key)| key_words(key));
+    let words = words.filter(|word| word.starts_with(value));
+    words.map(|word| CompletionCandidate::new(format!("{path}={word}"))).collect()
+}
