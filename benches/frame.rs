@@ -24,6 +24,8 @@ use tilescope_report::{
     ArithmeticType, ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind,
     TileTraffic, TrainingPass, VertexGroup, VertexTypeInfo,
 };
+use tilescope_sim::simulate;
+use tilescope_sim::spec::{Spec, SpecSource};
 
 const IPUS: u32 = 64;
 const TILES: u32 = 1472;
@@ -174,6 +176,34 @@ fn frames(criterion: &mut Criterion) {
     }
 }
 
+/// The trace with the critical path lit, all else veiled, and arrows where data goes, of the report
+/// that is asked for or of one of BERT-Large that was simulated: asked are 4 ms at the 99th
+/// percentile.
+fn lit_path(criterion: &mut Criterion) {
+    let what = "lit path of execution-trace";
+    if !wanted(what) {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let asked = std::env::var_os("TILESCOPE_BENCH_REPORT").map(PathBuf::from);
+    let path = asked.unwrap_or_else(|| {
+        let source = SpecSource::find("bert_large_pod16", &[]).expect("a bundled spec");
+        let spec = Spec::build(&source).expect("a spec");
+        simulate(&spec, directory.path(), |_| ()).expect("simulates");
+        directory.path().to_owned()
+    });
+    let context = Context::default();
+    theme::install(&context);
+    let mut app = TilescopeApp::detached(&context, None);
+    let place = "tilescope:?view=execution-trace&path_lit=true&prefs.path=true&prefs.arrows=true";
+    app.open_at(&context, Some(&path), None, Some(place));
+    while app.session().page().is_none() {
+        app.logic(&context);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    measure(criterion, what, &context, &mut app);
+}
+
 /// The same with another such report beside it.
 fn comparisons(criterion: &mut Criterion) {
     let ((source, _source), (target, _target)) = (opened(), opened());
@@ -272,6 +302,6 @@ fn inputs(_: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(20);
-    targets = frames, inputs, comparisons, alignment, search
+    targets = frames, lit_path, inputs, comparisons, alignment, search
 }
 criterion_main!(benches);

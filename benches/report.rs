@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::tempdir;
 use tilescope_analysis::critical_path::path_totals;
 use tilescope_analysis::limits::limits;
+use tilescope_analysis::liveness::by_address;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::*;
 use tilescope_report::*;
@@ -302,8 +303,36 @@ fn measure_limits() {
     }
 }
 
+/// The memory of the fullest tile of BERT-Large by address over all steps.
+fn measure_by_address() {
+    let directory = tempdir().unwrap();
+    let source = SpecSource::find("bert_large_pod16", &[]).unwrap();
+    simulate(&Spec::build(&source).unwrap(), directory.path(), |_| ()).unwrap();
+    println!("\nmemory by address of bert_large_pod16");
+    for turn in ["first", "again"] {
+        let report = Report::open(directory.path()).unwrap();
+        let tiles = report.tile_memory().unwrap();
+        let fullest = tiles.iter().max_by_key(|(_, tile)| tile.including_gaps).unwrap().0.first;
+        let started = Instant::now();
+        let found = by_address(&report, fullest).unwrap().unwrap();
+        let read = started.elapsed();
+        let started = Instant::now();
+        let free = found.free_in(0..found.steps());
+        let highest = found.highest().is_some();
+        let took = started.elapsed();
+        println!(
+            "  {turn}: tile {fullest}, {} variables over {} steps, read in {read:?}; {} free blocks, \
+             highest variable found: {highest}, in {took:?}",
+            grouped(found.placed.len() as u64),
+            grouped(found.steps().into()),
+            free.blocks.len(),
+        );
+    }
+    println!("  memory: {}", memory("VmHWM"));
+}
+
 /// What can be measured; the first when nothing is asked for.
-const SIZES: [(&str, fn()); 6] = [
+const SIZES: [(&str, fn()); 7] = [
     ("million", || {
         measure(1_000_000, 1, StepLayout::Rows);
         measure(1_000_000, 4, StepLayout::Rows);
@@ -317,6 +346,7 @@ const SIZES: [(&str, fn()); 6] = [
     ("sixty-four-ipus", || measure(1_562_500, 64, StepLayout::Columns)),
     ("foreign", measure_a_foreign_file),
     ("limits", measure_limits),
+    ("by-address", measure_by_address),
 ];
 
 fn main() {

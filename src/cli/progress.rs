@@ -1,10 +1,18 @@
 //! Progress on stderr: a bar on a terminal, a line per percent for a parent process that asks.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
 use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 /// Environment variable that asks for machine-readable progress: `progress 42` lines on stderr.
 pub(super) const LINES_VARIABLE: &str = "TILESCOPE_PROGRESS";
+
+/// Least time between two lines with what was found.
+const FOUND_PERIOD: Duration = Duration::from_millis(250);
+
+/// What is found is told for at most one part in so many of the time.
+const FOUND_SHARE: u32 = 20;
 
 /// Shows how far a job is.
 pub(super) enum ProgressReporter {
@@ -53,5 +61,32 @@ impl ProgressReporter {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Tells a parent process that asks for lines what a search has found so far: `found {…}` on stderr,
+/// the JSON that it prints in the end.
+pub(super) struct FoundReporter {
+    asked: bool,
+    /// Not before this.
+    next: Instant,
+}
+
+impl FoundReporter {
+    /// Whoever asks for lines of progress is told.
+    pub(super) fn new() -> Self {
+        let asked = std::env::var_os(LINES_VARIABLE).is_some();
+        Self { asked, next: Instant::now() }
+    }
+
+    /// Says what was found, unless that was said just now.
+    pub(super) fn tell(&mut self, found: impl FnOnce() -> Value) {
+        let began = Instant::now();
+        if !self.asked || began < self.next {
+            return;
+        }
+        let _ = writeln!(std::io::stderr(), "found {}", found());
+        let cost = began.elapsed();
+        self.next = Instant::now() + FOUND_PERIOD.max(cost * FOUND_SHARE);
     }
 }

@@ -4,21 +4,22 @@ mod shard;
 mod table;
 
 use super::picture::{self, FoundPicture};
-use super::progress::ProgressReporter;
+use super::progress::{FoundReporter, ProgressReporter};
 use super::search::{
     self, Condition, EffectiveKeys, Point, ResultsFile, SearchedSpec, SpecCopy, VariedKey,
     changes_text,
 };
-use super::trials::{SpecChanges, TrialOutcome, TrialRunner, in_parallel};
+use super::trials::{SpecChanges, TrialOutcome, TrialRunner, end_with_parent, in_parallel};
 use super::{CliCommand, CliError, simulate};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use serde_json::Value;
 use shard::Shard;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use table::SweepTable;
 use tilescope_sim::spec::Spec;
 
@@ -101,12 +102,13 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("plot")
                 .long("plot")
                 .value_name("FILE")
-                .help("Draw time over the first key, and time beside memory, into a picture, .png or .svg"),
+                .help("Draw time over the first key, time beside memory, and keys beside figures into a picture, .png or .svg"),
         )
         .after_help(AFTER_HELP)
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    end_with_parent();
     let picture = matches.get_one::<String>("plot").map(String::as_str);
     picture.map_or(Ok(()), picture::check)?;
     let (found, stopped) = match matches.get_many::<PathBuf>("merge") {
@@ -222,58 +224,75 @@ fn simulated(matches: &ArgMatches) -> Result<(SweepTable, Option<CliError>), Cli
     }
     let is_new = |changes: &&SpecChanges| !known.contains_key(&changes_text(changes));
     let new: Vec<SpecChanges> = points.iter().filter(is_new).cloned().collect();
-    let (ended, stopped) = simulate_all(&spec, name, &new, (results, search::jobs(matches)))?;
-    known.extend(ended.into_iter().map(|point| (changes_text(&point.changes), point.outcome)));
-    let point = |changes: SpecChanges| {
-        let outcome = known.get(&changes_text(&changes))?.clone();
-        Some(Point { changes, outcome })
+    let SweepRequest { keys, conditions } = request;
+    let keys: Vec<String> = keys.into_iter().map(|key| key.path).collect();
+    let table = |known: &BTreeMap<String, TrialOutcome>| {
+        let point = |changes: &SpecChanges| {
+            let outcome = known.get(&changes_text(changes))?.clone();
+            Some(Point { changes: changes.clone(), outcome })
+        };
+        let points = points.iter().filter_map(point).collect();
+        let (spec, text) = (name.to_owned(), spec.text.clone());
+        SweepTable { spec, text, keys: keys.clone(), points }.filtered(&conditions)
     };
-    let keys = request.keys.into_iter().map(|key| key.path).collect();
-    let points = points.into_iter().filter_map(point).collect();
-    let table = SweepTable { spec: name.to_owned(), keys, points };
-    Ok((table.filtered(&request.conditions), stopped))
+    let sweep = SweepRun { spec: &spec, name, results, jobs: search::jobs(matches) };
+    let (known, stopped) = sweep.simulate(&new, known, |known| table(known).json())?;
+    Ok((table(&known), stopped))
 }
 
-/// Simulates changed specs, and writes each as it ends; gives what ended, and why the others were
-/// not begun, if anything went wrong.
-fn simulate_all(
-    spec: &Spec,
-    name: &str,
-    new: &[SpecChanges],
-    (results, jobs): (Option<ResultsFile>, NonZeroUsize),
-) -> Result<(Vec<Point>, Option<CliError>), CliError> {
-    let copy = SpecCopy::write(spec, name)?;
-    let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), jobs)?;
-    let progress = Mutex::new(ProgressReporter::new("simulating"));
-    let (done, stopped) = (AtomicUsize::new(0), Mutex::new(None));
-    let results = Mutex::new(results);
-    let stop = |error: CliError| {
-        if let Ok(mut stopped) = stopped.lock() {
-            stopped.get_or_insert(error);
+/// What each point is a change of, and where it goes.
+struct SweepRun<'a> {
+    spec: &'a Spec,
+    name: &'a str,
+    results: Option<ResultsFile>,
+    jobs: NonZeroUsize,
+}
+
+impl SweepRun<'_> {
+    /// Simulates changed specs, and writes each as it ends; gives what is known then, and why the
+    /// others were not begun, if anything went wrong. `found` says what is known so far.
+    fn simulate(
+        self,
+        new: &[SpecChanges],
+        known: BTreeMap<String, TrialOutcome>,
+        found: impl Fn(&BTreeMap<String, TrialOutcome>) -> Value + Sync,
+    ) -> Result<(BTreeMap<String, TrialOutcome>, Option<CliError>), CliError> {
+        let copy = SpecCopy::write(self.spec, self.name)?;
+        let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), self.jobs)?;
+        let progress = Mutex::new((ProgressReporter::new("simulating"), FoundReporter::new()));
+        let (known, stopped) = (Mutex::new(known), Mutex::new(None));
+        let (done, results) = (AtomicUsize::new(0), Mutex::new(self.results));
+        let stop = |error: CliError| {
+            if let Ok(mut stopped) = stopped.lock() {
+                stopped.get_or_insert(error);
+            }
+        };
+        in_parallel(self.jobs, new, |_, changes| {
+            if stopped.lock().map_or(true, |stopped| stopped.is_some()) {
+                return;
+            }
+            let Ok(outcome) = runner.figures(changes).map_err(stop) else { return };
+            let point = Point { changes: changes.clone(), outcome: copy.spoken_of(outcome) };
+            if let Ok(results) = results.lock()
+                && let Some(results) = results.as_ref()
+            {
+                results.add(&point).unwrap_or_else(stop);
+            }
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if let Ok(mut known) = known.lock() {
+                known.insert(changes_text(&point.changes), point.outcome);
+                if let Ok(mut progress) = progress.lock() {
+                    progress.0.at(done as f64 / new.len() as f64);
+                    progress.1.tell(|| found(&known));
+                }
+            }
+        });
+        if let Ok(progress) = progress.lock() {
+            progress.0.finish();
         }
-    };
-    let ended = in_parallel(jobs, new, |_, changes| {
-        if stopped.lock().map_or(true, |stopped| stopped.is_some()) {
-            return None;
-        }
-        let outcome = runner.figures(changes).map_err(stop).ok()?;
-        let point = Point { changes: changes.clone(), outcome: copy.spoken_of(outcome) };
-        if let Ok(results) = results.lock()
-            && let Some(results) = results.as_ref()
-        {
-            results.add(&point).unwrap_or_else(stop);
-        }
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Ok(mut progress) = progress.lock() {
-            progress.at(done as f64 / new.len() as f64);
-        }
-        Some(point)
-    });
-    if let Ok(progress) = progress.lock() {
-        progress.finish();
+        let stopped = stopped.into_inner().ok().flatten();
+        Ok((known.into_inner().unwrap_or_else(PoisonError::into_inner), stopped))
     }
-    let stopped = stopped.into_inner().ok().flatten();
-    Ok((ended.into_iter().flatten().collect(), stopped))
 }
 
 /// The points of several files of results of one spec.
@@ -306,7 +325,7 @@ fn merged(files: &[&Path], matches: &ArgMatches) -> Result<SweepTable, CliError>
     if let Some(path) = matches.get_one::<PathBuf>("results") {
         ResultsFile::open(path, &spec)?.add_all(&points)?;
     }
-    let table = SweepTable::of_any(spec.name, points);
+    let table = SweepTable::of_any(spec, points);
     let paths: Vec<&str> = table.keys.iter().map(String::as_str).collect();
     let conditions = conditions(matches, &paths)?;
     Ok(table.filtered(&conditions))

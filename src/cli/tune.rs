@@ -9,8 +9,9 @@ mod trial_store;
 mod tuner;
 
 use super::picture::{self, FoundPicture};
+use super::progress::FoundReporter;
 use super::search::{self, Condition, EffectiveKeys, ResultsFile, SearchedSpec, SpecCopy};
-use super::trials::{TrialRunner, set_arguments};
+use super::trials::{TrialRunner, end_with_parent, set_arguments};
 use super::{CliCommand, CliError, json_argument, simulate};
 use budget::TuneBudget;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -99,6 +100,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    end_with_parent();
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
     let file = matches.get_one::<PathBuf>("output").map(PathBuf::as_path);
     file.map_or(Ok(()), |file| check_output(file, name))?;
@@ -114,12 +116,20 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let budget = matches.get_one::<TuneBudget>("budget").copied();
     let budget = budget.unwrap_or(TuneBudget::Simulations(1));
     let mut store = TrialStore::new(runner, copy, results.transpose()?, budget)?;
-    let begun = Tuner::begin(&space, &mut store);
-    let found = begun.map(Tuner::run);
+    let overrides: Vec<String> =
+        matches.get_many::<String>("set").into_iter().flatten().cloned().collect();
+    let (space, overrides) = (&space, overrides.as_slice());
+    let mut reporter = FoundReporter::new();
+    let begun = Tuner::begin(space, &mut store);
+    let found = begun.map(|tuner| {
+        tuner.run(|path, store| {
+            let answer = TuneSummary { name, overrides, space, store, path, file };
+            reporter.tell(|| answer.json());
+        })
+    });
     store.finish();
     let (path, stopped) = found?;
-    let overrides = matches.get_many::<String>("set").into_iter().flatten().cloned().collect();
-    let answer = TuneSummary { name, overrides, space: &space, store: &store, path: &path, file };
+    let answer = TuneSummary { name, overrides, space, store: &store, path: &path, file };
     let shortfall = answer.shortfall();
     if let Some(file) = file.filter(|_| shortfall.is_none()) {
         write_spec(&answer, &source, file)?;

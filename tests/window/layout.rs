@@ -228,6 +228,7 @@ fn dialogs_find_room_in_small_windows() {
     let keys = [
         (CTRL, Key::O),
         (CTRL, Key::D),
+        (shift, Key::T),
         (shift, Key::P),
         (Modifiers::NONE, Key::F1),
         (Modifiers::SHIFT, Key::F1),
@@ -286,4 +287,35 @@ fn what_if_is_whole_beside_a_view_with_large_text() {
     let own = sliders.map(|slider| slider.rect()).filter(|slider| slider.center().x > edge);
     let lefts: Vec<f32> = own.map(|slider| slider.left()).collect();
     assert!(!lefts.is_empty() && lefts.iter().all(|left| *left >= edge), "{lefts:?} {edge}");
+}
+
+/// What a search has found is still, and inside its window, small or large.
+#[test]
+fn found_points_find_room_and_are_still() {
+    crate::gui_support::simulator();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("points.db");
+    let sweep = ["sweep", "dense_layer", "--vary", "model.batch_size=4,8,4194304", "--results"];
+    let results = [file.to_str().unwrap(), "--vary", "options.device_iterations=1,2"];
+    assert!(crate::common::tilescope(&[&sweep[..], &results[..]].concat()).status.success());
+    let mut problems = Vec::new();
+    for (size, scale) in SCREENS {
+        let mut window = scaled_window(Variant::named("small"), "summary", size, scale);
+        let context = window.ctx.clone();
+        window.state_mut().open_at(&context, Some(&file), None, None);
+        settle(&mut window);
+        for _ in 0..500 {
+            if !crate::gui_support::says(&window, "Reading results") {
+                break;
+            }
+            window.step();
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        settle(&mut window);
+        assert!(crate::gui_support::says(&window, "Points"));
+        let mut found: Vec<String> = moving(&mut window).into_iter().collect();
+        found.extend(outside(&window, size / scale));
+        problems.extend(found.into_iter().map(|what| format!("{size} x {scale}: {what}")));
+    }
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }

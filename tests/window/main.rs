@@ -31,6 +31,7 @@ mod pairs;
 mod pictures;
 mod proof;
 mod replicas;
+mod searches;
 mod shares;
 mod tiles;
 mod tour;

@@ -1,7 +1,7 @@
 //! The points of a sweep as a table, CSV and JSON.
 
 use crate::cli::CliError;
-use crate::cli::search::{Condition, FIGURES, Point, is_on_front};
+use crate::cli::search::{Condition, FIGURES, Point, SearchedSpec, is_on_front};
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -13,6 +13,8 @@ use tilescope_report::units::{Bytes, NumberFormat, grouped, seconds};
 pub(super) struct SweepTable {
     /// As the user names it.
     pub spec: String,
+    /// The keys that it sets, as TOML.
+    pub text: String,
     /// Paths of the keys that vary.
     pub keys: Vec<String>,
     pub points: Vec<Point>,
@@ -20,7 +22,7 @@ pub(super) struct SweepTable {
 
 impl SweepTable {
     /// Points of any keys, in the order of their values.
-    pub(super) fn of_any(spec: String, points: Vec<Point>) -> Self {
+    pub(super) fn of_any(spec: SearchedSpec, points: Vec<Point>) -> Self {
         let keys: BTreeSet<&String> =
             points.iter().flat_map(|point| point.changes.keys()).collect();
         let keys: Vec<String> = keys.into_iter().cloned().collect();
@@ -29,7 +31,7 @@ impl SweepTable {
             let orders = keys.iter().map(|key| value_order(a.changes.get(key), b.changes.get(key)));
             orders.fold(Ordering::Equal, Ordering::then)
         });
-        Self { spec, keys, points }
+        Self { spec: spec.name, text: spec.text, keys, points }
     }
 
     /// The points that meet the conditions; what has no figures is there to say why.
@@ -67,7 +69,7 @@ impl SweepTable {
         DataTable::new(keys.chain(figures).chain(rest).collect(), rows).csv()
     }
 
-    /// `{spec, keys, points}`
+    /// `{spec, text, keys, points}`
     pub(super) fn json(&self) -> Value {
         let front = is_on_front(self.points.iter());
         let point = |(point, on_front): (&Point, bool)| {
@@ -76,7 +78,7 @@ impl SweepTable {
             Value::Object(json)
         };
         let points: Vec<Value> = self.points.iter().zip(front).map(point).collect();
-        json!({ "spec": self.spec, "keys": self.keys, "points": points })
+        json!({ "spec": self.spec, "text": self.text, "keys": self.keys, "points": points })
     }
 
     /// A line for each point.

@@ -20,7 +20,7 @@ pub(super) struct TuneSummary<'a> {
     /// The spec as the user names it.
     pub name: &'a str,
     /// What `--set` changes of it.
-    pub overrides: Vec<String>,
+    pub overrides: &'a [String],
     pub space: &'a TuneSpace,
     pub store: &'a TrialStore,
     pub path: &'a TunePath,

@@ -120,9 +120,13 @@ impl<'a> Tuner<'a> {
     }
 
     /// Searches until the budget is used up or nothing is left to try; gives the path, and what went
-    /// wrong on it.
-    pub(super) fn run(mut self) -> (TunePath, Option<CliError>) {
+    /// wrong on it. `found` hears of it after each round.
+    pub(super) fn run(
+        mut self,
+        mut found: impl FnMut(&TunePath, &TrialStore),
+    ) -> (TunePath, Option<CliError>) {
         loop {
+            found(&self.path, self.store);
             match self.round() {
                 Ok(true) => {}
                 Ok(false) => return (self.path, None),

@@ -3,6 +3,7 @@
 
 mod cycles;
 mod flows;
+mod ipu_pairs;
 mod matrix;
 
 pub use cycles::{
@@ -10,6 +11,7 @@ pub use cycles::{
     UnknownArrivals, exchange_cycles, exchange_tiles, explain_exchange, moves_data,
 };
 pub use flows::{ExchangeFlow, ExchangeFlows, ExchangePattern};
+pub use ipu_pairs::{IpuPair, ipu_pairs};
 pub use matrix::{ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix};
 
 use super::tile_curves::{

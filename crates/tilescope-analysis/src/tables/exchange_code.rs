@@ -3,7 +3,7 @@
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::exchange_code::{
     ExchangeCodeOverview, ExchangeCycles, ExchangeCyclesList, ExchangeLink, ExchangeLinkTotals,
-    ExchangeProgramRow, ExchangeRun, ExchangeTile, ExchangeTileRow,
+    ExchangeProgramRow, ExchangeRun, ExchangeTile, ExchangeTileRow, IpuPair,
 };
 use crate::limits::BusiestTile;
 use tilescope_report::units::{Bytes, Cycles};
@@ -106,6 +106,27 @@ pub fn tiles(rows: &[ExchangeTileRow]) -> DataTable {
         cells
     };
     DataTable::new(columns, rows.iter().map(row).collect()).with_totals()
+}
+
+/// What IPUs send to each other in the run.
+pub fn ipu_pairs(pairs: &[IpuPair]) -> DataTable {
+    let columns = vec![
+        TableColumn::text("From"),
+        TableColumn::text("To").about("Not recorded: the report does not name who receives it."),
+        TableColumn::number("Exchanges").about("Each as often as it ran"),
+        TableColumn::bytes("Sent")
+            .about("Bytes of an exchange from one IPU to the other x executions"),
+    ];
+    let row = |pair: &IpuPair| {
+        let to = pair.to.map_or_else(|| "not recorded".to_owned(), |ipu| format!("IPU {ipu}"));
+        vec![
+            format!("IPU {}", pair.from).into(),
+            to.into(),
+            TableCell::Count(pair.executions),
+            TableCell::Bytes(pair.bytes),
+        ]
+    };
+    DataTable::new(columns, pairs.iter().map(row).collect()).with_totals()
 }
 
 const ARRIVAL_SPREAD_HINT: &str = "Cycles from the first to the last tile that is done with the step before, by its cycles of \

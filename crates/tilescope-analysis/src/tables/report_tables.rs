@@ -150,6 +150,9 @@ pub static TABLES: &[ReportTable] = &[
         "What every exchange takes in the run, and could take at least",
         |report| Ok(exchange_code::cycles(&crate::exchange_code::exchange_cycles(report)?)),
     ),
+    shown("exchange-code", "ipu-pairs", "What each IPU sends to each other one", |report| {
+        Ok(exchange_code::ipu_pairs(&crate::exchange_code::ipu_pairs(report)?))
+    }),
     shown("exchange-code", "tiles", "Code and traffic of every tile", |report| {
         Ok(exchange_code::tiles(&crate::exchange_code::tiles(report)?))
     }),

@@ -171,6 +171,8 @@ pub enum AppCommand {
     OpenWhatIfWith(&'static str, String),
     /// Show it with keys changed to values, as `--set` takes them.
     OpenWhatIfWithAll(SpecChanges),
+    /// Show it with another text.
+    OpenWhatIfWithText(String),
     /// Show it with the cursor on a key.
     OpenWhatIfAt(&'static str),
     /// Have the spec that is being changed read another ONNX file.
@@ -183,6 +185,16 @@ pub enum AppCommand {
     CloseModel,
     /// Ask what other machines would make of the spec of the report.
     TryOtherMachines,
+    /// Show the search from the spec of the report.
+    ShowSpecSearch,
+    /// Show the search that was shown last.
+    ShowLastSearch,
+    /// Close it. What it simulates goes on.
+    CloseSpecSearch,
+    /// End what it simulates.
+    StopSpecSearch,
+    /// Simulate a spec and open its report.
+    SimulateText(String),
     /// Give up opening a report.
     CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.

@@ -17,6 +17,8 @@ pub(crate) mod report_chooser;
 pub(crate) mod report_file_watcher;
 pub(crate) mod report_locations;
 pub(crate) mod report_tabs;
+pub(crate) mod search_dialog;
+pub(crate) mod search_process;
 pub mod session;
 pub(crate) mod session_temp_dir;
 pub(crate) mod simulation_process;

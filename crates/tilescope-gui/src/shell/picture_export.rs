@@ -7,9 +7,9 @@ use crate::model::open_report::OpenReport;
 use crate::model::preferences::AppearancePrefs;
 use crate::paint::{RenderedImage, SoftwareRenderer};
 use crate::shell::app::TilescopeApp;
+use crate::views::what_if::search::found::{FoundPoints, SearchAnswer, SweepAnswer, TuneAnswer};
+use crate::views::what_if::search::search_page_ui;
 use crate::views::what_if::sensitivity::{SensitivityAnswer, sensitivity_page_ui};
-use crate::views::what_if::sweep_plots::{SweepAnswer, sweep_page_ui};
-use crate::views::what_if::tune_path::{TuneAnswer, tune_page_ui};
 use egui::{CentralPanel, Context, Frame, FullOutput, Pos2, RawInput, Rect, Theme, Ui, Vec2, vec2};
 use serde::Deserialize;
 use std::path::Path;
@@ -115,7 +115,8 @@ pub fn sensitivity_picture(
 /// JSON of another kind, a picture that cannot be encoded.
 pub fn sweep_picture(said: &serde_json::Value, format: PictureFormat) -> Result<Vec<u8>, GuiError> {
     let answer = SweepAnswer::deserialize(said).map_err(GuiError::Sweep)?;
-    page_picture(SWEEP_WIDTH, format, |ui| sweep_page_ui(ui, &answer))
+    let found = FoundPoints::new(SearchAnswer::Sweep(answer));
+    page_picture(SWEEP_WIDTH, format, |ui| search_page_ui(ui, &found))
 }
 
 /// The bytes of a file with the path that `tilescope tune --json` says.
@@ -124,7 +125,8 @@ pub fn sweep_picture(said: &serde_json::Value, format: PictureFormat) -> Result<
 /// JSON of another kind, more steps than a picture has room for, a picture that cannot be encoded.
 pub fn tune_picture(said: &serde_json::Value, format: PictureFormat) -> Result<Vec<u8>, GuiError> {
     let answer = TuneAnswer::deserialize(said).map_err(GuiError::Tune)?;
-    page_picture(SWEEP_WIDTH, format, |ui| tune_page_ui(ui, &answer))
+    let found = FoundPoints::new(SearchAnswer::Tune(answer));
+    page_picture(SWEEP_WIDTH, format, |ui| search_page_ui(ui, &found))
 }
 
 /// A page as a picture, as high as what is on it.

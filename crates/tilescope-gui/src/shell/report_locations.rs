@@ -69,12 +69,12 @@ pub(crate) fn notes_files(report: &Path) -> Vec<PathBuf> {
         _ => report.with_file_name(NOTES_FILE),
     };
     let bytes = report.as_os_str().as_encoded_bytes();
-    let own = data_directory().join("notes").join(format!("{:016x}.json", number(bytes)));
+    let own = data_directory().join("notes").join(format!("{:016x}.json", stable_number(bytes)));
     vec![beside, own]
 }
 
-/// FNV-1a: the same number for the same path, in every version.
-fn number(bytes: &[u8]) -> u64 {
+/// FNV-1a: the same number for the same bytes, in every version.
+pub(crate) fn stable_number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Asks the child for `progress N` lines on stderr.
-const PROGRESS_VARIABLE: &str = "TILESCOPE_PROGRESS";
+pub(super) const PROGRESS_VARIABLE: &str = "TILESCOPE_PROGRESS";
 
 /// Lines of a failed child that are shown.
 const MAX_ERROR_LINES: usize = 6;

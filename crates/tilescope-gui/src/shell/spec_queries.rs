@@ -1,5 +1,6 @@
 //! Asks the simulator about specs and models, through a child process as for everything else.
 
+use crate::shell::search_process::search;
 use crate::shell::simulation_process::{ChildProgramError, program};
 use crate::views::what_if::model_file::{ModelFile, ModelQuestion};
 use crate::views::what_if::sensitivity::SensitivityAnswer;
@@ -34,6 +35,7 @@ pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
     sensitivity: |directory, text, cancelled| {
         ask_sensitivity(directory, text, cancelled).map_err(BackgroundQueryError::failed)
     },
+    search,
     prove: |report, cancelled| prove(report, cancelled).map_err(BackgroundQueryError::failed),
 };
 

@@ -7,6 +7,7 @@ use crate::shell::session::{AppSession, ReportPage};
 use crate::theme::fonts::strong;
 use crate::theme::{ColourScheme, ThemePalette, spacing, text_size};
 use crate::views::search_panel::SearchPanel;
+use crate::views::what_if::search::SpecSearch;
 use crate::views::{VIEWS, ViewContext};
 use crate::widgets::icons::Icon;
 use crate::widgets::{LOW_MENU_ENTRY, MENU_ENTRY, elided_text::elided, menu_entry_ui};
@@ -142,6 +143,9 @@ pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &Co
         context.request_repaint_after_secs(0.2);
     }
     let Some(simulation) = session.simulation() else {
+        if let Some(search) = session.dialogs().hidden_search() {
+            return card(context, |ui| search_card_ui(ui, search, commands));
+        }
         if slow {
             let path = session.opening_path().map(|path| path.display().to_string());
             card(context, |ui| {
@@ -170,6 +174,20 @@ pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &Co
                 commands.push(AppCommand::CancelSimulation);
             }
         });
+    });
+}
+
+fn search_card_ui(ui: &mut Ui, search: &SpecSearch, commands: &CommandQueue) {
+    ui.label(strong(search.title()));
+    ui.horizontal(|ui| {
+        let share = search.progress().unwrap_or(1.0);
+        ui.add(ProgressBar::new(share).desired_width(220.0).show_percentage());
+        if ui.button("Show search").clicked() {
+            commands.push(AppCommand::ShowLastSearch);
+        }
+        if ui.button("Stop search").clicked() {
+            commands.push(AppCommand::StopSpecSearch);
+        }
     });
 }
 

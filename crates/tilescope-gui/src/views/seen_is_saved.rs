@@ -10,7 +10,8 @@ use tilescope_report::units::{
     Bytes, IpuId, ReplicaIpu, TileId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
-    ArithmeticType, MemoryCategory, ReplicaClasses, Report, VertexGroup, VertexTypeInfo,
+    ArithmeticType, MemoryCategory, ProgramKind, ReplicaClasses, Report, VertexGroup,
+    VertexTypeInfo,
 };
 
 /// Rows of each table that are compared.
@@ -41,7 +42,11 @@ fn report() -> (tempfile::TempDir, Report) {
     builder.variable("code", MemoryCategory::InternalExchangeCode, 0..16, 16, None);
     builder.variable("now", MemoryCategory::Variable, 0..3, 10_000, Some(0..2));
     builder.live(work, 30_000).live(exchange, 30_000);
-    builder.run(work, 0..1_234).run(exchange, 1_234..2_000);
+    let copy = builder.program(ProgramKind::GlobalExchange, "between IPUs");
+    builder.run(work, 0..1_234).run(exchange, 1_234..2_000).run(copy, 2_000..2_100);
+    if let Some(step) = builder.steps.last_mut() {
+        step.ipus[0].bytes_out = Bytes(640);
+    }
     let directory = tempfile::tempdir().unwrap();
     let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
     (directory, report)

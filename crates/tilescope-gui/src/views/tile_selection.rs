@@ -2,13 +2,16 @@
 
 use super::ViewContext;
 use crate::model::command::AppCommand;
+use crate::model::view_id::ViewId;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::tile_graph::{
     ChosenTiles, StackedTileCurves, TileGraph, TileGraphClick, TileGraphOptions,
 };
 use crate::widgets::tile_picker::{TileClick, TilePicker, toggled_tiles};
+use crate::widgets::toolbar::ToolbarBuilder;
 use egui::{Response, Ui};
+use tilescope_report::ReportPart;
 use tilescope_report::units::TileId;
 
 /// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
@@ -27,6 +30,17 @@ pub(crate) fn tile_picker_ui(
     let (shown, typed) = picker.ui(ui, &context.selection.tiles, count);
     context.commands.extend(typed.map(AppCommand::SelectTiles));
     shown
+}
+
+/// A button that leads to the floor plan which follows the time cursor of the execution trace: only
+/// there a pointer is at a cycle, and what this view shows is of the whole program.
+pub(crate) fn trace_cursor_button_ui(bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
+    let hint = "What tiles do at the cycle under the pointer: the floor plan below the execution \
+                trace, which has the time cursor";
+    if context.opened.report.has(ReportPart::Execution) && bar.button("At the trace's cursor", hint)
+    {
+        context.commands.push(AppCommand::ShowTables(ViewId::ExecutionTrace, "Tiles"));
+    }
 }
 
 /// A graph over tiles or IPUs; a click chooses.

@@ -32,6 +32,16 @@ pub(crate) fn is_model_file(path: &Path) -> bool {
     is_model(path) && !path.is_dir()
 }
 
+/// What a file of results of a search ends in.
+const RESULTS_EXTENSION: &str = "db";
+
+/// Whether a path is that of a file of results, by its name: a directory is a report's, whatever it
+/// is called.
+pub(crate) fn is_results_file(path: &Path) -> bool {
+    let is_named = path.extension().is_some_and(|end| end.eq_ignore_ascii_case(RESULTS_EXTENSION));
+    is_named && !path.is_dir()
+}
+
 /// What a box takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListedFiles {
@@ -55,7 +65,7 @@ impl ListedFiles {
         match self {
             Self::Reports => &["pop"],
             Self::Models => &[MODEL_EXTENSION],
-            Self::ReportsAndModels => &["pop", MODEL_EXTENSION],
+            Self::ReportsAndModels => &["pop", MODEL_EXTENSION, RESULTS_EXTENSION],
         }
     }
 
@@ -64,7 +74,7 @@ impl ListedFiles {
         match self {
             Self::Reports => "Path of a directory or .pop file",
             Self::Models => "Path of an .onnx file",
-            Self::ReportsAndModels => "Path of a directory, .pop or .onnx file",
+            Self::ReportsAndModels => "Path of a directory, .pop, .onnx or .db file",
         }
     }
 

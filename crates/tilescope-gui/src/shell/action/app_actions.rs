@@ -125,6 +125,26 @@ const APP_ACTIONS: &[AppAction] = &[
         ..action_template(ActionGroup::Report)
     },
     AppAction {
+        name: "search-spec",
+        title: "Search for a better spec…",
+        help: "Search from the spec of this report: guided, or every combination of values, with plots.",
+        keys: &[KeyShortcut::ctrl(Key::T).shift()],
+        effect: ActionEffect::RunCommand(|session| {
+            let spec = session.page()?.opened().report.spec();
+            spec.map(|_| AppCommand::ShowSpecSearch)
+        }),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
+        name: "stop-search",
+        title: "Stop the search",
+        help: "End the search for a better spec that goes on; what is finished is kept.",
+        effect: ActionEffect::RunCommand(|session| {
+            session.dialogs().is_searching().then_some(AppCommand::StopSpecSearch)
+        }),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
         name: "simulate-variant",
         title: "Simulate the changed spec",
         help: "Simulate the changes made under What if… and compare the result.",

@@ -100,6 +100,14 @@ impl AppSession {
             AppCommand::OpenWhatIfWithAll(changes) => self.with_what_if(|panel| {
                 changes.iter().for_each(|(key, value)| panel.set_value(key, &value.to_string()));
             }),
+            AppCommand::OpenWhatIfWithText(text) => {
+                self.with_what_if(|panel| panel.set_text(text));
+            }
+            AppCommand::ShowSpecSearch => self.show_search(),
+            AppCommand::ShowLastSearch => self.dialogs.set_search_shown(true),
+            AppCommand::CloseSpecSearch => self.dialogs.set_search_shown(false),
+            AppCommand::StopSpecSearch => self.dialogs.stop_searches(),
+            AppCommand::SimulateText(text) => self.simulate_text(context, &text),
             AppCommand::OpenWhatIfAt(key) => self.with_what_if(|panel| panel.go_to(key)),
             AppCommand::SimulateVariant => self.simulate_variant(context),
             AppCommand::SetSpecModel(path) => {

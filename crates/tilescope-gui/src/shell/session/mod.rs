@@ -11,6 +11,7 @@ mod open;
 mod open_tabs;
 mod report_opening;
 mod report_page;
+mod searches;
 mod simulation_places;
 mod stored_preferences;
 mod what_if_panels;

@@ -7,7 +7,7 @@ use crate::model::message::StatusMessage;
 use crate::model::navigation::{NavigationState, ReportLink};
 use crate::shell::report_locations::simulated_reports;
 use crate::shell::simulation_process::{SimulationOutcome, SimulationProcess};
-use crate::widgets::path_input::is_model_file;
+use crate::widgets::path_input::{is_model_file, is_results_file};
 use egui::Context;
 use std::path::PathBuf;
 
@@ -75,6 +75,9 @@ impl AppSession {
         if is_model_file(&path) {
             return self.open_model(path);
         }
+        if is_results_file(&path) {
+            return self.show_results(path);
+        }
         self.jobs.opening.follow_later(None);
         self.start_opening(context, path, None);
     }
@@ -82,11 +85,12 @@ impl AppSession {
     /// Opens several paths: models one after another, reports in a tab each.
     pub(super) fn open_all(&mut self, paths: Vec<PathBuf>) {
         for path in paths {
-            match is_model_file(&path) {
-                true => self.open_model(path),
-                false => {
-                    self.open_later(ReportLink::new(&path, NavigationState::default()));
-                }
+            if is_model_file(&path) {
+                self.open_model(path);
+            } else if is_results_file(&path) {
+                self.show_results(path);
+            } else {
+                self.open_later(ReportLink::new(&path, NavigationState::default()));
             }
         }
     }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 /// Below the directory of simulated reports: what was tried, and models of the user's.
 const VARIANTS: &str = "what-if";
 const MODELS: &str = "models";
+/// Specs that are searched from, and what was found.
+const SEARCHES: &str = "searches";
 
 /// Directories of a session.
 #[derive(Default)]
@@ -48,6 +50,14 @@ impl SimulationPlaces {
     /// As [`Self::checks`].
     pub(super) fn models(&mut self) -> Result<PathBuf, SessionDirectoryError> {
         self.below(MODELS)
+    }
+
+    /// Where searches keep what they find.
+    ///
+    /// # Errors
+    /// As [`Self::checks`].
+    pub(super) fn searches(&mut self) -> Result<PathBuf, SessionDirectoryError> {
+        self.below(SEARCHES)
     }
 
     fn below(&mut self, name: &str) -> Result<PathBuf, SessionDirectoryError> {

@@ -68,6 +68,23 @@ impl WhatIfPanels {
         Ok(())
     }
 
+    /// The spec of a report, whether it is shown or not.
+    ///
+    /// # Errors
+    /// There is no place for files that end with the session.
+    pub(super) fn of_report(
+        &mut self,
+        opened: &OpenReport,
+        places: &mut SimulationPlaces,
+    ) -> Result<Option<&WhatIfPanel>, SessionDirectoryError> {
+        let was_open = self.open;
+        if !self.current().is_some_and(|panel| panel.is_about(&opened.path)) {
+            self.toggle(opened, places)?;
+        }
+        self.open = was_open;
+        Ok(self.current())
+    }
+
     /// Opens the spec of a report, and does something with it.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use crate::shell::model_dialog::ModelDialog;
 use crate::shell::overlay::OverlayState;
 use crate::shell::report_chooser::ReportChooser;
 use crate::shell::simulation_process::SimulationOutcome;
+use crate::views::what_if::search::{SearchOrigin, SpecSearch};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,9 @@ pub(crate) struct WindowDialogs {
     model: Option<Box<ModelDialog>>,
     /// The one that was closed last: what was chosen there is there when it is opened again.
     closed_model: Option<Box<ModelDialog>>,
+    /// Searches, of which the last one is shown, or was.
+    searches: Vec<SpecSearch>,
+    shows_search: bool,
     /// Models that are shown one after another.
     waiting_models: VecDeque<PathBuf>,
     asks_to_quit: bool,
@@ -122,6 +126,60 @@ impl WindowDialogs {
         told
     }
 
+    /// The search that is shown, to be painted and then [put back](Self::put_search_back).
+    pub(crate) fn take_search(&mut self) -> Option<SpecSearch> {
+        if self.shows_search { self.searches.pop() } else { None }
+    }
+
+    pub(crate) fn put_search_back(&mut self, search: SpecSearch) {
+        self.searches.push(search);
+    }
+
+    /// Shows the search of an origin; a new one if there is none.
+    pub(super) fn show_search(
+        &mut self,
+        origin: &SearchOrigin,
+        new: impl FnOnce() -> SpecSearch,
+    ) -> &mut SpecSearch {
+        let known = self.searches.iter().position(|search| search.origin() == origin);
+        let search = known.map(|at| self.searches.remove(at));
+        self.shows_search = true;
+        let last = self.searches.len();
+        self.searches.push(search.unwrap_or_else(new));
+        &mut self.searches[last]
+    }
+
+    /// Shows a search that is going on, or closes the one that is shown, which goes on.
+    pub(super) fn set_search_shown(&mut self, shown: bool) {
+        self.shows_search = shown && !self.searches.is_empty();
+        let running = self.searches.iter().rposition(|search| search.progress().is_some());
+        if let (true, Some(at)) = (self.shows_search, running) {
+            let search = self.searches.remove(at);
+            self.searches.push(search);
+        }
+    }
+
+    /// Takes in what searches have found.
+    pub(crate) fn poll_searches(&mut self) {
+        self.searches.iter_mut().for_each(|search| search.poll());
+    }
+
+    /// The search that goes on while it is not shown.
+    pub(crate) fn hidden_search(&self) -> Option<&SpecSearch> {
+        let running = self.searches.iter().rev().find(|search| search.progress().is_some());
+        running.filter(|_| !self.shows_search)
+    }
+
+    /// Whether a search goes on.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.searches.iter().any(|search| search.progress().is_some())
+    }
+
+    /// Ends all searches; what they have found stays.
+    pub(super) fn stop_searches(&mut self) {
+        self.searches.iter_mut().for_each(|search| search.stop());
+    }
+
     /// The model that was read since this was last asked for.
     pub(super) fn take_newly_read_model(&mut self) -> Option<PathBuf> {
         self.model.as_mut()?.take_newly_read()
@@ -142,6 +200,7 @@ impl WindowDialogs {
         self.overlay.is_some()
             || self.chooser.is_some()
             || self.model.is_some()
+            || self.shows_search
             || self.asks_to_quit
     }
 }

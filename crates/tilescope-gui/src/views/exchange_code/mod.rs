@@ -13,7 +13,7 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing};
-use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
+use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui, trace_cursor_button_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::heat_scale::HeatScale;
@@ -71,6 +71,7 @@ enum ExchangeCodeTab {
     Cycles,
     Details,
     HotTiles,
+    Pairs,
     Tiles,
 }
 
@@ -170,7 +171,7 @@ impl ExchangeCodeView {
     /// A program that is chosen while its table is shown is looked at in the matrix, or on the floor
     /// plan if its cycles are what is asked for.
     fn notice_program(&mut self, context: &ViewContext<'_>) {
-        use ExchangeCodeTab::{Cycles, Details, HotTiles, Overview, Programs, Tiles};
+        use ExchangeCodeTab::{Cycles, Details, HotTiles, Overview, Pairs, Programs, Tiles};
         let program = context.selection.program;
         if program == self.program {
             return;
@@ -181,7 +182,7 @@ impl ExchangeCodeView {
             Cycles | Details | HotTiles if program.is_some() => {
                 self.show = ExchangeCodeGraphMode::FloorPlans;
             }
-            Overview | Programs | Cycles | Details | HotTiles | Tiles => {}
+            Overview | Programs | Cycles | Details | HotTiles | Pairs | Tiles => {}
         }
         if self.tab != Cycles {
             self.tables.forget_ipu();
@@ -202,7 +203,10 @@ impl ExchangeCodeView {
         match self.show {
             ExchangeCodeGraphMode::Curves(_) => self.curve_controls_ui(bar, context),
             ExchangeCodeGraphMode::Matrix => self.matrix_controls_ui(bar, context),
-            ExchangeCodeGraphMode::FloorPlans => self.program_controls_ui(bar, context),
+            ExchangeCodeGraphMode::FloorPlans => {
+                self.program_controls_ui(bar, context);
+                trace_cursor_button_ui(bar, context);
+            }
         }
         bar.align_right();
         if self.show != ExchangeCodeGraphMode::FloorPlans
@@ -314,6 +318,7 @@ impl ExchangeCodeView {
             (ExchangeCodeTab::Cycles, "Cycles"),
             (ExchangeCodeTab::Details, "Details"),
             (ExchangeCodeTab::HotTiles, "Hot tiles"),
+            (ExchangeCodeTab::Pairs, "IPU pairs"),
             (ExchangeCodeTab::Tiles, "Tiles"),
         ];
         let none = context.selection.program.is_none();

@@ -42,7 +42,9 @@ pub(crate) struct ExchangeCodeTables {
     programs: BackgroundQuery<Vec<TileId>, ExchangeTableRows<ExchangeProgramRow>>,
     #[serde(skip)]
     tiles: BackgroundQuery<(), ExchangeTableRows<ExchangeTileRow>>,
-    states: [TableState; 2],
+    #[serde(skip)]
+    pairs: BackgroundQuery<(), Arc<DataTable>>,
+    states: [TableState; 3],
     cycles: ExchangeCycleTables,
 }
 
@@ -64,6 +66,7 @@ impl ExchangeCodeTables {
             ExchangeCodeTab::Overview => self.overview_ui(ui, context),
             ExchangeCodeTab::Programs => self.programs_ui(ui, context),
             ExchangeCodeTab::Tiles => self.tiles_ui(ui, context),
+            ExchangeCodeTab::Pairs => self.pairs_ui(ui, context),
             ExchangeCodeTab::Cycles => self.cycles.all_ui(ui, context),
             ExchangeCodeTab::HotTiles => self.cycles.tiles_ui(ui, context),
             ExchangeCodeTab::Details => return self.cycles.details_ui(ui, context),
@@ -122,6 +125,22 @@ impl ExchangeCodeTables {
         }
     }
 
+    /// What IPUs send to each other in the run.
+    fn pairs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+        let report = context.opened.report.clone();
+        let question = move |(): &()| pairs_of(&report);
+        let listed = self.pairs.ask(ui.ctx(), context.workers, &(), question);
+        listed.show(ui, LIST_TEXTS, |ui, listed| {
+            if listed.rows.is_empty() {
+                return hint_ui(ui, "No IPU sends anything to another one in a recorded run.");
+            }
+            let (state, version) = (&mut self.states[2], listed.version());
+            ui.push_id("pairs", |ui| {
+                state.ui(ui, context.workers, listed, version, "Filter IPUs");
+            });
+        });
+    }
+
     fn tiles_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
         let question = move |(): &()| tiles_of(&report);
@@ -158,6 +177,7 @@ pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
     match name {
         "overview" => columns::overview(&analysis::overview(report).unwrap()),
         "cycles" => super::cycle_tables::seen(report),
+        "ipu-pairs" => pairs_of(report).unwrap().as_ref().clone(),
         "programs" => programs_of(report, &[]).unwrap().table.as_ref().clone(),
         _ => tiles_of(report).unwrap().table.as_ref().clone(),
     }
@@ -170,6 +190,10 @@ fn programs_of(
     let rows = analysis::programs(report, tiles)?;
     let table = Arc::new(columns::programs(&rows));
     Ok(ExchangeTableRows { rows, table })
+}
+
+fn pairs_of(report: &Report) -> Result<Arc<DataTable>, ReportError> {
+    Ok(Arc::new(columns::ipu_pairs(&analysis::ipu_pairs(report)?)))
 }
 
 fn tiles_of(report: &Report) -> Result<ExchangeTableRows<ExchangeTileRow>, ReportError> {

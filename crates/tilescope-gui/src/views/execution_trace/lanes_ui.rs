@@ -301,7 +301,7 @@ impl ExecutionTraceView {
             about,
             links: pointed
                 .and_then(|(at, scene)| link_hit(layout, scene, at))
-                .zip(prepared.link_limit),
+                .zip(prepared.known_link_limit()),
             layout,
             limits,
             response,

@@ -16,11 +16,17 @@ use tilescope_report::{MachineInterface, Report, ReportError, ReportPart};
 /// Height of the strip in points.
 pub(super) const LINKS_HEIGHT: f32 = 40.0;
 
-/// Bytes per cycle that the links of an IPU carry at most, each way; `None` where the report does
-/// not say that, or not what steps move.
-pub(super) fn link_limit(report: &Report) -> Result<Option<f64>, ReportError> {
+const NO_BYTES: &str = "This report does not say how many bytes steps move.";
+const NO_LINKS: &str = "This report does not say how many links an IPU has, so nobody knows what \
+                        they can carry. The steps of exchanges have their bytes in Details.";
+
+/// Bytes per cycle that the links of an IPU carry at most, each way; or why that is not drawn.
+pub(super) fn link_limit(report: &Report) -> Result<Result<f64, &'static str>, ReportError> {
+    if !report.has(ReportPart::StepBytes) {
+        return Ok(Err(NO_BYTES));
+    }
     let limit = report.machine_limits()?.bytes_per_cycle(MachineInterface::IpuLinks);
-    Ok(limit.filter(|_| report.has(ReportPart::StepBytes)))
+    Ok(limit.ok_or(NO_LINKS))
 }
 
 /// What the links of an IPU carry in a window, with its image.

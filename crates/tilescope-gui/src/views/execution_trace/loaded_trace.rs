@@ -115,9 +115,9 @@ pub(crate) struct LoadedTrace {
     pub alike: Option<ReplicasAlike>,
     /// Whether anything is copied from or to the host.
     pub host: bool,
-    /// Bytes per cycle that the links of an IPU carry at most, each way, where exchanges between
-    /// IPUs ran; `None` where that is not known.
-    pub link_limit: Option<f64>,
+    /// Bytes per cycle that the links of an IPU carry at most, each way, or why that is not drawn;
+    /// nothing where no exchange between IPUs ran.
+    pub link_limit: Option<Result<f64, &'static str>>,
     /// Whether it is known how many tiles work in a step.
     pub balance: bool,
     /// Where a pixel is as many cycles, nearly all steps are narrower than that.
@@ -129,6 +129,11 @@ pub(crate) struct LoadedTrace {
 }
 
 impl LoadedTrace {
+    /// Bytes per cycle that the links of an IPU carry at most, each way, where that is drawn.
+    pub(super) fn known_link_limit(&self) -> Option<f64> {
+        self.link_limit.and_then(Result::ok)
+    }
+
     /// The critical path, once it is found.
     pub(crate) fn known_path(&self) -> Option<&CriticalPath> {
         self.path.get()?.as_ref()
@@ -244,7 +249,7 @@ pub(crate) fn prepare(
         links: InterIpuTransfers::read(report)?,
         target,
         host,
-        link_limit: link_limit(report)?.filter(|_| exchanged),
+        link_limit: exchanged.then(|| link_limit(report)).transpose()?,
         balance: report.has(ReportPart::ActiveTiles),
         // Damaged totals by program leave a trace of bars.
         narrow_steps: narrow_step_cycles(&trace).ok(),

@@ -266,7 +266,7 @@ fn ipu_scene(
         0 => None,
         rows => Some(tiles_image(report, prepared, key, shown, (rows, palette))?),
     };
-    let links = match prepared.link_limit {
+    let links = match prepared.known_link_limit() {
         Some(limit) if key.links > 0 => {
             let lanes = shown.sub_lanes.iter().filter_map(|group| trace.lane_at(shown.at, *group));
             let size = [key.width, key.links];

@@ -11,7 +11,7 @@ use crate::views::ViewContext;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis, count_drag};
 use crate::widgets::toolbar::{ToolbarBuilder, weak_ui};
 use crate::widgets::{legend_ui, search_ui};
-use egui::{DragValue, Response, RichText, Ui};
+use egui::{DragValue, Label, Response, RichText, Ui};
 use std::collections::BTreeSet;
 use tilescope_analysis::trace::{HostActivity, MarkRows, TraceLaneStyle};
 use tilescope_report::units::{Cycles, Hertz, IpuId, seconds};
@@ -57,9 +57,18 @@ pub(super) fn controls_ui(
         };
         bar.checkbox("All replicas", &mut prefs.replicas, hint);
     }
-    if prepared.link_limit.is_some() {
-        let hint = "What the links of each IPU send and receive, of what they can at most.";
-        bar.checkbox("Links", &mut prefs.links, hint);
+    match prepared.link_limit {
+        Some(Ok(_)) => {
+            let hint = "What the links of each IPU send and receive, of what they can at most.";
+            bar.checkbox("Links", &mut prefs.links, hint);
+        }
+        Some(Err(reason)) => {
+            bar.menu("Links", |ui| {
+                ui.set_max_width(280.0);
+                ui.add(Label::new(reason).wrap());
+            });
+        }
+        None => {}
     }
     bsp_raster::controls_ui(bar, &mut prefs);
     bar.menu("Key", colour_legend_ui);

@@ -10,7 +10,9 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing};
-use crate::views::tile_selection::{floor_plan_ui, tile_graph_ui, tile_picker_ui};
+use crate::views::tile_selection::{
+    floor_plan_ui, tile_graph_ui, tile_picker_ui, trace_cursor_button_ui,
+};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
@@ -441,6 +443,7 @@ impl MemoryView {
         if map {
             let hint = "Logarithmic colour scale, to tell small values apart.";
             bar.checkbox("Logarithmic colours", &mut self.powers, hint);
+            trace_cursor_button_ui(bar, context);
         }
         let old = context.prefs.memory;
         let mut prefs: MemoryPrefs = old;

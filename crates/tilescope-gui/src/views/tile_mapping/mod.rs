@@ -9,7 +9,7 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
+use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui, trace_cursor_button_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
@@ -262,6 +262,7 @@ impl TileMappingView {
         }
         let hint = "Logarithmic colour scale, to tell small values apart.";
         bar.checkbox("Logarithmic colours", &mut self.powers, hint);
+        trace_cursor_button_ui(bar, context);
         bar.align_right();
         bar.add_box("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }

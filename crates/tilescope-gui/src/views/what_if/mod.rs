@@ -6,14 +6,13 @@ pub(crate) mod model_file;
 pub(crate) mod model_form;
 mod model_rows;
 mod option_sliders;
+pub(crate) mod search;
 pub(crate) mod sensitivity;
 pub(crate) mod spec_draft;
 mod spec_editor;
 pub(crate) mod spec_keys;
 pub(crate) mod spec_text;
 mod stage_rows;
-pub(crate) mod sweep_plots;
-pub(crate) mod tune_path;
 mod variant_list;
 
 use crate::model::command::{AppCommand, CommandQueue};
@@ -115,6 +114,11 @@ impl WhatIfPanel {
         self.original.is_some() && !self.history.has_spec(&self.draft.text)
     }
 
+    /// The report it began with.
+    pub(crate) fn base(&self) -> &Path {
+        &self.base
+    }
+
     /// Name of the report it began with.
     pub(crate) fn report_name(&self) -> String {
         self.base.file_name().unwrap_or(self.base.as_os_str()).to_string_lossy().into_owned()
@@ -123,6 +127,11 @@ impl WhatIfPanel {
     /// Whether it is about this report or one of its variants.
     pub(crate) fn is_about(&self, path: &Path) -> bool {
         self.base == path || self.history.has(path)
+    }
+
+    /// The text for a file of any directory.
+    pub(crate) fn whole_text(&self) -> String {
+        self.draft.whole_text()
     }
 
     /// Asks what other machines would make of the text.
@@ -212,13 +221,19 @@ impl WhatIfPanel {
         check_ui(ui, &answers);
         ui.add_space(spacing::S);
         let sane = answers.checked.answer().is_some_and(|checked| checked.compiled().is_some());
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             let ready = sane && !busy;
             if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
                 commands.push(AppCommand::SimulateVariant);
             }
             if ui.button("Reset").on_hover_text("Back to the spec of the report").clicked() {
                 self.draft.text = self.original.clone().unwrap_or_default();
+            }
+            let hint = "Look for a better spec: a guided search, or every combination of values \
+                        (Ctrl+Shift+T)";
+            let search = ui.add_enabled(sane, Button::new("Search…"));
+            if search.on_hover_text(hint).clicked() {
+                commands.push(AppCommand::ShowSpecSearch);
             }
         });
         ui.separator();

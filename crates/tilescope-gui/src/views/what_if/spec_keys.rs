@@ -1,6 +1,7 @@
 //! What the program says about specs: their keys, and whether one is sane.
 
 use super::model_file::{ModelFile, ModelQuestion};
+use super::search::{SearchOutcome, SearchProgress, SearchQuestion};
 use super::sensitivity::SensitivityAnswer;
 use crate::widgets::background_query::BackgroundQueryError;
 use serde::Deserialize;
@@ -129,6 +130,8 @@ pub(crate) struct SpecQueries {
     pub model: fn(&ModelQuestion, &Cancelled) -> Result<ModelFile, BackgroundQueryError>,
     /// What other machines would make of a spec; the directory is for the same.
     pub sensitivity: fn(&Path, &str, &Cancelled) -> Result<SensitivityAnswer, BackgroundQueryError>,
+    /// What a search finds, or a file of results has; told as it is found.
+    pub search: fn(&SearchQuestion, &SearchProgress, &Cancelled) -> SearchOutcome,
     /// What comes of the proposals of insights into a report.
     pub prove: fn(&Path, &Cancelled) -> Result<Vec<TriedFinding>, BackgroundQueryError>,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tilescope_analysis::insights::SpecChanges;
 
 /// The key of the file of an imported model.
 pub(crate) const MODEL_FILE: &str = "model.onnx";
@@ -183,6 +184,15 @@ pub(crate) fn with_value(text: &str, path: &str, value: &str) -> String {
         }
     }
     all.join("\n") + "\n"
+}
+
+/// The text with keys set to values, as `--set` takes them.
+pub(crate) fn with_changes(text: &str, changes: &SpecChanges) -> String {
+    changes.iter().fold(text.to_owned(), |text, (path, value)| {
+        // Tables of stages are written in another way in TOML than in JSON.
+        let written = toml::Value::try_from(value).map(|value| value.to_string());
+        with_value(&text, path, &written.unwrap_or_else(|_| value.to_string()))
+    })
 }
 
 /// The text without a key on a line of its own.

@@ -140,7 +140,11 @@ fn lanes_of_replica<'a>(
         prefs,
         has_stages: prefs.marks && has_stages,
         tiles: tiles_height(prefs),
-        links: if prefs.links && prepared.link_limit.is_some() { LINKS_HEIGHT } else { 0.0 },
+        links: if prefs.links && prepared.known_link_limit().is_some() {
+            LINKS_HEIGHT
+        } else {
+            0.0
+        },
     };
     let mut lanes: Vec<&'a IpuLanes> = prepared.lanes_of(replica);
     lanes.retain(|lanes| ipus.contains(&lanes.at.ipu));

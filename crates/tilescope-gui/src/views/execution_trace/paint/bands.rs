@@ -144,7 +144,8 @@ impl TracePainter<'_> {
     /// the tree.
     fn links_ui(&self, band: &IpuBand<'_>, scene: &SceneBand<'_>) {
         let (rect, gutter) = (band.links, self.regions.gutter());
-        let Some(((carried, cycles), limit)) = scene.links.zip(self.prepared.link_limit) else {
+        let Some(((carried, cycles), limit)) = scene.links.zip(self.prepared.known_link_limit())
+        else {
             return;
         };
         let [edge, middle] = [self.palette.page, self.palette.outline];

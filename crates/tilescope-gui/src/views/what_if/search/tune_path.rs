@@ -1,13 +1,12 @@
 //! What `tilescope tune` found: the path as a plot, and the reasons of its steps.
 
-use super::sweep_plots::{TimeUnit, changes_words, plot_with_axes};
-use crate::theme::fonts::strong;
+use super::found::{FoundPoint, TuneAnswer, changes_words};
+use super::plot_choice::{PlacedPoint, PlotChoice};
+use super::sweep_plots::{TimeUnit, plot_with_axes};
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::plot_axis::titled_x_axis;
 use egui::{Align2, Label, RichText, Ui, vec2};
 use egui_plot::{GridMark, Line, MarkerShape, PlotPoint, Points, Text};
-use serde::Deserialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use tilescope_report::units::grouped;
 
@@ -21,52 +20,13 @@ const HEADROOM: f64 = 0.25;
 /// Dead ends stand between the step that they were tried after and the next one, within this.
 const DEAD_END_WIDTH: f64 = 0.7;
 
-/// What the program says of a search.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub(crate) struct TuneAnswer {
-    spec: String,
-    objective: String,
-    base: DrawnPoint,
-    path: Vec<DrawnStep>,
-    dead_ends: Vec<DrawnDeadEnd>,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct DrawnPoint {
-    seconds_per_sample: Option<f64>,
-    seconds: Option<f64>,
-    memory: Option<f64>,
-    ipus: Option<f64>,
-    joules_per_million_samples: Option<f64>,
-    cost_per_million_samples: Option<f64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct DrawnStep {
-    change: BTreeMap<String, Value>,
-    reasons: Vec<StepReason>,
-    gain: Option<f64>,
-    point: DrawnPoint,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct StepReason {
-    sentence: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct DrawnDeadEnd {
-    after_step: usize,
-    point: DrawnPoint,
-}
-
 impl TuneAnswer {
     /// What is made small at a point, in seconds, bytes, IPUs, joules or money.
-    fn value(&self, point: &DrawnPoint) -> Option<f64> {
+    fn value(&self, point: &FoundPoint) -> Option<f64> {
         match self.objective.as_str() {
             "latency" => point.seconds,
             "memory" => point.memory,
-            "ipus" => point.ipus,
+            "ipus" => point.ipus.map(|ipus| ipus as f64),
             "energy" => point.joules_per_million_samples,
             "cost" => point.cost_per_million_samples,
             _ => point.seconds_per_sample,
@@ -90,23 +50,45 @@ impl TuneAnswer {
     }
 }
 
-/// The plot, and a line for each step.
-pub(crate) fn tune_page_ui(ui: &mut Ui, answer: &TuneAnswer) {
-    let palette = ThemePalette::for_ui(ui);
-    ui.label(strong(format!("Path from {}", answer.spec)).size(text_size::TITLE));
-    ui.add_space(spacing::S);
+/// The plot, and a line for each step; the point that was clicked.
+pub(super) fn tune_page_ui(
+    ui: &mut Ui,
+    answer: &TuneAnswer,
+    chosen: Option<usize>,
+) -> Option<usize> {
     let points = std::iter::once(&answer.base).chain(answer.path.iter().map(|step| &step.point));
     let values: Vec<Option<f64>> = points.map(|point| answer.value(point)).collect();
     let largest = values.iter().flatten().copied().fold(0.0, f64::max);
     if largest <= 0.0 {
         ui.label("Nothing that was tried fits in memory.");
-        return;
+        return None;
     }
     let (scale, title) = answer.axis(largest);
     let top = largest * scale * (1.0 + HEADROOM);
-    let ends: Vec<[f64; 2]> = dead_ends(answer, scale);
-    let (shown, above): (Vec<[f64; 2]>, Vec<[f64; 2]>) =
-        ends.into_iter().partition(|end| end[1] <= top);
+    let (ends, above): (Vec<PlacedPoint>, Vec<PlacedPoint>) =
+        dead_ends(answer, scale).into_iter().partition(|(end, _)| end[1] <= top);
+    let path: Vec<PlacedPoint> = values
+        .iter()
+        .enumerate()
+        .filter_map(|(at, value)| Some(([at as f64, (*value)? * scale], at)))
+        .collect();
+    let point = |at: usize| answer.points().nth(at);
+    let mut choice = PlotChoice { point: &point, chosen, clicked: None };
+    path_ui(ui, answer, (&title, top), (&path, &ends), &mut choice);
+    ui.add_space(spacing::S);
+    steps_ui(ui, answer, above.len());
+    choice.clicked
+}
+
+/// The path, and what was tried in vain beside it.
+fn path_ui(
+    ui: &mut Ui,
+    answer: &TuneAnswer,
+    (title, top): (&str, f64),
+    (path, ends): (&[PlacedPoint], &[PlacedPoint]),
+    choice: &mut PlotChoice<'_>,
+) {
+    let palette = ThemePalette::for_ui(ui);
     let last = answer.path.len();
     let x_axis = titled_x_axis(ui, "Step").formatter(|mark: GridMark, _| {
         let step = mark.value.round();
@@ -115,35 +97,39 @@ pub(crate) fn tune_page_ui(ui: &mut Ui, answer: &TuneAnswer) {
     let bounds = [(-0.3, last as f64 + 1.0), (0.0, top)];
     let every =
         move |_| (0..=last).map(|at| GridMark { value: at as f64, step_size: 1.0 }).collect();
-    let plot = plot_with_axes("tune path", (x_axis, title), bounds, vec2(WIDTH, HEIGHT), palette);
-    plot.x_grid_spacer(every).show(ui, |plot| {
-        let tried = Points::new("", shown).color(palette.weak_text).shape(MarkerShape::Cross);
-        plot.points(tried.radius(3.5).allow_hover(false));
-        let path: Vec<[f64; 2]> = (0..)
-            .zip(&values)
-            .filter_map(|(at, value)| Some([f64::from(at), (*value)? * scale]))
-            .collect();
-        plot.line(
-            Line::new("", path.clone()).color(palette.selection).width(2.0).allow_hover(false),
-        );
-        let steps = Points::new("", path.clone()).color(palette.selection);
+    let size = vec2(ui.available_width().min(WIDTH), HEIGHT);
+    let plot = plot_with_axes(ui, "tune path", (x_axis, title), bounds, size);
+    let drawn: Vec<PlacedPoint> = path.iter().chain(ends).copied().collect();
+    let places = |points: &[PlacedPoint]| points.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+    let shown = plot.x_grid_spacer(every).show(ui, |plot| {
+        let tried = Points::new("", places(ends)).color(palette.weak_text);
+        plot.points(tried.shape(MarkerShape::Cross).radius(3.5).allow_hover(false));
+        let line = Line::new("", places(path)).color(palette.selection).width(2.0);
+        plot.line(line.allow_hover(false));
+        let steps = Points::new("", places(path)).color(palette.selection);
         plot.points(steps.shape(MarkerShape::Diamond).radius(6.0).allow_hover(false));
-        for [x, y] in path {
+        for ([x, y], _) in path {
             let words = RichText::new(format!("{x}")).size(text_size::SMALL);
             plot.text(
-                Text::new("", PlotPoint::new(x, y + top * 0.03), words)
+                Text::new("", PlotPoint::new(*x, y + top * 0.03), words)
                     .color(palette.text)
                     .anchor(Align2::CENTER_BOTTOM)
                     .allow_hover(false),
             );
         }
+        choice.ring(palette, plot, &drawn);
     });
-    ui.add_space(spacing::S);
+    choice.take(&shown, &format!("{title} over steps"), &drawn);
+}
+
+/// A line for each step, with its reasons.
+fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, above: usize) {
+    let palette = ThemePalette::for_ui(ui);
     let weak = |ui: &mut Ui, words: String| {
         let words = RichText::new(words).color(palette.weak_text).size(text_size::SMALL);
         ui.add(Label::new(words).wrap());
     };
-    let beyond = match above.len() {
+    let beyond = match above {
         0 => String::new(),
         beyond => format!("; {} more would be above the plot", grouped(beyond as u64)),
     };
@@ -159,18 +145,20 @@ pub(crate) fn tune_page_ui(ui: &mut Ui, answer: &TuneAnswer) {
 }
 
 /// Where dead ends stand: side by side behind the step that they were tried after.
-fn dead_ends(answer: &TuneAnswer, scale: f64) -> Vec<[f64; 2]> {
-    let mut of_step: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for end in &answer.dead_ends {
+fn dead_ends(answer: &TuneAnswer, scale: f64) -> Vec<PlacedPoint> {
+    // The spec as it is and the path come before them.
+    let first = 1 + answer.path.len();
+    let mut of_step: BTreeMap<usize, Vec<(f64, usize)>> = BTreeMap::new();
+    for (at, end) in answer.dead_ends.iter().enumerate() {
         if let Some(value) = answer.value(&end.point) {
-            of_step.entry(end.after_step).or_default().push(value * scale);
+            of_step.entry(end.after_step).or_default().push((value * scale, first + at));
         }
     }
-    let places = |(step, values): (usize, Vec<f64>)| {
+    let places = |(step, values): (usize, Vec<(f64, usize)>)| {
         let count = values.len() as f64;
-        (0..).zip(values).map(move |(at, value)| {
+        (0..).zip(values).map(move |(at, (value, place))| {
             let share = (f64::from(at) + 1.0) / (count + 1.0);
-            [step as f64 + 0.15 + DEAD_END_WIDTH * share, value]
+            ([step as f64 + 0.15 + DEAD_END_WIDTH * share, value], place)
         })
     };
     of_step.into_iter().flat_map(places).collect()

@@ -1,0 +1,154 @@
+//! Searches, run by this very program as a child process: `tilescope tune` and `tilescope sweep`. They
+//! end with the window, and what is finished is kept in a file of results.
+
+use crate::shell::simulation_process::{ChildProgramError, PROGRESS_VARIABLE, program};
+use crate::shell::spec_queries::write_spec;
+use crate::views::what_if::search::form::SearchKind;
+use crate::views::what_if::search::found::{FoundPoints, SearchAnswer, SweepAnswer, TuneAnswer};
+use crate::views::what_if::search::{SearchOutcome, SearchProgress, SearchQuestion};
+use crate::views::what_if::spec_keys::Cancelled;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Tells a child that it ends when its standard input does: with this window.
+const PARENT_VARIABLE: &str = "TILESCOPE_ENDS_WITH_INPUT";
+
+/// How often it is looked whether somebody still waits.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// What stands before what was found so far.
+const FOUND: &str = "found ";
+
+/// Runs a search, or reads a file of results.
+pub(crate) fn search(
+    question: &SearchQuestion,
+    progress: &SearchProgress,
+    cancelled: &Cancelled,
+) -> SearchOutcome {
+    let kind = match question {
+        SearchQuestion::Read(_) => SearchKind::Sweep,
+        SearchQuestion::Search { form, .. } => form.kind,
+    };
+    let said = command(question).and_then(|command| run(command, kind, progress, cancelled));
+    match said {
+        Ok((output, problem)) => {
+            // What met no condition is told all the same.
+            let found = parsed(kind, &output).ok();
+            let unreadable = "The simulator's answer cannot be read.";
+            let problem = match (&found, problem) {
+                (None, None) => Some(unreadable.to_owned()),
+                (_, problem) => problem,
+            };
+            SearchOutcome { found: found.map(FoundPoints::new), problem }
+        }
+        Err(error) => {
+            SearchOutcome { problem: Some(error.to_string()), ..SearchOutcome::default() }
+        }
+    }
+}
+
+/// The words of the child; the spec that it is asked about is written.
+fn command(question: &SearchQuestion) -> Result<Command, ChildProgramError> {
+    let mut command = program()?;
+    match question {
+        SearchQuestion::Read(file) => {
+            // A name may begin like an option.
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            command.args(["sweep", "--format", "json", "--merge"]).arg(file);
+        }
+        SearchQuestion::Search { form, spec } => {
+            let place = &spec.place;
+            let (file, results) = (place.with_extension("toml"), place.with_extension("db"));
+            let directory = place.parent().unwrap_or(Path::new(""));
+            std::fs::create_dir_all(directory)
+                .map_err(|error| ChildProgramError::spec(error, &file))?;
+            write_spec(&file, &spec.text)?;
+            let name = match form.kind {
+                SearchKind::Sweep => "sweep",
+                SearchKind::Guided => "tune",
+            };
+            command.arg(name).arg(file).args(form.arguments()).arg("--results").arg(results);
+        }
+    }
+    Ok(command)
+}
+
+/// Runs the child to its end, or kills it once nobody waits any more: what it printed, and its last
+/// words if something went wrong.
+fn run(
+    mut command: Command,
+    kind: SearchKind,
+    progress: &SearchProgress,
+    cancelled: &Cancelled,
+) -> Result<(Vec<u8>, Option<String>), ChildProgramError> {
+    command.env(PROGRESS_VARIABLE, "1").env(PARENT_VARIABLE, "1");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(ChildProgramError::SimulationProcess)?;
+    // Closed when this ends, also if the window is killed.
+    let _held = child.stdin.take();
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let ended = std::thread::scope(|scope| {
+        let output = scope.spawn(move || {
+            let mut text = Vec::new();
+            output.map_or(Ok(0), |mut output| output.read_to_end(&mut text)).map(|_| text)
+        });
+        let errors = scope.spawn(move || told(errors, kind, progress));
+        let status = wait_or_kill(&mut child, cancelled)?;
+        let lost = |_| io::Error::other("reading the answer failed");
+        let output = output.join().map_err(lost)??;
+        let words = errors.join().map_err(lost)?;
+        let failed = match (status.success(), words) {
+            (true, _) => None,
+            (false, words) if words.is_empty() => Some(format!("The search ended with {status}.")),
+            (false, words) => Some(words),
+        };
+        Ok((output, failed))
+    });
+    ended.map_err(ChildProgramError::Question)
+}
+
+fn wait_or_kill(child: &mut Child, cancelled: &Cancelled) -> io::Result<std::process::ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if cancelled.load(Ordering::SeqCst) {
+            child.kill()?;
+            return child.wait();
+        }
+        std::thread::sleep(PERIOD);
+    }
+}
+
+/// Hands on what the child says while it runs; its other words are given back.
+fn told(errors: Option<impl Read>, kind: SearchKind, progress: &SearchProgress) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let Some(errors) = errors else { return String::new() };
+    // Lossy: the last words of a program need not be UTF-8.
+    for line in BufReader::new(errors).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        let percent = line.strip_prefix("progress ").and_then(|rest| rest.trim().parse().ok());
+        if let Some(percent) = percent {
+            progress.at(percent);
+        } else if let Some(answer) = line.strip_prefix(FOUND) {
+            // What cannot be read is told when it ends.
+            if let Ok(answer) = parsed(kind, answer.as_bytes()) {
+                progress.found(answer);
+            }
+        } else if !line.trim().is_empty() {
+            words.push(line.trim_end().to_owned());
+        }
+    }
+    let words = words.join("\n");
+    words.strip_prefix("error: ").map_or(words.clone(), str::to_owned)
+}
+
+fn parsed(kind: SearchKind, text: &[u8]) -> Result<SearchAnswer, serde_json::Error> {
+    match kind {
+        SearchKind::Sweep => serde_json::from_slice::<SweepAnswer>(text).map(SearchAnswer::Sweep),
+        SearchKind::Guided => serde_json::from_slice::<TuneAnswer>(text).map(SearchAnswer::Tune),
+    }
+}

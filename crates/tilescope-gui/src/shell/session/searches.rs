@@ -1,0 +1,100 @@
+//! Searches for better specs, and files of their results.
+
+use super::AppSession;
+use super::simulation_places::free_place;
+use crate::shell::report_locations::stable_number;
+use crate::shell::session_temp_dir::SessionDirectoryError;
+use crate::shell::simulation_process::{ChildProgramError, SimulationProcess};
+use crate::shell::spec_queries::write_spec;
+use crate::views::what_if::search::{SearchOrigin, SearchedSpec, SpecSearch};
+use egui::Context;
+use std::path::{Path, PathBuf};
+
+/// What simulated points are called.
+const POINT: &str = "found";
+
+impl AppSession {
+    /// Shows the search from the spec of the report, as it was changed.
+    pub(super) fn show_search(&mut self) {
+        let shown = self.search_of_report();
+        self.tell_failure(shown);
+    }
+
+    fn search_of_report(&mut self) -> Result<(), SessionDirectoryError> {
+        let Some(page) = self.workspace.shown() else { return Ok(()) };
+        let panel = self.what_ifs.of_report(page.opened(), &mut self.places)?;
+        let Some(panel) = panel else { return Ok(()) };
+        let (name, text) = (panel.report_name(), panel.whole_text());
+        let origin = SearchOrigin::Report(panel.base().to_owned());
+        let place = results_place(&self.places.searches()?, &name, &text);
+        let search = || SpecSearch::new(origin.clone(), name);
+        self.dialogs.show_search(&origin, search).begin_with(SearchedSpec { text, place });
+        Ok(())
+    }
+
+    /// Shows what is in a file of results.
+    pub(super) fn show_results(&mut self, file: PathBuf) {
+        let file = std::path::absolute(&file).unwrap_or(file);
+        let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+        let origin = SearchOrigin::Results(file);
+        let search = || SpecSearch::new(origin.clone(), name);
+        self.dialogs.show_search(&origin, search).read_again();
+    }
+
+    /// Simulates a spec and opens its report.
+    pub(super) fn simulate_text(&mut self, context: &Context, text: &str) {
+        let directory = self.places.variants();
+        let start = || start(directory, text, context);
+        self.messages.extend(self.jobs.simulate(start));
+    }
+}
+
+/// Where a search from a spec puts what it finds: the same place for the same spec and program.
+fn results_place(directory: &Path, name: &str, spec: &str) -> PathBuf {
+    let plain = |letter: char| match letter.is_alphanumeric() || letter == '-' {
+        true => letter,
+        false => '_',
+    };
+    let name: String = name.trim_end_matches(".pop").chars().map(plain).take(60).collect();
+    let all = format!("{}\n{spec}", env!("CARGO_PKG_VERSION"));
+    directory.join(format!("{name}-{:016x}", stable_number(all.as_bytes())))
+}
+
+/// Starts to simulate a spec, which is kept beside its report.
+///
+/// # Errors
+/// The spec cannot be written, or the simulator not be started.
+fn start(
+    directory: Result<PathBuf, SessionDirectoryError>,
+    text: &str,
+    context: &Context,
+) -> Result<SimulationProcess, ChildProgramError> {
+    let directory = directory?;
+    let place = free_place(&directory, POINT);
+    let spec = place.with_extension("toml");
+    std::fs::create_dir_all(&directory).map_err(|error| ChildProgramError::spec(error, &spec))?;
+    write_spec(&spec, text)?;
+    let mut simulation = SimulationProcess::start(&spec.display().to_string(), place, context)?;
+    POINT.clone_into(&mut simulation.spec);
+    Ok(simulation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_spec_has_results_of_its_own() {
+        let place = |name: &str, spec: &str| results_place(Path::new("d"), name, spec);
+        assert_eq!(place("a b.pop", "x"), place("a b.pop", "x"));
+        assert_ne!(place("a", "x"), place("a", "y"));
+        assert!(
+            place("a/../b", "x")
+                .file_name()
+                .is_some_and(|name| { name.to_string_lossy().starts_with("a____b-") })
+        );
+        // An ending is put behind all of the name.
+        assert_eq!(place("v1.2", "x").with_extension("db").extension().unwrap(), "db");
+        assert!(place("v1.2", "x").extension().is_none());
+    }
+}

@@ -1,0 +1,161 @@
+//! What is asked of a search: keys and values of a sweep, or what a guided search makes small.
+
+use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::{choice_ui, tabs_ui};
+use egui::{RichText, TextEdit, Ui};
+
+/// How a search goes about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SearchKind {
+    /// `tilescope tune`
+    #[default]
+    Guided,
+    /// `tilescope sweep`
+    Sweep,
+}
+
+/// What a guided search improves, as the command line names it, and in words.
+const OBJECTIVES: [(&str, &str); 6] = [
+    ("throughput", "Samples per second"),
+    ("latency", "Time of a host call"),
+    ("memory", "Memory of the fullest tile"),
+    ("ipus", "Number of IPUs"),
+    ("energy", "Energy of a sample"),
+    ("cost", "Cost of a sample"),
+];
+
+/// Conditions that can be typed.
+const CONDITIONS_HINT: &str = "for example memory < 600 KiB";
+
+/// What is typed and chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SearchForm {
+    pub kind: SearchKind,
+    /// Keys and their values, one a line.
+    pub vary: String,
+    /// Conditions, one a line.
+    pub conditions: String,
+    pub objective: &'static str,
+    /// Simulations, or a time.
+    pub budget: String,
+    /// Keys that may change although they say what is computed, one a line.
+    pub free: String,
+}
+
+impl Default for SearchForm {
+    fn default() -> Self {
+        Self {
+            kind: SearchKind::default(),
+            vary: String::new(),
+            conditions: String::new(),
+            objective: OBJECTIVES[0].0,
+            budget: "60".to_owned(),
+            free: String::new(),
+        }
+    }
+}
+
+impl SearchForm {
+    /// The words behind `tilescope`, but for the spec and the file of results.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        // One word each: what is typed may begin like an option.
+        let each = |option: &str, text: &str| -> Vec<String> {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines.map(|line| format!("--{option}={line}")).collect()
+        };
+        let conditions = each("where", &self.conditions);
+        match self.kind {
+            SearchKind::Sweep => {
+                let own = [each("vary", &self.vary), conditions];
+                let format = ["--format", "json"].map(str::to_owned);
+                own.into_iter().flatten().chain(format).collect()
+            }
+            SearchKind::Guided => {
+                let objective = format!("--objective={}", self.objective);
+                let budget = format!("--budget={}", self.budget.trim());
+                let own = [vec![objective, budget], conditions, each("free", &self.free)];
+                own.into_iter().flatten().chain(["--json".to_owned()]).collect()
+            }
+        }
+    }
+
+    /// Whether there is something to try.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.kind == SearchKind::Guided || !self.vary.trim().is_empty()
+    }
+
+    pub(super) fn ui(&mut self, ui: &mut Ui) {
+        let kinds =
+            [(SearchKind::Guided, "Guided search"), (SearchKind::Sweep, "Every combination")];
+        tabs_ui(ui, "search kinds", &kinds, &mut self.kind);
+        ui.add_space(spacing::XS);
+        let weak = |ui: &mut Ui, words: &str| {
+            let palette = ThemePalette::for_ui(ui);
+            ui.label(RichText::new(words).color(palette.weak_text).size(text_size::SMALL));
+        };
+        match self.kind {
+            SearchKind::Guided => {
+                weak(ui, "Tries what insights propose, and goes on from what gains.");
+                ui.horizontal_wrapped(|ui| {
+                    if let Some(chosen) = choice_ui(ui, "Improve", &OBJECTIVES, self.objective) {
+                        self.objective = chosen;
+                    }
+                    ui.label("with at most");
+                    let hint = "Simulations (200) or time (90s, 10m, 2h)";
+                    let budget = TextEdit::singleline(&mut self.budget).desired_width(64.0);
+                    ui.add(budget).on_hover_text(hint).accessible_name("Budget");
+                    weak(ui, "simulations, or minutes: 10m");
+                });
+                weak(ui, "What must be true of the result, a condition a line");
+                lines_ui(ui, &mut self.conditions, ("Conditions", CONDITIONS_HINT), 2);
+                weak(ui, "Keys that may change although they say what is computed, one a line");
+                lines_ui(
+                    ui,
+                    &mut self.free,
+                    ("Keys that are free", "for example model.batch_size"),
+                    2,
+                );
+            }
+            SearchKind::Sweep => {
+                weak(ui, "Keys and the values that they take, a key a line");
+                let hint = "for example\noptions.num_io_tiles=32,64,128\noptions.gradient_accumulation=8..64:x2";
+                lines_ui(ui, &mut self.vary, ("Keys and values", hint), 3);
+                weak(ui, "Which points are simulated and shown, a condition a line");
+                lines_ui(ui, &mut self.conditions, ("Conditions", CONDITIONS_HINT), 2);
+            }
+        }
+    }
+}
+
+fn lines_ui(ui: &mut Ui, text: &mut String, (name, hint): (&str, &str), rows: usize) {
+    let edit = TextEdit::multiline(text).code_editor().lock_focus(false).desired_rows(rows);
+    let edit = edit.desired_width(f32::INFINITY).hint_text(hint);
+    ui.add(edit).accessible_name(name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_a_word_for_each_line() {
+        let mut form = SearchForm {
+            kind: SearchKind::Sweep,
+            vary: "a.b=1,2\n\n  c=x \n".to_owned(),
+            conditions: "memory < 1 KiB".to_owned(),
+            ..SearchForm::default()
+        };
+        let words = ["--vary=a.b=1,2", "--vary=c=x", "--where=memory < 1 KiB", "--format", "json"];
+        assert_eq!(form.arguments(), words);
+        form.kind = SearchKind::Guided;
+        form.free = "model".to_owned();
+        let words = [
+            "--objective=throughput",
+            "--budget=60",
+            "--where=memory < 1 KiB",
+            "--free=model",
+            "--json",
+        ];
+        assert_eq!(form.arguments(), words);
+    }
+}

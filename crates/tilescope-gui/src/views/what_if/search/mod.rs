@@ -1,0 +1,396 @@
+//! Searching for a better spec: `tilescope tune` and `tilescope sweep`, begun, watched and gone on from
+//! in the window; and files of their results.
+
+pub(crate) mod form;
+pub(crate) mod found;
+mod parallel_plot;
+mod plot_choice;
+pub(crate) mod sweep_plots;
+mod tune_path;
+
+use super::spec_keys::{Cancelled, SpecQueries};
+use super::spec_text::with_changes;
+use crate::model::command::{AppCommand, CommandQueue};
+use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::background_query::{BackgroundWorkers, Versioned};
+use crate::widgets::background_task::BackgroundTask;
+use crate::widgets::table::TableState;
+use egui::accesskit::Live;
+use egui::{Button, Context, Label, ProgressBar, RichText, Ui, vec2};
+use form::SearchForm;
+use found::{FoundPoints, SearchAnswer};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tilescope_analysis::insights::SpecChanges;
+
+/// Height of the table of points.
+const TABLE: f32 = 280.0;
+
+/// What a search begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SearchOrigin {
+    /// The spec of a report.
+    Report(PathBuf),
+    /// A file of results.
+    Results(PathBuf),
+}
+
+/// What the program is asked for.
+pub(crate) enum SearchQuestion {
+    /// What a file of results has.
+    Read(PathBuf),
+    Search {
+        form: SearchForm,
+        spec: SearchedSpec,
+    },
+}
+
+/// How a search ended.
+#[derive(Default)]
+pub(crate) struct SearchOutcome {
+    /// Nothing where nothing was simulated.
+    pub found: Option<FoundPoints>,
+    /// What went wrong, as the program says it.
+    pub problem: Option<String>,
+}
+
+/// What is known of a search while it goes on.
+pub(crate) struct SearchProgress {
+    percent: AtomicU64,
+    found: Mutex<Option<FoundPoints>>,
+    context: Context,
+}
+
+impl SearchProgress {
+    fn new(context: &Context) -> Self {
+        let (percent, found) = (AtomicU64::new(0), Mutex::new(None));
+        Self { percent, found, context: context.clone() }
+    }
+
+    /// So much of it is done.
+    pub(crate) fn at(&self, percent: u64) {
+        self.percent.store(percent, Ordering::Relaxed);
+        self.context.request_repaint();
+    }
+
+    /// These points are there.
+    pub(crate) fn found(&self, answer: SearchAnswer) {
+        let found = FoundPoints::new(answer);
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        self.context.request_repaint();
+    }
+
+    fn take_found(&self) -> Option<FoundPoints> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A search under way; it ends when nobody has it any more.
+struct RunningSearch {
+    task: BackgroundTask<SearchOutcome>,
+    progress: Arc<SearchProgress>,
+    cancelled: Cancelled,
+}
+
+impl RunningSearch {
+    fn start(
+        context: &Context,
+        queries: SpecQueries,
+        question: SearchQuestion,
+    ) -> Result<Self, String> {
+        let progress = Arc::new(SearchProgress::new(context));
+        let cancelled = Cancelled::default();
+        let (told, flag) = (progress.clone(), cancelled.clone());
+        let task = BackgroundTask::start("search", context, move || {
+            (queries.search)(&question, &told, &flag)
+        });
+        match task {
+            Ok(task) => Ok(Self { task, progress, cancelled }),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Drop for RunningSearch {
+    fn drop(&mut self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A spec, and where what is found from it goes: files of this name with their endings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SearchedSpec {
+    /// Whole: it may be written anywhere.
+    pub text: String,
+    pub place: PathBuf,
+}
+
+/// A search from a spec, or what is in a file of results.
+pub(crate) struct SpecSearch {
+    origin: SearchOrigin,
+    /// The name of the report or the file.
+    name: String,
+    /// Where the next search begins.
+    begin: SearchedSpec,
+    /// What was found is of this.
+    searched: SearchedSpec,
+    form: SearchForm,
+    running: Option<RunningSearch>,
+    /// Whether a file of results has still to be read.
+    reads: bool,
+    found: Option<Versioned<FoundPoints>>,
+    problem: Option<String>,
+    /// Whether the user has ended it.
+    stopped: bool,
+    /// The point that is looked at, by its changes: places change as points come.
+    chosen: Option<SpecChanges>,
+    table: TableState,
+}
+
+impl SpecSearch {
+    /// A search from the spec of a report, or of what is in a file; `name` is that of either.
+    pub(crate) fn new(origin: SearchOrigin, name: String) -> Self {
+        Self {
+            origin,
+            name,
+            begin: SearchedSpec::default(),
+            searched: SearchedSpec::default(),
+            form: SearchForm::default(),
+            running: None,
+            reads: false,
+            found: None,
+            problem: None,
+            stopped: false,
+            chosen: None,
+            table: TableState::as_given(),
+        }
+    }
+
+    /// What it begins with.
+    pub(crate) fn origin(&self) -> &SearchOrigin {
+        &self.origin
+    }
+
+    /// `Better specs than …`
+    pub(crate) fn title(&self) -> String {
+        match self.origin {
+            SearchOrigin::Report(_) => format!("Search from the spec of {}", self.name),
+            SearchOrigin::Results(_) => format!("Results in {}", self.name),
+        }
+    }
+
+    /// The next search begins with this.
+    pub(crate) fn begin_with(&mut self, spec: SearchedSpec) {
+        self.begin = spec;
+    }
+
+    /// A file of results is read again when it is opened again.
+    pub(crate) fn read_again(&mut self) {
+        self.reads = matches!(self.origin, SearchOrigin::Results(_));
+    }
+
+    /// The share that is done, while it goes on.
+    pub(crate) fn progress(&self) -> Option<f32> {
+        let running = self.running.as_ref()?;
+        Some(running.progress.percent.load(Ordering::Relaxed) as f32 / 100.0)
+    }
+
+    /// Ends it; what was found stays.
+    pub(crate) fn stop(&mut self) {
+        self.stopped = self.running.take().is_some();
+    }
+
+    /// Takes in what the program has said since the last frame.
+    pub(crate) fn poll(&mut self) {
+        let Some(running) = &self.running else { return };
+        let mut found = running.progress.take_found();
+        if let Some(ended) = running.task.poll() {
+            let words = || "Something in this program broke down here; please report this.";
+            let ended = ended.unwrap_or_else(|()| SearchOutcome {
+                problem: Some(words().to_owned()),
+                ..SearchOutcome::default()
+            });
+            self.problem = ended.problem;
+            found = ended.found.or(found);
+            self.running = None;
+        }
+        let Some(found) = found else { return };
+        if let (SearchAnswer::Sweep(answer), SearchOrigin::Results(_)) =
+            (&found.answer, &self.origin)
+        {
+            self.searched.text.clone_from(&answer.text);
+        }
+        self.found = Some(Versioned::new(found));
+    }
+
+    fn start(&mut self, context: &Context, queries: SpecQueries) {
+        let question = match &self.origin {
+            SearchOrigin::Results(file) => SearchQuestion::Read(file.clone()),
+            SearchOrigin::Report(_) => {
+                SearchQuestion::Search { form: self.form.clone(), spec: self.begin.clone() }
+            }
+        };
+        self.searched.clone_from(&self.begin);
+        (self.found, self.problem, self.stopped, self.chosen) = (None, None, false, None);
+        match RunningSearch::start(context, queries, question) {
+            Ok(running) => self.running = Some(running),
+            Err(problem) => self.problem = Some(problem),
+        }
+    }
+
+    /// All of it; `busy` while a simulation is running.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        (workers, queries): (&BackgroundWorkers, SpecQueries),
+        busy: bool,
+        commands: &CommandQueue,
+    ) {
+        if std::mem::take(&mut self.reads) {
+            self.start(ui.ctx(), queries);
+        }
+        let of_spec = matches!(self.origin, SearchOrigin::Report(_));
+        if of_spec {
+            ui.add_enabled_ui(self.running.is_none(), |ui| self.form.ui(ui));
+            ui.add_space(spacing::S);
+        }
+        match self.progress() {
+            Some(share) => self.running_ui(ui, share, of_spec),
+            None if of_spec => self.start_ui(ui, queries),
+            None => {}
+        }
+        self.said_ui(ui);
+        let Some(found) = self.found.clone() else { return };
+        ui.separator();
+        self.chosen_ui(ui, &found, busy, commands);
+        ui.add_space(spacing::XS);
+        let chosen = self.chosen.as_ref().and_then(|changes| found.place_of(changes));
+        let mut clicked = found_ui(ui, &found, chosen);
+        ui.add_space(spacing::S);
+        ui.label(RichText::new("Points").strong());
+        let table = |ui: &mut Ui| {
+            let chosen = chosen.as_slice();
+            let version = found.version();
+            self.table.choose_ui(ui, workers, &found.table, version, "Filter points", chosen)
+        };
+        let size = vec2(ui.available_width(), TABLE);
+        let layout = egui::Layout::top_down(egui::Align::Min);
+        clicked = ui.allocate_ui_with_layout(size, layout, table).inner.or(clicked);
+        if let Some(point) = clicked.and_then(|at| found.point(at)) {
+            self.chosen = Some(point.changes.clone());
+        }
+    }
+
+    fn start_ui(&mut self, ui: &mut Ui, queries: SpecQueries) {
+        let palette = ThemePalette::for_ui(ui);
+        ui.horizontal_wrapped(|ui| {
+            let hint = "Each point is simulated by a process of its own, and kept as it ends";
+            let start = ui.add_enabled(self.form.is_complete(), Button::new("Start search"));
+            let start = start.on_hover_text(hint);
+            let start = start.on_disabled_hover_text("Type a key and its values first");
+            if start.clicked() {
+                self.start(ui.ctx(), queries);
+            }
+            let words = match self.stopped {
+                true => "Stopped. Starting again goes on from what is finished.",
+                false => "",
+            };
+            ui.label(RichText::new(words).color(palette.weak_text));
+        });
+    }
+
+    fn running_ui(&mut self, ui: &mut Ui, share: f32, of_spec: bool) {
+        let palette = ThemePalette::for_ui(ui);
+        ui.horizontal_wrapped(|ui| {
+            if !of_spec {
+                ui.spinner();
+                ui.label("Reading results…");
+                return;
+            }
+            ui.add(ProgressBar::new(share).desired_width(240.0).show_percentage());
+            if ui.button("Stop search").clicked() {
+                self.stop();
+            }
+            let words = "You can close this: the search goes on.";
+            ui.label(RichText::new(words).color(palette.weak_text));
+        });
+    }
+
+    /// What went wrong, as the program says it: with the place in what was typed.
+    fn said_ui(&self, ui: &mut Ui) {
+        let palette = ThemePalette::for_ui(ui);
+        if let Some(problem) = &self.problem {
+            let words = RichText::new(problem).color(palette.error).monospace();
+            let id = ui.add(Label::new(words).wrap().selectable(true)).id;
+            ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
+        }
+        if let (SearchOrigin::Report(_), true) = (&self.origin, self.found.is_some()) {
+            let file = self.searched.place.with_extension("db");
+            let words = format!("What is finished is kept in {}", file.display());
+            let words = RichText::new(words).color(palette.weak_text).size(text_size::CAPTION);
+            ui.add(Label::new(words).truncate().selectable(true))
+                .on_hover_text(file.display().to_string());
+            if self.searched != self.begin {
+                let words =
+                    "The spec in What if has changed since: these are changes of the one before.";
+                ui.label(RichText::new(words).color(palette.warning));
+            }
+        }
+    }
+
+    /// The point that is looked at, and what can be done with it.
+    fn chosen_ui(&self, ui: &mut Ui, found: &FoundPoints, busy: bool, commands: &CommandQueue) {
+        let palette = ThemePalette::for_ui(ui);
+        let place = self.chosen.as_ref().and_then(|changes| found.place_of(changes));
+        let point = place.and_then(|at| found.point(at));
+        let words = match point {
+            Some(point) => point.words(),
+            None => "Choose a point in a plot or in the table.".to_owned(),
+        };
+        let colour = if point.is_some() { palette.text } else { palette.weak_text };
+        ui.add(Label::new(RichText::new(&words).color(colour)).truncate()).on_hover_text(&words);
+        let text = point.map(|point| with_changes(&self.searched.text, &point.changes));
+        let text = text.filter(|_| !self.searched.text.is_empty());
+        ui.horizontal_wrapped(|ui| {
+            let button = |ui: &mut Ui, words: &str, ready: bool| {
+                ui.add_enabled(ready && text.is_some(), Button::new(words)).clicked()
+            };
+            let of_report = matches!(self.origin, SearchOrigin::Report(_));
+            if of_report && button(ui, "Take into What if", true) {
+                commands.extend(text.clone().map(AppCommand::OpenWhatIfWithText));
+                commands.push(AppCommand::CloseSpecSearch);
+            }
+            if of_report && button(ui, "Simulate and compare", !busy) {
+                commands.extend(text.clone().map(AppCommand::OpenWhatIfWithText));
+                commands.extend([AppCommand::SimulateVariant, AppCommand::CloseSpecSearch]);
+            }
+            if button(ui, "Simulate and open", !busy) {
+                commands.extend(text.clone().map(AppCommand::SimulateText));
+                commands.push(AppCommand::CloseSpecSearch);
+            }
+        });
+    }
+}
+
+/// The plots of what was found; the point that was clicked.
+fn found_ui(ui: &mut Ui, found: &FoundPoints, chosen: Option<usize>) -> Option<usize> {
+    match &found.answer {
+        SearchAnswer::Sweep(answer) => {
+            sweep_plots::sweep_page_ui(ui, answer, found.scene.as_ref(), chosen)
+        }
+        SearchAnswer::Tune(answer) => tune_path::tune_page_ui(ui, answer, chosen),
+    }
+}
+
+/// What was found as a page of its own, for a picture.
+pub(crate) fn search_page_ui(ui: &mut Ui, found: &FoundPoints) {
+    let title = match &found.answer {
+        SearchAnswer::Sweep(answer) => format!("Sweep of {}", answer.spec),
+        SearchAnswer::Tune(answer) => format!("Path from {}", answer.spec),
+    };
+    ui.label(strong(title).size(text_size::TITLE));
+    ui.add_space(spacing::S);
+    found_ui(ui, found, None);
+}
