@@ -294,6 +294,9 @@ fn use_in_palette(window: &mut Window, title: &str) {
     press(window, Modifiers::NONE, Key::Enter);
 }
 
+/// Buttons of strips that lead to another view, and to which one.
+const LEADS_ON: [(&str, &str); 1] = [("At the trace's cursor", "execution-trace")];
+
 /// Every control in the strip of every view, and every tab of its tables, is found from any other
 /// view, and used there.
 #[test]
@@ -319,7 +322,9 @@ fn the_palette_finds_controls_of_all_views() {
             let title = format!("{}: {control}", title_of(view));
             use_in_palette(&mut window, &title);
             let shown = window.state().session().page().unwrap().view();
-            assert_eq!(shown.name(), view, "{title} goes there first");
+            let led_on = LEADS_ON.iter().find(|(name, _)| name == control).map(|(_, to)| *to);
+            let is_there = shown.name() == view || Some(shown.name()) == led_on;
+            assert!(is_there, "{title} goes there first, not to {}", shown.name());
             match before {
                 Some((Role::CheckBox, _, ticked)) => {
                     let after = controls_seen(&window).iter().find(is_it).map(|found| found.2);
