@@ -62,7 +62,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     end_with_parent();
     let directory = temporary_directory()?;
-    let overrides: Vec<String> = matches.get_many("set").into_iter().flatten().cloned().collect();
+    let overrides = simulate::overrides(matches);
     let simulated = directory.path().join("report");
     let report = open_or_simulate(path_of(matches, "report"), &overrides, &simulated)?;
     let failed = |error: ReportError| CliError::Failed(error.to_string());

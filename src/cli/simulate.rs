@@ -212,10 +212,14 @@ fn usage(error: tilescope_sim::spec::SpecError) -> CliError {
     CliError::Usage(error.to_string())
 }
 
+/// What `--set` changes, as it was written.
+pub(super) fn overrides(matches: &ArgMatches) -> Vec<String> {
+    matches.get_many("set").into_iter().flatten().cloned().collect()
+}
+
 /// The spec of this name or file, with what `--set` changes.
 pub(super) fn source(name: &str, matches: &ArgMatches) -> Result<SpecSource, CliError> {
-    let overrides: Vec<String> = matches.get_many("set").into_iter().flatten().cloned().collect();
-    SpecSource::find(name, &overrides).map_err(usage)
+    SpecSource::find(name, &overrides(matches)).map_err(usage)
 }
 
 fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {

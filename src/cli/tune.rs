@@ -116,8 +116,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let budget = matches.get_one::<TuneBudget>("budget").copied();
     let budget = budget.unwrap_or(TuneBudget::Simulations(1));
     let mut store = TrialStore::new(runner, copy, results.transpose()?, budget)?;
-    let overrides: Vec<String> =
-        matches.get_many::<String>("set").into_iter().flatten().cloned().collect();
+    let overrides = simulate::overrides(matches);
     let (space, overrides) = (&space, overrides.as_slice());
     let mut reporter = FoundReporter::new();
     let begun = Tuner::begin(space, &mut store);

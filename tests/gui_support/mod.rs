@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::paint::RenderedImage;
@@ -414,6 +414,17 @@ pub(crate) fn settle(window: &mut Window) {
         workers.wait(Duration::from_secs(20));
     }
     panic!("the window never comes to rest");
+}
+
+/// Lets a window run until something holds that a child process leads to.
+pub(crate) fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
+    let end = Instant::now() + Duration::from_secs(120);
+    while !holds(window) {
+        assert!(Instant::now() < end, "never: {words}: {:?}", painted(window));
+        window.step();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    settle(window);
 }
 
 /// Whether a reader of the accessibility tree finds these words.

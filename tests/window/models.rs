@@ -3,7 +3,7 @@
 
 use crate::common;
 use crate::gui_support::{
-    DIES, Variant, Window, opened_window, painted, press, says, settle, simulator, window,
+    DIES, Variant, Window, opened_window, painted, press, says, settle, simulator, until, window,
     window_of,
 };
 use egui::accesskit::Role;
@@ -11,7 +11,6 @@ use egui::{DroppedFile, Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tilescope_gui::OpenReport;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_report::Report;
@@ -27,17 +26,6 @@ fn file(name: &str) -> PathBuf {
 fn move_file(from: &Path, to: &Path) {
     std::fs::copy(from, to).unwrap();
     std::fs::remove_file(from).unwrap();
-}
-
-/// Lets a window run until something holds.
-fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
-    let end = Instant::now() + Duration::from_secs(120);
-    while !holds(window) {
-        assert!(Instant::now() < end, "never: {words}: {:?}", painted(window));
-        window.step();
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    settle(window);
 }
 
 /// A window on the home screen that keeps what it simulates in a directory.

@@ -1,11 +1,10 @@
 //! Proposals that are tried in the Insights view, with the real program as the child.
 
 use crate::common;
-use crate::gui_support::{Window, opened_window, says, settle, simulator};
+use crate::gui_support::{Window, opened_window, says, settle, simulator, until};
 use egui::{Key, Vec2, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::path::Path;
-use std::time::{Duration, Instant};
 use tilescope_analysis::insights::{TRIED_FILE, TriedFindings, TriedProposal};
 use tilescope_gui::OpenReport;
 use tilescope_report::Report;
@@ -22,16 +21,6 @@ fn directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("temporary directory");
     common::report_file(&common::spec("prefetch", &[]), directory.path());
     directory
-}
-
-fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
-    let end = Instant::now() + Duration::from_secs(120);
-    while !holds(window) {
-        assert!(Instant::now() < end, "never: {words}");
-        window.step();
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    settle(window);
 }
 
 fn button(window: &Window) -> String {

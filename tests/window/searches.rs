@@ -3,13 +3,12 @@
 
 use crate::common::{self, tilescope};
 use crate::gui_support::{
-    Window, opened_window, painted, press, says, settle, simulator, window_of,
+    Window, opened_window, painted, press, says, settle, simulator, until, window_of,
 };
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::path::Path;
-use std::time::{Duration, Instant};
 use tilescope_gui::OpenReport;
 use tilescope_gui::app::TilescopeApp;
 
@@ -28,16 +27,6 @@ fn window() -> (Window, tempfile::TempDir) {
     press(&mut window, SHIFT, Key::T);
     assert!(says(&window, "Search from the spec of"));
     (window, directory)
-}
-
-fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
-    let end = Instant::now() + Duration::from_secs(120);
-    while !holds(window) {
-        assert!(Instant::now() < end, "never: {words}: {:?}", painted(window));
-        window.step();
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    settle(window);
 }
 
 /// Types into a box in the place of what is there.

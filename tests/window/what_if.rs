@@ -1,10 +1,9 @@
 //! Changing the spec of a report and simulating it again, with the real program as the child.
 
 use crate::common;
-use crate::gui_support::{Variant, Window, opened_window, says, settle, simulator};
+use crate::gui_support::{Variant, Window, opened_window, says, settle, simulator, until};
 use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::Queryable;
-use std::time::{Duration, Instant};
 use tilescope_gui::OpenReport;
 
 const SIZE: Vec2 = vec2(1400.0, 900.0);
@@ -26,17 +25,6 @@ fn window() -> (Window, tempfile::TempDir) {
 /// Keeps what is tried beside the report, as a user's session keeps it in the user's directory.
 fn keep_variants(window: &mut Window, directory: &tempfile::TempDir) {
     window.state_mut().session_mut().keep_simulated_in(directory.path().to_owned());
-}
-
-/// Lets a window run until something holds.
-fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
-    let end = Instant::now() + Duration::from_secs(120);
-    while !holds(window) {
-        assert!(Instant::now() < end, "never: {words}");
-        window.step();
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    settle(window);
 }
 
 fn set_text(window: &mut Window, change: impl Fn(&str) -> String) {

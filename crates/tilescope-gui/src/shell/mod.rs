@@ -4,6 +4,7 @@
 pub mod action;
 pub mod app;
 pub(crate) mod appearance;
+pub(crate) mod child_program;
 pub(crate) mod export_task;
 pub(crate) mod home;
 pub(crate) mod messages_ui;

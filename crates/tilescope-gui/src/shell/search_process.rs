@@ -1,23 +1,19 @@
 //! Searches, run by this very program as a child process: `tilescope tune` and `tilescope sweep`. They
 //! end with the window, and what is finished is kept in a file of results.
 
+use crate::shell::child_program::{read_answer, wait_or_kill};
 use crate::shell::simulation_process::{ChildProgramError, PROGRESS_VARIABLE, program};
 use crate::shell::spec_queries::write_spec;
 use crate::views::what_if::search::form::SearchKind;
 use crate::views::what_if::search::found::{FoundPoints, SearchAnswer, SweepAnswer, TuneAnswer};
 use crate::views::what_if::search::{SearchOutcome, SearchProgress, SearchQuestion};
-use crate::views::what_if::spec_keys::Cancelled;
+use crate::views::what_if::spec_keys::{Cancelled, said_problem};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 /// Tells a child that it ends when its standard input does: with this window.
 const PARENT_VARIABLE: &str = "TILESCOPE_ENDS_WITH_INPUT";
-
-/// How often it is looked whether somebody still waits.
-const PERIOD: Duration = Duration::from_millis(20);
 
 /// What stands before what was found so far.
 const FOUND: &str = "found ";
@@ -91,10 +87,7 @@ fn run(
     let _held = child.stdin.take();
     let (output, errors) = (child.stdout.take(), child.stderr.take());
     let ended = std::thread::scope(|scope| {
-        let output = scope.spawn(move || {
-            let mut text = Vec::new();
-            output.map_or(Ok(0), |mut output| output.read_to_end(&mut text)).map(|_| text)
-        });
+        let output = scope.spawn(move || read_answer(output));
         let errors = scope.spawn(move || told(errors, kind, progress));
         let status = wait_or_kill(&mut child, cancelled)?;
         let lost = |_| io::Error::other("reading the answer failed");
@@ -108,19 +101,6 @@ fn run(
         Ok((output, failed))
     });
     ended.map_err(ChildProgramError::Question)
-}
-
-fn wait_or_kill(child: &mut Child, cancelled: &Cancelled) -> io::Result<std::process::ExitStatus> {
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if cancelled.load(Ordering::SeqCst) {
-            child.kill()?;
-            return child.wait();
-        }
-        std::thread::sleep(PERIOD);
-    }
 }
 
 /// Hands on what the child says while it runs; its other words are given back.
@@ -142,8 +122,7 @@ fn told(errors: Option<impl Read>, kind: SearchKind, progress: &SearchProgress) 
             words.push(line.trim_end().to_owned());
         }
     }
-    let words = words.join("\n");
-    words.strip_prefix("error: ").map_or(words.clone(), str::to_owned)
+    said_problem(&words.join("\n")).to_owned()
 }
 
 fn parsed(kind: SearchKind, text: &[u8]) -> Result<SearchAnswer, serde_json::Error> {

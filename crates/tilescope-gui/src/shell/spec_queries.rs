@@ -1,27 +1,21 @@
 //! Asks the simulator about specs and models, through a child process as for everything else.
 
+use crate::shell::child_program::{read_answer, wait_or_kill};
 use crate::shell::search_process::search;
 use crate::shell::simulation_process::{ChildProgramError, program};
 use crate::views::what_if::model_file::{ModelFile, ModelQuestion};
 use crate::views::what_if::sensitivity::SensitivityAnswer;
 use crate::views::what_if::spec_keys::{
-    Cancelled, CheckedSpec, SpecKeyInfo, SpecProblem, SpecQueries, problem,
+    Cancelled, CheckedSpec, SpecKeyInfo, SpecProblem, SpecQueries, problem, said_problem,
 };
 use crate::widgets::background_query::BackgroundQueryError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 use tilescope_analysis::insights::TriedFinding;
-
-/// Longest answer that is taken: a file that names millions of inputs is no model.
-const MAX_ANSWER_BYTES: u64 = 1 << 26;
-
-/// How often it is looked whether somebody still waits.
-const PERIOD: Duration = Duration::from_millis(10);
 
 /// Asks this program.
 pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
@@ -174,10 +168,7 @@ impl ChildAnswer {
     fn parsed<T: DeserializeOwned>(self) -> Result<T, ChildProgramError> {
         if !self.status.success() {
             let said = String::from_utf8_lossy(&self.errors);
-            let said = said.trim();
-            return Err(ChildProgramError::Refused(
-                said.strip_prefix("error: ").unwrap_or(said).to_owned(),
-            ));
+            return Err(ChildProgramError::Refused(said_problem(&said).to_owned()));
         }
         serde_json::from_slice(&self.output).map_err(ChildProgramError::Answer)
     }
@@ -199,32 +190,6 @@ fn answer(mut question: Command, cancelled: &Cancelled) -> Result<ChildAnswer, C
         Ok(ChildAnswer { status, output: read(output)?, errors: read(errors)? })
     });
     answer.map_err(ChildProgramError::Question)
-}
-
-fn wait_or_kill(child: &mut Child, cancelled: &Cancelled) -> io::Result<ExitStatus> {
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if cancelled.load(Ordering::SeqCst) {
-            child.kill()?;
-            return child.wait();
-        }
-        std::thread::sleep(PERIOD);
-    }
-}
-
-fn read_answer(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
-    let mut answer = Vec::new();
-    let Some(mut pipe) = pipe else { return Ok(answer) };
-    let length = pipe.by_ref().take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
-    // Read to the end all the same, so that the child can end.
-    let more = io::copy(&mut pipe, &mut io::sink())?;
-    if more > 0 {
-        let problem = format!("the answer has {} bytes", length as u64 + more);
-        return Err(io::Error::other(problem));
-    }
-    Ok(answer)
 }
 
 /// Writes a spec.

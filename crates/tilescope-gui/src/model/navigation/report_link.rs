@@ -12,9 +12,10 @@ use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use tilescope_analysis::view_location::{
+    LINK_SCHEME as SCHEME, LINK_SELECTION as SELECTION, link_encoded as encoded,
+};
 
-const SCHEME: &str = "tilescope:";
-const SELECTION: &str = "select.";
 const PREFS: &str = "prefs.";
 const COMPARE: &str = "compare";
 const LAYOUT: &str = "compare.";
@@ -141,18 +142,6 @@ fn written(value: &Value) -> String {
 
 fn read(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
-}
-
-fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/:,".contains(&byte) {
-            encoded.push(byte as char);
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
 }
 
 fn decoded(text: &str) -> Result<String, ReportLinkError> {

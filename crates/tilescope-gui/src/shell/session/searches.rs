@@ -6,7 +6,7 @@ use crate::shell::report_locations::stable_number;
 use crate::shell::session_temp_dir::SessionDirectoryError;
 use crate::shell::simulation_process::{ChildProgramError, SimulationProcess};
 use crate::shell::spec_queries::write_spec;
-use crate::views::what_if::search::{SearchOrigin, SearchedSpec, SpecSearch};
+use crate::views::what_if::search::{SearchOrigin, SearchStart, SpecSearch};
 use egui::Context;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ impl AppSession {
         let origin = SearchOrigin::Report(panel.base().to_owned());
         let place = results_place(&self.places.searches()?, &name, &text);
         let search = || SpecSearch::new(origin.clone(), name);
-        self.dialogs.show_search(&origin, search).begin_with(SearchedSpec { text, place });
+        self.dialogs.show_search(&origin, search).begin_with(SearchStart { text, place });
         Ok(())
     }
 

@@ -136,10 +136,15 @@ pub(crate) struct SpecQueries {
     pub prove: fn(&Path, &Cancelled) -> Result<Vec<TriedFinding>, BackgroundQueryError>,
 }
 
+/// The problem in the last words of a program.
+pub(crate) fn said_problem(said: &str) -> &str {
+    let said = said.trim();
+    said.strip_prefix("error: ").unwrap_or(said)
+}
+
 /// What the simulator has said about the spec in a file.
 pub(crate) fn problem(said: &str, file: &Path) -> SpecProblem {
-    let said = said.trim();
-    let said = said.strip_prefix("error: ").unwrap_or(said);
+    let said = said_problem(said);
     let name = file.display().to_string();
     let behind = said.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix(':'));
     let numbered = behind.and_then(|rest| {

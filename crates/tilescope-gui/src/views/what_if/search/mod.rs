@@ -43,7 +43,7 @@ pub(crate) enum SearchQuestion {
     Read(PathBuf),
     Search {
         form: SearchForm,
-        spec: SearchedSpec,
+        spec: SearchStart,
     },
 }
 
@@ -121,7 +121,7 @@ impl Drop for RunningSearch {
 
 /// A spec, and where what is found from it goes: files of this name with their endings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SearchedSpec {
+pub(crate) struct SearchStart {
     /// Whole: it may be written anywhere.
     pub text: String,
     pub place: PathBuf,
@@ -133,9 +133,9 @@ pub(crate) struct SpecSearch {
     /// The name of the report or the file.
     name: String,
     /// Where the next search begins.
-    begin: SearchedSpec,
+    begin: SearchStart,
     /// What was found is of this.
-    searched: SearchedSpec,
+    searched: SearchStart,
     form: SearchForm,
     running: Option<RunningSearch>,
     /// Whether a file of results has still to be read.
@@ -155,8 +155,8 @@ impl SpecSearch {
         Self {
             origin,
             name,
-            begin: SearchedSpec::default(),
-            searched: SearchedSpec::default(),
+            begin: SearchStart::default(),
+            searched: SearchStart::default(),
             form: SearchForm::default(),
             running: None,
             reads: false,
@@ -182,7 +182,7 @@ impl SpecSearch {
     }
 
     /// The next search begins with this.
-    pub(crate) fn begin_with(&mut self, spec: SearchedSpec) {
+    pub(crate) fn begin_with(&mut self, spec: SearchStart) {
         self.begin = spec;
     }
 

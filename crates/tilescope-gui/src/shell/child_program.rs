@@ -1,0 +1,48 @@
+//! What all questions to this very program as a child have in common: waiting for its end, and
+//! answers that are bounded.
+
+use crate::views::what_if::spec_keys::Cancelled;
+use std::io::{self, Read};
+use std::process::{Child, ExitStatus};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Longest answer that is taken: a file that names millions of inputs is no model.
+const MAX_ANSWER_BYTES: u64 = 1 << 26;
+
+/// How often it is looked whether somebody still waits.
+const PERIOD: Duration = Duration::from_millis(10);
+
+/// Waits for the end of a child, or kills it once nobody waits any more.
+///
+/// # Errors
+/// The child cannot be asked or killed.
+pub(crate) fn wait_or_kill(child: &mut Child, cancelled: &Cancelled) -> io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if cancelled.load(Ordering::SeqCst) {
+            child.kill()?;
+            return child.wait();
+        }
+        std::thread::sleep(PERIOD);
+    }
+}
+
+/// All that a child writes to a pipe.
+///
+/// # Errors
+/// The pipe breaks, or the answer is longer than any that makes sense.
+pub(crate) fn read_answer(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+    let mut answer = Vec::new();
+    let Some(mut pipe) = pipe else { return Ok(answer) };
+    let length = pipe.by_ref().take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
+    // Read to the end all the same, so that the child can end.
+    let more = io::copy(&mut pipe, &mut io::sink())?;
+    if more > 0 {
+        let problem = format!("the answer has {} bytes", length as u64 + more);
+        return Err(io::Error::other(problem));
+    }
+    Ok(answer)
+}
