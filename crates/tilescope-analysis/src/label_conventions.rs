@@ -63,10 +63,15 @@ pub(crate) fn is_recomputed(operation: &str) -> bool {
     operation.ends_with("/recompute")
 }
 
-/// Whether a variable holds activations until their backward pass. The simulator names it after the
-/// tensor it keeps: `name/stash`.
+/// The tensor that a variable holds until its backward pass. The simulator names it after the tensor:
+/// `name/stash`.
+pub(crate) fn stashed_tensor(variable: &str) -> Option<&str> {
+    variable.strip_suffix("/stash")
+}
+
+/// Whether a variable holds activations until their backward pass.
 pub(crate) fn is_stash(variable: &str) -> bool {
-    variable.ends_with("/stash")
+    stashed_tensor(variable).is_some()
 }
 
 /// Whether a variable is optimiser state. PopART names it after the weights: `Accl1___layer/weight`,

@@ -6,7 +6,7 @@ use super::run_chains::{ChainPart, RunChains};
 use super::tile_contents::{FullTileContents, TileVariable};
 use crate::imported_model::imported_model;
 use crate::label_conventions::{is_named_weight, is_ramp, is_stash, owner_of_state};
-use crate::limits::limits;
+use crate::limits::{limits, start_shares};
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::memory::fullest_tiles;
 use crate::trace::{ProgramRuns, RepeatedMarkFinder, program_runs_of};
@@ -110,6 +110,8 @@ pub struct InsightFacts {
     /// The share of the cycles of a program that is beyond the fewest its operation could take, of
     /// operations whose plans are limited by memory.
     pub(crate) wasted_by_plans: BTreeMap<ProgramId, f64>,
+    /// The share of the cycles of a program until its slowest tile begins.
+    start_shares: BTreeMap<ProgramId, f64>,
     /// Compute sets with cycles and vertices.
     pub compute_sets: BTreeMap<ComputeSetId, ComputeSet>,
     pub vertex_types: Arc<Vec<VertexTypeInfo>>,
@@ -178,6 +180,7 @@ impl InsightFacts {
             operations,
             plans,
             wasted_by_plans,
+            start_shares: start_shares(report)?,
             compute_sets: report.compute_sets()?.into_iter().collect(),
             vertex_types: report.vertex_types()?,
             stashes,
@@ -247,6 +250,23 @@ impl InsightFacts {
     pub(crate) fn gain_of(&self, share: f64, holds: impl Fn(&ProgramNode) -> bool) -> Option<f64> {
         let wanted = |part: ChainPart<'_>| holds(part.program);
         self.gain(|part| if wanted(part) { share * part.cycles.as_f64() } else { 0.0 })
+    }
+
+    /// The same for a change that gives tiles less to do. Steps still have to be started, but those of
+    /// operations that are computed in parts for want of memory: with less to do they need fewer.
+    pub(crate) fn gain_of_work(
+        &self,
+        share: f64,
+        holds: impl Fn(&ProgramNode) -> bool,
+    ) -> Option<f64> {
+        let start = |part: ChainPart<'_>| match self.plan_of(part.program.operation) {
+            Some(plan) if plan.is_limited() => 0.0,
+            _ => self.start_shares.get(&part.id).copied().unwrap_or(0.0),
+        };
+        self.gain(|part| match holds(part.program) {
+            true => share * (1.0 - start(part)) * part.cycles.as_f64(),
+            false => 0.0,
+        })
     }
 
     /// Length of the run.

@@ -32,7 +32,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     if !half || facts.spec(KEY) != Some("float32") {
         return Vec::new();
     }
-    let gain = facts.gain_of(0.5, works_on_partials);
+    let gain = facts.gain_of_work(0.5, works_on_partials);
     let Some(saved) = SavedTime::of(facts, gain, MIN_SHARE, works_on_partials) else {
         return Vec::new();
     };
@@ -46,8 +46,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: "AMP units add up half partial sums twice as fast, and there is half as much to \
                  reduce."
             .to_owned(),
-        formula: "steps of matmuls and convolutions / 2: what is left of the critical path, and of \
-                  the IPU that works longest",
+        formula: "steps of matmuls and convolutions without their starts / 2: what is left of the \
+                  critical path, and of the IPU that works longest",
     };
     let proposal = facts.proposal([(KEY, json!("float16"))], "Digits of long sums");
     vec![saved.finding(&RULE, words, proposal)]

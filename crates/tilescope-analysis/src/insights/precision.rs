@@ -40,7 +40,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     }
     let depends = |program: &ProgramNode| depends(program, &facts.operations);
-    let gain = facts.gain_of(0.5, depends);
+    let gain = facts.gain_of_work(0.5, depends);
     let Some(saved) = SavedTime::of(facts, gain, MIN_SHARE, depends) else { return Vec::new() };
     let words = FindingWords {
         sentence: format!(
@@ -49,8 +49,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             percent(saved.share)
         ),
         advice: "In mixed precision everything but the weights is half as wide.".to_owned(),
-        formula: "compute sets, exchanges and transfers / 2: what is left of the critical path, and \
-                  of the IPU that works longest",
+        formula: "compute sets, exchanges and transfers without their starts / 2: what is left of the \
+                  critical path, and of the IPU that works longest",
     };
     let proposal = facts.proposal(
         [(KEY, json!("mixed"))],

@@ -1,13 +1,15 @@
 //! Activations kept for the backward pass that could be computed again.
 
 use super::saved_memory::{MemoryWords, SavedMemory};
+use super::tile_contents::TileVariable;
 use super::{
     InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
     pluralised,
 };
-use crate::label_conventions::is_stash;
+use crate::label_conventions::stashed_tensor;
 use serde_json::json;
-use tilescope_report::units::{Bytes, percent};
+use std::collections::BTreeMap;
+use tilescope_report::units::{Bytes, IpuId, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "recomputation",
@@ -28,7 +30,14 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 
 /// Stashes on full tiles, where the spec can be changed.
 fn recomputed(facts: &InsightFacts) -> Option<InsightFinding> {
-    let saved = SavedMemory::of(facts, |of| if is_stash(&of.name) { 1.0 } else { 0.0 })?;
+    let made_on: BTreeMap<&str, IpuId> =
+        facts.operations.iter().map(|of| (of.name.as_str(), of.ipu)).collect();
+    // What another IPU made is an input of the stage, which is kept to begin from.
+    let goes = |of: &TileVariable| {
+        let tensor = stashed_tensor(&of.name);
+        tensor.is_some_and(|name| made_on.get(name).is_none_or(|ipu| *ipu == of.ipu))
+    };
+    let saved = SavedMemory::of(facts, |of| f64::from(goes(of)))?;
     let is_kept = facts.spec("options.recomputation") == Some("none");
     let changes = [("options.recomputation", json!("pipeline"))];
     let cost = "Forward passes run a second time";
@@ -36,8 +45,8 @@ fn recomputed(facts: &InsightFacts) -> Option<InsightFinding> {
     let words = MemoryWords {
         what: "Stashed activations",
         advice: ADVICE.to_owned(),
-        formula: "most that is live on a tile at once without stashes / what the fullest tile needs; the \
-                  gain is the rest; what stages would still keep of their inputs is not taken off",
+        formula: "most that is live on a tile at once without stashes, but those of tensors that other \
+                  IPUs made / what the fullest tile needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))
 }

@@ -23,6 +23,8 @@ pub(crate) struct TileVariable {
     pub(crate) name: String,
     pub(crate) category: MemoryCategory,
     pub(crate) operation: Option<OperationId>,
+    /// The IPU of the tile.
+    pub(crate) ipu: IpuId,
     /// Liveness steps it is live in; `None` means always.
     lifetime: Option<Range<u32>>,
     pub(crate) bytes: Bytes,
@@ -52,6 +54,7 @@ struct LeftAtPeak {
 
 impl TileContents {
     fn read(
+        target: &Target,
         tile: TileId,
         memory: &TileRuns<TileMemory>,
         variables: &[(VariableId, Variable)],
@@ -64,6 +67,7 @@ impl TileContents {
                 name: variable.name.clone(),
                 category: variable.category,
                 operation: variable.operation,
+                ipu: target.ipu_of_tile(tile),
                 lifetime: variable.lifetime.clone(),
                 bytes,
             })
@@ -150,7 +154,7 @@ impl FullTileContents {
         });
         let tiles = fullest.iter().map(|(tile, _)| *tile).chain(of_ipus);
         let tiles: Vec<TileId> = tiles.filter(|tile| seen.insert(*tile)).collect();
-        let read = |tile: TileId| TileContents::read(tile, memory, variables);
+        let read = |tile: TileId| TileContents::read(target, tile, memory, variables);
         Some(Self { tiles: tiles.into_iter().map(read).collect(), needed: most, capacity })
     }
 

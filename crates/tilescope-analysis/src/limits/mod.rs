@@ -86,10 +86,7 @@ pub fn limits(report: &Report) -> Result<ReportLimits, ReportError> {
     if !report.has(ReportPart::Execution) {
         return Ok(ReportLimits { machine, rows: Vec::new(), run: None });
     }
-    let sets = report.compute_sets()?.into_iter().collect();
-    let exchanges: BTreeMap<_, _> =
-        report.exchanges()?.into_iter().map(|of| (of.program, of)).collect();
-    let programs = LimitsOfPrograms::read(report, &machine, &sets, &exchanges)?;
+    let programs = limits_of_programs(report, &machine)?;
     let layer = match report.has(ReportPart::Operations) {
         true => OperationLayer::Model,
         false => OperationLayer::Library,
@@ -111,6 +108,29 @@ pub fn limits(report: &Report) -> Result<ReportLimits, ReportError> {
     let ipus = report.target()?.ipus_per_replica;
     let run = Some(RunLimits::new(&programs, &rows, &machine, ipus, unknown));
     Ok(ReportLimits { machine, rows, run })
+}
+
+fn limits_of_programs(report: &Report, machine: &Machine) -> Result<LimitsOfPrograms, ReportError> {
+    let sets = report.compute_sets()?.into_iter().collect();
+    let exchanges = report.exchanges()?.into_iter().map(|of| (of.program, of)).collect();
+    LimitsOfPrograms::read(report, machine, &sets, &exchanges)
+}
+
+/// The share of the cycles of each program that goes by until its slowest tile begins: internal syncs
+/// and starts, as long however little there is to do. Nothing where the program was not run.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub(crate) fn start_shares(report: &Report) -> Result<BTreeMap<ProgramId, f64>, ReportError> {
+    if !report.has(ReportPart::Execution) {
+        return Ok(BTreeMap::new());
+    }
+    let programs = limits_of_programs(report, &Machine::read(report)?)?;
+    let share = |of: ProgramLimits| {
+        let start = of.cycles[CycleClass::SyncAndStart].as_f64();
+        start / of.cycles.total().as_f64().max(1.0)
+    };
+    Ok(programs.by_program.into_iter().map(|(id, of)| (id, share(of))).collect())
 }
 
 /// Why nobody knows what the run achieves; nothing where the FLOPs of all operations that ran are
