@@ -15,6 +15,7 @@ mod picture;
 mod plain_output;
 mod progress;
 mod proof;
+mod report;
 mod report_or_spec;
 mod reproduce;
 mod search;
@@ -64,6 +65,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     compare::COMMAND,
     verify::COMMAND,
     export::COMMAND,
+    report::COMMAND,
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,
