@@ -34,7 +34,7 @@
       this.order = this.rows;
       this.wanted = "";
       this.heads.forEach((head, at) => this.makeSortable(head, at));
-      if (this.rows.length > 12) this.makeFilter();
+      if (this.rows.length > 20) this.makeFilter();
       const button = this.more?.querySelector("button");
       if (button) {
         button.hidden = false;

@@ -9,9 +9,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{ComparedReports, ReportAlignment};
 use tilescope_html::{ComparedPage, HtmlPageError, PageReport, page};
+use tilescope_report::ReportError;
 use tilescope_report::atomic_file::write_whole;
 use tilescope_report::units::NumberFormat;
-use tilescope_report::{Report, ReportError};
 
 /// `tilescope report`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "report", arguments, run };

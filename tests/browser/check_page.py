@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -54,8 +55,12 @@ class Browser:
         url = self.base + (f"/session/{self.session}" if self.session else "") + path
         request = urllib.request.Request(url, json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return json.load(answer)["value"]
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            # What the driver has against it is in its answer.
+            raise AssertionError(f"{path}: {json.load(error)['value']['message'][:300]}") from error
 
     def run(self, script, *arguments):
         return self.post("/execute/sync", {"script": script, "args": list(arguments)})

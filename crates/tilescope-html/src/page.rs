@@ -11,7 +11,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tilescope_analysis::compare::ComparedReports;
-use tilescope_report::{Report, ReportError};
+use tilescope_report::{REPORT_FILE, Report, ReportError};
 
 const TEMPLATE: &str = include_str!("../../../assets/report/page.html.j2");
 const STYLE: &str = include_str!("../../../assets/report/page.css");
@@ -129,13 +129,18 @@ fn script_rows(sections: &[Section]) -> BTreeMap<&str, serde_json::Value> {
     rows.collect()
 }
 
+/// What a page is headed with: what a report is called, without the way to it.
 fn title(facts: &PageFacts<'_>) -> String {
     match &facts.compared {
-        Some(compared) => {
-            format!("{} compared with {}", shown(facts.name), shown(compared.source))
-        }
-        None => shown(facts.name),
+        Some(compared) => format!("From {} to {}", last(compared.source), last(facts.name)),
+        None => last(facts.name),
     }
+}
+
+/// The last part of a path, or that of its directory where the file is named as all are.
+fn last(name: &str) -> String {
+    let parts = name.split(['/', '\\']).filter(|part| !part.is_empty() && *part != REPORT_FILE);
+    shown(parts.last().unwrap_or(name))
 }
 
 /// What the report is of, in a line or two.
@@ -153,6 +158,9 @@ fn subtitle(facts: &PageFacts<'_>) -> Result<Vec<String>, ReportError> {
     }
     line.push_str(if target.kind == "ipu" { "" } else { ", IPU Model" });
     let mut lines = vec![line];
+    lines.extend(
+        (last(facts.name) != facts.name && facts.compared.is_none()).then(|| shown(facts.name)),
+    );
     lines.extend(machine.map(|machine| format!("Not a real machine: {}", shown(&machine))));
     if facts.compared.is_some() {
         let name = shown(facts.name);

@@ -13,7 +13,7 @@ const FIRST_ROWS: usize = 12;
 /// Tables of a few rows more than that stand there whole.
 const WHOLE_ROWS: usize = 24;
 /// Most rows of a table in a page; the command line has all of them.
-pub(crate) const MAX_ROWS: usize = 4_000;
+pub(crate) const MAX_ROWS: usize = 2_000;
 /// Largest whole number that a script holds exactly.
 const MAX_SCRIPT_NUMBER: u64 = 1 << 53;
 

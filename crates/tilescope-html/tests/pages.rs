@@ -218,7 +218,8 @@ fn names_of_strangers_stay_text() {
     let document = check("hostile", &page);
     assert_eq!(all(&document, "script").len(), 3, "rows, summary, and the one that runs");
     assert!(all(&document, "img").is_empty());
-    assert_eq!(text(the(&document, "head > title")), name);
+    assert_eq!(text(the(&document, "head > title")), "script>", "behind the last slash");
+    assert!(text(the(&document, "header")).contains(name));
     for section in all(&document, "main > section") {
         let elements = section.descendants().filter_map(ElementRef::wrap);
         let names: BTreeSet<&str> = elements.map(|element| element.value().name()).collect();
@@ -245,9 +246,9 @@ fn what_changed_comes_first_and_is_what_the_comparison_says() {
     assert!(text(first).contains(&found.verdict));
     for table in &found.tables {
         let mut shown = rows(&document, &format!("compare/{}", table.name()));
-        let data = texts(&table.data());
+        let data = texts(&table.data().with_columns(|column| column < 5));
         // A bar may stand behind the figures.
-        shown.iter_mut().for_each(|row| row.truncate(data[0].len()));
+        shown.iter_mut().for_each(|row| row.truncate(5));
         assert_eq!(shown, data, "{}", table.title);
     }
     assert_eq!(rows(&document, "compare/gates")[0][1], "✗ violated");

@@ -17,15 +17,14 @@ use tilescope_report::{MarkKind, ReportError, ReportPart, TrainingPass};
 
 /// Marks that are read: those of a run of some hours.
 const MAX_MARKS: u64 = 1 << 21;
+const HEADING: &str = "Stages and micro-batches";
 const ROW: f64 = 20.0;
 const LANE: f64 = 24.0;
 const GAP: f64 = 3.0;
 
 pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>, ReportError> {
-    let heading = Block::heading("An iteration, by stages and micro-batches");
-    let absent = |text: &str| {
-        Ok(vec![Block::heading("An iteration, by stages and micro-batches"), Block::note(text)])
-    };
+    let heading = Block::heading(HEADING);
+    let absent = |text: &str| Ok(vec![Block::heading(HEADING), Block::note(text)]);
     if !facts.report.has(ReportPart::Marks) {
         return absent(
             "The report has no marks: it does not say where iterations, stages and \
@@ -52,7 +51,7 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
         "{what}, {}. Marks that are too narrow to be told apart are counted.",
         facts.cycles_and_time(window.length())
     );
-    let mut blocks = vec![heading, Block::figure(svg, caption, picture.legend())];
+    let mut blocks = vec![Block::heading(HEADING), Block::figure(svg, caption, picture.legend())];
     blocks.extend(more_lanes(lanes.len()));
     let repeated = rows.repeated.iter().map(|of| {
         let name = singular(of.kind);
@@ -79,19 +78,32 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     Ok(blocks)
 }
 
-/// The cycles of a typical iteration, or else of what there is.
+/// Slots that are shown of an iteration that has many more.
+const SLOTS: u64 = 16;
+
+/// The cycles of a typical iteration, or else of what there is; where they have too many slots to be
+/// told apart, those around a typical one.
 fn window(rows: &MarkRows) -> Option<(CycleRange, String)> {
-    let typical = rows.repeated.iter().find(|of| of.kind == MarkKind::Iteration);
-    if let Some(of) = typical {
-        return Some((
-            of.typical.range,
-            format!("Iteration {} of {}, a typical one", of.typical.number, of.count),
-        ));
-    }
+    let repeated = |kind| rows.repeated.iter().find(|of| of.kind == kind);
     let whole = |kind| rows.row(MarkRowId::Common(kind))?.whole().map(|block| block.range);
     let kinds = [MarkKind::Iteration, MarkKind::Run, MarkKind::Slot];
-    let range = kinds.into_iter().find_map(whole).filter(|range| !range.is_empty())?;
-    Some((range, "The run".to_owned()))
+    let (range, what) = match repeated(MarkKind::Iteration) {
+        Some(of) => {
+            let number = of.typical.number;
+            (of.typical.range, format!("Iteration {number} of {}, a typical one", of.count))
+        }
+        None => {
+            let range = kinds.into_iter().find_map(whole).filter(|range| !range.is_empty())?;
+            (range, "The run".to_owned())
+        }
+    };
+    let slot = repeated(MarkKind::Slot).map(|of| of.typical);
+    let slot = slot.filter(|slot| range.length() > slot.range.length() * (3 * SLOTS));
+    let Some(slot) = slot else { return Some((range, what)) };
+    let around = slot.range.length() * (SLOTS / 2);
+    let start = slot.range.start.saturating_sub(around);
+    let window = CycleRange::new(start, slot.range.end + around);
+    Some((window, format!("About {SLOTS} slots around slot {}, a typical one", slot.number)))
 }
 
 struct IterationPicture<'a> {
@@ -138,7 +150,7 @@ impl IterationPicture<'_> {
         }
         cycle_axis(&mut svg, self.window, (bottom, bottom + 4.0));
         let label = format!(
-            "Stages and micro-batches of an iteration of {} cycles on {} IPUs",
+            "Stages and micro-batches of {} cycles on {} IPUs",
             self.window.length(),
             lanes.len()
         );

@@ -22,6 +22,8 @@ use tilescope_report::units::{CycleRange, percent};
 
 /// Steps of the lane that are shown before and behind the longest one.
 const STEPS_AROUND: u64 = 30;
+/// How many times the longest step is shown before and behind it, at most.
+const REACH: u64 = 4;
 const BAR: f64 = 19.0;
 const FLAT: f64 = 15.0;
 const GAP: f64 = 2.0;
@@ -94,7 +96,10 @@ fn window_around(
     let last = lane.step((position + STEPS_AROUND).min(info.steps.saturating_sub(1)))?;
     let start = first.map_or(step.range.start, |first| first.range.start);
     let end = last.map_or(step.range.end, |last| last.range.end);
-    let window = CycleRange::new(start, end);
+    // What is far longer, as waits are, would leave nothing to see of the rest.
+    let reach = step.range.length() * REACH;
+    let near = CycleRange::new(step.range.start.saturating_sub(reach), step.range.end + reach);
+    let window = CycleRange::new(start, end).intersection(near);
     let stage = stage_at(facts.report, place(&info), step.range)?;
     let window = stage.map_or(window, |stage| window.intersection(stage.cycles));
     let window = window.intersection(path.range());
