@@ -9,6 +9,7 @@ mod export;
 mod find;
 mod gates;
 mod insights;
+mod mcp;
 mod model;
 mod onnx;
 mod picture;
@@ -62,6 +63,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     insights::COMMAND,
     find::COMMAND,
     compare::COMMAND,
+    mcp::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     validate::COMMAND,
