@@ -9,6 +9,7 @@ mod export;
 mod find;
 mod gates;
 mod insights;
+mod man;
 mod mcp;
 mod model;
 mod onnx;
@@ -70,6 +71,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     model::COMMAND,
     onnx::COMMAND,
     completions::COMMAND,
+    man::COMMAND,
 ];
 
 /// Old names of commands that are still understood, with the new ones.
