@@ -38,19 +38,19 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let mut program = super::arguments();
     program.build();
     for command in program.get_subcommands().filter(|command| command.get_name() != "help") {
-        let page = Page { command, name: format!("{PROGRAM}-{}", command.get_name()) };
+        let page = ManualPage { command, name: format!("{PROGRAM}-{}", command.get_name()) };
         page.write(directory, output)?;
     }
-    Page { command: &program, name: PROGRAM.to_owned() }.write(directory, output)
+    ManualPage { command: &program, name: PROGRAM.to_owned() }.write(directory, output)
 }
 
 /// A page of the manual.
-struct Page<'a> {
+struct ManualPage<'a> {
     command: &'a clap::Command,
     name: String,
 }
 
-impl Page<'_> {
+impl ManualPage<'_> {
     fn write(&self, directory: &Path, output: &mut dyn Write) -> Result<(), CliError> {
         let mut page = Vec::new();
         self.render(&mut page)?;
@@ -62,6 +62,8 @@ impl Page<'_> {
     fn render(&self, page: &mut dyn Write) -> io::Result<()> {
         let man = Man::new(self.command.clone())
             .title(self.name.to_uppercase())
+            // An empty one would be left out, and what follows stand in its place.
+            .date(" ")
             .source(format!("{PROGRAM} {}", env!("CARGO_PKG_VERSION")))
             .manual("User Commands");
         man.render_title(page)?;

@@ -124,7 +124,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         tuner.run(|path, store| {
             let answer = TuneSummary { name, overrides, space, store, path, file };
             // What cannot be written now is told when a point or the end cannot be.
-            let _ = store.keep(&answer.json());
+            let _ = store.keep_path(&answer.json());
             reporter.tell(|| answer.json());
         })
     });
@@ -132,7 +132,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let (path, stopped) = found?;
     let answer = TuneSummary { name, overrides, space, store: &store, path: &path, file };
     let shortfall = answer.shortfall();
-    let kept = store.keep(&answer.json());
+    let kept = store.keep_path(&answer.json());
     if let Some(file) = file.filter(|_| shortfall.is_none()) {
         write_spec(&answer, &source, file)?;
     }

@@ -642,7 +642,7 @@ fn every_command_has_a_page_of_the_manual() {
     // groff warns of what it does not understand; not every machine has it.
     let all: Vec<_> = std::fs::read_dir(&pages).expect("pages").flatten().collect();
     let groff = std::process::Command::new("groff")
-        .args(["-man", "-ww", "-z", "-Tutf8"])
+        .args(["-Kutf8", "-man", "-ww", "-z", "-Tutf8"])
         .args(all.iter().map(std::fs::DirEntry::path))
         .output();
     assert!(

@@ -140,7 +140,7 @@ impl TrialStore {
     ///
     /// # Errors
     /// Those of writing.
-    pub(super) fn keep(&self, found: &Value) -> Result<(), CliError> {
+    pub(super) fn keep_path(&self, found: &Value) -> Result<(), CliError> {
         self.write(|results| results.set_search(found))
     }
 
