@@ -58,6 +58,7 @@ impl ReportBuilder {
             memory_element_bytes: Bytes(16 * 1024),
             interleaved_offset: Bytes(208 * 1024),
             tiles_per_column: tiles_per_ipu.min(64),
+            physical_numbers: false,
             changes: Vec::new(),
         };
         let parts = CompilationReport {

@@ -1,6 +1,7 @@
 //! From a path to a database connection: what is there, is it a report, is it whole.
 
 use super::error::ReportError;
+use super::profile_readers::PROFILE_READERS;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, File};
 use std::io::Read;
@@ -18,6 +19,9 @@ pub(super) fn locate(path: &Path) -> Result<PathBuf, ReportError> {
     let inside = path.join(REPORT_FILE);
     if inside.is_file() {
         return Ok(inside);
+    }
+    if let Some(other) = PROFILE_READERS.iter().map(|of| path.join(of.file_name)).find(|of| of.is_file()) {
+        return Ok(other);
     }
     let entries = fs::read_dir(path).map_err(|e| ReportError::reading(e, path))?;
     let mut names: Vec<String> =

@@ -1,0 +1,1 @@
+//! Laws of reading profiles of other tools.
