@@ -5,6 +5,7 @@
 
 mod compare;
 mod completions;
+mod convert;
 mod export;
 mod find;
 mod gates;
@@ -64,6 +65,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     compare::COMMAND,
     verify::COMMAND,
     export::COMMAND,
+    convert::COMMAND,
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,

@@ -15,6 +15,7 @@
 //! assert_eq!(memory.get(TileId(7)).unwrap().always_live, Bytes(1024));
 //! ```
 
+pub mod ipu_stack_profile;
 pub mod onnx_file;
 
 use std::ops::Range;

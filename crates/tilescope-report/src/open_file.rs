@@ -20,7 +20,9 @@ pub(super) fn locate(path: &Path) -> Result<PathBuf, ReportError> {
     if inside.is_file() {
         return Ok(inside);
     }
-    if let Some(other) = PROFILE_READERS.iter().map(|of| path.join(of.file_name)).find(|of| of.is_file()) {
+    if let Some(other) =
+        PROFILE_READERS.iter().map(|of| path.join(of.file_name)).find(|of| of.is_file())
+    {
         return Ok(other);
     }
     let entries = fs::read_dir(path).map_err(|e| ReportError::reading(e, path))?;

@@ -73,7 +73,8 @@ impl<'a> Message<'a> {
         if count > MAX_SEGMENTS {
             return Err(CapnpError::Segments(count));
         }
-        let promised = promised_bytes(bytes).ok_or(CapnpError::Length { promised: count * 4, found })?;
+        let promised =
+            promised_bytes(bytes).ok_or(CapnpError::Length { promised: count * 4, found })?;
         if promised != found {
             return Err(CapnpError::Length { promised, found });
         }
@@ -103,7 +104,8 @@ impl<'a> Message<'a> {
     }
 
     fn word(&self, segment: usize, at: u64) -> Result<u64, CapnpError> {
-        let bytes = self.segments.get(segment).and_then(|bytes| u64_at(bytes, at.checked_mul(WORD)?));
+        let bytes =
+            self.segments.get(segment).and_then(|bytes| u64_at(bytes, at.checked_mul(WORD)?));
         bytes.ok_or(CapnpError::Outside)
     }
 

@@ -165,6 +165,8 @@ fn to_origin(profile: &mut MeasuredProfile<'_>, starts: &mut [i64]) {
     // What lies a little behind 0 was measured from 0 on: it keeps the cycles that the tool shows.
     if first < 0 || first > last - first {
         starts.iter_mut().for_each(|start| *start -= first);
-        profile.notes.push(format!("Cycles count from the first sample, at {first} of the counter."));
+        profile
+            .notes
+            .push(format!("Cycles count from the first sample, at {first} of the counter."));
     }
 }

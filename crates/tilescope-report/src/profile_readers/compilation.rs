@@ -187,7 +187,9 @@ impl MeasuredParts {
         let mut cycles = TileRuns::empty();
         let mut kernels: BTreeMap<VertexTypeId, TileRuns<u64>> = BTreeMap::new();
         for own in samples.chunk_by(|one, next| run.tile(*one) == run.tile(*next)) {
-            let Some(tile) = own.first().map(|at| TileRange::single(run.tile(*at))) else { continue };
+            let Some(tile) = own.first().map(|at| TileRange::single(run.tile(*at))) else {
+                continue;
+            };
             let sum: Cycles = own.iter().map(|at| run.cycles_of(*at).length()).sum();
             cycles.push(tile, sum / own.len() as u64);
             let used = own.iter().filter_map(|at| self.vertex_ids.get(&run.kernel(*at)));
@@ -195,7 +197,8 @@ impl MeasuredParts {
                 kernels.entry(*kernel).or_default().push(tile, 1);
             }
         }
-        let group = |(vertex_type, count)| VertexGroup { vertex_type, count, edges: 0, flops: None };
+        let group =
+            |(vertex_type, count)| VertexGroup { vertex_type, count, edges: 0, flops: None };
         ComputeSet { name, cycles, vertices: kernels.into_iter().map(group).collect() }
     }
 }

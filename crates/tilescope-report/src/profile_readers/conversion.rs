@@ -55,7 +55,8 @@ pub fn convert_profile(path: &Path, directory: &Path) -> Result<PathBuf, ReportE
     match reader_of(&path) {
         Some(reader) => convert(&path, reader, directory),
         None => {
-            let found = "this is no profile of another tool, there is nothing to convert".to_owned();
+            let found =
+                "this is no profile of another tool, there is nothing to convert".to_owned();
             Err(ReportError::NotAReport { found, path })
         }
     }
@@ -112,7 +113,8 @@ fn name_of(path: &Path) -> Result<String, ReportError> {
 /// Removes the oldest reports beside `newest`.
 fn trim(cache: &Path, newest: &Path) {
     let entries = fs::read_dir(cache).into_iter().flatten().flatten();
-    let dated = entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())));
+    let dated =
+        entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())));
     let mut kept: Vec<_> = dated.filter(|(_, path)| path != newest).collect();
     kept.sort();
     let surplus = (kept.len() + 1).saturating_sub(MAX_KEPT);

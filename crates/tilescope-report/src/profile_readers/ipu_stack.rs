@@ -137,10 +137,11 @@ fn read_activities(
     for activity in step.list(3)?.iter() {
         let activity = activity?;
         let number = activity.u16(0);
-        let kind = ExchangeActivityKind::ALL.get(usize::from(number)).copied().ok_or_else(|| {
-            let of = format!("an exchange activity of tile {tile} is of kind {number}");
-            ProfileError::Damaged(format!("{of}, there are 0 to 2"))
-        })?;
+        let kind =
+            ExchangeActivityKind::ALL.get(usize::from(number)).copied().ok_or_else(|| {
+                let of = format!("an exchange activity of tile {tile} is of kind {number}");
+                ProfileError::Damaged(format!("{of}, there are 0 to 2"))
+            })?;
         let (start, end) = (activity.u32(1), activity.u32(2));
         profile.activities.push(ExchangeActivity { kind, start, end });
     }

@@ -19,8 +19,8 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use conversion::{OpenedProfile, open};
 pub use conversion::convert_profile;
+pub(crate) use conversion::{OpenedProfile, open};
 
 use crate::error::ReportError;
 use crate::model::ExchangeActivity;

@@ -37,4 +37,3 @@ pub(super) enum WriteProfileError {
     #[error(transparent)]
     Report(#[from] ReportError),
 }
-

@@ -45,7 +45,8 @@ impl StepKeys {
             for sample in profile.samples.get(tile).unwrap_or_default() {
                 let (epoch, phase) = (sample.epoch, sample.phase);
                 let own = profile.labels.kind(sample.label);
-                let host = BUSY_KINDS.into_iter().find(|kind| busy.contains(&(epoch, phase, *kind)));
+                let host =
+                    BUSY_KINDS.into_iter().find(|kind| busy.contains(&(epoch, phase, *kind)));
                 let (kind, ordinal) = match (own, host) {
                     (SampleKind::Idle, Some(host)) => (host, 0),
                     _ => {

@@ -112,7 +112,8 @@ impl Report {
                 })
             })?;
             let known: Option<Vec<SampleChunkInfo>> = chunks.into_iter().collect();
-            let known = known.ok_or_else(|| self.db.damage(TILE_SAMPLE_CHUNKS, "a row is broken"))?;
+            let known =
+                known.ok_or_else(|| self.db.damage(TILE_SAMPLE_CHUNKS, "a row is broken"))?;
             let follow = known.windows(2).all(|pair| match pair {
                 [one, next] => one.last_step <= next.first_step,
                 _ => true,
@@ -135,7 +136,9 @@ fn sample(cells: &RowCells) -> Option<(StepId, TileSample)> {
         epoch: number(cells, 4)?,
         local_index: number(cells, 5)?,
         cycles: CycleRange::new(start, start + length),
-        exchange_cycles: Cycles(cells.int(8).and_then(|cycles| u64::try_from(cycles).ok()).unwrap_or(0)),
+        exchange_cycles: Cycles(
+            cells.int(8).and_then(|cycles| u64::try_from(cycles).ok()).unwrap_or(0),
+        ),
         activities: activities(cells.blob(9).unwrap_or_default())?,
     };
     Some((StepId(cells.count(0, MAX_STEPS)?), sample))

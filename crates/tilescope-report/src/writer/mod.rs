@@ -132,8 +132,7 @@ impl ReportWriter {
             schema::APPLICATION_ID,
             schema::user_version(schema::FORMAT),
         ))?;
-        let is_for_few =
-            |name| tables_of_few().any(|few| few == name);
+        let is_for_few = |name| tables_of_few().any(|few| few == name);
         for table in schema::TABLES.iter().filter(|table| !is_for_few(table.name)) {
             writer.rows().execute(&table.create())?;
         }
@@ -217,7 +216,8 @@ impl ReportWriter {
     /// Says what samples of tiles are of, after the compilation and before the first of them.
     pub fn sample_labels(&mut self, labels: &[SampleLabel]) -> Result<(), ReportError> {
         self.refuse_after_failure(|writer| {
-            let Some((execution, _)) = writer.execution.as_ref().filter(|_| writer.samples.is_none())
+            let Some((execution, _)) =
+                writer.execution.as_ref().filter(|_| writer.samples.is_none())
             else {
                 let problem = "labels of samples come once, behind the compilation";
                 return Err(ReportError::invalid_input(problem));

@@ -36,14 +36,16 @@ impl Report {
                     format!("samples of step {} are out of order", step.id)
                 });
                 let is_idle = |sample: &TileSample| {
-                    labels.get(sample.label as usize).map(|label| label.kind) == Some(SampleKind::Idle)
+                    labels.get(sample.label as usize).map(|label| label.kind)
+                        == Some(SampleKind::Idle)
                 };
                 let all_idle = own.iter().all(|(_, sample)| is_idle(sample));
                 let busy = own.iter().map(|(_, sample)| sample);
                 let busy: Vec<&TileSample> =
                     busy.filter(|sample| all_idle || !is_idle(sample)).collect();
                 for on_ipu in &step.ipus {
-                    let of_ipu = |sample: &&&TileSample| sample.tile.0 / tiles_per_ipu == on_ipu.ipu.0;
+                    let of_ipu =
+                        |sample: &&&TileSample| sample.tile.0 / tiles_per_ipu == on_ipu.ipu.0;
                     let own: Vec<&TileSample> = busy.iter().filter(of_ipu).copied().collect();
                     law.check(agree(on_ipu, &own), || {
                         let (id, ipu) = (step.id, on_ipu.ipu);
@@ -51,7 +53,9 @@ impl Report {
                     });
                 }
             }
-            law.check(by_step.next().is_none(), || "samples of steps that there are not".to_owned());
+            law.check(by_step.next().is_none(), || {
+                "samples of steps that there are not".to_owned()
+            });
             first = last + 1;
         }
         Ok(())
