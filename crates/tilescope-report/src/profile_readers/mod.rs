@@ -115,10 +115,3 @@ pub(crate) fn reader_of(path: &Path) -> Option<&'static ProfileReader> {
     File::open(path).ok()?.take(longest).read_to_end(&mut head).ok()?;
     PROFILE_READERS.iter().find(|reader| (reader.recognizes)(path, &head, found.len()))
 }
-
-/// Whether a file of this name is opened like a report: by its ending.
-pub fn is_profile_name(path: &Path) -> bool {
-    let ending = path.extension();
-    ending.is_some()
-        && PROFILE_READERS.iter().any(|reader| Path::new(reader.file_name).extension() == ending)
-}

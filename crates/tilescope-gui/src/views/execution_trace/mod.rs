@@ -18,6 +18,7 @@ mod layout;
 mod link_strip;
 mod loaded_trace;
 mod mark_walk;
+mod measured_raster;
 mod paint;
 mod path_scene;
 mod path_tables;
