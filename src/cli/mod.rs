@@ -18,6 +18,7 @@ mod progress;
 mod proof;
 mod report_or_spec;
 mod reproduce;
+mod samples;
 mod search;
 mod sensitivity;
 mod simulate;
@@ -66,6 +67,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     verify::COMMAND,
     export::COMMAND,
     convert::COMMAND,
+    samples::COMMAND,
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,
@@ -254,7 +256,7 @@ fn report_argument() -> Arg {
         .value_name("REPORT")
         .value_parser(clap::value_parser!(PathBuf))
         .required(true)
-        .help("Report: a directory that contains profile.pop, or a .pop file")
+        .help("Report: a directory that contains profile.pop, a .pop file, or a profile of another tool")
 }
 
 /// The argument that asks for JSON.

@@ -16,8 +16,6 @@ mod labels;
 mod report;
 mod run;
 mod steps;
-#[cfg(test)]
-mod tests;
 
 pub use conversion::convert_profile;
 pub(crate) use conversion::{OpenedProfile, open};

@@ -1,1 +1,0 @@
-//! Laws of reading profiles of other tools.
