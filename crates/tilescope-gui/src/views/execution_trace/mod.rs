@@ -25,6 +25,7 @@ mod path_tables;
 mod places;
 mod queries;
 mod replica_row;
+mod samples_panel;
 mod scene;
 mod schedule_panel;
 mod selected_bar;
