@@ -450,3 +450,19 @@ fn every_reader_is_in_the_document() {
         assert!(text.contains(reader.tool) && text.contains(reader.file_name), "{}", reader.tool);
     }
 }
+
+#[test]
+fn tiles_of_several_ipus_are_on_their_ipus() {
+    let mut profile = IpuStackProfile::layers(10, 4);
+    for (at, (tile, _)) in profile.tiles.iter_mut().enumerate() {
+        *tile = 1472 * (at as u32 % 3) + at as u32;
+    }
+    let (_directory, report) = open(&profile);
+    assert_eq!(report.target().unwrap().ipus_per_replica, 3);
+    assert_eq!(report.verify().unwrap(), []);
+    let trace = report.trace().unwrap().unwrap();
+    assert_eq!((trace.lanes().len(), trace.bars()), (3, 3 * 12));
+    let of_kind = |kind| work(&report, &SampleGrouping::Kind)[kind];
+    let own = own_work(&profile, |_, sample| sample.kind.to_string());
+    assert_eq!((of_kind("exchange"), of_kind("compute")), (own["0"], own["1"]));
+}

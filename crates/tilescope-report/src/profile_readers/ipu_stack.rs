@@ -38,6 +38,9 @@ const KNOWN_VERSIONS: RangeInclusive<u32> = 1..=5;
 /// Above, it is no version of this schema but another schema.
 const MAX_VERSION: u32 = 64;
 
+/// Bytes that a sample takes at least, its step with the fields of the first version.
+const LEAST_SAMPLE_BYTES: usize = 48;
+
 /// A `.capnp` file, or one that is as long as its header promises.
 fn recognizes(path: &Path, head: &[u8], size: u64) -> bool {
     let named = path.extension().is_some_and(|ending| ending == OsStr::new("capnp"));
@@ -72,19 +75,25 @@ fn read(bytes: &[u8]) -> Result<MeasuredProfile<'_>, ProfileError> {
             "The profile has schema version {version}, newer than 5: what that added is left out."
         ));
     }
+    let most = bytes.len() / LEAST_SAMPLE_BYTES;
     for tile in root.list(0)?.iter() {
-        read_tile(&tile?, &mut profile)?;
+        read_tile(&tile?, most, &mut profile)?;
     }
     Ok(profile)
 }
 
 fn read_tile<'a>(
     tile: &Struct<'_, 'a>,
+    most: usize,
     profile: &mut MeasuredProfile<'a>,
 ) -> Result<(), ProfileError> {
     let number = tile.u32(0);
     for sample in tile.list(0)?.iter() {
         let sample = sample?;
+        if profile.samples.len() >= most {
+            let problem = "it has more samples than a file of its size can hold";
+            return Err(ProfileError::Damaged(problem.to_owned()));
+        }
         let step = sample.structure(0)?.ok_or_else(|| {
             ProfileError::Damaged(format!("a sample of tile {number} has no step"))
         })?;

@@ -38,7 +38,7 @@ pub(super) struct MeasuredStep {
     pub(super) program: ProgramId,
     /// Its samples in the order of all.
     samples: Range<usize>,
-    pub(super) on_ipus: Vec<StepOnIpu>,
+    pub(super) on_ipus: Box<[StepOnIpu]>,
 }
 
 /// What makes steps executions of one program.
@@ -117,7 +117,7 @@ impl<'p> MeasuredRun<'p> {
     }
 
     /// What samples of a step are on each IPU: of the tiles that are not idle, where there are any.
-    fn on_ipus(&self, samples: &Range<usize>) -> Vec<StepOnIpu> {
+    fn on_ipus(&self, samples: &Range<usize>) -> Box<[StepOnIpu]> {
         let all_idle = self.indexes(samples).all(|sample| self.kind(sample) == SampleKind::Idle);
         let busy: Vec<usize> = self
             .indexes(samples)
@@ -227,7 +227,7 @@ impl<'p> MeasuredRun<'p> {
     }
 
     pub(super) fn execution(&self, step: &MeasuredStep) -> ExecutionStep {
-        ExecutionStep::new(step.program, step.on_ipus.clone())
+        ExecutionStep::new(step.program, step.on_ipus.to_vec())
     }
 
     pub(super) fn tile_sample(&self, index: usize) -> TileSample {

@@ -26,6 +26,9 @@ pub(super) struct StepKeys {
     tiles: Vec<Range<usize>>,
 }
 
+/// Steps of a profile: each takes memory, and as many samples as a program has tiles.
+const MAX_STEPS: usize = 1 << 20;
+
 /// What an idle tile takes part in, the first of these that there is.
 const BUSY_KINDS: [SampleKind; 3] =
     [SampleKind::Compute, SampleKind::Exchange, SampleKind::Synchronization];
@@ -62,6 +65,10 @@ impl StepKeys {
                     (found.keys.len() - 1) as u32
                 });
                 found.steps.push(step);
+                if found.keys.len() > MAX_STEPS {
+                    let problem = format!("it has more than {MAX_STEPS} steps");
+                    return Err(ProfileError::Damaged(problem));
+                }
             }
         }
         Ok(found)
