@@ -163,7 +163,7 @@ impl<'p> MeasuredRun<'p> {
             (cycles, epoch, phase, step.samples.start, ordinal)
         });
         let mut ends = vec![Cycles::ZERO; self.ipus as usize];
-        for on_ipu in self.steps.iter_mut().flat_map(|step| &mut step.on_ipus) {
+        for on_ipu in self.steps.iter_mut().flat_map(|step| step.on_ipus.iter_mut()) {
             let Some(end) = ends.get_mut(on_ipu.ipu.index()) else { continue };
             on_ipu.from_max = on_ipu.from_max.max(*end);
             on_ipu.to_max = on_ipu.to_max.max(on_ipu.from_max);
@@ -249,11 +249,11 @@ impl<'p> MeasuredRun<'p> {
         let mut marks = Vec::new();
         let mut first = 0u64;
         for steps in self.steps.chunk_by(|one, next| one.key.epoch == next.key.epoch) {
-            let on_ipus = || steps.iter().flat_map(|step| &step.on_ipus);
+            let on_ipus = || steps.iter().flat_map(|step| step.on_ipus.iter());
             let epoch = steps.first().map_or(0, |step| step.key.epoch);
             let end = first + steps.len() as u64;
             // Each lane begins with its first bar.
-            let start = steps.first().into_iter().flat_map(|step| &step.on_ipus);
+            let start = steps.first().into_iter().flat_map(|step| step.on_ipus.iter());
             let cycles = CycleRange::new(
                 start.map(|on_ipu| on_ipu.from_max).min().unwrap_or_default(),
                 on_ipus().map(|on_ipu| on_ipu.to_max).max().unwrap_or_default(),
