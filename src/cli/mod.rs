@@ -15,6 +15,7 @@ mod picture;
 mod plain_output;
 mod progress;
 mod proof;
+mod query;
 mod report_or_spec;
 mod reproduce;
 mod search;
@@ -61,6 +62,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     why::COMMAND,
     insights::COMMAND,
     find::COMMAND,
+    query::COMMAND,
     compare::COMMAND,
     verify::COMMAND,
     export::COMMAND,
@@ -113,6 +115,7 @@ Examples:
   tilescope --headless -o out                simulate the MNIST pipeline, no display needed
   tilescope simulate matmul_chain -o out --set model.m=1600
   tilescope summary out --json
+  tilescope query out 'SELECT name, cycles FROM program_cycles ORDER BY cycles DESC LIMIT 10'
   tilescope compare before after --fail-over 2
   tilescope export out --view memory --format png -o memory.png
 
