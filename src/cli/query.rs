@@ -171,7 +171,8 @@ fn question(matches: &ArgMatches) -> Result<Asked, CliError> {
     }
     // No SELECT is a single word.
     if !text.trim().contains(char::is_whitespace) {
-        let likeness = |other: &ReadyQuery| strsim::normalized_damerau_levenshtein(text, other.name);
+        let likeness =
+            |other: &ReadyQuery| strsim::normalized_damerau_levenshtein(text, other.name);
         let best = READY_QUERIES.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         let near = best.filter(|best| likeness(best) >= 0.5);
         let near = near.map_or(String::new(), |near| format!("; did you mean {}?", near.name));
@@ -205,9 +206,8 @@ fn ready_question(ready: &ReadyQuery, report: &Arc<Report>) -> Result<String, Cl
 /// Refuses to write an answer over the report that it is taken from, or over another one.
 fn keep_report(report: &Report, file: &Path) -> Result<(), CliError> {
     let is_report = file.extension().is_some_and(|ending| ending == "pop");
-    let same = fs::canonicalize(file).is_ok_and(|file| {
-        fs::canonicalize(report.path()).is_ok_and(|report| report == file)
-    });
+    let same = fs::canonicalize(file)
+        .is_ok_and(|file| fs::canonicalize(report.path()).is_ok_and(|report| report == file));
     if is_report || same {
         let problem = "is the name of a report; choose one that ends in .txt, .csv or .json";
         return Err(CliError::Usage(format!("{} {problem}", file.display())));

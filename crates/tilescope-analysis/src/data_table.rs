@@ -325,7 +325,6 @@ fn without_formula(text: &str) -> String {
     if begins_like_one { format!("'{text}") } else { text.to_owned() }
 }
 
-
 /// A text of somebody's as a cell of a CSV file: no spreadsheet takes it for a formula.
 pub(crate) fn quoted_for_csv(text: &str) -> String {
     quoted(&without_formula(text))

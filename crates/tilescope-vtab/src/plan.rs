@@ -190,7 +190,10 @@ mod tests {
                         Comparison::Below => order.is_lt(),
                         Comparison::AtMost => order.is_le(),
                     };
-                    assert!(!holds || bounds.contains(&number), "{number} {comparison:?} {value:?}");
+                    assert!(
+                        !holds || bounds.contains(&number),
+                        "{number} {comparison:?} {value:?}"
+                    );
                 }
             }
         }

@@ -3,10 +3,10 @@
 use super::SqlError;
 use super::clock::QueryClock;
 use super::run_tables::{RUN_TABLES, RunReader};
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
-use rusqlite::Connection;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tilescope_report::Report;
@@ -19,8 +19,9 @@ pub(super) const VALUE_LIMIT: i32 = 32 << 20;
 const INSTRUCTIONS_PER_LOOK: i32 = 4_000;
 
 /// PRAGMAs that tell of the file.
-const PRAGMAS: [&str; 8] = [
+const PRAGMAS: [&str; 9] = [
     "application_id",
+    "function_list",
     "index_info",
     "index_list",
     "index_xinfo",
@@ -55,7 +56,9 @@ fn prepare(
         (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
         (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
     ];
-    limits.into_iter().try_for_each(|(limit, most)| connection.set_limit(limit, most).map(|_| ()))?;
+    limits
+        .into_iter()
+        .try_for_each(|(limit, most)| connection.set_limit(limit, most).map(|_| ()))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
@@ -117,7 +120,7 @@ fn permission(context: &AuthContext, strange: &HashSet<String>) -> Authorization
         }
         AuthAction::Pragma { pragma_name, pragma_value } => {
             // `table_info` takes the name of a table; the others would be set by a value.
-            let is_list = pragma_name.contains("_info") || pragma_name.contains("_list");
+            let is_list = pragma_name.ends_with("info") || pragma_name.ends_with("_list");
             PRAGMAS.contains(&pragma_name) && (is_list || pragma_value.is_none())
         }
         _ => false,

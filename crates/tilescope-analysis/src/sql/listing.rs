@@ -44,7 +44,9 @@ pub fn list_tables(report: &Arc<Report>) -> Result<Vec<ListedTable>, SqlError> {
     let mut statement = connection.prepare(sql).map_err(failed)?;
     let names = statement.query_map([], |row| row.get::<_, String>(0)).map_err(failed)?;
     let names: Vec<String> = names.filter_map(Result::ok).collect();
-    let replaced = |name: &str| report.has_columns() && RUN_TABLES.iter().any(|t| t.replaces_rows && t.name == name);
+    let replaced = |name: &str| {
+        report.has_columns() && RUN_TABLES.iter().any(|t| t.replaces_rows && t.name == name)
+    };
     let mut tables: Vec<ListedTable> = Vec::new();
     for name in names.into_iter().filter(|name| !replaced(name)) {
         let columns = columns_of(&connection, &name).map_err(failed)?;
@@ -57,7 +59,10 @@ pub fn list_tables(report: &Arc<Report>) -> Result<Vec<ListedTable>, SqlError> {
     Ok(tables)
 }
 
-fn columns_of(connection: &rusqlite::Connection, table: &str) -> rusqlite::Result<Vec<ListedColumn>> {
+fn columns_of(
+    connection: &rusqlite::Connection,
+    table: &str,
+) -> rusqlite::Result<Vec<ListedColumn>> {
     let known = schema::columns_of(table);
     let mut statement = connection.prepare("SELECT name, type FROM pragma_table_xinfo(?1)")?;
     let columns = statement.query_map([table], |row| {

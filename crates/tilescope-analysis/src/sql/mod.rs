@@ -288,7 +288,9 @@ fn bind(
     }
     let missing = given.iter().position(|given| !given);
     missing.map_or(Ok(()), |at| {
-        let name = statement.parameter_name(at + 1).map_or_else(|| format!("number {}", at + 1), str::to_owned);
+        let name = statement
+            .parameter_name(at + 1)
+            .map_or_else(|| format!("number {}", at + 1), str::to_owned);
         Err(SqlError::Question(format!("parameter {name} has no value")))
     })
 }

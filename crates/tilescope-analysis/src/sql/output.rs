@@ -36,7 +36,8 @@ impl<'w> TextRows<'w> {
         let held = std::mem::take(&mut self.held);
         // Heads stand above their cells.
         let first = held.first();
-        let is_number = |at: usize| first.and_then(|row| row.get(at)).is_some_and(|(_, number)| *number);
+        let is_number =
+            |at: usize| first.and_then(|row| row.get(at)).is_some_and(|(_, number)| *number);
         let heads: Vec<(String, bool)> =
             self.names.iter().enumerate().map(|(at, name)| (plain(name), is_number(at))).collect();
         self.write(&heads, &widths)?;

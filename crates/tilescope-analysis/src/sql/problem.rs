@@ -18,16 +18,18 @@ pub(super) fn of(error: Error, sql: &str, connection: &Connection) -> SqlError {
             let at = usize::try_from(offset).ok().and_then(|at| place_of_word(sql, at));
             SqlError::Question(explained(&msg, sql, at, connection))
         }
-        Error::MultipleStatement => {
-            SqlError::Question("one question at a time: there is something behind the first ;".to_owned())
-        }
+        Error::MultipleStatement => SqlError::Question(
+            "one question at a time: there is something behind the first ;".to_owned(),
+        ),
         Error::SqliteFailure(failure, message) => {
             let message = message.unwrap_or_else(|| failure.to_string());
             match failure.code {
                 ErrorCode::OutOfMemory => SqlError::TooMuchMemory,
                 ErrorCode::TooBig => SqlError::TooLarge,
                 ErrorCode::AuthorizationForStatementDenied => SqlError::Question(denied(&message)),
-                ErrorCode::Unknown => SqlError::Question(explained(&message, sql, None, connection)),
+                ErrorCode::Unknown => {
+                    SqlError::Question(explained(&message, sql, None, connection))
+                }
                 _ => SqlError::Failed(message),
             }
         }
@@ -40,7 +42,12 @@ fn denied(message: &str) -> String {
 }
 
 /// The message with what was perhaps meant, and with marks below the place.
-fn explained(message: &str, sql: &str, at: Option<Range<usize>>, connection: &Connection) -> String {
+fn explained(
+    message: &str,
+    sql: &str,
+    at: Option<Range<usize>>,
+    connection: &Connection,
+) -> String {
     let unknown = ["no such column: ", "no such table: ", "no such function: "]
         .iter()
         .find_map(|start| Some((*start, message.strip_prefix(start)?)));
@@ -65,7 +72,8 @@ fn explained(message: &str, sql: &str, at: Option<Range<usize>>, connection: &Co
 /// The known name that is most like one, if any is like it.
 fn nearest<'n>(name: &str, known: &'n [String]) -> Option<&'n str> {
     let name = name.to_lowercase();
-    let likeness = |other: &String| strsim::normalized_damerau_levenshtein(&name, &other.to_lowercase());
+    let likeness =
+        |other: &String| strsim::normalized_damerau_levenshtein(&name, &other.to_lowercase());
     let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     (likeness(best) >= 0.6).then_some(best)
 }
@@ -144,13 +152,18 @@ fn shown(message: &str, sql: &str, at: Option<Range<usize>>) -> String {
     let before = &letters[..start];
     let line_start = before.iter().rposition(|letter| *letter == '\n').map_or(0, |at| at + 1);
     let number = before.iter().filter(|letter| **letter == '\n').count() + 1;
-    let line: Vec<char> = letters[line_start..].iter().take_while(|c| **c != '\n').copied().collect();
+    let line: Vec<char> =
+        letters[line_start..].iter().take_while(|c| **c != '\n').copied().collect();
     // A long line is cut around the place.
     let column = start - line_start;
     let from = column.saturating_sub(SHOWN_LETTERS / 2);
     let to = line.len().min(from + SHOWN_LETTERS);
     let cut: String = line[from.min(to)..to].iter().collect();
     let marks = column - from..(column - from + at.len()).min((to - from).max(column - from + 1));
-    let message = if letters.contains(&'\n') { format!("line {number}: {message}") } else { message.to_owned() };
+    let message = if letters.contains(&'\n') {
+        format!("line {number}: {message}")
+    } else {
+        message.to_owned()
+    };
     marked(&message, &cut, &marks)
 }

@@ -25,7 +25,7 @@ fn run_of(layout: StepLayout) -> ReportBuilder {
     report.parts.programs[programs[0].index()].operation = Some(conv);
     report.layout = layout;
     let (mut clocks, mut noise) = ([0u64; 3], 9u64);
-    for number in 0..STEPS {
+    for _ in 0..STEPS {
         noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let program = programs[(noise >> 33) as usize % programs.len()];
         let mut ipus = Vec::new();
@@ -65,7 +65,8 @@ fn run_of(layout: StepLayout) -> ReportBuilder {
             ipu: Some(IpuId((number % 2) as u32)),
             pass: Some(TrainingPass::Forward),
             index: number,
-            steps: tilescope_report::units::StepId(first)..tilescope_report::units::StepId(first + 10),
+            steps: tilescope_report::units::StepId(first)
+                ..tilescope_report::units::StepId(first + 10),
             cycles,
         });
     }
@@ -119,7 +120,7 @@ const QUESTIONS: &[&str] = &[
     "SELECT * FROM steps_by_ipu",
     "SELECT * FROM marks ORDER BY id",
     "SELECT * FROM execution_cycle_totals",
-    "SELECT rowid, id FROM steps WHERE id IN (4, 4095, 4096, 5999, 6000, -1)",
+    "SELECT rowid AS row, id FROM steps WHERE id IN (4, 4095, 4096, 5999, 6000, -1)",
     "SELECT count(*), min(id), max(id) FROM steps",
     "SELECT count(*) FROM steps WHERE id > 17.5 AND id <= 4100",
     "SELECT count(*) FROM steps WHERE program = 2",
@@ -197,7 +198,9 @@ fn number(report: &Arc<Report>, sql: &str) -> i64 {
 fn sums_are_those_of_the_steps() {
     let ([_, report], _directories) = both_layouts();
     for ipu in 0..2 {
-        let of = |what: &str, table: &str| number(&report, &format!("SELECT sum({what}) FROM {table} WHERE ipu = {ipu}"));
+        let of = |what: &str, table: &str| {
+            number(&report, &format!("SELECT sum({what}) FROM {table} WHERE ipu = {ipu}"))
+        };
         for what in ["cycles", "bytes_in", "bytes_out"] {
             let steps = of(what, "steps_by_ipu");
             assert_eq!(of(what, "program_cycles"), steps, "{what}");
@@ -205,17 +208,25 @@ fn sums_are_those_of_the_steps() {
             assert_eq!(of(what, "steps_between"), steps, "{what}");
         }
         for window in ["0, 1", "123, 4567", "60000, 60001", "9, 9", "500, 100"] {
-            let cycles = format!(
-                "CASE WHEN sum(cycles) IS NULL THEN 0 ELSE sum(cycles) END"
-            );
+            let cycles = format!("CASE WHEN sum(cycles) IS NULL THEN 0 ELSE sum(cycles) END");
             let of = |table: &str| {
-                number(&report, &format!("SELECT {cycles} FROM {table}({window}) WHERE ipu = {ipu}"))
+                number(
+                    &report,
+                    &format!("SELECT {cycles} FROM {table}({window}) WHERE ipu = {ipu}"),
+                )
             };
             assert_eq!(of("program_cycles"), of("activity_cycles"), "{window}");
             let steps = |what: &str, table: &str| {
-                number(&report, &format!("SELECT coalesce({what}, 0) FROM {table}({window}) WHERE ipu = {ipu}"))
+                number(
+                    &report,
+                    &format!("SELECT coalesce({what}, 0) FROM {table}({window}) WHERE ipu = {ipu}"),
+                )
             };
-            assert_eq!(steps("sum(steps)", "program_cycles"), steps("count(*)", "steps_between"), "{window}");
+            assert_eq!(
+                steps("sum(steps)", "program_cycles"),
+                steps("count(*)", "steps_between"),
+                "{window}"
+            );
         }
     }
     let total = number(&report, "SELECT total FROM execution_cycle_totals");
@@ -262,7 +273,12 @@ fn tables_are_listed_with_units() {
         assert!(!table.about.is_empty() && !table.columns.is_empty(), "{name}");
         for column in &table.columns {
             assert!(!column.about.is_empty(), "{name}.{}", column.name);
-            assert_eq!(column.unit.is_empty(), column.declaration == "TEXT" || column.declaration == "BLOB", "{name}.{}", column.name);
+            assert_eq!(
+                column.unit.is_empty(),
+                column.declaration == "TEXT" || column.declaration == "BLOB",
+                "{name}.{}",
+                column.name
+            );
         }
     }
 }
@@ -291,10 +307,7 @@ fn errors_say_where_and_what_would_be_right() {
             "SELECT id,\n  summ(id) FROM steps",
             "line 2: no such function: summ; did you mean sum?\n    summ(id) FROM steps\n    ^^^^",
         ),
-        (
-            "SELEC 1",
-            "near \"SELEC\": syntax error\n  SELEC 1\n  ^^^^^",
-        ),
+        ("SELEC 1", "near \"SELEC\": syntax error\n  SELEC 1\n  ^^^^^"),
         ("SELECT 1; SELECT 2", "one question at a time"),
         ("DELETE FROM programs", "a question only reads tables"),
         ("INSERT INTO meta VALUES ('a', 'b')", "a question only reads tables"),
@@ -326,7 +339,8 @@ fn bombs_go_out() {
     let long = format!("SELECT 1{}", " + 1".repeat(5000));
     let union = vec!["SELECT 1"; 2000].join(" UNION ");
     let json = format!("SELECT json_extract('{}', '$')", "[".repeat(100_000));
-    let expanding = (1..40).map(|n| format!("c{n} AS (SELECT a.x FROM c{} a, c{} b)", n - 1, n - 1));
+    let expanding =
+        (1..40).map(|n| format!("c{n} AS (SELECT a.x FROM c{} a, c{} b)", n - 1, n - 1));
     let expanding = expanding.collect::<Vec<_>>().join(", ");
     let expanding = format!("WITH c0 AS (SELECT 1 AS x), {expanding} SELECT count(*) FROM c39");
     let bombs = [
@@ -351,7 +365,8 @@ fn bombs_go_out() {
     ];
     for sql in bombs {
         let mut kept = Counted(0);
-        let question = SqlQuestion { time_limit: Duration::from_millis(300), ..SqlQuestion::new(sql) };
+        let question =
+            SqlQuestion { time_limit: Duration::from_millis(300), ..SqlQuestion::new(sql) };
         let began = Instant::now();
         let refused = run(&report, &question, &mut kept).expect_err(sql);
         assert!(!refused.to_string().is_empty());
@@ -377,7 +392,8 @@ impl RowSink for Counted {
 fn parameters_have_values() {
     let ([_, report], _directories) = both_layouts();
     let question = |sql: &str, parameters: Vec<(Option<&str>, SqlValue)>| {
-        let parameters = parameters.into_iter().map(|(name, value)| (name.map(str::to_owned), value));
+        let parameters =
+            parameters.into_iter().map(|(name, value)| (name.map(str::to_owned), value));
         let mut kept = Kept::default();
         let question = SqlQuestion { parameters: parameters.collect(), ..SqlQuestion::new(sql) };
         run(&report, &question, &mut kept).map(|_| kept.rows)
@@ -392,7 +408,8 @@ fn parameters_have_values() {
 #[test]
 fn what_is_written_is_read_again() {
     let ([_, report], _directories) = both_layouts();
-    let sql = "SELECT 1 AS a, 'x,\"y' AS a, NULL AS n, x'00ff' AS b, 0.5 AS r, '=1+1' AS f, 9e999 AS i";
+    let sql =
+        "SELECT 1 AS a, 'x,\"y' AS a, NULL AS n, x'00ff' AS b, 0.5 AS r, '=1+1' AS f, 9e999 AS i";
     let written = |make: &dyn Fn(&mut Vec<u8>) -> SqlSummary| {
         let mut bytes = Vec::new();
         make(&mut bytes);
@@ -408,18 +425,72 @@ fn what_is_written_is_read_again() {
         "[\n{\"a\": 1, \"a_2\": \"x,\\\"y\", \"n\": null, \"b\": \"00ff\", \"r\": 0.5, \"f\": \"=1+1\", \"i\": 9e999}\n]\n"
     );
     let text = written(&|bytes| ask(&mut TextRows::new(bytes)));
-    assert_eq!(text, "a  a_2   n  b            r  f     i\n1  x,\"y  —  (2 bytes)  0.5  =1+1  inf\n".replace("  i\n", "    i\n"));
+    assert_eq!(
+        text,
+        "a  a_2   n  b            r  f     i\n1  x,\"y  —  (2 bytes)  0.5  =1+1  inf\n"
+            .replace("  i\n", "    i\n")
+    );
 }
 
 /// Pieces of questions, sensible and not.
 fn scraps() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
-        "SELECT", "FROM", "WHERE", "steps", "steps_by_ipu", "marks", "program_cycles", "(", ")", ",", "*",
-        "id", "step_id", "ipu", "cycles", "=", "<", ">=", "1", "-1", "1e300", "'a'", "NULL", "AND", "OR",
-        "JOIN", "ON", "ORDER BY", "GROUP BY", "LIMIT 5", "UNION ALL", "count(*)", "max(cycles)", "x'00'", ";",
-        "WITH RECURSIVE c(x) AS", "steps_between(0, 100)", "activity_cycles(5, 4)", "\"", "'", "--", "/*",
-        "json_each('[1,2]')", "printf('%.*c', 1000, 'x')", "\0", "é", "?1", ":a", "BETWEEN", "IN (1, 2)",
-        "EXISTS", "CASE WHEN", "END", "OVER (PARTITION BY ipu)", "pragma_table_info('steps')", "9223372036854775807",
+        "SELECT",
+        "FROM",
+        "WHERE",
+        "steps",
+        "steps_by_ipu",
+        "marks",
+        "program_cycles",
+        "(",
+        ")",
+        ",",
+        "*",
+        "id",
+        "step_id",
+        "ipu",
+        "cycles",
+        "=",
+        "<",
+        ">=",
+        "1",
+        "-1",
+        "1e300",
+        "'a'",
+        "NULL",
+        "AND",
+        "OR",
+        "JOIN",
+        "ON",
+        "ORDER BY",
+        "GROUP BY",
+        "LIMIT 5",
+        "UNION ALL",
+        "count(*)",
+        "max(cycles)",
+        "x'00'",
+        ";",
+        "WITH RECURSIVE c(x) AS",
+        "steps_between(0, 100)",
+        "activity_cycles(5, 4)",
+        "\"",
+        "'",
+        "--",
+        "/*",
+        "json_each('[1,2]')",
+        "printf('%.*c', 1000, 'x')",
+        "\0",
+        "é",
+        "?1",
+        ":a",
+        "BETWEEN",
+        "IN (1, 2)",
+        "EXISTS",
+        "CASE WHEN",
+        "END",
+        "OVER (PARTITION BY ipu)",
+        "pragma_table_info('steps')",
+        "9223372036854775807",
     ]);
     prop_oneof![
         4 => prop::collection::vec(words.clone(), 1..14).prop_map(|words| words.join(" ")),
@@ -447,7 +518,8 @@ fn nonsense_is_answered_or_refused() {
     let ([_, report], _directories) = both_layouts();
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(cases()));
     let done = runner.run(&scraps(), |sql| {
-        let question = SqlQuestion { time_limit: Duration::from_millis(500), ..SqlQuestion::new(&sql) };
+        let question =
+            SqlQuestion { time_limit: Duration::from_millis(500), ..SqlQuestion::new(&sql) };
         match run(&report, &question, &mut Counted(0)) {
             Ok(_) => {}
             Err(error) => prop_assert!(!error.to_string().is_empty(), "{sql}"),
@@ -479,7 +551,9 @@ fn damaged_reports_are_asked_without_harm() {
     for _ in 0..cases() / 4 {
         let mut bytes = whole.clone();
         for _ in 0..1 + noise % 6 {
-            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            noise = noise
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let at = (noise >> 20) as usize % bytes.len();
             bytes[at] = (noise >> 8) as u8;
         }
@@ -488,7 +562,8 @@ fn damaged_reports_are_asked_without_harm() {
         let Ok(report) = Report::open_with_cache(&broken, None) else { continue };
         let report = Arc::new(report);
         for sql in questions {
-            let question = SqlQuestion { time_limit: Duration::from_secs(2), ..SqlQuestion::new(sql) };
+            let question =
+                SqlQuestion { time_limit: Duration::from_secs(2), ..SqlQuestion::new(sql) };
             let _ = run(&report, &question, &mut Counted(0));
         }
     }

@@ -174,7 +174,8 @@ impl Report {
     /// # Errors
     /// Files that cannot be opened, or are others by now.
     pub fn another_sqlite_connection(&self) -> Result<rusqlite::Connection, ReportError> {
-        let whole = fs::canonicalize(&self.path).map_err(|e| ReportError::reading(e, &self.path))?;
+        let whole =
+            fs::canonicalize(&self.path).map_err(|e| ReportError::reading(e, &self.path))?;
         let (connection, _) = open_file::connect(&whole)?;
         if FileIdentity::of(&self.path) != self.identity {
             return Err(ReportError::Replaced { path: self.path.clone() });

@@ -1,6 +1,9 @@
 //! Tables of the host: what it feeds replicas with, how fast, and how long they wait for it.
 
-use super::{BYTES, COUNT, CYCLES, FLAG, KEY, NUMBER, SAMPLES_PER_SECOND, SECONDS, SchemaTable, TEXT, col, table};
+use super::{
+    BYTES, COUNT, CYCLES, FLAG, KEY, NUMBER, SAMPLES_PER_SECOND, SECONDS, SchemaTable, TEXT, col,
+    table,
+};
 
 pub(super) const HOST_RATES: SchemaTable = table(
     "host_rates",

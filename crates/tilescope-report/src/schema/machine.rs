@@ -1,6 +1,9 @@
 //! Tables of the machine: what it is made of, what it can move and compute, what it costs to run.
 
-use super::{BYTES, BYTES_PER_CYCLE, COST, COUNT, CYCLES, FLOPS_PER_CYCLE, HERTZ, KEY, MEASURED, NUMBER, RATIO, SchemaTable, TEXT, col, table};
+use super::{
+    BYTES, BYTES_PER_CYCLE, COST, COUNT, CYCLES, FLOPS_PER_CYCLE, HERTZ, KEY, MEASURED, NUMBER,
+    RATIO, SchemaTable, TEXT, col, table,
+};
 
 pub(super) const TARGET: SchemaTable = table(
     "target",

@@ -1,6 +1,8 @@
 //! Tables of replicas beside each other: rings in which they exchange data, and replicas that differ.
 
-use super::{BLOB, COUNT, CYCLES, ID, KEY, NUMBER, REPLICA_MARK_CHUNKS, SHARE, SchemaTable, TEXT, col, table};
+use super::{
+    BLOB, COUNT, CYCLES, ID, KEY, NUMBER, REPLICA_MARK_CHUNKS, SHARE, SchemaTable, TEXT, col, table,
+};
 
 pub(super) const RINGS: SchemaTable = table(
     "replica_rings",

@@ -1,6 +1,8 @@
 //! Tables of the execution trace: steps and marks as rows, as compressed columns, and their index.
 
-use super::{BLOB, BYTES, COUNT, CYCLES, ID, KEY, NUMBER, SHARE, SchemaTable, TEXT, TEXT_KEY, col, table};
+use super::{
+    BLOB, BYTES, COUNT, CYCLES, ID, KEY, NUMBER, SHARE, SchemaTable, TEXT, TEXT_KEY, col, table,
+};
 
 pub(super) const STEPS: SchemaTable = table(
     "steps",

@@ -128,7 +128,8 @@ impl SchemaView {
 /// query with nothing, as if there were nothing; the name that these views read from is what SQLite
 /// says is missing.
 pub(crate) fn views_without_rows() -> String {
-    let how = "a run of this length has no rows of them; ask with: tilescope query REPORT 'SELECT ...'";
+    let how =
+        "a run of this length has no rows of them; ask with: tilescope query REPORT 'SELECT ...'";
     let view = |table| {
         format!("DROP TABLE {table}; CREATE VIEW {table} AS SELECT * FROM \"{table}: {how}\";")
     };

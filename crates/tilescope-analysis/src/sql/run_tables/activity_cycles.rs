@@ -30,8 +30,18 @@ const ARGUMENTS: usize = 7;
 const COLUMNS: &[VirtualColumn] = &[
     bounded("ipu", "INTEGER", "", "IPU of the replica"),
     bounded("sub_lane", "INTEGER", "", "0 for compute tiles, higher for those beside them"),
-    plain("activity", "TEXT", "", "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other"),
-    plain("cycles", "INTEGER", "cycles", "cycles spent on it; of steps that reach out of the window, the part in it"),
+    plain(
+        "activity",
+        "TEXT",
+        "",
+        "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other",
+    ),
+    plain(
+        "cycles",
+        "INTEGER",
+        "cycles",
+        "cycles spent on it; of steps that reach out of the window, the part in it",
+    ),
     plain("tile_balance", "REAL", "share", "mean tile balance over those cycles; NULL without any"),
     plain("bytes_in", "INTEGER", "bytes", "bytes received by tiles, of whole steps"),
     plain("bytes_out", "INTEGER", "bytes", "bytes sent by tiles, of whole steps"),
@@ -49,7 +59,14 @@ fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundR
     let Some(trace) = run.trace()? else { return Ok(Box::new(super::NoRows)) };
     let lanes = lanes_within(&trace, &bounds.of(IPU), &bounds.of(SUB_LANE)).into_iter();
     let window = window(bounds, ARGUMENTS);
-    Ok(Box::new(ActivityRows { run: run.clone(), trace, lanes, window, lane: None, left: Vec::new() }))
+    Ok(Box::new(ActivityRows {
+        run: run.clone(),
+        trace,
+        lanes,
+        window,
+        lane: None,
+        left: Vec::new(),
+    }))
 }
 
 /// Sums by activity, lane by lane.

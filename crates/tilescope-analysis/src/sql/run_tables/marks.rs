@@ -40,12 +40,12 @@ fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
 fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundRows {
     let (ipu, first, end) = (bounds.of(IPU), bounds.of(FIRST_CYCLE), bounds.of(END_CYCLE));
     let is_wanted = |chunk: &PackedMarks| {
-        let cycle = |cycle: tilescope_report::units::Cycles| i64::try_from(cycle.0).unwrap_or(i64::MAX);
+        let cycle =
+            |cycle: tilescope_report::units::Cycles| i64::try_from(cycle.0).unwrap_or(i64::MAX);
         // Marks of a chunk begin and end within its cycles.
         let (from, to) = (cycle(chunk.cycles.start), cycle(chunk.cycles.end));
-        let meets = |bounds: &std::ops::RangeInclusive<i64>| {
-            *bounds.start() <= to && from <= *bounds.end()
-        };
+        let meets =
+            |bounds: &std::ops::RangeInclusive<i64>| *bounds.start() <= to && from <= *bounds.end();
         let on = match chunk.ipu {
             Some(of) => ipu.contains(&i64::from(of.0)),
             // NULL is within no bounds.
@@ -54,7 +54,8 @@ fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundR
         on && meets(&first) && meets(&end)
     };
     let chunks = run.report.packed_marks()?;
-    let chunks: Vec<PackedMarks> = chunks.iter().filter(|chunk| is_wanted(chunk)).copied().collect();
+    let chunks: Vec<PackedMarks> =
+        chunks.iter().filter(|chunk| is_wanted(chunk)).copied().collect();
     Ok(Box::new(MarkRows {
         run: run.clone(),
         chunks: chunks.into_iter(),

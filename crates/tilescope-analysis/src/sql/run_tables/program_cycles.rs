@@ -34,10 +34,25 @@ const COLUMNS: &[VirtualColumn] = &[
     bounded("program", "INTEGER", "", "programs.id; NULL for steps of none"),
     plain("name", "TEXT", "", "debug name of the program"),
     plain("type", "TEXT", "", "steps.type"),
-    plain("activity", "TEXT", "", "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other"),
+    plain(
+        "activity",
+        "TEXT",
+        "",
+        "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other",
+    ),
     plain("operation", "INTEGER", "", "operations.id"),
-    plain("steps", "INTEGER", "", "how many there are; in a window, those that share a cycle with it"),
-    plain("cycles", "INTEGER", "cycles", "how long they take together; of a step that reaches out of the window, the part in it"),
+    plain(
+        "steps",
+        "INTEGER",
+        "",
+        "how many there are; in a window, those that share a cycle with it",
+    ),
+    plain(
+        "cycles",
+        "INTEGER",
+        "cycles",
+        "how long they take together; of a step that reaches out of the window, the part in it",
+    ),
     plain("bytes_in", "INTEGER", "bytes", "bytes received by tiles, of whole steps"),
     plain("bytes_out", "INTEGER", "bytes", "bytes sent by tiles, of whole steps"),
     WINDOW[0],
@@ -94,7 +109,13 @@ pub(super) fn lane_totals(
     // Only the first and the last step can reach out of the window.
     let last = touching.end.saturating_sub(1);
     let ends = [touching.start, last];
-    let ends = &ends[..if touching.is_empty() { 0 } else if last > touching.start { 2 } else { 1 }];
+    let ends = &ends[..if touching.is_empty() {
+        0
+    } else if last > touching.start {
+        2
+    } else {
+        1
+    }];
     for position in ends {
         let Some(step) = lane.step(*position)? else { continue };
         let outside: Cycles = step.range.length() - step.range.intersection(window).length();

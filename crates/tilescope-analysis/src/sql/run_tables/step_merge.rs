@@ -49,7 +49,10 @@ pub(super) struct StepMerge {
 }
 
 impl StepMerge {
-    pub(super) fn new(run: Arc<RunReader>, mut wanted: WantedSteps) -> Result<Self, VirtualTableError> {
+    pub(super) fn new(
+        run: Arc<RunReader>,
+        mut wanted: WantedSteps,
+    ) -> Result<Self, VirtualTableError> {
         let lanes = std::mem::take(&mut wanted.lanes);
         let lane = |(lane, left)| MergedLane { lane, left, held: Vec::new(), at: 0 };
         let lanes: Vec<MergedLane> = lanes.into_iter().map(lane).collect();

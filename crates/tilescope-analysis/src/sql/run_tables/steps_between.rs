@@ -38,11 +38,21 @@ const COLUMNS: &[VirtualColumn] = &[
     plain("program", "INTEGER", "", "programs.id; NULL for steps of none"),
     plain("name", "TEXT", "", "debug name of the program"),
     plain("type", "TEXT", "", "steps.type"),
-    plain("activity", "TEXT", "", "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other"),
+    plain(
+        "activity",
+        "TEXT",
+        "",
+        "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other",
+    ),
     plain("from_cycle", "INTEGER", "cycles", "the last active tile starts"),
     plain("to_cycle", "INTEGER", "cycles", "the last active tile ends"),
     plain("cycles", "INTEGER", "cycles", "to_cycle - from_cycle"),
-    plain("tile_balance", "REAL", "share", "active tile balance x active tiles / tiles, to 1 in 65,535"),
+    plain(
+        "tile_balance",
+        "REAL",
+        "share",
+        "active tile balance x active tiles / tiles, to 1 in 65,535",
+    ),
     plain("bytes_in", "INTEGER", "bytes", "bytes received by tiles"),
     plain("bytes_out", "INTEGER", "bytes", "bytes sent by tiles"),
     WINDOW[0],
@@ -52,7 +62,8 @@ const COLUMNS: &[VirtualColumn] = &[
 fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
     let (bars, lanes) = run.size();
     let in_window = if asked.bounded.contains(&ARGUMENTS) { 0.001 } else { 1.0 };
-    let share = in_window * asked.share(IPU, 1.0 / lanes) * asked.share(STEP_ID, lanes / bars.max(1.0));
+    let share =
+        in_window * asked.share(IPU, 1.0 / lanes) * asked.share(STEP_ID, lanes / bars.max(1.0));
     RowEstimate { rows: (bars * share).max(1.0), unique: false }
 }
 
