@@ -119,6 +119,60 @@ fn query_ends_with_the_right_code() {
     assert_eq!(missing.status.code(), Some(1), "{}", stderr(&missing));
 }
 
+/// In processes of their own: the bound on memory is one of a process.
+#[test]
+fn bombs_go_out() {
+    let directory = report(StepLayout::Columns);
+    let place = place(&directory);
+    let deep = format!("SELECT {}1{}", "(".repeat(5000), ")".repeat(5000));
+    let long = format!("SELECT 1{}", " + 1".repeat(5000));
+    let union = vec!["SELECT 1"; 2000].join(" UNION ");
+    let json = format!("SELECT json_extract('{}', '$')", "[".repeat(100_000));
+    let expanding =
+        (1..40).map(|n| format!("c{n} AS (SELECT a.x FROM c{} a, c{} b)", n - 1, n - 1));
+    let expanding = expanding.collect::<Vec<_>>().join(", ");
+    let expanding = format!("WITH c0 AS (SELECT 1 AS x), {expanding} SELECT count(*) FROM c39");
+    let bombs = [
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT group_concat(x) FROM c",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c ORDER BY -x",
+        "WITH RECURSIVE c(x) AS (SELECT 'aa' UNION ALL SELECT x || x FROM c) SELECT max(length(x)) FROM c",
+        "SELECT zeroblob(1000000000)",
+        "SELECT hex(zeroblob(30000000))",
+        "SELECT printf('%1000000000d', 1)",
+        "SELECT replace(hex(zeroblob(10000)), '0', hex(zeroblob(10000)))",
+        "SELECT instr(zeroblob(32000000), zeroblob(16000000) || x'01')",
+        "SELECT count(*) FROM steps_by_ipu a, steps_by_ipu b, steps_by_ipu c, steps_by_ipu d",
+        "SELECT group_concat(a.cycles) FROM steps_by_ipu a, steps_by_ipu b, steps_by_ipu c, steps_by_ipu d",
+        "SELECT * FROM steps_by_ipu a, steps_by_ipu b, steps_by_ipu c, steps d ORDER BY a.cycles + b.cycles",
+        "SELECT json_group_array(hex(zeroblob(1000000))) FROM steps_by_ipu",
+        &deep,
+        &long,
+        &union,
+        &json,
+        &expanding,
+    ];
+    for sql in bombs {
+        let began = std::time::Instant::now();
+        let output = tilescope(&[
+            "query",
+            &place,
+            sql,
+            "--timeout",
+            "0.3",
+            "--format",
+            "csv",
+            "-o",
+            "/dev/null",
+        ]);
+        let code = output.status.code();
+        assert!(matches!(code, Some(1 | 2)), "{sql}: {code:?} {}", stderr(&output));
+        assert!(stderr(&output).starts_with("error: "), "{sql}: {}", stderr(&output));
+        // However long one function of SQLite's goes on.
+        assert!(began.elapsed().as_secs() < 20, "{sql}: {:?}", began.elapsed());
+    }
+}
+
 #[test]
 fn a_question_comes_from_a_file_or_standard_input() {
     let directory = report(StepLayout::Rows);

@@ -3,7 +3,6 @@
 use super::*;
 use proptest::prelude::*;
 use std::path::Path;
-use std::time::Instant;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::{Bytes, Cycles, IpuId};
 use tilescope_report::{MarkKind, ProgramKind, StepLayout, TraceMark, TrainingPass};
@@ -329,48 +328,6 @@ fn errors_say_where_and_what_would_be_right() {
     for (sql, expected) in cases {
         let problem = refusal(&report, sql);
         assert!(problem.contains(expected), "{sql}\n{problem}\nnot\n{expected}");
-    }
-}
-
-#[test]
-fn bombs_go_out() {
-    let ([_, report], _directories) = both_layouts();
-    let deep = format!("SELECT {}1{}", "(".repeat(5000), ")".repeat(5000));
-    let long = format!("SELECT 1{}", " + 1".repeat(5000));
-    let union = vec!["SELECT 1"; 2000].join(" UNION ");
-    let json = format!("SELECT json_extract('{}', '$')", "[".repeat(100_000));
-    let expanding =
-        (1..40).map(|n| format!("c{n} AS (SELECT a.x FROM c{} a, c{} b)", n - 1, n - 1));
-    let expanding = expanding.collect::<Vec<_>>().join(", ");
-    let expanding = format!("WITH c0 AS (SELECT 1 AS x), {expanding} SELECT count(*) FROM c39");
-    let bombs = [
-        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c",
-        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT group_concat(x) FROM c",
-        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c ORDER BY -x",
-        "WITH RECURSIVE c(x) AS (SELECT 'aa' UNION ALL SELECT x || x FROM c) SELECT max(length(x)) FROM c",
-        "SELECT zeroblob(1000000000)",
-        "SELECT hex(zeroblob(30000000))",
-        "SELECT printf('%1000000000d', 1)",
-        "SELECT replace(hex(zeroblob(10000)), '0', hex(zeroblob(10000)))",
-        "SELECT instr(zeroblob(32000000), zeroblob(16000000) || x'01')",
-        "SELECT count(*) FROM steps_by_ipu a, steps_by_ipu b, steps_by_ipu c",
-        "SELECT group_concat(a.cycles) FROM steps_by_ipu a, steps_by_ipu b",
-        "SELECT * FROM steps_by_ipu a, steps_by_ipu b ORDER BY a.cycles + b.cycles",
-        "SELECT json_group_array(hex(zeroblob(10000))) FROM steps_by_ipu",
-        &deep,
-        &long,
-        &union,
-        &json,
-        &expanding,
-    ];
-    for sql in bombs {
-        let mut kept = Counted(0);
-        let question =
-            SqlQuestion { time_limit: Duration::from_millis(300), ..SqlQuestion::new(sql) };
-        let began = Instant::now();
-        let refused = run(&report, &question, &mut kept).expect_err(sql);
-        assert!(!refused.to_string().is_empty());
-        assert!(began.elapsed() < Duration::from_secs(10), "{sql}: {:?}", began.elapsed());
     }
 }
 
