@@ -365,7 +365,8 @@ impl RowSink for One {
 fn blocks(document: &str, language: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
     let text = std::fs::read_to_string(path).expect(document);
-    let starts = text.split(&format!("```{language}\n")).skip(1);
+    let fence = format!("```{language}\n");
+    let starts = text.split(fence.as_str()).skip(1);
     starts.filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
 }
 
