@@ -9,6 +9,8 @@ mod export;
 mod find;
 mod gates;
 mod insights;
+mod man;
+mod mcp;
 mod model;
 mod onnx;
 mod picture;
@@ -64,12 +66,14 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     find::COMMAND,
     query::COMMAND,
     compare::COMMAND,
+    mcp::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,
     completions::COMMAND,
+    man::COMMAND,
 ];
 
 /// Old names of commands that are still understood, with the new ones.
