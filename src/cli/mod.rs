@@ -18,6 +18,7 @@ mod picture;
 mod plain_output;
 mod progress;
 mod proof;
+mod query;
 mod report_or_spec;
 mod reproduce;
 mod samples;
@@ -65,6 +66,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     why::COMMAND,
     insights::COMMAND,
     find::COMMAND,
+    query::COMMAND,
     compare::COMMAND,
     mcp::COMMAND,
     verify::COMMAND,
@@ -121,6 +123,7 @@ Examples:
   tilescope --headless -o out                simulate the MNIST pipeline, no display needed
   tilescope simulate matmul_chain -o out --set model.m=1600
   tilescope summary out --json
+  tilescope query out 'SELECT name, cycles FROM program_cycles ORDER BY cycles DESC LIMIT 10'
   tilescope compare before after --fail-over 2
   tilescope export out --view memory --format png -o memory.png
 

@@ -44,6 +44,7 @@ mod pipeline;
 mod planner_properties;
 mod proven_insights;
 mod published_programs;
+mod query;
 mod readme;
 mod replicas;
 mod replicated_sharding;

@@ -31,6 +31,7 @@ pub mod replica_rings;
 pub mod replicas;
 pub mod running_costs;
 pub mod sensitivity;
+pub mod sql;
 pub mod statistics;
 pub mod summary;
 pub mod tables;

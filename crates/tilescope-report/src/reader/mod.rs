@@ -37,6 +37,7 @@ mod verify;
 
 pub use filters_and_answers::*;
 pub(crate) use index_cache::file_version;
+pub use marks::PackedMarks;
 pub use program::ProgramNodeTable;
 pub use sidecar_files::SidecarFile;
 
@@ -106,8 +107,8 @@ pub struct Report {
     categories: ReadOnceCell<BTreeMap<i64, MemoryCategory>>,
     tile_memory: ReadOnceCell<TileRuns<TileMemory>>,
     tile_categories: ReadOnceCell<TileRuns<Vec<CategoryBytes>>>,
-    mark_chunks: ReadOnceCell<Vec<marks::MarkChunkInfo>>,
-    replica_mark_chunks: ReadOnceCell<Vec<marks::MarkChunkInfo>>,
+    mark_chunks: ReadOnceCell<Vec<marks::PackedMarks>>,
+    replica_mark_chunks: ReadOnceCell<Vec<marks::PackedMarks>>,
     sample_labels: ReadOnceCell<Vec<SampleLabel>>,
     sample_chunks: ReadOnceCell<Vec<tile_samples::SampleChunkInfo>>,
     trace: Mutex<Option<trace_index::PreparedTrace>>,
@@ -183,6 +184,21 @@ impl Report {
         Ok(another)
     }
 
+    /// A connection of SQLite's to the same file that changes neither it nor anything beside it, for
+    /// questions in SQL. Whoever asks sets bounds: the file is what anybody may have written.
+    ///
+    /// # Errors
+    /// Files that cannot be opened, or are others by now.
+    pub fn another_sqlite_connection(&self) -> Result<rusqlite::Connection, ReportError> {
+        let whole =
+            fs::canonicalize(&self.path).map_err(|e| ReportError::reading(e, &self.path))?;
+        let (connection, _) = open_file::connect(&whole)?;
+        if FileIdentity::of(&self.path) != self.identity {
+            return Err(ReportError::Replaced { path: self.path.clone() });
+        }
+        Ok(connection)
+    }
+
     /// Path of the file that was opened: a `profile.pop`, or a profile of another tool.
     pub fn path(&self) -> &Path {
         &self.source
@@ -214,7 +230,7 @@ impl Report {
     }
 
     /// Whether the execution is kept in columns, without rows of steps.
-    fn has_columns(&self) -> bool {
+    pub fn has_columns(&self) -> bool {
         self.meta.get("layout").is_some_and(|layout| layout == StepLayout::Columns.name())
     }
 

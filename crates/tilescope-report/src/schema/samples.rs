@@ -1,6 +1,6 @@
 //! Tables of measured tiles: when each of them began and ended each step.
 
-use super::{BLOB, INT, KEY, SchemaTable, TEXT, col, table};
+use super::{BLOB, COUNT, CYCLES, ID, KEY, NUMBER, SchemaTable, TEXT, col, table};
 
 /// The names of the tables, which only reports of measured tiles have.
 pub(crate) const SAMPLE_TABLES: [&str; 2] = ["sample_labels", TILE_SAMPLE_CHUNKS];
@@ -28,15 +28,19 @@ pub(super) const SAMPLES: SchemaTable = table(
     "a step of a tile, from its own cycle counter; the rows lie in tile_sample_chunks, packed as \
      those of marks are; since version 2.7",
     &[
-        col("step", INT, "steps.id"),
-        col("tile", INT, "tiles.tile"),
-        col("label", INT, "sample_labels.id"),
-        col("phase", INT, "number of the phase of the program"),
-        col("epoch", INT, "how often the program had run before"),
-        col("local_index", INT, "number of the step on its tile"),
-        col("first_cycle", INT, "where it starts"),
-        col("cycles", INT, "its length"),
-        col("exchange_cycles", INT, "planned cycles of the tile's part of an exchange; NULL: none"),
+        col("step", ID, "steps.id"),
+        col("tile", NUMBER, "tiles.tile"),
+        col("label", ID, "sample_labels.id"),
+        col("phase", NUMBER, "number of the phase of the program"),
+        col("epoch", NUMBER, "how often the program had run before"),
+        col("local_index", NUMBER, "number of the step on its tile"),
+        col("first_cycle", CYCLES, "where it starts"),
+        col("cycles", CYCLES, "its length"),
+        col(
+            "exchange_cycles",
+            CYCLES,
+            "planned cycles of the tile's part of an exchange; NULL: none",
+        ),
         col(
             "activities",
             BLOB,
@@ -52,9 +56,9 @@ pub(super) const CHUNKS: SchemaTable = table(
     "samples of consecutive steps; since version 2.7",
     &[
         col("id", KEY, "position"),
-        col("first_step", INT, "step of the first"),
-        col("last_step", INT, "step of the last, which may go on in the next row"),
-        col("rows", INT, "number of samples"),
+        col("first_step", ID, "step of the first"),
+        col("last_step", ID, "step of the last, which may go on in the next row"),
+        col("rows", COUNT, "number of samples"),
         col("data", BLOB, "compressed columns of tile_samples"),
     ],
     "",
