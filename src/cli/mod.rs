@@ -5,6 +5,7 @@
 
 mod compare;
 mod completions;
+mod convert;
 mod export;
 mod find;
 mod gates;
@@ -19,6 +20,7 @@ mod progress;
 mod proof;
 mod report_or_spec;
 mod reproduce;
+mod samples;
 mod search;
 mod sensitivity;
 mod simulate;
@@ -67,6 +69,8 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     mcp::COMMAND,
     verify::COMMAND,
     export::COMMAND,
+    convert::COMMAND,
+    samples::COMMAND,
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,
@@ -256,7 +260,7 @@ fn report_argument() -> Arg {
         .value_name("REPORT")
         .value_parser(clap::value_parser!(PathBuf))
         .required(true)
-        .help("Report: a directory that contains profile.pop, or a .pop file")
+        .help("Report: a directory that contains profile.pop, a .pop file, or a profile of another tool")
 }
 
 /// The argument that asks for JSON.

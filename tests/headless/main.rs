@@ -60,6 +60,7 @@ mod sensitivity;
 mod sequence_operators;
 mod sweep;
 mod tables;
+mod tile_profiles;
 mod totals;
 mod tune;
 mod validate;
