@@ -334,6 +334,9 @@ fn what_was_made_is_kept_until_the_file_changes() {
     let first = kept();
     assert_eq!(open().step_count().unwrap(), 6);
     assert_eq!((first.len(), kept()), (1, first.clone()));
+    // What is broken is made again.
+    fs::write(first[0].join("profile.pop"), "SQLite format 3").unwrap();
+    assert_eq!(open().step_count().unwrap(), 6);
     fs::write(&path, IpuStackProfile::layers(3, 5).bytes()).unwrap();
     let later = SystemTime::now() + std::time::Duration::from_secs(5);
     fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
