@@ -10,6 +10,8 @@ mod export;
 mod find;
 mod gates;
 mod insights;
+mod man;
+mod mcp;
 mod model;
 mod onnx;
 mod picture;
@@ -64,6 +66,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     insights::COMMAND,
     find::COMMAND,
     compare::COMMAND,
+    mcp::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     convert::COMMAND,
@@ -72,6 +75,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     model::COMMAND,
     onnx::COMMAND,
     completions::COMMAND,
+    man::COMMAND,
 ];
 
 /// Old names of commands that are still understood, with the new ones.

@@ -30,6 +30,7 @@ mod limits;
 mod liveness;
 mod machine;
 mod matmul_tutorial;
+mod mcp;
 mod model_document;
 mod models;
 mod neighbour_laws;
