@@ -62,10 +62,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return Err(CliError::Failed(format!("{problem}: {}", report.path().display())));
     }
     let by = grouping(&report, text("by"))?;
-    let filter = conditions
-        .into_iter()
-        .map(|(name, value)| Ok((grouping(&report, name)?, value.to_owned())));
-    let filter: SampleFilter = filter.collect::<Result<_, CliError>>()?;
+    let mut filter = SampleFilter::new();
+    for (name, value) in conditions {
+        filter.push((grouping(&report, name)?, value.to_owned()));
+    }
     let table = samples(&report, &by, &filter).map_err(failed)?;
     match text("format") {
         "csv" => Ok(write!(output, "{}", table.csv())?),

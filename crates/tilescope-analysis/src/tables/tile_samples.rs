@@ -26,8 +26,9 @@ pub fn samples(
 ) -> Result<DataTable, ReportError> {
     let rows = sample_groups(report, by, filter)?.into_iter();
     let rows = rows.map(|group| [vec![key(&group.key)], cells(&group)].concat());
-    let name = by.name();
-    let title = name[..1].to_uppercase() + &name[1..];
+    let mut letters = by.name().chars();
+    let first = letters.next().map(char::to_uppercase);
+    let title: String = first.into_iter().flatten().chain(letters).collect();
     Ok(DataTable::new([vec![TableColumn::text(title)], columns()].concat(), rows.collect()))
 }
 

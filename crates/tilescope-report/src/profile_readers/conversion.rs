@@ -3,7 +3,7 @@
 use super::report::WriteProfileError;
 use super::{MAX_FILE_BYTES, ProfileReader, reader_of, report};
 use crate::error::ReportError;
-use crate::open_file::REPORT_FILE;
+use crate::open_file::{self, REPORT_FILE};
 use crate::reader::file_version;
 use crate::schema;
 use siphasher::sip128::{Hasher128, SipHasher24};
@@ -34,8 +34,14 @@ pub(crate) fn open(
 ) -> Result<Option<OpenedProfile>, ReportError> {
     let Some(reader) = reader_of(path) else { return Ok(None) };
     if let Some(cache) = cache_directory.map(|directory| directory.join(CACHE_FOLDER)) {
-        let kept = cache.join(name_of(path)?).join(REPORT_FILE);
-        if kept.is_file() || keep(path, reader, &kept)? {
+        let directory = cache.join(name_of(path)?);
+        let kept = directory.join(REPORT_FILE);
+        let is_whole = open_file::check(&kept).is_ok();
+        if !is_whole {
+            // What is damaged is made anew; mostly there is nothing.
+            let _ = fs::remove_dir_all(&directory);
+        }
+        if is_whole || keep(path, reader, &kept)? {
             return Ok(Some(OpenedProfile { file: kept, _temporary: None }));
         }
     }
@@ -51,7 +57,7 @@ pub(crate) fn open(
 /// # Errors
 /// A file that is of no known tool, or damaged; a directory that cannot be written.
 pub fn convert_profile(path: &Path, directory: &Path) -> Result<PathBuf, ReportError> {
-    let path = crate::open_file::locate(path)?;
+    let path = open_file::locate(path)?;
     match reader_of(&path) {
         Some(reader) => convert(&path, reader, directory),
         None => {

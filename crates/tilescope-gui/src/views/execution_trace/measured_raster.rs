@@ -146,7 +146,7 @@ mod tests {
             TileWorkTimes::read(&report).unwrap(),
             ProgramLabels::new(&report.programs().unwrap()),
         );
-        let window = trace.range();
+        let window = CycleRange::new(Cycles(0), trace.range().end);
         let width = window.length().0 as usize;
         // A row for each tile and a column for each cycle.
         let raster = BspRaster {

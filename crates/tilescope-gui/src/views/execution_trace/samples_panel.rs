@@ -2,7 +2,7 @@
 
 use crate::theme::spacing;
 use crate::views::ViewContext;
-use crate::widgets::background_query::{BackgroundQuery, Versioned};
+use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use egui::Ui;
@@ -17,7 +17,7 @@ pub(super) struct SamplesPanel {
     /// Name of what samples are put together by; the first of all at first.
     by: Option<String>,
     metadata: BackgroundQuery<(), Vec<String>>,
-    found: BackgroundQuery<String, Versioned<Arc<DataTable>>>,
+    found: BackgroundQuery<String, Arc<DataTable>>,
     table: TableState,
 }
 
@@ -28,7 +28,7 @@ impl SamplesPanel {
         let report = context.opened.report.clone();
         let question = move |(): &()| metadata_names(&report);
         let names = self.metadata.ask(ui.ctx(), context.workers, &(), question);
-        let own = names.show(ui, texts, |_, names| names.clone()).unwrap_or_default();
+        let own = names.show(ui, texts, |_, names| names.to_vec()).unwrap_or_default();
         let mut by = self.by.clone().unwrap_or_else(|| SampleGrouping::Operation.name().to_owned());
         ui.horizontal(|ui| {
             ui.add_space(spacing::L);
@@ -43,8 +43,7 @@ impl SamplesPanel {
         let report = context.opened.report.clone();
         let question = move |by: &String| {
             let grouping = SampleGrouping::from_name(by);
-            let table = samples(&report, &grouping, &SampleFilter::new())?;
-            Ok(Versioned::new(Arc::new(table)))
+            samples(&report, &grouping, &SampleFilter::new()).map(Arc::new)
         };
         let found = self.found.ask(ui.ctx(), context.workers, &by, question);
         let table = &mut self.table;
