@@ -13,7 +13,7 @@ mod ready;
 mod run_tables;
 
 pub use listing::{ListedColumn, ListedTable, function_document, list_tables};
-pub use output::{CsvRows, JsonRows, TextRows};
+pub use output::{CsvRows, JsonRows, TextRows, json_value};
 pub use ready::{READY_QUERIES, ReadyQuery};
 pub use rusqlite::types::Value as SqlValue;
 
