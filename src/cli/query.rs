@@ -118,10 +118,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let question = if matches.get_flag("tables") { None } else { Some(question(matches)?) };
     let report = Arc::new(super::open_report(matches)?);
     let Some(question) = question else { return tables(&report, output) };
-    let question = match question {
-        Asked::Ready(ready) => ready_question(ready, &report)?,
-        Asked::Sql(sql) => sql,
-    };
+    let question = question.sql_for(&report)?;
     let limit = matches.get_one::<Duration>("timeout").copied();
     let question = SqlQuestion {
         time_limit: limit.unwrap_or(SqlQuestion::TIME_LIMIT),
@@ -149,9 +146,47 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 }
 
 /// What the user asks.
-enum Asked {
+pub(super) enum Asked {
     Ready(&'static ReadyQuery),
     Sql(String),
+}
+
+impl Asked {
+    /// What a text asks: it is the name of a ready question, or SQL.
+    pub(super) fn of(text: &str) -> Result<Self, CliError> {
+        if let Some(ready) = ReadyQuery::named(text) {
+            return Ok(Self::Ready(ready));
+        }
+        if text.trim().is_empty() {
+            return Err(CliError::Usage("the question is empty".to_owned()));
+        }
+        // No SELECT is a single word.
+        if text.trim().contains(char::is_whitespace) {
+            return Ok(Self::Sql(text.to_owned()));
+        }
+        let likeness =
+            |other: &ReadyQuery| strsim::normalized_damerau_levenshtein(text, other.name);
+        let best = READY_QUERIES.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        let near = best.filter(|best| likeness(best) >= 0.5);
+        let near = near.map_or(String::new(), |near| format!("; did you mean {}?", near.name));
+        let problem = format!("there is no ready question {text:?}{near} (--list has all of them)");
+        Err(CliError::Usage(problem))
+    }
+
+    /// The SQL to ask a report with, if it has all that a ready question reads.
+    pub(super) fn sql_for(self, report: &Arc<Report>) -> Result<String, CliError> {
+        let ready = match self {
+            Self::Sql(sql) => return Ok(sql),
+            Self::Ready(ready) => ready,
+        };
+        let missing = ready.missing_tables(report).map_err(failure)?;
+        if missing.is_empty() {
+            return Ok(ready.sql.to_owned());
+        }
+        let (name, missing) = (ready.name, missing.join(", "));
+        let problem = format!("{name} is not recorded in this report: it has no {missing}");
+        Err(CliError::Failed(problem))
+    }
 }
 
 fn question(matches: &ArgMatches) -> Result<Asked, CliError> {
@@ -163,23 +198,7 @@ fn question(matches: &ArgMatches) -> Result<Asked, CliError> {
     if text == "-" {
         return read_sql(io::stdin().lock()).map(Asked::Sql);
     }
-    if let Some(ready) = ReadyQuery::named(text) {
-        return Ok(Asked::Ready(ready));
-    }
-    if text.trim().is_empty() {
-        return Err(CliError::Usage("the question is empty".to_owned()));
-    }
-    // No SELECT is a single word.
-    if !text.trim().contains(char::is_whitespace) {
-        let likeness =
-            |other: &ReadyQuery| strsim::normalized_damerau_levenshtein(text, other.name);
-        let best = READY_QUERIES.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-        let near = best.filter(|best| likeness(best) >= 0.5);
-        let near = near.map_or(String::new(), |near| format!("; did you mean {}?", near.name));
-        let problem = format!("there is no ready question {text:?}{near} (--list has all of them)");
-        return Err(CliError::Usage(problem));
-    }
-    Ok(Asked::Sql(text.to_owned()))
+    Asked::of(text)
 }
 
 fn read_sql(from: impl Read) -> Result<String, CliError> {
@@ -190,17 +209,6 @@ fn read_sql(from: impl Read) -> Result<String, CliError> {
         return Err(CliError::Usage("the question is larger than 1 MiB".to_owned()));
     }
     Ok(sql)
-}
-
-/// The SQL of a ready question, if the report has all that it reads.
-fn ready_question(ready: &ReadyQuery, report: &Arc<Report>) -> Result<String, CliError> {
-    let missing = ready.missing_tables(report).map_err(failure)?;
-    if missing.is_empty() {
-        return Ok(ready.sql.to_owned());
-    }
-    let problem =
-        format!("{} is not recorded in this report: it has no {}", ready.name, missing.join(", "));
-    Err(CliError::Failed(problem))
 }
 
 /// Refuses to write an answer over the report that it is taken from, or over another one.
@@ -238,7 +246,8 @@ fn answer(
     Ok(())
 }
 
-fn failure(error: SqlError) -> CliError {
+/// The error of a command for one of a question.
+pub(super) fn failure(error: SqlError) -> CliError {
     match error {
         SqlError::Question(problem) => CliError::Usage(problem),
         SqlError::Output(error) => CliError::Output(error),

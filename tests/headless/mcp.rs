@@ -127,6 +127,7 @@ fn questions(report: &str) -> Vec<(&'static str, Value)> {
         ("compare", json!({ "source": report, "target": report, "target_changes": changes })),
         ("find", json!({ "report": report, "query": "in:operations cycles>0" })),
         ("table", json!({ "report": report, "view": "memory", "table": "variables" })),
+        ("query", json!({ "report": report, "sql": "slowest-programs" })),
         ("specs", json!({})),
         ("keys", json!({ "contains": "io_tiles" })),
     ]
@@ -180,6 +181,8 @@ fn every_tool_says_what_is_wrong_with_its_arguments() {
         ("find", json!({ "report": report, "query": "cycles>" }), "^"),
         ("table", json!({ "report": report, "view": "memory", "table": "x" }), "variables"),
         ("table", json!({ "report": report, "view": "memory", "sort": "x" }), "there are: "),
+        ("query", json!({ "report": report, "sql": "SELECT x FROM programs" }), "no such column"),
+        ("query", json!({ "report": report, "sql": "DELETE FROM programs" }), "only reads"),
         ("compare", json!({ "source": report, "target": report, "view": "x" }), "operations"),
         (
             "compare",
@@ -221,6 +224,10 @@ fn figures_are_those_of_the_command_line() {
 #[test]
 fn lists_are_cut_and_say_so() {
     let workplace = Workplace::new();
+    let sql = "SELECT tile, total FROM memory_by_tile ORDER BY tile";
+    let arguments = json!({ "report": workplace.report(), "sql": sql, "limit": 2 });
+    let rows = workplace.answer("query", arguments)["rows"].clone();
+    assert_eq!((&rows[1]["tile"], &rows[2]["left_off"]), (&json!(1), &json!(1_470)));
     let arguments = json!({ "report": workplace.report(), "view": "memory", "limit": 2 });
     let table = workplace.answer("table", arguments);
     let rows = table["rows"].as_array().expect("rows");

@@ -126,7 +126,7 @@ fn bombs_go_out() {
     let place = place(&directory);
     let deep = format!("SELECT {}1{}", "(".repeat(5000), ")".repeat(5000));
     let long = format!("SELECT 1{}", " + 1".repeat(5000));
-    let union = vec!["SELECT 1"; 2000].join(" UNION ");
+    let union = ["SELECT 1"; 2000].join(" UNION ");
     let json = format!("SELECT json_extract('{}', '$')", "[".repeat(100_000));
     let expanding =
         (1..40).map(|n| format!("c{n} AS (SELECT a.x FROM c{} a, c{} b)", n - 1, n - 1));

@@ -117,6 +117,9 @@ impl fmt::Display for QueryPlan {
     }
 }
 
+/// The range that no number is in.
+const NO_NUMBER: RangeInclusive<i64> = RangeInclusive::new(1, 0);
+
 /// Within which whole numbers the values of columns are that a query asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ColumnBounds(Vec<(usize, RangeInclusive<i64>)>);
@@ -125,8 +128,7 @@ impl ColumnBounds {
     pub(crate) fn new<'v>(plan: &QueryPlan, values: impl Iterator<Item = ValueRef<'v>>) -> Self {
         let mut bounds = Self::default();
         for ((column, comparison), value) in plan.terms.iter().zip(values) {
-            #[expect(clippy::reversed_empty_ranges, reason = "no number is in it")]
-            let found = comparison.bounds(value).unwrap_or(1..=0);
+            let found = comparison.bounds(value).unwrap_or(NO_NUMBER);
             match bounds.0.iter_mut().find(|(known, _)| known == column) {
                 Some((_, known)) => {
                     *known = *known.start().max(found.start())..=*known.end().min(found.end());

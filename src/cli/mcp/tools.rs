@@ -5,6 +5,7 @@ mod find;
 mod insights;
 mod keys;
 mod limits;
+mod query;
 mod specs;
 mod summary;
 mod table;
@@ -36,6 +37,7 @@ pub(super) static TOOLS: &[McpTool] = &[
     compare::TOOL,
     find::TOOL,
     table::TOOL,
+    query::TOOL,
     specs::TOOL,
     keys::TOOL,
 ];

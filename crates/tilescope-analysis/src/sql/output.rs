@@ -187,11 +187,10 @@ impl RowSink for JsonRows<'_> {
         for (at, (key, value)) in self.keys.iter().zip(values).enumerate() {
             let comma = if at > 0 { ", " } else { "" };
             let value = match value {
-                SqlValue::Null => "null".to_owned(),
-                SqlValue::Integer(value) => value.to_string(),
-                SqlValue::Real(value) => json_real(*value),
-                SqlValue::Text(text) => json_text(text),
-                SqlValue::Blob(bytes) => format!("\"{}\"", hex(bytes)),
+                // JSON has no infinity; this is the number that becomes one wherever it is read.
+                SqlValue::Real(f64::INFINITY) => "9e999".to_owned(),
+                SqlValue::Real(f64::NEG_INFINITY) => "-9e999".to_owned(),
+                value => json_value(value).to_string(),
             };
             // Writing into a text cannot fail.
             let _ = write!(line, "{comma}{key}: {value}");
@@ -209,12 +208,14 @@ fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// JSON has no infinity; this is the number that becomes one wherever it is read.
-fn json_real(value: f64) -> String {
+/// A value as JSON has it: blobs as hexadecimal digits, infinities as null.
+pub fn json_value(value: &SqlValue) -> serde_json::Value {
     match value {
-        f64::INFINITY => "9e999".to_owned(),
-        f64::NEG_INFINITY => "-9e999".to_owned(),
-        value => serde_json::Value::from(value).to_string(),
+        SqlValue::Null => serde_json::Value::Null,
+        SqlValue::Integer(value) => (*value).into(),
+        SqlValue::Real(value) => (*value).into(),
+        SqlValue::Text(text) => text.as_str().into(),
+        SqlValue::Blob(bytes) => hex(bytes).into(),
     }
 }
 

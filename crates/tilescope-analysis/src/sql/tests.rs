@@ -207,11 +207,12 @@ fn sums_are_those_of_the_steps() {
             assert_eq!(of(what, "steps_between"), steps, "{what}");
         }
         for window in ["0, 1", "123, 4567", "60000, 60001", "9, 9", "500, 100"] {
-            let cycles = format!("CASE WHEN sum(cycles) IS NULL THEN 0 ELSE sum(cycles) END");
             let of = |table: &str| {
                 number(
                     &report,
-                    &format!("SELECT {cycles} FROM {table}({window}) WHERE ipu = {ipu}"),
+                    &format!(
+                        "SELECT coalesce(sum(cycles), 0) FROM {table}({window}) WHERE ipu = {ipu}"
+                    ),
                 )
             };
             assert_eq!(of("program_cycles"), of("activity_cycles"), "{window}");

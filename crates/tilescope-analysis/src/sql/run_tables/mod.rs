@@ -72,6 +72,12 @@ pub(super) const RUN_TABLES: &[RunTable] = &[
     steps_between::TABLE,
 ];
 
+/// Whether a question names a function of the run, which reads the trace index.
+pub(super) fn are_named_in(sql: &str) -> bool {
+    let sql = sql.to_lowercase();
+    RUN_TABLES.iter().any(|table| !table.replaces_rows && sql.contains(table.name))
+}
+
 impl RunTable {
     pub(super) fn columns(&self) -> &'static [VirtualColumn] {
         (self.columns)()
