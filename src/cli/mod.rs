@@ -3,6 +3,7 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 fine, 1 the job failed,
 //! 2 wrong usage, 3 a violated gate. A closed pipe on stdout is success: the reader had enough.
 
+mod bisect;
 mod compare;
 mod completions;
 mod export;
@@ -19,6 +20,7 @@ mod report_or_spec;
 mod reproduce;
 mod search;
 mod sensitivity;
+mod series;
 mod simulate;
 mod specs;
 mod summary;
@@ -62,6 +64,8 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     insights::COMMAND,
     find::COMMAND,
     compare::COMMAND,
+    series::COMMAND,
+    bisect::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     validate::COMMAND,

@@ -57,6 +57,7 @@ mod scheme_reports;
 mod schemes;
 mod sensitivity;
 mod sequence_operators;
+mod series;
 mod sweep;
 mod tables;
 mod totals;

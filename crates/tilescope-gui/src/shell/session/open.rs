@@ -78,6 +78,14 @@ impl AppSession {
         if is_results_file(&path) {
             return self.show_results(path);
         }
+        match self.baseline_for(&path) {
+            Some(baseline) => self.compare(context, baseline, path),
+            None => self.open_alone(context, path),
+        }
+    }
+
+    /// Opens a report by itself, whatever the baseline is.
+    pub(super) fn open_alone(&mut self, context: &Context, path: PathBuf) {
         self.jobs.opening.follow_later(None);
         self.start_opening(context, path, None);
     }
