@@ -11,9 +11,9 @@ use super::trials::{
 };
 use super::{CliCommand, CliError, compare, json_argument, open_path, path_of, simulate};
 use clap::{Arg, ArgMatches, value_parser};
-use explanation::{EndWithoutFigure, Explanation, KeySet, Measure, Measured, Part, explain};
+use explanation::{EndWithoutFigure, Explanation, Measure, Measured, Part, UnitSet, explain};
 use serde_json::{Value, json};
-use spec_difference::SpecDifference;
+use spec_difference::{KeyDifference, SpecDifference};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -182,7 +182,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         budget,
         done: 0,
     };
-    let found = explain(difference.keys.len(), &mut trials)?;
+    let found = explain(difference.units.len(), &mut trials)?;
     let simulations = trials.done;
     let found = found.map_err(|EndWithoutFigure { is_good, reason }| {
         let end = path_of(matches, if is_good { "good" } else { "bad" }).display();
@@ -235,7 +235,7 @@ struct Trials<'a> {
 impl Measure for Trials<'_> {
     type Error = CliError;
 
-    fn measure(&mut self, sets: &[KeySet]) -> Result<Vec<Measured>, CliError> {
+    fn measure(&mut self, sets: &[UnitSet]) -> Result<Vec<Measured>, CliError> {
         let mut trials = Vec::new();
         for (set, number) in sets.iter().zip(self.done..) {
             let path = self.directory.join(format!("{number}.toml"));
@@ -288,12 +288,12 @@ fn operations(
     figure: BisectFigure,
     directory: &Path,
 ) -> Result<ComparisonTable, CliError> {
-    let all: KeySet = (0..difference.keys.len()).collect();
+    let all: UnitSet = (0..difference.units.len()).collect();
     let (without, with) = match part.origin {
-        explanation::PartOrigin::Changed => (KeySet::new(), part.keys.clone()),
-        explanation::PartOrigin::PutBack => (all.difference(&part.keys).copied().collect(), all),
+        explanation::PartOrigin::Changed => (UnitSet::new(), part.units.clone()),
+        explanation::PartOrigin::PutBack => (all.difference(&part.units).copied().collect(), all),
     };
-    let simulated = |set: &KeySet, name: &str| -> Result<Report, CliError> {
+    let simulated = |set: &UnitSet, name: &str| -> Result<Report, CliError> {
         let text = difference.between(set.iter().copied());
         let spec = Spec::build(&SpecSource::from_text(name, &text))
             .map_err(|error| CliError::Failed(error.to_string()))?;
@@ -329,12 +329,11 @@ struct BisectAnswer {
 
 impl BisectAnswer {
     /// `options.num_io_tiles: 32 -> 64`
-    fn keys_text(&self, keys: &KeySet) -> String {
-        let key = |at: &usize| {
-            let key = &self.difference.keys[*at];
+    fn keys_text(&self, units: &UnitSet) -> String {
+        let text = |key: &KeyDifference| {
             format!("{}: {} -> {}", key.name(), shown(key.good.as_ref()), shown(key.bad.as_ref()))
         };
-        keys.iter().map(key).collect::<Vec<_>>().join(", ")
+        self.keys(units).map(text).collect::<Vec<_>>().join(", ")
     }
 
     /// A change as a share of the whole; nothing where that is nothing.
@@ -349,14 +348,12 @@ impl BisectAnswer {
             BisectFigure::Cycles => json!(figure.value(units)),
             BisectFigure::Memory => json!(units),
         };
-        let key = |at: &usize| {
-            let key = &self.difference.keys[*at];
-            json!({ "key": key.name(), "good": key.good, "bad": key.bad })
-        };
+        let key =
+            |key: &KeyDifference| json!({ "key": key.name(), "good": key.good, "bad": key.bad });
         let part = |part: &Part| {
             let units = part.explains.as_ref().ok().copied();
             json!({
-                "keys": part.keys.iter().map(key).collect::<Vec<_>>(),
+                "keys": self.keys(&part.units).map(key).collect::<Vec<_>>(),
                 "change": units.map(number),
                 "share": units.and_then(|units| self.share(units)),
                 "measured": part.origin.name(),
@@ -397,7 +394,7 @@ impl BisectAnswer {
         {
             writeln!(output, "{end:5} {:>20} {}: {name}", figure.text(units), figure.words())?;
         }
-        if self.difference.keys.is_empty() {
+        if self.difference.units.is_empty() {
             return Ok(writeln!(output, "\nThe specs differ in no key.")?);
         }
         writeln!(output, "\nExplained by")?;
@@ -408,14 +405,14 @@ impl BisectAnswer {
         };
         let line = |units, name: String| [figure.change_text(units), percent(units), name];
         for part in &found.parts {
-            let keys = self.keys_text(&part.keys);
+            let keys = self.keys_text(&part.units);
             lines.push(match &part.explains {
                 Ok(units) => line(*units, keys),
                 Err(problem) => ["?".to_owned(), String::new(), format!("{keys} ({problem})")],
             });
         }
         for pair in &found.pairs {
-            let [a, b] = pair.parts.map(|at| self.short_text(&found.parts[at].keys));
+            let [a, b] = pair.parts.map(|at| self.short_text(&found.parts[at].units));
             lines.push(line(pair.units, format!("{a} together with {b}")));
         }
         let are_known = found.parts.iter().all(|part| part.explains.is_ok());
@@ -437,16 +434,21 @@ impl BisectAnswer {
         }
         writeln!(output, "\n{} simulations", self.simulations)?;
         if let (Some(table), Some(part)) = (&self.operations, found.parts.first()) {
-            writeln!(output, "\nWithout and with {}", self.short_text(&part.keys))?;
+            writeln!(output, "\nWithout and with {}", self.short_text(&part.units))?;
             compare::print(table, limit, output)?;
         }
         Ok(())
     }
 
     /// Names of keys without their values.
-    fn short_text(&self, keys: &KeySet) -> String {
-        let names: Vec<String> = keys.iter().map(|at| self.difference.keys[*at].name()).collect();
+    fn short_text(&self, units: &UnitSet) -> String {
+        let names: Vec<String> = self.keys(units).map(KeyDifference::name).collect();
         names.join(", ")
+    }
+
+    /// The keys of units.
+    fn keys(&self, units: &UnitSet) -> impl Iterator<Item = &KeyDifference> {
+        units.iter().flat_map(|at| &self.difference.units[*at])
     }
 }
 

@@ -159,6 +159,22 @@ fn it_has_room_in_small_windows() {
 }
 
 #[test]
+fn a_folder_of_reports_is_opened_as_a_series() {
+    let directory = nightly();
+    let mut window = window_of(TilescopeApp::detached(&egui::Context::default(), None), SIZE, 1.0);
+    press(&mut window, Modifiers::COMMAND, Key::O);
+    window.get_by_label("Path of the report or model to open").focus();
+    settle(&mut window);
+    // What is typed and not listed is taken as it is.
+    let path = directory.path().join("v8").join("..");
+    window.event(egui::Event::Text(path.display().to_string()));
+    settle(&mut window);
+    window.key_press(Key::Enter);
+    until(&mut window, "read", |window| says(window, "4 rows"));
+    assert_eq!(titles(&window), Vec::<String>::new());
+}
+
+#[test]
 fn a_folder_without_reports_says_so() {
     let directory = tempfile::tempdir().expect("temporary directory");
     std::fs::write(directory.path().join("notes.txt"), "no report").expect("writes");

@@ -11,8 +11,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keys by their places.
-pub(super) type KeySet = BTreeSet<usize>;
+/// Units by their places: keys that change together.
+pub(super) type UnitSet = BTreeSet<usize>;
 
 /// What a spec comes to, in units of the figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl PartOrigin {
 /// Keys and what they explain of the difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    pub keys: KeySet,
+    pub units: UnitSet,
     /// What they explain; why that is not known.
     pub explains: Result<i64, String>,
     pub origin: PartOrigin,
@@ -109,7 +109,7 @@ pub(super) trait Measure {
     type Error;
 
     /// Measures each of them; as many results, in this order.
-    fn measure(&mut self, sets: &[KeySet]) -> Result<Vec<Measured>, Self::Error>;
+    fn measure(&mut self, sets: &[UnitSet]) -> Result<Vec<Measured>, Self::Error>;
 
     /// How many more may be measured.
     fn left(&self) -> usize;
@@ -121,9 +121,9 @@ pub(super) fn explain<M: Measure>(
     count: usize,
     measure: &mut M,
 ) -> Result<Result<Explanation, EndWithoutFigure>, M::Error> {
-    let all: KeySet = (0..count).collect();
+    let all: UnitSet = (0..count).collect();
     let mut known = Known { measure, all: all.clone(), values: BTreeMap::new() };
-    known.measure(&[KeySet::new(), all])?;
+    known.measure(&[UnitSet::new(), all])?;
     let (good, bad) = match known.ends() {
         Ok(ends) => ends,
         Err(end) => return Ok(Err(end)),
@@ -133,8 +133,8 @@ pub(super) fn explain<M: Measure>(
         true => known.one_by_one(count)?,
         false => known.by_halves(count, bad - good)?,
     };
-    parts.sort_by(|a, b| b.size().cmp(&a.size()).then_with(|| a.keys.cmp(&b.keys)));
-    let is_cut_short = parts.iter().any(|part| part.keys.len() > 1 && part.size() > 0);
+    parts.sort_by(|a, b| b.size().cmp(&a.size()).then_with(|| a.units.cmp(&b.units)));
+    let is_cut_short = parts.iter().any(|part| part.units.len() > 1 && part.size() > 0);
     let mut found = Explanation { good, bad, parts, pairs: Vec::new(), is_cut_short };
     if found.interaction() != 0 {
         found.pairs = known.pairs(&found.parts, good)?;
@@ -152,13 +152,13 @@ pub(super) struct EndWithoutFigure {
 /// What was measured so far.
 struct Known<'a, M> {
     measure: &'a mut M,
-    all: KeySet,
-    values: BTreeMap<KeySet, Measured>,
+    all: UnitSet,
+    values: BTreeMap<UnitSet, Measured>,
 }
 
 impl<M: Measure> Known<'_, M> {
-    fn measure(&mut self, sets: &[KeySet]) -> Result<(), M::Error> {
-        let mut new: Vec<KeySet> = Vec::new();
+    fn measure(&mut self, sets: &[UnitSet]) -> Result<(), M::Error> {
+        let mut new: Vec<UnitSet> = Vec::new();
         for set in sets {
             if !self.values.contains_key(set) && !new.contains(set) {
                 new.push(set.clone());
@@ -173,29 +173,30 @@ impl<M: Measure> Known<'_, M> {
         Ok(())
     }
 
-    fn value(&self, set: &KeySet) -> Measured {
+    fn value(&self, set: &UnitSet) -> Measured {
         let unknown = || Measured::None("the budget is used up".to_owned());
         self.values.get(set).cloned().unwrap_or_else(unknown)
     }
 
     fn ends(&self) -> Result<(i64, i64), EndWithoutFigure> {
-        let end = |is_good, set: &KeySet| match self.value(set) {
+        let end = |is_good, set: &UnitSet| match self.value(set) {
             Measured::Units(units) => Ok(units),
             Measured::None(reason) => Err(EndWithoutFigure { is_good, reason }),
         };
-        Ok((end(true, &KeySet::new())?, end(false, &self.all)?))
+        Ok((end(true, &UnitSet::new())?, end(false, &self.all)?))
     }
 
     /// What each key explains, and what those do together of which alone it is not known.
     fn one_by_one(&mut self, count: usize) -> Result<Vec<Part>, M::Error> {
-        let singles: Vec<KeySet> = (0..count).map(|at| KeySet::from([at])).collect();
+        let singles: Vec<UnitSet> = (0..count).map(|at| UnitSet::from([at])).collect();
         let mut parts = self.parts(&singles)?;
         let (unknown, known): (Vec<Part>, Vec<Part>) =
             parts.drain(..).partition(|part| part.explains.is_err());
         if unknown.len() < 2 {
             return Ok(known.into_iter().chain(unknown).collect());
         }
-        let together: KeySet = unknown.iter().flat_map(|part| part.keys.iter().copied()).collect();
+        let together: UnitSet =
+            unknown.iter().flat_map(|part| part.units.iter().copied()).collect();
         let together = self.parts(&[together])?;
         Ok(match together.iter().all(|part| part.explains.is_ok()) {
             true => known.into_iter().chain(together).collect(),
@@ -206,18 +207,18 @@ impl<M: Measure> Known<'_, M> {
     /// Halves sets of keys, those that explain most first.
     fn by_halves(&mut self, count: usize, whole: i64) -> Result<Vec<Part>, M::Error> {
         let origin = PartOrigin::Changed;
-        let mut parts = vec![Part { keys: (0..count).collect(), explains: Ok(whole), origin }];
+        let mut parts = vec![Part { units: (0..count).collect(), explains: Ok(whole), origin }];
         let mut done: Vec<Part> = Vec::new();
         loop {
             let largest = (0..parts.len()).max_by_key(|at| (parts[*at].size(), usize::MAX - at));
             let Some(part) = largest.map(|at| parts.swap_remove(at)) else { break };
-            if part.keys.len() < 2 || part.size() == 0 || self.measure.left() < 2 {
+            if part.units.len() < 2 || part.size() == 0 || self.measure.left() < 2 {
                 done.push(part);
                 continue;
             }
-            let keys: Vec<usize> = part.keys.iter().copied().collect();
+            let keys: Vec<usize> = part.units.iter().copied().collect();
             let (first, second) = keys.split_at(keys.len() / 2);
-            let halves = [first, second].map(|half| half.iter().copied().collect::<KeySet>());
+            let halves = [first, second].map(|half| half.iter().copied().collect::<UnitSet>());
             let halves = self.parts(&halves)?;
             match halves.iter().all(|half| half.explains.is_ok()) {
                 true => parts.extend(halves),
@@ -228,23 +229,23 @@ impl<M: Measure> Known<'_, M> {
     }
 
     /// What sets of keys explain, each by itself.
-    fn parts(&mut self, sets: &[KeySet]) -> Result<Vec<Part>, M::Error> {
+    fn parts(&mut self, sets: &[UnitSet]) -> Result<Vec<Part>, M::Error> {
         self.measure(sets)?;
-        let without = |set: &KeySet| -> KeySet { self.all.difference(set).copied().collect() };
+        let without = |set: &UnitSet| -> UnitSet { self.all.difference(set).copied().collect() };
         let failed = sets.iter().filter(|set| self.value(set).units().is_none());
-        let back: Vec<KeySet> = failed.map(without).collect();
+        let back: Vec<UnitSet> = failed.map(without).collect();
         self.measure(&back)?;
-        let (good, bad) = (self.value(&KeySet::new()).units(), self.value(&self.all).units());
-        let part = |keys: &KeySet| {
+        let (good, bad) = (self.value(&UnitSet::new()).units(), self.value(&self.all).units());
+        let part = |keys: &UnitSet| {
             let changed = self.value(keys);
-            let back: KeySet = self.all.difference(keys).copied().collect();
+            let back: UnitSet = self.all.difference(keys).copied().collect();
             let (explains, origin) = match (&changed, self.value(&back).units(), good, bad) {
                 (Measured::Units(with), _, Some(good), _) => (Ok(with - good), PartOrigin::Changed),
                 (_, Some(without), _, Some(bad)) => (Ok(bad - without), PartOrigin::PutBack),
                 (Measured::None(reason), ..) => (Err(reason.clone()), PartOrigin::Changed),
                 (Measured::Units(_), ..) => (Err(String::new()), PartOrigin::Changed),
             };
-            Part { keys: keys.clone(), explains, origin }
+            Part { units: keys.clone(), explains, origin }
         };
         Ok(sets.iter().map(part).collect())
     }
@@ -258,17 +259,17 @@ impl<M: Measure> Known<'_, M> {
         let mut pairs = Vec::new();
         for (at, first) in largest.iter().enumerate() {
             for second in &largest[at + 1..] {
-                let both: KeySet = first.1.keys.union(&second.1.keys).copied().collect();
+                let both: UnitSet = first.1.units.union(&second.1.units).copied().collect();
                 pairs.push((first, second, both));
             }
         }
-        let sets: Vec<KeySet> = pairs.iter().map(|pair| pair.2.clone()).collect();
+        let sets: Vec<UnitSet> = pairs.iter().map(|pair| pair.2.clone()).collect();
         let new = sets.iter().filter(|set| !self.values.contains_key(*set)).count();
         if new > self.measure.left() {
             return Ok(Vec::new());
         }
         self.measure(&sets)?;
-        let interaction = |((at_a, a), (at_b, b), both): (_, _, &KeySet)| {
+        let interaction = |((at_a, a), (at_b, b), both): (_, _, &UnitSet)| {
             let (a, b): (&Part, &Part) = (a, b);
             let alone = a.explains.as_ref().ok()? + b.explains.as_ref().ok()?;
             let units = self.value(both).units()? - good - alone;
@@ -290,13 +291,13 @@ mod tests {
     struct Made<F> {
         value: F,
         left: usize,
-        asked: Vec<KeySet>,
+        asked: Vec<UnitSet>,
     }
 
-    impl<F: Fn(&KeySet) -> Option<i64>> Measure for Made<F> {
+    impl<F: Fn(&UnitSet) -> Option<i64>> Measure for Made<F> {
         type Error = std::convert::Infallible;
 
-        fn measure(&mut self, sets: &[KeySet]) -> Result<Vec<Measured>, Self::Error> {
+        fn measure(&mut self, sets: &[UnitSet]) -> Result<Vec<Measured>, Self::Error> {
             self.left = self.left.saturating_sub(sets.len());
             self.asked.extend(sets.iter().cloned());
             let none = || Measured::None("refused".to_owned());
@@ -314,23 +315,23 @@ mod tests {
     fn explained(
         count: usize,
         left: usize,
-        value: impl Fn(&KeySet) -> Option<i64>,
+        value: impl Fn(&UnitSet) -> Option<i64>,
     ) -> (Explanation, usize) {
         let mut made = Made { value, left, asked: Vec::new() };
         let Ok(found) = explain(count, &mut made);
         (found.expect("has ends"), made.asked.len())
     }
 
-    fn sum(set: &KeySet, of: &[i64]) -> i64 {
+    fn sum(set: &UnitSet, of: &[i64]) -> i64 {
         set.iter().map(|at| of[*at]).sum()
     }
 
     #[test]
     fn one_key_of_many_is_found_by_halving() {
-        let value = |set: &KeySet| Some(1000 + i64::from(set.contains(&37)) * 50);
+        let value = |set: &UnitSet| Some(1000 + i64::from(set.contains(&37)) * 50);
         let (found, asked) = explained(64, 20, value);
         assert_eq!((found.whole(), found.interaction()), (50, 0));
-        assert_eq!(found.parts[0].keys, KeySet::from([37]));
+        assert_eq!(found.parts[0].units, UnitSet::from([37]));
         assert_eq!(found.parts[0].explains, Ok(50));
         assert!(!found.is_cut_short && asked <= 20, "{asked}");
     }
@@ -338,20 +339,20 @@ mod tests {
     #[test]
     fn keys_that_only_go_together_are_told_together() {
         // A model has sizes that another does not.
-        let value = |set: &KeySet| {
+        let value = |set: &UnitSet| {
             let whole = set.contains(&0) == set.contains(&1);
             whole.then(|| 10 + 7 * i64::from(set.contains(&0)) + 2 * i64::from(set.contains(&2)))
         };
         let (found, _) = explained(3, 100, value);
-        let parts: Vec<(&KeySet, &Result<i64, String>)> =
-            found.parts.iter().map(|part| (&part.keys, &part.explains)).collect();
-        assert_eq!(parts, [(&KeySet::from([0, 1]), &Ok(7)), (&KeySet::from([2]), &Ok(2))]);
+        let parts: Vec<(&UnitSet, &Result<i64, String>)> =
+            found.parts.iter().map(|part| (&part.units, &part.explains)).collect();
+        assert_eq!(parts, [(&UnitSet::from([0, 1]), &Ok(7)), (&UnitSet::from([2]), &Ok(2))]);
         assert_eq!(found.rest(), 0);
     }
 
     #[test]
     fn what_two_keys_do_together_is_said() {
-        let value = |set: &KeySet| {
+        let value = |set: &UnitSet| {
             let both = i64::from(set.contains(&0) && set.contains(&1));
             Some(sum(set, &[5, 3, 0]) + 40 * both)
         };
@@ -363,7 +364,7 @@ mod tests {
 
     #[test]
     fn an_end_without_a_figure_has_no_difference() {
-        let value = |set: &KeySet| (set.len() < 2).then_some(1);
+        let value = |set: &UnitSet| (set.len() < 2).then_some(1);
         let mut made = Made { value, left: 9, asked: Vec::new() };
         let Ok(found) = explain(2, &mut made);
         assert_eq!(found, Err(EndWithoutFigure { is_good: false, reason: "refused".to_owned() }));
@@ -372,7 +373,7 @@ mod tests {
     #[test]
     fn a_key_that_is_refused_alone_is_put_back() {
         let value =
-            |set: &KeySet| (!(set.len() == 1 && set.contains(&0))).then(|| sum(set, &[9, 4]));
+            |set: &UnitSet| (!(set.len() == 1 && set.contains(&0))).then(|| sum(set, &[9, 4]));
         let (found, _) = explained(2, 9, value);
         assert_eq!(found.parts[0].origin, PartOrigin::PutBack);
         assert_eq!((found.parts[0].explains.clone(), found.interaction()), (Ok(9), 0));
@@ -387,7 +388,7 @@ mod tests {
             refused in 0_u64..4,
         ) {
             let count = effects.len();
-            let value = |set: &KeySet| {
+            let value = |set: &UnitSet| {
                 let mut mixed = seed;
                 for at in set {
                     mixed = mixed.rotate_left(7) ^ (*at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -401,7 +402,7 @@ mod tests {
             let pairs: i64 = found.pairs.iter().map(|pair| pair.units).sum();
             prop_assert_eq!(known + pairs + found.rest(), found.whole());
             let mut keys: Vec<usize> =
-                found.parts.iter().flat_map(|part| part.keys.iter().copied()).collect();
+                found.parts.iter().flat_map(|part| part.units.iter().copied()).collect();
             keys.sort_unstable();
             prop_assert_eq!(keys, (0..count).collect::<Vec<_>>());
             prop_assert!(asked <= left + 2, "{} of {}", asked, left + 2);

@@ -25,9 +25,13 @@ impl KeyDifference {
 #[derive(Debug)]
 pub(super) struct SpecDifference {
     good: BTreeMap<KeyPath, Value>,
-    /// In the order of keys.
-    pub keys: Vec<KeyDifference>,
+    /// Keys that only change together, in their order.
+    pub units: Vec<Vec<KeyDifference>>,
 }
+
+/// The table of a model and its sizes, and the keys that say which one it is.
+const MODEL: &str = "model";
+const WHICH_MODEL: [&str; 2] = ["name", "onnx"];
 
 impl SpecDifference {
     /// Reads two specs.
@@ -44,14 +48,15 @@ impl SpecDifference {
             good: good.get(path).cloned(),
             bad: bad.get(path).cloned(),
         };
-        let keys = paths.into_iter().map(key).filter(|key| key.good != key.bad).collect();
-        Ok(Self { good, keys })
+        let keys = paths.into_iter().map(key).filter(|key| key.good != key.bad);
+        let keys: Vec<KeyDifference> = keys.collect();
+        Ok(Self { good, units: units(keys) })
     }
 
-    /// The good spec, with those keys as the bad one has them whose places are `changed`.
+    /// The good spec, with those units as the bad one has them whose places are `changed`.
     pub(super) fn between(&self, changed: impl Iterator<Item = usize>) -> String {
         let mut all = self.good.clone();
-        for key in changed.map(|at| &self.keys[at]) {
+        for key in changed.flat_map(|at| &self.units[at]) {
             match &key.bad {
                 Some(value) => all.insert(key.path.clone(), value.clone()),
                 None => all.remove(&key.path),
@@ -59,6 +64,19 @@ impl SpecDifference {
         }
         nested(all).to_string()
     }
+}
+
+/// Each key by itself; but another model has other sizes, which mean nothing without it.
+fn units(keys: Vec<KeyDifference>) -> Vec<Vec<KeyDifference>> {
+    let is_of_model = |key: &KeyDifference| key.path.first().is_some_and(|of| of == MODEL);
+    let says_which = |key: &KeyDifference| {
+        is_of_model(key) && key.path.len() == 2 && WHICH_MODEL.contains(&key.path[1].as_str())
+    };
+    if !keys.iter().any(says_which) {
+        return keys.into_iter().map(|key| vec![key]).collect();
+    }
+    let (model, others): (Vec<_>, Vec<_>) = keys.into_iter().partition(is_of_model);
+    std::iter::once(model).chain(others.into_iter().map(|key| vec![key])).collect()
 }
 
 /// The keys of a spec with their values.
@@ -106,8 +124,15 @@ mod tests {
     #[test]
     fn keys_change_one_by_one_from_one_spec_to_the_other() {
         let difference = SpecDifference::of(GOOD, BAD).expect("is TOML");
-        let names: Vec<String> = difference.keys.iter().map(KeyDifference::name).collect();
-        assert_eq!(names, ["model.dim.x.y", "options.k", "options.list", "options.m"]);
+        let names = |of: &SpecDifference| -> Vec<Vec<String>> {
+            of.units.iter().map(|unit| unit.iter().map(KeyDifference::name).collect()).collect()
+        };
+        let expected = ["model.dim.x.y", "options.k", "options.list", "options.m"];
+        assert_eq!(names(&difference), expected.map(|name| vec![name.to_owned()]));
+        // Sizes go with their model.
+        let other = BAD.replace("\"a\"", "\"b\"");
+        let other = SpecDifference::of(GOOD, &other).expect("is TOML");
+        assert_eq!(names(&other)[0], ["model.dim.x.y", "model.name"]);
         let read = |text: &str| toml::from_str::<Table>(text).expect("is TOML");
         assert_eq!(read(&difference.between([].into_iter())), read(GOOD));
         assert_eq!(read(&difference.between(0..4)), read(BAD));
@@ -118,7 +143,10 @@ mod tests {
 
     #[test]
     fn a_spec_differs_from_itself_in_nothing() {
-        assert_eq!(SpecDifference::of(GOOD, GOOD).expect("is TOML").keys, []);
+        assert_eq!(
+            SpecDifference::of(GOOD, GOOD).expect("is TOML").units,
+            Vec::<Vec<KeyDifference>>::new()
+        );
         assert!(SpecDifference::of(GOOD, "[model").is_err());
     }
 }

@@ -40,8 +40,13 @@ pub fn short_names() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The figures of a summary with their dotted paths, as its JSON has them.
 pub(crate) fn summary_values(of: &ReportSummary) -> Vec<(String, serde_json::Number)> {
+    numbers(serde_json::to_value(of).unwrap_or_default(), "")
+}
+
+/// The numbers of a value with their dotted paths, which begin with `path`.
+fn numbers(of: serde_json::Value, path: &str) -> Vec<(String, serde_json::Number)> {
     let mut values = Vec::new();
-    let mut open = vec![(String::new(), serde_json::to_value(of).unwrap_or_default())];
+    let mut open = vec![(path.to_owned(), of)];
     while let Some((path, value)) = open.pop() {
         let below = |name: &str| match path.as_str() {
             "" => name.to_owned(),

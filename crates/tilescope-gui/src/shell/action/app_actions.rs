@@ -138,7 +138,8 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Compare every report that is opened from now on with this one, in every view.",
         effect: ActionEffect::RunCommand(|session| {
             let path = session.page()?.opened().absolute_path();
-            let is_pinned = session.pinned_baseline() == Some(path.as_path());
+            let is_pinned = session.baseline_for(&path).is_none();
+            let is_pinned = is_pinned && session.pinned_baseline().is_some();
             (!is_pinned).then_some(AppCommand::PinBaseline(Some(path)))
         }),
         ..action_template(ActionGroup::Report)

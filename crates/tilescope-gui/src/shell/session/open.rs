@@ -1,6 +1,6 @@
 //! Opening reports, by themselves or two to be compared, and making them by simulation.
 
-use super::report_opening::OpenedReports;
+use super::report_opening::{OpenedReports, OpeningOutcome};
 use super::{AppSession, what_if_panels};
 use crate::model::command::AppCommand;
 use crate::model::message::StatusMessage;
@@ -14,10 +14,11 @@ use std::path::PathBuf;
 impl AppSession {
     /// Takes in what threads and children have done since the last frame.
     pub(crate) fn poll_background_work(&mut self, context: &Context) {
-        while let Some(result) = self.jobs.opening.poll() {
-            match result {
-                Ok(opened) => self.show_opened(opened),
-                Err(message) => self.messages.push(message),
+        while let Some(outcome) = self.jobs.opening.poll() {
+            match outcome {
+                OpeningOutcome::Opened(opened) => self.show_opened(opened),
+                OpeningOutcome::Folder(path) => self.show_series(context, vec![path]),
+                OpeningOutcome::Failed(message) => self.messages.push(message),
             }
         }
         self.messages.extend(self.jobs.poll_exports());

@@ -21,18 +21,18 @@ impl AppSession {
             ),
             None => "Reports that are opened from now on are compared with none.".to_owned(),
         };
-        self.baseline = path.map(|path| std::path::absolute(&path).unwrap_or(path));
+        self.baseline = path.map(|path| report_file(&path));
         self.messages.push(StatusMessage::done(words));
     }
 
     /// The baseline for a report that is opened, unless it is that one itself.
-    pub(super) fn baseline_for(&self, path: &Path) -> Option<PathBuf> {
-        let file = |path: &Path| {
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            if path.is_dir() { path.join(REPORT_FILE) } else { path }
-        };
+    pub(crate) fn baseline_for(&self, path: &Path) -> Option<PathBuf> {
         let baseline = self.baseline.as_ref()?;
-        (file(baseline) != file(path)).then(|| baseline.clone())
+        if path.is_dir() && !path.join(REPORT_FILE).is_file() {
+            // A folder of several is shown as a series.
+            return None;
+        }
+        (*baseline != report_file(path)).then(|| baseline.clone())
     }
 
     /// Shows a series of reports: those in a directory, or several that are named.
@@ -55,6 +55,12 @@ impl AppSession {
         }
         paths
     }
+}
+
+/// The file of a report that is named by itself or by its directory, from the root on.
+fn report_file(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if path.is_dir() { path.join(REPORT_FILE) } else { path }
 }
 
 /// What the run of a report is called.
