@@ -6,10 +6,13 @@
 mod bisect;
 mod compare;
 mod completions;
+mod convert;
 mod export;
 mod find;
 mod gates;
 mod insights;
+mod man;
+mod mcp;
 mod model;
 mod onnx;
 mod picture;
@@ -18,6 +21,7 @@ mod progress;
 mod proof;
 mod report_or_spec;
 mod reproduce;
+mod samples;
 mod search;
 mod sensitivity;
 mod series;
@@ -66,12 +70,16 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     compare::COMMAND,
     series::COMMAND,
     bisect::COMMAND,
+    mcp::COMMAND,
     verify::COMMAND,
     export::COMMAND,
+    convert::COMMAND,
+    samples::COMMAND,
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,
     completions::COMMAND,
+    man::COMMAND,
 ];
 
 /// Old names of commands that are still understood, with the new ones.
@@ -256,7 +264,7 @@ fn report_argument() -> Arg {
         .value_name("REPORT")
         .value_parser(clap::value_parser!(PathBuf))
         .required(true)
-        .help("Report: a directory that contains profile.pop, or a .pop file")
+        .help("Report: a directory that contains profile.pop, a .pop file, or a profile of another tool")
 }
 
 /// The argument that asks for JSON.

@@ -2,12 +2,15 @@
 
 use super::{CliError, open_path, simulate};
 use std::path::Path;
-use tilescope_report::Report;
+use tilescope_report::{PROFILE_READERS, ProfileReader, Report};
 use tilescope_sim::spec::SpecSource;
 
 /// Whether a path names a report: everything else is the name or file of a spec.
 pub(super) fn is_report(path: &Path) -> bool {
-    path.is_dir() || path.extension().is_some_and(|ending| ending == "pop")
+    let is_profile = |reader: &ProfileReader| path.ends_with(reader.file_name);
+    path.is_dir()
+        || path.extension().is_some_and(|ending| ending == "pop")
+        || PROFILE_READERS.iter().any(is_profile)
 }
 
 /// Opens a report, or simulates a spec with what `overrides` change of it into `directory` and opens

@@ -88,6 +88,12 @@ impl NamedFigure {
         &self.path
     }
 
+    /// The path that stands for it and those that are alike, as [`figure_paths`](super::figure_paths)
+    /// has it.
+    pub fn pattern(&self) -> &'static str {
+        FIGURES[self.rank].path
+    }
+
     /// Its place in the list of figures; alike ones have the same.
     pub(crate) fn rank(&self) -> usize {
         self.rank

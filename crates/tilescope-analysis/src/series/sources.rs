@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-use tilescope_report::REPORT_FILE;
+use tilescope_report::{PROFILE_READERS, REPORT_FILE};
 
 /// Most reports of a series.
 pub const MAX_REPORTS: usize = 10_000;
@@ -71,8 +71,8 @@ pub enum SeriesError {
     Unreachable { path: PathBuf, source: io::Error },
     /// Directories without a report.
     #[error(
-        "there is no report in {}: {found}; reports are files named profile.pop or *.pop, at most \
-         {DEPTH} directories below",
+        "there is no report in {}: {found}; reports are files named *.pop, or profiles of \
+         other tools, at most {DEPTH} directories below",
         path.display()
     )]
     Empty {
@@ -145,13 +145,17 @@ impl SeriesSource {
     }
 }
 
+/// Whether a file has the name that its tool gives to all of them.
+fn has_common_name(file: &Path) -> bool {
+    file.ends_with(REPORT_FILE)
+        || PROFILE_READERS.iter().any(|reader| file.ends_with(reader.file_name))
+}
+
 /// What the run of a file is called: its directory where all files have one name, else the file.
 fn run_name(file: &Path) -> String {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     match parent {
-        Some(parent) if file.file_name() == Some(OsStr::new(REPORT_FILE)) => {
-            parent.display().to_string()
-        }
+        Some(parent) if has_common_name(file) => parent.display().to_string(),
         _ => file.with_extension("").display().to_string(),
     }
 }
@@ -180,6 +184,7 @@ impl ReportWalk<'_> {
             }
             let (inside, own) = (entry.path(), name.join(entry.file_name()));
             let is_report = inside.extension().is_some_and(|ending| ending == "pop");
+            let is_report = is_report || has_common_name(&inside);
             if is_report && !inside.is_dir() {
                 let name = self.run_name(&own);
                 self.found.push(SeriesSource::of(&inside, name));
@@ -194,7 +199,8 @@ impl ReportWalk<'_> {
     }
 
     fn run_name(&self, file: &Path) -> String {
-        match file == Path::new(REPORT_FILE) {
+        let is_inside = file.parent().is_none_or(|parent| parent.as_os_str().is_empty());
+        match is_inside && has_common_name(file) {
             // The directory that was named is a report itself.
             true => self.root.file_name().unwrap_or(OsStr::new(".")).to_string_lossy().into_owned(),
             false => run_name(file),

@@ -19,7 +19,7 @@ use egui::{Align, Button, Context, Frame, Id, Label, Layout, Margin, Modal, Rich
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles, exact_bytes, seconds};
-use tilescope_report::{REPORT_FILE, ReportError, ReportOrigin};
+use tilescope_report::{REPORT_FILE, ReportError, ReportOrigin, holds_report};
 
 /// Widest the dialog gets.
 const WIDTH: f32 = 780.0;
@@ -214,7 +214,7 @@ impl ReportChooser {
     /// What is meant by what was taken: a report stands for the folder that it is listed in, where a
     /// folder is asked for.
     fn meant(&self, taken: PathBuf) -> PathBuf {
-        let is_report = taken.is_file() || taken.join(REPORT_FILE).is_file();
+        let is_report = taken.is_file() || holds_report(&taken);
         match self.purpose == ChooserPurpose::Series && is_report {
             true => self.input.directory(),
             false => taken,

@@ -30,11 +30,13 @@ mod step_row;
 mod target;
 mod tile_patterns;
 mod tile_run_collector;
+mod tile_samples;
 mod trace_index;
 mod variables;
 mod verify;
 
 pub use filters_and_answers::*;
+pub(crate) use index_cache::file_version;
 pub use program::ProgramNodeTable;
 pub use sidecar_files::SidecarFile;
 
@@ -42,6 +44,7 @@ use super::database::{ReportDatabase, ReportWarnings, SelectQuery, lock};
 use super::error::ReportError;
 use super::model::*;
 use super::open_file::FileIdentity;
+use super::profile_readers::{self, OpenedProfile};
 use super::trace::Trace;
 use super::writer::StepLayout;
 use super::{open_file, schema};
@@ -85,6 +88,10 @@ pub struct Report {
     second: Mutex<Option<ReportDatabase>>,
     identity: FileIdentity,
     path: PathBuf,
+    /// What was opened: the file itself, or one of another tool that it was made of.
+    source: PathBuf,
+    /// Where it was made of another file.
+    _made: Option<OpenedProfile>,
     bytes: u64,
     origin: ReportOrigin,
     meta: BTreeMap<String, String>,
@@ -101,23 +108,28 @@ pub struct Report {
     tile_categories: ReadOnceCell<TileRuns<Vec<CategoryBytes>>>,
     mark_chunks: ReadOnceCell<Vec<marks::MarkChunkInfo>>,
     replica_mark_chunks: ReadOnceCell<Vec<marks::MarkChunkInfo>>,
+    sample_labels: ReadOnceCell<Vec<SampleLabel>>,
+    sample_chunks: ReadOnceCell<Vec<tile_samples::SampleChunkInfo>>,
     trace: Mutex<Option<trace_index::PreparedTrace>>,
     building: Mutex<()>,
 }
 
 impl Report {
-    /// Opens a directory that holds a `profile.pop`, or such a file under any name.
+    /// Opens a directory that holds a `profile.pop`, such a file under any name, or a profile of
+    /// another tool (see [`PROFILE_READERS`](crate::PROFILE_READERS)).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReportError> {
         Self::open_with_cache(path, index_cache::user_directory())
     }
 
-    /// Like [`Report::open`], with another place for trace indexes of foreign files; `None` keeps
-    /// them only as long as the report is open.
+    /// Like [`Report::open`], with another place for trace indexes of foreign files and for reports
+    /// made of profiles of other tools; `None` keeps them only as long as the report is open.
     pub fn open_with_cache(
         path: impl AsRef<Path>,
         cache_directory: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
-        let path = open_file::locate(path.as_ref())?;
+        let source = open_file::locate(path.as_ref())?;
+        let made = profile_readers::open(&source, cache_directory.as_deref())?;
+        let path = made.as_ref().map_or_else(|| source.clone(), |made| made.file.clone());
         let warnings = Arc::new(ReportWarnings::default());
         let (bytes, [db, second], identity) = open_whole(&path, &warnings)?;
         if db.tables().next().is_none() {
@@ -134,6 +146,8 @@ impl Report {
             second: Mutex::new(Some(second)),
             identity,
             path,
+            source,
+            _made: made,
             bytes,
             origin,
             meta,
@@ -150,6 +164,8 @@ impl Report {
             tile_categories: ReadOnceCell::default(),
             mark_chunks: ReadOnceCell::default(),
             replica_mark_chunks: ReadOnceCell::default(),
+            sample_labels: ReadOnceCell::default(),
+            sample_chunks: ReadOnceCell::default(),
             trace: Mutex::new(None),
             building: Mutex::new(()),
         })
@@ -167,12 +183,12 @@ impl Report {
         Ok(another)
     }
 
-    /// Path of the `profile.pop` file.
+    /// Path of the file that was opened: a `profile.pop`, or a profile of another tool.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.source
     }
 
-    /// Size of the report file.
+    /// Size of the report file; of one made of a profile of another tool, not of that profile.
     pub fn file_size(&self) -> Bytes {
         Bytes(self.bytes)
     }
@@ -221,6 +237,8 @@ impl Report {
         let any = |table: &str| self.db.has_rows(table);
         let column = |table: &str, column: &str| self.db.has(table, column) && any(table);
         match part {
+            // A measured step was not asked what it moves.
+            ReportPart::StepBytes if self.has_tile_samples() => false,
             ReportPart::Execution
             | ReportPart::TileBalance
             | ReportPart::ActiveTiles

@@ -4,7 +4,7 @@ use super::AppSession;
 use crate::model::message::StatusMessage;
 use egui::Context;
 use std::path::{Path, PathBuf};
-use tilescope_report::REPORT_FILE;
+use tilescope_report::{REPORT_FILE, holds_report};
 
 impl AppSession {
     /// The report that others are compared with when they are opened.
@@ -28,7 +28,7 @@ impl AppSession {
     /// The baseline for a report that is opened, unless it is that one itself.
     pub(crate) fn baseline_for(&self, path: &Path) -> Option<PathBuf> {
         let baseline = self.baseline.as_ref()?;
-        if path.is_dir() && !path.join(REPORT_FILE).is_file() {
+        if path.is_dir() && !holds_report(path) {
             // A folder of several is shown as a series.
             return None;
         }
@@ -60,7 +60,8 @@ impl AppSession {
 /// The file of a report that is named by itself or by its directory, from the root on.
 fn report_file(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    if path.is_dir() { path.join(REPORT_FILE) } else { path }
+    let inside = path.join(REPORT_FILE);
+    if inside.is_file() { inside } else { path }
 }
 
 /// What the run of a report is called.
