@@ -94,7 +94,7 @@ fn figures_are_typed_and_nonsense_is_told() {
     let directory = nightly();
     let mut window = window(directory.path());
     let type_figures = |window: &mut Window, text: &str| {
-        window.get_by_label("Figures").focus();
+        window.get_by_label("Figures of runs").focus();
         settle(window);
         press(window, Modifiers::COMMAND, Key::A);
         window.event(egui::Event::Text(text.to_owned()));

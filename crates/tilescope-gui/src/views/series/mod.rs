@@ -294,7 +294,7 @@ impl SeriesPanel {
             ui.label(RichText::new("Figures").color(palette.weak_text));
             let width = (ui.available_width() - 220.0).clamp(160.0, 520.0);
             let edit = TextEdit::singleline(&mut self.figures).desired_width(width);
-            ui.add(edit).accessible_name("Figures").on_hover_text(
+            ui.add(edit).accessible_name("Figures of runs").on_hover_text(
                 "Paths of tilescope summary --json with commas between; * stands for any one part",
             );
             let units = WorkUnit::ALL.map(|unit| (unit, unit.title()));
