@@ -3,6 +3,7 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 fine, 1 the job failed,
 //! 2 wrong usage, 3 a violated gate. A closed pipe on stdout is success: the reader had enough.
 
+mod bisect;
 mod compare;
 mod completions;
 mod convert;
@@ -24,6 +25,7 @@ mod reproduce;
 mod samples;
 mod search;
 mod sensitivity;
+mod series;
 mod simulate;
 mod specs;
 mod summary;
@@ -68,6 +70,8 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     find::COMMAND,
     query::COMMAND,
     compare::COMMAND,
+    series::COMMAND,
+    bisect::COMMAND,
     mcp::COMMAND,
     verify::COMMAND,
     export::COMMAND,

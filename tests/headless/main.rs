@@ -59,6 +59,7 @@ mod scheme_reports;
 mod schemes;
 mod sensitivity;
 mod sequence_operators;
+mod series;
 mod sweep;
 mod tables;
 mod tile_profiles;

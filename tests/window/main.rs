@@ -32,6 +32,7 @@ mod pictures;
 mod proof;
 mod replicas;
 mod searches;
+mod series;
 mod shares;
 mod tiles;
 mod tour;

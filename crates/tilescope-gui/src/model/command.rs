@@ -141,6 +141,8 @@ pub enum ChooserPurpose {
     Model,
     /// Have the spec that is being changed read another model.
     SpecModel,
+    /// Show all reports of a directory as one series.
+    Series,
 }
 
 /// One thing to do.
@@ -150,6 +152,16 @@ pub enum AppCommand {
     Open(PathBuf),
     /// Open several of them: each report in a tab, one model after another.
     OpenAll(Vec<PathBuf>),
+    /// Open a report by itself, whatever the baseline is.
+    OpenAlone(PathBuf),
+    /// Have reports that are opened compared with this one, or with none.
+    PinBaseline(Option<PathBuf>),
+    /// Show the reports of a directory, or several of them, as one series.
+    ShowSeries(Vec<PathBuf>),
+    /// Show the series that was shown last.
+    ShowLastSeries,
+    /// Close it.
+    CloseSeries,
     /// Ask for a report or a model, or ask no more.
     ChooseReport(ChooserPurpose),
     Compare(PathBuf, PathBuf),

@@ -159,6 +159,7 @@ impl TilescopeApp {
         overlay::overlay_ui(ui.ctx(), &mut self.session, &self.commands);
         model_dialog::model_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
         search_dialog::search_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
+        series_dialog::series_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
         report_chooser::report_chooser_ui(ui.ctx(), &mut self.session, &self.commands);
         quit_dialog::quit_dialog_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::progress_ui(ui.ctx(), &self.session, &self.commands);

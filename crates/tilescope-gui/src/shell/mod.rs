@@ -20,6 +20,7 @@ pub(crate) mod report_locations;
 pub(crate) mod report_tabs;
 pub(crate) mod search_dialog;
 pub(crate) mod search_process;
+mod series_dialog;
 pub mod session;
 pub(crate) mod session_temp_dir;
 pub(crate) mod simulation_process;

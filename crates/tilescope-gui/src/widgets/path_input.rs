@@ -171,6 +171,11 @@ impl PathInput {
         }
     }
 
+    /// The directory that is listed.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.place().0
+    }
+
     /// Goes to a directory: its entries are listed next.
     pub(crate) fn look_in(&mut self, ui: &Ui, directory: &Path) {
         self.highlighted = 0;

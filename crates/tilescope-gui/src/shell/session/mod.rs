@@ -12,6 +12,7 @@ mod open_tabs;
 mod report_opening;
 mod report_page;
 mod searches;
+mod series;
 mod simulation_places;
 mod stored_preferences;
 mod what_if_panels;
@@ -54,6 +55,8 @@ pub struct AppSession {
     dialogs: WindowDialogs,
     messages: MessageList,
     workers: BackgroundWorkers,
+    /// The report that others are compared with when they are opened.
+    baseline: Option<PathBuf>,
     /// Tabs of the last session that are opened again.
     reopening: TabsToReopen,
     /// Whether the user wants to quit whatever is lost.
@@ -98,6 +101,7 @@ impl AppSession {
             dialogs: WindowDialogs::default(),
             messages: MessageList::default(),
             workers: BackgroundWorkers::default(),
+            baseline: None,
             reopening: TabsToReopen::default(),
             may_quit: false,
         }

@@ -1,6 +1,6 @@
 //! Opening reports, by themselves or two to be compared, and making them by simulation.
 
-use super::report_opening::OpenedReports;
+use super::report_opening::{OpenedReports, OpeningOutcome};
 use super::{AppSession, what_if_panels};
 use crate::model::command::AppCommand;
 use crate::model::message::StatusMessage;
@@ -14,10 +14,11 @@ use std::path::PathBuf;
 impl AppSession {
     /// Takes in what threads and children have done since the last frame.
     pub(crate) fn poll_background_work(&mut self, context: &Context) {
-        while let Some(result) = self.jobs.opening.poll() {
-            match result {
-                Ok(opened) => self.show_opened(opened),
-                Err(message) => self.messages.push(message),
+        while let Some(outcome) = self.jobs.opening.poll() {
+            match outcome {
+                OpeningOutcome::Opened(opened) => self.show_opened(opened),
+                OpeningOutcome::Folder(path) => self.show_series(context, vec![path]),
+                OpeningOutcome::Failed(message) => self.messages.push(message),
             }
         }
         self.messages.extend(self.jobs.poll_exports());
@@ -78,6 +79,14 @@ impl AppSession {
         if is_results_file(&path) {
             return self.show_results(path);
         }
+        match self.baseline_for(&path) {
+            Some(baseline) => self.compare(context, baseline, path),
+            None => self.open_alone(context, path),
+        }
+    }
+
+    /// Opens a report by itself, whatever the baseline is.
+    pub(super) fn open_alone(&mut self, context: &Context, path: PathBuf) {
         self.jobs.opening.follow_later(None);
         self.start_opening(context, path, None);
     }
