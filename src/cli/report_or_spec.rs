@@ -3,11 +3,12 @@
 use super::{CliError, open_path, simulate};
 use std::path::Path;
 use tilescope_report::Report;
+use tilescope_report::remote::is_remote;
 use tilescope_sim::spec::SpecSource;
 
 /// Whether a path names a report: everything else is the name or file of a spec.
 pub(super) fn is_report(path: &Path) -> bool {
-    path.is_dir() || path.extension().is_some_and(|ending| ending == "pop")
+    is_remote(path) || path.is_dir() || path.extension().is_some_and(|ending| ending == "pop")
 }
 
 /// Opens a report, or simulates a spec with what `overrides` change of it into `directory` and opens
