@@ -45,9 +45,9 @@ fn run(matches: &ArgMatches, _: &mut dyn Write) -> Result<(), CliError> {
     let output = standard_output()?;
     let root = matches.get_one::<PathBuf>("root").map(PathBuf::as_path);
     serve(io::stdin(), output, root).map_err(|error| match error {
-        ServeError::Root { .. } => CliError::Usage(error.to_string()),
         ServeError::Output(error) => CliError::Output(error),
-        ServeError::Input(_) => CliError::Failed(error.to_string()),
+        // Whoever started it takes wrong usage for a program that is too old.
+        other => CliError::Failed(other.to_string()),
     })
 }
 

@@ -44,6 +44,7 @@ mod planner_properties;
 mod proven_insights;
 mod published_programs;
 mod readme;
+mod remote;
 mod replicas;
 mod replicated_sharding;
 mod report_damage;

@@ -15,6 +15,7 @@ use egui::{
 };
 use std::path::{Path, PathBuf, is_separator};
 use tilescope_report::REPORT_FILE;
+use tilescope_report::remote::is_remote;
 
 /// Height of an entry of the list.
 const ENTRY: f32 = 26.0;
@@ -220,7 +221,8 @@ impl PathInput {
         let typed_path = self.text.trim().contains(is_separator);
         let paths: Vec<PathBuf> = known.iter().flat_map(|group| group.paths.clone()).collect();
         let still_there = |paths: &Vec<PathBuf>| {
-            paths.iter().filter(|path| path.exists()).cloned().collect::<Vec<_>>()
+            let there = |path: &&PathBuf| is_remote(path) || path.exists();
+            paths.iter().filter(there).cloned().collect::<Vec<_>>()
         };
         let existing = self.existing.compute(ui.ctx(), workers, &paths, still_there).fresh_only();
         let mut groups = Vec::new();
@@ -299,7 +301,9 @@ impl PathInput {
     fn typed_path(&self) -> Option<PathBuf> {
         match self.text.trim() {
             "" => None,
-            link if link.starts_with("tilescope:") => Some(PathBuf::from(link)),
+            link if link.starts_with("tilescope:") || is_remote(Path::new(link)) => {
+                Some(PathBuf::from(link))
+            }
             path => Some(self.whole(path)),
         }
     }

@@ -19,7 +19,7 @@ use super::small_tables;
 use crate::database::{ReportDatabase, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::reader::Report;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
@@ -247,7 +247,7 @@ impl Flow {
     }
 }
 
-type Flows = Mutex<HashMap<u64, Arc<Flow>>>;
+type Flows = Mutex<BTreeMap<u64, Arc<Flow>>>;
 
 /// A question to a database.
 enum Question {
@@ -260,13 +260,13 @@ struct Desk {
     report: Arc<Report>,
     answers: Answers,
     flows: Arc<Flows>,
-    databases: HashMap<DatabaseKind, SyncSender<(u64, Question)>>,
+    databases: BTreeMap<DatabaseKind, SyncSender<(u64, Question)>>,
     jobs: Arc<AtomicUsize>,
 }
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        for (_, flow) in lock(&self.flows).drain() {
+        for flow in std::mem::take(&mut *lock(&self.flows)).into_values() {
             flow.stop();
         }
     }
@@ -275,7 +275,7 @@ impl Drop for Desk {
 impl Desk {
     fn new(report: Arc<Report>, answers: Answers) -> Result<Self, ServeError> {
         let flows = Arc::<Flows>::default();
-        let mut databases = HashMap::new();
+        let mut databases = BTreeMap::new();
         for kind in DatabaseKind::ALL {
             let (sender, receiver) = sync_channel(MAX_WAITING);
             let (report, answers, flows) = (report.clone(), answers.clone(), flows.clone());

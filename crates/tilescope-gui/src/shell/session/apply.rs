@@ -16,6 +16,7 @@ impl AppSession {
     pub(crate) fn apply(&mut self, context: &Context, command: AppCommand) {
         match command {
             AppCommand::Open(path) => self.open(context, path),
+            AppCommand::OpenRemote(remote) => self.open_remote(context, remote),
             AppCommand::OpenAll(paths) => self.open_all(paths),
             AppCommand::ChooseReport(purpose) => self.choose_report(purpose),
             AppCommand::OpenLink(link) => self.open_link(context, &link),
