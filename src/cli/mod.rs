@@ -5,10 +5,13 @@
 
 mod compare;
 mod completions;
+mod convert;
 mod export;
 mod find;
 mod gates;
 mod insights;
+mod man;
+mod mcp;
 mod model;
 mod onnx;
 mod picture;
@@ -17,6 +20,7 @@ mod progress;
 mod proof;
 mod report_or_spec;
 mod reproduce;
+mod samples;
 mod search;
 mod sensitivity;
 mod serve;
@@ -64,13 +68,17 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     insights::COMMAND,
     find::COMMAND,
     compare::COMMAND,
+    mcp::COMMAND,
     verify::COMMAND,
     export::COMMAND,
+    convert::COMMAND,
+    samples::COMMAND,
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,
     serve::COMMAND,
     completions::COMMAND,
+    man::COMMAND,
 ];
 
 /// Old names of commands that are still understood, with the new ones.
@@ -286,7 +294,7 @@ fn report_argument() -> Arg {
         .value_name("REPORT")
         .value_parser(clap::value_parser!(PathBuf))
         .required(true)
-        .help("Report: a directory that contains profile.pop, a .pop file, or ssh://host/path")
+        .help("Report: a directory that contains profile.pop, a .pop file, a profile of another tool, or ssh://host/path")
 }
 
 /// The argument that asks for JSON.

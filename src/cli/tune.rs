@@ -123,6 +123,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let found = begun.map(|tuner| {
         tuner.run(|path, store| {
             let answer = TuneSummary { name, overrides, space, store, path, file };
+            // What cannot be written now is told when a point or the end cannot be.
+            let _ = store.keep_path(&answer.json());
             reporter.tell(|| answer.json());
         })
     });
@@ -130,6 +132,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let (path, stopped) = found?;
     let answer = TuneSummary { name, overrides, space, store: &store, path: &path, file };
     let shortfall = answer.shortfall();
+    let kept = store.keep_path(&answer.json());
     if let Some(file) = file.filter(|_| shortfall.is_none()) {
         write_spec(&answer, &source, file)?;
     }
@@ -141,7 +144,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         picture::write(FoundPicture::Tune, &answer.json(), file)?;
     }
     let short = shortfall.map(|problem| CliError::Failed(problem.to_owned()));
-    stopped.or(short).map_or(Ok(()), Err)
+    stopped.or(kept.err()).or(short).map_or(Ok(()), Err)
 }
 
 /// What may be changed, and what is asked of it.

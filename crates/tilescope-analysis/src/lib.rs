@@ -36,5 +36,6 @@ pub mod summary;
 pub mod tables;
 pub mod tile_curves;
 pub mod tile_mapping;
+pub mod tile_samples;
 pub mod trace;
 pub mod view_location;

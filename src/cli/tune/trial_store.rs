@@ -5,6 +5,7 @@ use crate::cli::CliError;
 use crate::cli::progress::ProgressReporter;
 use crate::cli::search::{Point, ResultsFile, SpecCopy, changes_text};
 use crate::cli::trials::{SpecChanges, TrialFinding, TrialOutcome, TrialRunner, in_parallel};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -133,6 +134,14 @@ impl TrialStore {
             progress.at(self.budget.share(self.tasks));
         }
         stopped.map_or(Ok(()), Err)
+    }
+
+    /// Keeps what was found so far in the file of results, if there is one.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) fn keep_path(&self, found: &Value) -> Result<(), CliError> {
+        self.write(|results| results.set_search(found))
     }
 
     /// Removes the progress from the screen.

@@ -39,6 +39,12 @@ pub fn short_names() -> impl Iterator<Item = (&'static str, &'static str)> {
     figures::SHORT_NAMES.into_iter()
 }
 
+/// The figure of a path: its path as a pattern, and what it counts; nothing where gates have no such
+/// figure.
+pub fn figure_named(path: &str) -> Option<(&'static str, GateQuantity)> {
+    figures::find(path).map(|(figure, _)| (figure.path, figure.quantity))
+}
+
 /// How a figure is compared with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateComparison {

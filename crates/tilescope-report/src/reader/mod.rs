@@ -30,11 +30,13 @@ mod step_row;
 mod target;
 mod tile_patterns;
 mod tile_run_collector;
+mod tile_samples;
 mod trace_index;
 mod variables;
 mod verify;
 
 pub use filters_and_answers::*;
+pub(crate) use index_cache::file_version;
 pub use program::ProgramNodeTable;
 pub use sidecar_files::SidecarFile;
 
@@ -42,6 +44,7 @@ use super::database::{ReportDatabase, ReportWarnings, SelectQuery, lock};
 use super::error::ReportError;
 use super::model::*;
 use super::open_file::FileIdentity;
+use super::profile_readers::{self, OpenedProfile};
 use super::remote::{
     DatabaseKind, OpenedRemote, RemoteAddress, RemoteReport, RemoteTraffic, is_remote,
 };
@@ -89,6 +92,10 @@ pub struct Report {
     second: Mutex<Option<ReportDatabase>>,
     identity: FileIdentity,
     path: PathBuf,
+    /// What was opened: the file itself, or one of another tool that it was made of.
+    source: PathBuf,
+    /// Where it was made of another file.
+    _made: Option<OpenedProfile>,
     bytes: u64,
     origin: ReportOrigin,
     meta: BTreeMap<String, String>,
@@ -105,6 +112,8 @@ pub struct Report {
     tile_categories: ReadOnceCell<TileRuns<Vec<CategoryBytes>>>,
     mark_chunks: ReadOnceCell<Vec<marks::MarkChunkInfo>>,
     replica_mark_chunks: ReadOnceCell<Vec<marks::MarkChunkInfo>>,
+    sample_labels: ReadOnceCell<Vec<SampleLabel>>,
+    sample_chunks: ReadOnceCell<Vec<tile_samples::SampleChunkInfo>>,
     trace: Mutex<Option<trace_index::PreparedTrace>>,
     building: Mutex<()>,
     /// What is asked beside tables where the file is on another machine.
@@ -112,7 +121,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Opens a directory that holds a `profile.pop`, or such a file under any name; with an address
+    /// Opens a directory that holds a `profile.pop`, such a file under any name, or a profile of
+    /// another tool (see [`PROFILE_READERS`](crate::PROFILE_READERS)); with an address
     /// `ssh://[user@]host[:port]/path` one on another machine.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReportError> {
         Self::open_with_cache(path, index_cache::user_directory())
@@ -146,11 +156,12 @@ impl Report {
         let bytes = database.facts.bytes;
         let db = ReportDatabase::remote(database, &path, told.clone());
         let identity = FileIdentity::of(Path::new(""));
-        Self::of_database(db, None, (path, bytes, identity), told, (None, Some(report)))
+        let file = ReportFile { source: path.clone(), path, made: None, bytes, identity };
+        Self::of_database(db, None, file, told, (None, Some(report)))
     }
 
-    /// Like [`Report::open`], with another place for trace indexes of foreign files; `None` keeps
-    /// them only as long as the report is open.
+    /// Like [`Report::open`], with another place for trace indexes of foreign files and for reports
+    /// made of profiles of other tools; `None` keeps them only as long as the report is open.
     pub fn open_with_cache(
         path: impl AsRef<Path>,
         cache_directory: Option<PathBuf>,
@@ -158,10 +169,12 @@ impl Report {
         if is_remote(path.as_ref()) {
             return Self::open_watched(path, &mut |_| {}, &AtomicBool::new(false));
         }
-        let path = open_file::locate(path.as_ref())?;
+        let source = open_file::locate(path.as_ref())?;
+        let made = profile_readers::open(&source, cache_directory.as_deref())?;
+        let path = made.as_ref().map_or_else(|| source.clone(), |made| made.file.clone());
         let warnings = Arc::new(ReportWarnings::default());
         let (bytes, [db, second], identity) = open_whole(&path, &warnings)?;
-        let file = (path, bytes, identity);
+        let file = ReportFile { source, path, made, bytes, identity };
         Self::of_database(db, Some(second), file, warnings, (cache_directory, None))
     }
 
@@ -170,10 +183,11 @@ impl Report {
     fn of_database(
         db: ReportDatabase,
         second: Option<ReportDatabase>,
-        (path, bytes, identity): (PathBuf, u64, FileIdentity),
+        file: ReportFile,
         warnings: Arc<ReportWarnings>,
         (cache_directory, remote): (Option<PathBuf>, Option<RemoteReport>),
     ) -> Result<Self, ReportError> {
+        let ReportFile { path, source, made, bytes, identity } = file;
         if db.tables().next().is_none() {
             let found = "an SQLite file without any table of a report (steps, programs, vars_info, \
                          memory_by_tile, …)";
@@ -188,6 +202,8 @@ impl Report {
             second: Mutex::new(second),
             identity,
             path,
+            source,
+            _made: made,
             bytes,
             origin,
             meta,
@@ -204,6 +220,8 @@ impl Report {
             tile_categories: ReadOnceCell::default(),
             mark_chunks: ReadOnceCell::default(),
             replica_mark_chunks: ReadOnceCell::default(),
+            sample_labels: ReadOnceCell::default(),
+            sample_chunks: ReadOnceCell::default(),
             trace: Mutex::new(None),
             building: Mutex::new(()),
             remote,
@@ -264,12 +282,13 @@ impl Report {
         Ok(another)
     }
 
-    /// Path of the `profile.pop` file, or its address on another machine.
+    /// Path of the file that was opened: a `profile.pop`, or a profile of another tool; on another
+    /// machine its address.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.source
     }
 
-    /// Size of the report file.
+    /// Size of the report file; of one made of a profile of another tool, not of that profile.
     pub fn file_size(&self) -> Bytes {
         Bytes(self.bytes)
     }
@@ -318,6 +337,8 @@ impl Report {
         let any = |table: &str| self.db.has_rows(table);
         let column = |table: &str, column: &str| self.db.has(table, column) && any(table);
         match part {
+            // A measured step was not asked what it moves.
+            ReportPart::StepBytes if self.has_tile_samples() => false,
             ReportPart::Execution
             | ReportPart::TileBalance
             | ReportPart::ActiveTiles
@@ -414,6 +435,15 @@ impl Report {
         self.prepare_trace(&mut |_| {}, &Arc::default())?;
         Ok(self.prepared_trace())
     }
+}
+
+/// The file of a report: `path` is read, and `source` is what was asked for.
+struct ReportFile {
+    path: PathBuf,
+    source: PathBuf,
+    made: Option<OpenedProfile>,
+    bytes: u64,
+    identity: FileIdentity,
 }
 
 /// How often a file that is replaced while it is opened is tried again.

@@ -81,7 +81,7 @@ impl ChipGeneration {
     }
 }
 
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 14] = [
     "kind",
     "name",
     "architecture",
@@ -95,6 +95,7 @@ const COLUMNS: [&str; 13] = [
     "memory_element_bytes",
     "interleaved_offset",
     "tiles_per_column",
+    "physical_numbers",
 ];
 
 /// A number of something of a machine: what no sum or product of makes nonsense.
@@ -132,6 +133,7 @@ impl Report {
                 memory_element_bytes: bytes(10)?,
                 interleaved_offset: bytes(11)?,
                 tiles_per_column: cells.small(12)?,
+                physical_numbers: cells.int(13) == Some(1),
                 changes: Vec::new(),
             })
         })?;
@@ -170,6 +172,7 @@ impl Report {
             memory_element_bytes: Bytes::ZERO,
             interleaved_offset: Bytes::ZERO,
             tiles_per_column: generation.map_or(0, |known| known.tiles_per_column),
+            physical_numbers: false,
             changes: Vec::new(),
         })
     }

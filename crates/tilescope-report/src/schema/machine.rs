@@ -19,6 +19,12 @@ pub(super) const TARGET: SchemaTable = table(
         col("memory_element_bytes", INT, "bank of non-interleaved memory"),
         col("interleaved_offset", INT, "address where interleaved memory begins"),
         col("tiles_per_column", INT, "tiles in a column of the floor plan"),
+        col(
+            "physical_numbers",
+            INT,
+            "1 if tiles are numbered column by column of the floor plan; else their numbers wind \
+             through it; since version 2.7",
+        ),
     ],
     "",
 );

@@ -1,6 +1,6 @@
 //! Views of a `profile.pop`: what Poplar, or a version of ours before 2.0, keeps as tables.
 
-use super::{END_TILE, EVERY, FIRST_TILE, INT, SchemaColumn, TIMES, col};
+use super::{END_TILE, EVERY, FIRST_TILE, INT, SchemaColumn, TILE_SAMPLES, TIMES, col};
 
 /// A view: a table of Poplar's files, or of ours before version 2.0, made up from other tables.
 pub(crate) struct SchemaView {
@@ -137,6 +137,13 @@ pub(crate) fn views_without_rows() -> String {
         format!("DROP TABLE {table}; CREATE VIEW {table} AS SELECT * FROM \"{table}: {how}\";")
     };
     steps.into_iter().chain([("marks", marks)]).map(view).collect()
+}
+
+/// A view in place of the samples of tiles, which are never rows.
+pub(crate) fn view_of_samples() -> String {
+    let how = "its rows are compressed columns, see docs/format.md; sums: tilescope export REPORT \
+               --format csv --view execution-trace --table samples-by-operation";
+    format!("CREATE VIEW {TILE_SAMPLES} AS SELECT * FROM \"{TILE_SAMPLES}: {how}\";")
 }
 
 /// Tables that other files have: views here, of which those but `vars_info` were tables before

@@ -9,6 +9,7 @@ mod execution;
 mod marks;
 mod memory;
 mod replica_links;
+mod samples;
 mod tables;
 
 use super::{InvariantViolation, MarkFilter, Report, ReportOrigin, ReportPart};
@@ -176,7 +177,7 @@ impl Report {
         drop(structure);
         type InvariantCheckFn =
             fn(&Report, &mut Vec<InvariantViolation>) -> Result<(), ReportError>;
-        let checks: [(&'static str, InvariantCheckFn); 9] = [
+        let checks: [(&'static str, InvariantCheckFn); 10] = [
             ("content_is_as_written", Report::verify_content),
             ("memory_adds_up", Report::verify_memory),
             ("code_is_held", Report::verify_code),
@@ -186,6 +187,7 @@ impl Report {
             ("programs_resolve", Report::verify_programs),
             ("variables_add_up", Report::verify_variables),
             ("marks_in_range", Report::verify_marks),
+            ("samples_are_of_steps", Report::verify_samples),
         ];
         for (done, (law, check)) in (1u32..).zip(checks) {
             if cancel.load(Ordering::Relaxed) {

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 37] = [
+const NUMBERED_TABLES: [(&str, &str); 39] = [
     ("machine_changes", "id"),
     ("running_costs", "id"),
     ("bandwidths", "id"),
@@ -48,6 +48,8 @@ const NUMBERED_TABLES: [(&str, &str); 37] = [
     ("var_addresses", "var"),
     ("tiles", "tile"),
     ("liveness_steps", "id"),
+    ("sample_labels", "id"),
+    ("tile_sample_chunks", "id"),
 ];
 
 /// Columns whose numbers are found in a column of another table.
