@@ -28,7 +28,7 @@ impl SamplesPanel {
         let report = context.opened.report.clone();
         let question = move |(): &()| metadata_names(&report);
         let names = self.metadata.ask(ui.ctx(), context.workers, &(), question);
-        let own = names.show(ui, texts, |_, names| names.clone()).unwrap_or_default();
+        let own = names.show(ui, texts, |_, names| names.to_vec()).unwrap_or_default();
         let mut by = self.by.clone().unwrap_or_else(|| SampleGrouping::Operation.name().to_owned());
         ui.horizontal(|ui| {
             ui.add_space(spacing::L);
