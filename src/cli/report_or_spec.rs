@@ -2,6 +2,7 @@
 
 use super::{CliError, open_path, simulate};
 use std::path::Path;
+use tilescope_report::remote::is_remote;
 use tilescope_report::{PROFILE_READERS, REPORT_FILE, Report};
 use tilescope_sim::spec::SpecSource;
 
@@ -9,7 +10,7 @@ use tilescope_sim::spec::SpecSource;
 pub(super) fn is_report(path: &Path) -> bool {
     let files = PROFILE_READERS.iter().map(|reader| reader.file_name).chain([REPORT_FILE]);
     let mut endings = files.filter_map(|file| Path::new(file).extension());
-    path.is_dir() || endings.any(|ending| path.extension() == Some(ending))
+    is_remote(path) || path.is_dir() || endings.any(|ending| path.extension() == Some(ending))
 }
 
 /// Opens a report, or simulates a spec with what `overrides` change of it into `directory` and opens

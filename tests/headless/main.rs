@@ -46,6 +46,7 @@ mod proven_insights;
 mod published_programs;
 mod query;
 mod readme;
+mod remote;
 mod replicas;
 mod replicated_sharding;
 mod report_damage;

@@ -30,6 +30,8 @@ mod numbers;
 mod pairs;
 mod pictures;
 mod proof;
+#[cfg(unix)]
+mod remote;
 mod replicas;
 mod searches;
 mod series;

@@ -12,6 +12,7 @@
 //! | `table_checksums`, `packed_columns` | what a table was written with; many rows in few bytes |
 //! | `atomic_file` | files that are replaced whole or not at all |
 //! | `text_file` | small texts that anybody may have written |
+//! | `remote` | reports on other machines, read through the user's `ssh` |
 //! | `db`, `open`, `limits` | looking into files that anybody may have written |
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
@@ -30,6 +31,7 @@ mod open_file;
 mod packed_columns;
 mod profile_readers;
 mod reader;
+pub mod remote;
 mod row_writer;
 pub mod schema;
 mod strided_tile_runs;

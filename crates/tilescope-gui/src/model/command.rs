@@ -5,8 +5,8 @@ use crate::model::export_request::ExportRequest;
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportBookmark;
 use crate::model::preferences::{
-    AppearancePrefs, LivenessPrefs, MemoryPrefs, OperationPrefs, OperationsGraphPrefs, ThemeChoice,
-    TracePrefs,
+    AppearancePrefs, LivenessPrefs, MemoryPrefs, OperationPrefs, OperationsGraphPrefs, RemotePrefs,
+    ThemeChoice, TracePrefs,
 };
 use crate::model::view_id::ViewId;
 use serde::{Deserialize, Serialize};
@@ -150,6 +150,8 @@ pub enum ChooserPurpose {
 pub enum AppCommand {
     /// Open a report, a directory or a file; or an ONNX file, to simulate it.
     Open(PathBuf),
+    /// Open a report on another machine.
+    OpenRemote(RemotePrefs),
     /// Open several of them: each report in a tab, one model after another.
     OpenAll(Vec<PathBuf>),
     /// Open a report by itself, whatever the baseline is.

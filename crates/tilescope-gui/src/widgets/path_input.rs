@@ -14,6 +14,7 @@ use egui::{
     Sense, TextEdit, TextStyle, Ui, WidgetInfo, pos2, vec2,
 };
 use std::path::{Path, PathBuf, is_separator};
+use tilescope_report::remote::is_remote;
 use tilescope_report::{REPORT_FILE, holds_report};
 
 /// Height of an entry of the list.
@@ -225,7 +226,8 @@ impl PathInput {
         let typed_path = self.text.trim().contains(is_separator);
         let paths: Vec<PathBuf> = known.iter().flat_map(|group| group.paths.clone()).collect();
         let still_there = |paths: &Vec<PathBuf>| {
-            paths.iter().filter(|path| path.exists()).cloned().collect::<Vec<_>>()
+            let there = |path: &&PathBuf| is_remote(path) || path.exists();
+            paths.iter().filter(there).cloned().collect::<Vec<_>>()
         };
         let existing = self.existing.compute(ui.ctx(), workers, &paths, still_there).fresh_only();
         let mut groups = Vec::new();
@@ -304,7 +306,9 @@ impl PathInput {
     fn typed_path(&self) -> Option<PathBuf> {
         match self.text.trim() {
             "" => None,
-            link if link.starts_with("tilescope:") => Some(PathBuf::from(link)),
+            link if link.starts_with("tilescope:") || is_remote(Path::new(link)) => {
+                Some(PathBuf::from(link))
+            }
             path => Some(self.whole(path)),
         }
     }

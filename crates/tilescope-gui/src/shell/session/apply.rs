@@ -17,6 +17,7 @@ impl AppSession {
     pub(crate) fn apply(&mut self, context: &Context, command: AppCommand) {
         match command {
             AppCommand::Open(path) => self.open(context, path),
+            AppCommand::OpenRemote(remote) => self.open_remote(context, remote),
             AppCommand::OpenAll(paths) => self.open_all(paths),
             AppCommand::OpenAlone(path) => self.open_alone(context, path),
             AppCommand::PinBaseline(path) => self.pin_baseline(path),

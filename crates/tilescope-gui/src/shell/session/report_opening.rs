@@ -6,6 +6,8 @@ use crate::model::open_report::OpenReport;
 use crate::widgets::background_task::{BackgroundTask, PendingStartError};
 use egui::Context;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tilescope_analysis::series::find_reports;
 use tilescope_report::ReportError;
@@ -21,8 +23,8 @@ enum ReadPath {
 }
 
 impl ReadPath {
-    fn read(path: &Path) -> Result<Self, ReportError> {
-        match OpenReport::read(path) {
+    fn read(path: &Path, watch: &OpeningWatch, context: &Context) -> Result<Self, ReportError> {
+        match watch.read(path, context) {
             Ok(report) => Ok(Self::Report(Box::new(report))),
             Err(ReportError::NoReportInDirectory { .. })
                 if find_reports(path, true).is_ok_and(|found| found.len() > 1) =>
@@ -51,6 +53,25 @@ pub(crate) struct ReportOpening {
     two: Option<(PathBuf, PendingComparison)>,
     /// The link that is followed once its report is open.
     link: Option<ReportLink>,
+    watch: OpeningWatch,
+}
+
+/// What the thread that opens and the window tell each other.
+#[derive(Clone, Default)]
+struct OpeningWatch {
+    /// What is waited for, in words.
+    step: Arc<Mutex<String>>,
+    cancel: Arc<AtomicBool>,
+}
+
+impl OpeningWatch {
+    fn read(&self, path: &Path, context: &Context) -> Result<OpenReport, ReportError> {
+        let mut tell = |step: &str| {
+            step.clone_into(&mut self.step.lock().unwrap_or_else(PoisonError::into_inner));
+            context.request_repaint();
+        };
+        OpenReport::read_watched(path, &mut tell, &self.cancel)
+    }
 }
 
 /// What was opened.
@@ -72,8 +93,9 @@ impl ReportOpening {
         context: &Context,
         path: PathBuf,
     ) -> Result<(), PendingStartError> {
-        let asked = path.clone();
-        let pending = BackgroundTask::start("open", context, move || ReadPath::read(&asked))?;
+        let (asked, watch, painted) = (path.clone(), self.watch_anew(), context.clone());
+        let read = move || ReadPath::read(&asked, &watch, &painted);
+        let pending = BackgroundTask::start("open", context, read)?;
         self.one = Some((path, pending));
         Ok(())
     }
@@ -88,12 +110,24 @@ impl ReportOpening {
         source: PathBuf,
         target: PathBuf,
     ) -> Result<(), PendingStartError> {
-        let path = source.clone();
+        let (path, watch, painted) = (source.clone(), self.watch_anew(), context.clone());
         let pending = BackgroundTask::start("open two", context, move || {
-            Ok((OpenReport::read(&source)?, OpenReport::read(&target)?))
+            Ok((watch.read(&source, &painted)?, watch.read(&target, &painted)?))
         })?;
         self.two = Some((path, pending));
         Ok(())
+    }
+
+    /// Ends what is being read, and watches what is read next.
+    fn watch_anew(&mut self) -> OpeningWatch {
+        self.watch.cancel.store(true, Ordering::Relaxed);
+        self.watch = OpeningWatch::default();
+        self.watch.clone()
+    }
+
+    /// What is waited for, in words; empty where that is the disk.
+    pub(crate) fn step(&self) -> String {
+        self.watch.step.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Has a link followed, or none, once what is being read is open.
@@ -133,8 +167,10 @@ impl ReportOpening {
         })
     }
 
-    /// Opens nothing. The threads go on until they are done; nobody listens any more.
+    /// Opens nothing. Connections to other machines end; threads that read here go on until they are
+    /// done, and nobody listens any more.
     pub(super) fn cancel(&mut self) {
+        self.watch.cancel.store(true, Ordering::Relaxed);
         self.one = None;
         self.two = None;
     }

@@ -215,7 +215,7 @@ impl Report {
         for (table, number) in NUMBERED_TABLES {
             // Numbers are places in lists: without holes, and from 0.
             let holes = format!("total(1) - coalesce(max({number}) + 1, 0)");
-            let holes = self.db.number(table, &holes)?;
+            let holes = self.db.worked_out(table, &holes)?;
             law.check(holes.is_none_or(|holes| holes == 0), || {
                 format!("ids of {table} are not 0, 1, 2, …")
             });
@@ -357,7 +357,7 @@ impl Report {
 
     /// Number of rows of a table for which a condition holds.
     fn rows_where(&self, table: &str, condition: &str) -> Result<i64, ReportError> {
-        let rows = self.db.number(table, &format!("count(*) FILTER (WHERE {condition})"))?;
+        let rows = self.db.worked_out(table, &format!("count(*) FILTER (WHERE {condition})"))?;
         Ok(rows.unwrap_or(0))
     }
 }
