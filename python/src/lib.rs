@@ -13,7 +13,6 @@ mod pva;
 mod report;
 mod stream;
 mod table;
-mod tables;
 mod threads;
 
 use pyo3::prelude::*;
