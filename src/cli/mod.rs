@@ -9,6 +9,7 @@ mod export;
 mod find;
 mod gates;
 mod insights;
+mod interrupt;
 mod model;
 mod onnx;
 mod picture;
@@ -18,8 +19,10 @@ mod proof;
 mod report_or_spec;
 mod reproduce;
 mod search;
+mod selection;
 mod sensitivity;
 mod simulate;
+mod slice;
 mod specs;
 mod summary;
 mod sweep;
@@ -64,6 +67,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     compare::COMMAND,
     verify::COMMAND,
     export::COMMAND,
+    slice::COMMAND,
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,

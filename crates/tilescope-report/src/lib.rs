@@ -9,6 +9,7 @@
 //! | `reader` | [`Report`]: opens any report in milliseconds and answers what is asked |
 //! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
 //! | `table_checksums`, `packed_columns` | what a table was written with; many rows in few bytes |
+//! | `slice` | a part of a run as a report of its own |
 //! | `atomic_file` | files that are replaced whole or not at all |
 //! | `text_file` | small texts that anybody may have written |
 //! | `db`, `open`, `limits` | looking into files that anybody may have written |
@@ -30,6 +31,7 @@ mod packed_columns;
 mod reader;
 mod row_writer;
 pub mod schema;
+mod slice;
 mod strided_tile_runs;
 mod table_checksums;
 pub mod text_file;
@@ -42,4 +44,5 @@ pub use limits::MAX_TILES as MAX_TILES_PER_REPLICA;
 pub use model::*;
 pub use open_file::REPORT_FILE;
 pub use reader::*;
+pub use slice::{SliceOrigin, SliceSelection};
 pub use writer::{Recorder, ReportMeta, ReportWriter, StepLayout};

@@ -128,7 +128,8 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                 "key",
                 "TEXT PRIMARY KEY",
                 "format, generator, layout, spec; onnx: the file of an imported model and what \
-                 became of its nodes, JSON, since version 2.4",
+                 became of its nodes, JSON, since version 2.4; slice: the report that this one is a \
+                 part of, and which, JSON",
             ),
             col("value", TEXT, "the fact"),
         ],
