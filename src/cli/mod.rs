@@ -11,6 +11,7 @@ mod export;
 mod find;
 mod gates;
 mod insights;
+mod interrupt;
 mod man;
 mod mcp;
 mod model;
@@ -24,10 +25,12 @@ mod report_or_spec;
 mod reproduce;
 mod samples;
 mod search;
+mod selection;
 mod sensitivity;
 mod series;
 mod serve;
 mod simulate;
+mod slice;
 mod specs;
 mod summary;
 mod sweep;
@@ -79,6 +82,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     export::COMMAND,
     convert::COMMAND,
     samples::COMMAND,
+    slice::COMMAND,
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,

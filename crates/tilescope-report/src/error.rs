@@ -54,6 +54,13 @@ pub enum ReportError {
         format: String,
         path: PathBuf,
     },
+    /// Nothing is left to be written.
+    #[error("nothing to slice, {problem}: {}", path.display())]
+    EmptySlice {
+        /// Why there is nothing.
+        problem: String,
+        path: PathBuf,
+    },
     /// Another file has the name now.
     #[error("replaced by another file while it was open; open it again: {}", path.display())]
     Replaced { path: PathBuf },

@@ -10,6 +10,7 @@
 //! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
 //! | `profile_readers` | profiles of other tools, which become reports when they are opened |
 //! | `table_checksums`, `packed_columns` | what a table was written with; many rows in few bytes |
+//! | `slice` | a part of a run as a report of its own |
 //! | `atomic_file` | files that are replaced whole or not at all |
 //! | `text_file` | small texts that anybody may have written |
 //! | `remote` | reports on other machines, read through the user's `ssh` |
@@ -34,6 +35,7 @@ mod reader;
 pub mod remote;
 mod row_writer;
 pub mod schema;
+mod slice;
 mod strided_tile_runs;
 mod table_checksums;
 pub mod text_file;
@@ -47,4 +49,5 @@ pub use model::*;
 pub use open_file::{REPORT_FILE, holds_report};
 pub use profile_readers::{PROFILE_READERS, ProfileReader, convert_profile};
 pub use reader::*;
+pub use slice::{SliceOrigin, SliceSelection};
 pub use writer::{Recorder, ReportMeta, ReportWriter, StepLayout};

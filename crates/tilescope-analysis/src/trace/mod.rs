@@ -20,7 +20,7 @@ mod tile_work;
 mod tiles_at_cycle;
 mod window_summary;
 
-pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows};
+pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows, first_consumer};
 pub use host_lane::{HostActivity, host_lane};
 pub use lane_items::{LaneItem, LaneItemKind, LaneItemList};
 pub use lane_layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane_items};

@@ -53,13 +53,8 @@ impl Report {
         class: ReplicaClassId,
         id: StepId,
     ) -> Result<Option<StepDetails>, ReportError> {
-        match class {
-            ReplicaClassId(0) => self.step(id),
-            _ => {
-                let next = StepId(id.0.saturating_add(1));
-                Ok(self.steps_of_columns(class, id..next, 1)?.pop())
-            }
-        }
+        let next = StepId(id.0.saturating_add(1));
+        Ok(self.steps_of_class(class, id..next, 1)?.pop())
     }
 
     /// Executed steps with ids in `ids`, the first `limit` of them: as replica 0 did them.
@@ -84,6 +79,19 @@ impl Report {
             steps.entry(row.step).or_insert_with(unknown).ipus.push(self.on_ipu(&row)?);
         }
         Ok(steps.into_values().take(limit).collect())
+    }
+
+    /// The same as replicas of a class did them.
+    pub(crate) fn steps_of_class(
+        &self,
+        class: ReplicaClassId,
+        ids: Range<StepId>,
+        limit: usize,
+    ) -> Result<Vec<StepDetails>, ReportError> {
+        match class {
+            ReplicaClassId(0) => self.steps(ids, limit),
+            _ => self.steps_of_columns(class, ids, limit),
+        }
     }
 
     fn steps_of_columns(

@@ -161,7 +161,8 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                 "key",
                 TEXT_KEY,
                 "format, generator, layout, spec; onnx: the file of an imported model and what \
-                 became of its nodes, JSON, since version 2.4",
+                 became of its nodes, JSON, since version 2.4; slice: the report that this one is a \
+                 part of, and which, JSON",
             ),
             col("value", TEXT, "the fact"),
         ],

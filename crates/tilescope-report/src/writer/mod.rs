@@ -22,6 +22,7 @@ use super::model::{
 use super::open_file::REPORT_FILE;
 use super::row_writer::RowWriter;
 use super::schema;
+use super::slice::SliceOrigin;
 use super::table_checksums::{TableChecksums, TablePart};
 use super::trace::TraceIndexWriter;
 use crate::units::{IpuId, ReplicaClassId};
@@ -151,6 +152,14 @@ impl ReportWriter {
             fact("onnx", &json)?;
         }
         Ok(writer)
+    }
+
+    /// Says which report this is a slice of.
+    pub(crate) fn slice_of(&mut self, origin: &SliceOrigin) -> Result<(), ReportError> {
+        let json = serde_json::to_string(origin).map_err(|error| {
+            ReportError::invalid_input(format!("what it is a slice of is no JSON: {error}"))
+        })?;
+        self.rows().insert("meta", params!["slice", json])
     }
 
     /// Refuses to let the file grow beyond `bytes`, as a full disk would.

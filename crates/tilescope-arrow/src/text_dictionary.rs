@@ -1,9 +1,4 @@
-//! Tables of a report as Arrow: those of the views, and the records behind them.
-
-pub(crate) mod records;
-mod step_columns;
-pub(crate) mod steps;
-pub(crate) mod views;
+//! Columns of texts of which few differ.
 
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use std::collections::BTreeMap;

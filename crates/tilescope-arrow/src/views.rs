@@ -18,8 +18,11 @@ pub(crate) fn find(name: &str) -> Option<&'static ReportTable> {
     named(view, table).ok()
 }
 
-/// Columns and cells as Arrow has them.
-pub(crate) fn batch(table: &DataTable) -> Result<RecordBatch, ArrowError> {
+/// Columns and cells of a table of a view as Arrow has them.
+///
+/// # Errors
+/// Columns of different lengths: a bug of ours.
+pub fn batch(table: &DataTable) -> Result<RecordBatch, ArrowError> {
     let mut taken = BTreeSet::new();
     let columns = table.columns.iter().enumerate().map(|(at, column)| {
         let cells: Vec<&TableCell> = table.rows.iter().filter_map(|row| row.get(at)).collect();

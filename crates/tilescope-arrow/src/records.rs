@@ -1,6 +1,8 @@
 //! The records behind the views, one row each.
 
-use super::{TextDictionary, by_key};
+use crate::row_selection::{RowFilter, RowSelection};
+use crate::table::TableError;
+use crate::text_dictionary::{TextDictionary, by_key};
 use arrow_array::{
     ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray, UInt16Array, UInt32Array,
     UInt64Array,
@@ -9,52 +11,55 @@ use arrow_schema::ArrowError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_analysis::tile_curves::ChipFloorPlan;
-use tilescope_report::units::{Bytes, Cycles, TileRuns};
-use tilescope_report::{
-    MarkFilter, MemoryCategory, ProgramNode, Report, ReportError, Variable, VariableFilter,
-};
-
-/// Why a table could not be made.
-pub(crate) enum TableError {
-    Report(ReportError),
-    Arrow(ArrowError),
-}
-
-impl From<ReportError> for TableError {
-    fn from(error: ReportError) -> Self {
-        Self::Report(error)
-    }
-}
-
-impl From<ArrowError> for TableError {
-    fn from(error: ArrowError) -> Self {
-        Self::Arrow(error)
-    }
-}
+use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns};
+use tilescope_report::{MarkFilter, MemoryCategory, ProgramNode, Report, Variable, VariableFilter};
 
 /// A kind of record.
-pub(crate) struct RecordTable {
-    pub(crate) name: &'static str,
+pub struct RecordTable {
+    /// Its name.
+    pub name: &'static str,
     /// What a row is.
-    pub(crate) about: &'static str,
-    pub(crate) read: fn(&Report) -> Result<RecordBatch, TableError>,
+    pub about: &'static str,
+    /// By what its rows can be selected.
+    pub filters: &'static [RowFilter],
+    pub(crate) read: fn(&Report, &RowSelection) -> Result<RecordBatch, TableError>,
+}
+
+const fn record(
+    name: &'static str,
+    about: &'static str,
+    filters: &'static [RowFilter],
+    read: fn(&Report, &RowSelection) -> Result<RecordBatch, TableError>,
+) -> RecordTable {
+    RecordTable { name, about, filters, read }
 }
 
 /// Every kind but executed steps, which are never read all at once.
 pub(crate) static RECORDS: &[RecordTable] = &[
-    RecordTable { name: "marks", about: "Runs, iterations, stages, … on the trace", read: marks },
-    RecordTable { name: "memory_by_tile", about: "Memory of every tile", read: memory_by_tile },
-    RecordTable { name: "variables", about: "Variables with lifetimes", read: variables },
-    RecordTable { name: "liveness", about: "Bytes live at every step", read: liveness },
-    RecordTable { name: "programs", about: "Nodes of the compiled program", read: programs },
-    RecordTable { name: "compute_sets", about: "Vertices that run together", read: compute_sets },
-    RecordTable { name: "exchanges", about: "Traffic and code of exchanges", read: exchanges },
-    RecordTable { name: "operations", about: "Operations of the model", read: operations },
-    RecordTable {
-        name: "operation_inputs",
-        about: "Which operation reads the results of which",
-        read: operation_inputs,
-    },
+    record(
+        "marks",
+        "Runs, iterations, stages, … on the trace",
+        &[RowFilter::Cycles, RowFilter::Ipus],
+        marks,
+    ),
+    record(
+        "memory_by_tile",
+        "Memory of every tile",
+        &[RowFilter::Ipus, RowFilter::Tiles],
+        memory_by_tile,
+    ),
+    record(
+        "variables",
+        "Variables with lifetimes",
+        &[RowFilter::Ipus, RowFilter::Tiles],
+        variables,
+    ),
+    record("liveness", "Bytes live at every step", &[], liveness),
+    record("programs", "Nodes of the compiled program", &[RowFilter::Ipus], programs),
+    record("compute_sets", "Vertices that run together", &[], compute_sets),
+    record("exchanges", "Traffic and code of exchanges", &[], exchanges),
+    record("operations", "Operations of the model", &[RowFilter::Ipus], operations),
+    record("operation_inputs", "Which operation reads the results of which", &[], operation_inputs),
 ];
 
 /// Columns in order, each with its name.
@@ -89,9 +94,11 @@ fn tiles<T: Clone + PartialEq>(of: &TileRuns<T>) -> u64 {
     of.tile_count().into()
 }
 
-fn marks(report: &Report) -> Result<RecordBatch, TableError> {
-    let all = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
-    let marks = report.marks(&all)?;
+fn marks(report: &Report, selection: &RowSelection) -> Result<RecordBatch, TableError> {
+    let window = selection.window();
+    let mut marks =
+        report.marks(&MarkFilter { kind: None, ipu: None, window, limit: usize::MAX })?;
+    marks.retain(|mark| mark.ipu.is_none_or(|ipu| selection.has_ipu(ipu)));
     batch(vec![
         ("kind", words(marks.iter().map(|mark| Some(mark.kind.name())))?),
         ("label", words(marks.iter().map(|mark| Some(mark.label.as_str())))?),
@@ -105,12 +112,13 @@ fn marks(report: &Report) -> Result<RecordBatch, TableError> {
     ])
 }
 
-fn memory_by_tile(report: &Report) -> Result<RecordBatch, TableError> {
+fn memory_by_tile(report: &Report, selection: &RowSelection) -> Result<RecordBatch, TableError> {
     let target = report.target()?;
     let plan = ChipFloorPlan::from_target(&target);
     let memory = report.tile_memory()?;
-    let rows: Vec<_> =
-        memory.iter().flat_map(|(range, of)| range.iter().map(move |tile| (tile, *of))).collect();
+    let each = memory.iter().flat_map(|(range, of)| range.iter().map(move |tile| (tile, *of)));
+    let wanted = |tile| selection.has_tile_of(TileRange::single(tile), &target);
+    let rows: Vec<_> = each.filter(|(tile, _)| wanted(*tile)).collect();
     let figure = |of: fn(&tilescope_report::TileMemory) -> Bytes| {
         u64s(rows.iter().map(|(_, memory)| of(memory).0))
     };
@@ -145,9 +153,17 @@ fn memory_by_tile(report: &Report) -> Result<RecordBatch, TableError> {
     batch(columns)
 }
 
-fn variables(report: &Report) -> Result<RecordBatch, TableError> {
-    let all = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
-    let found = report.variables(&all)?;
+fn variables(report: &Report, selection: &RowSelection) -> Result<RecordBatch, TableError> {
+    let target = report.target()?;
+    let filter =
+        VariableFilter { tiles: selection.tiles, category: None, after: None, limit: usize::MAX };
+    let mut found = report.variables(&filter)?;
+    if selection.ipus.is_some() {
+        let wanted = |variable: &Variable| {
+            variable.tiles.iter().any(|(tiles, _)| selection.has_tile_of(tiles, &target))
+        };
+        found.retain(|(_, variable)| wanted(variable));
+    }
     let lifetime = |of: fn(&std::ops::Range<u32>) -> u32| {
         u32s(found.iter().map(|(_, variable)| variable.lifetime.as_ref().map(of)))
     };
@@ -166,7 +182,7 @@ fn variables(report: &Report) -> Result<RecordBatch, TableError> {
     ])
 }
 
-fn liveness(report: &Report) -> Result<RecordBatch, TableError> {
+fn liveness(report: &Report, _: &RowSelection) -> Result<RecordBatch, TableError> {
     let steps = report.liveness()?;
     let programs = report.programs()?;
     let name = |id| programs.get(id).map(|program| program.name.as_str());
@@ -178,12 +194,15 @@ fn liveness(report: &Report) -> Result<RecordBatch, TableError> {
     ])
 }
 
-fn programs(report: &Report) -> Result<RecordBatch, TableError> {
-    let programs = report.programs()?;
-    let parents: BTreeMap<_, _> = programs
+fn programs(report: &Report, selection: &RowSelection) -> Result<RecordBatch, TableError> {
+    let all = report.programs()?;
+    let parents: BTreeMap<_, _> = all
         .iter()
         .flat_map(|(id, program)| program.children.iter().map(move |child| (*child, id)))
         .collect();
+    // Those of several IPUs are programs of each of them.
+    let wanted = |program: &ProgramNode| program.ipu.is_none_or(|ipu| selection.has_ipu(ipu));
+    let programs: Vec<_> = all.iter().filter(|(_, program)| wanted(program)).collect();
     let of = |read: fn(&ProgramNode) -> Option<u32>| {
         u32s(programs.iter().map(|(_, program)| read(program)))
     };
@@ -191,7 +210,7 @@ fn programs(report: &Report) -> Result<RecordBatch, TableError> {
         ("program", u32s(programs.iter().map(|(id, _)| Some(id.0)))),
         ("type", words(programs.iter().map(|(_, program)| Some(program.kind.name())))?),
         ("name", words(programs.iter().map(|(_, program)| Some(program.name.as_str())))?),
-        ("parent", u32s(programs.iter().map(|(id, _)| parents.get(&id).map(|parent| parent.0)))),
+        ("parent", u32s(programs.iter().map(|(id, _)| parents.get(id).map(|parent| parent.0)))),
         ("ipu", of(|program| program.ipu.map(|ipu| ipu.0))),
         ("compute_set", of(|program| program.compute_set.map(|id| id.0))),
         ("operation", of(|program| program.operation.map(|id| id.0))),
@@ -199,7 +218,7 @@ fn programs(report: &Report) -> Result<RecordBatch, TableError> {
     ])
 }
 
-fn compute_sets(report: &Report) -> Result<RecordBatch, TableError> {
+fn compute_sets(report: &Report, _: &RowSelection) -> Result<RecordBatch, TableError> {
     let sets = report.compute_sets()?;
     let mean = |cycles: &TileRuns<Cycles>| match tiles(cycles) {
         0 => None,
@@ -227,7 +246,7 @@ fn sum(counts: &TileRuns<u64>) -> u64 {
     counts.iter().map(|(range, count)| u64::from(range.count()) * count).sum()
 }
 
-fn exchanges(report: &Report) -> Result<RecordBatch, TableError> {
+fn exchanges(report: &Report, _: &RowSelection) -> Result<RecordBatch, TableError> {
     let programs = report.programs()?;
     let totals = report.exchange_totals()?;
     let of = |id| programs.get(id);
@@ -246,24 +265,26 @@ fn exchanges(report: &Report) -> Result<RecordBatch, TableError> {
     ])
 }
 
-fn operations(report: &Report) -> Result<RecordBatch, TableError> {
-    let found = report.operations()?;
+fn operations(report: &Report, selection: &RowSelection) -> Result<RecordBatch, TableError> {
+    let all = report.operations()?;
+    let found: Vec<_> =
+        (0u32..).zip(all.iter()).filter(|(_, of)| selection.has_ipu(of.ipu)).collect();
     batch(vec![
-        ("operation", u32s((0..).take(found.len()).map(Some))),
-        ("name", texts(found.iter().map(|of| Some(of.name.as_str())))),
-        ("kind", words(found.iter().map(|of| Some(of.kind.as_str())))?),
-        ("source", words(found.iter().map(|of| of.source.as_deref()))?),
-        ("pass", words(found.iter().map(|of| Some(of.pass.name())))?),
-        ("block", words(found.iter().map(|of| of.block.as_deref()))?),
-        ("ipu", u32s(found.iter().map(|of| Some(of.ipu.0)))),
-        ("flops", u64s(found.iter().map(|of| of.flops))),
-        ("element_type", words(found.iter().map(|of| of.element_type.map(|of| of.name())))?),
-        ("shapes", texts(found.iter().map(|of| Some(of.shapes.as_str())))),
-        ("plan", texts(found.iter().map(|of| of.plan.as_deref()))),
+        ("operation", u32s(found.iter().map(|(id, _)| Some(*id)))),
+        ("name", texts(found.iter().map(|(_, of)| Some(of.name.as_str())))),
+        ("kind", words(found.iter().map(|(_, of)| Some(of.kind.as_str())))?),
+        ("source", words(found.iter().map(|(_, of)| of.source.as_deref()))?),
+        ("pass", words(found.iter().map(|(_, of)| Some(of.pass.name())))?),
+        ("block", words(found.iter().map(|(_, of)| of.block.as_deref()))?),
+        ("ipu", u32s(found.iter().map(|(_, of)| Some(of.ipu.0)))),
+        ("flops", u64s(found.iter().map(|(_, of)| of.flops))),
+        ("element_type", words(found.iter().map(|(_, of)| of.element_type.map(|of| of.name())))?),
+        ("shapes", texts(found.iter().map(|(_, of)| Some(of.shapes.as_str())))),
+        ("plan", texts(found.iter().map(|(_, of)| of.plan.as_deref()))),
     ])
 }
 
-fn operation_inputs(report: &Report) -> Result<RecordBatch, TableError> {
+fn operation_inputs(report: &Report, _: &RowSelection) -> Result<RecordBatch, TableError> {
     let found = report.operations()?;
     let read =
         || (0..).zip(found.iter()).flat_map(|(id, of)| of.inputs.iter().map(move |i| (id, i)));

@@ -1,30 +1,23 @@
 //! Executed steps: one row for each step on each lane, in batches that are decoded as they are asked
 //! for, so that a run of 10^8 steps takes no more memory than a short one.
 
-use super::step_columns::{self, StepColumns, StepFacts};
-use crate::stream::BatchIterator;
+use crate::row_selection::RowSelection;
+use crate::step_columns::{self, StepColumns, StepFacts};
+use crate::table::BatchIterator;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use tilescope_report::trace::{LaneStep, Trace};
-use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::units::IpuId;
 use tilescope_report::{Report, ReportError};
 
 /// Rows of a batch: 16 chunks of the trace.
 const BATCH_ROWS: u64 = 1 << 16;
 
-/// What is asked of the steps of a report.
-pub(crate) struct StepSelection {
-    /// Only these IPUs.
-    pub(crate) ipus: Option<Vec<u32>>,
-    /// Only steps that share a cycle with this window.
-    pub(crate) cycles: Option<(u64, u64)>,
-}
-
 /// Steps that were asked for, not read yet.
-pub(crate) struct StepTable {
+pub struct StepTable {
     report: Arc<Report>,
     trace: Option<Trace>,
     /// Lane and positions of each batch.
@@ -34,18 +27,18 @@ pub(crate) struct StepTable {
 
 impl StepTable {
     /// Finds the steps: O(log steps) for each lane.
-    pub(crate) fn select(
-        report: Arc<Report>,
-        selection: &StepSelection,
-    ) -> Result<Self, ReportError> {
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn select(report: Arc<Report>, selection: &RowSelection) -> Result<Self, ReportError> {
         let trace = report.trace()?;
         let mut pieces = Vec::new();
         for (index, info) in trace.iter().flat_map(|trace| trace.lanes().iter().enumerate()) {
-            let wanted = selection.ipus.as_ref().is_none_or(|ipus| ipus.contains(&info.ipu.0));
+            let wanted = selection.has_ipu(info.ipu);
             let lane = trace.as_ref().and_then(|trace| trace.lane(index)).filter(|_| wanted);
             let Some(lane) = lane else { continue };
-            let mut positions = match selection.cycles {
-                Some((start, end)) => lane.touching(CycleRange::new(Cycles(start), Cycles(end)))?,
+            let mut positions = match selection.window() {
+                Some(window) => lane.touching(window)?,
                 None => 0..info.steps,
             };
             while positions.start < positions.end {
@@ -59,17 +52,17 @@ impl StepTable {
     }
 
     /// Number of rows.
-    pub(crate) fn rows(&self) -> u64 {
+    pub fn rows(&self) -> u64 {
         self.pieces.iter().map(|(_, positions)| positions.end - positions.start).sum()
     }
 
     /// Columns and their types.
-    pub(crate) fn schema() -> SchemaRef {
+    pub fn schema() -> SchemaRef {
         step_columns::schema()
     }
 
     /// The rows, batch by batch.
-    pub(crate) fn batches(self: &Arc<Self>) -> BatchIterator {
+    pub fn batches(self: &Arc<Self>) -> BatchIterator {
         Box::new(StepBatches { table: self.clone(), next: 0, ready: VecDeque::new() })
     }
 

@@ -1,6 +1,6 @@
 //! The columns of executed steps, filled row by row.
 
-use super::{TextDictionary, by_key};
+use crate::text_dictionary::{TextDictionary, by_key};
 use arrow_array::builder::{
     Float32Builder, Int32Builder, UInt8Builder, UInt32Builder, UInt64Builder,
 };
