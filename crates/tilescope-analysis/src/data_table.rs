@@ -342,18 +342,26 @@ impl DataTable {
     }
 }
 
-/// Text in quotes where a comma, a quote or a line end makes that necessary.
-/// The value of a cell as a spreadsheet shows it: names of strangers that begin like a formula
-/// would be worked out, and get an apostrophe in front.
+/// The value of a cell as a spreadsheet shows it.
 fn unexecuted(cell: &TableCell) -> String {
     match cell {
-        TableCell::Text(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {
-            format!("'{text}")
-        }
+        TableCell::Text(text) => without_formula(text),
         cell => cell.plain(),
     }
 }
 
+/// Names of strangers that begin like a formula would be worked out, and get an apostrophe in front.
+fn without_formula(text: &str) -> String {
+    let begins_like_one = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    if begins_like_one { format!("'{text}") } else { text.to_owned() }
+}
+
+/// A text of somebody's as a cell of a CSV file: no spreadsheet takes it for a formula.
+pub(crate) fn quoted_for_csv(text: &str) -> String {
+    quoted(&without_formula(text))
+}
+
+/// Text in quotes where a comma, a quote or a line end makes that necessary.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
