@@ -21,6 +21,7 @@ mod plain_output;
 mod progress;
 mod proof;
 mod query;
+mod report;
 mod report_or_spec;
 mod reproduce;
 mod samples;
@@ -83,6 +84,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     convert::COMMAND,
     samples::COMMAND,
     slice::COMMAND,
+    report::COMMAND,
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,

@@ -23,6 +23,7 @@ mod exchange;
 mod find;
 mod format_document;
 mod host;
+mod html_report;
 mod insights;
 mod layers;
 mod layouts;

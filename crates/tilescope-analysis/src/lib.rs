@@ -11,6 +11,7 @@ pub mod exchange_code;
 pub mod find;
 pub mod gates;
 mod graph_layout;
+pub mod headline;
 pub mod host;
 pub mod imported_model;
 pub mod insights;
