@@ -435,14 +435,6 @@ impl<'a> TraceLane<'a> {
         Ok(first..end.max(first))
     }
 
-    /// Positions of the steps with ids in `ids`. O(log steps).
-    pub fn positions_of(&self, ids: &Range<StepId>) -> Result<Range<u64>, ReportError> {
-        let before =
-            |id| self.partition_point(|node| node.first_step < id, |record| record.step < id);
-        let start = before(ids.start)?;
-        Ok(start..before(ids.end)?.max(start))
-    }
-
     fn levels(&self) -> u32 {
         pyramid::level_count(self.info().steps)
     }
