@@ -51,7 +51,7 @@ pub(crate) fn beginning(
             limit: usize::MAX,
         };
         for mark in report.marks_of_class(info.class, &filter)? {
-            let positions = lane.positions_of(mark.steps.clone())?;
+            let positions = lane.positions_of(&mark.steps)?;
             let positions = positions.start.max(selected.start)..positions.end.min(selected.end);
             if positions.is_empty() || !begin.contains(&positions.start) {
                 continue;

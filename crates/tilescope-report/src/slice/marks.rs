@@ -104,7 +104,7 @@ impl Slicing<'_> {
                 continue;
             }
             let Some(lane) = self.lane(info) else { continue };
-            let own = lane.positions_of(mark.steps.clone())?;
+            let own = lane.positions_of(&mark.steps)?;
             let within = own.start.max(selected.start)..own.end.min(selected.end);
             part.is_whole &= own.is_empty() || within == own;
             let before = own.start.checked_sub(1).filter(|before| selected.contains(before));
