@@ -3,7 +3,7 @@
 use tilescope_report::units::grouped;
 
 /// Letters of the longest name that is shown whole, and those that are shown of longer ones.
-const NAME: (usize, usize) = (200, 160);
+const NAME: (usize, usize) = (500, 400);
 /// The same of sentences, which may have names in them.
 const PROSE: (usize, usize) = (2_000, 1_800);
 
