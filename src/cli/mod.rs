@@ -3,6 +3,7 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 fine, 1 the job failed,
 //! 2 wrong usage, 3 a violated gate. A closed pipe on stdout is success: the reader had enough.
 
+mod calibrate;
 mod compare;
 mod completions;
 mod export;
@@ -62,6 +63,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     insights::COMMAND,
     find::COMMAND,
     compare::COMMAND,
+    calibrate::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     validate::COMMAND,

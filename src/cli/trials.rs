@@ -5,10 +5,11 @@ use super::CliError;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tilescope_report::REPORT_FILE;
 use tilescope_report::units::{Bytes, Cycles};
 
 /// Threads that a child may use: the variable that rayon reads.
@@ -159,6 +160,27 @@ impl TrialRunner {
     ) -> Result<Option<Vec<TrialFinding>>, CliError> {
         let output = self.child(&["insights", &self.spec, "--json"], changes)?;
         Ok(serde_json::from_slice(&output.stdout).ok())
+    }
+
+    /// Simulates a changed spec into a directory; the path of the report.
+    ///
+    /// # Errors
+    /// Specs that are refused, and children that die or cannot be started.
+    pub(super) fn report(
+        &self,
+        changes: &SpecChanges,
+        directory: &Path,
+    ) -> Result<PathBuf, CliError> {
+        let place = directory.to_string_lossy();
+        let output = self.child(&["simulate", &self.spec, "-o", &place], changes)?;
+        if output.status.success() {
+            return Ok(directory.join(REPORT_FILE));
+        }
+        Err(match outcome(&output) {
+            TrialOutcome::Refused(problem) => CliError::Usage(problem),
+            TrialOutcome::Died(problem) => CliError::Failed(problem),
+            TrialOutcome::Figures(_) => CliError::Failed("nothing was simulated".to_owned()),
+        })
     }
 
     /// How many run at once.

@@ -11,6 +11,7 @@
 //! | `table_checksums`, `packed_columns` | what a table was written with; many rows in few bytes |
 //! | `atomic_file` | files that are replaced whole or not at all |
 //! | `text_file` | small texts that anybody may have written |
+//! | `debug_cbor` | what frameworks say of their operations, in a file beside a report |
 //! | `db`, `open`, `limits` | looking into files that anybody may have written |
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
@@ -22,12 +23,14 @@ mod address_blob;
 pub mod atomic_file;
 mod codec;
 mod database;
+mod debug_cbor;
 mod error;
 pub(crate) mod limits;
 mod model;
 mod open_file;
 mod packed_columns;
 mod reader;
+mod reports_inside;
 mod row_writer;
 pub mod schema;
 mod strided_tile_runs;
@@ -37,6 +40,7 @@ pub mod trace;
 pub mod units;
 mod writer;
 
+pub use debug_cbor::DebugFrame;
 pub use error::ReportError;
 pub use limits::MAX_TILES as MAX_TILES_PER_REPLICA;
 pub use model::*;

@@ -255,7 +255,7 @@ fn operations(report: &Report) -> Result<RecordBatch, TableError> {
         ("source", words(found.iter().map(|of| of.source.as_deref()))?),
         ("pass", words(found.iter().map(|of| Some(of.pass.name())))?),
         ("block", words(found.iter().map(|of| of.block.as_deref()))?),
-        ("ipu", u32s(found.iter().map(|of| Some(of.ipu.0)))),
+        ("ipu", u32s(found.iter().map(|of| of.ipu.map(|ipu| ipu.0)))),
         ("flops", u64s(found.iter().map(|of| of.flops))),
         ("element_type", words(found.iter().map(|of| of.element_type.map(|of| of.name())))?),
         ("shapes", texts(found.iter().map(|of| Some(of.shapes.as_str())))),

@@ -1,8 +1,8 @@
 //! The window: takes in what has happened, then paints.
 
 use super::{
-    action, home, messages_ui, model_dialog, overlay, quit_dialog, report_check, report_chooser,
-    report_tabs, search_dialog, unmodelled_line, what_if_panel_ui, window_frame,
+    action, home, messages_ui, model_dialog, overlay, quit_dialog, report_check, report_choice,
+    report_chooser, report_tabs, search_dialog, unmodelled_line, what_if_panel_ui, window_frame,
 };
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::message::StatusMessage;
@@ -160,6 +160,7 @@ impl TilescopeApp {
         model_dialog::model_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
         search_dialog::search_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
         report_chooser::report_chooser_ui(ui.ctx(), &mut self.session, &self.commands);
+        report_choice::report_choice_ui(ui.ctx(), &self.session, &self.commands);
         quit_dialog::quit_dialog_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::progress_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::drop_hint_ui(ui.ctx());

@@ -14,6 +14,7 @@ pub(crate) mod picture_export;
 pub(crate) mod preferences_file;
 pub(crate) mod quit_dialog;
 pub(crate) mod report_check;
+pub(crate) mod report_choice;
 pub(crate) mod report_chooser;
 pub(crate) mod report_file_watcher;
 pub(crate) mod report_locations;

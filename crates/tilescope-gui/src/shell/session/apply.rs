@@ -18,6 +18,12 @@ impl AppSession {
             AppCommand::Open(path) => self.open(context, path),
             AppCommand::OpenAll(paths) => self.open_all(paths),
             AppCommand::ChooseReport(purpose) => self.choose_report(purpose),
+            AppCommand::AnswerReportChoice(path) => {
+                self.dialogs.ask_for_report(None);
+                if let Some(path) = path {
+                    self.open(context, path);
+                }
+            }
             AppCommand::OpenLink(link) => self.open_link(context, &link),
             AppCommand::CancelOpening => self.jobs.opening.cancel(),
             AppCommand::Reload => self.reload(context),

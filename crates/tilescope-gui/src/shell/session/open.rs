@@ -1,6 +1,6 @@
 //! Opening reports, by themselves or two to be compared, and making them by simulation.
 
-use super::report_opening::OpenedReports;
+use super::report_opening::{OpenedReports, OpeningProblem};
 use super::{AppSession, what_if_panels};
 use crate::model::command::AppCommand;
 use crate::model::message::StatusMessage;
@@ -17,7 +17,8 @@ impl AppSession {
         while let Some(result) = self.jobs.opening.poll() {
             match result {
                 Ok(opened) => self.show_opened(opened),
-                Err(message) => self.messages.push(message),
+                Err(OpeningProblem::Told(message)) => self.messages.push(message),
+                Err(OpeningProblem::Several(choice)) => self.dialogs.ask_for_report(Some(choice)),
             }
         }
         self.messages.extend(self.jobs.poll_exports());

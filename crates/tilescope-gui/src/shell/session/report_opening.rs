@@ -3,6 +3,7 @@
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
 use crate::model::open_report::OpenReport;
+use crate::shell::report_choice::ReportChoice;
 use crate::widgets::background_task::{BackgroundTask, PendingStartError};
 use egui::Context;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,31 @@ pub(crate) struct OpenedReports {
     pub target: Option<OpenReport>,
     /// The link that led there.
     pub link: Option<ReportLink>,
+}
+
+/// Why nothing was opened.
+pub(crate) enum OpeningProblem {
+    /// In words.
+    Told(StatusMessage),
+    /// The directory holds several reports.
+    Several(ReportChoice),
+}
+
+impl OpeningProblem {
+    fn told(words: impl Into<String>) -> Self {
+        Self::Told(StatusMessage::error(words.into()))
+    }
+}
+
+impl From<ReportError> for OpeningProblem {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::SeveralReports { names, path } => {
+                Self::Several(ReportChoice { directory: path, names })
+            }
+            error => Self::told(error.to_string()),
+        }
+    }
 }
 
 impl ReportOpening {
@@ -72,29 +98,30 @@ impl ReportOpening {
     }
 
     /// What has been read since it was last asked for, or why it could not be.
-    pub(super) fn poll(&mut self) -> Option<Result<OpenedReports, StatusMessage>> {
+    pub(super) fn poll(&mut self) -> Option<Result<OpenedReports, OpeningProblem>> {
         self.poll_one().or_else(|| self.poll_two())
     }
 
-    fn poll_one(&mut self) -> Option<Result<OpenedReports, StatusMessage>> {
+    fn poll_one(&mut self) -> Option<Result<OpenedReports, OpeningProblem>> {
         let read = self.one.as_ref().and_then(|(_, pending)| pending.poll())?;
         self.one = None;
         Some(match read {
             Ok(Ok(report)) => Ok(OpenedReports { report, target: None, link: self.link.take() }),
-            Ok(Err(error)) => Err(StatusMessage::error(error.to_string())),
-            Err(()) => Err(StatusMessage::error("Opening the report failed.")),
+            Ok(Err(error)) => Err(error.into()),
+            Err(()) => Err(OpeningProblem::told("Opening the report failed.")),
         })
     }
 
-    fn poll_two(&mut self) -> Option<Result<OpenedReports, StatusMessage>> {
+    fn poll_two(&mut self) -> Option<Result<OpenedReports, OpeningProblem>> {
         let read = self.two.as_ref().and_then(|(_, pending)| pending.poll())?;
         self.two = None;
         Some(match read {
             Ok(Ok((report, target))) => {
                 Ok(OpenedReports { report, target: Some(target), link: self.link.take() })
             }
-            Ok(Err(error)) => Err(StatusMessage::error(error.to_string())),
-            Err(()) => Err(StatusMessage::error("Opening the reports failed.")),
+            // One answer would not say what to do with the other report.
+            Ok(Err(error)) => Err(OpeningProblem::told(error.to_string())),
+            Err(()) => Err(OpeningProblem::told("Opening the reports failed.")),
         })
     }
 
@@ -123,7 +150,7 @@ mod tests {
     use std::time::Instant;
 
     /// What comes of it, as it would in some later frame.
-    fn poll_until_done(opening: &mut ReportOpening) -> Result<OpenedReports, StatusMessage> {
+    fn poll_until_done(opening: &mut ReportOpening) -> Result<OpenedReports, OpeningProblem> {
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(20) {
             if let Some(result) = opening.poll() {
@@ -139,7 +166,9 @@ mod tests {
         let mut opening = ReportOpening::default();
         opening.start(&Context::default(), PathBuf::from("/nowhere/at/all")).unwrap();
         assert_eq!(opening.path(), Some(Path::new("/nowhere/at/all")));
-        let Err(message) = poll_until_done(&mut opening) else { panic!("there is no report") };
+        let Err(OpeningProblem::Told(message)) = poll_until_done(&mut opening) else {
+            panic!("there is no report")
+        };
         assert!(message.text.contains("/nowhere/at/all"), "{}", message.text);
         assert!(opening.path().is_none() && opening.poll().is_none());
     }
