@@ -9,20 +9,19 @@ use super::report_or_spec::temporary_directory;
 use super::simulate::{overrides, set_argument};
 use super::trials::{SpecChanges, TrialRunner, in_parallel};
 use super::{CliCommand, CliError, json_argument, open_path, path_of};
-use clap::{Arg, ArgMatches, value_parser};
-use constants::{CalibrationFile, fittable, moved};
-use serde_json::json;
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use constants::{CalibrationFile, moved};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::calibration::{
-    FitConstant, FitResult, MeasuredBesideSimulated, fit, is_measured, predict,
+    FitConstant, FitResult, MeasuredBesideSimulated, fit, predict,
 };
 use tilescope_report::atomic_file::write_whole;
 use tilescope_report::{Report, ReportError, ReportPart};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::spec::SpecSource;
 
 /// `tilescope calibrate`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "calibrate", arguments, run };
@@ -75,6 +74,13 @@ fn arguments(command: clap::Command) -> clap::Command {
             "Predict the measured run with this change of the spec instead of fitting constants",
         ))
         .arg(
+            Arg::new("constant")
+                .long("constant")
+                .value_name("NAME")
+                .action(ArgAction::Append)
+                .help("Fit only this constant, for example exchange_start_cycles; can be repeated"),
+        )
+        .arg(
             Arg::new("limit")
                 .long("limit")
                 .value_name("N")
@@ -111,6 +117,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let source =
         SpecSource::find(&name, &[]).map_err(|error| CliError::Usage(error.to_string()))?;
     let spec = super::simulate::build(&source)?;
+    let names = matches.get_many::<String>("constant").into_iter().flatten();
+    let chosen = constants::chosen(&spec, &names.map(String::as_str).collect::<Vec<_>>())?;
     let jobs = matches.get_one::<NonZeroUsize>("jobs").copied();
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
     let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
@@ -135,7 +143,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let prediction = predict(&aligned, &base, &changed).map_err(failed)?;
         return listing.prediction(&prediction, &changes, output);
     }
-    let fitted = fitted(&simulations, &spec, (&base, &aligned))?;
+    let fitted = fitted(&simulations, chosen, (&base, &aligned))?;
     let file = CalibrationFile::new(&measured, &fitted);
     let path = path_of(matches, "output");
     let written = file.is_worth_it().then_some(path);
@@ -205,13 +213,12 @@ pub(super) struct FittedConstants {
     pub simulated: f64,
 }
 
-/// Fits the constants of a spec to aligned programs.
+/// Fits constants to aligned programs.
 fn fitted(
     simulations: &Simulations,
-    spec: &Spec,
+    mut constants: Vec<FitConstant>,
     (base, aligned): (&Report, &MeasuredBesideSimulated),
 ) -> Result<FittedConstants, CliError> {
-    let mut constants = fittable(spec);
     let progress = Mutex::new(ProgressReporter::new("simulating"));
     let done = AtomicUsize::new(0);
     let all = constants.len() + ROUNDS;

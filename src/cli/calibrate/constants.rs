@@ -1,19 +1,20 @@
 //! The constants that are fitted, as specs have them, and the file that keeps what was found.
 
 use super::FittedConstants;
+use crate::cli::CliError;
 use serde_json::Value;
 use std::fmt::Write as _;
 use tilescope_analysis::calibration::{ConstantState, FitConstant};
 use tilescope_report::Report;
 use tilescope_report::units::percent;
-use tilescope_sim::spec::{CALIBRATION_TABLE, Spec};
+use tilescope_sim::spec::{CALIBRATION_TABLE, Spec, nearest};
 
 /// The share of itself by which a constant is moved to see what it does: little enough to stay in
 /// what it does, and much more than a cycle.
 const MOVE: f64 = 0.25;
 
 /// The constants of a spec that can be fitted, with nothing known of what they do.
-pub(super) fn fittable(spec: &Spec) -> Vec<FitConstant> {
+fn fittable(spec: &Spec) -> Vec<FitConstant> {
     let constants = spec.calibrated_constants().into_iter();
     constants
         .map(|of| FitConstant {
@@ -26,6 +27,38 @@ pub(super) fn fittable(spec: &Spec) -> Vec<FitConstant> {
             slopes: Vec::new(),
         })
         .collect()
+}
+
+/// Those of the names, or all where there is none.
+///
+/// # Errors
+/// Names of no constant.
+pub(super) fn chosen(spec: &Spec, names: &[&str]) -> Result<Vec<FitConstant>, CliError> {
+    let mut all = fittable(spec);
+    let known: Vec<String> = all.iter().map(|of| short_name(of).to_owned()).collect();
+    for name in names.iter().map(|name| last_part(name)) {
+        if !known.iter().any(|of| of == name) {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let hint = match nearest(name, &known) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("known: {}", known.join(", ")),
+            };
+            let problem = format!("there is no constant {name:?} that can be fitted; {hint}");
+            return Err(CliError::Usage(problem));
+        }
+    }
+    all.retain(|of| names.is_empty() || names.iter().any(|name| last_part(name) == short_name(of)));
+    Ok(all)
+}
+
+/// A name without the tables it stands in.
+fn last_part(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+/// The name of a constant in its table.
+fn short_name(constant: &FitConstant) -> &str {
+    last_part(&constant.key)
 }
 
 /// A constant with another value, within its bounds.
@@ -104,7 +137,7 @@ impl<'a> CalibrationFile<'a> {
             toml::Value::from(source)
         );
         for (start, value, error) in self.changed() {
-            let key = start.key.rsplit('.').next().unwrap_or(&start.key);
+            let key = short_name(start);
             let written = toml::Value::try_from(json_value(start, value));
             let written = written.map_or_else(|_| value.to_string(), |value| value.to_string());
             let of = start.value;

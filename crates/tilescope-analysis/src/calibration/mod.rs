@@ -18,7 +18,7 @@ use crate::program_names::without_counter_prefix;
 use std::collections::BTreeMap;
 use tilescope_report::units::ProgramId;
 use tilescope_report::{
-    ModelOperation, ProgramKind, ProgramNode, Report, ReportError, ReportOrigin,
+    ModelOperation, ProgramKind, ProgramNode, Report, ReportError, ReportOrigin, ReportPart,
 };
 
 /// The steps of a run by program and kind: one program has steps of several kinds where a file names
@@ -198,7 +198,7 @@ impl MeasuredBesideSimulated {
 
 /// Whether a report is of a run that another tool recorded.
 pub fn is_measured(report: &Report) -> bool {
-    report.origin() == ReportOrigin::Foreign
+    report.origin() == ReportOrigin::Foreign && report.has(ReportPart::Execution)
 }
 
 fn unaligned(cycles: BTreeMap<String, f64>) -> Vec<UnalignedProgram> {

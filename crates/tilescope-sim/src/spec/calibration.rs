@@ -138,13 +138,13 @@ macro_rules! of_process {
 }
 
 macro_rules! of_rates {
-    ($key:ident, $title:literal, $unit:ident) => {
+    ($key:ident, $rate:ident, $title:literal, $unit:ident) => {
         Calibrated {
             key: stringify!($key),
             title: $title,
             unit: MachineUnit::$unit,
             value: |of| of.$key,
-            used: UsedIn::Rates(|rates| rates.$key, |rates, value| rates.$key = value),
+            used: UsedIn::Rates(|rates| rates.$rate, |rates, value| rates.$rate = value),
         }
     };
 }
@@ -192,11 +192,16 @@ const CONSTANTS: &[Calibrated] = &[
             |rates, value| rates.external_sync_cycles = Cycles::from_f64(value),
         ),
     },
-    of_rates!(host_handshake_seconds, "host handshake", Seconds),
-    of_rates!(host_bytes_per_second, "host", BytesPerSecond),
-    of_rates!(remote_bytes_per_second, "streaming memory", BytesPerSecond),
-    of_rates!(link_pair_bytes_per_second, "links of a pair", BytesPerSecond),
-    of_rates!(link_ladder_bytes_per_second, "links of the ladder", BytesPerSecond),
+    of_rates!(host_handshake_seconds, host_handshake_seconds, "host handshake", Seconds),
+    of_rates!(host_bytes_per_second, host_bytes_per_second, "host", BytesPerSecond),
+    of_rates!(remote_bytes_per_second, remote_bytes_per_second, "streaming memory", BytesPerSecond),
+    of_rates!(link_pair_bytes_per_second, pair_bytes_per_second, "links of a pair", BytesPerSecond),
+    of_rates!(
+        link_ladder_bytes_per_second,
+        ladder_bytes_per_second,
+        "links of the ladder",
+        BytesPerSecond
+    ),
 ];
 
 /// A constant that can be fitted to a measurement, as a spec has it.
