@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
 use tilescope_report::{Report, ReportOrigin};
+use tilescope_sim::spec::keys::{KEYS, SpecKeyType};
 
 /// The program: MNIST on one IPU, two micro-batches.
 const CHANGES: [&str; 4] = [
@@ -287,4 +288,72 @@ fn what_makes_no_sense_is_refused() {
         refused(&["simulate", &spec, "--calibration", &calibration, "--figures"], 2, words);
     }
     refused(&["simulate", &spec, "--calibration", &place.at("none")], 2, "cannot read calibration");
+}
+
+/// What stands in a document between a mark and the next end.
+fn marked<'a>(text: &'a str, mark: &str) -> &'a str {
+    let (_, rest) = text.split_once(&format!("<!-- {mark} -->\n")).expect("a mark");
+    rest.split_once("<!-- end -->").expect("an end").0
+}
+
+/// The keys of the table with their bounds, as the document lists them.
+fn bounds() -> String {
+    let mut lines =
+        vec!["| key | meaning | default | from | to |\n|---|---|---:|---:|---:|".to_owned()];
+    for key in KEYS.iter() {
+        let Some(name) = key.path.strip_prefix("target.calibration.") else { continue };
+        let (least, most) = match key.value_type {
+            SpecKeyType::Integer(least, most) => (least.to_string(), most.to_string()),
+            SpecKeyType::RealFrom(least, most) => (format!("{least:?}"), format!("{most:?}")),
+            _ => continue,
+        };
+        let default = match &*key.default {
+            "" => "of the machine",
+            default => default,
+        };
+        let about = key.about.replace('\n', " ");
+        lines.push(format!("| `{name}` | {about} | {default} | {least} | {most} |"));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What the commands of the document's example print, the last of them.
+fn example(text: &str) -> String {
+    let place = Place::new();
+    let (_, rest) = text.split_once("```toml\n").expect("a spec");
+    let (spec, rest) = rest.split_once("```\n").expect("its end");
+    fs::write(place.at("mnist.toml"), spec).unwrap();
+    let commands = rest.lines().filter_map(|line| line.strip_prefix("tilescope "));
+    let mut printed = String::new();
+    for command in commands {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_tilescope"))
+            .args(command.split(' '))
+            .current_dir(place.0.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{command}: {}", stderr(&output));
+        printed = stdout(&output);
+    }
+    format!("```text\n{}\n```\n", printed.trim_end())
+}
+
+#[test]
+fn calibration_document_has_the_bounds_and_its_example_runs() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/calibration.md");
+    let mut text = fs::read_to_string(&path).unwrap();
+    let made = [("bounds", bounds()), ("example", example(&text))];
+    let update = std::env::var_os("UPDATE_DOCS").is_some();
+    for (mark, made) in made {
+        let known = marked(&text, mark).to_owned();
+        if update {
+            let (before, rest) = text.split_once(&format!("<!-- {mark} -->\n")).unwrap();
+            let (_, after) = rest.split_once("<!-- end -->").unwrap();
+            text = format!("{before}<!-- {mark} -->\n{made}<!-- end -->{after}");
+        } else {
+            assert_eq!(known, made, "UPDATE_DOCS=1 cargo test --test headless calibration");
+        }
+    }
+    if update {
+        fs::write(&path, text).unwrap();
+    }
 }

@@ -54,6 +54,7 @@ fn commands_that_documents_name_exist() {
         "README.md",
         "CONTRIBUTING.md",
         "docs/ci.md",
+        "docs/calibration.md",
         "docs/commands.md",
         "docs/onnx.md",
         "docs/specs.md",
