@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::calibration::{
-    FitConstant, FitResult, MeasuredBesideSimulated, fit, predict,
+    ConstantFit, ConstantState, FitConstant, FitResult, MeasuredBesideSimulated, fit, predict,
 };
 use tilescope_report::atomic_file::write_whole;
 use tilescope_report::{Report, ReportError, ReportPart};
@@ -122,9 +122,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let jobs = matches.get_one::<NonZeroUsize>("jobs").copied();
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
     let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
-    let simulations = Simulations { name, directory: directory.path().to_owned(), jobs };
-    let base = simulations.run(&[], &SpecChanges::new(), "base")?;
-    let aligned = MeasuredBesideSimulated::read(&measured, &base).map_err(failed)?;
+    let simulations = Simulations { name, jobs };
+    let base = simulations.run(&[], &SpecChanges::new())?;
+    let base = &base.report;
+    let aligned = MeasuredBesideSimulated::read(&measured, base).map_err(failed)?;
     if aligned.programs.is_empty() {
         let problem = "no program of the report has the name and kind of one that the spec makes: \
                        is this the spec of what was measured?";
@@ -139,11 +140,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     };
     let changes = overrides(matches);
     if !changes.is_empty() {
-        let changed = simulations.run(&changes, &SpecChanges::new(), "changed")?;
-        let prediction = predict(&aligned, &base, &changed).map_err(failed)?;
+        let changed = simulations.run(&changes, &SpecChanges::new())?;
+        let prediction = predict(&aligned, base, &changed.report).map_err(failed)?;
         return listing.prediction(&prediction, &changes, output);
     }
-    let fitted = fitted(&simulations, chosen, (&base, &aligned))?;
+    let fitted = fitted(&simulations, chosen, (base, &aligned))?;
     let file = CalibrationFile::new(&measured, &fitted);
     let path = path_of(matches, "output");
     let written = file.is_worth_it().then_some(path);
@@ -175,20 +176,21 @@ fn spec_name(
 /// Simulations of one spec, each by a child process: constants belong to the process.
 struct Simulations {
     name: String,
-    directory: PathBuf,
     jobs: NonZeroUsize,
+}
+
+/// A simulated report, which is gone with it.
+struct SimulatedRun {
+    report: Report,
+    _directory: tempfile::TempDir,
 }
 
 impl Simulations {
     /// Simulates the spec with changes, and opens the report.
-    fn run(
-        &self,
-        overrides: &[String],
-        changes: &SpecChanges,
-        place: &str,
-    ) -> Result<Report, CliError> {
+    fn run(&self, overrides: &[String], changes: &SpecChanges) -> Result<SimulatedRun, CliError> {
         let runner = TrialRunner::new(&self.name, overrides.to_vec(), self.jobs)?;
-        let path = runner.report(changes, &self.directory.join(place))?;
+        let directory = temporary_directory()?;
+        let path = runner.report(changes, directory.path())?;
         let report = Report::open(&path).map_err(failed)?;
         if !report.has(ReportPart::Execution) {
             let problem = format!(
@@ -197,7 +199,7 @@ impl Simulations {
             );
             return Err(CliError::Failed(problem));
         }
-        Ok(report)
+        Ok(SimulatedRun { report, _directory: directory })
     }
 }
 
@@ -228,12 +230,12 @@ fn fitted(
             progress.at(done as f64 / all as f64);
         }
     };
-    let slopes = in_parallel(simulations.jobs, &constants, |at, constant| {
+    let slopes = in_parallel(simulations.jobs, &constants, |_, constant| {
         let value = moved(constant);
         let changes =
             SpecChanges::from([(constant.key.clone(), constants::json_value(constant, value))]);
-        let other = simulations.run(&[], &changes, &format!("constant{at}"))?;
-        let cycles = aligned.in_other_simulation(base, &other).map_err(failed)?;
+        let other = simulations.run(&[], &changes)?;
+        let cycles = aligned.in_other_simulation(base, &other.report).map_err(failed)?;
         advance();
         let step = value - constant.value;
         let pairs = cycles.iter().zip(&aligned.programs);
@@ -249,12 +251,13 @@ fn fitted(
     for round in 0..ROUNDS {
         let next = if round == 0 { first.clone() } else { fit(&programs, &constants) };
         let changes = changes_of(&start, &next);
-        if changes.is_empty() {
+        // Constants that only one of the fits could tell have values from different ones.
+        if changes.is_empty() || fitted_keys(&next) != fitted_keys(&first) {
             break;
         }
-        let other = simulations.run(&[], &changes, &format!("fit{round}"))?;
+        let other = simulations.run(&[], &changes)?;
         advance();
-        let cycles = aligned.in_other_simulation(base, &other).map_err(failed)?;
+        let cycles = aligned.in_other_simulation(base, &other.report).map_err(failed)?;
         for (program, cycles) in programs.iter_mut().zip(cycles) {
             program.simulated = cycles;
         }
@@ -271,6 +274,12 @@ fn fitted(
         progress.finish();
     }
     Ok(FittedConstants { start, result, first, simulated })
+}
+
+/// The keys of the constants that a fit could tell.
+fn fitted_keys(result: &FitResult) -> Vec<&str> {
+    let fitted = |of: &&ConstantFit| matches!(of.state, ConstantState::Fitted { .. });
+    result.constants.iter().filter(fitted).map(|of| of.constant.key.as_str()).collect()
 }
 
 /// What a fit changes of the spec.
