@@ -112,7 +112,7 @@ impl McpSession {
         let directory = self.directory()?.join(name_of_directory);
         let copy = SpecCopy::write(spec, name)?;
         let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), NonZeroUsize::MIN)?;
-        runner.write_report(&directory).map_err(|error| match error {
+        runner.report(&SpecChanges::new(), &directory).map_err(|error| match error {
             CliError::Usage(problem) => CliError::Usage(copy.named(&problem)),
             error => CliError::Failed(copy.named(&error.to_string())),
         })?;
