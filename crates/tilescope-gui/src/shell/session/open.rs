@@ -16,7 +16,7 @@ impl AppSession {
     pub(crate) fn poll_background_work(&mut self, context: &Context) {
         while let Some(outcome) = self.jobs.opening.poll() {
             match outcome {
-                OpeningOutcome::Opened(opened) => self.show_opened(opened),
+                OpeningOutcome::Opened(opened) => self.show_opened(*opened),
                 OpeningOutcome::Folder(path) => self.show_series(context, vec![path]),
                 OpeningOutcome::Failed(message) => self.messages.push(message),
             }

@@ -36,7 +36,7 @@ impl ReadPath {
 
 /// What came of opening a path.
 pub(crate) enum OpeningOutcome {
-    Opened(OpenedReports),
+    Opened(Box<OpenedReports>),
     /// A folder of several reports.
     Folder(PathBuf),
     Failed(StatusMessage),
@@ -112,7 +112,8 @@ impl ReportOpening {
         Some(match read {
             Ok(Ok(ReadPath::Report(report))) => {
                 let link = self.link.take();
-                OpeningOutcome::Opened(OpenedReports { report: *report, target: None, link })
+                let opened = OpenedReports { report: *report, target: None, link };
+                OpeningOutcome::Opened(Box::new(opened))
             }
             Ok(Ok(ReadPath::Folder)) => OpeningOutcome::Folder(path),
             Ok(Err(error)) => OpeningOutcome::Failed(StatusMessage::error(error.to_string())),
@@ -126,7 +127,7 @@ impl ReportOpening {
         Some(match read {
             Ok(Ok((report, target))) => {
                 let (target, link) = (Some(target), self.link.take());
-                OpeningOutcome::Opened(OpenedReports { report, target, link })
+                OpeningOutcome::Opened(Box::new(OpenedReports { report, target, link }))
             }
             Ok(Err(error)) => OpeningOutcome::Failed(StatusMessage::error(error.to_string())),
             Err(()) => OpeningOutcome::Failed(StatusMessage::error("Opening the reports failed.")),
