@@ -39,7 +39,7 @@ impl ReadPath {
 
 /// What came of opening a path.
 pub(crate) enum OpeningOutcome {
-    Opened(OpenedReports),
+    Opened(Box<OpenedReports>),
     /// A directory of several reports, of which one may be meant.
     Several(ReportChoice),
     /// A folder that has its reports further below.
@@ -149,7 +149,8 @@ impl ReportOpening {
         Some(match read {
             Ok(Ok(ReadPath::Report(report))) => {
                 let link = self.link.take();
-                OpeningOutcome::Opened(OpenedReports { report: *report, target: None, link })
+                let opened = OpenedReports { report: *report, target: None, link };
+                OpeningOutcome::Opened(Box::new(opened))
             }
             Ok(Ok(ReadPath::Folder)) => OpeningOutcome::Folder(path),
             Ok(Err(ReportError::SeveralReports { names, path })) => {
@@ -166,7 +167,7 @@ impl ReportOpening {
         Some(match read {
             Ok(Ok((report, target))) => {
                 let (target, link) = (Some(target), self.link.take());
-                OpeningOutcome::Opened(OpenedReports { report, target, link })
+                OpeningOutcome::Opened(Box::new(OpenedReports { report, target, link }))
             }
             // One answer would not say what to do with the other report.
             Ok(Err(error)) => OpeningOutcome::Failed(StatusMessage::error(error.to_string())),
