@@ -11,6 +11,7 @@ mod comparison;
 mod errors;
 mod pva;
 mod report;
+mod sql;
 mod stream;
 mod table;
 mod threads;

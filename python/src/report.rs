@@ -2,6 +2,7 @@
 //! can be made one by one here.
 
 use crate::errors::{report_error, table_error, unknown_name};
+use crate::sql::{self, SqlColumns, SqlParameter};
 use crate::table::Table;
 use crate::threads::detached;
 use pyo3::exceptions::PyRuntimeError;
@@ -109,6 +110,17 @@ impl Report {
             })
         });
         text(&json!({ "totals": found.totals, "hits": hits.collect::<Vec<Value>>() }))
+    }
+
+    /// Columns of the answer to a question in SQL; parameters have a name or come in order.
+    fn sql(
+        &self,
+        py: Python<'_>,
+        query: String,
+        parameters: Vec<(Option<String>, Option<SqlParameter>)>,
+        seconds: f64,
+    ) -> PyResult<SqlColumns> {
+        sql::ask(py, &self.report, query, parameters, seconds)
     }
 
     /// Names of the tables, each with what it holds.

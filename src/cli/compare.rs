@@ -207,7 +207,12 @@ fn cut(table: &mut ComparisonTable, limit: usize) {
 /// Widest first column; longer names push the rest of their row to the right.
 const NAME_WIDTH: usize = 56;
 
-fn print(table: &ComparisonTable, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
+/// A table with up to `limit` rows.
+pub(super) fn print(
+    table: &ComparisonTable,
+    limit: usize,
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
     if table.rows.is_empty() {
         return Ok(());
     }

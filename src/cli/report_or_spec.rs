@@ -2,12 +2,15 @@
 
 use super::{CliError, open_path, simulate};
 use std::path::Path;
-use tilescope_report::Report;
+use tilescope_report::remote::is_remote;
+use tilescope_report::{PROFILE_READERS, REPORT_FILE, Report};
 use tilescope_sim::spec::SpecSource;
 
 /// Whether a path names a report: everything else is the name or file of a spec.
 pub(super) fn is_report(path: &Path) -> bool {
-    path.is_dir() || path.extension().is_some_and(|ending| ending == "pop")
+    let files = PROFILE_READERS.iter().map(|reader| reader.file_name).chain([REPORT_FILE]);
+    let mut endings = files.filter_map(|file| Path::new(file).extension());
+    is_remote(path) || path.is_dir() || endings.any(|ending| path.extension() == Some(ending))
 }
 
 /// Opens a report, or simulates a spec with what `overrides` change of it into `directory` and opens

@@ -5,7 +5,7 @@ use super::CliError;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -161,6 +161,19 @@ impl TrialRunner {
         Ok(serde_json::from_slice(&output.stdout).ok())
     }
 
+    /// Simulates the spec and writes its report.
+    ///
+    /// # Errors
+    /// What was wrong with it.
+    pub(super) fn write_report(&self, directory: &Path) -> Result<(), CliError> {
+        let directory = directory.to_str().ok_or_else(|| {
+            CliError::Failed(format!("{}: the path is not UTF-8", directory.display()))
+        })?;
+        let words = ["simulate", &self.spec, "-o", directory];
+        let output = self.child(&words, &SpecChanges::new())?;
+        failure(&output).map_or(Ok(()), Err)
+    }
+
     /// How many run at once.
     pub(super) fn jobs(&self) -> NonZeroUsize {
         self.jobs
@@ -247,22 +260,31 @@ pub(super) fn end_with_parent() {
 
 /// What a child said.
 fn outcome(output: &Output) -> TrialOutcome {
-    if output.status.success() {
-        return match serde_json::from_slice(&output.stdout) {
+    match failure(output) {
+        None => match serde_json::from_slice(&output.stdout) {
             Ok(figures) => TrialOutcome::Figures(figures),
             Err(error) => TrialOutcome::Died(format!("its answer cannot be read: {error}")),
-        };
+        },
+        Some(CliError::Usage(problem)) => TrialOutcome::Refused(problem),
+        Some(error) => TrialOutcome::Died(error.to_string()),
+    }
+}
+
+/// Why a child did not do what it was asked for: usage where it refuses it.
+fn failure(output: &Output) -> Option<CliError> {
+    if output.status.success() {
+        return None;
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let problem = said.lines().find_map(|line| line.strip_prefix("error: "));
-    match (output.status.code(), problem) {
-        (Some(REFUSED), Some(problem)) => TrialOutcome::Refused(problem.to_owned()),
-        (Some(_), Some(problem)) => TrialOutcome::Died(problem.to_owned()),
-        (Some(code), None) => TrialOutcome::Died(format!("it ended with exit code {code}")),
+    Some(match (output.status.code(), problem) {
+        (Some(REFUSED), Some(problem)) => CliError::Usage(problem.to_owned()),
+        (Some(_), Some(problem)) => CliError::Failed(problem.to_owned()),
+        (Some(code), None) => CliError::Failed(format!("it ended with exit code {code}")),
         // Killed, by whoever needed its memory or by the user.
-        (None, _) => TrialOutcome::Died(format!(
+        (None, _) => CliError::Failed(format!(
             "it was killed ({}), as systems do with what takes too much memory or time",
             output.status
         )),
-    }
+    })
 }

@@ -94,6 +94,14 @@ pub enum ReportError {
         /// Which value of which item, and what it should be.
         problem: String,
     },
+    /// The machine that has the report, or the way there, does not answer as it should.
+    #[error("{problem}: {}", path.display())]
+    Remote {
+        /// What is wrong, and what to do.
+        problem: String,
+        /// The address of the report.
+        path: PathBuf,
+    },
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,

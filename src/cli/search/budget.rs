@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// How long a search goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TuneBudget {
+pub(in crate::cli) enum SearchBudget {
     Simulations(usize),
     Time { from: Instant, length: Duration },
 }
@@ -13,7 +13,7 @@ pub(super) enum TuneBudget {
 /// Seconds of the units of time.
 const UNITS: [(&str, u64); 3] = [("s", 1), ("m", 60), ("h", 3600)];
 
-impl FromStr for TuneBudget {
+impl FromStr for SearchBudget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -31,9 +31,9 @@ impl FromStr for TuneBudget {
     }
 }
 
-impl TuneBudget {
+impl SearchBudget {
     /// How many simulations are left behind so many.
-    pub(super) fn left(self, done: usize) -> usize {
+    pub(in crate::cli) fn left(self, done: usize) -> usize {
         match self {
             Self::Simulations(all) => all.saturating_sub(done),
             Self::Time { from, length } if from.elapsed() < length => usize::MAX,
@@ -42,7 +42,7 @@ impl TuneBudget {
     }
 
     /// The share that is used up.
-    pub(super) fn share(self, done: usize) -> f64 {
+    pub(in crate::cli) fn share(self, done: usize) -> f64 {
         let share = match self {
             Self::Simulations(all) => done as f64 / all as f64,
             Self::Time { from, length } => from.elapsed().as_secs_f64() / length.as_secs_f64(),
@@ -57,19 +57,19 @@ mod tests {
 
     #[test]
     fn budgets_are_numbers_or_times() {
-        assert_eq!("200".parse(), Ok(TuneBudget::Simulations(200)));
+        assert_eq!("200".parse(), Ok(SearchBudget::Simulations(200)));
         for (text, seconds) in [("90s", 90), ("10m", 600), ("2h", 7200)] {
-            let Ok(TuneBudget::Time { length, .. }) = text.parse() else { panic!("{text}") };
+            let Ok(SearchBudget::Time { length, .. }) = text.parse() else { panic!("{text}") };
             assert_eq!(length.as_secs(), seconds);
         }
         for text in ["", "0", "-1", "m", "0m", "10 min", "1.5h", "9999999999"] {
-            assert!(text.parse::<TuneBudget>().is_err(), "{text}");
+            assert!(text.parse::<SearchBudget>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn simulations_run_out() {
-        let budget = TuneBudget::Simulations(10);
+        let budget = SearchBudget::Simulations(10);
         assert_eq!((budget.left(0), budget.left(7), budget.left(12)), (10, 3, 0));
         assert_eq!((budget.share(5), budget.share(12)), (0.5, 1.0));
     }
