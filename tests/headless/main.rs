@@ -21,6 +21,7 @@ mod critical_path;
 mod documents;
 mod domain_sharding;
 mod exchange;
+mod exports;
 mod find;
 mod format_document;
 mod host;
