@@ -38,7 +38,7 @@ cp -a $work/staged/. %{buildroot}/
 /usr/share/applications/tilescope.desktop
 /usr/share/icons/hicolor/*/apps/tilescope.*
 %license /usr/share/licenses/tilescope
-/usr/share/man/man1/tilescope.1.gz
+/usr/share/man/man1/tilescope*.1.gz
 /usr/share/metainfo/tilescope.metainfo.xml
 /usr/share/mime/packages/tilescope.xml
 /usr/share/thumbnailers/tilescope.thumbnailer

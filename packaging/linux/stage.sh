@@ -16,5 +16,6 @@ for size in 16 24 32 48 64 128 256 512; do
 done
 install -Dm644 icons/tilescope.svg "$share/icons/hicolor/scalable/apps/tilescope.svg"
 install -dm755 "$share/man/man1"
-gzip -9nc tilescope.1 >"$share/man/man1/tilescope.1.gz"
-chmod 644 "$share/man/man1/tilescope.1.gz"
+"$executable" man -o "$share/man/man1" >/dev/null
+gzip -9n "$share"/man/man1/*.1
+chmod 644 "$share"/man/man1/*.gz

@@ -11,9 +11,9 @@ mod comparison;
 mod errors;
 mod pva;
 mod report;
+mod sql;
 mod stream;
 mod table;
-mod tables;
 mod threads;
 
 use pyo3::prelude::*;

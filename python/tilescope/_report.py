@@ -113,14 +113,21 @@ class Report:
         """
         return Table(self._core.table(name, None if ipus is None else list(ipus), cycles), name)
 
-    def sql(self, query: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> Table:
-        """What the file says to a question in SQL; `docs/format.md` lists its tables.
+    def sql(
+        self,
+        query: str,
+        parameters: Sequence[Any] | dict[str, Any] = (),
+        *,
+        timeout: float = 60.0,
+    ) -> Table:
+        """What the report says to a question in SQL; `docs/format.md` lists its tables.
 
-        Nothing can be changed. Raises `QueryError` with what SQLite says of the question.
+        Nothing can be changed. Raises `QueryError` with what is wrong with the question, and where
+        there is no answer within `timeout` seconds.
         """
         from ._sql import ask
 
-        return ask(self.path, query, parameters)
+        return ask(self._core, query, parameters, timeout)
 
     def compare(self, target: Report, per: str | None = None) -> Comparison:
         """This report as the source, another one as the target.

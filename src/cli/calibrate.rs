@@ -190,8 +190,8 @@ impl Simulations {
     fn run(&self, overrides: &[String], changes: &SpecChanges) -> Result<SimulatedRun, CliError> {
         let runner = TrialRunner::new(&self.name, overrides.to_vec(), self.jobs)?;
         let directory = temporary_directory()?;
-        let path = runner.report(changes, directory.path())?;
-        let report = Report::open(&path).map_err(failed)?;
+        runner.write_report(changes, directory.path())?;
+        let report = Report::open(directory.path()).map_err(failed)?;
         if !report.has(ReportPart::Execution) {
             let problem = format!(
                 "the simulation of {} does not fit in memory, so that it has no run",

@@ -7,10 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Map, Value};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tilescope_analysis::compare::{
-    COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison,
-    differences, gates_markdown, markdown, overview, side_titles, table_named,
-};
+use tilescope_analysis::compare::{COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison, differences, gates_markdown, markdown, overview, side_titles, table_named};
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
@@ -209,7 +206,8 @@ fn cut(table: &mut ComparisonTable, limit: usize) {
 /// Widest first column; longer names push the rest of their row to the right.
 const NAME_WIDTH: usize = 56;
 
-fn print(
+/// A table with up to `limit` rows.
+pub(super) fn print(
     table: &ComparisonTable,
     [source, target]: [&str; 2],
     limit: usize,

@@ -8,9 +8,10 @@ use clap::{Arg, ArgMatches};
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
-use clap_complete::env::{CompleteEnv, Shells};
+use clap_complete::env::{Bash, CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::Path;
 use tilescope_sim::spec::BUNDLED_SPECS;
 
 /// `tilescope completions`
@@ -19,19 +20,56 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "completions", argumen
 /// The variable by which a shell asks.
 const VARIABLE: &str = "TILESCOPE_COMPLETE";
 
+/// Shells that can ask.
+const SHELLS: Shells<'static> = Shells(&[&BashScript, &Elvish, &Fish, &Powershell, &Zsh]);
+
+/// Bash with a script of our own: it takes the sign in `--set KEY=VALUE` for the end of a word.
+struct BashScript;
+
+impl EnvCompleter for BashScript {
+    fn name(&self) -> &'static str {
+        Bash.name()
+    }
+
+    fn is(&self, name: &str) -> bool {
+        Bash.is(name)
+    }
+
+    fn write_registration(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+        _: &str,
+        output: &mut dyn Write,
+    ) -> io::Result<()> {
+        output.write_all(include_bytes!("completions/tilescope.bash"))
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut clap::Command,
+        words: Vec<OsString>,
+        directory: Option<&Path>,
+        output: &mut dyn Write,
+    ) -> io::Result<()> {
+        Bash.write_complete(command, words, directory, output)
+    }
+}
+
 /// How arguments that take specs are called in help texts; those of `compare` are two of them.
 const SPECS: [&str; 3] = ["SPEC", "SOURCE", "TARGET"];
 
 const AFTER_HELP: &str = "\
 Examples:
   source <(tilescope completions bash)                  in ~/.bashrc
-  source <(tilescope completions zsh)                   in ~/.zshrc
+  source <(tilescope completions zsh)                   in ~/.zshrc, after compinit
   tilescope completions fish | source                   in ~/.config/fish/config.fish
   tilescope completions powershell | Out-String | Invoke-Expression
   eval (tilescope completions elvish | slurp)           in ~/.config/elvish/rc.elv";
 
 fn arguments(command: clap::Command) -> clap::Command {
-    let shells = PossibleValuesParser::new(Shells::builtins().names());
+    let shells = PossibleValuesParser::new(SHELLS.names());
     command
         .about("Print what a shell needs to complete commands, options, bundled specs and keys")
         .arg(Arg::new("shell").value_name("SHELL").required(true).value_parser(shells))
@@ -40,8 +78,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let name = matches.get_one::<String>("shell").map_or("", String::as_str);
-    let shells = Shells::builtins();
-    let Some(shell) = shells.completer(name) else {
+    let Some(shell) = SHELLS.completer(name) else {
         return Err(CliError::Usage(format!("there is no shell {name:?}")));
     };
     let program = "tilescope";
@@ -56,6 +93,7 @@ pub(super) fn answered(given: &[OsString]) -> Result<bool, clap::Error> {
     let directory = std::env::current_dir().ok();
     CompleteEnv::with_factory(super::arguments)
         .var(VARIABLE)
+        .shells(SHELLS)
         .try_complete(given.iter().cloned(), directory.as_deref())
 }
 

@@ -4,7 +4,9 @@ use super::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
-use tilescope_analysis::find::{SearchCatalogue, SearchQuery, SearchResults, find};
+use tilescope_analysis::find::{
+    CatalogueItem, SearchCatalogue, SearchQuery, SearchQueryError, SearchResults, find,
+};
 use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, binary_bytes, grouped};
 
@@ -41,11 +43,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let text = matches.get_one::<String>("query").map_or("", String::as_str);
-    let query: SearchQuery =
-        text.parse().map_err(|error: tilescope_analysis::find::SearchQueryError| {
-            let pointer = " ".repeat(error.at);
-            CliError::Usage(format!("{}\n  {text}\n  {pointer}^", error.problem))
-        })?;
+    let query = read_query(text)?;
     let limit = matches.get_one::<usize>("limit").copied().unwrap_or(50);
     let report = open_report(matches)?;
     let failed = |error: ReportError| CliError::Failed(error.to_string());
@@ -60,19 +58,33 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     print(&found, limit, output)
 }
 
+/// Reads a query.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub(super) fn read_query(text: &str) -> Result<SearchQuery, CliError> {
+    text.parse().map_err(|error: SearchQueryError| {
+        let pointer = " ".repeat(error.at);
+        CliError::Usage(format!("{}\n  {text}\n  {pointer}^", error.problem))
+    })
+}
+
+/// A thing that was found.
+pub(super) fn hit_json(hit: &CatalogueItem) -> Value {
+    json!({
+        "list": hit.thing.source(),
+        "id": hit.thing.id(),
+        "name": hit.name,
+        "type": hit.kind,
+        "ipu": hit.ipu,
+        "count": hit.count,
+        "cycles": hit.cycles,
+        "bytes": hit.bytes,
+    })
+}
+
 fn json(query: &SearchQuery, found: &SearchResults, limit: usize) -> Value {
-    let hits = found.hits.iter().take(limit).map(|hit| {
-        json!({
-            "list": hit.thing.source(),
-            "id": hit.thing.id(),
-            "name": hit.name,
-            "type": hit.kind,
-            "ipu": hit.ipu,
-            "count": hit.count,
-            "cycles": hit.cycles,
-            "bytes": hit.bytes,
-        })
-    });
+    let hits = found.hits.iter().take(limit).map(hit_json);
     json!({
         "query": query.to_string(),
         "totals": found.totals,

@@ -52,21 +52,26 @@ pub(super) fn arguments() -> [Arg; 3] {
 /// # Errors
 /// Gates that cannot be understood, and percentages that are none.
 pub(super) fn asked(matches: &ArgMatches) -> Result<Vec<Gate>, CliError> {
-    let read = |text: &str| {
-        text.parse::<Gate>().map_err(|error: GateSyntaxError| CliError::Usage(error.to_string()))
-    };
     let written = matches.get_many::<String>("fail-if").into_iter().flatten();
-    let mut gates = written.map(|text| read(text)).collect::<Result<Vec<Gate>, CliError>>()?;
+    let mut gates = written.map(|text| read_gate(text)).collect::<Result<Vec<Gate>, CliError>>()?;
     if let Some(percent) = matches.get_one::<f64>("fail-over").copied() {
         if !percent.is_finite() || percent < 0.0 {
             let problem = format!("--fail-over expects a percentage of at least 0, not {percent}");
             return Err(CliError::Usage(problem));
         }
         for gate in FAIL_OVER {
-            gates.push(read(&gate.replace("{}", &percent.to_string()))?);
+            gates.push(read_gate(&gate.replace("{}", &percent.to_string()))?);
         }
     }
     Ok(gates)
+}
+
+/// Reads a gate.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub(super) fn read_gate(text: &str) -> Result<Gate, CliError> {
+    text.parse::<Gate>().map_err(|error: GateSyntaxError| CliError::Usage(error.to_string()))
 }
 
 /// Gates, and what is the matter with those that are not passed.

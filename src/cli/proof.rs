@@ -109,7 +109,7 @@ fn tried(
 }
 
 /// What a trial says beside the unchanged spec.
-fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
+pub(super) fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
     let figures = match outcome {
         TrialOutcome::Figures(figures) => figures,
         TrialOutcome::Refused(problem) => return TriedProposal::Refused { problem },

@@ -4,12 +4,15 @@ use super::trials::{SpecChanges, TrialRunner};
 use super::{CliError, open_path, simulate};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use tilescope_report::Report;
+use tilescope_report::remote::is_remote;
+use tilescope_report::{PROFILE_READERS, REPORT_FILE, Report};
 use tilescope_sim::spec::SpecSource;
 
 /// Whether a path names a report: everything else is the name or file of a spec.
 pub(super) fn is_report(path: &Path) -> bool {
-    path.is_dir() || path.extension().is_some_and(|ending| ending == "pop")
+    let files = PROFILE_READERS.iter().map(|reader| reader.file_name).chain([REPORT_FILE]);
+    let mut endings = files.filter_map(|file| Path::new(file).extension());
+    is_remote(path) || path.is_dir() || endings.any(|ending| path.extension() == Some(ending))
 }
 
 /// Opens a report, or simulates a spec with what `overrides` change of it into `directory` and opens
@@ -32,7 +35,8 @@ pub(super) fn open_or_simulate(
             let spec = simulate::build(&source)?;
             if spec.needs_own_process() {
                 let runner = TrialRunner::new(name, overrides.to_vec(), NonZeroUsize::MIN)?;
-                return open_path(&runner.report(&SpecChanges::new(), directory)?);
+                runner.write_report(&SpecChanges::new(), directory)?;
+                return open_path(directory);
             }
             let simulated = tilescope_sim::simulate(&spec, directory, |_| ());
             open_path(&simulated.map_err(simulate::failure)?)

@@ -115,6 +115,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         end_with_parent();
         return figures(&build(&source(name, matches)?)?, matches, output);
     }
+    end_with_parent();
     simulate_spec(name, matches, output)
 }
 

@@ -233,7 +233,7 @@ fn simulated(matches: &ArgMatches) -> Result<(SweepTable, Option<CliError>), Cli
         };
         let points = points.iter().filter_map(point).collect();
         let (spec, text) = (name.to_owned(), spec.text.clone());
-        SweepTable { spec, text, keys: keys.clone(), points }.filtered(&conditions)
+        SweepTable { spec, text, keys: keys.clone(), points, search: None }.filtered(&conditions)
     };
     let sweep = SweepRun { spec: &spec, name, results, jobs: search::jobs(matches) };
     let (known, stopped) = sweep.simulate(&new, known, |known| table(known).json())?;
@@ -299,8 +299,11 @@ impl SweepRun<'_> {
 fn merged(files: &[&Path], matches: &ArgMatches) -> Result<SweepTable, CliError> {
     let mut first: Option<(SearchedSpec, &Path)> = None;
     let mut points: BTreeMap<String, Point> = BTreeMap::new();
+    let mut search = None;
     for path in files {
         let file = ResultsFile::read(path)?;
+        // Several paths through one set of points are none.
+        search = if files.len() == 1 { file.search()? } else { None };
         let spec = file.spec()?;
         match &first {
             None => first = Some((spec, path)),
@@ -325,7 +328,7 @@ fn merged(files: &[&Path], matches: &ArgMatches) -> Result<SweepTable, CliError>
     if let Some(path) = matches.get_one::<PathBuf>("results") {
         ResultsFile::open(path, &spec)?.add_all(&points)?;
     }
-    let table = SweepTable::of_any(spec, points);
+    let table = SweepTable { search, ..SweepTable::of_any(spec, points) };
     let paths: Vec<&str> = table.keys.iter().map(String::as_str).collect();
     let conditions = conditions(matches, &paths)?;
     Ok(table.filtered(&conditions))

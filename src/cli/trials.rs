@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tilescope_report::REPORT_FILE;
 use tilescope_report::units::{Bytes, Cycles};
 
 /// Threads that a child may use: the variable that rayon reads.
@@ -162,25 +161,21 @@ impl TrialRunner {
         Ok(serde_json::from_slice(&output.stdout).ok())
     }
 
-    /// Simulates a changed spec into a directory; the path of the report.
+    /// Simulates a changed spec and writes its report.
     ///
     /// # Errors
-    /// Specs that are refused, and children that die or cannot be started.
-    pub(super) fn report(
+    /// What was wrong with it.
+    pub(super) fn write_report(
         &self,
         changes: &SpecChanges,
         directory: &Path,
-    ) -> Result<PathBuf, CliError> {
-        let place = directory.to_string_lossy();
-        let output = self.child(&["simulate", &self.spec, "-o", &place], changes)?;
-        if output.status.success() {
-            return Ok(directory.join(REPORT_FILE));
-        }
-        Err(match outcome(&output) {
-            TrialOutcome::Refused(problem) => CliError::Usage(problem),
-            TrialOutcome::Died(problem) => CliError::Failed(problem),
-            TrialOutcome::Figures(_) => CliError::Failed("nothing was simulated".to_owned()),
-        })
+    ) -> Result<(), CliError> {
+        let directory = directory.to_str().ok_or_else(|| {
+            CliError::Failed(format!("{}: the path is not UTF-8", directory.display()))
+        })?;
+        let words = ["simulate", &self.spec, "-o", directory];
+        let output = self.child(&words, changes)?;
+        failure(&output).map_or(Ok(()), Err)
     }
 
     /// How many run at once.
@@ -269,22 +264,31 @@ pub(super) fn end_with_parent() {
 
 /// What a child said.
 fn outcome(output: &Output) -> TrialOutcome {
-    if output.status.success() {
-        return match serde_json::from_slice(&output.stdout) {
+    match failure(output) {
+        None => match serde_json::from_slice(&output.stdout) {
             Ok(figures) => TrialOutcome::Figures(figures),
             Err(error) => TrialOutcome::Died(format!("its answer cannot be read: {error}")),
-        };
+        },
+        Some(CliError::Usage(problem)) => TrialOutcome::Refused(problem),
+        Some(error) => TrialOutcome::Died(error.to_string()),
+    }
+}
+
+/// Why a child did not do what it was asked for: usage where it refuses it.
+fn failure(output: &Output) -> Option<CliError> {
+    if output.status.success() {
+        return None;
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let problem = said.lines().find_map(|line| line.strip_prefix("error: "));
-    match (output.status.code(), problem) {
-        (Some(REFUSED), Some(problem)) => TrialOutcome::Refused(problem.to_owned()),
-        (Some(_), Some(problem)) => TrialOutcome::Died(problem.to_owned()),
-        (Some(code), None) => TrialOutcome::Died(format!("it ended with exit code {code}")),
+    Some(match (output.status.code(), problem) {
+        (Some(REFUSED), Some(problem)) => CliError::Usage(problem.to_owned()),
+        (Some(_), Some(problem)) => CliError::Failed(problem.to_owned()),
+        (Some(code), None) => CliError::Failed(format!("it ended with exit code {code}")),
         // Killed, by whoever needed its memory or by the user.
-        (None, _) => TrialOutcome::Died(format!(
+        (None, _) => CliError::Failed(format!(
             "it was killed ({}), as systems do with what takes too much memory or time",
             output.status
         )),
-    }
+    })
 }

@@ -1,6 +1,5 @@
 //! `tune`: a guided search for a better spec.
 
-mod budget;
 mod levers;
 mod moves;
 mod objective;
@@ -10,10 +9,11 @@ mod tuner;
 
 use super::picture::{self, FoundPicture};
 use super::progress::FoundReporter;
-use super::search::{self, Condition, EffectiveKeys, ResultsFile, SearchedSpec, SpecCopy};
+use super::search::{
+    self, Condition, EffectiveKeys, ResultsFile, SearchBudget, SearchedSpec, SpecCopy,
+};
 use super::trials::{TrialRunner, end_with_parent, set_arguments};
 use super::{CliCommand, CliError, json_argument, simulate};
-use budget::TuneBudget;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use moves::TuneSpace;
 use objective::TuneObjective;
@@ -74,7 +74,7 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("budget")
                 .long("budget")
                 .value_name("BUDGET")
-                .value_parser(value_parser!(TuneBudget))
+                .value_parser(value_parser!(SearchBudget))
                 .default_value("100")
                 .help("Simulations (200) or time (90s, 10m, 2h) to search for"),
         )
@@ -113,8 +113,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let results = results.map(|path| ResultsFile::open(path, &SearchedSpec::of(name, &spec)));
     let copy = SpecCopy::write(&spec, name)?;
     let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), search::jobs(matches))?;
-    let budget = matches.get_one::<TuneBudget>("budget").copied();
-    let budget = budget.unwrap_or(TuneBudget::Simulations(1));
+    let budget = matches.get_one::<SearchBudget>("budget").copied();
+    let budget = budget.unwrap_or(SearchBudget::Simulations(1));
     let mut store = TrialStore::new(runner, copy, results.transpose()?, budget)?;
     let overrides = simulate::overrides(matches);
     let (space, overrides) = (&space, overrides.as_slice());
@@ -123,6 +123,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let found = begun.map(|tuner| {
         tuner.run(|path, store| {
             let answer = TuneSummary { name, overrides, space, store, path, file };
+            // What cannot be written now is told when a point or the end cannot be.
+            let _ = store.keep_path(&answer.json());
             reporter.tell(|| answer.json());
         })
     });
@@ -130,6 +132,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let (path, stopped) = found?;
     let answer = TuneSummary { name, overrides, space, store: &store, path: &path, file };
     let shortfall = answer.shortfall();
+    let kept = store.keep_path(&answer.json());
     if let Some(file) = file.filter(|_| shortfall.is_none()) {
         write_spec(&answer, &source, file)?;
     }
@@ -141,7 +144,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         picture::write(FoundPicture::Tune, &answer.json(), file)?;
     }
     let short = shortfall.map(|problem| CliError::Failed(problem.to_owned()));
-    stopped.or(short).map_or(Ok(()), Err)
+    stopped.or(kept.err()).or(short).map_or(Ok(()), Err)
 }
 
 /// What may be changed, and what is asked of it.

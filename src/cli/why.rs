@@ -9,14 +9,14 @@ use tilescope_analysis::critical_path::{
     path_totals, step_on_path, step_parts, why, why_run,
 };
 use tilescope_analysis::replica_classes::ipu_words;
-use tilescope_report::units::{Cycles, IpuId, NumberFormat, StepId, grouped, percent};
+use tilescope_report::units::{Cycles, IpuId, NumberFormat, ReplicaIpu, StepId, grouped, percent};
 use tilescope_report::{ReplicaClasses, Report, ReportError};
 
 /// `tilescope why`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "why", arguments, run };
 
 /// Things of the path that are explained.
-const CHAINS: usize = 3;
+pub(super) const CHAINS: usize = 3;
 
 const AFTER_HELP: &str = "\
 The critical path is the longest chain of steps that wait for each other, from the first cycle of
@@ -114,6 +114,20 @@ impl AskedStep {
         parts.next().is_none().then_some(asked).ok_or_else(wrong)
     }
 
+    /// Whether it is on the path, and why it takes as long as it does.
+    fn answer(&self, report: &Report) -> Result<StepAnswer, CliError> {
+        let classes = report.replica_classes().map_err(failed)?;
+        let StepPart { at, sub_lane, range } = self.find(report, &classes)?;
+        let step = self.step;
+        let state = step_on_path(report, step, at, sub_lane).map_err(failed)?;
+        let chain = why(report, step, at, sub_lane, NumberFormat::default()).map_err(failed)?;
+        let (Some(state), Some(chain)) = (state, chain) else {
+            return Err(CliError::Failed(format!("step {step} is on no lane of the trace")));
+        };
+        let (place, cycles) = (ipu_words(&classes, at), range.length());
+        Ok(StepAnswer { step, at, place, cycles, state, chain })
+    }
+
     /// The longest part of the step of those that are asked for.
     fn find(&self, report: &Report, classes: &ReplicaClasses) -> Result<StepPart, CliError> {
         let step = self.step;
@@ -149,28 +163,46 @@ fn at_step(
     is_json: bool,
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let classes = report.replica_classes().map_err(failed)?;
-    let StepPart { at, sub_lane, range } = asked.find(report, &classes)?;
-    let (step, cycles) = (asked.step, range.length());
-    let state = step_on_path(report, step, at, sub_lane).map_err(failed)?;
-    let chain = why(report, step, at, sub_lane, NumberFormat::default()).map_err(failed)?;
-    let (Some(state), Some(chain)) = (state, chain) else {
-        return Err(CliError::Failed(format!("step {step} is on no lane of the trace")));
-    };
+    let answer = asked.answer(report)?;
     if is_json {
-        let value = json!({
-            "step": step.0,
-            "ipu": at,
-            "cycles": cycles,
-            "on_path": state.is_on_path,
-            "slack": state.slack,
-            "why": chain_json(&chain),
-        });
-        return print_json(&value, output);
+        return print_json(&answer.json(), output);
     }
-    let place = ipu_words(&classes, at);
+    let StepAnswer { step, place, cycles, state, chain, .. } = answer;
     writeln!(output, "Step {step} on {place}: {}", state_words(&state, cycles))?;
     print_chain(&chain, output)
+}
+
+/// What is known of a step.
+pub(super) struct StepAnswer {
+    step: StepId,
+    at: ReplicaIpu,
+    /// Its IPU in words, and of which replicas where these differ.
+    place: String,
+    cycles: Cycles,
+    state: StepOnPath,
+    pub chain: WhyChain,
+}
+
+impl StepAnswer {
+    /// Explains a step, `STEP[:IPU[:REPLICA]]`.
+    ///
+    /// # Errors
+    /// What is wrong with the text, and steps that there are not.
+    pub(super) fn of(report: &Report, text: &str) -> Result<Self, CliError> {
+        AskedStep::parse(text)?.answer(report)
+    }
+
+    /// `{step, ipu, cycles, on_path, slack, why}`
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "step": self.step.0,
+            "ipu": self.at,
+            "cycles": self.cycles,
+            "on_path": self.state.is_on_path,
+            "slack": self.state.slack,
+            "why": chain_json(&self.chain),
+        })
+    }
 }
 
 fn state_words(state: &StepOnPath, cycles: Cycles) -> String {
@@ -182,7 +214,8 @@ fn state_words(state: &StepOnPath, cycles: Cycles) -> String {
     format!("{cycles} cycles, {path}, {slack}")
 }
 
-fn row_json(row: &PathRow) -> Value {
+/// A row of the path.
+pub(super) fn row_json(row: &PathRow) -> Value {
     json!({
         "kind": row.kind,
         "ipu": row.ipu,
@@ -194,7 +227,8 @@ fn row_json(row: &PathRow) -> Value {
     })
 }
 
-fn chain_json(chain: &WhyChain) -> Value {
+/// A chain of answers.
+pub(super) fn chain_json(chain: &WhyChain) -> Value {
     let link = |link: &WhyLink| {
         json!({
             "text": link.text,

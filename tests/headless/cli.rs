@@ -538,26 +538,117 @@ fn shells_complete_commands_specs_and_keys() {
     assert!(fish.iter().any(|line| line.starts_with("mnist_pipeline\t")), "{fish:?}");
 }
 
+/// Runs a script in a shell that finds the program; nothing where there is no such shell.
+fn in_shell(shell: &str, arguments: &[&str]) -> Option<String> {
+    let program = Path::new(env!("CARGO_BIN_EXE_tilescope"));
+    let places =
+        [program.parent().expect("a directory").to_owned(), "/usr/bin".into(), "/bin".into()];
+    let output = std::process::Command::new(shell)
+        .args(arguments)
+        .env("PATH", std::env::join_paths(places).unwrap())
+        .output()
+        .ok()?;
+    assert!(output.status.success(), "{shell}: {}{}", stdout(&output), stderr(&output));
+    assert_eq!(stderr(&output), "", "{shell}");
+    Some(stdout(&output))
+}
+
 #[test]
-fn every_shell_has_a_script_and_bash_takes_its_own() {
+fn every_shell_has_a_script() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = stdout(&tilescope(&["completions", shell]));
         assert!(script.contains("TILESCOPE_COMPLETE"), "{shell}: {script}");
     }
     assert_eq!(failure(&["completions", "dos"]).0, 2);
-    let asks = "source <(tilescope completions bash); COMP_WORDS=(tilescope simulate mnist); \
-                COMP_CWORD=2; COMP_TYPE=9; _clap_complete_tilescope tilescope mnist simulate; \
-                echo \"${COMPREPLY[*]}\"";
-    let program = Path::new(env!("CARGO_BIN_EXE_tilescope"));
-    let places =
-        [program.parent().expect("a directory").to_owned(), "/usr/bin".into(), "/bin".into()];
-    let bash = std::process::Command::new("bash")
-        .args(["-c", asks])
-        .env("PATH", std::env::join_paths(places).unwrap())
-        .output();
+}
+
+/// What bash hands to its completion function, and what it gets for it.
+#[test]
+fn bash_takes_a_key_with_its_value_for_one_word() {
+    for (line, words, typed, wanted) in [
+        ("tilescope summ", "tilescope summ", "summ", "summary"),
+        ("tilescope simulate mnist_", "tilescope simulate mnist_", "mnist_", "mnist_pipeline"),
+        (
+            "tilescope simulate x --set options.overlap_io=in",
+            "tilescope simulate x --set options.overlap_io = in",
+            "in",
+            "inner_loop",
+        ),
+        (
+            "tilescope simulate x --set  options.overlap_io=",
+            "tilescope simulate x --set options.overlap_io =",
+            "",
+            "none inner_loop loops",
+        ),
+        (
+            "tilescope simulate x --set options.num_io",
+            "tilescope simulate x --set options.num_io",
+            "options.num_io",
+            "options.num_io_tiles=",
+        ),
+    ] {
+        let asks = format!(
+            "source <(tilescope completions bash); COMP_LINE='{line}'; COMP_WORDS=({words}); \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _tilescope tilescope '{typed}'; \
+             echo \"${{COMPREPLY[*]}}\""
+        );
+        // Not every machine has it.
+        let Some(said) = in_shell("bash", &["-c", &asks]) else { return };
+        assert_eq!(said.trim_end(), wanted, "{line}");
+    }
+}
+
+#[test]
+fn other_shells_take_their_scripts() {
+    let fish = "tilescope completions fish | source; \
+                complete -C 'tilescope simulate x --set options.overlap_io=in'";
+    let said = in_shell("fish", &["-N", "-c", fish]);
+    assert!(said.is_none_or(|said| said.trim() == "options.overlap_io=inner_loop"));
+    let zsh = "autoload -Uz compinit && compinit -D -u; source <(tilescope completions zsh); \
+               print $_comps[tilescope]";
+    let said = in_shell("zsh", &["-f", "-c", zsh]);
+    assert!(said.is_none_or(|said| said.trim() == "_clap_dynamic_completer_tilescope"));
+}
+
+/// A linter of scripts has nothing to say about that of bash.
+#[test]
+fn the_script_of_bash_is_clean() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/completions/tilescope.bash");
+    let checked = std::process::Command::new("shellcheck").arg(script).output();
     // Not every machine has it.
-    let Ok(bash) = bash else { return };
-    assert!(stdout(&bash).contains("mnist_pipeline"), "{} {}", stdout(&bash), stderr(&bash));
+    let Ok(checked) = checked else { return };
+    assert!(checked.status.success(), "{}", stdout(&checked));
+}
+
+#[test]
+fn every_command_has_a_page_of_the_manual() {
+    let directory = tempfile::tempdir().expect("directory");
+    let pages = path(&directory, "man");
+    let output = tilescope(&["man", "-o", &pages]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let help = stdout(&tilescope(&["--help"]));
+    let (_, list) = help.split_once("\nCommands:\n").expect("a list of commands");
+    let commands = list.lines().map_while(|line| line.split_whitespace().next());
+    let mut count = 1;
+    for command in commands.filter(|command| *command != "help") {
+        let page = Path::new(&pages).join(format!("tilescope-{command}.1"));
+        let page = std::fs::read_to_string(&page).expect("a page");
+        assert!(page.contains(".SH SYNOPSIS") && page.contains("SEE ALSO"), "{command}: {page}");
+        count += 1;
+    }
+    let main = std::fs::read_to_string(Path::new(&pages).join("tilescope.1")).expect("a page");
+    assert!(main.contains("tilescope\\-simulate(1)") && main.contains("EXIT STATUS"), "{main}");
+    assert_eq!(std::fs::read_dir(&pages).expect("pages").count(), count);
+    // groff warns of what it does not understand; not every machine has it.
+    let all: Vec<_> = std::fs::read_dir(&pages).expect("pages").flatten().collect();
+    let groff = std::process::Command::new("groff")
+        .args(["-Kutf8", "-man", "-ww", "-z", "-Tutf8"])
+        .args(all.iter().map(std::fs::DirEntry::path))
+        .output();
+    assert!(
+        groff.is_ok_and(|said| stderr(&said).is_empty()) || in_shell("groff", &["-v"]).is_none()
+    );
+    assert_eq!(failure(&["man"]).0, 2);
 }
 
 #[test]

@@ -53,6 +53,7 @@ fn commands_that_documents_name_exist() {
     for document in [
         "README.md",
         "CONTRIBUTING.md",
+        "docs/agents.md",
         "docs/ci.md",
         "docs/calibration.md",
         "docs/commands.md",

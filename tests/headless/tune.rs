@@ -127,6 +127,18 @@ fn a_search_that_was_stopped_goes_on() {
         best["pareto_front"] = front.expect("the best point")["pareto_front"].clone();
         best
     }));
+    // So is the path, which a table beside the points holds.
+    assert_eq!(way(&merged["search"]), way(&whole));
+    assert_eq!(merged["search"]["dead_ends"], whole["dead_ends"]);
+    // A file that was written before there was one is read, and gets it when it is gone on with.
+    let older = rusqlite::Connection::open(&file).expect("opens");
+    older.execute_batch("DROP TABLE search; PRAGMA user_version = 2").expect("changed");
+    drop(older);
+    let merge = ["sweep", "--merge", text(&file), "--format", "json"];
+    let merged = || -> Value { serde_json::from_str(&stdout(&tilescope(&merge))).expect("JSON") };
+    assert_eq!(merged()["search"], Value::Null);
+    tune(&arguments("25"));
+    assert_eq!(way(&merged()["search"]), way(&whole));
 }
 
 #[test]

@@ -187,6 +187,40 @@ fn a_search_goes_on_hidden_is_stopped_and_begun_again() {
 }
 
 #[test]
+fn files_of_guided_searches_are_opened_as_their_path() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("tune.db");
+    let file_name = file.to_str().expect("UTF-8");
+    let output =
+        tilescope(&["tune", "prefetch", "--budget", "12", "--json", "--results", file_name]);
+    assert!(output.status.success(), "{}", common::stderr(&output));
+    let found: serde_json::Value = serde_json::from_str(&common::stdout(&output)).expect("JSON");
+    let steps = found["path"].as_array().expect("steps");
+    let ends = found["dead_ends"].as_array().expect("dead ends");
+    assert!(!steps.is_empty() && !ends.is_empty(), "{found}");
+    simulator();
+    let app = TilescopeApp::detached(&egui::Context::default(), None);
+    let mut window = window_of(app, SIZE, 1.0);
+    window.state_mut().session_mut().keep_simulated_in(directory.path().to_owned());
+    let context = window.ctx.clone();
+    window.state_mut().open_at(&context, Some(file.as_path()), None, None);
+    settle(&mut window);
+    until(&mut window, "read", |window| !says(window, "Reading results…"));
+    assert!(says(&window, "Results in tune.db") && says(&window, "Crosses were tried in vain"));
+    assert!(says(&window, &format!("{} rows", 1 + steps.len() + ends.len())));
+    let reason = steps[0]["reasons"][0]["sentence"].as_str().expect("a reason");
+    let compare = steps[0]["compare"].as_str().expect("a command");
+    let begin = found["simulate"].as_str().expect("a command");
+    for words in [reason, compare, begin] {
+        assert!(says(&window, words), "{words}: {:?}", painted(&window));
+    }
+    choose(&mut window, "In vain after");
+    window.get_by_label("Simulate and open").click_accesskit();
+    until(&mut window, "opened", |window| window.state().session().page().is_some());
+    assert_eq!(window.state().session().messages(), []);
+}
+
+#[test]
 fn files_of_results_are_opened_by_themselves() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = directory.path().join("points.db");

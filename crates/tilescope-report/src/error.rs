@@ -64,6 +64,13 @@ pub enum ReportError {
         format: String,
         path: PathBuf,
     },
+    /// Nothing is left to be written.
+    #[error("nothing to slice, {problem}: {}", path.display())]
+    EmptySlice {
+        /// Why there is nothing.
+        problem: String,
+        path: PathBuf,
+    },
     /// Another file has the name now.
     #[error("replaced by another file while it was open; open it again: {}", path.display())]
     Replaced { path: PathBuf },
@@ -96,6 +103,14 @@ pub enum ReportError {
     InvalidInput {
         /// Which value of which item, and what it should be.
         problem: String,
+    },
+    /// The machine that has the report, or the way there, does not answer as it should.
+    #[error("{problem}: {}", path.display())]
+    Remote {
+        /// What is wrong, and what to do.
+        problem: String,
+        /// The address of the report.
+        path: PathBuf,
     },
     /// The caller asked to stop.
     #[error("cancelled")]

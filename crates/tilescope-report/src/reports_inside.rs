@@ -2,7 +2,7 @@
 //! directory for each program.
 
 use crate::error::ReportError;
-use crate::open_file::REPORT_FILE;
+use crate::open_file::holds_report;
 use std::fs;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) fn reports_inside(path: &Path) -> Result<Vec<String>, ReportError> {
     let report = |entry: fs::DirEntry| {
         let inside = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
-        if inside.join(REPORT_FILE).is_file() {
+        if holds_report(&inside) {
             return Some(format!("{name}/"));
         }
         let is_report = inside.extension().is_some_and(|ending| ending == "pop");

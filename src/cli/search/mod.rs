@@ -1,11 +1,13 @@
-//! What `sweep` and `tune` have in common: keys and their values, conditions, files of results.
+//! What searches have in common: keys and their values, conditions, budgets, files of results.
 
+mod budget;
 mod condition;
 mod effective_keys;
 mod point;
 mod results_file;
 mod varied_key;
 
+pub(super) use budget::SearchBudget;
 pub(super) use condition::Condition;
 pub(super) use effective_keys::{EffectiveKeys, value_type};
 pub(super) use point::{FIGURES, Point, is_on_front};
@@ -59,17 +61,18 @@ impl SpecCopy {
 
     /// What a child said, of the spec as the user names it.
     pub(super) fn spoken_of(&self, outcome: TrialOutcome) -> TrialOutcome {
-        let path = self.path().display().to_string();
-        let named = |problem: String| {
-            // Whatever is wrong is so of all of them, or of the changes.
-            let problem = problem.strip_prefix("--set: ").unwrap_or(&problem);
-            problem.replace(&path, &self.name)
-        };
         match outcome {
             TrialOutcome::Figures(_) => outcome,
-            TrialOutcome::Refused(problem) => TrialOutcome::Refused(named(problem)),
-            TrialOutcome::Died(problem) => TrialOutcome::Died(named(problem)),
+            TrialOutcome::Refused(problem) => TrialOutcome::Refused(self.named(&problem)),
+            TrialOutcome::Died(problem) => TrialOutcome::Died(self.named(&problem)),
         }
+    }
+
+    /// Words of a child, about the spec as the user names it.
+    pub(super) fn named(&self, problem: &str) -> String {
+        // Whatever is wrong is so of all of them, or of the changes.
+        let problem = problem.strip_prefix("--set: ").unwrap_or(problem);
+        problem.replace(&self.path().display().to_string(), &self.name)
     }
 }
 

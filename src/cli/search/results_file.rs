@@ -5,6 +5,7 @@ use super::point::Point;
 use crate::cli::CliError;
 use crate::cli::trials::{SpecChanges, TrialFigures, TrialFinding, TrialOutcome};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles};
 use tilescope_sim::spec::Spec;
@@ -13,7 +14,14 @@ use tilescope_sim::spec::Spec;
 const APPLICATION_ID: i64 = 0x5453_5253;
 
 /// Version of the tables.
-const FORMAT: i64 = 2;
+const FORMAT: i64 = 3;
+
+/// The version before the table `search`; its files are understood, and get it when they are gone on
+/// with.
+const WITHOUT_SEARCH: i64 = 2;
+
+/// At most one row: what `tune` found, as it prints it as JSON.
+const SEARCH_TABLE: &str = "CREATE TABLE search (json TEXT NOT NULL);";
 
 /// One row of `spec`; a row of `points` for each simulation, one of `findings` for each changed spec
 /// whose insights were asked for.
@@ -130,27 +138,31 @@ impl ResultsFile {
                 "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}"
             ))?;
             run(SCHEMA)?;
+            run(SEARCH_TABLE)?;
             let row = params![spec.name, spec.text, spec.program_version];
             let insert = "INSERT INTO spec VALUES (?1, ?2, ?3)";
             self.connection.execute(insert, row).map_err(|error| failed(&self.path, &error))?;
+        } else if self.check()? == WITHOUT_SEARCH {
+            run(&format!("{SEARCH_TABLE} PRAGMA user_version = {FORMAT}"))?;
         }
         run("COMMIT")?;
-        self.check()
+        self.check().map(|_| ())
     }
 
-    /// Refuses other files of SQLite.
-    fn check(&self) -> Result<(), CliError> {
+    /// The version of its tables; refuses other files of SQLite.
+    fn check(&self) -> Result<i64, CliError> {
         let path = self.path.display();
         if self.number("PRAGMA application_id")? != APPLICATION_ID {
             return Err(CliError::Usage(format!("{path} is no file of results")));
         }
         let format = self.number("PRAGMA user_version")?;
-        if format != FORMAT {
-            let problem =
-                format!("{path} has format {format} of results, this program knows {FORMAT}");
+        if !(WITHOUT_SEARCH..=FORMAT).contains(&format) {
+            let problem = format!(
+                "{path} has format {format} of results, this program knows {WITHOUT_SEARCH} to {FORMAT}"
+            );
             return Err(CliError::Usage(problem));
         }
-        Ok(())
+        Ok(format)
     }
 
     fn number(&self, sql: &str) -> Result<i64, CliError> {
@@ -229,6 +241,29 @@ impl ResultsFile {
         run("BEGIN")?;
         points.iter().try_for_each(|point| self.add(point))?;
         run("COMMIT")
+    }
+
+    /// What a guided search has found; nothing where there was none.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(in crate::cli) fn search(&self) -> Result<Option<Value>, CliError> {
+        if self.check()? == WITHOUT_SEARCH {
+            return Ok(None);
+        }
+        let select = "SELECT json FROM search";
+        let json = self.connection.query_row(select, [], |row| row.get::<_, String>(0)).optional();
+        let json = json.map_err(|error| failed(&self.path, &error))?;
+        Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
+    }
+
+    /// Writes what a guided search has found, in the place of what one has found before.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(in crate::cli) fn set_search(&self, found: &Value) -> Result<(), CliError> {
+        let insert = "INSERT OR REPLACE INTO search (rowid, json) VALUES (1, ?1)";
+        self.written(self.connection.execute(insert, [found.to_string()]))
     }
 
     /// What insights said of a changed spec; nothing where they were not asked.

@@ -18,6 +18,8 @@ pub(super) struct SweepTable {
     /// Paths of the keys that vary.
     pub keys: Vec<String>,
     pub points: Vec<Point>,
+    /// What a guided search made of them, as it says it.
+    pub search: Option<Value>,
 }
 
 impl SweepTable {
@@ -31,7 +33,7 @@ impl SweepTable {
             let orders = keys.iter().map(|key| value_order(a.changes.get(key), b.changes.get(key)));
             orders.fold(Ordering::Equal, Ordering::then)
         });
-        Self { spec: spec.name, text: spec.text, keys, points }
+        Self { spec: spec.name, text: spec.text, keys, points, search: None }
     }
 
     /// The points that meet the conditions; what has no figures is there to say why.
@@ -69,7 +71,7 @@ impl SweepTable {
         DataTable::new(keys.chain(figures).chain(rest).collect(), rows).csv()
     }
 
-    /// `{spec, text, keys, points}`
+    /// `{spec, text, keys, points}`, and `search` where a guided search found them
     pub(super) fn json(&self) -> Value {
         let front = is_on_front(self.points.iter());
         let point = |(point, on_front): (&Point, bool)| {
@@ -78,7 +80,12 @@ impl SweepTable {
             Value::Object(json)
         };
         let points: Vec<Value> = self.points.iter().zip(front).map(point).collect();
-        json!({ "spec": self.spec, "text": self.text, "keys": self.keys, "points": points })
+        let mut json =
+            json!({ "spec": self.spec, "text": self.text, "keys": self.keys, "points": points });
+        if let Some(search) = &self.search {
+            json["search"] = search.clone();
+        }
+        json
     }
 
     /// A line for each point.

@@ -1,10 +1,10 @@
 //! Simulations of a search: each is run once, counted, and written to the file of results.
 
-use super::budget::TuneBudget;
 use crate::cli::CliError;
 use crate::cli::progress::ProgressReporter;
-use crate::cli::search::{Point, ResultsFile, SpecCopy, changes_text};
+use crate::cli::search::{Point, ResultsFile, SearchBudget, SpecCopy, changes_text};
 use crate::cli::trials::{SpecChanges, TrialFinding, TrialOutcome, TrialRunner, in_parallel};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -29,7 +29,7 @@ pub(super) struct TrialStore {
     runner: TrialRunner,
     copy: SpecCopy,
     results: Mutex<Option<ResultsFile>>,
-    budget: TuneBudget,
+    budget: SearchBudget,
     progress: Mutex<ProgressReporter>,
     /// What the file of results knew before.
     known: BTreeMap<String, TrialOutcome>,
@@ -53,7 +53,7 @@ impl TrialStore {
         runner: TrialRunner,
         copy: SpecCopy,
         results: Option<ResultsFile>,
-        budget: TuneBudget,
+        budget: SearchBudget,
     ) -> Result<Self, CliError> {
         let mut known = BTreeMap::new();
         for point in results.as_ref().map_or_else(|| Ok(Vec::new()), ResultsFile::points)? {
@@ -133,6 +133,14 @@ impl TrialStore {
             progress.at(self.budget.share(self.tasks));
         }
         stopped.map_or(Ok(()), Err)
+    }
+
+    /// Keeps what was found so far in the file of results, if there is one.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) fn keep_path(&self, found: &Value) -> Result<(), CliError> {
+        self.write(|results| results.set_search(found))
     }
 
     /// Removes the progress from the screen.

@@ -4,6 +4,7 @@ use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::overview::ComparisonOverview;
 use crate::data_table::TableCell;
 use crate::gates::GateViolation;
+use crate::markdown::escaped;
 use std::fmt::Write;
 
 /// The page that says what changed, as GitHub's Markdown. Tables have up to `limit` rows, and say how
@@ -69,32 +70,4 @@ fn push_row(text: &mut String, row: &ComparisonRow, name: &str) {
     let (source, target) = row.values();
     let (source, target, change) = (cell(source), cell(target), escaped(&row.change_text()));
     let _ = writeln!(text, "| {name} | {source} | {target} | {change} |");
-}
-
-/// Text that stands for itself: names come from files.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            letter if letter.is_control() => safe.push(' '),
-            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '|' | '~' | '#' | '&'
-            | '$' | '@' | '!' => {
-                safe.push('\\');
-                safe.push(letter);
-            }
-            letter => safe.push(letter),
-        }
-    }
-    safe
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_cannot_leave_their_cell() {
-        let hostile = "a|b\n| c | <script>`*_";
-        assert_eq!(escaped(hostile), "a\\|b \\| c \\| \\<script\\>\\`\\*\\_");
-    }
 }

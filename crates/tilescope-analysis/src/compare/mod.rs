@@ -10,6 +10,7 @@
 
 mod comparison_table;
 mod critical_path;
+mod cycle_owners;
 mod exchange_code;
 mod execution_trace;
 mod insights;
@@ -30,6 +31,7 @@ mod summary;
 mod tile_mapping;
 
 pub use comparison_table::{ComparisonRow, ComparisonTable};
+pub(crate) use cycle_owners::{CycleOwner, RunCycles, run_cycles};
 pub use execution_trace::{StepDrift, drift};
 pub use markdown::{gates_markdown, markdown};
 pub(crate) use matched_entities::MatchedEntities;

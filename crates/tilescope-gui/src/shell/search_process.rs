@@ -127,7 +127,7 @@ fn told(errors: Option<impl Read>, kind: SearchKind, progress: &SearchProgress) 
 
 fn parsed(kind: SearchKind, text: &[u8]) -> Result<SearchAnswer, serde_json::Error> {
     match kind {
-        SearchKind::Sweep => serde_json::from_slice::<SweepAnswer>(text).map(SearchAnswer::Sweep),
+        SearchKind::Sweep => serde_json::from_slice::<SweepAnswer>(text).map(SearchAnswer::of_file),
         SearchKind::Guided => serde_json::from_slice::<TuneAnswer>(text).map(SearchAnswer::Tune),
     }
 }

@@ -58,6 +58,9 @@ pub struct Target {
     pub interleaved_offset: Bytes,
     /// Tiles of one column of the chip's floor plan.
     pub tiles_per_column: u32,
+    /// Whether tiles are numbered column by column, as tools that talk to the hardware number them;
+    /// else their numbers wind through the chip.
+    pub physical_numbers: bool,
     /// In what it differs from the machine of that name, and constants of its simulation that were
     /// fitted to a measurement; empty for one that can be bought, simulated as it comes.
     pub changes: Vec<MachineChange>,

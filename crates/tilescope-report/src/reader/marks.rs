@@ -5,6 +5,7 @@ use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_LIST_BYTES, MAX_STEPS};
 use crate::model::{MarkKind, TraceMark, TrainingPass};
+use crate::packed_columns::MAX_PART_ROWS;
 use crate::schema;
 use crate::units::{CycleRange, Cycles, IpuId, ReplicaClassId, StepId};
 use std::ops::ControlFlow;
@@ -22,18 +23,21 @@ const MARK_COLUMNS: [&str; 9] = [
     "end_cycle",
 ];
 
-/// A row of `mark_chunks` or `replica_mark_chunks` without its marks.
-#[derive(Clone, Copy)]
-pub(super) struct MarkChunkInfo {
+/// Marks of one kind on one IPU that are packed together: a row of `mark_chunks` or
+/// `replica_mark_chunks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedMarks {
     class: ReplicaClassId,
     id: i64,
-    kind: MarkKind,
-    ipu: Option<IpuId>,
-    cycles: CycleRange,
+    pub kind: MarkKind,
+    /// Their IPU; `None` for marks of all.
+    pub ipu: Option<IpuId>,
+    /// From where the first begins to where the last one ends.
+    pub cycles: CycleRange,
     rows: usize,
 }
 
-impl MarkChunkInfo {
+impl PackedMarks {
     /// Whether a mark, all columns of which are at hand, is where it would be looked for.
     pub(super) fn holds(&self, cells: &RowCells) -> bool {
         let cycle = |column| cells.count(column, MAX_CYCLES);
@@ -134,14 +138,14 @@ impl Report {
     ) -> Result<Vec<TraceMark>, ReportError> {
         match class {
             ReplicaClassId(0) => self.marks(filter),
-            _ => self.packed_marks(class, filter),
+            _ => self.marks_of_chunks(class, filter),
         }
     }
 
     /// The marks that pass the filter, ordered by their start: those of replica 0.
     pub fn marks(&self, filter: &MarkFilter) -> Result<Vec<TraceMark>, ReportError> {
         if self.db.has_rows(schema::MARK_CHUNKS) {
-            return self.packed_marks(ReplicaClassId(0), filter);
+            return self.marks_of_chunks(ReplicaClassId(0), filter);
         }
         let needed = ["id", "kind", "ipu", "first_cycle", "end_cycle"];
         if !needed.iter().all(|column| self.db.has("marks", column)) {
@@ -175,7 +179,7 @@ impl Report {
         Ok(marks.into_iter().flatten().collect())
     }
 
-    fn packed_marks(
+    fn marks_of_chunks(
         &self,
         class: ReplicaClassId,
         filter: &MarkFilter,
@@ -220,16 +224,40 @@ impl Report {
         Ok(first_marks.into_sorted())
     }
 
+    /// Where marks of replica 0 are packed, in the order of their first cycles; nowhere in reports that
+    /// have rows of them.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn packed_marks(&self) -> Result<Arc<Vec<PackedMarks>>, ReportError> {
+        self.mark_chunks(ReplicaClassId(0))
+    }
+
+    /// Marks that are packed together, with their ids.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn unpack_marks(&self, packed: &PackedMarks) -> Result<Vec<(i64, TraceMark)>, ReportError> {
+        let columns: Vec<&str> = MARK_COLUMNS.iter().copied().chain(["id"]).collect();
+        let select = SelectQuery::all("marks", &columns);
+        let mut marks = Vec::with_capacity(packed.rows.min(MAX_PART_ROWS));
+        let piece = (packed.id, packed.rows);
+        self.db.read_piece(chunk_table(packed.class), piece, select, |cells| {
+            marks.extend(cells.int(MARK_COLUMNS.len()).zip(mark(cells)));
+        })?;
+        Ok(marks)
+    }
+
     /// The chunks of packed marks in the order of their first cycles, read once: those of the first
     /// class of replicas, or those of all others.
-    fn mark_chunks(&self, class: ReplicaClassId) -> Result<Arc<Vec<MarkChunkInfo>>, ReportError> {
+    fn mark_chunks(&self, class: ReplicaClassId) -> Result<Arc<Vec<PackedMarks>>, ReportError> {
         let is_first = class == ReplicaClassId(0);
         let known = if is_first { &self.mark_chunks } else { &self.replica_mark_chunks };
         known.get(|| {
             let columns = ["id", "kind", "ipu", "first_cycle", "end_cycle", "rows", "class"];
             let columns = if is_first { &columns[..6] } else { &columns };
             let chunk = |cells: &RowCells| {
-                Some(MarkChunkInfo {
+                Some(PackedMarks {
                     class: if is_first { class } else { ReplicaClassId(cells.small(6)?) },
                     id: cells.int(0)?,
                     kind: MarkKind::from_name(&cells.text(1)?)?,
@@ -242,7 +270,7 @@ impl Report {
                 })
             };
             let chunks = self.db.list(SelectQuery::all(chunk_table(class), columns), chunk)?;
-            let mut chunks: Vec<MarkChunkInfo> = chunks.into_iter().flatten().collect();
+            let mut chunks: Vec<PackedMarks> = chunks.into_iter().flatten().collect();
             chunks.sort_by_key(|chunk| (chunk.cycles.start, chunk.id));
             Ok(chunks)
         })
@@ -253,7 +281,7 @@ impl Report {
     pub(super) fn stream_marks(
         &self,
         class: ReplicaClassId,
-        mut each: impl FnMut(Option<&MarkChunkInfo>, &RowCells),
+        mut each: impl FnMut(Option<&PackedMarks>, &RowCells),
     ) -> Result<(), ReportError> {
         let Some(table) = schema::find("marks") else { return Ok(()) };
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();

@@ -1,6 +1,9 @@
 //! Tables of the host: what it feeds replicas with, how fast, and how long they wait for it.
 
-use super::{INT, KEY, REAL, SchemaTable, TEXT, col, table};
+use super::{
+    BYTES, COUNT, CYCLES, FLAG, KEY, NUMBER, SAMPLES_PER_SECOND, SECONDS, SchemaTable, TEXT, col,
+    table,
+};
 
 pub(super) const HOST_RATES: SchemaTable = table(
     "host_rates",
@@ -8,7 +11,7 @@ pub(super) const HOST_RATES: SchemaTable = table(
     &[
         col("id", KEY, "position"),
         col("source", TEXT, "loader_alone, synthetic_data or real_data"),
-        col("samples_per_second", REAL, "of all replicas"),
+        col("samples_per_second", SAMPLES_PER_SECOND, "of all replicas"),
         col("bottleneck", TEXT, "loader, host_link, callbacks, host_call, host_copies or ipu"),
     ],
     "",
@@ -20,7 +23,7 @@ pub(super) const HOST_CALL_PARTS: SchemaTable = table(
     &[
         col("id", KEY, "position"),
         col("part", TEXT, "loader, framework, launch, handshake, program or return"),
-        col("seconds", REAL, "the run is as long as all of them"),
+        col("seconds", SECONDS, "the run is as long as all of them"),
     ],
     "",
 );
@@ -31,10 +34,10 @@ pub(super) const HOST_TENSORS: SchemaTable = table(
     &[
         col("id", KEY, "position"),
         col("name", TEXT, "the tensor"),
-        col("is_input", INT, "1 if the call takes it, 0 if it returns it"),
+        col("is_input", FLAG, "1 if the call takes it, 0 if it returns it"),
         col("element_type", TEXT, "on the way: float16"),
         col("shape", TEXT, "JSON: [800, 1, 128, 128]"),
-        col("bytes", INT, "its size"),
+        col("bytes", BYTES, "its size"),
     ],
     "",
 );
@@ -44,11 +47,11 @@ pub(super) const HOST_EPOCHS: SchemaTable = table(
     "equal ways through the data set; since version 2.2",
     &[
         col("id", KEY, "position"),
-        col("epochs", INT, "how many are like this one"),
-        col("calls", INT, "host calls of one of them"),
-        col("samples", INT, "samples it works on"),
-        col("left_out", INT, "samples it leaves out"),
-        col("seconds", REAL, "its length"),
+        col("epochs", COUNT, "how many are like this one"),
+        col("calls", COUNT, "host calls of one of them"),
+        col("samples", COUNT, "samples it works on"),
+        col("left_out", COUNT, "samples it leaves out"),
+        col("seconds", SECONDS, "its length"),
     ],
     "",
 );
@@ -58,18 +61,18 @@ pub(super) const REPLICA_WAITS: SchemaTable = table(
     "what replicas that follow each other wait for, each of them; no rows where all are alike; since version 2.3",
     &[
         col("id", KEY, "position"),
-        col("first_replica", INT, "the first of them, over all instances"),
-        col("replicas", INT, "how many they are"),
-        col("instance", INT, "host process that they are of"),
-        col("loader_cycles", INT, "until the loader has the samples of the call"),
+        col("first_replica", NUMBER, "the first of them, over all instances"),
+        col("replicas", COUNT, "how many they are"),
+        col("instance", NUMBER, "host process that they are of"),
+        col("loader_cycles", CYCLES, "until the loader has the samples of the call"),
         col(
             "host_cycles",
-            INT,
+            CYCLES,
             "until the host has their own buffers ready, on all IPUs of a replica",
         ),
-        col("others_cycles", INT, "for replicas that come later, on all IPUs of a replica"),
-        col("behind_least", INT, "fewest cycles behind the first replica, where all meet"),
-        col("behind_most", INT, "most cycles behind it"),
+        col("others_cycles", CYCLES, "for replicas that come later, on all IPUs of a replica"),
+        col("behind_least", CYCLES, "fewest cycles behind the first replica, where all meet"),
+        col("behind_most", CYCLES, "most cycles behind it"),
     ],
     "",
 );

@@ -1,6 +1,9 @@
 //! Tables of the machine: what it is made of, what it can move and compute, what it costs to run.
 
-use super::{INT, KEY, REAL, SchemaTable, TEXT, col, table};
+use super::{
+    BYTES, BYTES_PER_CYCLE, COST, COUNT, CYCLES, FLAG, FLOPS_PER_CYCLE, HERTZ, KEY, MEASURED,
+    NUMBER, RATIO, SchemaTable, TEXT, col, table,
+};
 
 pub(super) const TARGET: SchemaTable = table(
     "target",
@@ -9,16 +12,22 @@ pub(super) const TARGET: SchemaTable = table(
         col("kind", TEXT, "IPU or IPU_MODEL"),
         col("name", TEXT, "name in a spec: mk2"),
         col("architecture", TEXT, "generation: Mk2"),
-        col("num_ipus", INT, "IPUs over all replicas"),
-        col("tiles_per_ipu", INT, "tiles of one IPU"),
-        col("io_tiles_per_ipu", INT, "the last of them, set aside for I/O"),
-        col("bytes_per_tile", INT, "memory of one tile"),
-        col("clock_hz", INT, "tile clock"),
-        col("replicas", INT, "copies of the program"),
-        col("ipus_per_replica", INT, "IPUs of this report"),
-        col("memory_element_bytes", INT, "bank of non-interleaved memory"),
-        col("interleaved_offset", INT, "address where interleaved memory begins"),
-        col("tiles_per_column", INT, "tiles in a column of the floor plan"),
+        col("num_ipus", COUNT, "IPUs over all replicas"),
+        col("tiles_per_ipu", COUNT, "tiles of one IPU"),
+        col("io_tiles_per_ipu", COUNT, "the last of them, set aside for I/O"),
+        col("bytes_per_tile", BYTES, "memory of one tile"),
+        col("clock_hz", HERTZ, "tile clock"),
+        col("replicas", COUNT, "copies of the program"),
+        col("ipus_per_replica", COUNT, "IPUs of this report"),
+        col("memory_element_bytes", BYTES, "bank of non-interleaved memory"),
+        col("interleaved_offset", BYTES, "address where interleaved memory begins"),
+        col("tiles_per_column", COUNT, "tiles in a column of the floor plan"),
+        col(
+            "physical_numbers",
+            FLAG,
+            "1 if tiles are numbered column by column of the floor plan; else their numbers wind \
+             through it; since version 2.7",
+        ),
     ],
     "",
 );
@@ -41,8 +50,8 @@ pub(super) const MACHINE_CHANGES: SchemaTable = table(
             "count, bytes, hertz, cycles, seconds, bytes_per_cycle, bytes_per_second, \
              cycles_per_byte or cycles_per_word",
         ),
-        col("inherited", REAL, "what the machine of that name has, or its simulation"),
-        col("value", REAL, "what this one has"),
+        col("inherited", MEASURED, "what the machine of that name has, or its simulation"),
+        col("value", MEASURED, "what this one has"),
     ],
     "",
 );
@@ -54,8 +63,8 @@ pub(super) const RUNNING_COSTS: SchemaTable = table(
         col("id", KEY, "position"),
         col("kind", TEXT, "power: watts; price: money per hour"),
         col("part", TEXT, "what it is: IPU-M2000"),
-        col("count", INT, "how many of them the program's IPUs are in"),
-        col("each", REAL, "watts, or money per hour, of one"),
+        col("count", COUNT, "how many of them the program's IPUs are in"),
+        col("each", COST, "watts, or money per hour, of one"),
         col("currency", TEXT, "three letters; NULL for power"),
         col("basis", TEXT, "given: by the spec; published; assumed"),
         col("source", TEXT, "where the figure comes from"),
@@ -77,7 +86,7 @@ pub(super) const BANDWIDTHS: SchemaTable = table(
              gateways: what goes one way up or down the ladder, to the other IPU of a pair, or \
              between racks",
         ),
-        col("bytes_per_cycle", REAL, "most bytes per cycle"),
+        col("bytes_per_cycle", BYTES_PER_CYCLE, "most bytes per cycle"),
     ],
     "",
 );
@@ -96,7 +105,7 @@ pub(super) const COMPUTE_RATES: SchemaTable = table(
         col("partials", TEXT, "type of sums: quarter, half or float"),
         col(
             "flops_per_cycle",
-            INT,
+            FLOPS_PER_CYCLE,
             "most floating point operations per cycle; a multiply-accumulate counts as two",
         ),
     ],
@@ -115,7 +124,7 @@ pub(super) const ACTION_COSTS: SchemaTable = table(
             "external_sync: a sync of several IPUs, after the last one has come; stream_begin, \
              stream_end: before and after the transfer of a stream copy with the host",
         ),
-        col("cycles", INT, "its length"),
+        col("cycles", CYCLES, "its length"),
     ],
     "",
 );
@@ -127,8 +136,8 @@ pub(super) const SYNC_GROUPS: SchemaTable = table(
     &[
         col("id", KEY, "position"),
         col("sync_group", TEXT, "GS1: copies between IPUs; GS2: the host, streaming memory"),
-        col("part", INT, "each part of GS2 waits by itself; 0 in GS1"),
-        col("ipu", INT, "IPU of the replica"),
+        col("part", NUMBER, "each part of GS2 waits by itself; 0 in GS1"),
+        col("ipu", NUMBER, "IPU of the replica"),
     ],
     "",
 );
@@ -145,11 +154,11 @@ pub(super) const ERROR_BANDS: SchemaTable = table(
             "measured: operations of the kind were measured; formula: published formulas; links: \
              rates of links, streaming memory and host; assumed: nothing published",
         ),
-        col("rows", INT, "measured operations it is taken from"),
-        col("cycles_low", REAL, "true cycles over predicted ones, below in one case of twenty"),
-        col("cycles_high", REAL, "the same, above in one case of twenty"),
-        col("bytes_low", REAL, "true bytes over predicted ones, below in one case of twenty"),
-        col("bytes_high", REAL, "the same, above in one case of twenty"),
+        col("rows", COUNT, "measured operations it is taken from"),
+        col("cycles_low", RATIO, "true cycles over predicted ones, below in one case of twenty"),
+        col("cycles_high", RATIO, "the same, above in one case of twenty"),
+        col("bytes_low", RATIO, "true bytes over predicted ones, below in one case of twenty"),
+        col("bytes_high", RATIO, "the same, above in one case of twenty"),
     ],
     "",
 );

@@ -24,15 +24,17 @@
 mod host;
 mod machine;
 mod replicas;
+mod samples;
 mod trace;
 mod views;
 
-pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
+pub(crate) use samples::{SAMPLE_TABLES, TILE_SAMPLE_CHUNKS, TILE_SAMPLES};
+pub(crate) use views::{VIEWS, tables_of_other_files, view_of_samples, views_without_rows};
 
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub const FORMAT: (i32, i32) = (2, 6);
+pub const FORMAT: (i32, i32) = (2, 7);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -45,10 +47,13 @@ pub(crate) const fn user_version(format: (i32, i32)) -> i32 {
 }
 
 /// A column of a table.
-pub(crate) struct SchemaColumn {
+pub struct SchemaColumn {
     pub name: &'static str,
     /// Its type and constraints in SQL.
     pub declaration: &'static str,
+    /// The unit of its numbers; empty where it has none.
+    pub unit: &'static str,
+    /// What it holds.
     pub about: &'static str,
 }
 
@@ -64,9 +69,9 @@ impl SchemaColumn {
     /// Its type, by the first word of its declaration.
     pub(crate) fn kind(&self) -> ColumnType {
         match self.declaration.split(' ').next() {
-            Some(INT) => ColumnType::Integer,
-            Some(REAL) => ColumnType::Real,
-            Some(TEXT) => ColumnType::Text,
+            Some("INTEGER") => ColumnType::Integer,
+            Some("REAL") => ColumnType::Real,
+            Some("TEXT") => ColumnType::Text,
             _ => ColumnType::Blob,
         }
     }
@@ -83,14 +88,42 @@ pub(crate) struct SchemaTable {
     pub key: &'static str,
 }
 
-const INT: &str = "INTEGER";
-const REAL: &str = "REAL";
-const TEXT: &str = "TEXT";
-const BLOB: &str = "BLOB";
-const KEY: &str = "INTEGER PRIMARY KEY";
+/// What cells of a column are: their type and constraints in SQL, and the unit of numbers.
+#[derive(Clone, Copy)]
+struct CellKind(&'static str, &'static str);
 
-const fn col(name: &'static str, declaration: &'static str, about: &'static str) -> SchemaColumn {
-    SchemaColumn { name, declaration, about }
+const TEXT: CellKind = CellKind("TEXT", "");
+const TEXT_KEY: CellKind = CellKind("TEXT PRIMARY KEY", "");
+const BLOB: CellKind = CellKind("BLOB", "");
+/// A text or a number.
+const ANY: CellKind = CellKind("", "");
+/// The number of the row.
+const KEY: CellKind = CellKind("INTEGER PRIMARY KEY", "id");
+/// The number of a row of another table.
+const ID: CellKind = CellKind("INTEGER", "id");
+/// Anything else that is numbered: IPUs, tiles, places.
+const NUMBER: CellKind = CellKind("INTEGER", "number");
+const COUNT: CellKind = CellKind("INTEGER", "count");
+const FLAG: CellKind = CellKind("INTEGER", "0 or 1");
+const CYCLES: CellKind = CellKind("INTEGER", "cycles");
+const BYTES: CellKind = CellKind("INTEGER", "bytes");
+const FLOPS: CellKind = CellKind("INTEGER", "FLOPs");
+const HERTZ: CellKind = CellKind("INTEGER", "hertz");
+const FLOPS_PER_CYCLE: CellKind = CellKind("INTEGER", "FLOPs/cycle");
+const BYTES_PER_CYCLE: CellKind = CellKind("REAL", "bytes/cycle");
+const SAMPLES_PER_SECOND: CellKind = CellKind("REAL", "samples/s");
+const SECONDS: CellKind = CellKind("REAL", "s");
+/// A part of one.
+const SHARE: CellKind = CellKind("REAL", "share");
+/// One quantity over another of its kind.
+const RATIO: CellKind = CellKind("REAL", "ratio");
+/// Another column of the row names its unit.
+const MEASURED: CellKind = CellKind("REAL", "see unit");
+const COST: CellKind = CellKind("REAL", "see kind");
+
+const fn col(name: &'static str, kind: CellKind, about: &'static str) -> SchemaColumn {
+    let CellKind(declaration, unit) = kind;
+    SchemaColumn { name, declaration, unit, about }
 }
 
 const fn table(
@@ -102,14 +135,14 @@ const fn table(
     SchemaTable { name, about, columns, key }
 }
 
-const FIRST_TILE: SchemaColumn = col("first_tile", INT, "first tile of the run");
-const END_TILE: SchemaColumn = col("end_tile", INT, "first tile after the run");
+const FIRST_TILE: SchemaColumn = col("first_tile", NUMBER, "first tile of the run");
+const END_TILE: SchemaColumn = col("end_tile", NUMBER, "first tile after the run");
 const EVERY: SchemaColumn =
-    col("every", INT, "tiles from one equal run to the next; its length if alone");
-const TIMES: SchemaColumn = col("times", INT, "number of equal runs");
+    col("every", COUNT, "tiles from one equal run to the next; its length if alone");
+const TIMES: SchemaColumn = col("times", COUNT, "number of equal runs");
 
 const BASE_TILE: SchemaColumn =
-    col("base_tile", INT, "tile that the pattern counts from; NULL: on no tile");
+    col("base_tile", NUMBER, "tile that the pattern counts from; NULL: on no tile");
 
 /// The table of marks that are kept as compressed columns.
 pub(crate) const MARK_CHUNKS: &str = "mark_chunks";
@@ -126,9 +159,10 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         &[
             col(
                 "key",
-                "TEXT PRIMARY KEY",
+                TEXT_KEY,
                 "format, generator, layout, spec; onnx: the file of an imported model and what \
-                 became of its nodes, JSON, since version 2.4",
+                 became of its nodes, JSON, since version 2.4; slice: the report that this one is a \
+                 part of, and which, JSON",
             ),
             col("value", TEXT, "the fact"),
         ],
@@ -146,10 +180,10 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "graph",
         "sizes of the compiled graph; one row",
         &[
-            col("num_compute_sets", INT, "compute sets"),
-            col("num_vertices", INT, "vertices over all tiles"),
-            col("num_edges", INT, "edges over all tiles"),
-            col("num_vars", INT, "lowered variables over all tiles"),
+            col("num_compute_sets", COUNT, "compute sets"),
+            col("num_vertices", COUNT, "vertices over all tiles"),
+            col("num_edges", COUNT, "edges over all tiles"),
+            col("num_vars", COUNT, "lowered variables over all tiles"),
         ],
         "",
     ),
@@ -163,10 +197,10 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "batching",
         "how samples are batched; no or one row",
         &[
-            col("micro_batch", INT, "samples of one pass"),
-            col("gradient_accumulation", INT, "micro-batches per weight update"),
-            col("replicas", INT, "replicas side by side"),
-            col("device_iterations", INT, "weight updates or inference loops per host call"),
+            col("micro_batch", COUNT, "samples of one pass"),
+            col("gradient_accumulation", COUNT, "micro-batches per weight update"),
+            col("replicas", COUNT, "replicas side by side"),
+            col("device_iterations", COUNT, "weight updates or inference loops per host call"),
         ],
         "",
     ),
@@ -201,10 +235,10 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             ),
             col("pass", TEXT, "forward, backward or update"),
             col("block", TEXT, "annotated block"),
-            col("ipu", INT, "IPU of the replica"),
+            col("ipu", NUMBER, "IPU of the replica"),
             col(
                 "flops",
-                INT,
+                FLOPS,
                 "floating point operations of one execution, without those on padding; until \
                  version 2.5 convolutions counted zeros beside their input",
             ),
@@ -218,7 +252,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             ),
             col(
                 "inner_runs",
-                INT,
+                COUNT,
                 "runs of its most frequent program in one execution: more than 1 in serial loops; \
                  since version 2.6",
             ),
@@ -229,9 +263,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "operation_inputs",
         "an operation that reads results of an earlier one",
         &[
-            col("operation", INT, "operations.id"),
-            col("position", INT, "place among those it reads"),
-            col("input", INT, "operations.id"),
+            col("operation", ID, "operations.id"),
+            col("position", NUMBER, "place among those it reads"),
+            col("input", ID, "operations.id"),
         ],
         "operation, position",
     ),
@@ -242,11 +276,11 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("id", KEY, "its id"),
             col("name", TEXT, "debug name"),
             col("type", TEXT, "Program.Type of libpva: OnTileExecute, DoExchange, Sequence, …"),
-            col("ipu", INT, "IPU it runs on; NULL for several"),
-            col("compute_set", INT, "compute_sets.compute_set"),
-            col("operation", INT, "operations.id"),
+            col("ipu", NUMBER, "IPU it runs on; NULL for several"),
+            col("compute_set", ID, "compute_sets.compute_set"),
+            col("operation", ID, "operations.id"),
             col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
-            col("repeats", INT, "iterations of a Repeat, else 1"),
+            col("repeats", COUNT, "iterations of a Repeat, else 1"),
         ],
         "",
     ),
@@ -254,9 +288,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "program_children",
         "a child of a program",
         &[
-            col("parent", INT, "programs.id"),
-            col("position", INT, "place among the children"),
-            col("child", INT, "programs.id"),
+            col("parent", ID, "programs.id"),
+            col("position", NUMBER, "place among the children"),
+            col("child", ID, "programs.id"),
         ],
         "parent, position",
     ),
@@ -266,15 +300,15 @@ pub(crate) const TABLES: &[SchemaTable] = &[
          2.2",
         &[
             col("program", KEY, "programs.id: what steps name"),
-            col("body", INT, "programs.id: the program in the function; itself in the first call"),
-            col("call", INT, "programs.id: the Call in which it runs"),
+            col("body", ID, "programs.id: the program in the function; itself in the first call"),
+            col("call", ID, "programs.id: the Call in which it runs"),
         ],
         "",
     ),
     table(
         "program_roots",
         "a root of the program tree",
-        &[col("id", KEY, "position"), col("program", INT, "programs.id")],
+        &[col("id", KEY, "position"), col("program", ID, "programs.id")],
         "",
     ),
     table(
@@ -293,7 +327,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("compute_set", KEY, "its id"),
             col("name", TEXT, "debug name"),
             BASE_TILE,
-            col("pattern", INT, "tile_patterns.id: cycles"),
+            col("pattern", ID, "tile_patterns.id: cycles"),
         ],
         "",
     ),
@@ -303,11 +337,11 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         &[
             col("id", KEY, "its id"),
             col("name", TEXT, "poplin::ConvPartial1x1Out<…>"),
-            col("code_bytes", INT, "code on each tile that uses it"),
-            col("state_bytes", INT, "state of one vertex"),
+            col("code_bytes", BYTES, "code on each tile that uses it"),
+            col("state_bytes", BYTES, "state of one vertex"),
             col(
                 "shares_code",
-                INT,
+                FLAG,
                 "1 if a tile has that code once for all types with a 1, else 0; since version 2.3",
             ),
         ],
@@ -318,14 +352,14 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "equal vertices of a compute set",
         &[
             col("id", KEY, "its id"),
-            col("compute_set", INT, "compute_sets.compute_set"),
-            col("vertex_type", INT, "vertex_types.id"),
-            col("edges", INT, "edges of one vertex"),
+            col("compute_set", ID, "compute_sets.compute_set"),
+            col("vertex_type", ID, "vertex_types.id"),
+            col("edges", COUNT, "edges of one vertex"),
             BASE_TILE,
-            col("pattern", INT, "tile_patterns.id: vertices"),
+            col("pattern", ID, "tile_patterns.id: vertices"),
             col(
                 "flops",
-                INT,
+                FLOPS,
                 "floating point operations of all of them in one execution, those on padding \
                  included; NULL: not counted; since version 2.6",
             ),
@@ -337,11 +371,11 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "a program that moves data",
         &[
             col("id", KEY, "position"),
-            col("program", INT, "programs.id"),
+            col("program", ID, "programs.id"),
             BASE_TILE,
             col(
                 "pattern",
-                INT,
+                ID,
                 "tile_patterns.id: bytes in, out and delivered, messages in and out, code",
             ),
         ],
@@ -353,7 +387,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         &[
             col("exchange", KEY, "exchanges.id"),
             BASE_TILE,
-            col("pattern", INT, "tile_patterns.id: cycles"),
+            col("pattern", ID, "tile_patterns.id: cycles"),
         ],
         "",
     ),
@@ -363,7 +397,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         &[
             col("program", KEY, "programs.id"),
             BASE_TILE,
-            col("pattern", INT, "tile_patterns.id: bytes"),
+            col("pattern", ID, "tile_patterns.id: bytes"),
         ],
         "",
     ),
@@ -373,12 +407,12 @@ pub(crate) const TABLES: &[SchemaTable] = &[
          order",
         &[
             col("id", KEY, "position"),
-            col("program", INT, "programs.id"),
-            col("first_sender", INT, "first tile that sends"),
-            col("end_sender", INT, "first tile after those"),
-            col("first_receiver", INT, "first tile that receives"),
-            col("end_receiver", INT, "first tile after those"),
-            col("bytes", INT, "bytes that arrive"),
+            col("program", ID, "programs.id"),
+            col("first_sender", NUMBER, "first tile that sends"),
+            col("end_sender", NUMBER, "first tile after those"),
+            col("first_receiver", NUMBER, "first tile that receives"),
+            col("end_receiver", NUMBER, "first tile after those"),
+            col("bytes", BYTES, "bytes that arrive"),
         ],
         "",
     ),
@@ -389,10 +423,10 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("id", KEY, "its id"),
             col("name", TEXT, "name of the tensor"),
             col("place", TEXT, "tiles, stash, remote_buffer, remote_stash or host"),
-            col("ipu", INT, "IPU whose steps read and write it"),
-            col("entries", INT, "micro-batches that a stash holds, else 1"),
-            col("persistent", INT, "1 for weights and state, which are of no micro-batch"),
-            col("filled", INT, "1 if it has data before the run"),
+            col("ipu", NUMBER, "IPU whose steps read and write it"),
+            col("entries", COUNT, "micro-batches that a stash holds, else 1"),
+            col("persistent", FLAG, "1 for weights and state, which are of no micro-batch"),
+            col("filled", FLAG, "1 if it has data before the run"),
         ],
         "",
     ),
@@ -401,9 +435,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "what a program does with a buffer each time that it runs; since version 2.1",
         &[
             col("id", KEY, "position"),
-            col("flow", INT, "operation or copy: what it writes is made of what it reads"),
-            col("program", INT, "programs.id"),
-            col("buffer", INT, "data_buffers.id"),
+            col("flow", ID, "operation or copy: what it writes is made of what it reads"),
+            col("program", ID, "programs.id"),
+            col("buffer", ID, "data_buffers.id"),
             col("access", TEXT, "read or write; send or receive between stages; free"),
         ],
         "",
@@ -425,15 +459,15 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "a variable, wherever it lies",
         &[
             col("id", KEY, "its id"),
-            col("name", INT, "vars_string_table.id"),
-            col("category", INT, "var_categories.id"),
-            col("operation", INT, "operations.id"),
-            col("shape", INT, "vars_string_table.id"),
-            col("first_live", INT, "first liveness step it is live in; NULL: always live"),
-            col("end_live", INT, "first liveness step after those"),
+            col("name", ID, "vars_string_table.id"),
+            col("category", ID, "var_categories.id"),
+            col("operation", ID, "operations.id"),
+            col("shape", ID, "vars_string_table.id"),
+            col("first_live", ID, "first liveness step it is live in; NULL: always live"),
+            col("end_live", ID, "first liveness step after those"),
             BASE_TILE,
-            col("pattern", INT, "tile_patterns.id: bytes"),
-            col("addresses", INT, "addresses.id, counted from base_tile too"),
+            col("pattern", ID, "tile_patterns.id: bytes"),
+            col("addresses", ID, "addresses.id, counted from base_tile too"),
         ],
         "",
     ),
@@ -443,9 +477,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
          in all of it; since version 2.3",
         &[
             col("id", KEY, "position"),
-            col("var", INT, "vars.id"),
-            col("first_step", INT, "liveness_steps.id of the first"),
-            col("end_step", INT, "first liveness step after those"),
+            col("var", ID, "vars.id"),
+            col("first_step", ID, "liveness_steps.id of the first"),
+            col("end_step", ID, "first liveness step after those"),
         ],
         "",
     ),
@@ -461,7 +495,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     table(
         "tiles",
         "a tile of the replica",
-        &[col("tile", KEY, "its number"), col("ipu", INT, "its IPU")],
+        &[col("tile", KEY, "its number"), col("ipu", NUMBER, "its IPU")],
         "",
     ),
     table(
@@ -469,13 +503,13 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "memory of a tile",
         &[
             col("tile", KEY, "tiles.tile"),
-            col("total", INT, "bytes ever used: the sum of the regions"),
-            col("total_including_gaps", INT, "address behind the last used byte"),
-            col("non_interleaved", INT, "bytes used of non-interleaved memory"),
-            col("interleaved", INT, "bytes used of interleaved memory"),
-            col("overflowed", INT, "bytes used beyond the end of memory"),
-            col("always_live", INT, "bytes always live"),
-            col("peak_not_always_live", INT, "most other bytes live at any step"),
+            col("total", BYTES, "bytes ever used: the sum of the regions"),
+            col("total_including_gaps", BYTES, "address behind the last used byte"),
+            col("non_interleaved", BYTES, "bytes used of non-interleaved memory"),
+            col("interleaved", BYTES, "bytes used of interleaved memory"),
+            col("overflowed", BYTES, "bytes used beyond the end of memory"),
+            col("always_live", BYTES, "bytes always live"),
+            col("peak_not_always_live", BYTES, "most other bytes live at any step"),
         ],
         "",
     ),
@@ -483,14 +517,14 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "category_bytes",
         "a share of the memory of equal tiles",
         &[
-            col("category", INT, "var_categories.id"),
-            col("region", INT, "0 non-interleaved, 1 interleaved, 2 overflowed"),
-            col("overlapped", INT, "1 if several variables share these bytes over time"),
+            col("category", ID, "var_categories.id"),
+            col("region", NUMBER, "0 non-interleaved, 1 interleaved, 2 overflowed"),
+            col("overlapped", FLAG, "1 if several variables share these bytes over time"),
             FIRST_TILE,
             END_TILE,
             EVERY,
             TIMES,
-            col("bytes", INT, "bytes on each tile"),
+            col("bytes", BYTES, "bytes on each tile"),
         ],
         "category, region, overlapped, first_tile",
     ),
@@ -499,8 +533,8 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "a step of the walk over the compiled program",
         &[
             col("id", KEY, "position"),
-            col("program", INT, "programs.id"),
-            col("bytes", INT, "bytes of not-always-live variables over all tiles"),
+            col("program", ID, "programs.id"),
+            col("bytes", BYTES, "bytes of not-always-live variables over all tiles"),
         ],
         "",
     ),
@@ -519,6 +553,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     trace::TRACE_BESIDE,
     trace::MARK_CHUNKS,
     replicas::MARK_CHUNKS,
+    samples::LABELS,
+    samples::SAMPLES,
+    samples::CHUNKS,
     table(
         CHECKSUMS,
         "the checksum of rows of a table as they were written; since version 2.0",
@@ -526,11 +563,11 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("name", TEXT, "name of the table"),
             col(
                 "part",
-                "",
+                ANY,
                 "what its rows begin with: a text, or an integer / 2^16, / 2^6 if they hold a blob",
             ),
-            col("rows", INT, "number of rows"),
-            col("checksum", INT, "sum of their SipHash-2-4, modulo 2^64, signed"),
+            col("rows", COUNT, "number of rows"),
+            col("checksum", NUMBER, "sum of their SipHash-2-4, modulo 2^64, signed"),
         ],
         "name, part",
     ),
@@ -576,16 +613,30 @@ pub fn document() -> String {
 }
 
 fn document_columns(name: &str, about: &str, columns: &[SchemaColumn]) -> String {
-    let mut text = format!("### `{name}`\n\n{about}.\n\n| column | SQL | holds |\n|---|---|---|\n");
-    for column in columns {
-        text += &format!("| `{}` | {} | {} |\n", column.name, column.declaration, column.about);
+    let mut text =
+        format!("### `{name}`\n\n{about}.\n\n| column | SQL | unit | holds |\n|---|---|---|---|\n");
+    for SchemaColumn { name, declaration, unit, about } in columns {
+        text += &format!("| `{name}` | {declaration} | {unit} | {about} |\n");
     }
     text
 }
 
-fn sentence(about: &str) -> String {
+/// Words with a capital at the front.
+pub fn sentence(about: &str) -> String {
     let mut letters = about.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The columns of a table or view; none of one that this version does not know.
+pub fn columns_of(name: &str) -> &'static [SchemaColumn] {
+    let view = VIEWS.iter().find(|view| view.name == name).map(|view| view.columns);
+    find(name).map(|table| table.columns).or(view).unwrap_or_default()
+}
+
+/// What a row of a table or view is.
+pub fn about(name: &str) -> Option<&'static str> {
+    let view = VIEWS.iter().find(|view| view.name == name).map(|view| view.about);
+    find(name).map(|table| table.about).or(view)
 }
 
 /// The table named `name`.
@@ -626,6 +677,17 @@ mod tests {
         for view in VIEWS {
             db.execute(&view.create(), []).unwrap();
             db.prepare(&format!("SELECT * FROM {}", view.name)).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_number_has_a_unit() {
+        let tables = TABLES.iter().map(|table| (table.name, table.columns));
+        for (name, columns) in tables.chain(VIEWS.iter().map(|view| (view.name, view.columns))) {
+            for column in columns {
+                let is_number = matches!(column.kind(), ColumnType::Integer | ColumnType::Real);
+                assert_eq!(is_number, !column.unit.is_empty(), "{name}.{}", column.name);
+            }
         }
     }
 

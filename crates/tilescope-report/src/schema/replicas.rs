@@ -1,6 +1,8 @@
 //! Tables of replicas beside each other: rings in which they exchange data, and replicas that differ.
 
-use super::{BLOB, INT, KEY, REAL, REPLICA_MARK_CHUNKS, SchemaTable, TEXT, col, table};
+use super::{
+    BLOB, COUNT, CYCLES, ID, KEY, NUMBER, REPLICA_MARK_CHUNKS, SHARE, SchemaTable, TEXT, col, table,
+};
 
 pub(super) const RINGS: SchemaTable = table(
     "replica_rings",
@@ -15,9 +17,9 @@ pub(super) const RINGS: SchemaTable = table(
             "ladder: IPU-Links, a ladder with two ends; closed_ladder: its ends are joined; \
              gateways: between racks",
         ),
-        col("ranks", INT, "replicas of one ring"),
-        col("spacing", INT, "from one of them to the next, by number"),
-        col("clockwise", REAL, "share of what a replica sends that goes to the next one"),
+        col("ranks", COUNT, "replicas of one ring"),
+        col("spacing", COUNT, "from one of them to the next, by number"),
+        col("clockwise", SHARE, "share of what a replica sends that goes to the next one"),
     ],
     "",
 );
@@ -25,7 +27,7 @@ pub(super) const RINGS: SchemaTable = table(
 pub(super) const RING_PROGRAMS: SchemaTable = table(
     "replica_ring_programs",
     "a copy between replicas; since version 2.4",
-    &[col("program", KEY, "programs.id"), col("ring", INT, "replica_rings.id")],
+    &[col("program", KEY, "programs.id"), col("ring", ID, "replica_rings.id")],
     "",
 );
 
@@ -40,7 +42,7 @@ pub(super) const CLASSES: SchemaTable = table(
 pub(super) const MEMBERS: SchemaTable = table(
     "replicas",
     "a replica, where they differ; since version 2.4",
-    &[col("id", KEY, "its number over all instances"), col("class", INT, "replica_classes.id")],
+    &[col("id", KEY, "its number over all instances"), col("class", ID, "replica_classes.id")],
     "",
 );
 
@@ -57,12 +59,12 @@ pub(super) const LANES: SchemaTable = table(
      since version 2.4",
     &[
         col("lane", KEY, "class * 8,192 + ipu * 8 + sub_lane"),
-        col("class", INT, "replica_classes.id"),
-        col("ipu", INT, "IPU of the replica"),
-        col("sub_lane", INT, "as in trace_lanes"),
-        col("steps", INT, "number of steps"),
-        col("first_cycle", INT, "start of the first step"),
-        col("end_cycle", INT, "end of the last step"),
+        col("class", ID, "replica_classes.id"),
+        col("ipu", NUMBER, "IPU of the replica"),
+        col("sub_lane", NUMBER, "as in trace_lanes"),
+        col("steps", COUNT, "number of steps"),
+        col("first_cycle", CYCLES, "start of the first step"),
+        col("end_cycle", CYCLES, "end of the last step"),
         col("expectations", BLOB, "as in trace_lanes"),
     ],
     "",
@@ -73,12 +75,12 @@ pub(super) const MARK_CHUNKS: SchemaTable = table(
     "marks of one kind on one IPU of replicas that differ from replica 0; since version 2.4",
     &[
         col("id", KEY, "position"),
-        col("class", INT, "replica_classes.id"),
+        col("class", ID, "replica_classes.id"),
         col("kind", TEXT, "marks.kind: stage or update"),
-        col("ipu", INT, "marks.ipu"),
-        col("first_cycle", INT, "where the first begins"),
-        col("end_cycle", INT, "where the last one ends"),
-        col("rows", INT, "number of marks"),
+        col("ipu", NUMBER, "marks.ipu"),
+        col("first_cycle", CYCLES, "where the first begins"),
+        col("end_cycle", CYCLES, "where the last one ends"),
+        col("rows", COUNT, "number of marks"),
         col("data", BLOB, "compressed columns of marks"),
     ],
     "",

@@ -1,6 +1,8 @@
 //! Tables of the execution trace: steps and marks as rows, as compressed columns, and their index.
 
-use super::{BLOB, INT, KEY, REAL, SchemaTable, TEXT, col, table};
+use super::{
+    BLOB, BYTES, COUNT, CYCLES, ID, KEY, NUMBER, SHARE, SchemaTable, TEXT, TEXT_KEY, col, table,
+};
 
 pub(super) const STEPS: SchemaTable = table(
     "steps",
@@ -8,8 +10,8 @@ pub(super) const STEPS: SchemaTable = table(
     &[
         col("id", KEY, "its id, counted over all runs"),
         col("type", TEXT, "type of its program"),
-        col("program", INT, "programs.id"),
-        col("compute_set", INT, "compute_sets.compute_set"),
+        col("program", ID, "programs.id"),
+        col("compute_set", ID, "compute_sets.compute_set"),
     ],
     "",
 );
@@ -18,20 +20,20 @@ pub(super) const STEPS_BY_IPU: SchemaTable = table(
     "steps_by_ipu",
     "what a step did on an IPU",
     &[
-        col("step_id", INT, "steps.id"),
-        col("ipu", INT, "IPU of the replica"),
-        col("cycles", INT, "active_cycles_to_max - active_cycles_from_max"),
-        col("active_tiles", INT, "tiles that do something"),
-        col("cycles_base", INT, "cycle that the next four count from"),
-        col("active_cycles_from_min", INT, "the first active tile starts"),
-        col("active_cycles_from_max", INT, "the last active tile starts"),
-        col("active_cycles_to_min", INT, "the first active tile ends"),
-        col("active_cycles_to_max", INT, "the last active tile ends"),
-        col("active_tile_balance", REAL, "mean active duration / longest"),
-        col("tile_balance", REAL, "active_tile_balance x active tiles / tiles"),
-        col("bytes_in", INT, "bytes received by its tiles"),
-        col("bytes_out", INT, "bytes sent by its tiles"),
-        col("sub_lane", INT, "0 for compute tiles, higher for those beside them"),
+        col("step_id", ID, "steps.id"),
+        col("ipu", NUMBER, "IPU of the replica"),
+        col("cycles", CYCLES, "active_cycles_to_max - active_cycles_from_max"),
+        col("active_tiles", COUNT, "tiles that do something"),
+        col("cycles_base", CYCLES, "cycle that the next four count from"),
+        col("active_cycles_from_min", CYCLES, "the first active tile starts"),
+        col("active_cycles_from_max", CYCLES, "the last active tile starts"),
+        col("active_cycles_to_min", CYCLES, "the first active tile ends"),
+        col("active_cycles_to_max", CYCLES, "the last active tile ends"),
+        col("active_tile_balance", SHARE, "mean active duration / longest"),
+        col("tile_balance", SHARE, "active_tile_balance x active tiles / tiles"),
+        col("bytes_in", BYTES, "bytes received by its tiles"),
+        col("bytes_out", BYTES, "bytes sent by its tiles"),
+        col("sub_lane", NUMBER, "0 for compute tiles, higher for those beside them"),
     ],
     "step_id, ipu, sub_lane",
 );
@@ -39,7 +41,7 @@ pub(super) const STEPS_BY_IPU: SchemaTable = table(
 pub(super) const EXECUTION_CYCLE_TOTALS: SchemaTable = table(
     "execution_cycle_totals",
     "cycles from the start of the trace to the end of its last step; one row",
-    &[col("total", INT, "cycles, waits for the host included")],
+    &[col("total", CYCLES, "cycles, waits for the host included")],
     "",
 );
 
@@ -50,13 +52,13 @@ pub(super) const MARKS: SchemaTable = table(
         col("id", KEY, "position"),
         col("kind", TEXT, "run, iteration, phase, slot, stage, update, loader or callback"),
         col("label", TEXT, "words for people"),
-        col("ipu", INT, "IPU; NULL for all"),
+        col("ipu", NUMBER, "IPU; NULL for all"),
         col("pass", TEXT, "pass of a stage"),
-        col("number", INT, "micro-batch, iteration or slot"),
-        col("first_step", INT, "steps.id of the first step"),
-        col("end_step", INT, "steps.id after the last step"),
-        col("first_cycle", INT, "where it starts"),
-        col("end_cycle", INT, "where it ends"),
+        col("number", NUMBER, "micro-batch, iteration or slot"),
+        col("first_step", ID, "steps.id of the first step"),
+        col("end_step", ID, "steps.id after the last step"),
+        col("first_cycle", CYCLES, "where it starts"),
+        col("end_cycle", CYCLES, "where it ends"),
     ],
     "",
 );
@@ -65,9 +67,9 @@ pub(super) const MARK_KINDS: SchemaTable = table(
     "mark_kinds",
     "marks of one kind",
     &[
-        col("kind", "TEXT PRIMARY KEY", "marks.kind"),
-        col("count", INT, "number of marks"),
-        col("longest_cycles", INT, "length of the longest"),
+        col("kind", TEXT_KEY, "marks.kind"),
+        col("count", COUNT, "number of marks"),
+        col("longest_cycles", CYCLES, "length of the longest"),
     ],
     "",
 );
@@ -77,11 +79,11 @@ pub(super) const TRACE_LANES: SchemaTable = table(
     "a lane of the trace index (crates/tilescope-report/src/trace)",
     &[
         col("lane", KEY, "ipu * 8 + sub_lane"),
-        col("ipu", INT, "IPU of the replica"),
-        col("sub_lane", INT, "steps_by_ipu.sub_lane"),
-        col("steps", INT, "number of steps"),
-        col("first_cycle", INT, "start of the first step"),
-        col("end_cycle", INT, "end of the last step"),
+        col("ipu", NUMBER, "IPU of the replica"),
+        col("sub_lane", NUMBER, "steps_by_ipu.sub_lane"),
+        col("steps", COUNT, "number of steps"),
+        col("first_cycle", CYCLES, "start of the first step"),
+        col("end_cycle", CYCLES, "end of the last step"),
         col("expectations", BLOB, "what each program is expected to be like"),
     ],
     "",
@@ -134,13 +136,13 @@ pub(super) const TRACE_BESIDE: SchemaTable = table(
     "steps of a program on tiles beside the compute tiles of an IPU; since version 2.5",
     &[
         col("id", KEY, "position"),
-        col("lane", INT, "trace_lanes.lane"),
-        col("program", INT, "programs.id"),
+        col("lane", ID, "trace_lanes.lane"),
+        col("program", ID, "programs.id"),
         col("type", TEXT, "steps.type"),
         col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
         col(
             "hidden_cycles",
-            INT,
+            CYCLES,
             "cycles of theirs while the compute tiles work; NULL where not known",
         ),
     ],
@@ -153,10 +155,10 @@ pub(super) const MARK_CHUNKS: SchemaTable = table(
     &[
         col("id", KEY, "position"),
         col("kind", TEXT, "marks.kind"),
-        col("ipu", INT, "marks.ipu"),
-        col("first_cycle", INT, "where the first begins"),
-        col("end_cycle", INT, "where the last one ends"),
-        col("rows", INT, "number of marks"),
+        col("ipu", NUMBER, "marks.ipu"),
+        col("first_cycle", CYCLES, "where the first begins"),
+        col("end_cycle", CYCLES, "where the last one ends"),
+        col("rows", COUNT, "number of marks"),
         col("data", BLOB, "compressed columns of marks"),
     ],
     "",

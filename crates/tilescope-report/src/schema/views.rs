@@ -1,6 +1,9 @@
 //! Views of a `profile.pop`: what Poplar, or a version of ours before 2.0, keeps as tables.
 
-use super::{END_TILE, EVERY, FIRST_TILE, INT, SchemaColumn, TIMES, col};
+use super::{
+    BYTES, COUNT, CYCLES, END_TILE, EVERY, FIRST_TILE, ID, NUMBER, SchemaColumn, TILE_SAMPLES,
+    TIMES, col,
+};
 
 /// A view: a table of Poplar's files, or of ours before version 2.0, made up from other tables.
 pub(crate) struct SchemaView {
@@ -41,12 +44,12 @@ pub(crate) const VIEWS: &[SchemaView] = &[
         "compute_set_cycles",
         "cycles of a compute set on equal tiles",
         &[
-            col("compute_set", INT, "compute_sets.compute_set"),
+            col("compute_set", ID, "compute_sets.compute_set"),
             FIRST_TILE,
             END_TILE,
             EVERY,
             TIMES,
-            col("cycles", INT, "cycles of each tile, the same in every execution"),
+            col("cycles", CYCLES, "cycles of each tile, the same in every execution"),
         ],
         runs!("compute_set", "compute_sets", [4]),
     ),
@@ -54,12 +57,12 @@ pub(crate) const VIEWS: &[SchemaView] = &[
         "vertex_tiles",
         "where the vertices of a group are",
         &[
-            col("vertex_group", INT, "vertex_groups.id"),
+            col("vertex_group", ID, "vertex_groups.id"),
             FIRST_TILE,
             END_TILE,
             EVERY,
             TIMES,
-            col("count", INT, "vertices on each tile"),
+            col("count", COUNT, "vertices on each tile"),
         ],
         runs!("id", "vertex_groups", [4]),
     ),
@@ -67,17 +70,17 @@ pub(crate) const VIEWS: &[SchemaView] = &[
         "exchange_tiles",
         "what equal tiles do in an exchange",
         &[
-            col("exchange", INT, "exchanges.id"),
+            col("exchange", ID, "exchanges.id"),
             FIRST_TILE,
             END_TILE,
             EVERY,
             TIMES,
-            col("bytes_in", INT, "bytes received by each tile"),
-            col("bytes_out", INT, "bytes sent by each tile, a multicast once"),
-            col("bytes_delivered", INT, "bytes sent times their receivers"),
-            col("messages_in", INT, "messages received"),
-            col("messages_out", INT, "messages sent, a multicast once"),
-            col("code_bytes", INT, "exchange code"),
+            col("bytes_in", BYTES, "bytes received by each tile"),
+            col("bytes_out", BYTES, "bytes sent by each tile, a multicast once"),
+            col("bytes_delivered", BYTES, "bytes sent times their receivers"),
+            col("messages_in", COUNT, "messages received"),
+            col("messages_out", COUNT, "messages sent, a multicast once"),
+            col("code_bytes", BYTES, "exchange code"),
         ],
         runs!("id", "exchanges", [4, 5, 6, 7, 8, 9]),
     ),
@@ -85,12 +88,12 @@ pub(crate) const VIEWS: &[SchemaView] = &[
         "var_tiles",
         "the part of a variable that lies on equal tiles",
         &[
-            col("var", INT, "vars.id"),
+            col("var", ID, "vars.id"),
             FIRST_TILE,
             END_TILE,
             EVERY,
             TIMES,
-            col("bytes", INT, "bytes on each tile"),
+            col("bytes", BYTES, "bytes on each tile"),
         ],
         runs!("id", "vars", [4]),
     ),
@@ -99,11 +102,11 @@ pub(crate) const VIEWS: &[SchemaView] = &[
         "vars_info",
         "the part of a variable that lies on a tile",
         &[
-            col("id", INT, "vars.id"),
-            col("name", INT, "vars_string_table.id"),
-            col("tile", INT, "tiles.tile"),
-            col("size_bytes", INT, "bytes on the tile"),
-            col("category", INT, "var_categories.id"),
+            col("id", ID, "vars.id"),
+            col("name", ID, "vars_string_table.id"),
+            col("tile", NUMBER, "tiles.tile"),
+            col("size_bytes", BYTES, "bytes on the tile"),
+            col("category", ID, "var_categories.id"),
         ],
         // The limit keeps SQLite from reading the JSON again for every tile: 3 s in place of 30.
         "SELECT vars.id, vars.name, tiles.tile, r.bytes, vars.category
@@ -126,18 +129,22 @@ impl SchemaView {
 /// query with nothing, as if there were nothing; the name that these views read from is what SQLite
 /// says is missing.
 pub(crate) fn views_without_rows() -> String {
-    let steps = ["steps", "steps_by_ipu"].map(|table| {
-        let how = "this run has too many for rows; totals: tilescope export REPORT --format csv \
-                   --view execution-trace --table programs";
-        (table, how)
-    });
-    let marks = "in a report of this size its rows are compressed columns, see docs/format.md; \
-                 tables: tilescope export REPORT --list-tables";
-    let view = |(table, how)| {
+    let how =
+        "a run of this length has no rows of them; ask with: tilescope query REPORT 'SELECT ...'";
+    let view = |table| {
         format!("DROP TABLE {table}; CREATE VIEW {table} AS SELECT * FROM \"{table}: {how}\";")
     };
-    steps.into_iter().chain([("marks", marks)]).map(view).collect()
+    TABLES_WITHOUT_ROWS.map(view).concat()
 }
+
+/// A view in place of the samples of tiles, which are never rows.
+pub(crate) fn view_of_samples() -> String {
+    let how = "its rows are compressed columns, see docs/format.md; sums: tilescope export REPORT \
+               --format csv --view execution-trace --table samples-by-operation";
+    format!("CREATE VIEW {TILE_SAMPLES} AS SELECT * FROM \"{TILE_SAMPLES}: {how}\";")
+}
+/// Tables that a report with steps as columns has no rows of.
+const TABLES_WITHOUT_ROWS: [&str; 3] = ["steps", "steps_by_ipu", "marks"];
 
 /// Tables that other files have: views here, of which those but `vars_info` were tables before
 /// version 2.0, and `var_addresses`, which `addresses` stands for.

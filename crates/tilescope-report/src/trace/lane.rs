@@ -14,6 +14,7 @@ use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
 use crate::error::ReportError;
+use crate::limits::MAX_STEPS;
 use crate::model::StepOnIpu;
 use crate::units::{CycleRange, Cycles, StepId};
 use std::collections::HashSet;
@@ -313,8 +314,37 @@ impl<'a> TraceLane<'a> {
     pub fn steps_in(&self, window: CycleRange, limit: usize) -> Result<Vec<LaneStep>, ReportError> {
         let touching = self.touching(window)?;
         let end = touching.end.min(touching.start.saturating_add(limit as u64));
+        self.steps_at(touching.start..end)
+    }
+
+    /// Positions of the steps with ids in `ids`. O(log steps).
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn positions_of(&self, ids: Range<StepId>) -> Result<Range<u64>, ReportError> {
+        let before = |id: StepId| {
+            self.partition_point(|node| node.first_step < id, |record| record.step < id)
+        };
+        if self.info().steps == 0 {
+            return Ok(0..0);
+        }
+        // Nothing is looked for where the ids begin before the lane or end behind all ids.
+        let first = if ids.start == StepId(0) { 0 } else { before(ids.start)? };
+        let end = match ids.end {
+            StepId(id) if id >= MAX_STEPS => self.info().steps,
+            id => before(id)?,
+        };
+        Ok(first..end.max(first))
+    }
+
+    /// The steps at `positions`, as far as the lane goes.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn steps_at(&self, positions: Range<u64>) -> Result<Vec<LaneStep>, ReportError> {
+        let end = positions.end.min(self.info().steps);
         let mut steps = Vec::new();
-        let mut position = touching.start;
+        let mut position = positions.start;
         while position < end {
             let stop = end_of_chunk(position).min(end);
             let chunk = self.chunk_of(position)?;
@@ -323,6 +353,36 @@ impl<'a> TraceLane<'a> {
             position = stop;
         }
         Ok(steps)
+    }
+
+    /// The steps at `positions`, as far as the lane goes, each with what rows would say of it;
+    /// `None` in reports that have rows of steps.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn rows_at(
+        &self,
+        positions: Range<u64>,
+    ) -> Result<Vec<(LaneStep, Option<StepOnIpu>)>, ReportError> {
+        let steps = self.steps_at(positions)?;
+        if !self.store.has_details(self.info) {
+            return Ok(steps.into_iter().map(|step| (step, None)).collect());
+        }
+        let LaneInfo { ipu, sub_lane, .. } = self.info();
+        let mut rows = Vec::with_capacity(steps.len());
+        for part in steps.chunk_by(|a, b| end_of_chunk(a.position) == end_of_chunk(b.position)) {
+            let Some(first) = part.first() else { continue };
+            let positions = first.position..first.position + part.len() as u64;
+            let chunk = self.chunk_of(first.position)?;
+            let records = self.part(&chunk, positions.clone())?;
+            let details = self.details_of(first.position)?;
+            let details = self.part(&details, positions)?;
+            let pairs = part.iter().zip(records).zip(details);
+            rows.extend(pairs.map(|((step, record), details)| {
+                (*step, Some(details.on_ipu(ipu, sub_lane, record)))
+            }));
+        }
+        Ok(rows)
     }
 
     /// The first `limit` steps with ids in `ids`, as the model has them. Only for traces that keep
@@ -373,6 +433,14 @@ impl<'a> TraceLane<'a> {
                 .partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?,
         };
         Ok(first..end.max(first))
+    }
+
+    /// Positions of the steps with ids in `ids`. O(log steps).
+    pub fn positions_of(&self, ids: &Range<StepId>) -> Result<Range<u64>, ReportError> {
+        let before =
+            |id| self.partition_point(|node| node.first_step < id, |record| record.step < id);
+        let start = before(ids.start)?;
+        Ok(start..before(ids.end)?.max(start))
     }
 
     fn levels(&self) -> u32 {

@@ -74,6 +74,7 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             count(target.memory_element_bytes.0, "memory element")?,
             count(target.interleaved_offset.0, "interleaved offset")?,
             target.tiles_per_column,
+            target.physical_numbers,
         ],
     )?;
     for (id, change) in (0i64..).zip(&target.changes) {

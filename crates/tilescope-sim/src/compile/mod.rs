@@ -446,6 +446,7 @@ fn target(spec: &Spec) -> Target {
         memory_element_bytes: chip.memory_element_bytes,
         interleaved_offset: chip.interleaved_offset,
         tiles_per_column: chip.tiles_per_column,
+        physical_numbers: false,
         changes: [&spec.machine_changes[..], &spec.calibration].concat(),
     }
 }

@@ -3,15 +3,46 @@
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
 use crate::model::open_report::OpenReport;
-use crate::shell::report_choice::ReportChoice;
 use crate::widgets::background_task::{BackgroundTask, PendingStartError};
 use egui::Context;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tilescope_analysis::series::find_reports;
 use tilescope_report::ReportError;
 
-type PendingReport = BackgroundTask<Result<OpenReport, ReportError>>;
+type PendingReport = BackgroundTask<Result<ReadPath, ReportError>>;
 type PendingComparison = BackgroundTask<Result<(OpenReport, OpenReport), ReportError>>;
+
+/// What is at a path.
+enum ReadPath {
+    Report(Box<OpenReport>),
+    /// No report, but several below it.
+    Folder,
+}
+
+impl ReadPath {
+    fn read(path: &Path, watch: &OpeningWatch, context: &Context) -> Result<Self, ReportError> {
+        match watch.read(path, context) {
+            Ok(report) => Ok(Self::Report(Box::new(report))),
+            Err(ReportError::NoReportInDirectory { .. } | ReportError::SeveralReports { .. })
+                if find_reports(path, true).is_ok_and(|found| found.len() > 1) =>
+            {
+                Ok(Self::Folder)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What came of opening a path.
+pub(crate) enum OpeningOutcome {
+    Opened(OpenedReports),
+    /// A folder of several reports.
+    Folder(PathBuf),
+    Failed(StatusMessage),
+}
 
 /// A report that is being read, two that are to be compared, and where to go then. Of what is asked
 /// for while something is being read, the latest counts.
@@ -22,6 +53,25 @@ pub(crate) struct ReportOpening {
     two: Option<(PathBuf, PendingComparison)>,
     /// The link that is followed once its report is open.
     link: Option<ReportLink>,
+    watch: OpeningWatch,
+}
+
+/// What the thread that opens and the window tell each other.
+#[derive(Clone, Default)]
+struct OpeningWatch {
+    /// What is waited for, in words.
+    step: Arc<Mutex<String>>,
+    cancel: Arc<AtomicBool>,
+}
+
+impl OpeningWatch {
+    fn read(&self, path: &Path, context: &Context) -> Result<OpenReport, ReportError> {
+        let mut tell = |step: &str| {
+            step.clone_into(&mut self.step.lock().unwrap_or_else(PoisonError::into_inner));
+            context.request_repaint();
+        };
+        OpenReport::read_watched(path, &mut tell, &self.cancel)
+    }
 }
 
 /// What was opened.
@@ -31,31 +81,6 @@ pub(crate) struct OpenedReports {
     pub target: Option<OpenReport>,
     /// The link that led there.
     pub link: Option<ReportLink>,
-}
-
-/// Why nothing was opened.
-pub(crate) enum OpeningProblem {
-    /// In words.
-    Told(StatusMessage),
-    /// The directory holds several reports.
-    Several(ReportChoice),
-}
-
-impl OpeningProblem {
-    fn told(words: impl Into<String>) -> Self {
-        Self::Told(StatusMessage::error(words.into()))
-    }
-}
-
-impl From<ReportError> for OpeningProblem {
-    fn from(error: ReportError) -> Self {
-        match error {
-            ReportError::SeveralReports { names, path } => {
-                Self::Several(ReportChoice { directory: path, names })
-            }
-            error => Self::told(error.to_string()),
-        }
-    }
 }
 
 impl ReportOpening {
@@ -68,8 +93,9 @@ impl ReportOpening {
         context: &Context,
         path: PathBuf,
     ) -> Result<(), PendingStartError> {
-        let asked = path.clone();
-        let pending = BackgroundTask::start("open", context, move || OpenReport::read(&asked))?;
+        let (asked, watch, painted) = (path.clone(), self.watch_anew(), context.clone());
+        let read = move || ReadPath::read(&asked, &watch, &painted);
+        let pending = BackgroundTask::start("open", context, read)?;
         self.one = Some((path, pending));
         Ok(())
     }
@@ -84,12 +110,24 @@ impl ReportOpening {
         source: PathBuf,
         target: PathBuf,
     ) -> Result<(), PendingStartError> {
-        let path = source.clone();
+        let (path, watch, painted) = (source.clone(), self.watch_anew(), context.clone());
         let pending = BackgroundTask::start("open two", context, move || {
-            Ok((OpenReport::read(&source)?, OpenReport::read(&target)?))
+            Ok((watch.read(&source, &painted)?, watch.read(&target, &painted)?))
         })?;
         self.two = Some((path, pending));
         Ok(())
+    }
+
+    /// Ends what is being read, and watches what is read next.
+    fn watch_anew(&mut self) -> OpeningWatch {
+        self.watch.cancel.store(true, Ordering::Relaxed);
+        self.watch = OpeningWatch::default();
+        self.watch.clone()
+    }
+
+    /// What is waited for, in words; empty where that is the disk.
+    pub(crate) fn step(&self) -> String {
+        self.watch.step.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Has a link followed, or none, once what is being read is open.
@@ -98,35 +136,41 @@ impl ReportOpening {
     }
 
     /// What has been read since it was last asked for, or why it could not be.
-    pub(super) fn poll(&mut self) -> Option<Result<OpenedReports, OpeningProblem>> {
+    pub(super) fn poll(&mut self) -> Option<OpeningOutcome> {
         self.poll_one().or_else(|| self.poll_two())
     }
 
-    fn poll_one(&mut self) -> Option<Result<OpenedReports, OpeningProblem>> {
+    fn poll_one(&mut self) -> Option<OpeningOutcome> {
         let read = self.one.as_ref().and_then(|(_, pending)| pending.poll())?;
-        self.one = None;
+        let (path, _) = self.one.take()?;
         Some(match read {
-            Ok(Ok(report)) => Ok(OpenedReports { report, target: None, link: self.link.take() }),
-            Ok(Err(error)) => Err(error.into()),
-            Err(()) => Err(OpeningProblem::told("Opening the report failed.")),
+            Ok(Ok(ReadPath::Report(report))) => {
+                let link = self.link.take();
+                OpeningOutcome::Opened(OpenedReports { report: *report, target: None, link })
+            }
+            Ok(Ok(ReadPath::Folder)) => OpeningOutcome::Folder(path),
+            Ok(Err(error)) => OpeningOutcome::Failed(StatusMessage::error(error.to_string())),
+            Err(()) => OpeningOutcome::Failed(StatusMessage::error("Opening the report failed.")),
         })
     }
 
-    fn poll_two(&mut self) -> Option<Result<OpenedReports, OpeningProblem>> {
+    fn poll_two(&mut self) -> Option<OpeningOutcome> {
         let read = self.two.as_ref().and_then(|(_, pending)| pending.poll())?;
         self.two = None;
         Some(match read {
             Ok(Ok((report, target))) => {
-                Ok(OpenedReports { report, target: Some(target), link: self.link.take() })
+                let (target, link) = (Some(target), self.link.take());
+                OpeningOutcome::Opened(OpenedReports { report, target, link })
             }
-            // One answer would not say what to do with the other report.
-            Ok(Err(error)) => Err(OpeningProblem::told(error.to_string())),
-            Err(()) => Err(OpeningProblem::told("Opening the reports failed.")),
+            Ok(Err(error)) => OpeningOutcome::Failed(StatusMessage::error(error.to_string())),
+            Err(()) => OpeningOutcome::Failed(StatusMessage::error("Opening the reports failed.")),
         })
     }
 
-    /// Opens nothing. The threads go on until they are done; nobody listens any more.
+    /// Opens nothing. Connections to other machines end; threads that read here go on until they are
+    /// done, and nobody listens any more.
     pub(super) fn cancel(&mut self) {
+        self.watch.cancel.store(true, Ordering::Relaxed);
         self.one = None;
         self.two = None;
     }
@@ -150,7 +194,7 @@ mod tests {
     use std::time::Instant;
 
     /// What comes of it, as it would in some later frame.
-    fn poll_until_done(opening: &mut ReportOpening) -> Result<OpenedReports, OpeningProblem> {
+    fn poll_until_done(opening: &mut ReportOpening) -> OpeningOutcome {
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(20) {
             if let Some(result) = opening.poll() {
@@ -166,7 +210,7 @@ mod tests {
         let mut opening = ReportOpening::default();
         opening.start(&Context::default(), PathBuf::from("/nowhere/at/all")).unwrap();
         assert_eq!(opening.path(), Some(Path::new("/nowhere/at/all")));
-        let Err(OpeningProblem::Told(message)) = poll_until_done(&mut opening) else {
+        let OpeningOutcome::Failed(message) = poll_until_done(&mut opening) else {
             panic!("there is no report")
         };
         assert!(message.text.contains("/nowhere/at/all"), "{}", message.text);

@@ -151,7 +151,7 @@ impl ComparisonTarget {
             graph: self.overlay_graph.shown(),
         };
         TargetNavigationState {
-            report: std::path::absolute(report).unwrap_or_else(|_| report.clone()),
+            report: tilescope_report::remote::absolute_path(report),
             selection: Selection { cycles: None, ..self.selection.clone() },
             state: shown.map(|(_, view)| view.state()).unwrap_or_default(),
             layout: to_view_state(&arrangement),

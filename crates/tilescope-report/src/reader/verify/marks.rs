@@ -4,7 +4,7 @@ use super::{InvariantCheck, Report};
 use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::model::{MarkKind, TrainingPass};
-use crate::reader::marks::MarkChunkInfo;
+use crate::reader::marks::PackedMarks;
 use crate::units::{Cycles, ReplicaClassId};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ impl Report {
         let mut kinds: BTreeMap<String, (i64, Cycles)> = BTreeMap::new();
         let (mut count, mut last, mut broken, mut misplaced) = (0, -1, 0, 0);
         // One walk checks everything: marks of a long run take longer to unpack than to look at.
-        let mut check = |chunk: Option<&MarkChunkInfo>, cells: &RowCells| {
+        let mut check = |chunk: Option<&PackedMarks>, cells: &RowCells| {
             let int = |column| cells.int(column);
             let kind = cells.named(1, MarkKind::from_name);
             let known = kind.is_some()

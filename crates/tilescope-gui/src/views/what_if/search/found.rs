@@ -2,8 +2,8 @@
 
 use super::sweep_plots::SweepScene;
 use serde::Deserialize;
-use serde_json::Value;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::insights::SpecChanges;
@@ -19,14 +19,26 @@ pub(crate) struct SweepAnswer {
     /// Paths of the keys that vary.
     pub keys: Vec<String>,
     pub points: Vec<FoundPoint>,
+    /// What a guided search made of them, where they are of a file of one.
+    #[serde(default)]
+    pub search: Option<Box<TuneAnswer>>,
 }
 
 /// What the program says of a guided search.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct TuneAnswer {
     pub spec: String,
+    /// The keys that the spec sets, as TOML; empty while the search goes on.
+    #[serde(default)]
+    pub text: String,
+    /// Points of its file that are neither on the path nor dead ends.
+    #[serde(default)]
+    pub others: usize,
     pub objective: String,
     pub base: FoundPoint,
+    /// The command that writes the report of the spec as it is.
+    #[serde(default)]
+    pub simulate: String,
     pub path: Vec<FoundStep>,
     pub dead_ends: Vec<FoundDeadEnd>,
 }
@@ -61,6 +73,12 @@ pub(crate) struct FoundStep {
     pub reasons: Vec<StepReason>,
     pub gain: Option<f64>,
     pub point: FoundPoint,
+    /// The command that compares it with the step before.
+    #[serde(default)]
+    pub compare: String,
+    /// The command that writes its report for that.
+    #[serde(default)]
+    pub simulate: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -240,6 +258,26 @@ impl TuneAnswer {
 pub(crate) enum SearchAnswer {
     Sweep(SweepAnswer),
     Tune(TuneAnswer),
+}
+
+impl SearchAnswer {
+    /// What is in a file of results: the path of a guided search, or points.
+    pub(crate) fn of_file(mut answer: SweepAnswer) -> Self {
+        let Some(mut search) = answer.search.take() else { return Self::Sweep(answer) };
+        let key = |point: &FoundPoint| json!(point.changes).to_string();
+        let shown: BTreeSet<String> = search.points().map(key).collect();
+        search.others = answer.points.iter().filter(|point| !shown.contains(&key(point))).count();
+        search.text = answer.text;
+        Self::Tune(*search)
+    }
+
+    /// The keys that the spec sets, as TOML, where that is said.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Sweep(answer) => &answer.text,
+            Self::Tune(answer) => &answer.text,
+        }
+    }
 }
 
 /// What a search has found so far, ready to be shown.

@@ -217,10 +217,8 @@ impl SpecSearch {
             self.running = None;
         }
         let Some(found) = found else { return };
-        if let (SearchAnswer::Sweep(answer), SearchOrigin::Results(_)) =
-            (&found.answer, &self.origin)
-        {
-            self.searched.text.clone_from(&answer.text);
+        if matches!(self.origin, SearchOrigin::Results(_)) {
+            found.answer.text().clone_into(&mut self.searched.text);
         }
         self.found = Some(Versioned::new(found));
     }

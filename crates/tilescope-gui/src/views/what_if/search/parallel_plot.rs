@@ -20,6 +20,12 @@ const WIDEST: f32 = 1048.0;
 /// Fewest points from one axis to the next in which their numbers can be read.
 const LEAST_GAP: f32 = 84.0;
 
+/// Points from an axis to its numbers.
+const MARK: f64 = 5.0;
+
+/// How opaque the ground of numbers is.
+const NUMBER_GROUND: f32 = 0.85;
+
 /// Width of a letter of a name, with what is between two names.
 const LETTER: f32 = 8.0;
 
@@ -263,6 +269,10 @@ pub(super) fn parallel_ui(ui: &mut Ui, scene: &ParallelScene, choice: &mut PlotC
         .show_axes([true, false])
         .show_grid([false, false])
         .x_grid_spacer(every);
+    // How wide half of a mark is on the axis.
+    let mark = MARK * (bounds[0].1 - bounds[0].0) / f64::from(width);
+    // That of plots.
+    let ground = ui.visuals().extreme_bg_color.gamma_multiply(NUMBER_GROUND);
     let shown = plot.show(ui, |plot| {
         for axis in 0..=last {
             let line = VLine::new("", axis as f64).color(palette.outline).width(1.0);
@@ -279,9 +289,12 @@ pub(super) fn parallel_ui(ui: &mut Ui, scene: &ParallelScene, choice: &mut PlotC
         }
         for (at, axis) in (0..).zip(&scene.axes) {
             for (height, words) in &axis.words {
-                let words = RichText::new(format!("  {words}")).size(text_size::SMALL);
-                let place = PlotPoint::new(f64::from(at), *height);
-                // Above its line, which would cross it out.
+                // Lines that pass behind a number leave it readable.
+                let words = RichText::new(format!(" {words} "))
+                    .size(text_size::SMALL)
+                    .background_color(ground);
+                let place = PlotPoint::new(f64::from(at) + mark, *height);
+                // Beside its mark, and above its line, which would cross it out.
                 let text = Text::new("", place, words).color(palette.text);
                 plot.text(text.anchor(Align2::LEFT_BOTTOM).allow_hover(false));
             }

@@ -134,12 +134,27 @@ fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, above: usize) {
         beyond => format!("; {} more would be above the plot", grouped(beyond as u64)),
     };
     weak(ui, format!("Crosses were tried in vain{beyond}."));
+    if answer.others > 0 {
+        let others = grouped(answer.others as u64);
+        let words = format!(
+            "{others} more points of the file are not shown: they gained less than a step, or are of \
+             another search. tilescope sweep --merge lists all."
+        );
+        weak(ui, words);
+    }
+    if !answer.simulate.is_empty() && !answer.path.is_empty() {
+        let words = "Steps can be compared as reports. That of the spec as it is";
+        weak(ui, format!("{words}: {}", answer.simulate));
+    }
     for (number, step) in (1..).zip(&answer.path) {
         let gain = step.gain.map_or_else(String::new, |gain| format!(" {:+.1} %", -100.0 * gain));
         let words = format!("{number} {gain}  {}", changes_words(step.change.iter()));
         ui.add(Label::new(RichText::new(words).size(text_size::SMALL)).wrap());
         for reason in &step.reasons {
             weak(ui, format!("      {}", reason.sentence));
+        }
+        if !step.compare.is_empty() {
+            weak(ui, format!("      To compare: {}; {}", step.simulate, step.compare));
         }
     }
 }

@@ -1,0 +1,59 @@
+//! How long a question may take.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The time of one question; shared by all that work on it.
+pub(super) struct QueryClock {
+    began: Instant,
+    limit: Duration,
+    /// Nanoseconds spent waiting for whoever takes the rows, which do not count.
+    waited: AtomicU64,
+    stopped: AtomicBool,
+    /// Executed steps that were read one by one.
+    steps: AtomicU64,
+}
+
+impl QueryClock {
+    pub(super) fn new(limit: Duration) -> Self {
+        Self {
+            began: Instant::now(),
+            limit,
+            waited: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            steps: AtomicU64::new(0),
+        }
+    }
+
+    /// Time that is left.
+    pub(super) fn left(&self) -> Duration {
+        let waited = Duration::from_nanos(self.waited.load(Ordering::Relaxed));
+        self.limit.saturating_add(waited).saturating_sub(self.began.elapsed())
+    }
+
+    /// Does something that does not count.
+    pub(super) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        let nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.waited.fetch_add(nanos, Ordering::Relaxed);
+        done
+    }
+
+    /// Ends the question early.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.left().is_zero()
+    }
+
+    pub(super) fn count_steps(&self, steps: u64) {
+        self.steps.fetch_add(steps, Ordering::Relaxed);
+    }
+
+    pub(super) fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,129 @@
+//! A connection for questions: reads the one file, writes nothing, and stays within bounds.
+
+use super::SqlError;
+use super::clock::QueryClock;
+use super::run_tables::{RUN_TABLES, RunReader};
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use std::collections::HashSet;
+use std::sync::Arc;
+use tilescope_report::Report;
+
+/// Bytes that SQLite may hold while it answers. Of all connections of the process.
+pub(super) const MEMORY_LIMIT: u64 = 288 << 20;
+/// Bytes of one value; no value of a report is larger.
+pub(super) const VALUE_LIMIT: i32 = 32 << 20;
+/// SQLite instructions between two looks at the clock.
+const INSTRUCTIONS_PER_LOOK: i32 = 4_000;
+
+/// PRAGMAs that tell of the file.
+const PRAGMAS: [&str; 9] = [
+    "application_id",
+    "function_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "table_info",
+    "table_list",
+    "table_xinfo",
+    "user_version",
+];
+
+/// Opens the file of a report for questions, with the tables of its run.
+pub(super) fn open(report: &Arc<Report>, clock: &Arc<QueryClock>) -> Result<Connection, SqlError> {
+    let mut connection = report.another_sqlite_connection()?;
+    let run = Arc::new(RunReader { report: report.clone(), clock: clock.clone() });
+    let prepared = prepare(&mut connection, report, run, clock);
+    prepared.map_err(|error| SqlError::Failed(format!("the report cannot be asked: {error}")))?;
+    Ok(connection)
+}
+
+fn prepare(
+    connection: &mut Connection,
+    report: &Report,
+    run: Arc<RunReader>,
+    clock: &Arc<QueryClock>,
+) -> rusqlite::Result<()> {
+    let limits = [
+        (Limit::SQLITE_LIMIT_LENGTH, VALUE_LIMIT),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 200),
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ];
+    limits
+        .into_iter()
+        .try_for_each(|(limit, most)| connection.set_limit(limit, most).map(|_| ()))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    // A table of text in quotes is a typo, not a text.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+    // What is sorted stays in memory, where it is bounded, instead of filling a disk.
+    connection.execute_batch(&format!(
+        "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -16384;
+         PRAGMA temp_store = MEMORY; PRAGMA hard_heap_limit = {MEMORY_LIMIT};"
+    ))?;
+    for table in RUN_TABLES {
+        let name = table.name;
+        if table.replaces_rows && !lacks_rows(connection, report, name)? {
+            continue;
+        }
+        tilescope_vtab::register(connection, name, table.of(run.clone()))?;
+        if table.replaces_rows {
+            // In front of what the file has in its place.
+            connection.execute_batch(&format!("CREATE VIRTUAL TABLE temp.{name} USING {name}"))?;
+        }
+    }
+    connection.execute_batch("PRAGMA query_only = ON")?;
+    let strange = virtual_tables_of_the_file(connection)?;
+    let time = clock.clone();
+    connection.progress_handler(INSTRUCTIONS_PER_LOOK, Some(move || time.is_over()))?;
+    connection.authorizer(Some(move |context: AuthContext| permission(&context, &strange)))
+}
+
+/// Whether a table of the run has no rows because they are kept as columns.
+fn lacks_rows(connection: &Connection, report: &Report, name: &str) -> rusqlite::Result<bool> {
+    if !report.has_columns() {
+        return Ok(false);
+    }
+    // In its place is a view that says so; files before version 2.0 have rows of marks.
+    let sql = "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1";
+    let is_table = connection.prepare(sql)?.exists([name])?;
+    let any = format!("SELECT 1 FROM main.{name} LIMIT 1");
+    Ok(!is_table || !connection.prepare(&any)?.exists([])?)
+}
+
+/// Virtual tables that the file declares: code that a report has no use for.
+fn virtual_tables_of_the_file(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
+    let sql = "SELECT lower(name) FROM main.sqlite_schema WHERE type = 'table' AND rootpage = 0";
+    let mut statement = connection.prepare(sql)?;
+    let names = statement.query_map([], |row| row.get(0))?;
+    names.collect()
+}
+
+/// What a question may do: read, compute, and nothing else.
+fn permission(context: &AuthContext, strange: &HashSet<String>) -> Authorization {
+    let allowed = match context.action {
+        AuthAction::Select | AuthAction::Recursive => true,
+        AuthAction::Read { table_name, .. } => {
+            context.database_name != Some("main") || !strange.contains(&table_name.to_lowercase())
+        }
+        AuthAction::Function { function_name } => {
+            !["load_extension", "fts3_tokenizer"].contains(&function_name)
+        }
+        AuthAction::Pragma { pragma_name, pragma_value } => {
+            // `table_info` takes the name of a table; the others would be set by a value.
+            let is_list = pragma_name.ends_with("info") || pragma_name.ends_with("_list");
+            PRAGMAS.contains(&pragma_name) && (is_list || pragma_value.is_none())
+        }
+        _ => false,
+    };
+    if allowed { Authorization::Allow } else { Authorization::Deny }
+}

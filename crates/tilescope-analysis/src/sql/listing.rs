@@ -1,0 +1,114 @@
+//! What can be asked of a report: tables with their columns and units.
+
+use super::SqlError;
+use super::clock::QueryClock;
+use super::connection;
+use super::run_tables::{RUN_TABLES, RunTable};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+use tilescope_report::{Report, schema};
+use tilescope_vtab::ColumnRole;
+
+/// A table that can be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedTable {
+    pub name: String,
+    /// What a row is; empty where that is not known.
+    pub about: String,
+    pub columns: Vec<ListedColumn>,
+}
+
+/// A column of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedColumn {
+    pub name: String,
+    /// Its type in SQL; empty where it has none.
+    pub declaration: String,
+    /// The unit of its numbers; empty where they have none.
+    pub unit: String,
+    /// What it holds; empty where that is not known.
+    pub about: String,
+}
+
+/// Every table and view of a report, and the functions of its run, by name.
+///
+/// # Errors
+/// Reports that cannot be read.
+pub fn list_tables(report: &Arc<Report>) -> Result<Vec<ListedTable>, SqlError> {
+    let clock = Arc::new(QueryClock::new(Duration::from_secs(10)));
+    let connection = connection::open(report, &clock)?;
+    let failed = |error: rusqlite::Error| SqlError::Failed(error.to_string());
+    let sql = "SELECT name FROM main.sqlite_schema WHERE type IN ('table', 'view')
+               AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name";
+    let mut statement = connection.prepare(sql).map_err(failed)?;
+    let names = statement.query_map([], |row| row.get::<_, String>(0)).map_err(failed)?;
+    let names: Vec<String> = names.filter_map(Result::ok).collect();
+    let replaced = |name: &str| {
+        report.has_columns() && RUN_TABLES.iter().any(|t| t.replaces_rows && t.name == name)
+    };
+    let mut tables: Vec<ListedTable> = Vec::new();
+    for name in names.into_iter().filter(|name| !replaced(name)) {
+        let columns = columns_of(&connection, &name).map_err(failed)?;
+        let about = schema::about(&name).unwrap_or_default().to_owned();
+        tables.push(ListedTable { name, about, columns });
+    }
+    let of_the_run = RUN_TABLES.iter().filter(|table| !table.replaces_rows || report.has_columns());
+    tables.extend(of_the_run.map(listed));
+    tables.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(tables)
+}
+
+fn columns_of(
+    connection: &rusqlite::Connection,
+    table: &str,
+) -> rusqlite::Result<Vec<ListedColumn>> {
+    let known = schema::columns_of(table);
+    let mut statement = connection.prepare("SELECT name, type FROM pragma_table_xinfo(?1)")?;
+    let columns = statement.query_map([table], |row| {
+        let name: String = row.get(0)?;
+        let own = known.iter().find(|column| column.name.eq_ignore_ascii_case(&name));
+        Ok(ListedColumn {
+            declaration: row.get(1)?,
+            unit: own.map_or("", |own| own.unit).to_owned(),
+            about: own.map_or("", |own| own.about).to_owned(),
+            name,
+        })
+    })?;
+    Ok(columns.filter_map(Result::ok).collect())
+}
+
+fn listed(table: &RunTable) -> ListedTable {
+    let column = |column: &tilescope_vtab::VirtualColumn| ListedColumn {
+        name: column.name.to_owned(),
+        declaration: column.declaration.to_owned(),
+        unit: column.unit.to_owned(),
+        about: column.about.to_owned(),
+    };
+    let columns = table.columns().iter().map(column).collect();
+    ListedTable { name: table.name.to_owned(), about: table.about.to_owned(), columns }
+}
+
+/// The functions of a run as Markdown, for `docs/format.md`.
+pub fn function_document() -> String {
+    let mut text = String::new();
+    for table in RUN_TABLES.iter().filter(|table| !table.replaces_rows) {
+        // Writing into a text cannot fail.
+        let _ = write!(
+            text,
+            "### `{}`\n\n{}.\n\n| column | SQL | unit | holds |\n|---|---|---|---|\n",
+            table.name,
+            schema::sentence(table.about)
+        );
+        for column in table.columns() {
+            let hidden = if column.role == ColumnRole::Argument { " (hidden)" } else { "" };
+            let _ = writeln!(
+                text,
+                "| `{}` | {}{hidden} | {} | {} |",
+                column.name, column.declaration, column.unit, column.about
+            );
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,169 @@
+//! What is wrong with a question, where, and what would be right.
+
+use super::SqlError;
+use super::run_tables::RUN_TABLES;
+use crate::marked_text::marked;
+use rusqlite::{Connection, Error, ErrorCode};
+use std::ops::Range;
+
+/// Letters of a line that are shown around a place.
+const SHOWN_LETTERS: usize = 72;
+/// Names that are compared with one that is not known.
+const MAX_NAMES: usize = 20_000;
+
+/// What an error of SQLite's says of a question.
+pub(super) fn of(error: Error, sql: &str, connection: &Connection) -> SqlError {
+    match error {
+        Error::SqlInputError { msg, offset, .. } => {
+            let at = usize::try_from(offset).ok().and_then(|at| place_of_word(sql, at));
+            SqlError::Question(explained(&msg, sql, at, connection))
+        }
+        Error::MultipleStatement => SqlError::Question(
+            "one question at a time: there is something behind the first ;".to_owned(),
+        ),
+        Error::SqliteFailure(failure, message) => {
+            let message = message.unwrap_or_else(|| failure.to_string());
+            match failure.code {
+                ErrorCode::OutOfMemory => SqlError::TooMuchMemory,
+                ErrorCode::TooBig => SqlError::TooLarge,
+                ErrorCode::AuthorizationForStatementDenied => SqlError::Question(denied(&message)),
+                ErrorCode::Unknown => {
+                    SqlError::Question(explained(&message, sql, None, connection))
+                }
+                _ => SqlError::Failed(message),
+            }
+        }
+        error => SqlError::Failed(error.to_string()),
+    }
+}
+
+fn denied(message: &str) -> String {
+    format!("a question only reads tables, and calls functions that change nothing ({message})")
+}
+
+/// The message with what was perhaps meant, and with marks below the place.
+fn explained(
+    message: &str,
+    sql: &str,
+    at: Option<Range<usize>>,
+    connection: &Connection,
+) -> String {
+    let unknown = ["no such column: ", "no such table: ", "no such function: "]
+        .iter()
+        .find_map(|start| Some((*start, message.strip_prefix(start)?)));
+    let Some((what, full_name)) = unknown else { return shown(message, sql, at) };
+    // The sentence of a view stands in a place of its own.
+    let name = full_name.split(": ").next().unwrap_or(full_name);
+    let name = name.rsplit('.').next().unwrap_or(name);
+    let at = at.or_else(|| place_of_name(sql, name));
+    let known = match what {
+        "no such column: " => column_names(connection, sql),
+        "no such table: " => table_names(connection),
+        _ => function_names(connection),
+    };
+    let known = known.unwrap_or_default();
+    let message = match nearest(name, &known) {
+        Some(near) => format!("{message}; did you mean {near}?"),
+        None => message.to_owned(),
+    };
+    shown(&message, sql, at)
+}
+
+/// The known name that is most like one, if any is like it.
+fn nearest<'n>(name: &str, known: &'n [String]) -> Option<&'n str> {
+    let name = name.to_lowercase();
+    let likeness =
+        |other: &String| strsim::normalized_damerau_levenshtein(&name, &other.to_lowercase());
+    let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(best) >= 0.6).then_some(best)
+}
+
+fn names(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    rows.take(MAX_NAMES).collect()
+}
+
+fn table_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut found = names(connection, "SELECT name FROM pragma_table_list")?;
+    found.extend(RUN_TABLES.iter().map(|table| table.name.to_owned()));
+    Ok(found)
+}
+
+/// Columns of the tables that a question names; of all of them where it names none.
+fn column_names(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
+    let sql = sql.to_lowercase();
+    let words: Vec<&str> = sql.split(|letter: char| !is_of_word(letter)).collect();
+    let tables = table_names(connection)?;
+    let named: Vec<&String> =
+        tables.iter().filter(|name| words.contains(&name.to_lowercase().as_str())).collect();
+    let asked: Vec<&String> = if named.is_empty() { tables.iter().collect() } else { named };
+    let mut statement = connection.prepare("SELECT name FROM pragma_table_xinfo(?1)")?;
+    let mut found = Vec::new();
+    for table in asked {
+        let rows = statement.query_map([table], |row| row.get(0))?;
+        // A view that cannot be read has no columns.
+        found.extend(rows.filter_map(Result::ok));
+        if let Some(own) = RUN_TABLES.iter().find(|own| own.name == table) {
+            found.extend(own.columns().iter().map(|column| column.name.to_owned()));
+        }
+        if found.len() > MAX_NAMES {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn function_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    names(connection, "SELECT DISTINCT name FROM pragma_function_list")
+}
+
+fn is_of_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// The letters of the word that begins at a byte.
+fn place_of_word(sql: &str, byte: usize) -> Option<Range<usize>> {
+    let (before, rest) = sql.split_at_checked(byte)?;
+    let start = before.chars().count();
+    // Of `s.cyclez`, all of it.
+    let length = rest.chars().take_while(|letter| is_of_word(*letter) || *letter == '.').count();
+    Some(start..start + length.max(1))
+}
+
+/// The letters of the first place where a name stands as a word.
+fn place_of_name(sql: &str, name: &str) -> Option<Range<usize>> {
+    let ends = |letter: Option<char>| !letter.is_some_and(is_of_word);
+    let starts = sql.char_indices().map(|(at, _)| at);
+    let mut found = starts.filter(|at| {
+        let (before, rest) = sql.split_at(*at);
+        let same = rest.get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name));
+        same && ends(before.chars().next_back()) && ends(rest[name.len()..].chars().next())
+    });
+    let start = sql[..found.next()?].chars().count();
+    Some(start..start + name.chars().count())
+}
+
+/// A problem above the line of the question that it is in, with marks below the place.
+fn shown(message: &str, sql: &str, at: Option<Range<usize>>) -> String {
+    let Some(at) = at else { return message.to_owned() };
+    let letters: Vec<char> = sql.chars().collect();
+    let start = at.start.min(letters.len());
+    let before = &letters[..start];
+    let line_start = before.iter().rposition(|letter| *letter == '\n').map_or(0, |at| at + 1);
+    let number = before.iter().filter(|letter| **letter == '\n').count() + 1;
+    let line: Vec<char> =
+        letters[line_start..].iter().take_while(|c| **c != '\n').copied().collect();
+    // A long line is cut around the place.
+    let column = start - line_start;
+    let from = column.saturating_sub(SHOWN_LETTERS / 2);
+    let to = line.len().min(from + SHOWN_LETTERS);
+    let cut: String = line[from.min(to)..to].iter().collect();
+    let marks = column - from..(column - from + at.len()).min((to - from).max(column - from + 1));
+    let message = if letters.contains(&'\n') {
+        format!("line {number}: {message}")
+    } else {
+        message.to_owned()
+    };
+    marked(&message, &cut, &marks)
+}

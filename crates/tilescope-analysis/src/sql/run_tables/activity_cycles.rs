@@ -1,0 +1,120 @@
+//! `activity_cycles`: what each IPU spends its cycles on.
+
+use super::{
+    Asked, FoundRows, RunReader, RunTable, WINDOW, WantedColumns, bounded, lanes_within, plain,
+    text, whole, window,
+};
+use rusqlite::types::ValueRef;
+use std::sync::Arc;
+use tilescope_report::StepActivity;
+use tilescope_report::trace::{LaneInfo, StepTotals, Trace};
+use tilescope_report::units::CycleRange;
+use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError};
+
+/// `activity_cycles`
+pub(super) const TABLE: RunTable = RunTable {
+    name: "activity_cycles",
+    about: "what an IPU spends on an activity, over all of the run or in a window of cycles: \
+            activity_cycles(first_cycle, end_cycle)",
+    replaces_rows: false,
+    columns: || COLUMNS,
+    order: &[IPU, SUB_LANE],
+    estimate,
+    rows,
+};
+
+const IPU: usize = 0;
+const SUB_LANE: usize = 1;
+const ARGUMENTS: usize = 7;
+
+const COLUMNS: &[VirtualColumn] = &[
+    bounded("ipu", "INTEGER", "", "IPU of the replica"),
+    bounded("sub_lane", "INTEGER", "", "0 for compute tiles, higher for those beside them"),
+    plain(
+        "activity",
+        "TEXT",
+        "",
+        "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other",
+    ),
+    plain(
+        "cycles",
+        "INTEGER",
+        "cycles",
+        "cycles spent on it; of steps that reach out of the window, the part in it",
+    ),
+    plain("tile_balance", "REAL", "share", "mean tile balance over those cycles; NULL without any"),
+    plain("bytes_in", "INTEGER", "bytes", "bytes received by tiles, of whole steps"),
+    plain("bytes_out", "INTEGER", "bytes", "bytes sent by tiles, of whole steps"),
+    WINDOW[0],
+    WINDOW[1],
+];
+
+fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
+    let (_, lanes) = run.size();
+    let share = asked.share(IPU, 1.0 / lanes);
+    RowEstimate { rows: (lanes * StepActivity::ALL.len() as f64 * share).max(1.0), unique: false }
+}
+
+fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundRows {
+    let Some(trace) = run.trace()? else { return Ok(Box::new(super::NoRows)) };
+    let lanes = lanes_within(&trace, &bounds.of(IPU), &bounds.of(SUB_LANE)).into_iter();
+    let window = window(bounds, ARGUMENTS);
+    Ok(Box::new(ActivityRows {
+        run: run.clone(),
+        trace,
+        lanes,
+        window,
+        lane: None,
+        left: Vec::new(),
+    }))
+}
+
+/// Sums by activity, lane by lane.
+struct ActivityRows {
+    run: Arc<RunReader>,
+    trace: Trace,
+    lanes: std::vec::IntoIter<usize>,
+    window: Option<CycleRange>,
+    lane: Option<(LaneInfo, StepTotals)>,
+    /// Activities of the lane, the one that was come to last.
+    left: Vec<StepActivity>,
+}
+
+impl VirtualRows for ActivityRows {
+    fn advance(&mut self) -> Result<bool, VirtualTableError> {
+        self.left.pop();
+        while self.left.is_empty() {
+            self.run.check_time(0)?;
+            let Some(at) = self.lanes.next() else { return Ok(false) };
+            let Some(lane) = self.trace.lane(at) else { continue };
+            let totals = match self.window {
+                Some(window) => lane.totals(window)?,
+                None => lane.all_totals()?,
+            };
+            let is_there = |activity: &StepActivity| {
+                let at = *activity;
+                let bytes = totals.bytes_in[at].0 + totals.bytes_out[at].0;
+                totals.cycles[at].0 + bytes > 0
+            };
+            self.left = StepActivity::ALL.into_iter().rev().filter(is_there).collect();
+            self.lane = Some((lane.info(), totals));
+        }
+        Ok(true)
+    }
+
+    fn value(&self, column: usize) -> ValueRef<'_> {
+        let (Some((lane, totals)), Some(activity)) = (&self.lane, self.left.last()) else {
+            return ValueRef::Null;
+        };
+        match column {
+            IPU => whole(lane.ipu.0),
+            SUB_LANE => whole(lane.sub_lane),
+            2 => text(activity.name()),
+            3 => whole(totals.cycles[*activity].0),
+            4 => totals.tile_balance(&[*activity]).map_or(ValueRef::Null, ValueRef::Real),
+            5 => whole(totals.bytes_in[*activity].0),
+            6 => whole(totals.bytes_out[*activity].0),
+            _ => ValueRef::Null,
+        }
+    }
+}

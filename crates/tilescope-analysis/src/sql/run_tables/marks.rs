@@ -1,0 +1,108 @@
+//! `marks` of a report that has them as compressed columns.
+
+use super::steps::columns_as_in_rows;
+use super::{Asked, FoundRows, RunReader, RunTable, WantedColumns, text, whole, whole_or_null};
+use rusqlite::types::ValueRef;
+use std::sync::{Arc, LazyLock};
+use tilescope_report::{PackedMarks, TraceMark};
+use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError};
+
+/// `marks`
+pub(super) const TABLE: RunTable = RunTable {
+    name: "marks",
+    about: "a stretch of the trace with a meaning",
+    replaces_rows: true,
+    columns,
+    order: &[],
+    estimate,
+    rows,
+};
+
+const IPU: usize = 3;
+const FIRST_CYCLE: usize = 8;
+const END_CYCLE: usize = 9;
+
+fn columns() -> &'static [VirtualColumn] {
+    static COLUMNS: LazyLock<Vec<VirtualColumn>> =
+        LazyLock::new(|| columns_as_in_rows("marks", &[IPU, FIRST_CYCLE, END_CYCLE]));
+    &COLUMNS
+}
+
+fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
+    let (bars, lanes) = run.size();
+    let share = asked.share(IPU, 1.0 / lanes)
+        * asked.share(FIRST_CYCLE, 0.001)
+        * asked.share(END_CYCLE, 0.001);
+    // A slot of a pipeline has some dozens of steps.
+    RowEstimate { rows: (bars / 50.0 * share).max(1.0), unique: false }
+}
+
+fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundRows {
+    let (ipu, first, end) = (bounds.of(IPU), bounds.of(FIRST_CYCLE), bounds.of(END_CYCLE));
+    let is_wanted = |chunk: &PackedMarks| {
+        let cycle =
+            |cycle: tilescope_report::units::Cycles| i64::try_from(cycle.0).unwrap_or(i64::MAX);
+        // Marks of a chunk begin and end within its cycles.
+        let (from, to) = (cycle(chunk.cycles.start), cycle(chunk.cycles.end));
+        let meets =
+            |bounds: &std::ops::RangeInclusive<i64>| *bounds.start() <= to && from <= *bounds.end();
+        let on = match chunk.ipu {
+            Some(of) => ipu.contains(&i64::from(of.0)),
+            // NULL is within no bounds.
+            None => ipu == (i64::MIN..=i64::MAX),
+        };
+        on && meets(&first) && meets(&end)
+    };
+    let chunks = run.report.packed_marks()?;
+    let chunks: Vec<PackedMarks> =
+        chunks.iter().filter(|chunk| is_wanted(chunk)).copied().collect();
+    Ok(Box::new(MarkRows {
+        run: run.clone(),
+        chunks: chunks.into_iter(),
+        marks: Vec::new().into_iter(),
+        mark: None,
+    }))
+}
+
+/// Marks, chunk by chunk.
+struct MarkRows {
+    run: Arc<RunReader>,
+    chunks: std::vec::IntoIter<PackedMarks>,
+    marks: std::vec::IntoIter<(i64, TraceMark)>,
+    mark: Option<(i64, TraceMark)>,
+}
+
+impl VirtualRows for MarkRows {
+    fn advance(&mut self) -> Result<bool, VirtualTableError> {
+        loop {
+            self.mark = self.marks.next();
+            if self.mark.is_some() {
+                return Ok(true);
+            }
+            let Some(chunk) = self.chunks.next() else { return Ok(false) };
+            self.marks = self.run.report.unpack_marks(&chunk)?.into_iter();
+            self.run.check_time(self.marks.len())?;
+        }
+    }
+
+    fn value(&self, column: usize) -> ValueRef<'_> {
+        let Some((id, mark)) = &self.mark else { return ValueRef::Null };
+        match column {
+            0 => ValueRef::Integer(*id),
+            1 => text(mark.kind.name()),
+            2 => text(&mark.label),
+            IPU => whole_or_null(mark.ipu.map(|ipu| ipu.0)),
+            4 => mark.pass.map_or(ValueRef::Null, |pass| text(pass.name())),
+            5 => whole(mark.index),
+            6 => whole(mark.steps.start.0),
+            7 => whole(mark.steps.end.0),
+            FIRST_CYCLE => whole(mark.cycles.start.0),
+            END_CYCLE => whole(mark.cycles.end.0),
+            _ => ValueRef::Null,
+        }
+    }
+
+    fn rowid(&self) -> Option<i64> {
+        self.mark.as_ref().map(|(id, _)| *id)
+    }
+}

@@ -1,0 +1,125 @@
+//! The steps of several lanes in the order of their ids.
+
+use super::RunReader;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::Arc;
+use tilescope_report::StepOnIpu;
+use tilescope_report::trace::{LaneInfo, LaneStep, Trace};
+use tilescope_report::units::{ProgramId, StepId};
+use tilescope_vtab::VirtualTableError;
+
+/// Steps that all lanes hold together while they are merged.
+const MAX_HELD_STEPS: usize = 1 << 17;
+
+/// A step on a lane, and what rows would say of it.
+pub(super) type MergedStep = (LaneStep, Option<StepOnIpu>);
+
+/// Which steps of which lanes are wanted.
+pub(super) struct WantedSteps {
+    pub(super) trace: Trace,
+    /// Places of lanes in the trace, and positions on them.
+    pub(super) lanes: Vec<(usize, Range<u64>)>,
+    /// Only steps of this program.
+    pub(super) program: Option<ProgramId>,
+    /// Whether it is asked for what only rows say.
+    pub(super) as_rows: bool,
+}
+
+/// A lane while its steps are read.
+struct MergedLane {
+    lane: usize,
+    left: Range<u64>,
+    held: Vec<MergedStep>,
+    at: usize,
+}
+
+/// Steps by their id, then IPU and sub-lane.
+pub(super) struct StepMerge {
+    run: Arc<RunReader>,
+    wanted: WantedSteps,
+    lanes: Vec<MergedLane>,
+    /// The next step of each lane that has one.
+    next: BinaryHeap<Reverse<(StepId, usize)>>,
+    /// The lane of the step that was handed out last.
+    current: Option<usize>,
+    /// Steps that a lane holds.
+    batch: u64,
+}
+
+impl StepMerge {
+    pub(super) fn new(
+        run: Arc<RunReader>,
+        mut wanted: WantedSteps,
+    ) -> Result<Self, VirtualTableError> {
+        let lanes = std::mem::take(&mut wanted.lanes);
+        let lane = |(lane, left)| MergedLane { lane, left, held: Vec::new(), at: 0 };
+        let lanes: Vec<MergedLane> = lanes.into_iter().map(lane).collect();
+        let batch = (MAX_HELD_STEPS / lanes.len().max(1)).clamp(16, 4096) as u64;
+        let next = BinaryHeap::with_capacity(lanes.len());
+        let mut merge = Self { run, wanted, lanes, next, current: None, batch };
+        (0..merge.lanes.len()).try_for_each(|lane| merge.refill(lane))?;
+        Ok(merge)
+    }
+
+    /// Goes to the next step; `false` behind the last.
+    pub(super) fn advance(&mut self) -> Result<bool, VirtualTableError> {
+        if let Some(current) = self.current.take()
+            && let Some(lane) = self.lanes.get_mut(current)
+        {
+            lane.at += 1;
+            match lane.held.get(lane.at) {
+                Some((step, _)) => self.next.push(Reverse((step.step, current))),
+                None => self.refill(current)?,
+            }
+        }
+        self.current = self.next.pop().map(|Reverse((_, lane))| lane);
+        Ok(self.current.is_some())
+    }
+
+    /// The step that was come to.
+    pub(super) fn step(&self) -> Option<&MergedStep> {
+        let lane = self.lanes.get(self.current?)?;
+        lane.held.get(lane.at)
+    }
+
+    /// The lane of that step.
+    pub(super) fn lane(&self) -> Option<LaneInfo> {
+        let lane = self.lanes.get(self.current?)?;
+        self.wanted.trace.lanes().get(lane.lane).copied()
+    }
+
+    /// Passes over all steps of an id that are left.
+    pub(super) fn skip_rest_of(&mut self, id: StepId) -> Result<(), VirtualTableError> {
+        while self.next.peek().is_some_and(|Reverse((next, _))| *next == id) {
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    /// Reads on along a lane up to a step that is wanted.
+    fn refill(&mut self, at: usize) -> Result<(), VirtualTableError> {
+        let Some(merged) = self.lanes.get_mut(at) else { return Ok(()) };
+        merged.at = 0;
+        merged.held.clear();
+        let Some(lane) = self.wanted.trace.lane(merged.lane) else { return Ok(()) };
+        while merged.held.is_empty() && !merged.left.is_empty() {
+            let stop = merged.left.start.saturating_add(self.batch).min(merged.left.end);
+            let positions = merged.left.start..stop;
+            self.run.check_time(usize::try_from(self.batch).unwrap_or(0))?;
+            merged.held = match self.wanted.as_rows {
+                true => lane.rows_at(positions)?,
+                false => lane.steps_at(positions)?.into_iter().map(|step| (step, None)).collect(),
+            };
+            if let Some(program) = self.wanted.program {
+                merged.held.retain(|(step, _)| step.program == Some(program));
+            }
+            merged.left.start = stop;
+        }
+        if let Some((step, _)) = merged.held.first() {
+            self.next.push(Reverse((step.step, at)));
+        }
+        Ok(())
+    }
+}

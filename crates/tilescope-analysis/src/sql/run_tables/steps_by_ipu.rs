@@ -1,0 +1,109 @@
+//! `steps_by_ipu` of a report that has no rows of them.
+
+use super::step_merge::{StepMerge, WantedSteps};
+use super::steps::{columns_as_in_rows, ids_within};
+use super::{Asked, FoundRows, RunReader, RunTable, WantedColumns, lanes_within, whole};
+use rusqlite::types::ValueRef;
+use std::sync::{Arc, LazyLock};
+use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError};
+
+/// `steps_by_ipu`
+pub(super) const TABLE: RunTable = RunTable {
+    name: "steps_by_ipu",
+    about: "what a step did on an IPU",
+    replaces_rows: true,
+    columns,
+    order: &[STEP_ID, IPU, SUB_LANE],
+    estimate,
+    rows,
+};
+
+const STEP_ID: usize = 0;
+const IPU: usize = 1;
+const CYCLES_BASE: usize = 4;
+const SUB_LANE: usize = 13;
+
+fn columns() -> &'static [VirtualColumn] {
+    static COLUMNS: LazyLock<Vec<VirtualColumn>> = LazyLock::new(|| {
+        columns_as_in_rows("steps_by_ipu", &[STEP_ID, IPU, CYCLES_BASE, SUB_LANE])
+    });
+    &COLUMNS
+}
+
+fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
+    let (bars, lanes) = run.size();
+    let share = asked.share(STEP_ID, lanes / bars.max(1.0))
+        * asked.share(IPU, 1.0 / lanes)
+        * asked.share(CYCLES_BASE, 0.5);
+    RowEstimate { rows: (bars * share).max(1.0), unique: false }
+}
+
+fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, wanted: WantedColumns) -> FoundRows {
+    let Some(trace) = run.trace()? else { return Ok(Box::new(super::NoRows)) };
+    let ids = ids_within(&bounds.of(STEP_ID));
+    let mut lanes = Vec::new();
+    for at in lanes_within(&trace, &bounds.of(IPU), &bounds.of(SUB_LANE)) {
+        let Some(lane) = trace.lane(at) else { continue };
+        let mut positions = lane.positions_of(ids.clone())?;
+        // Bars begin where the last tile does, no earlier than the base. How much later is not in
+        // the index, so that an upper bound tells nothing.
+        if let Ok(first) = u64::try_from(*bounds.of(CYCLES_BASE).start())
+            && first > 0
+        {
+            let from = CycleRange::new(Cycles(first), Cycles(u64::MAX));
+            positions.start = positions.start.max(lane.touching(from)?.start);
+        }
+        if !positions.is_empty() {
+            lanes.push((at, positions));
+        }
+    }
+    let tiles_per_ipu = run.report.target()?.tiles_per_ipu;
+    let as_rows = (2..SUB_LANE).any(wanted);
+    let wanted = WantedSteps { trace, lanes, program: None, as_rows };
+    Ok(Box::new(StepOnIpuRows { merge: StepMerge::new(run.clone(), wanted)?, tiles_per_ipu }))
+}
+
+/// Steps with what each IPU did.
+struct StepOnIpuRows {
+    merge: StepMerge,
+    tiles_per_ipu: u32,
+}
+
+impl VirtualRows for StepOnIpuRows {
+    fn advance(&mut self) -> Result<bool, VirtualTableError> {
+        self.merge.advance()
+    }
+
+    fn value(&self, column: usize) -> ValueRef<'_> {
+        let Some((step, on_ipu)) = self.merge.step() else { return ValueRef::Null };
+        if column == STEP_ID {
+            return whole(step.step.0);
+        }
+        let Some(on_ipu) = on_ipu else {
+            return self.merge.lane().map_or(ValueRef::Null, |lane| match column {
+                IPU => whole(lane.ipu.0),
+                SUB_LANE => whole(lane.sub_lane),
+                _ => ValueRef::Null,
+            });
+        };
+        let base = on_ipu.from_min;
+        let behind = |cycle: Cycles| whole(cycle.saturating_sub(base).0);
+        match column {
+            IPU => whole(on_ipu.ipu.0),
+            2 => whole(on_ipu.to_max.saturating_sub(on_ipu.from_max).0),
+            3 => whole(on_ipu.active_tiles),
+            CYCLES_BASE => whole(base.0),
+            5 => whole(0u8),
+            6 => behind(on_ipu.from_max),
+            7 => behind(on_ipu.to_min),
+            8 => behind(on_ipu.to_max),
+            9 => ValueRef::Real(on_ipu.active_tile_balance.into()),
+            10 => ValueRef::Real(on_ipu.tile_balance(self.tiles_per_ipu).min(1.0)),
+            11 => whole(on_ipu.bytes_in.0),
+            12 => whole(on_ipu.bytes_out.0),
+            SUB_LANE => whole(on_ipu.sub_lane),
+            _ => ValueRef::Null,
+        }
+    }
+}

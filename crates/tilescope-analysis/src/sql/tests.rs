@@ -1,0 +1,528 @@
+//! The same run with rows and with columns answers alike, and nothing asked for does harm.
+
+use super::*;
+use proptest::prelude::*;
+use std::path::Path;
+use tilescope_fixtures::ReportBuilder;
+use tilescope_report::units::{Bytes, Cycles, IpuId};
+use tilescope_report::{MarkKind, ProgramKind, StepLayout, TraceMark, TrainingPass};
+
+/// Steps of the run: more than a chunk holds.
+const STEPS: u64 = 6000;
+
+/// A run on two IPUs with tiles beside the compute tiles, gaps, syncs and marks.
+fn run_of(layout: StepLayout) -> ReportBuilder {
+    let mut report = ReportBuilder::new(2, 4);
+    let conv = report.operation("layer/conv", "conv2d");
+    let programs = [
+        report.compute("layer/conv/Convolve", 40),
+        report.exchange("layer/conv/ExchangePre", 64),
+        report.program(ProgramKind::Sync, "External"),
+        report.program(ProgramKind::StreamCopyMid, "copyFromHost"),
+        report.compute("it's = \"odd\"", 7),
+    ];
+    report.parts.programs[programs[0].index()].operation = Some(conv);
+    report.layout = layout;
+    let (mut clocks, mut noise) = ([0u64; 3], 9u64);
+    for _ in 0..STEPS {
+        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let program = programs[(noise >> 33) as usize % programs.len()];
+        let mut ipus = Vec::new();
+        for (lane, clock) in clocks.iter_mut().enumerate() {
+            // Some steps are on one IPU only; tiles beside the others seldom do anything.
+            let rest = noise >> (40 + lane);
+            if (lane == 2 && !rest.is_multiple_of(7)) || (lane == 1 && rest.is_multiple_of(3)) {
+                continue;
+            }
+            let start = *clock + rest % 5;
+            let end = start + rest % 100;
+            *clock = end;
+            let mut bar = report.bar(IpuId((lane % 2) as u32), start..end);
+            bar.sub_lane = (lane / 2) as u8;
+            bar.from_min = Cycles(start.saturating_sub(rest % 3));
+            bar.to_min = Cycles(end.saturating_sub(rest % 2).max(bar.from_min.0));
+            bar.active_tiles = (rest % 5) as u32;
+            bar.active_tile_balance = (rest % 11) as f32 / 11.0;
+            (bar.bytes_in, bar.bytes_out) = (Bytes(rest % 1000), Bytes(rest % 77));
+            ipus.push(bar);
+        }
+        ipus.sort_by_key(|bar| (bar.ipu, bar.sub_lane));
+        if ipus.is_empty() {
+            let start = clocks[0];
+            clocks[0] += 3;
+            ipus.push(report.bar(IpuId(0), start..start + 3));
+        }
+        report.steps.push(tilescope_report::ExecutionStep::new(program, ipus));
+    }
+    for first in (0..STEPS).step_by(500) {
+        let number = first / 500;
+        report.mark(MarkKind::Iteration, &format!("iteration {number}"), first..first + 500);
+        let cycles = report.marks[report.marks.len() - 1].cycles;
+        report.marks.push(TraceMark {
+            kind: MarkKind::Stage,
+            label: format!("stage {number}"),
+            ipu: Some(IpuId((number % 2) as u32)),
+            pass: Some(TrainingPass::Forward),
+            index: number,
+            steps: tilescope_report::units::StepId(first)
+                ..tilescope_report::units::StepId(first + 10),
+            cycles,
+        });
+    }
+    report
+}
+
+/// Writes a report and opens it.
+fn written(report: &ReportBuilder, directory: &Path) -> Arc<Report> {
+    report.write(directory).expect("written");
+    Arc::new(Report::open_with_cache(directory, None).expect("opens"))
+}
+
+/// Keeps all of an answer.
+#[derive(Default)]
+struct Kept {
+    names: Vec<String>,
+    rows: Vec<Vec<SqlValue>>,
+}
+
+impl RowSink for Kept {
+    fn columns(&mut self, names: &[String]) -> io::Result<()> {
+        self.names = names.to_vec();
+        Ok(())
+    }
+
+    fn row(&mut self, values: &[SqlValue]) -> io::Result<()> {
+        self.rows.push(values.to_vec());
+        Ok(())
+    }
+}
+
+fn ask(report: &Arc<Report>, sql: &str) -> Result<Kept, SqlError> {
+    let mut kept = Kept::default();
+    let question = SqlQuestion { time_limit: Duration::from_secs(30), ..SqlQuestion::new(sql) };
+    run(report, &question, &mut kept).map(|_| kept)
+}
+
+/// Two reports of one run, in both layouts.
+fn both_layouts() -> ([Arc<Report>; 2], [tempfile::TempDir; 2]) {
+    let directories = [StepLayout::Rows, StepLayout::Columns].map(|layout| {
+        let directory = tempfile::tempdir().expect("directory");
+        (written(&run_of(layout), directory.path()), directory)
+    });
+    let [(rows, one), (columns, other)] = directories;
+    assert!(!rows.has_columns() && columns.has_columns());
+    ([rows, columns], [one, other])
+}
+
+const QUESTIONS: &[&str] = &[
+    "SELECT * FROM steps",
+    "SELECT * FROM steps_by_ipu",
+    "SELECT * FROM marks ORDER BY id",
+    "SELECT * FROM execution_cycle_totals",
+    "SELECT rowid AS row, id FROM steps WHERE id IN (4, 4095, 4096, 5999, 6000, -1)",
+    "SELECT count(*), min(id), max(id) FROM steps",
+    "SELECT count(*) FROM steps WHERE id > 17.5 AND id <= 4100",
+    "SELECT count(*) FROM steps WHERE program = 2",
+    "SELECT id FROM steps WHERE program = 4 AND id BETWEEN 100 AND 300",
+    "SELECT id FROM steps WHERE program IN (1, 3) ORDER BY id DESC LIMIT 20",
+    "SELECT id FROM steps WHERE program = 99 OR program < 0",
+    "SELECT id FROM steps WHERE program = '2' LIMIT 9",
+    "SELECT type, count(*), max(compute_set) FROM steps GROUP BY type ORDER BY type",
+    "SELECT * FROM steps_by_ipu WHERE step_id = 4096",
+    "SELECT * FROM steps_by_ipu WHERE step_id >= 4090 AND step_id < 4100 AND ipu = 1",
+    "SELECT * FROM steps_by_ipu WHERE ipu = 0 AND sub_lane = 1 ORDER BY step_id",
+    "SELECT ipu, count(*), sum(cycles), avg(tile_balance) FROM steps_by_ipu GROUP BY ipu ORDER BY ipu",
+    "SELECT step_id, ipu FROM steps_by_ipu WHERE cycles_base >= 100000 ORDER BY step_id, ipu, sub_lane",
+    "SELECT step_id FROM steps_by_ipu WHERE cycles_base BETWEEN 5000 AND 5400 ORDER BY cycles_base, step_id, ipu",
+    "SELECT ipu, step_id FROM steps_by_ipu WHERE cycles = (SELECT max(cycles) FROM steps_by_ipu) ORDER BY 1, 2",
+    "SELECT p.name, sum(b.cycles), sum(b.bytes_in) FROM steps_by_ipu b JOIN steps s ON s.id = b.step_id
+     JOIN programs p ON p.id = s.program GROUP BY p.name ORDER BY 2 DESC, 1",
+    "SELECT m.number, count(*), sum(b.cycles) FROM marks m JOIN steps_by_ipu b
+     ON b.step_id >= m.first_step AND b.step_id < m.end_step
+     WHERE m.kind = 'iteration' GROUP BY m.number ORDER BY m.number",
+    "SELECT s.id, b.ipu FROM steps s LEFT JOIN steps_by_ipu b ON b.step_id = s.id AND b.ipu = 1
+     WHERE s.id < 50 ORDER BY s.id, b.ipu, b.sub_lane",
+    "SELECT a.id FROM steps a JOIN steps b ON b.id = a.id + 1 AND b.program = a.program ORDER BY a.id LIMIT 50",
+    "SELECT kind, count(*), sum(end_cycle - first_cycle) FROM marks GROUP BY kind ORDER BY kind",
+    "SELECT id FROM marks WHERE ipu = 1 AND first_cycle >= 20000 ORDER BY id",
+    "SELECT id FROM marks WHERE ipu IS NULL AND end_cycle < 90000 ORDER BY id",
+    "SELECT id FROM marks WHERE kind = 'stage' AND first_cycle < 60000 AND end_cycle > 30000 ORDER BY id",
+    "SELECT step_id, cycles FROM steps_by_ipu WHERE NULL = ipu OR step_id < 3 ORDER BY 1, 2",
+    "WITH busy AS (SELECT step_id, sum(cycles) AS c FROM steps_by_ipu GROUP BY step_id)
+     SELECT s.type, max(busy.c) FROM busy JOIN steps s ON s.id = busy.step_id GROUP BY s.type ORDER BY 1",
+    "SELECT * FROM program_cycles ORDER BY ipu, sub_lane, program, type",
+    "SELECT * FROM program_cycles(1000, 50000) ORDER BY ipu, sub_lane, program, type",
+    "SELECT * FROM activity_cycles(777, 99999)",
+    "SELECT * FROM steps_between(5000, 6000)",
+    "SELECT count(*) FROM steps_between(0, 1) WHERE ipu = 1",
+    "SELECT m.number, c.name, sum(c.cycles) FROM marks m, program_cycles(m.first_cycle, m.end_cycle) c
+     WHERE m.kind = 'iteration' GROUP BY 1, 2 ORDER BY 1, 2",
+];
+
+#[test]
+fn both_layouts_answer_alike() {
+    let ([rows, columns], _directories) = both_layouts();
+    for sql in QUESTIONS {
+        let [one, other] = [&rows, &columns].map(|report| ask(report, sql).expect(sql));
+        assert_eq!(one.names, other.names, "{sql}");
+        assert_eq!(one.rows.len(), other.rows.len(), "{sql}");
+        for (one, other) in one.rows.iter().zip(&other.rows) {
+            assert_eq!(one, other, "{sql}");
+        }
+    }
+}
+
+#[test]
+fn columns_are_those_of_files_with_rows() {
+    let ([rows, columns], _directories) = both_layouts();
+    for table in ["steps", "steps_by_ipu", "marks"] {
+        let sql = format!("SELECT name, type FROM pragma_table_xinfo('{table}') WHERE hidden = 0");
+        let [one, other] = [&rows, &columns].map(|report| ask(report, &sql).expect("columns").rows);
+        assert_eq!(one, other, "{table}");
+    }
+}
+
+/// One number of an answer.
+fn number(report: &Arc<Report>, sql: &str) -> i64 {
+    match ask(report, sql).expect(sql).rows.as_slice() {
+        [row] => match row.as_slice() {
+            [SqlValue::Integer(number)] => *number,
+            row => panic!("{sql}: {row:?}"),
+        },
+        rows => panic!("{sql}: {} rows", rows.len()),
+    }
+}
+
+#[test]
+fn sums_are_those_of_the_steps() {
+    let ([_, report], _directories) = both_layouts();
+    for ipu in 0..2 {
+        let of = |what: &str, table: &str| {
+            number(&report, &format!("SELECT sum({what}) FROM {table} WHERE ipu = {ipu}"))
+        };
+        for what in ["cycles", "bytes_in", "bytes_out"] {
+            let steps = of(what, "steps_by_ipu");
+            assert_eq!(of(what, "program_cycles"), steps, "{what}");
+            assert_eq!(of(what, "activity_cycles"), steps, "{what}");
+            assert_eq!(of(what, "steps_between"), steps, "{what}");
+        }
+        for window in ["0, 1", "123, 4567", "60000, 60001", "9, 9", "500, 100"] {
+            let of = |table: &str| {
+                number(
+                    &report,
+                    &format!(
+                        "SELECT coalesce(sum(cycles), 0) FROM {table}({window}) WHERE ipu = {ipu}"
+                    ),
+                )
+            };
+            assert_eq!(of("program_cycles"), of("activity_cycles"), "{window}");
+            let steps = |what: &str, table: &str| {
+                number(
+                    &report,
+                    &format!("SELECT coalesce({what}, 0) FROM {table}({window}) WHERE ipu = {ipu}"),
+                )
+            };
+            assert_eq!(
+                steps("sum(steps)", "program_cycles"),
+                steps("count(*)", "steps_between"),
+                "{window}"
+            );
+        }
+    }
+    let total = number(&report, "SELECT total FROM execution_cycle_totals");
+    assert_eq!(number(&report, "SELECT max(to_cycle) FROM steps_between"), total);
+    assert_eq!(
+        number(&report, "SELECT max(cycles_base + active_cycles_to_max) FROM steps_by_ipu"),
+        total
+    );
+}
+
+#[test]
+fn a_range_reads_a_part_only() {
+    let ([_, report], _directories) = both_layouts();
+    for (sql, most) in [
+        ("SELECT sum(cycles) FROM steps_by_ipu WHERE step_id BETWEEN 2000 AND 2010", 3 * 4096),
+        ("SELECT count(*) FROM steps_between(1000, 1100)", 1000),
+        ("SELECT type FROM steps WHERE id = 3", 4096),
+        ("SELECT sum(cycles) FROM program_cycles", 0),
+        ("SELECT sum(cycles) FROM activity_cycles", 0),
+    ] {
+        let summary = run(&report, &SqlQuestion::new(sql), &mut Kept::default()).expect(sql);
+        assert!(summary.steps_read <= most, "{sql}: {}", summary.steps_read);
+    }
+}
+
+#[test]
+fn ready_questions_are_answered() {
+    let ([rows, columns], _directories) = both_layouts();
+    for report in [rows, columns] {
+        for ready in READY_QUERIES {
+            assert_eq!(ready.missing_tables(&report).expect("tables"), [""; 0], "{}", ready.name);
+            ask(&report, ready.sql).unwrap_or_else(|error| panic!("{}: {error}", ready.name));
+        }
+    }
+}
+
+#[test]
+fn tables_are_listed_with_units() {
+    let ([_, report], _directories) = both_layouts();
+    let tables = list_tables(&report).expect("tables");
+    let find = |name: &str| tables.iter().filter(|table| table.name == name).collect::<Vec<_>>();
+    for name in ["steps", "steps_by_ipu", "marks", "program_cycles", "programs", "vars_info"] {
+        let [table] = find(name)[..] else { panic!("{name}: once") };
+        assert!(!table.about.is_empty() && !table.columns.is_empty(), "{name}");
+        for column in &table.columns {
+            assert!(!column.about.is_empty(), "{name}.{}", column.name);
+            assert_eq!(
+                column.unit.is_empty(),
+                column.declaration == "TEXT" || column.declaration == "BLOB",
+                "{name}.{}",
+                column.name
+            );
+        }
+    }
+}
+
+/// Why a question has no answer.
+fn refusal(report: &Arc<Report>, sql: &str) -> String {
+    match ask(report, sql) {
+        Ok(kept) => panic!("{sql}: {} rows", kept.rows.len()),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn errors_say_where_and_what_would_be_right() {
+    let ([_, report], _directories) = both_layouts();
+    let cases = [
+        (
+            "SELECT cyclez FROM steps_by_ipu",
+            "no such column: cyclez; did you mean cycles?\n  SELECT cyclez FROM steps_by_ipu\n         ^^^^^^",
+        ),
+        (
+            "SELECT * FROM stepz",
+            "no such table: stepz; did you mean steps?\n  SELECT * FROM stepz\n                ^^^^^",
+        ),
+        (
+            "SELECT id,\n  summ(id) FROM steps",
+            "line 2: no such function: summ; did you mean sum?\n    summ(id) FROM steps\n    ^^^^",
+        ),
+        ("SELEC 1", "near \"SELEC\": syntax error\n  SELEC 1\n  ^^^^^"),
+        ("SELECT 1; SELECT 2", "one question at a time"),
+        ("DELETE FROM programs", "a question only reads tables"),
+        ("INSERT INTO meta VALUES ('a', 'b')", "a question only reads tables"),
+        ("ATTACH 'other.db' AS other", "a question only reads tables"),
+        ("PRAGMA user_version = 7", "a question only reads tables"),
+        ("PRAGMA journal_mode", "a question only reads tables"),
+        ("CREATE TEMP TABLE t (a)", "a question only reads tables"),
+        ("DROP TABLE temp.steps", "a question only reads tables"),
+        ("SELECT load_extension('x')", "a question only reads tables"),
+        ("BEGIN", "a question only reads tables"),
+        ("VACUUM", "a question only reads tables"),
+        ("", "a question is a SELECT"),
+        ("-- nothing", "a question is a SELECT"),
+        ("SELECT ?", "parameter number 1 has no value"),
+        ("SELECT :name", "parameter :name has no value"),
+        ("SELECT * FROM program_cycles('a')", "argument first_cycle is no number"),
+        ("SELECT * FROM main.steps", "ask with: tilescope query"),
+    ];
+    for (sql, expected) in cases {
+        let problem = refusal(&report, sql);
+        assert!(problem.contains(expected), "{sql}\n{problem}\nnot\n{expected}");
+    }
+}
+
+/// Counts rows.
+struct Counted(u64);
+
+impl RowSink for Counted {
+    fn columns(&mut self, _: &[String]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &[SqlValue]) -> io::Result<()> {
+        self.0 += 1;
+        Ok(())
+    }
+}
+
+#[test]
+fn parameters_have_values() {
+    let ([_, report], _directories) = both_layouts();
+    let question = |sql: &str, parameters: Vec<(Option<&str>, SqlValue)>| {
+        let parameters =
+            parameters.into_iter().map(|(name, value)| (name.map(str::to_owned), value));
+        let mut kept = Kept::default();
+        let question = SqlQuestion { parameters: parameters.collect(), ..SqlQuestion::new(sql) };
+        run(&report, &question, &mut kept).map(|_| kept.rows)
+    };
+    let one = || SqlValue::Integer(1);
+    let rows = question("SELECT ? + :two", vec![(None, one()), (Some("two"), one())]);
+    assert_eq!(rows.expect("an answer"), [[SqlValue::Integer(2)]]);
+    let error = question("SELECT 1", vec![(None, one())]).expect_err("no parameter");
+    assert_eq!(error.to_string(), "the question has no parameter number 1");
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let ([_, report], _directories) = both_layouts();
+    let sql =
+        "SELECT 1 AS a, 'x,\"y' AS a, NULL AS n, x'00ff' AS b, 0.5 AS r, '=1+1' AS f, 9e999 AS i";
+    let written = |make: &dyn Fn(&mut Vec<u8>) -> SqlSummary| {
+        let mut bytes = Vec::new();
+        make(&mut bytes);
+        String::from_utf8(bytes).expect("text")
+    };
+    let question = SqlQuestion::new(sql);
+    let ask = |sink: &mut dyn RowSink| run(&report, &question, sink).expect("an answer");
+    let csv = written(&|bytes| ask(&mut CsvRows::new(bytes)));
+    assert_eq!(csv, "a,a_2,n,b,r,f,i\n1,\"x,\"\"y\",,00ff,0.5,'=1+1,inf\n");
+    let json = written(&|bytes| ask(&mut JsonRows::new(bytes)));
+    assert_eq!(
+        json,
+        "[\n{\"a\": 1, \"a_2\": \"x,\\\"y\", \"n\": null, \"b\": \"00ff\", \"r\": 0.5, \"f\": \"=1+1\", \"i\": 9e999}\n]\n"
+    );
+    let text = written(&|bytes| ask(&mut TextRows::new(bytes)));
+    assert_eq!(
+        text,
+        "a  a_2   n  b            r  f     i\n1  x,\"y  —  (2 bytes)  0.5  =1+1  inf\n"
+            .replace("  i\n", "    i\n")
+    );
+}
+
+/// Pieces of questions, sensible and not.
+fn scraps() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "SELECT",
+        "FROM",
+        "WHERE",
+        "steps",
+        "steps_by_ipu",
+        "marks",
+        "program_cycles",
+        "(",
+        ")",
+        ",",
+        "*",
+        "id",
+        "step_id",
+        "ipu",
+        "cycles",
+        "=",
+        "<",
+        ">=",
+        "1",
+        "-1",
+        "1e300",
+        "'a'",
+        "NULL",
+        "AND",
+        "OR",
+        "JOIN",
+        "ON",
+        "ORDER BY",
+        "GROUP BY",
+        "LIMIT 5",
+        "UNION ALL",
+        "count(*)",
+        "max(cycles)",
+        "x'00'",
+        ";",
+        "WITH RECURSIVE c(x) AS",
+        "steps_between(0, 100)",
+        "activity_cycles(5, 4)",
+        "\"",
+        "'",
+        "--",
+        "/*",
+        "json_each('[1,2]')",
+        "printf('%.*c', 1000, 'x')",
+        "\0",
+        "é",
+        "?1",
+        ":a",
+        "BETWEEN",
+        "IN (1, 2)",
+        "EXISTS",
+        "CASE WHEN",
+        "END",
+        "OVER (PARTITION BY ipu)",
+        "pragma_table_info('steps')",
+        "9223372036854775807",
+    ]);
+    prop_oneof![
+        4 => prop::collection::vec(words.clone(), 1..14).prop_map(|words| words.join(" ")),
+        3 => (prop::sample::select(QUESTIONS.to_vec()), prop::collection::vec((any::<prop::sample::Index>(), words), 1..4))
+            .prop_map(|(sql, changes)| {
+                let mut parts: Vec<&str> = sql.split(' ').collect();
+                for (at, word) in changes {
+                    let at = at.index(parts.len());
+                    parts[at] = word;
+                }
+                parts.join(" ")
+            }),
+        1 => ".{0,60}",
+    ]
+}
+
+/// Cases of a property test: `TILESCOPE_SQL_CASES` for more than a suite has time for.
+fn cases() -> u32 {
+    let asked = std::env::var("TILESCOPE_SQL_CASES").ok().and_then(|text| text.parse().ok());
+    asked.unwrap_or(200)
+}
+
+#[test]
+fn nonsense_is_answered_or_refused() {
+    let ([_, report], _directories) = both_layouts();
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(cases()));
+    let done = runner.run(&scraps(), |sql| {
+        let question =
+            SqlQuestion { time_limit: Duration::from_millis(500), ..SqlQuestion::new(&sql) };
+        match run(&report, &question, &mut Counted(0)) {
+            Ok(_) => {}
+            Err(error) => prop_assert!(!error.to_string().is_empty(), "{sql}"),
+        }
+        Ok(())
+    });
+    done.expect("every question ends");
+}
+
+#[test]
+fn damaged_reports_are_asked_without_harm() {
+    let directory = tempfile::tempdir().expect("directory");
+    let mut small = run_of(StepLayout::Columns);
+    small.steps.truncate(300);
+    small.marks.clear();
+    small.write(directory.path()).expect("written");
+    let file = directory.path().join("profile.pop");
+    let whole = std::fs::read(&file).expect("read");
+    let broken = directory.path().join("broken.pop");
+    let questions = [
+        "SELECT sum(cycles) FROM steps_by_ipu",
+        "SELECT count(*), max(program) FROM steps",
+        "SELECT sum(cycles) FROM program_cycles(10, 4000)",
+        "SELECT count(*) FROM steps_between",
+        "SELECT sum(cycles) FROM activity_cycles(10, 4000)",
+        "SELECT count(*) FROM vars_info, compute_set_cycles",
+    ];
+    let mut noise = 1u64;
+    for _ in 0..cases() / 4 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + noise % 6 {
+            noise = noise
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let at = (noise >> 20) as usize % bytes.len();
+            bytes[at] = (noise >> 8) as u8;
+        }
+        std::fs::write(&broken, &bytes).expect("written");
+        // One that cannot be opened is none to ask.
+        let Ok(report) = Report::open_with_cache(&broken, None) else { continue };
+        let report = Arc::new(report);
+        for sql in questions {
+            let question =
+                SqlQuestion { time_limit: Duration::from_secs(2), ..SqlQuestion::new(sql) };
+            let _ = run(&report, &question, &mut Counted(0));
+        }
+    }
+}

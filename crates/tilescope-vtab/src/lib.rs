@@ -1,0 +1,305 @@
+//! Virtual tables of SQLite in safe Rust.
+//!
+//! Who has rows to show implements [`VirtualTable`]; [`register`] makes a table of a connection of
+//! it. What a query says of its columns, where that narrows what is to be read, comes as
+//! [`ColumnBounds`]: whole numbers from and to, so that a table need not know of operators, types
+//! and NULLs. SQLite checks every row again, so that a table may hand out more than was asked for.
+//!
+//! Hidden columns are arguments: with a hidden column `first_cycle`, a table `totals` is asked as
+//! `totals(100)`.
+
+mod plan;
+
+pub use plan::ColumnBounds;
+use plan::{Comparison, QueryPlan};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::vtab::{
+    Context, CreateVTab, Filters, IndexInfo, Module, VTab, VTabConnection, VTabCursor, VTabKind,
+    sqlite3_vtab, sqlite3_vtab_cursor,
+};
+use rusqlite::{Connection, Error};
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, c_int};
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// A column of a virtual table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VirtualColumn {
+    pub name: &'static str,
+    /// Its type in SQL.
+    pub declaration: &'static str,
+    pub role: ColumnRole,
+    /// The unit of its numbers; empty where it has none.
+    pub unit: &'static str,
+    /// What it holds.
+    pub about: &'static str,
+}
+
+/// What the value of a column does for those who read rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnRole {
+    /// Nothing: SQLite looks at each row.
+    Plain,
+    /// Bounds on it narrow what is to be read.
+    Bounded,
+    /// It is an argument: no column of `SELECT *`, and its value is what was given.
+    Argument,
+}
+
+/// How many rows a query may expect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowEstimate {
+    pub rows: f64,
+    /// Whether there is at most one.
+    pub unique: bool,
+}
+
+/// Why rows cannot be read, in words.
+#[derive(Debug)]
+pub struct VirtualTableError(String);
+
+impl<E: Display> From<E> for VirtualTableError {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A table whose rows are made while they are read.
+pub trait VirtualTable: Send + Sync + 'static {
+    /// Its columns in order.
+    fn columns(&self) -> &'static [VirtualColumn];
+
+    /// Columns by which rows come in order, the first one first.
+    fn order(&self) -> &'static [usize];
+
+    /// How many rows are to be expected where the columns `bounded` have bounds; `fixed` are those
+    /// of them that have one value.
+    fn estimate(&self, bounded: &[usize], fixed: &[usize]) -> RowEstimate;
+
+    /// The rows within `bounds`, and perhaps others. `wanted` tells of a column whether its values
+    /// are asked for.
+    ///
+    /// # Errors
+    /// Rows that cannot be read.
+    fn rows(
+        &self,
+        bounds: &ColumnBounds,
+        wanted: &dyn Fn(usize) -> bool,
+    ) -> Result<Box<dyn VirtualRows>, VirtualTableError>;
+}
+
+/// Rows of a virtual table, one after the other; at first in front of the first.
+pub trait VirtualRows {
+    /// Goes to the next row; `false` behind the last.
+    ///
+    /// # Errors
+    /// Rows that cannot be read.
+    fn advance(&mut self) -> Result<bool, VirtualTableError>;
+
+    /// A cell of the row; arguments are not asked for.
+    fn value(&self, column: usize) -> ValueRef<'_>;
+
+    /// The `rowid` of the row, where it is another one than its place among the rows.
+    fn rowid(&self) -> Option<i64> {
+        None
+    }
+}
+
+/// Makes `table` a table of a connection under `name`.
+///
+/// # Errors
+/// Those of SQLite.
+pub fn register(
+    connection: &Connection,
+    name: &str,
+    table: Arc<dyn VirtualTable>,
+) -> rusqlite::Result<()> {
+    const MODULE: &Module<TableAdapter> = &Module::read_only_module();
+    connection.create_module(name, MODULE, Some(table))
+}
+
+/// A table as SQLite sees it.
+#[repr(C)]
+struct TableAdapter {
+    /// SQLite's own part; must be first.
+    base: sqlite3_vtab,
+    table: Arc<dyn VirtualTable>,
+}
+
+#[expect(unsafe_code, reason = "the type is laid out as the trait demands: C, SQLite's part first")]
+// SAFETY: `TableAdapter` is `repr(C)` and its first field is a `sqlite3_vtab`.
+unsafe impl VTab<'_> for TableAdapter {
+    type Aux = Arc<dyn VirtualTable>;
+    type Cursor = CursorAdapter;
+
+    fn connect(
+        _: &mut VTabConnection,
+        table: Option<&Self::Aux>,
+        _: &[u8],
+        _: &[u8],
+        _: &[u8],
+        _: &[&[u8]],
+    ) -> rusqlite::Result<(Cow<'static, CStr>, Self)> {
+        let table = table.ok_or_else(|| failure("a module without a table"))?.clone();
+        let column = |column: &VirtualColumn| {
+            let hidden = if column.role == ColumnRole::Argument { " HIDDEN" } else { "" };
+            format!("\"{}\" {}{hidden}", column.name, column.declaration)
+        };
+        let columns: Vec<String> = table.columns().iter().map(column).collect();
+        let sql = CString::new(format!("CREATE TABLE rows ({})", columns.join(", ")));
+        let sql = sql.map_err(failure)?;
+        Ok((Cow::Owned(sql), Self { base: sqlite3_vtab::default(), table }))
+    }
+
+    fn best_index(&self, info: &mut IndexInfo) -> rusqlite::Result<bool> {
+        let columns = self.table.columns();
+        let mut plan = QueryPlan::new(info.col_used());
+        let mut waits = false;
+        let (mut bounded, mut fixed) = (Vec::new(), Vec::new());
+        for (constraint, mut usage) in info.constraints_and_usages() {
+            let column = usize::try_from(constraint.column()).ok();
+            let Some(column) = column.filter(|at| *at < columns.len()) else { continue };
+            let role = columns.get(column).map_or(ColumnRole::Plain, |column| column.role);
+            let Some(comparison) = Comparison::of(&constraint.operator()) else { continue };
+            let is_argument = role == ColumnRole::Argument && comparison == Comparison::Equal;
+            if role != ColumnRole::Bounded && !is_argument {
+                continue;
+            }
+            if !constraint.is_usable() {
+                // An argument that comes from another table is only known behind that table.
+                waits |= is_argument;
+                continue;
+            }
+            usage.set_argv_index(plan.add(column, comparison));
+            // An argument has no other value; anything else is checked again.
+            usage.set_omit(is_argument);
+            bounded.push(column);
+            if comparison == Comparison::Equal {
+                fixed.push(column);
+            }
+        }
+        if waits {
+            return Ok(false);
+        }
+        let estimate = self.table.estimate(&bounded, &fixed);
+        info.set_estimated_cost(estimate.rows.max(1.0) + 10.0);
+        #[expect(clippy::cast_possible_truncation, reason = "an estimate")]
+        info.set_estimated_rows(estimate.rows.clamp(1.0, 1e15) as i64);
+        if estimate.unique {
+            info.set_idx_flags(rusqlite::vtab::IndexFlags::SQLITE_INDEX_SCAN_UNIQUE);
+        }
+        let wanted: Option<Vec<usize>> = info
+            .order_bys()
+            .map(|by| usize::try_from(by.column()).ok().filter(|_| !by.is_order_by_desc()))
+            .collect();
+        let in_order = wanted.is_some_and(|wanted| self.table.order().starts_with(&wanted));
+        info.set_order_by_consumed(in_order);
+        info.set_idx_str(&plan.to_string());
+        Ok(true)
+    }
+
+    fn open(&mut self) -> rusqlite::Result<CursorAdapter> {
+        Ok(CursorAdapter {
+            base: sqlite3_vtab_cursor::default(),
+            table: self.table.clone(),
+            arguments: Vec::new(),
+            rows: None,
+            row: 0,
+        })
+    }
+}
+
+impl CreateVTab<'_> for TableAdapter {
+    // Known by its name, and under others once `CREATE VIRTUAL TABLE` says so.
+    const KIND: VTabKind = VTabKind::Eponymous;
+}
+
+/// Rows as SQLite walks through them.
+#[repr(C)]
+struct CursorAdapter {
+    /// SQLite's own part; must be first.
+    base: sqlite3_vtab_cursor,
+    table: Arc<dyn VirtualTable>,
+    /// What arguments are, by column.
+    arguments: Vec<(usize, i64)>,
+    /// The rows that are left; none behind the last.
+    rows: Option<Box<dyn VirtualRows>>,
+    row: i64,
+}
+
+impl CursorAdapter {
+    fn is_argument(&self, column: usize) -> bool {
+        let column = self.table.columns().get(column);
+        column.is_some_and(|column| column.role == ColumnRole::Argument)
+    }
+
+    fn advance(&mut self) -> rusqlite::Result<()> {
+        let Some(rows) = &mut self.rows else { return Ok(()) };
+        self.row += 1;
+        if !rows.advance().map_err(|error| failure(error.0))? {
+            self.rows = None;
+        }
+        Ok(())
+    }
+}
+
+#[expect(unsafe_code, reason = "the type is laid out as the trait demands: C, SQLite's part first")]
+// SAFETY: `CursorAdapter` is `repr(C)` and its first field is a `sqlite3_vtab_cursor`.
+unsafe impl VTabCursor for CursorAdapter {
+    fn filter(
+        &mut self,
+        _: c_int,
+        plan: Option<&str>,
+        values: &Filters<'_>,
+    ) -> rusqlite::Result<()> {
+        let plan = QueryPlan::parse(plan.unwrap_or_default());
+        let bounds = ColumnBounds::new(&plan, values.iter());
+        if let Some(column) = plan.text_of(values.iter(), |at| self.is_argument(at)) {
+            let name = self.table.columns().get(column).map_or("", |column| column.name);
+            return Err(failure(format!("argument {name} is no number")));
+        }
+        let columns = self.table.columns().iter().enumerate();
+        let arguments = columns.filter(|(_, column)| column.role == ColumnRole::Argument);
+        let given = |(at, _)| bounds.value(at).map(|value| (at, value));
+        self.arguments = arguments.filter_map(given).collect();
+        self.row = 0;
+        self.rows = None;
+        if bounds.are_empty() {
+            return Ok(());
+        }
+        let rows = self.table.rows(&bounds, &|column| plan.wants(column));
+        self.rows = Some(rows.map_err(|error| failure(error.0))?);
+        self.advance()
+    }
+
+    fn next(&mut self) -> rusqlite::Result<()> {
+        self.advance()
+    }
+
+    fn eof(&self) -> bool {
+        self.rows.is_none()
+    }
+
+    fn column(&self, context: &mut Context, column: c_int) -> rusqlite::Result<()> {
+        let column = usize::try_from(column).map_err(failure)?;
+        let argument = self.arguments.iter().find(|(at, _)| *at == column);
+        let value = match (argument, &self.rows) {
+            (Some((_, value)), _) => ValueRef::Integer(*value),
+            (None, Some(rows)) => rows.value(column),
+            (None, None) => ValueRef::Null,
+        };
+        context.set_result(ToSqlOutput::Borrowed(value))
+    }
+
+    fn rowid(&self) -> rusqlite::Result<i64> {
+        Ok(self.rows.as_ref().and_then(|rows| rows.rowid()).unwrap_or(self.row))
+    }
+}
+
+fn failure(problem: impl Display) -> Error {
+    Error::ModuleError(problem.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Questions in SQL, answered as `tilescope query` does.
+
+use crate::errors::{report_error, unknown_name};
+use crate::threads::detached;
+use pyo3::prelude::*;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tilescope_analysis::sql::{RowSink, SqlError, SqlQuestion, SqlValue, run};
+use tilescope_report::Report;
+
+/// The value of a parameter, where it has one.
+#[derive(FromPyObject)]
+pub(crate) enum SqlParameter {
+    Integer(i64),
+    Real(f64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+/// A cell of an answer, where it holds something.
+#[derive(IntoPyObject)]
+pub(crate) enum SqlCell {
+    Integer(i64),
+    Real(f64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+/// Columns of an answer with their names.
+pub(crate) type SqlColumns = Vec<(String, Vec<Option<SqlCell>>)>;
+
+/// Keeps an answer column by column.
+#[derive(Default)]
+struct KeptColumns(SqlColumns);
+
+impl RowSink for KeptColumns {
+    fn columns(&mut self, names: &[String]) -> io::Result<()> {
+        self.0 = names.iter().map(|name| (name.clone(), Vec::new())).collect();
+        Ok(())
+    }
+
+    fn row(&mut self, values: &[SqlValue]) -> io::Result<()> {
+        for ((_, column), value) in self.0.iter_mut().zip(values) {
+            column.push(match value {
+                SqlValue::Null => None,
+                SqlValue::Integer(value) => Some(SqlCell::Integer(*value)),
+                SqlValue::Real(value) => Some(SqlCell::Real(*value)),
+                SqlValue::Text(text) => Some(SqlCell::Text(text.clone())),
+                SqlValue::Blob(bytes) => Some(SqlCell::Blob(bytes.clone())),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The answer to a question within some seconds.
+pub(crate) fn ask(
+    py: Python<'_>,
+    report: &Arc<Report>,
+    sql: String,
+    parameters: Vec<(Option<String>, Option<SqlParameter>)>,
+    seconds: f64,
+) -> PyResult<SqlColumns> {
+    let value = |value: Option<SqlParameter>| match value {
+        None => SqlValue::Null,
+        Some(SqlParameter::Integer(value)) => SqlValue::Integer(value),
+        Some(SqlParameter::Real(value)) => SqlValue::Real(value),
+        Some(SqlParameter::Text(text)) => SqlValue::Text(text),
+        Some(SqlParameter::Blob(bytes)) => SqlValue::Blob(bytes),
+    };
+    let parameters = parameters.into_iter().map(|(name, of)| (name, value(of))).collect();
+    let time_limit = Duration::try_from_secs_f64(seconds)
+        .map_err(|_| unknown_name(format!("{seconds} is no time limit in seconds")))?;
+    let question = SqlQuestion { sql, parameters, time_limit };
+    let mut kept = KeptColumns::default();
+    detached(py, || run(report, &question, &mut kept)).map_err(|error| match error {
+        SqlError::Report(error) => report_error(error),
+        error => unknown_name(error.to_string()),
+    })?;
+    Ok(kept.0)
+}

@@ -1,0 +1,90 @@
+//! `mcp`: reports for agents, over the Model Context Protocol: messages on standard input and output,
+//! one in a line. It reads reports and simulates specs, and leaves no file behind.
+//!
+//! The protocol is spoken here rather than by `rmcp`, its Rust SDK: four methods over pipes, one
+//! message after the other, need no asynchronous runtime, which would be 43 crates more in a program
+//! that has 72.
+
+mod answer;
+mod arguments;
+mod messages;
+mod session;
+mod tools;
+
+use super::{CliCommand, CliError};
+use clap::ArgMatches;
+use session::McpSession;
+use std::io::{self, BufRead, Read, Write};
+
+/// `tilescope mcp`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "mcp", arguments, run };
+
+/// Longest message that is read.
+const MAX_MESSAGE: u64 = 1 << 20;
+
+const AFTER_HELP: &str = "\
+For agents that speak the Model Context Protocol, which start it themselves; docs/agents.md says how
+they work with it. It reads the reports and specs that it is asked about, simulates where that is asked
+for, writes to directories of its own that it removes, and ends with its input.
+
+Examples:
+  claude mcp add tilescope -- tilescope mcp
+  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}' | tilescope mcp";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    command
+        .about("Answer questions of agents about reports and specs, over standard input and output")
+        .after_help(AFTER_HELP)
+}
+
+fn run(_: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    serve(&mut io::stdin().lock(), output)
+}
+
+/// Answers messages until there are no more.
+fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> Result<(), CliError> {
+    let failed = |error: io::Error| CliError::Failed(format!("cannot read messages: {error}"));
+    let mut session = McpSession::default();
+    loop {
+        let mut line = Vec::new();
+        let length = input.take(MAX_MESSAGE).read_until(b'\n', &mut line).map_err(failed)?;
+        if length == 0 {
+            return Ok(());
+        }
+        let is_cut = length as u64 == MAX_MESSAGE && line.last() != Some(&b'\n');
+        let reply = if is_cut {
+            input.skip_until(b'\n').map_err(failed)?;
+            Some(messages::too_long(MAX_MESSAGE))
+        } else if line.trim_ascii().is_empty() {
+            None
+        } else {
+            messages::reply(&line, &mut session)
+        };
+        if let Some(reply) = reply {
+            writeln!(output, "{reply}")?;
+            output.flush()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn a_message_that_is_too_long_is_refused_and_the_next_is_answered() {
+        let mut input = vec![b'x'; 3 << 20];
+        input.extend(b"\n\n{\"id\":2,\"method\":\"ping\"}\n{\"id\":3,\"method\":\"ping\"}");
+        let mut output = Vec::new();
+        serve(&mut io::BufReader::new(&input[..]), &mut output).expect("serves");
+        let text = String::from_utf8(output).expect("UTF-8");
+        let replies: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let ids: Vec<&Value> = replies.iter().map(|reply| &reply["id"]).collect();
+        assert_eq!(ids, [&Value::Null, &2.into(), &3.into()]);
+        assert!(
+            replies[0]["error"]["message"].as_str().is_some_and(|text| text.contains("longer"))
+        );
+    }
+}

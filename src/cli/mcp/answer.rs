@@ -1,0 +1,154 @@
+//! Answers that an agent can read whole: lists and texts are cut, and say so.
+
+use super::messages::MAX_ANSWER;
+use serde_json::{Value, json};
+
+/// Longest text in an answer. Names are written by strangers.
+const MAX_TEXT: usize = 8_000;
+
+/// Shortest length that texts are cut to.
+const MIN_TEXT: usize = 60;
+
+/// The first entries of a list, and how many there are beyond them.
+pub(super) fn first<T>(
+    entries: impl ExactSizeIterator<Item = T>,
+    limit: usize,
+    entry: impl FnMut(T) -> Value,
+) -> Value {
+    let rest = entries.len().saturating_sub(limit);
+    let mut kept: Vec<Value> = entries.take(limit).map(entry).collect();
+    if rest > 0 {
+        kept.push(left_off(rest));
+    }
+    Value::Array(kept)
+}
+
+/// What stands for entries that are not listed.
+fn left_off(entries: usize) -> Value {
+    json!({ "left_off": entries })
+}
+
+/// The same value, with shorter lists and texts where it would be too long. The last entry of a list
+/// that was cut says how many are left off; no figure is changed.
+pub(super) fn bounded(value: Value) -> Value {
+    bounded_to(value, MAX_ANSWER)
+}
+
+fn bounded_to(mut value: Value, most: usize) -> Value {
+    cut(&mut value, usize::MAX, MAX_TEXT);
+    let mut entries = longest_list(&value);
+    let mut letters = MAX_TEXT;
+    while value.to_string().len() > most {
+        if entries > 1 {
+            entries /= 2;
+        } else if letters > MIN_TEXT {
+            letters /= 2;
+        } else {
+            return json!({ "error": "the answer is too long even without its lists: ask for less of it" });
+        }
+        cut(&mut value, entries, letters);
+    }
+    value
+}
+
+/// Entries of the longest list that may be cut.
+fn longest_list(value: &Value) -> usize {
+    match value {
+        Value::Array(entries) if entries.iter().all(is_plain) => 0,
+        Value::Array(entries) => {
+            entries.iter().map(longest_list).max().unwrap_or(0).max(entries.len())
+        }
+        Value::Object(fields) => fields.values().map(longest_list).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Neither a list nor an object: a row of such is left whole, or its columns would shift.
+fn is_plain(value: &Value) -> bool {
+    !value.is_array() && !value.is_object()
+}
+
+fn cut(value: &mut Value, entries: usize, letters: usize) {
+    match value {
+        Value::Array(list) => {
+            let before = list.last().and_then(|last| last["left_off"].as_u64());
+            let own = list.len() - usize::from(before.is_some());
+            if own > entries && !list.iter().all(is_plain) {
+                list.truncate(entries);
+                let before = before.and_then(|before| usize::try_from(before).ok()).unwrap_or(0);
+                list.push(left_off(own - entries + before));
+            }
+            list.iter_mut().for_each(|entry| cut(entry, entries, letters));
+        }
+        Value::Object(fields) => {
+            fields.values_mut().for_each(|field| cut(field, entries, letters));
+        }
+        Value::String(text) => shorten(text, letters),
+        _ => {}
+    }
+}
+
+/// A text that is not too long for an answer.
+pub(super) fn shortened(mut text: String) -> String {
+    shorten(&mut text, MAX_TEXT);
+    text
+}
+
+fn shorten(text: &mut String, letters: usize) {
+    if let Some((end, _)) = text.char_indices().nth(letters) {
+        let bytes = text.len();
+        text.truncate(end);
+        text.push_str(&format!("… ({bytes} bytes)"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lists_say_what_they_leave_off() {
+        let list = json!({ "rows": (0..100).map(|row| json!([row])).collect::<Vec<Value>>() });
+        assert_eq!(bounded_to(list.clone(), 1000), list);
+        let short = bounded_to(list.clone(), 100);
+        assert_eq!(short["rows"][11], json!([11]));
+        assert_eq!(short["rows"][12], json!({ "left_off": 88 }));
+        // What was left off before is left off still.
+        assert_eq!(bounded_to(short, 80)["rows"][6], json!({ "left_off": 94 }));
+        let numbers = [1, 2, 3];
+        let named = first(numbers.iter(), 2, |number| json!({ "number": number }));
+        assert_eq!(named, json!([{ "number": 1 }, { "number": 2 }, { "left_off": 1 }]));
+    }
+
+    #[test]
+    fn answers_are_never_longer() {
+        let long = "é".repeat(100_000);
+        let names = json!([{ "name": long }, vec![json!({ "x": "x".repeat(5_000) }); 40]]);
+        for most in [200, 5_000, MAX_ANSWER] {
+            assert!(bounded_to(names.clone(), most).to_string().len() <= most);
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            any::<u32>().prop_map(Value::from),
+            "\\PC{0,80}".prop_map(Value::from),
+            Just(Value::Null)
+        ];
+        leaf.prop_recursive(4, 200, 30, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..30).prop_map(Value::from),
+                prop::collection::btree_map("[a-z]{1,6}", inner, 0..10)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_is_bounded(value in any_json(), most in 200_usize..2_000) {
+            prop_assert!(bounded_to(value, most).to_string().len() <= most);
+        }
+    }
+}

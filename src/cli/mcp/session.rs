@@ -1,0 +1,163 @@
+//! What the agent works with: reports that it names, and specs that are simulated for it, in child
+//! processes and into a directory that is gone with the session.
+
+use crate::cli::CliError;
+use crate::cli::report_or_spec::{is_report, temporary_directory};
+use crate::cli::search::SpecCopy;
+use crate::cli::trials::{SpecChanges, TrialRunner, set_arguments};
+use serde_json::{Value, json};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use tilescope_analysis::view_location::ViewLocation;
+use tilescope_report::{Report, ReportError};
+use tilescope_sim::spec::{Spec, SpecSource};
+
+/// Simulated specs that are kept for the next question about them.
+const MAX_SIMULATED: usize = 4;
+
+/// Everything that outlives a question.
+#[derive(Default)]
+pub(super) struct McpSession {
+    /// Made when it is first needed.
+    directory: Option<tempfile::TempDir>,
+    /// The last ones at the end.
+    simulated: Vec<SimulatedSpec>,
+    /// Specs that were simulated, for names of directories.
+    count: usize,
+}
+
+/// A spec and the report that it gave.
+struct SimulatedSpec {
+    text: String,
+    directory: PathBuf,
+}
+
+/// A report that a question is about.
+pub(super) struct OpenedReport {
+    pub report: Report,
+    /// As the agent names it.
+    name: String,
+    /// Whether it was simulated for this session only.
+    is_simulated: bool,
+}
+
+impl McpSession {
+    /// Opens a report; or simulates a spec, or that of a report, with what `changes` set of it.
+    ///
+    /// # Errors
+    /// Reports that cannot be read, specs that are refused, simulations that do not end well.
+    pub(super) fn open(
+        &mut self,
+        name: &str,
+        changes: &SpecChanges,
+    ) -> Result<OpenedReport, CliError> {
+        if is_report(Path::new(name)) && changes.is_empty() {
+            let report = Report::open(name).map_err(failed)?;
+            return Ok(OpenedReport { report, name: name.to_owned(), is_simulated: false });
+        }
+        let spec = self.spec(name, changes)?;
+        let report = Report::open(self.simulated(name, &spec)?).map_err(failed)?;
+        Ok(OpenedReport { report, name: name.to_owned(), is_simulated: true })
+    }
+
+    /// The spec of a name, or that of a report, with what `changes` set of it.
+    ///
+    /// # Errors
+    /// Specs that are refused, reports without one.
+    pub(super) fn spec(&self, name: &str, changes: &SpecChanges) -> Result<Spec, CliError> {
+        let refused = |error: tilescope_sim::spec::SpecError| CliError::Usage(error.to_string());
+        let overrides: Vec<String> = set_arguments(changes).collect();
+        let mut source = match is_report(Path::new(name)) {
+            true => {
+                let report = Report::open(name).map_err(failed)?;
+                let text = report.spec().ok_or_else(|| {
+                    let problem = "has no spec to change: only reports that tilescope simulated \
+                                   have one";
+                    CliError::Usage(format!("{name} {problem}"))
+                })?;
+                SpecSource::from_text(name, text)
+            }
+            false => SpecSource::find(name, &[]).map_err(refused)?,
+        };
+        source.overrides = overrides;
+        Spec::build(&source).map_err(refused)
+    }
+
+    /// A directory that is gone with the session.
+    ///
+    /// # Errors
+    /// No place for it.
+    pub(super) fn directory(&mut self) -> Result<&Path, CliError> {
+        let directory = match self.directory.take() {
+            Some(directory) => directory,
+            None => temporary_directory()?,
+        };
+        Ok(self.directory.insert(directory).path())
+    }
+
+    /// The report of a spec, simulated now unless that was done before.
+    fn simulated(&mut self, name: &str, spec: &Spec) -> Result<PathBuf, CliError> {
+        if let Some(known) = self.simulated.iter().position(|known| known.text == spec.text) {
+            let known = self.simulated.remove(known);
+            let directory = known.directory.clone();
+            self.simulated.push(known);
+            return Ok(directory);
+        }
+        if self.simulated.len() >= MAX_SIMULATED {
+            // What cannot be removed now is removed with the session.
+            let _ = std::fs::remove_dir_all(self.simulated.remove(0).directory);
+        }
+        self.count += 1;
+        let name_of_directory = format!("report-{}", self.count);
+        let directory = self.directory()?.join(name_of_directory);
+        let copy = SpecCopy::write(spec, name)?;
+        let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), NonZeroUsize::MIN)?;
+        runner.write_report(&SpecChanges::new(), &directory).map_err(|error| match error {
+            CliError::Usage(problem) => CliError::Usage(copy.named(&problem)),
+            error => CliError::Failed(copy.named(&error.to_string())),
+        })?;
+        let text = spec.text.clone();
+        self.simulated.push(SimulatedSpec { text, directory: directory.clone() });
+        Ok(directory)
+    }
+}
+
+impl OpenedReport {
+    /// A link that opens a place; none in a report that is gone with the session.
+    pub(super) fn link(&self, place: &ViewLocation) -> Option<String> {
+        (!self.is_simulated).then(|| place.link(self.report.path()))
+    }
+
+    /// The value of an object with a link beside it.
+    pub(super) fn linked(&self, mut value: Value, place: Option<&ViewLocation>) -> Value {
+        if let Some(link) = place.and_then(|place| self.link(place)) {
+            value["link"] = link.into();
+        }
+        value
+    }
+
+    /// An answer, with what it is about.
+    pub(super) fn answer(&self, mut value: Value) -> Value {
+        value["report"] = self.name.as_str().into();
+        if self.is_simulated {
+            value["note"] = "simulated for this answer; `tilescope simulate SPEC -o DIR` writes a \
+                             report to open, with links"
+                .into();
+        }
+        let warnings = self.report.warnings();
+        if !warnings.is_empty() {
+            value["warnings"] = json!(warnings);
+        }
+        value
+    }
+}
+
+/// What went wrong with a report.
+pub(super) fn failed(error: ReportError) -> CliError {
+    CliError::Failed(error.to_string())
+}
+
+/// Serializes what always can be.
+pub(super) fn json_of(value: &impl serde::Serialize) -> Result<Value, CliError> {
+    serde_json::to_value(value).map_err(|error| CliError::Failed(error.to_string()))
+}

@@ -1,0 +1,135 @@
+//! Two reports side by side, with gates.
+
+use super::super::answer::first;
+use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
+use super::super::session::{McpSession, OpenedReport, failed, json_of};
+use super::{LIMIT, McpTool};
+use crate::cli::CliError;
+use crate::cli::gates::{CheckedGates, read_gate};
+use serde_json::{Value, json};
+use tilescope_analysis::compare::{
+    COMPARISONS, ComparedReports, ComparisonRow, ComparisonTable, ReportAlignment, WorkUnit,
+    comparison, overview,
+};
+use tilescope_report::units::NumberFormat;
+
+const SOURCE: ToolArgument = ToolArgument::required(
+    "source",
+    ArgumentKind::Text,
+    "Baseline: a report, or a spec, which is simulated",
+);
+const TARGET: ToolArgument = ToolArgument::required(
+    "target",
+    ArgumentKind::Text,
+    "What is compared with it: a report, or a spec, which is simulated",
+);
+const TARGET_CHANGES: ToolArgument = ToolArgument::optional(
+    "target_changes",
+    ArgumentKind::Changes,
+    "Keys of the spec of the target to set first: the spec, or that of the report, is simulated with \
+     them",
+);
+const VIEW: ToolArgument = ToolArgument::optional(
+    "view",
+    ArgumentKind::Text,
+    "A view whose figures are compared, as in \"operations\" or \"memory\"; without it, what changed \
+     on one page",
+);
+const GATES: ToolArgument = ToolArgument::optional(
+    "gates",
+    ArgumentKind::Texts,
+    "What must not be true, as in [\"cycles > +2%\", \"memory.max_tile_including_gaps > 600 KiB\"]: \
+     a dotted path of summary, or cycles, throughput, memory, max_tile; > >= < <= ==; a limit with a \
+     unit, with a sign for a change against the source",
+);
+const PER: ToolArgument = ToolArgument::optional(
+    "per",
+    ArgumentKind::Word(&["sample", "update", "run"]),
+    "What cycles and executions are told per; sample where nothing is said",
+);
+
+pub(super) const TOOL: McpTool = McpTool {
+    name: "compare",
+    about: "Compares two reports or specs: the verdict, whether the difference is beyond the errors \
+            of the model, what explains it (critical path, operations, steps), what was set \
+            differently; and judges gates. Differences are target - source, the largest first.",
+    arguments: &[SOURCE, TARGET, TARGET_CHANGES, VIEW, GATES, PER, LIMIT],
+    run,
+};
+
+fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
+    let view = arguments.text(VIEW.name);
+    let known_view = view.map(|view| known_view(view)).transpose()?;
+    let gates = arguments.texts(GATES.name).map(read_gate).collect::<Result<Vec<_>, _>>()?;
+    let source = session.open(arguments.required_text(SOURCE.name), &Default::default())?;
+    let changes = arguments.changes(TARGET_CHANGES.name);
+    let target = session.open(arguments.required_text(TARGET.name), &changes)?;
+    let alignment =
+        ReportAlignment::without_links(&source.report, &target.report).map_err(failed)?;
+    let unit = arguments.text(PER.name);
+    let unit = WorkUnit::ALL.into_iter().find(|known| Some(known.name()) == unit);
+    let sides = ComparedReports {
+        source: &source.report,
+        target: &target.report,
+        alignment: &alignment,
+        numbers: NumberFormat::default(),
+        unit: unit.unwrap_or_default(),
+    };
+    let normalization = sides.normalization().map_err(failed)?;
+    let gates = CheckedGates::of(gates, (&source.report, &target.report), &normalization)?;
+    let mut answer = json!({ "normalization": json_of(&normalization)? });
+    let tables = match known_view {
+        Some(view) => (view.tables)(&sides).map_err(failed)?,
+        None => {
+            let page = overview(&sides).map_err(failed)?;
+            answer["verdict"] = page.verdict.into();
+            answer["distinction"] = json_of(&page.distinction)?;
+            page.tables
+        }
+    };
+    let limit = arguments.limit();
+    let tables = tables.iter().filter(|table| !table.rows.is_empty());
+    let tables = tables.map(|table| table_json(table, limit, [&source, &target]));
+    answer["tables"] = Value::Array(tables.collect());
+    answer["gates"] = gates
+        .each()
+        .map(|(gate, violation)| {
+            let sentence = violation.map(|violation| violation.sentence.as_str());
+            json!({ "gate": gate, "violated": violation.is_some(), "why": sentence })
+        })
+        .collect();
+    let [source, target] = [source, target].map(|side| side.answer(json!({})));
+    answer["source"] = source;
+    answer["target"] = target;
+    Ok(answer)
+}
+
+fn known_view(
+    view: &str,
+) -> Result<&'static tilescope_analysis::compare::ViewComparison, CliError> {
+    comparison(view).ok_or_else(|| {
+        let known: Vec<&str> = COMPARISONS.iter().map(|one| one.view).collect();
+        let known = known.join(", ");
+        CliError::Usage(format!("there is no view {view:?} to compare; there are: {known}"))
+    })
+}
+
+fn table_json(table: &ComparisonTable, limit: usize, sides: [&OpenedReport; 2]) -> Value {
+    json!({
+        "title": table.title,
+        "of": table.heading(),
+        "rows": first(table.rows.iter(), limit, |row| row_json(row, sides)),
+        "total": table.total,
+    })
+}
+
+/// A row, with a link to where it can be seen: in the target, or else in the source.
+fn row_json(row: &ComparisonRow, [source, target]: [&OpenedReport; 2]) -> Value {
+    let in_target = row.target_place.as_ref().and_then(|place| target.link(place));
+    let in_source = || row.source_place.as_ref().and_then(|place| source.link(place));
+    let mut value = json!(row);
+    if let Some(link) = in_target.or_else(in_source) {
+        value["link"] = link.into();
+    }
+    value
+}

@@ -1,0 +1,78 @@
+//! What would help, and whether it does.
+
+use super::super::answer::first;
+use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
+use super::super::session::{McpSession, OpenedReport, failed, json_of};
+use super::{CHANGES, LIMIT, McpTool, REPORT};
+use crate::cli::CliError;
+use crate::cli::proof::{ProofRequest, prove};
+use serde_json::{Value, json};
+use tilescope_analysis::insights::{InsightFinding, insights, insights_with_tried};
+use tilescope_report::units::NumberFormat;
+
+const PROVE: ToolArgument = ToolArgument::optional(
+    "prove",
+    ArgumentKind::Flag,
+    "Simulate each proposal and the best three together, and say what each gains; takes about a \
+     simulation for each",
+);
+
+pub(super) const TOOL: McpTool = McpTool {
+    name: "insights",
+    about: "What is worth improving, most important first: each finding with its figure, formula, a \
+            bound on the gain, and where keys of the spec do it the changes and their price. With \
+            prove, what each proposal was measured to gain; a proposal without `measured` is a claim.",
+    arguments: &[REPORT, CHANGES, PROVE, LIMIT],
+    run,
+};
+
+fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
+    let opened =
+        session.open(arguments.required_text(REPORT.name), &arguments.changes(CHANGES.name))?;
+    let numbers = NumberFormat::default();
+    let (found, problem) = match arguments.flag(PROVE.name) {
+        true => (proven(&opened, session)?, None),
+        false => insights_with_tried(&opened.report, numbers).map_err(failed)?,
+    };
+    let finding = |finding: &InsightFinding| finding_json(&opened, finding).unwrap_or_default();
+    let mut answer = json!({
+        "findings": first(found.iter(), arguments.limit(), finding),
+        "units": {
+            "gain.share": "share of the time of the run, or of the memory of the tiles concerned: a \
+                           bound, not a promise",
+            "measured.time": "share by which a sample takes longer: below 0 it is faster",
+            "measured.memory": "share by which the fullest tile grows",
+        },
+    });
+    if let Some(problem) = problem {
+        answer["not_known"] = format!("what was tried before: {problem}").into();
+    }
+    Ok(opened.answer(answer))
+}
+
+/// Findings whose proposals were tried now; nothing of it is kept.
+fn proven(
+    opened: &OpenedReport,
+    session: &mut McpSession,
+) -> Result<Vec<InsightFinding>, CliError> {
+    let report = &opened.report;
+    let spec = report.spec().ok_or_else(|| {
+        let problem = "this report has no spec to change: only reports that tilescope simulated have \
+                       one";
+        CliError::Usage(problem.to_owned())
+    })?;
+    let found = insights(report, NumberFormat::default()).map_err(failed)?;
+    prove(found, &ProofRequest { spec, directory: session.directory()?, jobs: None })
+}
+
+fn finding_json(opened: &OpenedReport, finding: &InsightFinding) -> Result<Value, CliError> {
+    let mut value = json_of(finding)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("place");
+    }
+    value["gain_text"] = finding.gain_text().into();
+    if let Some(tried) = &finding.measured {
+        value["measured_text"] = tried.text(finding.subject).into();
+    }
+    Ok(opened.linked(value, Some(&finding.place)))
+}

@@ -1,0 +1,100 @@
+//! What a change of a spec does, by simulating it with and without.
+
+use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
+use super::super::session::{McpSession, failed, json_of};
+use super::{McpTool, REPORT};
+use crate::cli::CliError;
+use crate::cli::proof::compared;
+use crate::cli::search::SpecCopy;
+use crate::cli::trials::{SpecChanges, TrialFigures, TrialOutcome, TrialRunner};
+use serde_json::{Value, json};
+use std::num::NonZeroUsize;
+use tilescope_analysis::insights::{InsightFinding, InsightSubject, insights};
+use tilescope_report::units::NumberFormat;
+
+const CHANGES: ToolArgument = ToolArgument::required(
+    "changes",
+    ArgumentKind::Changes,
+    "Keys of the spec and their new values, as in {\"options.num_io_tiles\": 32, \
+     \"options.overlap_io\": \"loops\"}; the tool keys lists them",
+);
+
+pub(super) const TOOL: McpTool = McpTool {
+    name: "try_change",
+    about: "Simulates a spec, or that of a report, as it is and with changes, and gives the measured \
+            figures of both: time of a sample, memory, whether it fits; and what insights claim of \
+            the same change, where they propose it. Writes no report.",
+    arguments: &[REPORT, CHANGES],
+    run,
+};
+
+fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
+    let name = arguments.required_text(REPORT.name);
+    let changes = arguments.changes(CHANGES.name);
+    // What is wrong with the changes is said before anything is simulated.
+    session.spec(name, &changes)?;
+    let spec = session.spec(name, &SpecChanges::new())?;
+    let copy = SpecCopy::write(&spec, name)?;
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), cores)?;
+    let mut outcomes = runner.run(&[SpecChanges::new(), changes.clone()], |_, _| ())?.into_iter();
+    let mut outcome = || {
+        let missing = TrialOutcome::Died("it was not run".to_owned());
+        copy.spoken_of(outcomes.next().unwrap_or(missing))
+    };
+    let before = match outcome() {
+        TrialOutcome::Figures(figures) => figures,
+        TrialOutcome::Refused(problem) | TrialOutcome::Died(problem) => {
+            return Err(CliError::Failed(format!("the spec as it is: {problem}")));
+        }
+    };
+    let after = outcome();
+    let after_json = match &after {
+        TrialOutcome::Figures(figures) => figures_json(figures),
+        TrialOutcome::Refused(_) | TrialOutcome::Died(_) => Value::Null,
+    };
+    let measured = compared(&before, after);
+    let opened = session.open(name, &SpecChanges::new())?;
+    let found = insights(&opened.report, NumberFormat::default()).map_err(failed)?;
+    let claims = found.iter().filter(|finding| proposes(finding, &changes));
+    let claims = claims.map(|finding| {
+        json!({
+            "rule": finding.rule, "subject": finding.subject, "sentence": finding.sentence,
+            "gain": finding.gain, "gain_text": finding.gain_text(), "formula": finding.formula,
+        })
+    });
+    Ok(json!({
+        "report": name,
+        "changes": changes,
+        "before": figures_json(&before),
+        "after": after_json,
+        "measured": json_of(&measured)?,
+        "measured_text": measured.text(InsightSubject::Time),
+        "claimed": claims.collect::<Vec<_>>(),
+        "units": {
+            "measured.time": "time of a sample after / before - 1",
+            "measured.memory": "bytes of the fullest tile after / before - 1",
+            "seconds_per_sample": "seconds of the run / its samples",
+        },
+    }))
+}
+
+fn proposes(finding: &InsightFinding, changes: &SpecChanges) -> bool {
+    finding.proposal.as_ref().is_some_and(|proposal| proposal.changes == *changes)
+}
+
+fn figures_json(figures: &TrialFigures) -> Value {
+    let time = figures.seconds_per_sample();
+    json!({
+        "fits": time.is_some(),
+        "cycles": figures.cycles,
+        "seconds": figures.seconds,
+        "samples": figures.samples,
+        "seconds_per_sample": time,
+        "samples_per_second": time.map(f64::recip),
+        "fullest_tile_bytes": figures.fullest_tile_bytes,
+        "ipus": figures.ipus,
+        "joules_per_million_samples": figures.joules(),
+        "cost_per_million_samples": figures.cost(),
+    })
+}

@@ -1,0 +1,285 @@
+//! `query`: a question to a report in SQL.
+
+use super::{CliCommand, CliError, path_of, report_argument};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use std::fs;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tilescope_analysis::sql::{
+    self, CsvRows, JsonRows, ListedTable, READY_QUERIES, ReadyQuery, RowSink, SqlError,
+    SqlQuestion, TextRows,
+};
+use tilescope_report::Report;
+use tilescope_report::atomic_file::AtomicFile;
+
+/// `tilescope query`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "query", arguments, run };
+
+/// Bytes of a question in a file.
+const MAX_SQL_BYTES: u64 = 1 << 20;
+
+/// How an answer is written; the first one where nothing is said.
+const FORMATS: [&str; 3] = ["table", "csv", "json"];
+
+const AFTER_HELP: &str = "\
+Tables are those of the file (--tables, docs/format.md). On reports of any size, steps, steps_by_ipu
+and marks answer as tables, and three functions have what would take long to add up:
+  program_cycles(first_cycle, end_cycle)    steps, cycles and bytes by program and IPU
+  activity_cycles(first_cycle, end_cycle)   cycles by activity and IPU
+  steps_between(first_cycle, end_cycle)     executed steps in a window
+Without arguments they are of the whole run. Bounds on step_id, ipu and cycles read only that part.
+
+Nothing can be changed that way. An answer that takes longer than --timeout, or more than 288 MiB
+of memory on the way, is an error.
+
+Examples:
+  tilescope query out slowest-programs
+  tilescope query out 'SELECT name, sum(cycles) FROM program_cycles GROUP BY name ORDER BY 2 DESC LIMIT 10'
+  tilescope query out 'SELECT * FROM steps_between(0, 10000) WHERE ipu = 2' --format csv -o steps.csv
+  tilescope query out --file question.sql --format json
+  tilescope query --list";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    let lists = ["list", "tables"];
+    command
+        .about("Ask a report in SQL, at any size; nothing can be changed that way")
+        .arg(report_argument().required(false).required_unless_present("list"))
+        .arg(
+            Arg::new("sql")
+                .value_name("SQL")
+                .required_unless_present_any(["file", lists[0], lists[1]])
+                .help("A SELECT, the name of a ready question (--list), or - for one on standard input"),
+        )
+        .arg(
+            Arg::new("file")
+                .short('f')
+                .long("file")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .conflicts_with("sql")
+                .help("File with the question"),
+        )
+        .arg(
+            Arg::new("list")
+                .long("list")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["sql", "file"])
+                .help("List ready questions, with their SQL"),
+        )
+        .arg(
+            Arg::new("tables")
+                .long("tables")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["sql", "file", "list"])
+                .help("List tables and columns of the report, with units"),
+        )
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(FORMATS)
+                .default_value(FORMATS[0])
+                .help("How the answer is written"),
+        )
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("File to write [default: standard output]"),
+        )
+        .arg(
+            Arg::new("timeout")
+                .long("timeout")
+                .value_name("SECONDS")
+                .value_parser(seconds)
+                .default_value("60")
+                .help("How long the answer may take"),
+        )
+        .after_help(AFTER_HELP)
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    let is_sane = seconds > 0.0 && seconds <= 86_400.0;
+    is_sane
+        .then(|| Duration::from_secs_f64(seconds))
+        .ok_or_else(|| "not between 0 and 86400 seconds".to_owned())
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    if matches.get_flag("list") {
+        return list(output);
+    }
+    // Before the report is opened: what is asked may be wrong by itself.
+    let question = if matches.get_flag("tables") { None } else { Some(question(matches)?) };
+    let report = Arc::new(super::open_report(matches)?);
+    let Some(question) = question else { return tables(&report, output) };
+    let question = question.sql_for(&report)?;
+    let limit = matches.get_one::<Duration>("timeout").copied();
+    let question = SqlQuestion {
+        time_limit: limit.unwrap_or(SqlQuestion::TIME_LIMIT),
+        ..SqlQuestion::new(question)
+    };
+    let format = matches.get_one::<String>("format").map_or(FORMATS[0], String::as_str);
+    match matches.get_one::<PathBuf>("output") {
+        None => answer(&report, &question, format, output),
+        Some(file) => {
+            keep_report(&report, file)?;
+            if fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+                // A device or a pipe cannot be replaced.
+                let mut device = fs::OpenOptions::new().write(true).open(file)?;
+                return answer(&report, &question, format, &mut device);
+            }
+            let mut part = AtomicFile::create(file)?;
+            let mut written = BufWriter::new(part.file_mut());
+            answer(&report, &question, format, &mut written)?;
+            written.flush()?;
+            drop(written);
+            part.commit()?;
+            Ok(writeln!(output, "{}", file.display())?)
+        }
+    }
+}
+
+/// What the user asks.
+pub(super) enum Asked {
+    Ready(&'static ReadyQuery),
+    Sql(String),
+}
+
+impl Asked {
+    /// What a text asks: it is the name of a ready question, or SQL.
+    pub(super) fn of(text: &str) -> Result<Self, CliError> {
+        if let Some(ready) = ReadyQuery::named(text) {
+            return Ok(Self::Ready(ready));
+        }
+        if text.trim().is_empty() {
+            return Err(CliError::Usage("the question is empty".to_owned()));
+        }
+        // No SELECT is a single word.
+        if text.trim().contains(char::is_whitespace) {
+            return Ok(Self::Sql(text.to_owned()));
+        }
+        let likeness =
+            |other: &ReadyQuery| strsim::normalized_damerau_levenshtein(text, other.name);
+        let best = READY_QUERIES.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        let near = best.filter(|best| likeness(best) >= 0.5);
+        let near = near.map_or(String::new(), |near| format!("; did you mean {}?", near.name));
+        let problem = format!("there is no ready question {text:?}{near} (--list has all of them)");
+        Err(CliError::Usage(problem))
+    }
+
+    /// The SQL to ask a report with, if it has all that a ready question reads.
+    pub(super) fn sql_for(self, report: &Arc<Report>) -> Result<String, CliError> {
+        let ready = match self {
+            Self::Sql(sql) => return Ok(sql),
+            Self::Ready(ready) => ready,
+        };
+        let missing = ready.missing_tables(report).map_err(failure)?;
+        if missing.is_empty() {
+            return Ok(ready.sql.to_owned());
+        }
+        let (name, missing) = (ready.name, missing.join(", "));
+        let problem = format!("{name} is not recorded in this report: it has no {missing}");
+        Err(CliError::Failed(problem))
+    }
+}
+
+fn question(matches: &ArgMatches) -> Result<Asked, CliError> {
+    if let Some(file) = matches.get_one::<PathBuf>("file") {
+        let failed = |error: io::Error| CliError::Failed(format!("{error}: {}", file.display()));
+        return read_sql(fs::File::open(file).map_err(failed)?).map(Asked::Sql);
+    }
+    let text = matches.get_one::<String>("sql").map_or("", String::as_str);
+    if text == "-" {
+        return read_sql(io::stdin().lock()).map(Asked::Sql);
+    }
+    Asked::of(text)
+}
+
+fn read_sql(from: impl Read) -> Result<String, CliError> {
+    let mut sql = String::new();
+    let read = from.take(MAX_SQL_BYTES + 1).read_to_string(&mut sql);
+    read.map_err(|error| CliError::Failed(format!("the question cannot be read: {error}")))?;
+    if sql.len() as u64 > MAX_SQL_BYTES {
+        return Err(CliError::Usage("the question is larger than 1 MiB".to_owned()));
+    }
+    Ok(sql)
+}
+
+/// Refuses to write an answer over the report that it is taken from, or over another one.
+fn keep_report(report: &Report, file: &Path) -> Result<(), CliError> {
+    let is_report = file.extension().is_some_and(|ending| ending == "pop");
+    let same = fs::canonicalize(file)
+        .is_ok_and(|file| fs::canonicalize(report.path()).is_ok_and(|report| report == file));
+    if is_report || same {
+        let problem = "is the name of a report; choose one that ends in .txt, .csv or .json";
+        return Err(CliError::Usage(format!("{} {problem}", file.display())));
+    }
+    Ok(())
+}
+
+fn answer(
+    report: &Arc<Report>,
+    question: &SqlQuestion,
+    format: &str,
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    // Rows come one by one; what is below writes each time that it is called.
+    let mut buffered = BufWriter::with_capacity(1 << 16, output);
+    let mut sink: Box<dyn RowSink + '_> = match format {
+        "csv" => Box::new(CsvRows::new(&mut buffered)),
+        "json" => Box::new(JsonRows::new(&mut buffered)),
+        _ => Box::new(TextRows::new(&mut buffered)),
+    };
+    let answered = sql::run(report, question, sink.as_mut());
+    drop(sink);
+    let summary = answered.map_err(failure)?;
+    buffered.flush()?;
+    if let Some(hint) = summary.hint() {
+        let _ = writeln!(super::stderr(), "hint: {hint}");
+    }
+    Ok(())
+}
+
+/// The error of a command for one of a question.
+pub(super) fn failure(error: SqlError) -> CliError {
+    match error {
+        SqlError::Question(problem) => CliError::Usage(problem),
+        SqlError::Output(error) => CliError::Output(error),
+        error => CliError::Failed(error.to_string()),
+    }
+}
+
+fn list(output: &mut dyn Write) -> Result<(), CliError> {
+    for (at, ReadyQuery { name, about, sql, .. }) in READY_QUERIES.iter().enumerate() {
+        let gap = if at > 0 { "\n" } else { "" };
+        writeln!(output, "{gap}{name}: {about}")?;
+        for line in sql.lines() {
+            writeln!(output, "    {line}")?;
+        }
+    }
+    Ok(())
+}
+
+fn tables(report: &Arc<Report>, output: &mut dyn Write) -> Result<(), CliError> {
+    let listed = sql::list_tables(report).map_err(failure)?;
+    for (at, ListedTable { name, about, columns }) in listed.iter().enumerate() {
+        let gap = if at > 0 { "\n" } else { "" };
+        let about = if about.is_empty() { String::new() } else { format!(": {about}") };
+        writeln!(output, "{gap}{name}{about}")?;
+        let widest = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or(0);
+        for column in columns {
+            let line = format!(
+                "    {:widest$}  {:8}  {:11}  {}",
+                column.name, column.declaration, column.unit, column.about
+            );
+            writeln!(output, "{}", line.trim_end())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,422 @@
+//! `tilescope query`: what it prints, where it writes, how it ends; and `docs/recipes.md`.
+
+use crate::common::{self, stderr, stdout, tilescope};
+use crate::report_support::foreign::Foreign;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use tilescope_analysis::sql::{READY_QUERIES, RowSink, SqlError, SqlQuestion, SqlValue, run};
+use tilescope_fixtures::ReportBuilder;
+use tilescope_report::{Report, StepLayout};
+
+/// A small report of a run, in either layout.
+fn report(layout: StepLayout) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("directory");
+    let mut report = ReportBuilder::new(2, 4);
+    let (conv, exchange) = (report.compute("conv", 10), report.exchange("pre\x1b[31m", 8));
+    report.layout = layout;
+    for step in 0..100u64 {
+        let program = if step % 3 == 0 { exchange } else { conv };
+        report.run(program, step * 20..step * 20 + 7 + step % 9);
+    }
+    report.write(directory.path()).expect("written");
+    directory
+}
+
+fn place(directory: &tempfile::TempDir) -> String {
+    directory.path().to_string_lossy().into_owned()
+}
+
+#[test]
+fn query_prints_tables_csv_and_json() {
+    for layout in [StepLayout::Rows, StepLayout::Columns] {
+        let directory = report(layout);
+        let place = place(&directory);
+        let sql =
+            "SELECT ipu, count(*) AS steps, sum(cycles) AS cycles FROM steps_by_ipu GROUP BY ipu";
+        let ask = |format: &str| {
+            let output = tilescope(&["query", &place, sql, "--format", format]);
+            assert!(output.status.success(), "{}", stderr(&output));
+            stdout(&output)
+        };
+        assert_eq!(ask("csv"), "ipu,steps,cycles\n0,100,1096\n1,100,1096\n");
+        assert_eq!(ask("table"), "ipu  steps  cycles\n  0    100    1096\n  1    100    1096\n");
+        let json: serde_json::Value = serde_json::from_str(&ask("json")).expect("JSON");
+        assert_eq!(json[1], serde_json::json!({"ipu": 1, "steps": 100, "cycles": 1096}));
+        let total = tilescope(&[
+            "query",
+            &place,
+            "SELECT total FROM execution_cycle_totals",
+            "--format",
+            "csv",
+        ]);
+        let summary = tilescope(&["summary", &place, "--json"]);
+        let summary: serde_json::Value = serde_json::from_str(&stdout(&summary)).expect("JSON");
+        let cycles = summary["execution"]["total_cycles"].as_u64().expect("cycles");
+        assert_eq!(stdout(&total), format!("total\n{cycles}\n"));
+        // No name is an order to the terminal.
+        let names = tilescope(&["query", &place, "SELECT DISTINCT name FROM program_cycles"]);
+        assert!(!stdout(&names).contains('\x1b'));
+    }
+}
+
+#[test]
+fn query_writes_a_whole_file_or_none() {
+    let directory = report(StepLayout::Columns);
+    let place = place(&directory);
+    let file = directory.path().join("steps.csv");
+    let name = file.to_string_lossy().into_owned();
+    let good =
+        tilescope(&["query", &place, "SELECT id FROM steps", "--format", "csv", "-o", &name]);
+    assert_eq!(stdout(&good), format!("{name}\n"));
+    let written = std::fs::read_to_string(&file).expect("a file");
+    assert_eq!(written.lines().count(), 101);
+    // What fails half way leaves what was there.
+    let sql = "SELECT CASE WHEN id < 50 THEN id ELSE zeroblob(1000000000) END FROM steps";
+    let bad = tilescope(&["query", &place, sql, "--format", "csv", "-o", &name]);
+    assert_eq!(bad.status.code(), Some(1), "{}", stderr(&bad));
+    assert_eq!(std::fs::read_to_string(&file).expect("a file"), written);
+    let left = std::fs::read_dir(directory.path()).expect("a directory").count();
+    assert_eq!(left, 2, "nothing lies beside the report and the table");
+    for report in ["other.pop".to_owned(), format!("{place}/profile.pop")] {
+        let refused = tilescope(&["query", &place, "SELECT id FROM steps", "-o", &report]);
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    }
+    assert!(Report::open(directory.path()).is_ok());
+}
+
+#[test]
+fn query_ends_with_the_right_code() {
+    let directory = report(StepLayout::Columns);
+    let place = place(&directory);
+    let cases: [(&[&str], i32, &str); 10] = [
+        (&["SELECT cyclez FROM steps_by_ipu"], 2, "did you mean cycles?\n  SELECT cyclez"),
+        (&["slowest-program"], 2, "did you mean slowest-programs?"),
+        (&["DROP TABLE meta"], 2, "only reads"),
+        (&[""], 2, "empty"),
+        (&[], 2, "required"),
+        (&["SELECT 1", "--format", "xml"], 2, "invalid value"),
+        (&["SELECT 1", "--timeout", "0"], 2, "between 0 and 86400"),
+        (&["--file", "no-such-file.sql"], 1, "no-such-file.sql"),
+        (
+            &[
+                "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c",
+                "--timeout",
+                "0.2",
+            ],
+            1,
+            "no answer within 0.2 s",
+        ),
+        (&["SELECT * FROM main.steps"], 2, "tilescope query REPORT"),
+    ];
+    for (arguments, code, problem) in cases {
+        let output = tilescope(&[&["query", &place], arguments].concat());
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(problem), "{arguments:?}: {}", stderr(&output));
+        assert!(stdout(&output).is_empty(), "{arguments:?}");
+    }
+    let missing = tilescope(&["query", "no-such-report", "SELECT 1 AS one"]);
+    assert_eq!(missing.status.code(), Some(1), "{}", stderr(&missing));
+}
+
+/// In processes of their own: the bound on memory is one of a process.
+#[test]
+fn bombs_go_out() {
+    let directory = report(StepLayout::Columns);
+    let place = place(&directory);
+    let deep = format!("SELECT {}1{}", "(".repeat(5000), ")".repeat(5000));
+    let long = format!("SELECT 1{}", " + 1".repeat(5000));
+    let union = ["SELECT 1"; 2000].join(" UNION ");
+    let json = format!("SELECT json_extract('{}', '$')", "[".repeat(100_000));
+    let expanding =
+        (1..40).map(|n| format!("c{n} AS (SELECT a.x FROM c{} a, c{} b)", n - 1, n - 1));
+    let expanding = expanding.collect::<Vec<_>>().join(", ");
+    let expanding = format!("WITH c0 AS (SELECT 1 AS x), {expanding} SELECT count(*) FROM c39");
+    let bombs = [
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT group_concat(x) FROM c",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c ORDER BY -x",
+        "WITH RECURSIVE c(x) AS (SELECT 'aa' UNION ALL SELECT x || x FROM c) SELECT max(length(x)) FROM c",
+        "SELECT zeroblob(1000000000)",
+        "SELECT hex(zeroblob(30000000))",
+        "SELECT printf('%1000000000d', 1)",
+        "SELECT replace(hex(zeroblob(10000)), '0', hex(zeroblob(10000)))",
+        "SELECT instr(zeroblob(32000000), zeroblob(16000000) || x'01')",
+        "SELECT count(*) FROM steps_by_ipu a, steps_by_ipu b, steps_by_ipu c, steps_by_ipu d",
+        "SELECT group_concat(a.cycles) FROM steps_by_ipu a, steps_by_ipu b, steps_by_ipu c, steps_by_ipu d",
+        "SELECT * FROM steps_by_ipu a, steps_by_ipu b, steps_by_ipu c, steps d ORDER BY a.cycles + b.cycles",
+        "SELECT json_group_array(hex(zeroblob(1000000))) FROM steps_by_ipu",
+        &deep,
+        &long,
+        &union,
+        &json,
+        &expanding,
+    ];
+    for sql in bombs {
+        let began = std::time::Instant::now();
+        let output = tilescope(&[
+            "query",
+            &place,
+            sql,
+            "--timeout",
+            "0.3",
+            "--format",
+            "csv",
+            "-o",
+            "/dev/null",
+        ]);
+        let code = output.status.code();
+        assert!(matches!(code, Some(1 | 2)), "{sql}: {code:?} {}", stderr(&output));
+        assert!(stderr(&output).starts_with("error: "), "{sql}: {}", stderr(&output));
+        // However long one function of SQLite's goes on.
+        assert!(began.elapsed().as_secs() < 20, "{sql}: {:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn a_question_comes_from_a_file_or_standard_input() {
+    let directory = report(StepLayout::Rows);
+    let file = directory.path().join("question.sql");
+    std::fs::write(&file, "-- how many\nSELECT count(*) AS steps FROM steps;\n").expect("written");
+    let name = file.to_string_lossy().into_owned();
+    let asked = tilescope(&["query", &place(&directory), "--file", &name, "--format", "csv"]);
+    assert_eq!(stdout(&asked), "steps\n100\n", "{}", stderr(&asked));
+    let piped = Command::new(env!("CARGO_BIN_EXE_tilescope"))
+        .args(["query", &place(&directory), "-", "--format", "csv"])
+        .stdin(std::fs::File::open(&file).expect("a file"))
+        .output()
+        .expect("the program starts");
+    assert_eq!(stdout(&piped), "steps\n100\n", "{}", stderr(&piped));
+}
+
+#[test]
+fn a_reader_who_has_enough_is_no_failure() {
+    let directory = report(StepLayout::Columns);
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tilescope"))
+        .args([
+            "query",
+            &place(&directory),
+            "SELECT a.step_id FROM steps_by_ipu a, steps_by_ipu b, steps c",
+            "--format",
+            "csv",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(program.stdout.take());
+    let output = program.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn other_sqlites_are_told_how_to_ask() {
+    let directory = report(StepLayout::Columns);
+    let file = directory.path().join("profile.pop");
+    let db = rusqlite::Connection::open(&file).expect("opens");
+    let mut views =
+        db.prepare("SELECT name FROM sqlite_schema WHERE type = 'view'").expect("a list");
+    let views: Vec<String> = views
+        .query_map([], |row| row.get(0))
+        .expect("names")
+        .map(|name| name.expect("a name"))
+        .collect();
+    for table in ["steps", "steps_by_ipu", "marks"] {
+        assert!(views.iter().any(|view| view == table), "{table}");
+        for sql in ["SELECT * FROM", "SELECT count(*) FROM", "SELECT 1 FROM"] {
+            let error = db.prepare(&format!("{sql} {table}")).expect_err(table).to_string();
+            let told = format!(
+                "{table}: a run of this length has no rows of them; ask with: tilescope query REPORT 'SELECT ...'"
+            );
+            assert!(error.contains(&told), "{error}");
+        }
+    }
+    drop(db);
+    for (program, arguments) in [
+        ("sqlite3", vec![file.to_string_lossy().into_owned(), "SELECT * FROM steps".to_owned()]),
+        (
+            "python3",
+            vec![
+                "-c".to_owned(),
+                "import sqlite3, sys\nsqlite3.connect(sys.argv[1]).execute('SELECT * FROM steps')"
+                    .to_owned(),
+                file.to_string_lossy().into_owned(),
+            ],
+        ),
+    ] {
+        let Ok(output) = Command::new(program).args(&arguments).stdin(Stdio::null()).output()
+        else {
+            println!("skipped: there is no {program}");
+            continue;
+        };
+        assert!(!output.status.success());
+        assert!(
+            stderr(&output).contains("tilescope query REPORT"),
+            "{program}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+/// Takes rows and forgets them.
+struct Forgotten;
+
+impl RowSink for Forgotten {
+    fn columns(&mut self, _: &[String]) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &[SqlValue]) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Reports of every kind there is: simulated ones, those of every version, of other tools.
+fn all_kinds(scratch: &Path) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found: Vec<PathBuf> = ["matmul_chain", "mnist_pipeline", "too_large"]
+        .map(|name| root.join("sample_reports").join(name))
+        .into();
+    let versions = std::fs::read_dir(root.join("tests/data/versions")).expect("versions");
+    found.extend(versions.map(|entry| entry.expect("an entry").path()));
+    let files = [
+        Foreign::default(),
+        Foreign { wal: true, ..Foreign::default() },
+        Foreign { nulls: true, unknown_types: true, extra: true, ..Foreign::default() },
+    ];
+    for (number, foreign) in files.iter().enumerate() {
+        found.push(scratch.join(format!("foreign{number}.pop")));
+        foreign.write(&found[found.len() - 1]);
+    }
+    found
+}
+
+#[test]
+fn every_ready_question_is_answered_or_not_recorded() {
+    let scratch = tempfile::tempdir().expect("directory");
+    let kinds = all_kinds(scratch.path());
+    assert!(kinds.len() > 8, "{kinds:?}");
+    for path in kinds {
+        let report = Arc::new(Report::open_with_cache(&path, None).expect("opens"));
+        for ready in READY_QUERIES {
+            if !ready.missing_tables(&report).expect("tables").is_empty() {
+                let is_ours = report.origin() == tilescope_report::ReportOrigin::Tilescope;
+                assert!(
+                    !is_ours || path.to_string_lossy().contains("versions"),
+                    "{}: {}",
+                    path.display(),
+                    ready.name
+                );
+                continue;
+            }
+            let done = run(&report, &SqlQuestion::new(ready.sql), &mut Forgotten);
+            if let Err(error) = done {
+                panic!("{}: {}: {error}", path.display(), ready.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn ready_questions_have_names_of_their_own() {
+    for (at, ready) in READY_QUERIES.iter().enumerate() {
+        assert!(READY_QUERIES[..at].iter().all(|other| other.name != ready.name), "{}", ready.name);
+        assert!(!ready.name.contains(' ') && !ready.about.is_empty());
+        let listed = stdout(&tilescope(&["query", "--list"]));
+        assert!(listed.contains(&format!("{}: {}", ready.name, ready.about)));
+    }
+}
+
+#[test]
+fn totals_are_those_of_the_summary() {
+    let (report, _directory) = common::report("mnist_pipeline", &[]);
+    let report = Arc::new(report);
+    let mut found = One::default();
+    let sql = "SELECT sum(cycles) FROM activity_cycles WHERE activity = 'compute'";
+    let done: Result<_, SqlError> = run(&report, &SqlQuestion::new(sql), &mut found);
+    done.expect("an answer");
+    let trace = report.trace().expect("a trace").expect("an execution");
+    let lanes = (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane));
+    let compute: u64 = lanes
+        .map(|lane| {
+            lane.all_totals().expect("totals").cycles[tilescope_report::StepActivity::Compute].0
+        })
+        .sum();
+    assert_eq!(found.0, Some(SqlValue::Integer(compute as i64)));
+}
+
+/// Keeps one value.
+#[derive(Default)]
+struct One(Option<SqlValue>);
+
+impl RowSink for One {
+    fn columns(&mut self, _: &[String]) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, values: &[SqlValue]) -> std::io::Result<()> {
+        self.0 = values.first().cloned();
+        Ok(())
+    }
+}
+
+/// Code blocks of a language in a document.
+fn blocks(document: &str, language: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
+    let text = std::fs::read_to_string(path).expect(document);
+    let fence = format!("```{language}\n");
+    let starts = text.split(fence.as_str()).skip(1);
+    starts.filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
+}
+
+/// Python with the libraries of the recipes: `TILESCOPE_PYTHON`, else the one on the search path.
+fn python() -> String {
+    std::env::var("TILESCOPE_PYTHON").unwrap_or_else(|_| "python3".to_owned())
+}
+
+/// What a block needs and is not there.
+fn missing_tool(code: &str, language: &str) -> Option<String> {
+    let (_, rest) = code.split_once("# needs ")?;
+    let name: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
+    let found = match language {
+        "python" => Command::new(python()).args(["-c", &format!("import {name}")]).output(),
+        _ => Command::new(&name).arg("--version").output(),
+    };
+    let is_there = found.is_ok_and(|output| output.status.success());
+    (!is_there).then_some(name)
+}
+
+#[test]
+fn recipes_work_where_their_tools_are() {
+    let directory = tempfile::tempdir().expect("directory");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports/mnist_pipeline");
+    std::fs::create_dir(directory.path().join("out")).expect("a directory");
+    std::fs::copy(sample.join("profile.pop"), directory.path().join("out/profile.pop"))
+        .expect("a copy");
+    let own = Path::new(env!("CARGO_BIN_EXE_tilescope")).parent().expect("a directory");
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(own.to_owned()).chain(std::env::split_paths(&paths));
+    let paths = std::env::join_paths(paths).expect("a search path");
+    let mut ran = 0;
+    for (language, program, flag) in [("sh", "sh".to_owned(), "-ec"), ("python", python(), "-c")] {
+        let recipes = blocks("docs/recipes.md", language);
+        assert!(!recipes.is_empty());
+        for code in recipes {
+            if let Some(tool) = missing_tool(&code, language) {
+                println!("skipped: {tool} is not installed");
+                continue;
+            }
+            let output = Command::new(&program)
+                .args([flag, &code])
+                .current_dir(directory.path())
+                .env("PATH", &paths)
+                .output()
+                .expect("a shell");
+            assert!(output.status.success(), "{code}\n{}", stderr(&output));
+            assert!(!stdout(&output).trim().is_empty(), "{code}");
+            ran += 1;
+        }
+    }
+    assert!(ran >= 6);
+}
