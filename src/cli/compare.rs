@@ -7,7 +7,10 @@ use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Map, Value};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tilescope_analysis::compare::{COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison, differences, gates_markdown, markdown, overview, side_titles, table_named};
+use tilescope_analysis::compare::{
+    COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison,
+    differences, gates_markdown, markdown, overview, side_titles, table_named,
+};
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};

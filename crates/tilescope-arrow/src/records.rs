@@ -267,8 +267,10 @@ fn exchanges(report: &Report, _: &RowSelection) -> Result<RecordBatch, TableErro
 
 fn operations(report: &Report, selection: &RowSelection) -> Result<RecordBatch, TableError> {
     let all = report.operations()?;
-    let found: Vec<_> =
-        (0u32..).zip(all.iter()).filter(|(_, of)| of.ipu.is_none_or(|ipu| selection.has_ipu(ipu))).collect();
+    let found: Vec<_> = (0u32..)
+        .zip(all.iter())
+        .filter(|(_, of)| of.ipu.is_none_or(|ipu| selection.has_ipu(ipu)))
+        .collect();
     batch(vec![
         ("operation", u32s(found.iter().map(|(id, _)| Some(*id)))),
         ("name", texts(found.iter().map(|(_, of)| Some(of.name.as_str())))),
