@@ -621,7 +621,7 @@ mod tables {
         assert_eq!(column(&tiles, "total_including_gaps"), known);
         let of_ipu = parquet(directory.path(), &["--table", "operations", "--ipus", "1"]);
         let operations = report.operations().unwrap();
-        let count = operations.iter().filter(|operation| operation.ipu == IpuId(1)).count();
+        let count = operations.iter().filter(|operation| operation.ipu == Some(IpuId(1))).count();
         assert_eq!(column(&of_ipu, "ipu"), vec![1; count]);
     }
 
