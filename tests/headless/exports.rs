@@ -363,7 +363,10 @@ fn window_totals(
 }
 
 /// Sums of programs that do not hang on where steps lie.
-fn figures(totals: &[ProgramStepTotals]) -> Vec<(Option<u32>, &'static str, u64, u64, u64, u64)> {
+/// A program, what it does, and four sums.
+type ProgramFigures = (Option<u32>, &'static str, u64, u64, u64, u64);
+
+fn figures(totals: &[ProgramStepTotals]) -> Vec<ProgramFigures> {
     let of = |of: &ProgramStepTotals| {
         let program = of.program.map(|id| id.0);
         (program, of.kind().name(), of.steps, of.cycles.0, of.bytes_in.0, of.bytes_out.0)
@@ -573,9 +576,9 @@ fn hostile_names_stay_names() {
 #[cfg(feature = "parquet")]
 mod tables {
     use super::*;
+    use arrow_array::RecordBatch;
     use arrow_array::cast::AsArray;
     use arrow_array::types::{UInt32Type, UInt64Type};
-    use arrow_array::{Array, RecordBatch};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     fn parquet(report: &Path, rest: &[&str]) -> Vec<RecordBatch> {
