@@ -3,7 +3,6 @@
 use crate::errors::{arrow_error, report_error, unknown_name};
 use crate::report::{Report, text};
 use crate::table::Table;
-use crate::tables::views;
 use crate::threads::detached;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -13,6 +12,7 @@ use tilescope_analysis::compare::{
     overview, table_named,
 };
 use tilescope_analysis::gates::{Gate, GateSyntaxError, violations};
+use tilescope_arrow::view_batch;
 use tilescope_report::ReportError;
 use tilescope_report::units::NumberFormat;
 
@@ -116,7 +116,7 @@ impl Comparison {
         let tables = detached(py, || self.of_view(view)).ok_or_else(|| unknown_view(view))?;
         let tables = tables.map_err(report_error)?;
         let table = table_named(&tables, table).map_err(|error| unknown_name(error.to_string()))?;
-        Ok(Table::whole(views::batch(&table.data()).map_err(arrow_error)?))
+        Ok(Table::whole(view_batch(&table.data()).map_err(arrow_error)?))
     }
 }
 

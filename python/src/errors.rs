@@ -3,6 +3,7 @@
 use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use tilescope_arrow::TableError;
 
 create_exception!(
     tilescope,
@@ -26,6 +27,16 @@ pub(crate) fn report_error(error: tilescope_report::ReportError) -> PyErr {
 /// The exception for something that Arrow refuses: a bug of ours.
 pub(crate) fn arrow_error(error: arrow_schema::ArrowError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
+}
+
+/// The exception for a table that cannot be made.
+pub(crate) fn table_error(error: TableError) -> PyErr {
+    match error {
+        TableError::Report(error) => report_error(error),
+        TableError::Arrow(error) => arrow_error(error),
+        TableError::Unknown { .. } => unknown_name(error.to_string()),
+        error => PyValueError::new_err(error.to_string()),
+    }
 }
 
 /// The exception for a name that is not there: `words` are what it is, and what there is instead.

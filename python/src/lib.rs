@@ -14,7 +14,6 @@ mod report;
 mod sql;
 mod stream;
 mod table;
-mod tables;
 mod threads;
 
 use pyo3::prelude::*;

@@ -1,14 +1,11 @@
 //! An open report. Answers that are trees come as JSON text, which Python reads faster than objects
 //! can be made one by one here.
 
-use crate::errors::{arrow_error, report_error, unknown_name};
+use crate::errors::{report_error, table_error, unknown_name};
 use crate::sql::{self, SqlColumns, SqlParameter};
 use crate::table::Table;
-use crate::tables::records::{RECORDS, TableError};
-use crate::tables::steps::{StepSelection, StepTable};
-use crate::tables::views;
 use crate::threads::detached;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,11 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tilescope_analysis::find::{SearchCatalogue, SearchQuery, SearchQueryError, find};
 use tilescope_analysis::{insights, summary};
+use tilescope_arrow::{RowSelection, read_table, tables};
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{ReportError, ReportOrigin};
-
-/// The table of executed steps.
-const STEPS: (&str, &str) = ("steps", "Executed steps, one row for each IPU");
 
 /// An open report.
 #[pyclass(frozen, module = "tilescope._tilescope")]
@@ -131,13 +126,10 @@ impl Report {
     /// Names of the tables, each with what it holds.
     #[staticmethod]
     fn tables() -> Vec<(String, String)> {
-        let records = RECORDS.iter().map(|of| (of.name, of.about));
-        let records = std::iter::once(STEPS).chain(records);
-        let records = records.map(|(name, about)| (name.to_owned(), about.to_owned()));
-        records.chain(views::names().map(|(name, about)| (name, about.to_owned()))).collect()
+        tables().into_iter().map(|table| (table.name, table.about.to_owned())).collect()
     }
 
-    /// A table by name. `ipus` and `cycles` select steps.
+    /// A table by name. `ipus` and `cycles` select rows of those tables that have them.
     #[pyo3(signature = (name, ipus=None, cycles=None))]
     fn table(
         &self,
@@ -146,32 +138,8 @@ impl Report {
         ipus: Option<Vec<u32>>,
         cycles: Option<(u64, u64)>,
     ) -> PyResult<Table> {
-        if name == STEPS.0 {
-            if let Some((start, end)) = cycles.filter(|(start, end)| end < start) {
-                let problem = format!("cycles end before they begin: ({start}, {end})");
-                return Err(PyValueError::new_err(problem));
-            }
-            let selection = StepSelection { ipus, cycles };
-            let table = self.read(py, |report| StepTable::select(report.clone(), &selection))?;
-            return Ok(Table::steps(table));
-        }
-        if ipus.is_some() || cycles.is_some() {
-            return Err(PyValueError::new_err("ipus and cycles are for the table \"steps\" only"));
-        }
-        if let Some(records) = RECORDS.iter().find(|records| records.name == name) {
-            let batch =
-                detached(py, || (records.read)(&self.report)).map_err(|error| match error {
-                    TableError::Report(error) => report_error(error),
-                    TableError::Arrow(error) => arrow_error(error),
-                })?;
-            return Ok(Table::whole(batch));
-        }
-        let Some(table) = views::find(name) else {
-            let known: Vec<String> = Self::tables().into_iter().map(|(name, _)| name).collect();
-            let known = known.join(", ");
-            return Err(unknown_name(format!("there is no table {name:?}; known: {known}")));
-        };
-        let data = self.read(py, |report| (table.read)(report))?;
-        Ok(Table::whole(views::batch(&data).map_err(arrow_error)?))
+        let selection = RowSelection { ipus, cycles, tiles: None };
+        let table = detached(py, || read_table(&self.report, name, &selection));
+        table.map(Table::new).map_err(table_error)
     }
 }

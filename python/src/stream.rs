@@ -4,9 +4,7 @@
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Batches one after the other.
-pub(crate) type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+use tilescope_arrow::BatchIterator;
 
 /// A reader whose panics are errors.
 pub(crate) struct GuardedReader {

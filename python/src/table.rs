@@ -2,7 +2,6 @@
 
 use crate::errors::{arrow_error, unknown_name};
 use crate::stream::GuardedReader;
-use crate::tables::steps::StepTable;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{
@@ -17,53 +16,36 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyCapsule, PyFloat, PyInt, PyList};
 use std::sync::Arc;
-
-/// Where the rows come from.
-enum TableRows {
-    /// Memory.
-    Whole(RecordBatch),
-    /// The trace, batch by batch.
-    Steps(Arc<StepTable>),
-}
+use tilescope_arrow::ArrowTable;
 
 /// Columns and rows, handed out by the Arrow PyCapsule interface.
 #[pyclass(frozen, module = "tilescope._tilescope")]
 pub(crate) struct Table {
-    rows: TableRows,
+    table: ArrowTable,
 }
 
 impl Table {
-    pub(crate) fn whole(batch: RecordBatch) -> Self {
-        Self { rows: TableRows::Whole(batch) }
+    pub(crate) fn new(table: ArrowTable) -> Self {
+        Self { table }
     }
 
-    pub(crate) fn steps(table: StepTable) -> Self {
-        Self { rows: TableRows::Steps(Arc::new(table)) }
+    pub(crate) fn whole(batch: RecordBatch) -> Self {
+        Self::new(ArrowTable::Whole(batch))
     }
 
     fn schema(&self) -> SchemaRef {
-        match &self.rows {
-            TableRows::Whole(batch) => batch.schema(),
-            TableRows::Steps(_) => StepTable::schema(),
-        }
+        self.table.schema()
     }
 
     fn reader(&self) -> GuardedReader {
-        let batches = match &self.rows {
-            TableRows::Whole(batch) => Box::new(std::iter::once(Ok(batch.clone()))),
-            TableRows::Steps(table) => table.batches(),
-        };
-        GuardedReader::new(self.schema(), batches)
+        GuardedReader::new(self.schema(), self.table.batches())
     }
 }
 
 #[pymethods]
 impl Table {
     fn __len__(&self) -> PyResult<usize> {
-        match &self.rows {
-            TableRows::Whole(batch) => Ok(batch.num_rows()),
-            TableRows::Steps(table) => Ok(usize::try_from(table.rows())?),
-        }
+        Ok(usize::try_from(self.table.rows())?)
     }
 
     /// Names of the columns.

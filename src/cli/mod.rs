@@ -3,12 +3,16 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 fine, 1 the job failed,
 //! 2 wrong usage, 3 a violated gate. A closed pipe on stdout is success: the reader had enough.
 
+mod bisect;
+mod calibrate;
 mod compare;
 mod completions;
+mod convert;
 mod export;
 mod find;
 mod gates;
 mod insights;
+mod interrupt;
 mod man;
 mod mcp;
 mod model;
@@ -18,11 +22,17 @@ mod plain_output;
 mod progress;
 mod proof;
 mod query;
+mod report;
 mod report_or_spec;
 mod reproduce;
+mod samples;
 mod search;
+mod selection;
 mod sensitivity;
+mod series;
+mod serve;
 mod simulate;
+mod slice;
 mod specs;
 mod summary;
 mod sweep;
@@ -41,6 +51,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 use tilescope_report::atomic_file::AtomicFileError;
+use tilescope_report::remote::RemoteSettings;
 
 /// A command of the program.
 pub(crate) struct CliCommand {
@@ -66,12 +77,20 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     find::COMMAND,
     query::COMMAND,
     compare::COMMAND,
+    series::COMMAND,
+    bisect::COMMAND,
     mcp::COMMAND,
+    calibrate::COMMAND,
     verify::COMMAND,
     export::COMMAND,
+    convert::COMMAND,
+    samples::COMMAND,
+    slice::COMMAND,
+    report::COMMAND,
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,
+    serve::COMMAND,
     completions::COMMAND,
     man::COMMAND,
 ];
@@ -113,6 +132,7 @@ const AFTER_HELP: &str = "\
 Examples:
   tilescope                                  home screen of the desktop app
   tilescope out                              open the report in directory out
+  tilescope ssh://pod16/data/out             the same on another machine that has tilescope, through ssh
   tilescope model.onnx                       choose dimensions, loss and system of a model, and simulate it
   tilescope out --at 'tilescope:/x?view=…'   the same, at the place a copied link points to
   tilescope before --compare after           open two reports side by side
@@ -138,7 +158,7 @@ pub(crate) fn arguments() -> clap::Command {
         .about("Find out why a program is slow or does not fit on Graphcore IPUs, and what would change that")
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
-        .arg(Arg::new("report").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("What to open: a report as a directory, .pop file or copied link, or an ONNX file to simulate"))
+        .arg(Arg::new("report").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("What to open: a report as a directory, .pop file, ssh://host/path or copied link, or an ONNX file to simulate"))
         .arg(Arg::new("target").value_name("TARGET").value_parser(clap::value_parser!(PathBuf)).conflicts_with("compare").help("Second report: opens both, compared"))
         .arg(Arg::new("at").long("at").value_name("LINK").requires("report").help("Go to the place a copied link points to"))
         .arg(
@@ -161,11 +181,40 @@ pub(crate) fn arguments() -> clap::Command {
         .arg(simulate::output_argument().requires("headless"))
         .arg(simulate::set_argument().requires("headless"))
         .arg(simulate::yes_argument().requires("headless"));
+    program = with_remote_program(program);
     for command in COMMANDS {
-        let own = (command.arguments)(clap::Command::new(command.name));
+        let own = with_remote_program((command.arguments)(clap::Command::new(command.name)));
         program = program.subcommand(completions::with_candidates(own));
     }
     program
+}
+
+/// A command that takes reports, which may be on other machines, with the option that says which
+/// program is run there.
+fn with_remote_program(command: clap::Command) -> clap::Command {
+    let names_report = |argument: &Arg| {
+        let names = argument.get_value_names().unwrap_or_default();
+        names.iter().any(|name| name.contains("REPORT"))
+    };
+    if !command.get_arguments().any(names_report) {
+        return command;
+    }
+    command.arg(
+        Arg::new(REMOTE_PROGRAM).long(REMOTE_PROGRAM).value_name("PATH").help(
+            "Where tilescope is on the machine of a report ssh://host/path [default: tilescope]",
+        ),
+    )
+}
+
+const REMOTE_PROGRAM: &str = "remote-program";
+
+/// Puts into effect how reports on other machines are reached.
+fn set_remote_program(matches: &ArgMatches) {
+    let matches = matches.subcommand().map_or(matches, |(_, own)| own);
+    // Not every command has it.
+    if let Ok(Some(program)) = matches.try_get_one::<String>(REMOTE_PROGRAM) {
+        RemoteSettings { program: Some(program.clone()), ..RemoteSettings::current() }.set();
+    }
 }
 
 /// Runs the program with these arguments, the program's name first.
@@ -192,6 +241,7 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
+    set_remote_program(&matches);
     let mut output = PlainOutput::new(io::stdout().lock());
     let result = dispatch(&matches, &mut output).and_then(|()| Ok(output.flush()?));
     match result {
@@ -259,7 +309,7 @@ fn report_argument() -> Arg {
         .value_name("REPORT")
         .value_parser(clap::value_parser!(PathBuf))
         .required(true)
-        .help("Report: a directory that contains profile.pop, or a .pop file")
+        .help("Report: a directory that contains profile.pop, a .pop file, a profile of another tool, or ssh://host/path")
 }
 
 /// The argument that asks for JSON.

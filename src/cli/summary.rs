@@ -60,7 +60,7 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
         "target",
         format!("{} x {} ({})", target.num_ipus, target.architecture, target.kind),
     )?;
-    if !target.machine_changes.is_empty() {
+    if !target.machine_changes.is_empty() || !target.calibration.is_empty() {
         row(output, "machine", target.machine.clone().unwrap_or_default())?;
     }
     row(
@@ -144,16 +144,23 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     }
     table.head("Memory")?;
     let memory = &figures.memory;
+    let known = report.has(ReportPart::TileMemory);
+    if !known {
+        table.row("Tiles", "not recorded")?;
+    }
     for (name, bytes) in [
         ("Including gaps", memory.total_including_gaps),
         ("Excluding gaps", memory.total_excluding_gaps),
         ("Always live", memory.always_live),
         ("Peak of not-always-live", memory.peak_not_always_live),
         ("Fullest tile", memory.max_tile_including_gaps),
-    ] {
+    ]
+    .into_iter()
+    .filter(|_| known)
+    {
         table.row(name, &exact_bytes(bytes.0))?;
     }
-    for (name, bytes) in memory.by_region.iter().chain(&memory.by_category) {
+    for (name, bytes) in memory.by_region.iter().chain(&memory.by_category).filter(|_| known) {
         table.row(&format!("  {name}"), &exact_bytes(bytes.0))?;
     }
     if memory.out_of_memory_tiles > 0 {

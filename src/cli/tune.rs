@@ -1,6 +1,5 @@
 //! `tune`: a guided search for a better spec.
 
-mod budget;
 mod levers;
 mod moves;
 mod objective;
@@ -10,10 +9,11 @@ mod tuner;
 
 use super::picture::{self, FoundPicture};
 use super::progress::FoundReporter;
-use super::search::{self, Condition, EffectiveKeys, ResultsFile, SearchedSpec, SpecCopy};
+use super::search::{
+    self, Condition, EffectiveKeys, ResultsFile, SearchBudget, SearchedSpec, SpecCopy,
+};
 use super::trials::{TrialRunner, end_with_parent, set_arguments};
 use super::{CliCommand, CliError, json_argument, simulate};
-use budget::TuneBudget;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use moves::TuneSpace;
 use objective::TuneObjective;
@@ -74,7 +74,7 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("budget")
                 .long("budget")
                 .value_name("BUDGET")
-                .value_parser(value_parser!(TuneBudget))
+                .value_parser(value_parser!(SearchBudget))
                 .default_value("100")
                 .help("Simulations (200) or time (90s, 10m, 2h) to search for"),
         )
@@ -113,8 +113,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let results = results.map(|path| ResultsFile::open(path, &SearchedSpec::of(name, &spec)));
     let copy = SpecCopy::write(&spec, name)?;
     let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), search::jobs(matches))?;
-    let budget = matches.get_one::<TuneBudget>("budget").copied();
-    let budget = budget.unwrap_or(TuneBudget::Simulations(1));
+    let budget = matches.get_one::<SearchBudget>("budget").copied();
+    let budget = budget.unwrap_or(SearchBudget::Simulations(1));
     let mut store = TrialStore::new(runner, copy, results.transpose()?, budget)?;
     let overrides = simulate::overrides(matches);
     let (space, overrides) = (&space, overrides.as_slice());

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::{TempDir, tempdir};
 use tilescope_analysis::summary::summary;
 use tilescope_fixtures::ReportBuilder;
+use tilescope_fixtures::ipu_stack_profile::IpuStackProfile;
 use tilescope_report::units::*;
 use tilescope_report::*;
 
@@ -45,7 +46,7 @@ fn figures(report: &Report) -> Vec<(&'static str, u64)> {
     let on_tiles = |set: &ComputeSet| -> u64 {
         set.cycles.iter().map(|(tiles, cycles)| u64::from(tiles.count()) * cycles.0).sum()
     };
-    vec![
+    let mut figures = vec![
         ("steps", report.step_count().expect("steps")),
         ("bars", trace.bars()),
         ("end", trace.range().end.0),
@@ -58,7 +59,17 @@ fn figures(report: &Report) -> Vec<(&'static str, u64)> {
         ("bytes received", exchanged.iter().map(|(_, t)| t.bytes_in.0).sum()),
         ("liveness steps", report.liveness().expect("liveness").len() as u64),
         ("marks", report.marks(&marks).expect("marks").len() as u64),
-    ]
+    ];
+    if report.has_tile_samples() {
+        let (mut samples, mut cycles) = (0, 0);
+        let add = |_, sample: TileSample| {
+            samples += 1;
+            cycles += sample.cycles.length().0;
+        };
+        report.visit_tile_samples(StepId(0)..StepId(u64::MAX), add).expect("samples");
+        figures.extend([("samples of tiles", samples), ("cycles of samples", cycles)]);
+    }
+    figures
 }
 
 #[test]
@@ -96,6 +107,19 @@ fn the_version_that_is_written_is_kept_in_both_layouts() {
     }
 }
 
+#[test]
+fn a_report_of_measured_tiles_is_kept() {
+    // What came with them has not changed since.
+    let place = directory().join("2.7-samples");
+    if std::env::var_os("UPDATE_DOCS").is_some() && !place.exists() {
+        let source = tempdir().unwrap();
+        let profile = source.path().join("profile.capnp");
+        fs::write(&profile, IpuStackProfile::layers(12, 4).bytes()).unwrap();
+        convert_profile(&profile, &place).unwrap();
+    }
+    assert!(kept().contains(&"2.7-samples".to_owned()));
+}
+
 /// A small report, changed by some SQL.
 fn small(layout: StepLayout, sql: &str) -> (Result<Report, ReportError>, TempDir) {
     let directory = tempdir().unwrap();
@@ -122,7 +146,7 @@ fn another_major_version_is_refused_with_both_versions() {
 #[test]
 fn what_a_newer_tilescope_wrote_is_shown_as_far_as_it_is_known() {
     let cases = [
-        ("PRAGMA user_version = 2007", "written in format 2.7 by a newer tilescope"),
+        ("PRAGMA user_version = 2008", "written in format 2.8 by a newer tilescope"),
         ("UPDATE meta SET value = 'quantum' WHERE key = 'layout'", "in the layout quantum"),
         ("PRAGMA application_id = 0", "lost its application_id"),
     ];

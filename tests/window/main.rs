@@ -30,8 +30,11 @@ mod numbers;
 mod pairs;
 mod pictures;
 mod proof;
+#[cfg(unix)]
+mod remote;
 mod replicas;
 mod searches;
+mod series;
 mod shares;
 mod tiles;
 mod tour;

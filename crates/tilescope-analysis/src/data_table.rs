@@ -294,6 +294,37 @@ impl DataTable {
         Self { columns, rows, totals: self.totals }
     }
 
+    /// The sum of a column over some rows; none where it means nothing.
+    pub fn sum_of<'a>(
+        &'a self,
+        column: usize,
+        rows: impl IntoIterator<Item = &'a Vec<TableCell>>,
+    ) -> Option<TableCell> {
+        if self.columns.get(column).is_none_or(|column| !column.summed) {
+            return None;
+        }
+        let mut total: Option<TableCell> = None;
+        for row in rows {
+            total = match (row.get(column)?, total) {
+                (TableCell::Missing, sum) => sum,
+                (cell, None) if cell.is_summable() => Some(cell.clone()),
+                (cell, Some(sum)) => Some(sum.plus(cell)?),
+                (_, None) => return None,
+            };
+        }
+        total
+    }
+
+    /// The row of sums over all rows; none where the table has none.
+    pub fn totals(&self) -> Option<Vec<TableCell>> {
+        let sum = |column: usize| match column {
+            0 => "Total".into(),
+            column => self.sum_of(column, &self.rows).unwrap_or_else(|| "".into()),
+        };
+        let has_sums = self.totals && !self.rows.is_empty();
+        has_sums.then(|| (0..self.columns.len()).map(sum).collect())
+    }
+
     /// As RFC 4180 writes tables, with plain line ends.
     pub fn csv(&self) -> String {
         let heads: Vec<String> = self.columns.iter().map(|of| quoted(&of.head())).collect();

@@ -2,6 +2,7 @@
 //! colours or widgets.
 
 pub mod bank_map;
+pub mod calibration;
 pub mod compare;
 pub mod confidence;
 pub mod critical_path;
@@ -11,6 +12,7 @@ pub mod exchange_code;
 pub mod find;
 pub mod gates;
 mod graph_layout;
+pub mod headline;
 pub mod host;
 pub mod imported_model;
 pub mod insights;
@@ -18,6 +20,7 @@ pub mod json;
 mod label_conventions;
 pub mod limits;
 pub mod liveness;
+mod markdown;
 pub mod marked_text;
 pub mod memory;
 pub mod operation_debug;
@@ -31,11 +34,13 @@ pub mod replica_rings;
 pub mod replicas;
 pub mod running_costs;
 pub mod sensitivity;
+pub mod series;
 pub mod sql;
 pub mod statistics;
 pub mod summary;
 pub mod tables;
 pub mod tile_curves;
 pub mod tile_mapping;
+pub mod tile_samples;
 pub mod trace;
 pub mod view_location;

@@ -207,14 +207,16 @@ pub fn spread<T: Clone + PartialEq, Q: Quantity>(
 }
 
 /// Where tiles lie: columns of tiles, the chips of a replica beside each other with a gap of one
-/// column. Tiles are numbered along a winding line through the chip, so every second column runs
-/// the other way.
+/// column. Poplar numbers tiles along a winding line through the chip, so every second column runs
+/// the other way; tools that talk to the hardware number them column by column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChipFloorPlan {
     tiles_per_ipu: u32,
     /// Whether it is known where tiles lie; without that they stand in the order of their numbers
     /// in columns that make a square.
     pub known: bool,
+    /// Whether every second column runs the other way.
+    winds: bool,
     /// Tiles of a column.
     pub rows: u32,
     pub ipus: u32,
@@ -227,6 +229,7 @@ impl ChipFloorPlan {
         Self {
             tiles_per_ipu,
             known: rows > 0,
+            winds: rows > 0 && !target.physical_numbers,
             rows: if rows > 0 { rows } else { tiles_per_ipu.isqrt().max(1) },
             ipus: target.ipus_per_replica.max(1),
         }
@@ -239,7 +242,7 @@ impl ChipFloorPlan {
 
     /// A row of a column that runs the other way if it is every second one.
     fn winding(&self, column: u32, row: u32) -> u32 {
-        if column.is_multiple_of(2) || !self.known { row } else { self.rows - 1 - row }
+        if column.is_multiple_of(2) || !self.winds { row } else { self.rows - 1 - row }
     }
 
     /// Column and row of a tile.
@@ -429,6 +432,7 @@ mod tests {
             memory_element_bytes: Bytes(16),
             interleaved_offset: Bytes(512),
             tiles_per_column: 16,
+            physical_numbers: false,
             changes: Vec::new(),
         }
     }

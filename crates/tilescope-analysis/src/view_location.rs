@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
+use tilescope_report::remote::absolute_path;
 use tilescope_report::units::{CycleRange, IpuId, OperationId, ProgramId, TileId, VariableId};
 
 /// What links begin with.
@@ -39,7 +40,7 @@ impl ViewLocation {
 
     /// A link that opens the place in a report: `tilescope:/path?view=memory&select.tiles=%5B3%5D`.
     pub fn link(&self, report: &Path) -> String {
-        let report = std::path::absolute(report).unwrap_or_else(|_| report.to_owned());
+        let report = absolute_path(report);
         let path = link_encoded(&report.to_string_lossy());
         let mut link = format!("{LINK_SCHEME}{path}?view={}", link_encoded(self.view));
         // A place is numbers and lists of them: it has a JSON.

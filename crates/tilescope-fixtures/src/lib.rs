@@ -15,6 +15,7 @@
 //! assert_eq!(memory.get(TileId(7)).unwrap().always_live, Bytes(1024));
 //! ```
 
+pub mod ipu_stack_profile;
 pub mod onnx_file;
 
 use std::ops::Range;
@@ -58,6 +59,7 @@ impl ReportBuilder {
             memory_element_bytes: Bytes(16 * 1024),
             interleaved_offset: Bytes(208 * 1024),
             tiles_per_column: tiles_per_ipu.min(64),
+            physical_numbers: false,
             changes: Vec::new(),
         };
         let parts = CompilationReport {
@@ -151,7 +153,7 @@ impl ReportBuilder {
             source: None,
             pass: TrainingPass::Forward,
             block: None,
-            ipu: IpuId(0),
+            ipu: Some(IpuId(0)),
             flops: 0,
             element_type: None,
             inner_runs: None,

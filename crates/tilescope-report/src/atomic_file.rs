@@ -68,6 +68,7 @@ fn reason(error: &io::Error) -> String {
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
+    /// Where it grows; the target itself where that is a device or a pipe.
     temporary: PathBuf,
     target: PathBuf,
     committed: bool,
@@ -123,6 +124,22 @@ impl AtomicFile {
         }
     }
 
+    /// Starts the next content of a file that grows for long, as
+    /// [`AtomicFile::create_exclusive`] does. What is behind a link is replaced, not the link; a
+    /// device or a pipe is written to, since it cannot be replaced.
+    pub fn create_growing(path: &Path) -> Result<Self, AtomicFileError> {
+        if path.is_dir() {
+            return Err(AtomicFileError::Directory { path: path.to_owned() });
+        }
+        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if !target.exists() || target.is_file() {
+            return Self::create_exclusive(&target);
+        }
+        let file = OpenOptions::new().write(true).open(&target);
+        let file = file.map_err(|error| AtomicFileError::write(error, path))?;
+        Ok(Self::new(file, target.clone(), &target))
+    }
+
     fn new(file: File, temporary: PathBuf, target: &Path) -> Self {
         Self { file, temporary, target: target.to_owned(), committed: false }
     }
@@ -145,7 +162,14 @@ impl AtomicFile {
         }
     }
 
+    fn is_replaced(&self) -> bool {
+        self.temporary != self.target
+    }
+
     fn publish(&mut self) -> io::Result<()> {
+        if !self.is_replaced() {
+            return Ok(());
+        }
         self.file.sync_all()?;
         fs::rename(&self.temporary, &self.target)?;
         self.committed = true;
@@ -157,9 +181,19 @@ impl AtomicFile {
     }
 }
 
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        if !self.committed {
+        if !self.committed && self.is_replaced() {
             // The error that brought us here matters more than this one.
             let _ = fs::remove_file(&self.temporary);
         }

@@ -1,4 +1,4 @@
-//! A careful look into an SQLite file that anybody may have written.
+//! A careful look into an SQLite file that anybody may have written, here or on another machine.
 //!
 //! Only plain tables are read: a view, a virtual table or a generated column could hide work
 //! without end. A query may take as much work as a sound file of that size can need, a value may
@@ -10,6 +10,7 @@
 use super::error::ReportError;
 use super::limits::{MAX_LIST_BYTES, MAX_LIST_TEXT_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
 use super::packed_columns::UnpackedRows;
+use super::remote::{DatabaseFacts, DatabaseKind, RemoteDatabase, TableFacts, TableNumber};
 use super::schema;
 use super::units::Quantity;
 use rusqlite::config::DbConfig;
@@ -78,9 +79,15 @@ impl QueryBudget {
     }
 }
 
+/// Where the rows are.
+enum DatabasePlace {
+    File(Mutex<Connection>),
+    Remote(RemoteDatabase),
+}
+
 /// An open file and the plain tables in it.
 pub(super) struct ReportDatabase {
-    connection: Mutex<Connection>,
+    place: DatabasePlace,
     tables: BTreeMap<String, Vec<String>>,
     path: PathBuf,
     bytes: u64,
@@ -131,10 +138,81 @@ impl ReportDatabase {
             .map_err(|e| ReportError::sqlite_reading(&e, "header", path))?;
         let tables = plain_tables(&connection, known)
             .map_err(|e| ReportError::sqlite_reading(&e, "list of tables", path))?;
-        let connection = Mutex::new(connection);
+        let place = DatabasePlace::File(Mutex::new(connection));
         let path = path.to_owned();
         let (most_rows, filled) = (bytes / 4 + 16, Mutex::default());
-        Ok(Self { connection, tables, path, bytes, most_rows, budget, filled, warnings })
+        Ok(Self { place, tables, path, bytes, most_rows, budget, filled, warnings })
+    }
+
+    /// A database on another machine, at the address `path`.
+    pub(super) fn remote(
+        remote: RemoteDatabase,
+        path: &Path,
+        warnings: Arc<ReportWarnings>,
+    ) -> Self {
+        let facts = remote.facts.clone();
+        let columns = |(name, table): (&String, &TableFacts)| (name.clone(), table.columns.clone());
+        Self {
+            tables: facts.tables.iter().map(columns).collect(),
+            path: path.to_owned(),
+            bytes: facts.bytes,
+            most_rows: facts.bytes / 4 + 16,
+            budget: QueryBudget::for_file(facts.bytes),
+            filled: Mutex::new(facts.filled.clone()),
+            warnings,
+            place: DatabasePlace::Remote(remote),
+        }
+    }
+
+    /// The same database on another machine, asked on its own; `None` for one of this machine.
+    pub(super) fn beside(&self, kind: DatabaseKind) -> Option<Result<Self, ReportError>> {
+        let DatabasePlace::Remote(remote) = &self.place else { return None };
+        let beside = remote.beside(kind);
+        Some(beside.map(|beside| Self::remote(beside, &self.path, self.warnings.clone())))
+    }
+
+    /// What is known of it without asking its tables again, but for the rows of small ones.
+    pub(super) fn facts(&self) -> DatabaseFacts {
+        let table = |(name, columns): (&String, &Vec<String>)| {
+            // Asked here, so that nobody has to ask over a slow link.
+            self.has_rows(name);
+            let has_rowid = self.has_rowid(name);
+            (name.clone(), TableFacts { columns: columns.clone(), has_rowid, rows: None })
+        };
+        let tables = self.tables.iter().map(table).collect();
+        let (table, column) = VALUES_TO_KNOW;
+        self.has_values(table, column);
+        DatabaseFacts {
+            bytes: self.bytes,
+            tables,
+            filled: lock(&self.filled).clone(),
+            application_id: self.application_id(),
+            user_version: self.user_version(),
+        }
+    }
+
+    /// Columns of a plain table, none where there is no such table.
+    pub(super) fn columns(&self, table: &str) -> &[String] {
+        self.tables.get(table).map_or(&[], Vec::as_slice)
+    }
+
+    /// The connection to a file of this machine.
+    ///
+    /// # Errors
+    /// It is on another one: what needs a connection of its own is done there.
+    fn file(&self) -> Result<MutexGuard<'_, Connection>, ReportError> {
+        match &self.place {
+            DatabasePlace::File(connection) => Ok(lock(connection)),
+            DatabasePlace::Remote(_) => Err(self.damage("-", "it is on another machine")),
+        }
+    }
+
+    /// What has a table that is asked here: the file, or a copy of a small table of another machine.
+    fn connection(&self, table: &str) -> Option<MutexGuard<'_, Connection>> {
+        match &self.place {
+            DatabasePlace::File(connection) => Some(lock(connection)),
+            DatabasePlace::Remote(remote) => remote.has_copy(table).then(|| remote.copies()),
+        }
     }
 
     /// Setting this flag makes the query that runs stop with an error.
@@ -142,7 +220,8 @@ impl ReportDatabase {
         self.budget.cancel = cancel;
         let budget = self.budget.clone();
         let handler = Some(move || budget.is_spent());
-        lock(&self.connection)
+        let DatabasePlace::File(connection) = &self.place else { return Ok(()) };
+        lock(connection)
             .progress_handler(INSTRUCTIONS_PER_LOOK, handler)
             .map_err(|e| ReportError::sqlite_reading(&e, "header", &self.path))
     }
@@ -164,7 +243,14 @@ impl ReportDatabase {
     /// Whether rows of this table have numbers to find them by.
     pub(super) fn has_rowid(&self, table: &str) -> bool {
         let sql = format!("SELECT rowid FROM \"{table}\" LIMIT 1");
-        self.has_table(table) && lock(&self.connection).prepare(&sql).is_ok()
+        match &self.place {
+            DatabasePlace::File(connection) => {
+                self.has_table(table) && lock(connection).prepare(&sql).is_ok()
+            }
+            DatabasePlace::Remote(remote) => {
+                remote.facts.tables.get(table).is_some_and(|table| table.has_rowid)
+            }
+        }
     }
 
     /// Whether the file has this table, and it holds anything. Read once: views ask for every frame,
@@ -185,15 +271,12 @@ impl ReportDatabase {
         if let Some(&known) = lock(&self.filled).get(name) {
             return known;
         }
-        let mut any = false;
-        let found = self.read(select, |_| {
-            any = true;
-            Ok(ControlFlow::Break(()))
-        });
+        let found = self.first(select, |_| ());
+        let any = matches!(found, Ok(Some(())));
         if found.is_ok() {
             lock(&self.filled).insert(name.to_owned(), any);
         }
-        found.is_ok() && any
+        any
     }
 
     /// Names of the known tables the file has.
@@ -206,10 +289,20 @@ impl ReportDatabase {
     pub(super) fn read(
         &self,
         select: SelectQuery,
+        each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
+    ) -> Result<(), ReportError> {
+        self.read_most(select, None, each)
+    }
+
+    /// The same for callers who need so many rows at most.
+    fn read_most(
+        &self,
+        select: SelectQuery,
+        most: Option<u64>,
         mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
         let (mut texts, mut rows) = (0, 0);
-        self.stream(select, |cells| {
+        self.stream_most(select, most, &mut |cells| {
             let flow = each(cells)?;
             texts += cells.handed.get();
             rows += 1;
@@ -230,23 +323,52 @@ impl ReportDatabase {
         select: SelectQuery,
         mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
-        let Some(columns) = self.tables.get(select.table) else { return Ok(()) };
-        let sql = sql(&select, columns);
-        let failed = |e: rusqlite::Error| self.failure(&e, select.table);
-        let connection = lock(&self.connection);
-        self.budget.refill();
-        let mut statement = connection.prepare_cached(&sql).map_err(failed)?;
-        let mut rows = statement.query(params_from_iter(select.params)).map_err(failed)?;
+        self.stream_most(select, None, &mut each)
+    }
+
+    fn stream_most(
+        &self,
+        select: SelectQuery,
+        most: Option<u64>,
+        each: &mut dyn FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
+    ) -> Result<(), ReportError> {
+        if !self.has_table(select.table) {
+            return Ok(());
+        }
         let mut count = 0;
-        while let Some(row) = rows.next().map_err(failed)? {
+        let mut counted = |row: RowSource| {
             count += 1;
             if count > self.most_rows {
                 return Err(
                     self.damage(select.table, "more rows than a file of this size can hold")
                 );
             }
-            let cells = RowCells::new(RowSource::Sqlite(row), &select, self);
-            if each(&cells)?.is_break() {
+            each(&RowCells::new(row, &select, self))
+        };
+        match &self.place {
+            DatabasePlace::Remote(remote) if !remote.has_copy(select.table) => {
+                remote.rows(&select, most, &self.budget.cancel, |cells| {
+                    counted(RowSource::Cells(cells))
+                })
+            }
+            _ => self.stream_here(&select, &mut counted),
+        }
+    }
+
+    /// Hands out rows of a table that is asked here.
+    fn stream_here(
+        &self,
+        select: &SelectQuery,
+        each: &mut dyn FnMut(RowSource) -> Result<ControlFlow<()>, ReportError>,
+    ) -> Result<(), ReportError> {
+        let Some(connection) = self.connection(select.table) else { return Ok(()) };
+        let sql = sql(select, self.columns(select.table));
+        let failed = |e: rusqlite::Error| self.failure(&e, select.table);
+        self.budget.refill();
+        let mut statement = connection.prepare_cached(&sql).map_err(failed)?;
+        let mut rows = statement.query(params_from_iter(select.params)).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            if each(RowSource::Sqlite(row))?.is_break() {
                 break;
             }
         }
@@ -321,7 +443,7 @@ impl ReportDatabase {
         mut item: impl FnMut(&RowCells) -> T,
     ) -> Result<Option<T>, ReportError> {
         let mut found = None;
-        self.read(select, |cells| {
+        self.read_most(select, Some(1), |cells| {
             found = Some(item(cells));
             Ok(ControlFlow::Break(()))
         })?;
@@ -330,17 +452,38 @@ impl ReportDatabase {
 
     /// Number of rows of a plain table; `None` if the file has no such table.
     pub(super) fn row_count(&self, table: &str) -> Result<Option<u64>, ReportError> {
-        // `count(*)` is one instruction, which nothing can end in a file whose pages point at each
-        // other; a sum goes from row to row.
-        Ok(self.number(table, "total(1)")?.map(i64::unsigned_abs))
+        Ok(self.number(table, &TableNumber::Rows)?.map(i64::unsigned_abs))
     }
 
-    /// A number worked out over the plain table `table`, whose columns `expression` uses.
-    pub(super) fn number(&self, table: &str, expression: &str) -> Result<Option<i64>, ReportError> {
+    /// A number over the rows of a plain table; `None` if the file has no such table or column.
+    pub(super) fn number(
+        &self,
+        table: &str,
+        number: &TableNumber,
+    ) -> Result<Option<i64>, ReportError> {
+        let column = number.column();
+        if !self.has_table(table) || column.is_some_and(|column| !self.has(table, column)) {
+            return Ok(None);
+        }
+        match &self.place {
+            DatabasePlace::Remote(remote) if !remote.has_copy(table) => {
+                remote.number(table, number, &self.budget.cancel)
+            }
+            _ => self.worked_out(table, &number.expression()),
+        }
+    }
+
+    /// A number worked out over the plain table `table` of a file of this machine, whose columns
+    /// `expression` uses.
+    pub(super) fn worked_out(
+        &self,
+        table: &str,
+        expression: &str,
+    ) -> Result<Option<i64>, ReportError> {
         if !self.has_table(table) {
             return Ok(None);
         }
-        let connection = lock(&self.connection);
+        let Some(connection) = self.connection(table) else { return Ok(None) };
         self.budget.refill();
         let sql = format!("SELECT {expression} FROM \"{table}\"");
         let value = connection.query_row(&sql, [], |row| Ok(integer(row.get_ref(0)?)));
@@ -358,7 +501,7 @@ impl ReportDatabase {
         mut item: impl FnMut(&RowCells) -> T,
         mut each: impl FnMut(Option<&T>, &RowCells) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
-        let connection = lock(&self.connection);
+        let connection = self.file()?;
         self.budget.refill();
         let prepare = |select: &SelectQuery| {
             let columns = self.tables.get(select.table).map_or(&[][..], Vec::as_slice);
@@ -402,14 +545,37 @@ impl ReportDatabase {
     }
 
     /// The integer a PRAGMA answers with; 0 if it has none.
-    pub(super) fn pragma(&self, name: &str) -> i64 {
-        lock(&self.connection).pragma_query_value(None, name, |row| row.get(0)).unwrap_or(0)
+    fn pragma(&self, name: &str) -> i64 {
+        let connection = self.file().ok();
+        let read = |connection: MutexGuard<Connection>| {
+            connection.pragma_query_value(None, name, |row| row.get(0)).ok()
+        };
+        connection.and_then(read).unwrap_or(0)
+    }
+
+    /// What the header of the file says of who wrote it.
+    pub(super) fn application_id(&self) -> i64 {
+        match &self.place {
+            DatabasePlace::File(_) => self.pragma("application_id"),
+            DatabasePlace::Remote(remote) => remote.facts.application_id,
+        }
+    }
+
+    /// The version that the header of the file gives.
+    pub(super) fn user_version(&self) -> i64 {
+        match &self.place {
+            DatabasePlace::File(_) => self.pragma("user_version"),
+            DatabasePlace::Remote(remote) => remote.facts.user_version,
+        }
     }
 
     /// What SQLite finds broken in the structure of the file, ten things at most.
     pub(super) fn broken_structure(&self) -> Vec<String> {
         self.budget.refill();
-        let connection = lock(&self.connection);
+        let connection = match self.file() {
+            Ok(connection) => connection,
+            Err(error) => return vec![error.to_string()],
+        };
         let read = || -> rusqlite::Result<Vec<String>> {
             let mut statement = connection.prepare("PRAGMA integrity_check(10)")?;
             let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
@@ -433,6 +599,9 @@ impl ReportDatabase {
         ReportError::sqlite_reading(error, &format!("table {table}"), &self.path)
     }
 }
+
+/// A column that views ask about for every frame.
+const VALUES_TO_KNOW: (&str, &str) = ("compute_sets", "pattern");
 
 /// Raw bytes that rows of a packed table may have: so many, and so many for each byte of the file.
 const MOST_RAW_BYTES: u64 = 64 << 20;
@@ -510,6 +679,7 @@ fn integer(value: ValueRef) -> Option<i64> {
 enum RowSource<'a> {
     Sqlite(&'a Row<'a>),
     Packed(&'a UnpackedRows, usize),
+    Cells(&'a [ValueRef<'a>]),
 }
 
 /// One row. Every getter gives `None` for NULL and, with a warning, for what cannot be meant.
@@ -534,6 +704,7 @@ impl<'a> RowCells<'a> {
         match &self.row {
             RowSource::Sqlite(row) => row.get_ref(column).unwrap_or(ValueRef::Null),
             RowSource::Packed(rows, row) => rows.value(column, *row),
+            RowSource::Cells(cells) => cells.get(column).copied().unwrap_or(ValueRef::Null),
         }
     }
 

@@ -23,6 +23,16 @@ pub enum ReportError {
         found: String,
         path: PathBuf,
     },
+    /// A directory of several reports.
+    #[error(
+        "{} reports in this directory, open one of them ({}): {}",
+        names.len(), crate::reports_inside::names_in_words(names), path.display()
+    )]
+    SeveralReports {
+        /// Directories and files in it, each of which can be opened.
+        names: Vec<String>,
+        path: PathBuf,
+    },
     /// The file is of another kind.
     #[error("{found}; a report is an SQLite file named profile.pop: {}", path.display())]
     NotAReport {
@@ -52,6 +62,13 @@ pub enum ReportError {
     UnknownFormat {
         /// Major and minor version.
         format: String,
+        path: PathBuf,
+    },
+    /// Nothing is left to be written.
+    #[error("nothing to slice, {problem}: {}", path.display())]
+    EmptySlice {
+        /// Why there is nothing.
+        problem: String,
         path: PathBuf,
     },
     /// Another file has the name now.
@@ -86,6 +103,14 @@ pub enum ReportError {
     InvalidInput {
         /// Which value of which item, and what it should be.
         problem: String,
+    },
+    /// The machine that has the report, or the way there, does not answer as it should.
+    #[error("{problem}: {}", path.display())]
+    Remote {
+        /// What is wrong, and what to do.
+        problem: String,
+        /// The address of the report.
+        path: PathBuf,
     },
     /// The caller asked to stop.
     #[error("cancelled")]

@@ -8,9 +8,13 @@
 //! | `writer` | [`ReportWriter`]: a compilation, then steps and marks as they come |
 //! | `reader` | [`Report`]: opens any report in milliseconds and answers what is asked |
 //! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
+//! | `profile_readers` | profiles of other tools, which become reports when they are opened |
 //! | `table_checksums`, `packed_columns` | what a table was written with; many rows in few bytes |
+//! | `slice` | a part of a run as a report of its own |
 //! | `atomic_file` | files that are replaced whole or not at all |
 //! | `text_file` | small texts that anybody may have written |
+//! | `remote` | reports on other machines, read through the user's `ssh` |
+//! | `debug_cbor` | what frameworks say of their operations, in a file beside a report |
 //! | `db`, `open`, `limits` | looking into files that anybody may have written |
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
@@ -22,14 +26,19 @@ mod address_blob;
 pub mod atomic_file;
 mod codec;
 mod database;
+mod debug_cbor;
 mod error;
 pub(crate) mod limits;
 mod model;
 mod open_file;
 mod packed_columns;
+mod profile_readers;
 mod reader;
+pub mod remote;
+mod reports_inside;
 mod row_writer;
 pub mod schema;
+mod slice;
 mod strided_tile_runs;
 mod table_checksums;
 pub mod text_file;
@@ -37,9 +46,12 @@ pub mod trace;
 pub mod units;
 mod writer;
 
+pub use debug_cbor::DebugFrame;
 pub use error::ReportError;
 pub use limits::MAX_TILES as MAX_TILES_PER_REPLICA;
 pub use model::*;
-pub use open_file::REPORT_FILE;
+pub use open_file::{REPORT_FILE, holds_report};
+pub use profile_readers::{PROFILE_READERS, ProfileReader, convert_profile};
 pub use reader::*;
+pub use slice::{SliceOrigin, SliceSelection};
 pub use writer::{Recorder, ReportMeta, ReportWriter, StepLayout};

@@ -1,6 +1,8 @@
 //! From a path to a database connection: what is there, is it a report, is it whole.
 
 use super::error::ReportError;
+use super::profile_readers::PROFILE_READERS;
+use super::reports_inside::reports_inside;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, File};
 use std::io::Read;
@@ -15,22 +17,36 @@ pub(super) fn locate(path: &Path) -> Result<PathBuf, ReportError> {
     if !found.is_dir() {
         return Ok(path.to_owned());
     }
-    let inside = path.join(REPORT_FILE);
-    if inside.is_file() {
+    if let Some(inside) = report_in(path) {
         return Ok(inside);
     }
     let entries = fs::read_dir(path).map_err(|e| ReportError::reading(e, path))?;
     let mut names: Vec<String> =
         entries.flatten().take(1000).map(|entry| entry_name(&entry)).collect();
     names.sort();
-    let nested = names.iter().find(|name| path.join(name).join(REPORT_FILE).is_file());
-    let found = match (nested, names.len()) {
-        (Some(name), _) => format!("{name} has one: open that"),
-        (None, 0) => "it is empty".to_owned(),
-        (None, 1..=5) => format!("it holds {}", names.join(", ")),
-        (None, count) => format!("it holds {} and {} more", names[..4].join(", "), count - 4),
+    let reports = reports_inside(path)?;
+    let found = match (reports.as_slice(), names.len()) {
+        ([_, _, ..], _) => {
+            return Err(ReportError::SeveralReports { names: reports, path: path.to_owned() });
+        }
+        ([name], _) => format!("{name} has one: open that"),
+        ([], 0) => "it is empty".to_owned(),
+        ([], 1..=5) => format!("it holds {}", names.join(", ")),
+        ([], count) => format!("it holds {} and {} more", names[..4].join(", "), count - 4),
     };
     Err(ReportError::NoReportInDirectory { found, path: path.to_owned() })
+}
+
+/// Whether a directory holds a report, or a profile of another tool.
+pub fn holds_report(directory: &Path) -> bool {
+    report_in(directory).is_some()
+}
+
+/// The report in a directory, or else the profile of another tool.
+fn report_in(directory: &Path) -> Option<PathBuf> {
+    let others = PROFILE_READERS.iter().map(|reader| reader.file_name);
+    let mut files = std::iter::once(REPORT_FILE).chain(others).map(|name| directory.join(name));
+    files.find(|file| file.is_file())
 }
 
 fn entry_name(entry: &fs::DirEntry) -> String {

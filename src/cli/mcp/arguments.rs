@@ -1,6 +1,7 @@
 //! Arguments of tools: declared once, for the schema that clients read and for the check of what
 //! they send.
 
+use crate::cli::CliError;
 use serde_json::{Map, Value, json};
 use tilescope_analysis::insights::SpecChanges;
 
@@ -120,27 +121,28 @@ impl<'a> CheckedArguments<'a> {
     ///
     /// # Errors
     /// What is wrong with which argument, and what would be right.
-    pub(super) fn of(declared: &[ToolArgument], sent: &'a Value) -> Result<Self, String> {
+    pub(super) fn of(declared: &[ToolArgument], sent: &'a Value) -> Result<Self, CliError> {
+        let wrong = CliError::Usage;
         let fields = match sent {
             Value::Null => None,
             Value::Object(fields) => Some(fields),
-            _ => return Err("arguments are an object of names and values".to_owned()),
+            _ => return Err(wrong("arguments are an object of names and values".to_owned())),
         };
         for (name, value) in fields.into_iter().flatten() {
             let Some(argument) = declared.iter().find(|argument| argument.name == name) else {
                 let known: Vec<&str> = declared.iter().map(|argument| argument.name).collect();
                 let known = known.join(", ");
-                return Err(format!("there is no argument {name:?}; there are: {known}"));
+                return Err(wrong(format!("there is no argument {name:?}; there are: {known}")));
             };
             if !argument.kind.accepts(value) {
                 let expects = argument.kind.expects();
-                return Err(format!("{name} expects {expects}, not {}", excerpt(value)));
+                return Err(wrong(format!("{name} expects {expects}, not {}", excerpt(value))));
             }
         }
         let is_sent = |name: &str| fields.is_some_and(|fields| fields.contains_key(name));
         let missing = declared.iter().find(|argument| argument.required && !is_sent(argument.name));
         match missing {
-            Some(of) => Err(format!("{} is missing: {}", of.name, of.about)),
+            Some(of) => Err(wrong(format!("{} is missing: {}", of.name, of.about))),
             None => Ok(Self(fields)),
         }
     }
@@ -215,7 +217,7 @@ mod tests {
             (json!({ "report": "a", "repot": 1 }), "no argument \"repot\"; there are: report,"),
         ];
         for (sent, expected) in cases {
-            let problem = CheckedArguments::of(&DECLARED, &sent).expect_err("refused");
+            let problem = CheckedArguments::of(&DECLARED, &sent).expect_err("refused").to_string();
             assert!(problem.contains(expected), "{problem}");
         }
         let sent = json!({ "report": "a", "limit": 7 });

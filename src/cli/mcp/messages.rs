@@ -187,7 +187,7 @@ fn call(parameters: &Value, session: &mut McpSession) -> Result<Value, RpcError>
         return Err(RpcError::new(INVALID_PARAMS, problem));
     };
     let answer = CheckedArguments::of(tool.arguments, &parameters["arguments"])
-        .and_then(|arguments| (tool.run)(&arguments, session).map_err(|error| error.to_string()));
+        .and_then(|arguments| (tool.run)(&arguments, session));
     let (text, is_error) = match answer {
         Ok(value) => (bounded(value).to_string(), false),
         Err(problem) => (shortened(format!("error: {problem}")), true),

@@ -46,8 +46,8 @@ pub(super) static TOOLS: &[McpTool] = &[
 const REPORT: ToolArgument = ToolArgument::required(
     "report",
     ArgumentKind::Text,
-    "A report (a directory with a profile.pop, or a .pop file), or a spec (a TOML or ONNX file, or \
-     the name of a bundled spec), which is simulated",
+    "A report (a directory with a profile.pop, a .pop file, or a profile of another tool), or a spec \
+     (a TOML or ONNX file, or the name of a bundled spec), which is simulated",
 );
 
 /// What is set before a spec is simulated.

@@ -1,11 +1,13 @@
-//! What `sweep` and `tune` have in common: keys and their values, conditions, files of results.
+//! What searches have in common: keys and their values, conditions, budgets, files of results.
 
+mod budget;
 mod condition;
 mod effective_keys;
 mod point;
 mod results_file;
 mod varied_key;
 
+pub(super) use budget::SearchBudget;
 pub(super) use condition::Condition;
 pub(super) use effective_keys::{EffectiveKeys, value_type};
 pub(super) use point::{FIGURES, Point, is_on_front};

@@ -162,6 +162,7 @@ impl TuneSummary<'_> {
             "exhausted": path.exhausted,
             "gain": self.gain(),
             "base": path.base.json(),
+            "simulate": self.simulate_command(0, &path.base.changes),
             "path": (1..).zip(&path.steps).map(step).collect::<Vec<_>>(),
             "best": path.best().json(),
             "dead_ends": path.dead_ends.iter().map(dead_end).collect::<Vec<_>>(),

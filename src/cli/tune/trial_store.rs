@@ -1,9 +1,8 @@
 //! Simulations of a search: each is run once, counted, and written to the file of results.
 
-use super::budget::TuneBudget;
 use crate::cli::CliError;
 use crate::cli::progress::ProgressReporter;
-use crate::cli::search::{Point, ResultsFile, SpecCopy, changes_text};
+use crate::cli::search::{Point, ResultsFile, SearchBudget, SpecCopy, changes_text};
 use crate::cli::trials::{SpecChanges, TrialFinding, TrialOutcome, TrialRunner, in_parallel};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,7 +29,7 @@ pub(super) struct TrialStore {
     runner: TrialRunner,
     copy: SpecCopy,
     results: Mutex<Option<ResultsFile>>,
-    budget: TuneBudget,
+    budget: SearchBudget,
     progress: Mutex<ProgressReporter>,
     /// What the file of results knew before.
     known: BTreeMap<String, TrialOutcome>,
@@ -54,7 +53,7 @@ impl TrialStore {
         runner: TrialRunner,
         copy: SpecCopy,
         results: Option<ResultsFile>,
-        budget: TuneBudget,
+        budget: SearchBudget,
     ) -> Result<Self, CliError> {
         let mut known = BTreeMap::new();
         for point in results.as_ref().map_or_else(|| Ok(Vec::new()), ResultsFile::points)? {

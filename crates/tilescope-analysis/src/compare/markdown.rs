@@ -4,6 +4,7 @@ use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::overview::ComparisonOverview;
 use crate::data_table::TableCell;
 use crate::gates::GateViolation;
+use crate::markdown::escaped;
 use std::fmt::Write;
 
 /// The page that says what changed, as GitHub's Markdown. Tables have up to `limit` rows, and say how
@@ -14,7 +15,7 @@ pub fn markdown(page: &ComparisonOverview, limit: usize) -> String {
         let _ = write!(text, "\n{}\n", escaped(note));
     }
     for table in &page.tables {
-        push_table(&mut text, table, limit);
+        push_table(&mut text, table, page.sides, limit);
     }
     text
 }
@@ -41,10 +42,15 @@ pub fn gates_markdown<'a>(
     text
 }
 
-fn push_table(text: &mut String, table: &ComparisonTable, limit: usize) {
+fn push_table(
+    text: &mut String,
+    table: &ComparisonTable,
+    [source, target]: [&str; 2],
+    limit: usize,
+) {
     let heading = escaped(&table.heading());
     let _ = write!(text, "\n#### {}\n\n", escaped(table.title));
-    let _ = writeln!(text, "| {heading} | Source | Target | Change |\n|---|---:|---:|---:|");
+    let _ = writeln!(text, "| {heading} | {source} | {target} | Change |\n|---|---:|---:|---:|");
     for row in table.rows.iter().take(limit) {
         let indent = "&nbsp;&nbsp;".repeat(row.depth as usize);
         push_row(text, row, &format!("{indent}{}", escaped(&row.name)));
@@ -64,32 +70,4 @@ fn push_row(text: &mut String, row: &ComparisonRow, name: &str) {
     let (source, target) = row.values();
     let (source, target, change) = (cell(source), cell(target), escaped(&row.change_text()));
     let _ = writeln!(text, "| {name} | {source} | {target} | {change} |");
-}
-
-/// Text that stands for itself: names come from files.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            letter if letter.is_control() => safe.push(' '),
-            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '|' | '~' | '#' | '&'
-            | '$' | '@' | '!' => {
-                safe.push('\\');
-                safe.push(letter);
-            }
-            letter => safe.push(letter),
-        }
-    }
-    safe
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_cannot_leave_their_cell() {
-        let hostile = "a|b\n| c | <script>`*_";
-        assert_eq!(escaped(hostile), "a\\|b \\| c \\| \\<script\\>\\`\\*\\_");
-    }
 }

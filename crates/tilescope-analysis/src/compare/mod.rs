@@ -10,6 +10,7 @@
 
 mod comparison_table;
 mod critical_path;
+mod cycle_owners;
 mod exchange_code;
 mod execution_trace;
 mod insights;
@@ -30,6 +31,7 @@ mod summary;
 mod tile_mapping;
 
 pub use comparison_table::{ComparisonRow, ComparisonTable};
+pub(crate) use cycle_owners::{CycleOwner, RunCycles, run_cycles};
 pub use execution_trace::{StepDrift, drift};
 pub use markdown::{gates_markdown, markdown};
 pub(crate) use matched_entities::MatchedEntities;
@@ -41,6 +43,7 @@ pub use step_alignment::{
     StepChangeKind, StepChangeSum,
 };
 
+use crate::calibration::is_measured;
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
@@ -94,6 +97,16 @@ pub struct ComparedReports<'a> {
     pub numbers: NumberFormat,
     /// What figures of the run are told per.
     pub unit: WorkUnit,
+}
+
+/// What the sides of a comparison are called: measured and simulated where another tool recorded the
+/// run of one and the other one was simulated, source and target otherwise.
+pub fn side_titles(source: &Report, target: &Report) -> [&'static str; 2] {
+    match [source, target].map(is_measured) {
+        [true, false] => ["Measured", "Simulated"],
+        [false, true] => ["Simulated", "Measured"],
+        _ => ["Source", "Target"],
+    }
 }
 
 impl ComparedReports<'_> {

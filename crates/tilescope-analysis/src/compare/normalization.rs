@@ -42,7 +42,7 @@ impl WorkUnit {
     }
 
     /// How many of it a report ran; `None` where it does not say.
-    fn count(self, work: RunWork) -> Option<u64> {
+    pub(crate) fn count(self, work: RunWork) -> Option<u64> {
         let count = match self {
             Self::Sample => work.samples,
             Self::Update => work.updates,

@@ -1,16 +1,19 @@
 //! What changed, on one page: the result, what explains it, and what was set differently.
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
+use super::cycle_owners::{CycleOwner, ProgramOwners};
 use super::execution_trace::{activities, changes, over_lanes};
 use super::step_alignment::{StepAlignment, StepChange, StepChangeKind, StepChangeSum};
-use super::{ComparedReports, WorkDivisors, WorkNormalization, critical_path, insights, summary};
+use super::{
+    ComparedReports, WorkDivisors, WorkNormalization, critical_path, insights, side_titles, summary,
+};
 use crate::confidence::{Distinction, distinction};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tilescope_report::units::{OperationId, ProgramId};
-use tilescope_report::{ModelOperation, ProgramKind, ProgramNodeTable, Report, ReportError};
+use tilescope_report::units::OperationId;
+use tilescope_report::{Report, ReportError};
 
 /// Rows that explain a difference; what is left is one row more.
 const MAX_CONTRIBUTORS: usize = 12;
@@ -19,6 +22,8 @@ const MAX_CONTRIBUTORS: usize = 12;
 #[derive(Clone, Debug, Serialize)]
 pub struct ComparisonOverview {
     pub normalization: WorkNormalization,
+    /// What the sides are called.
+    pub sides: [&'static str; 2],
     /// What it comes to, in sentences.
     pub verdict: String,
     /// Whether the difference is beyond what the model may be wrong; `None` where that is not known.
@@ -75,7 +80,8 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
         tables.push(ComparisonTable { title, ..table });
     }
     tables.retain(|table| !table.rows.is_empty());
-    Ok(ComparisonOverview { normalization, verdict, distinction, tables })
+    let titles = side_titles(sides.source, sides.target);
+    Ok(ComparisonOverview { normalization, sides: titles, verdict, distinction, tables })
 }
 
 /// A figure of memory among others.
@@ -147,46 +153,6 @@ fn comparison_words(row: &ComparisonRow, subject: &str, what: &str) -> String {
             let way = if change > 0.0 { more } else { fewer };
             let share = share.map_or_else(String::new, |s| format!("{:.2} % ", s.abs() * 100.0));
             format!("{subject} {share}{way} {what}: {}, not {}.", text(target), text(source))
-        }
-    }
-}
-
-/// What cycles of a run belong to, in the order of rows of the same cycles.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum CycleOwner {
-    /// Name and operator of an operation.
-    Operation(String, String),
-    /// Steps that work for no operation, by the kind of their program.
-    None(ProgramKind),
-    Idle,
-}
-
-impl CycleOwner {
-    fn name(&self) -> String {
-        match self {
-            Self::Operation(name, _) => name.clone(),
-            Self::None(kind) => format!("{} of no operation", kind.name()),
-            Self::Idle => "Idle".to_owned(),
-        }
-    }
-}
-
-/// One report, as far as it says what programs belong to.
-struct ProgramOwners<'a> {
-    programs: &'a ProgramNodeTable,
-    operations: &'a [ModelOperation],
-}
-
-impl ProgramOwners<'_> {
-    fn owner(&self, program: Option<ProgramId>) -> (CycleOwner, Option<OperationId>) {
-        let program = program.and_then(|id| self.programs.get(id));
-        let id = program.and_then(|program| program.operation);
-        match id.and_then(|id| self.operations.get(id.index())) {
-            Some(of) => (CycleOwner::Operation(of.name.clone(), of.kind.clone()), id),
-            None => {
-                let kind = program.map_or(ProgramKind::Unknown, |program| program.kind);
-                (CycleOwner::None(kind), None)
-            }
         }
     }
 }

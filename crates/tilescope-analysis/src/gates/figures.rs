@@ -1,5 +1,6 @@
 //! The figures that gates can name: those of `summary --json`, each with what it counts.
 
+use tilescope_report::units::{exact_bytes, grouped, grouped_real, seconds};
 use tilescope_report::{MemoryCategory, MemoryRegion};
 
 /// What a figure counts, and so which units its limits have.
@@ -40,6 +41,22 @@ impl GateQuantity {
         }
     }
 
+    /// A value with its unit.
+    pub fn text(self, value: f64) -> String {
+        let whole = (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64);
+        match (self, whole) {
+            (Self::Bytes, Some(bytes)) => exact_bytes(bytes),
+            (Self::Cycles, Some(cycles)) => format!("{} cycles", grouped(cycles)),
+            (Self::Cycles, None) => format!("{} cycles", grouped_real(value)),
+            (Self::Seconds, _) => seconds(value),
+            (Self::Share, _) => format!("{:.2} %", value * 100.0),
+            (Self::PerSecond, _) => format!("{}/s", grouped_real(value)),
+            (Self::Hertz, _) => format!("{} Hz", grouped_real(value)),
+            (_, Some(count)) => grouped(count),
+            (_, None) => grouped_real(value),
+        }
+    }
+
     /// The same in words: `bytes (B, KiB, …)`.
     pub fn words(self) -> String {
         let name = match self {
@@ -53,6 +70,48 @@ impl GateQuantity {
         };
         let units: Vec<&str> = self.units().iter().map(|(unit, _)| *unit).collect();
         format!("{name} ({})", units.join(", "))
+    }
+}
+
+/// A figure of a summary by its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFigure {
+    path: String,
+    rank: usize,
+    quantity: GateQuantity,
+    of_run: bool,
+}
+
+impl NamedFigure {
+    /// Its dotted path in `summary --json`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The path that stands for it and those that are alike, as [`figure_paths`](super::figure_paths)
+    /// has it.
+    pub fn pattern(&self) -> &'static str {
+        FIGURES[self.rank].path
+    }
+
+    /// Its place in the list of figures; alike ones have the same.
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// What it counts.
+    pub fn quantity(&self) -> GateQuantity {
+        self.quantity
+    }
+
+    /// Whether it grows with how much a run works on.
+    pub fn is_of_run(&self) -> bool {
+        self.of_run
+    }
+
+    /// Categories of which a program has nothing are not in its summary.
+    pub(crate) fn is_zero_where_absent(&self) -> bool {
+        self.path.starts_with("memory.by_")
     }
 }
 
@@ -220,16 +279,17 @@ impl FigurePattern {
     }
 }
 
-/// The figure that a path or a short name names, with its whole path.
-pub(super) fn find(name: &str) -> Option<(&'static FigurePattern, String)> {
+/// The figure that a path or a short name names.
+pub fn named_figure(name: &str) -> Option<NamedFigure> {
     let short = SHORT_NAMES.iter().find(|(short, _)| *short == name);
     let path = short.map_or(name, |(_, path)| path);
-    let found = FIGURES.iter().find(|figure| figure.matches(path));
-    found.map(|figure| (figure, path.to_owned()))
+    let rank = FIGURES.iter().position(|figure| figure.matches(path))?;
+    let FigurePattern { quantity, of_run, .. } = FIGURES[rank];
+    Some(NamedFigure { path: path.to_owned(), rank, quantity, of_run })
 }
 
 /// The name most like one that there is not.
-pub(super) fn nearest(name: &str) -> String {
+pub fn nearest_figure(name: &str) -> String {
     let own_last = name.rsplit('.').next().unwrap_or(name);
     let likeness = |path: &str| {
         let whole = strsim::normalized_damerau_levenshtein(name, path);

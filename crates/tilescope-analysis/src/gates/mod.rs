@@ -19,13 +19,12 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-pub use figures::GateQuantity;
+pub use figures::{GateQuantity, NamedFigure, named_figure, nearest_figure};
 pub use parse::GateSyntaxError;
 
 use crate::compare::WorkNormalization;
 use crate::summary::{ReportSummary, summary};
 use serde::Serialize;
-use tilescope_report::units::{exact_bytes, grouped, grouped_real, seconds};
 use tilescope_report::{Report, ReportError};
 
 /// Paths of all figures that gates can name: in them `*` stands for a number, `{category}` and
@@ -39,10 +38,33 @@ pub fn short_names() -> impl Iterator<Item = (&'static str, &'static str)> {
     figures::SHORT_NAMES.into_iter()
 }
 
-/// The figure of a path: its path as a pattern, and what it counts; nothing where gates have no such
-/// figure.
-pub fn figure_named(path: &str) -> Option<(&'static str, GateQuantity)> {
-    figures::find(path).map(|(figure, _)| (figure.path, figure.quantity))
+/// The figures of a summary with their dotted paths, as its JSON has them.
+pub(crate) fn summary_values(of: &ReportSummary) -> Vec<(String, serde_json::Number)> {
+    numbers(serde_json::to_value(of).unwrap_or_default(), "")
+}
+
+/// The numbers of a value with their dotted paths, which begin with `path`.
+fn numbers(of: serde_json::Value, path: &str) -> Vec<(String, serde_json::Number)> {
+    let mut values = Vec::new();
+    let mut open = vec![(path.to_owned(), of)];
+    while let Some((path, value)) = open.pop() {
+        let below = |name: &str| match path.as_str() {
+            "" => name.to_owned(),
+            path => format!("{path}.{name}"),
+        };
+        match value {
+            serde_json::Value::Object(of) => {
+                open.extend(of.into_iter().map(|(name, value)| (below(&name), value)));
+            }
+            serde_json::Value::Array(of) => {
+                let each = of.into_iter().enumerate();
+                open.extend(each.map(|(at, value)| (below(&at.to_string()), value)));
+            }
+            serde_json::Value::Number(value) => values.push((path, value)),
+            _ => {}
+        }
+    }
+    values
 }
 
 /// How a figure is compared with its limit.
@@ -98,10 +120,7 @@ pub enum GateLimit {
 pub struct Gate {
     /// As it was written.
     text: String,
-    /// Whole path of its figure.
-    path: String,
-    quantity: GateQuantity,
-    of_run: bool,
+    figure: NamedFigure,
     comparison: GateComparison,
     limit: GateLimit,
 }
@@ -159,7 +178,7 @@ impl Gate {
 
     /// Path of its figure in `summary --json`.
     pub fn figure(&self) -> &str {
-        &self.path
+        self.figure.path()
     }
 
     fn violation(&self, reports: &GatedReports) -> Option<GateViolation> {
@@ -167,7 +186,7 @@ impl Gate {
         let (source, target) = (of(&reports.source), of(&reports.target));
         let violation = |source, target, per, sentence| GateViolation {
             gate: self.text.clone(),
-            figure: self.path.clone(),
+            figure: self.figure().to_owned(),
             per,
             source,
             target,
@@ -176,7 +195,7 @@ impl Gate {
         if let GateLimit::Value(limit) = self.limit {
             let sentence = match target {
                 Some(value) if self.comparison.holds(value, limit) => {
-                    format!("it is {}", self.words(value))
+                    format!("it is {}", self.figure.quantity().text(value))
                 }
                 Some(_) => return None,
                 None => self.missing("target"),
@@ -184,7 +203,7 @@ impl Gate {
             return Some(violation(source, target, None, sentence));
         }
         let divisors = reports.normalization.divisors();
-        let (a, b) = if self.of_run { divisors.of_sides() } else { (1, 1) };
+        let (a, b) = if self.figure.is_of_run() { divisors.of_sides() } else { (1, 1) };
         let per = (a > 1 || b > 1).then(|| divisors.words());
         let told = |value: Option<f64>, by: u64| value.map(|value| value / by as f64);
         let sides = (told(source, a), told(target, b));
@@ -203,9 +222,9 @@ impl Gate {
             Ok(index) => of.get(index).cloned(),
             Err(_) => of.get(part).cloned(),
         };
-        let found = self.path.split('.').try_fold(summary.clone(), |of, name| part(&of, name));
+        let found = self.figure().split('.').try_fold(summary.clone(), |of, name| part(&of, name));
         // Categories of which a program has nothing are not in its summary.
-        let absent = self.path.starts_with("memory.by_").then_some(0.0);
+        let absent = self.figure.is_zero_where_absent().then_some(0.0);
         found.and_then(|value| value.as_f64()).or(absent)
     }
 
@@ -238,29 +257,14 @@ impl Gate {
             String::new()
         };
         let per = per.map_or_else(String::new, |per| format!(" {per}"));
-        let (before, after) = (self.words(before), self.words(after));
+        let [before, after] = [before, after].map(|value| self.figure.quantity().text(value));
         is_violated.then(|| format!("{way}{percent}{per}, from {before} to {after}"))
     }
 
     /// What is said of a side that does not have the figure.
     fn missing(&self, side: &str) -> String {
-        let why = if self.path.starts_with("execution.") { ": it was not executed" } else { "" };
-        format!("the {side} has no {}{why}", self.path)
-    }
-
-    /// A value with its unit.
-    fn words(&self, value: f64) -> String {
-        let whole = (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64);
-        match (self.quantity, whole) {
-            (GateQuantity::Bytes, Some(bytes)) => exact_bytes(bytes),
-            (GateQuantity::Cycles, Some(cycles)) => format!("{} cycles", grouped(cycles)),
-            (GateQuantity::Cycles, None) => format!("{} cycles", grouped_real(value)),
-            (GateQuantity::Seconds, _) => seconds(value),
-            (GateQuantity::Share, _) => format!("{:.2} %", value * 100.0),
-            (GateQuantity::PerSecond, _) => format!("{}/s", grouped_real(value)),
-            (GateQuantity::Hertz, _) => format!("{} Hz", grouped_real(value)),
-            (_, Some(count)) => grouped(count),
-            (_, None) => grouped_real(value),
-        }
+        let path = self.figure();
+        let why = if path.starts_with("execution.") { ": it was not executed" } else { "" };
+        format!("the {side} has no {path}{why}")
     }
 }

@@ -51,8 +51,8 @@ impl GateReader {
         if name.is_empty() {
             return self.error(place, "expected a figure, as in execution.total_cycles > +2%");
         }
-        let Some((figure, path)) = figures::find(&name) else {
-            let near = figures::nearest(&name);
+        let Some(figure) = figures::named_figure(&name) else {
+            let near = figures::nearest_figure(&name);
             return self
                 .error(place, format!("there is no figure {name:?}; did you mean {near:?}?"));
         };
@@ -61,20 +61,13 @@ impl GateReader {
         let Some(comparison) = comparison else {
             return self.error(place, "expected >, >=, <, <= or == behind the figure");
         };
-        let limit = self.limit(figure.quantity)?;
+        let limit = self.limit(figure.quantity())?;
         let (rest, place) = self.words.word(|letter| !letter.is_whitespace());
         if !rest.is_empty() {
             return self.error(place, "nothing is expected behind the limit");
         }
         let text = self.words.text();
-        Ok(Gate {
-            text: text.trim().to_owned(),
-            path,
-            quantity: figure.quantity,
-            of_run: figure.of_run,
-            comparison,
-            limit,
-        })
+        Ok(Gate { text: text.trim().to_owned(), figure, comparison, limit })
     }
 
     /// The number with its sign and unit.

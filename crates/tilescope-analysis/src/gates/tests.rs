@@ -1,6 +1,6 @@
 //! Gates over pairs of reports: what they can name, what they refuse, and what passes.
 
-use super::{Gate, GateViolation, figure_paths, short_names, violations};
+use super::{Gate, GateViolation, figure_paths, numbers, short_names, summary_values, violations};
 use crate::compare::{WorkNormalization, WorkUnit};
 use crate::host::{HostEpochSummary, HostSummary, ReplicaWaitSummary};
 use crate::summary::summary;
@@ -25,22 +25,6 @@ fn checked(source: &Report, target: &Report, gates: &[&str]) -> Vec<GateViolatio
     let gates: Vec<Gate> = gates.iter().map(|gate| gate.parse().expect("is known")).collect();
     let per = WorkNormalization::read(source, target, WorkUnit::Sample).expect("is known");
     violations(&gates, source, target, &per).expect("is known")
-}
-
-/// Paths and values of all numbers of a summary.
-fn numbers(value: &serde_json::Value, path: &str, found: &mut Vec<(String, f64)>) {
-    let join =
-        |part: &str| if path.is_empty() { part.to_owned() } else { format!("{path}.{part}") };
-    match value {
-        serde_json::Value::Object(of) => {
-            of.iter().for_each(|(name, value)| numbers(value, &join(name), found));
-        }
-        serde_json::Value::Array(of) => {
-            let all = of.iter().enumerate();
-            all.for_each(|(index, value)| numbers(value, &join(&index.to_string()), found));
-        }
-        value => found.extend(value.as_f64().map(|number| (path.to_owned(), number))),
-    }
 }
 
 /// `execution.ipus.*.steps` of `execution.ipus.3.steps`, and so on.
@@ -90,10 +74,8 @@ fn every_number_of_a_summary_can_be_gated_and_nothing_else() {
     let mut seen = std::collections::BTreeSet::new();
     let reports = SAMPLES.map(sample);
     for report in &reports {
-        let values = serde_json::to_value(summary(report).expect("is known")).expect("is known");
-        let mut found = Vec::new();
-        numbers(&values, "", &mut found);
-        for (path, value) in found {
+        for (path, value) in summary_values(&summary(report).expect("is known")) {
+            let value = value.as_f64().expect("is a number");
             let gate: Gate = format!("{path} > 0").parse().expect("is known");
             assert_eq!(gate.figure(), path);
             let violated = !checked(report, report, &[&format!("{path} > 0")]).is_empty();
@@ -102,10 +84,8 @@ fn every_number_of_a_summary_can_be_gated_and_nothing_else() {
         }
     }
     // What no report of the repository has.
-    let mut found = Vec::new();
     let host = serde_json::to_value(host_of_differing_replicas()).expect("is JSON");
-    numbers(&host, "host", &mut found);
-    for (path, _) in found {
+    for (path, _) in numbers(host, "host") {
         assert_eq!(format!("{path} > 0").parse::<Gate>().expect("is known").figure(), path);
         seen.insert(pattern(&path));
     }

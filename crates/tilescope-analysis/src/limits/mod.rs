@@ -40,7 +40,9 @@ pub use run_limits::{
     WaterfallStep,
 };
 
-use crate::operations::{OpRow, OperationLayer, OtherPrograms, known_flops, rows};
+use crate::operations::{
+    OpRow, OperationLayer, OtherPrograms, counted_operations, known_flops, rows,
+};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tilescope_report::units::{IpuId, OperationId, ProgramId};
@@ -92,11 +94,12 @@ pub fn limits(report: &Report) -> Result<ReportLimits, ReportError> {
         false => OperationLayer::Library,
     };
     let operations = report.operations()?;
+    let counted = counted_operations(report)?;
     let row = |row: OpRow| {
         let mut sums = ProgramLimits::default();
         let own = row.programs.iter().filter_map(|id| programs.by_program.get(id));
         own.for_each(|of| sums.add(of));
-        let known = known_flops(layer, &row, &operations);
+        let known = known_flops(layer, &row, &counted);
         let limits = OperationLimits::new(&sums, known, &machine);
         let OpRow { name, kind, operation, pass, ipu, programs, .. } = row;
         LimitsRow { name, kind, operation, pass, ipu, programs, limits }
@@ -104,7 +107,10 @@ pub fn limits(report: &Report) -> Result<ReportLimits, ReportError> {
     let rows = rows(report, layer, OtherPrograms::ByName)?.into_iter().map(row);
     let mut rows: Vec<LimitsRow> = rows.filter(|row| !row.limits.total().is_zero()).collect();
     rows.sort_by_key(|row| Reverse((row.limits.wasted(), row.limits.total())));
-    let unknown = unknown_utilisation(&operations, &rows, &machine);
+    let unknown = match report.has_tile_samples() {
+        true => Some(UnknownUtilisation::NotCounted),
+        false => unknown_utilisation(&operations, &rows, &machine),
+    };
     let ipus = report.target()?.ipus_per_replica;
     let run = Some(RunLimits::new(&programs, &rows, &machine, ipus, unknown));
     Ok(ReportLimits { machine, rows, run })

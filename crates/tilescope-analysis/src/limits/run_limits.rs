@@ -171,6 +171,7 @@ impl IndexMut<WaterfallStep> for WaterfallCycles {
 pub enum UnknownUtilisation {
     NoOperations,
     NoRuns,
+    NotCounted,
     UnknownChip,
 }
 
@@ -185,6 +186,7 @@ impl UnknownUtilisation {
                 "The report does not say how often operations run in their loops, so their FLOPs \
                  are not known: tilescope writes it since format 2.6."
             }
+            Self::NotCounted => "FLOPs were not counted, so what the run achieves is not known.",
             Self::UnknownChip => "The chip is not known, so its peak is not known.",
         }
     }

@@ -18,6 +18,7 @@ use crate::limits::{KnownFlops, OperationLimits};
 use program_costs::{CodeletTiles, ProgramCosts, TileByteSums};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tilescope_report::units::{
     Bytes, Cycles, IpuId, OperationId, ProgramId, TileRuns, grouped, percent,
 };
@@ -145,7 +146,7 @@ pub fn operations_with_totals(
     report: &Report,
     layer: OperationLayer,
 ) -> Result<(Vec<OpRow>, OperationTotals), ReportError> {
-    let (known, programs) = (report.operations()?, report.programs()?);
+    let (known, programs) = (counted_operations(report)?, report.programs()?);
     let costs = ProgramCosts::read(report)?;
     let mut rows = rows(report, layer, OtherPrograms::LeftOut)?;
     let mut all_codelets = CodeletTiles::default();
@@ -161,6 +162,11 @@ pub fn operations_with_totals(
     }
     let totals = totals(report, &rows, all_codelets.bytes(&costs.types, &mut code))?;
     Ok((rows, totals))
+}
+
+/// The operations whose FLOPs were counted: who measures tiles does not count what they compute.
+pub(crate) fn counted_operations(report: &Report) -> Result<Arc<Vec<ModelOperation>>, ReportError> {
+    if report.has_tile_samples() { Ok(Arc::default()) } else { report.operations() }
 }
 
 /// What is known of the FLOPs of a row: those of operations, and of nothing below them.

@@ -11,6 +11,7 @@ pub mod memory;
 pub mod operations;
 mod report_tables;
 pub mod tile_mapping;
+pub mod tile_samples;
 
 pub use report_tables::TABLES;
 

@@ -4,7 +4,7 @@ use super::{
     ReportTable, critical_path, exchange_code, execution_trace, host as hosts, limits as bounds,
     memory as lists, operations as costs,
 };
-use super::{liveness as live, tile_mapping};
+use super::{liveness as live, tile_mapping, tile_samples};
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::limits::{ReportLimits, limits, roofline};
 use crate::operations::{OperationLayer, operations};
@@ -12,6 +12,7 @@ use crate::operations_graph::{OpGraphKey, graph};
 use crate::replica_classes::replica_numbers;
 use crate::replica_rings::replica_links;
 use crate::tile_mapping::{MappingSubjectKind, replica_shares};
+use crate::tile_samples::{SampleFilter, SampleGrouping};
 use crate::trace::{ProgramRunTotals, program_runs, window_summary};
 use crate::{host, insights, liveness, memory, program_tree, replicas, summary};
 use tilescope_report::trace::LaneInfo;
@@ -138,6 +139,30 @@ pub static TABLES: &[ReportTable] = &[
         "Stages and micro-batches of the first iteration, slot by slot",
         execution_trace::schedule,
     ),
+    drawn("execution-trace", "samples-by-kind", "Samples of measured tiles, by kind", |report| {
+        samples_by(report, SampleGrouping::Kind)
+    }),
+    drawn("execution-trace", "samples-by-kernel", "The same by kernel", |report| {
+        samples_by(report, SampleGrouping::Kernel)
+    }),
+    drawn("execution-trace", "samples-by-operation", "The same by operation", |report| {
+        samples_by(report, SampleGrouping::Operation)
+    }),
+    drawn("execution-trace", "samples-by-phase", "The same by phase of the program", |report| {
+        samples_by(report, SampleGrouping::Phase)
+    }),
+    drawn("execution-trace", "samples-by-epoch", "The same by run of the program", |report| {
+        samples_by(report, SampleGrouping::Epoch)
+    }),
+    drawn("execution-trace", "samples-by-tile", "The same by tile", |report| {
+        samples_by(report, SampleGrouping::Tile)
+    }),
+    drawn(
+        "execution-trace",
+        "samples-by-metadata",
+        "The same by each name and value of the metadata",
+        tile_samples::samples_by_metadata,
+    ),
     shown("exchange-code", "overview", "Code by kind of link", |report| {
         Ok(exchange_code::overview(&crate::exchange_code::overview(report)?))
     }),
@@ -169,6 +194,10 @@ pub static TABLES: &[ReportTable] = &[
         Ok(tile_mapping::replicas(&replica_shares(report)?))
     }),
 ];
+
+fn samples_by(report: &Report, by: SampleGrouping) -> ReadTableResult {
+    tile_samples::samples(report, &by, &SampleFilter::new())
+}
 
 fn figures(report: &Report) -> ReadTableResult {
     let value = serde_json::to_value(summary::summary(report)?).unwrap_or_default();

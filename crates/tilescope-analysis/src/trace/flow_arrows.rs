@@ -1,7 +1,7 @@
 //! Data that goes from one IPU to another: which step sends it, and which step works on it next.
 
 use std::collections::BTreeMap;
-use tilescope_report::trace::{LaneStep, Trace};
+use tilescope_report::trace::{LaneStep, Trace, TraceLane};
 use tilescope_report::units::{Bytes, CycleRange, IpuId, ProgramId, StepId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
@@ -45,7 +45,7 @@ impl InterIpuTransfers {
     }
 
     /// What a program moves, where the report names both ends.
-    pub(crate) fn transfers_of_program(&self, program: ProgramId) -> &[InterIpuTransfer] {
+    pub fn transfers_of_program(&self, program: ProgramId) -> &[InterIpuTransfer] {
         self.0.get(&program).map_or(&[], Vec::as_slice)
     }
 
@@ -108,25 +108,28 @@ pub fn arrows(
             let (Some(from), Some(to)) = (parts.get(&link.from), parts.get(&link.to)) else {
                 continue;
             };
-            let used = first_consumer(trace, link.to, to)?.unwrap_or(to.range);
+            let lane = trace.lane_of(link.to, 0);
+            let used = lane.map(|lane| first_consumer(lane, to)).transpose()?.flatten();
+            let used = used.map_or(to.range, |used| used.range);
             arrows.push(FlowArrow { step: *step, link, sent: from.range, used });
         }
     }
     Ok(arrows)
 }
 
-/// The first step behind another one that computes or moves data within its IPU.
-fn first_consumer(
-    trace: &Trace,
-    ipu: IpuId,
+/// The first of the next steps of a lane behind `step` that computes or moves data within its IPU.
+///
+/// # Errors
+/// Parts of the trace that cannot be read.
+pub fn first_consumer(
+    lane: TraceLane<'_>,
     step: &LaneStep,
-) -> Result<Option<CycleRange>, ReportError> {
-    let Some(lane) = trace.lane_of(ipu, 0) else { return Ok(None) };
+) -> Result<Option<LaneStep>, ReportError> {
     let mut position = step.position;
     for _ in 0..MAX_STEPS_TO_CONSUMER {
         let Some(next) = lane.next(position)? else { return Ok(None) };
         if matches!(next.kind, ProgramKind::OnTileExecute | ProgramKind::DoExchange) {
-            return Ok(Some(next.range));
+            return Ok(Some(next));
         }
         position = next.position;
     }

@@ -20,7 +20,7 @@ mod tile_work;
 mod tiles_at_cycle;
 mod window_summary;
 
-pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows};
+pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows, first_consumer};
 pub use host_lane::{HostActivity, host_lane};
 pub use lane_items::{LaneItem, LaneItemKind, LaneItemList};
 pub use lane_layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane_items};
@@ -42,6 +42,6 @@ pub use program_runs::{
 pub(crate) use repeated_marks::RepeatedMarkFinder;
 pub use repeated_marks::{MarkPlace, RepeatedMarks};
 pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
-pub use tile_work::TileWorkTimes;
+pub use tile_work::{TileWorkTimes, rows_of_tile};
 pub use tiles_at_cycle::{StepAtCycle, TileFigure, TileSources, TilesAtCycle};
 pub use window_summary::{IpuTotals, StreamTraffic, WindowSummary, window_summary};

@@ -86,7 +86,7 @@ impl TileWorkTimes {
             let share = *value as f32 / work.most as f32;
             for tile in range.intersection(tiles).iter() {
                 let place = (tile - tiles.first) as usize;
-                let (top, bottom) = bounds(place, count, rows);
+                let (top, bottom) = rows_of_tile(place, count, rows);
                 sums[top..bottom].iter_mut().for_each(|sum| *sum += share);
             }
         }
@@ -97,8 +97,8 @@ impl TileWorkTimes {
     }
 }
 
-/// The rows of a tile: one row for several tiles, or several rows for one.
-fn bounds(place: usize, tiles: usize, rows: usize) -> (usize, usize) {
+/// The half-open rows of the tile at a place: one row for several tiles, or several rows for one.
+pub fn rows_of_tile(place: usize, tiles: usize, rows: usize) -> (usize, usize) {
     let top = place * rows / tiles.max(1);
     let bottom = ((place + 1) * rows / tiles.max(1)).max(top + 1);
     (top.min(rows), bottom.min(rows))
@@ -150,7 +150,7 @@ mod tests {
     fn every_tile_has_a_row_and_every_row_a_tile() {
         for tiles in [1usize, 3, 64, 1472] {
             for rows in [1usize, 2, 63, 160, 1472, 3000] {
-                let covered = (0..tiles).map(|place| bounds(place, tiles, rows));
+                let covered = (0..tiles).map(|place| rows_of_tile(place, tiles, rows));
                 assert!(covered.clone().all(|(top, bottom)| top < bottom && bottom <= rows));
                 if rows <= tiles {
                     let counts: usize = (0..rows).map(|row| tiles_of_row(row, tiles, rows)).sum();

@@ -2,7 +2,8 @@
 //!
 //! A report says of a step how long it takes, and of its program how many cycles each tile works
 //! and what it sends and receives in one execution. A tile waits for the rest of the step. Memory is
-//! what is live on the tile at the liveness step of that program.
+//! what is live on the tile at the liveness step of that program. Of measured tiles, active and
+//! waiting cycles are those of the sample that the tile is in.
 
 use super::program_labels::ProgramLabels;
 use crate::tile_curves::TileCurveUnit;
@@ -12,12 +13,16 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use tilescope_report::trace::{LaneStep, Trace};
 use tilescope_report::units::{
-    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, ProgramId, Quantity, TileRange, TileRuns,
+    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, ProgramId, Quantity, StepId, TileRange,
+    TileRuns,
 };
 use tilescope_report::{
-    ExchangeTraffic, ProgramKind, ProgramNodeTable, Report, ReportError, ReportPart, Target,
-    TileTraffic, VariableFilter, VariablePlacement,
+    ExchangeTraffic, ProgramKind, ProgramNodeTable, Report, ReportError, ReportPart, SampleKind,
+    SampleLabel, Target, TileTraffic, VariableFilter, VariablePlacement,
 };
+
+/// Steps before and behind the one under the cursor in which measured tiles may be at its cycle.
+const NEIGHBOURS: u64 = 8;
 
 /// A figure of every tile at a cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -95,6 +100,8 @@ pub struct TileSources {
     steps: HashMap<ProgramId, u32>,
     /// Read when memory is first asked for.
     memory: OnceLock<LiveBytes>,
+    /// What samples of tiles are of, where tiles were measured.
+    labels: Option<Arc<Vec<SampleLabel>>>,
 }
 
 /// What is live on tiles.
@@ -126,6 +133,7 @@ impl TileSources {
             cycles: sets.collect(),
             steps,
             memory: OnceLock::new(),
+            labels: report.has_tile_samples().then(|| report.sample_labels()).transpose()?,
         })
     }
 
@@ -165,6 +173,9 @@ impl TileSources {
                 TileFigure::Memory => self.fill_memory(report, &step, info.ipu, &mut found)?,
                 TileFigure::Sent | TileFigure::Received => {
                     self.fill_traffic(&step, tiles, figure, &mut found.values)
+                }
+                TileFigure::Active | TileFigure::Waiting if self.labels.is_some() => {
+                    self.fill_measured(report, (&step, tiles), &mut found)?
                 }
                 TileFigure::Active | TileFigure::Waiting => {
                     self.fill_cycles(&step, tiles, figure, &mut found.values)
@@ -242,6 +253,33 @@ impl TileSources {
             _ => (*cycles).min(length),
         });
         true
+    }
+
+    /// Cycles of the samples that tiles are in, if they work or if they wait; always known.
+    fn fill_measured(
+        &self,
+        report: &Report,
+        (step, tiles): (&LaneStep, TileRange),
+        found: &mut TilesAtCycle,
+    ) -> Result<bool, ReportError> {
+        let (cycle, wanted) = (found.cycle, found.figure == TileFigure::Active);
+        let first = StepId(step.step.0.saturating_sub(NEIGHBOURS));
+        let end = StepId(step.step.0.saturating_add(NEIGHBOURS + 1));
+        let labels = self.labels.as_deref().map_or(&[][..], Vec::as_slice);
+        report.visit_tile_samples(first..end, |_, sample| {
+            let under_cursor = sample.cycles.start <= cycle && cycle < sample.cycles.end;
+            if !under_cursor || !tiles.contains(sample.tile) {
+                return;
+            }
+            let kind = labels.get(sample.label as usize).map(|label| label.kind);
+            let works = matches!(kind, Some(SampleKind::Compute | SampleKind::Exchange));
+            if let Some(value) =
+                found.values.get_mut(sample.tile.index()).filter(|_| works == wanted)
+            {
+                *value = sample.cycles.length().0;
+            }
+        })?;
+        Ok(true)
     }
 
     /// Cycles of each tile in a program, where they were recorded.

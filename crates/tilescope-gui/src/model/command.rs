@@ -5,8 +5,8 @@ use crate::model::export_request::ExportRequest;
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportBookmark;
 use crate::model::preferences::{
-    AppearancePrefs, LivenessPrefs, MemoryPrefs, OperationPrefs, OperationsGraphPrefs, ThemeChoice,
-    TracePrefs,
+    AppearancePrefs, LivenessPrefs, MemoryPrefs, OperationPrefs, OperationsGraphPrefs, RemotePrefs,
+    ThemeChoice, TracePrefs,
 };
 use crate::model::view_id::ViewId;
 use serde::{Deserialize, Serialize};
@@ -141,6 +141,8 @@ pub enum ChooserPurpose {
     Model,
     /// Have the spec that is being changed read another model.
     SpecModel,
+    /// Show all reports of a directory as one series.
+    Series,
 }
 
 /// One thing to do.
@@ -148,8 +150,20 @@ pub enum ChooserPurpose {
 pub enum AppCommand {
     /// Open a report, a directory or a file; or an ONNX file, to simulate it.
     Open(PathBuf),
+    /// Open a report on another machine.
+    OpenRemote(RemotePrefs),
     /// Open several of them: each report in a tab, one model after another.
     OpenAll(Vec<PathBuf>),
+    /// Open a report by itself, whatever the baseline is.
+    OpenAlone(PathBuf),
+    /// Have reports that are opened compared with this one, or with none.
+    PinBaseline(Option<PathBuf>),
+    /// Show the reports of a directory, or several of them, as one series.
+    ShowSeries(Vec<PathBuf>),
+    /// Show the series that was shown last.
+    ShowLastSeries,
+    /// Close it.
+    CloseSeries,
     /// Ask for a report or a model, or ask no more.
     ChooseReport(ChooserPurpose),
     Compare(PathBuf, PathBuf),
@@ -195,6 +209,8 @@ pub enum AppCommand {
     StopSpecSearch,
     /// Simulate a spec and open its report.
     SimulateText(String),
+    /// Open one of the reports of a directory, or none of them.
+    AnswerReportChoice(Option<PathBuf>),
     /// Give up opening a report.
     CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tilescope_analysis::imported_model::imported_model;
+use tilescope_report::remote::absolute_path;
 use tilescope_report::{ProgramOutcome, Report, ReportError, ReportOrigin, Target, TargetKind};
 
 /// A report and what every view needs to know of it.
@@ -24,7 +26,16 @@ pub struct OpenReport {
 impl OpenReport {
     /// Opens a report, and reads what is shown of it at once.
     pub fn read(path: &Path) -> Result<Self, ReportError> {
-        let report = Report::open(path)?;
+        Self::read_watched(path, &mut |_| {}, &AtomicBool::new(false))
+    }
+
+    /// The same where that may take long: `progress` is told what it waits for, `cancel` ends it.
+    pub(crate) fn read_watched(
+        path: &Path,
+        progress: &mut dyn FnMut(&str),
+        cancel: &AtomicBool,
+    ) -> Result<Self, ReportError> {
+        let report = Report::open_watched(path, progress, cancel)?;
         let target = report.target()?;
         let outcome = report.outcome()?;
         let unmodelled = imported_model(&report)?.and_then(|model| model.unmodelled_words());
@@ -48,15 +59,16 @@ impl OpenReport {
             ProgramOutcome::OutOfMemory { .. } => " · out of memory",
         };
         let changed = if target.is_changed() { " changed" } else { "" };
+        let calibrated = if target.is_calibrated() { " calibrated" } else { "" };
         match self.report.origin() {
             ReportOrigin::Foreign if target.architecture.is_empty() => format!("{ipus}{state}"),
-            _ => format!("{ipus} · {architecture}{model}{changed}{state}"),
+            _ => format!("{ipus} · {architecture}{model}{changed}{calibrated}{state}"),
         }
     }
 
     /// Where it is, whichever directory a window is started in.
     pub(crate) fn absolute_path(&self) -> PathBuf {
-        std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone())
+        absolute_path(&self.path)
     }
 
     /// A short name: that of its directory, or of the file if it has a name of its own.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tilescope_analysis::trace::TraceLaneStyle;
+use tilescope_report::remote::{RemoteAddress, RemoteAddressError};
 use tilescope_report::units::{ByteUnits, NumberFormat};
 
 /// Most recent reports that are remembered.
@@ -272,6 +273,31 @@ impl Default for OperationsGraphPrefs {
     }
 }
 
+/// A report on another machine, as it is typed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RemotePrefs {
+    /// `user@host:port`, or a name of the user's `~/.ssh/config`.
+    pub host: String,
+    /// Where it is there.
+    pub path: String,
+    /// The program to run there; empty for `tilescope`.
+    pub program: String,
+}
+
+impl RemotePrefs {
+    /// The address that is meant.
+    ///
+    /// # Errors
+    /// Host or path cannot be what is typed.
+    pub fn address(&self) -> Result<RemoteAddress, RemoteAddressError> {
+        let host = self.host.trim();
+        let host = host.strip_prefix("ssh://").unwrap_or(host).trim_end_matches('/');
+        let path = self.path.trim().replace('%', "%25");
+        format!("ssh://{host}/{}", path.trim_start_matches('/')).parse()
+    }
+}
+
 /// All preferences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -301,6 +327,8 @@ pub struct UserPreferences {
     pub operations: OperationPrefs,
     /// Choices of the operations graph.
     pub operations_graph: OperationsGraphPrefs,
+    /// The report on another machine that was asked for last.
+    pub remote: RemotePrefs,
     /// Units, colours, text size.
     pub look: AppearancePrefs,
     /// Keys of actions, by name, where they are not those of the table.
@@ -315,6 +343,7 @@ impl UserPreferences {
             recent_comparisons: std::mem::take(&mut self.recent_comparisons),
             open_tabs: std::mem::take(&mut self.open_tabs),
             shown_tab: self.shown_tab.take(),
+            remote: std::mem::take(&mut self.remote),
             ..Self::default()
         };
     }

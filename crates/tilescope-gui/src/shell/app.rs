@@ -1,8 +1,9 @@
 //! The window: takes in what has happened, then paints.
 
 use super::{
-    action, home, messages_ui, model_dialog, overlay, quit_dialog, report_check, report_chooser,
-    report_tabs, search_dialog, unmodelled_line, what_if_panel_ui, window_frame,
+    action, connection_line, home, messages_ui, model_dialog, overlay, quit_dialog, report_check,
+    report_choice, report_chooser, report_tabs, search_dialog, series_dialog, unmodelled_line,
+    what_if_panel_ui, window_frame,
 };
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::message::StatusMessage;
@@ -159,7 +160,9 @@ impl TilescopeApp {
         overlay::overlay_ui(ui.ctx(), &mut self.session, &self.commands);
         model_dialog::model_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
         search_dialog::search_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
+        series_dialog::series_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
         report_chooser::report_chooser_ui(ui.ctx(), &mut self.session, &self.commands);
+        report_choice::report_choice_ui(ui.ctx(), &self.session, &self.commands);
         quit_dialog::quit_dialog_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::progress_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::drop_hint_ui(ui.ctx());
@@ -184,7 +187,9 @@ fn page_ui(ui: &mut Ui, shown: ShownPage<'_>, commands: &CommandQueue) {
     };
     report_check::broken_reports_ui(ui, &mut page.checks, workers);
     let compared = page.compared.as_ref().map(|compared| &compared.target);
-    unmodelled_line::unmodelled_lines_ui(ui, std::iter::once(&page.tab.opened).chain(compared));
+    let reports = std::iter::once(&page.tab.opened).chain(compared);
+    connection_line::connection_lines_ui(ui, reports.clone(), commands);
+    unmodelled_line::unmodelled_lines_ui(ui, reports);
     page.search.update(ui, &context);
     if page.search.open {
         window_frame::find_panel_ui(ui, &mut page.search, &context);

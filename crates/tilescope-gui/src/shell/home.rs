@@ -9,13 +9,16 @@ use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::icons::{self, Icon};
 use crate::widgets::path_input::{ListedFiles, PathInputTexts, is_model};
-use crate::widgets::{ICON_BUTTON, elided_text::elided, focus_ui, icon_button_ui, search_ui};
+use crate::widgets::{
+    ICON_BUTTON, elided_text::elided, focus_ui, icon_button_ui, search_ui, tabs_ui,
+};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, CentralPanel, CornerRadius, FontId, Frame, Layout, Margin, Rect, Response,
     RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, Vec2, WidgetInfo, vec2,
 };
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tilescope_report::remote::absolute_path;
 use tilescope_report::units::format_timestamp;
 
 /// Width at which cards stand beside each other.
@@ -211,6 +214,12 @@ fn open_card_ui(
     commands: &CommandQueue,
 ) {
     let palette = ThemePalette::for_ui(ui);
+    let (is_remote_shown, remote) = home.remote();
+    tabs_ui(ui, "home", &[(false, "This machine"), (true, "Remote")], is_remote_shown);
+    if *is_remote_shown {
+        return remote.ui(ui, context.prefs, commands);
+    }
+    ui.add_space(spacing::XS);
     if row_ui(ui, Icon::Folder, "Open a report or model…", "", true).clicked() {
         commands.push(AppCommand::ChooseReport(ChooserPurpose::Open));
     }
@@ -439,7 +448,7 @@ fn recent_ui(
 
 /// Last part of a path, and the rest.
 fn names(path: &std::path::Path) -> (String, String) {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let path = absolute_path(path);
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let place = path.parent().map(|parent| parent.display().to_string());
     (name.unwrap_or_else(|| path.display().to_string()), place.unwrap_or_default())

@@ -19,7 +19,7 @@ use egui::{Align, Button, Context, Frame, Id, Label, Layout, Margin, Modal, Rich
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles, exact_bytes, seconds};
-use tilescope_report::{REPORT_FILE, ReportError, ReportOrigin};
+use tilescope_report::{REPORT_FILE, ReportError, ReportOrigin, holds_report};
 
 /// Widest the dialog gets.
 const WIDTH: f32 = 780.0;
@@ -92,6 +92,7 @@ impl ChooserPurpose {
             Self::Compare => "Compare with",
             Self::Model => "Simulate a model",
             Self::SpecModel => "Model of the spec",
+            Self::Series => "Series of a folder",
         }
     }
 
@@ -101,6 +102,7 @@ impl ChooserPurpose {
             Self::Compare => ("Path of the report to compare with", "Compare"),
             Self::Model => ("Path of the model to simulate", "Open"),
             Self::SpecModel => ("Path of the model that the spec is about", "Take"),
+            Self::Series => ("Path of the folder of reports", "Go"),
         };
         PathInputTexts { label, button, hint: self.listed().hint() }
     }
@@ -109,7 +111,7 @@ impl ChooserPurpose {
     fn listed(self) -> ListedFiles {
         match self {
             Self::Open => ListedFiles::ReportsAndModels,
-            Self::Compare => ListedFiles::Reports,
+            Self::Compare | Self::Series => ListedFiles::Reports,
             Self::Model | Self::SpecModel => ListedFiles::Models,
         }
     }
@@ -119,6 +121,7 @@ impl ChooserPurpose {
             Self::Open | Self::Model => AppCommand::Open(path),
             Self::Compare => AppCommand::CompareWith(path),
             Self::SpecModel => AppCommand::SetSpecModel(path),
+            Self::Series => AppCommand::ShowSeries(vec![path]),
         }
     }
 }
@@ -130,7 +133,11 @@ pub(crate) fn report_chooser_ui(
     commands: &CommandQueue,
 ) {
     let Some(mut chooser) = session.dialogs_mut().take_chooser() else { return };
-    let known = known(session, chooser.purpose.listed());
+    let known = match chooser.purpose {
+        // Of folders none is at hand.
+        ChooserPurpose::Series => Vec::new(),
+        purpose => known(session, purpose.listed()),
+    };
     let workers = session.workers().clone();
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("choose a report")).frame(frame).show(context, |ui| {
@@ -170,7 +177,13 @@ impl ReportChooser {
             if ui.button("Parent folder").on_hover_text("List the directory above").clicked() {
                 self.input.look_in_parent(ui);
             }
-            taken = taken.take().or(self.system_dialog_ui(ui));
+            if self.purpose == ChooserPurpose::Series {
+                let hint = "Show the reports in the folder that is listed, and up to two below it";
+                let clicked = ui.button("Show this folder").on_hover_text(hint).clicked();
+                taken = taken.take().or(clicked.then(|| self.input.directory()));
+            } else {
+                taken = taken.take().or(self.system_dialog_ui(ui));
+            }
             let hint = "Type letters of a name, or a path. ↑ ↓ and Enter choose.";
             let text = RichText::new(hint).size(text_size::CAPTION);
             ui.add(Label::new(text.color(ThemePalette::for_ui(ui).weak_text)).truncate());
@@ -195,7 +208,17 @@ impl ReportChooser {
                 self.preview_ui(ui, &offers, workers);
             });
         }
-        taken
+        taken.map(|path| self.meant(path))
+    }
+
+    /// What is meant by what was taken: a report stands for the folder that it is listed in, where a
+    /// folder is asked for.
+    fn meant(&self, taken: PathBuf) -> PathBuf {
+        let is_report = taken.is_file() || holds_report(&taken);
+        match self.purpose == ChooserPurpose::Series && is_report {
+            true => self.input.directory(),
+            false => taken,
+        }
     }
 
     /// The button of the system's dialog; the directory that was chosen there, once.

@@ -3,6 +3,7 @@
 use crate::model::navigation::NOTES_FILE;
 use std::path::{Path, PathBuf};
 use tilescope_report::REPORT_FILE;
+use tilescope_report::remote::{absolute_path, is_remote};
 
 /// A report that comes with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,10 +57,10 @@ fn data_directory() -> PathBuf {
     base.join("tilescope")
 }
 
-/// Where the notes of a report are kept, the best place first: beside the report, and in the user's
-/// data directory under a number made of its path.
+/// Where the notes of a report are kept, the best place first: beside the report if it is on this
+/// machine, and in the user's data directory under a number made of its path.
 pub(crate) fn notes_files(report: &Path) -> Vec<PathBuf> {
-    let report = std::path::absolute(report).unwrap_or_else(|_| report.to_owned());
+    let report = absolute_path(report);
     let beside = match report.file_name() {
         Some(name) if name != REPORT_FILE => {
             let mut name = name.to_owned();
@@ -70,7 +71,8 @@ pub(crate) fn notes_files(report: &Path) -> Vec<PathBuf> {
     };
     let bytes = report.as_os_str().as_encoded_bytes();
     let own = data_directory().join("notes").join(format!("{:016x}.json", stable_number(bytes)));
-    vec![beside, own]
+    // Nothing is written on other machines.
+    if is_remote(&report) { vec![own] } else { vec![beside, own] }
 }
 
 /// FNV-1a: the same number for the same bytes, in every version.

@@ -148,10 +148,15 @@ pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &Co
         }
         if slow {
             let path = session.opening_path().map(|path| path.display().to_string());
+            let step = session.jobs().opening().step();
             card(context, |ui| {
                 ui.horizontal(|ui| {
                     ui.spinner();
-                    ui.label(format!("Opening {}", path.unwrap_or_default()));
+                    let path = path.unwrap_or_default();
+                    ui.label(match step.is_empty() {
+                        true => format!("Opening {path}"),
+                        false => format!("Opening {path}: {step}"),
+                    });
                     if ui.button("Cancel").clicked() {
                         commands.push(AppCommand::CancelOpening);
                     }

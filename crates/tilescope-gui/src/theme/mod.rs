@@ -363,6 +363,86 @@ mod tests {
         }
     }
 
+    /// Pages of reports are made without a window: their colours are the same all the same.
+    #[test]
+    fn pages_have_the_colours_of_the_window() {
+        use tilescope_html::colours::{self, COLOURS};
+        use tilescope_report::TrainingPass;
+        type Named = (&'static str, fn(&ThemePalette) -> Color32);
+        let named: [Named; 42] = [
+            ("page", |of| of.page),
+            ("raised", |of| of.raised),
+            ("stripe", |of| of.stripe),
+            ("hover", |of| of.hover),
+            ("chosen", |of| of.chosen),
+            ("rule", |of| of.rule),
+            ("outline", |of| of.outline),
+            ("text", |of| of.text),
+            ("weak-text", |of| of.weak_text),
+            ("accent", |of| of.accent),
+            ("good", |of| of.good),
+            ("warning", |of| of.warning),
+            ("error", |of| of.error),
+            ("lane", |of| of.lane),
+            ("compute", |of| of.compute),
+            ("group", |of| of.group),
+            ("internal-exchange", |of| of.internal_exchange),
+            ("global-exchange", |of| of.global_exchange),
+            ("internal-sync", |of| of.internal_sync),
+            ("external-sync", |of| of.external_sync),
+            ("stream-copy", |of| of.stream_copy),
+            ("stream-begin", |of| of.stream_begin),
+            ("stream-mid", |of| of.stream_mid),
+            ("remote-mid", |of| of.remote_mid),
+            ("stream-end", |of| of.stream_end),
+            ("other", |of| of.other),
+            ("mark", |of| of.mark),
+            ("forward", |of| of.forward),
+            ("backward", |of| of.backward),
+            ("update", |of| of.update),
+            ("selection", |of| of.selection),
+            ("balance", |of| of.balance),
+            ("memory-line", |of| of.memory_line),
+            ("max-memory", |of| of.max_memory),
+            ("always-live", |of| of.always_live),
+            ("not-always-live", |of| of.not_always_live),
+            ("idle", |of| of.idle),
+            ("heat-0", |of| of.heat[0]),
+            ("heat-1", |of| of.heat[1]),
+            ("heat-2", |of| of.heat[2]),
+            ("heat-3", |of| of.heat[3]),
+            ("heat-4", |of| of.heat[4]),
+        ];
+        for (palette, on_page) in [(&LIGHT, 0), (&DARK, 1)] {
+            let on_page = |name: &str| {
+                let colour = COLOURS.iter().find(|colour| colour.name == name);
+                rgb(colour.map(|colour| [colour.light, colour.dark][on_page]).unwrap())
+            };
+            for (name, own) in named {
+                assert_eq!(on_page(name), own(palette), "{name}");
+            }
+            for of in StepActivity::ALL {
+                assert_eq!(on_page(colours::activity(of)), palette.activity(of));
+            }
+            for of in CycleClass::ALL {
+                assert_eq!(on_page(colours::cycle_class(of)), palette.cycle_class(of));
+            }
+            for of in WaterfallStep::ALL {
+                assert_eq!(on_page(colours::waterfall(of)), palette.waterfall(of));
+            }
+            for of in MemoryCategory::ALL {
+                assert_eq!(on_page(colours::category(of)), palette.category(of));
+            }
+            for of in MemoryRegion::ALL {
+                assert_eq!(on_page(colours::region(of)), palette.region(of));
+            }
+            let passes = [palette.forward, palette.backward, palette.update];
+            for (pass, own) in TrainingPass::ALL.into_iter().zip(passes) {
+                assert_eq!(on_page(colours::pass(Some(pass))), own);
+            }
+        }
+    }
+
     #[test]
     fn mixing_ends_at_both_colours() {
         let (a, b) = (rgb(0x102030), rgb(0xf0e0d0));

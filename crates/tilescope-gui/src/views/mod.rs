@@ -14,6 +14,7 @@ mod program_tree;
 pub(crate) mod search_panel;
 #[cfg(test)]
 mod seen_is_saved;
+pub(crate) mod series;
 mod summary;
 mod tile_mapping;
 mod tile_selection;

@@ -59,6 +59,7 @@ fn seen(report: &Report, view: &str, name: &str) -> Option<DataTable> {
         | ("liveness", "steps" | "addresses")
         | ("execution-trace", "critical-path" | "slack" | "programs" | "schedule")
         | ("tile-mapping", "replicas") => return None,
+        ("execution-trace", samples) if samples.starts_with("samples-by-") => return None,
         ("memory", _) => memory::tables::seen(report, name),
         ("liveness", _) => liveness::tables::seen(report, name),
         ("operations", _) => operations::columns::seen(report, name),

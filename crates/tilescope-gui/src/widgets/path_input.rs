@@ -14,7 +14,8 @@ use egui::{
     Sense, TextEdit, TextStyle, Ui, WidgetInfo, pos2, vec2,
 };
 use std::path::{Path, PathBuf, is_separator};
-use tilescope_report::REPORT_FILE;
+use tilescope_report::remote::is_remote;
+use tilescope_report::{REPORT_FILE, holds_report};
 
 /// Height of an entry of the list.
 const ENTRY: f32 = 26.0;
@@ -63,18 +64,18 @@ impl ListedFiles {
     /// What names of files end in.
     pub(crate) fn extensions(self) -> &'static [&'static str] {
         match self {
-            Self::Reports => &["pop"],
+            Self::Reports => &["pop", "capnp"],
             Self::Models => &[MODEL_EXTENSION],
-            Self::ReportsAndModels => &["pop", MODEL_EXTENSION, RESULTS_EXTENSION],
+            Self::ReportsAndModels => &["pop", "capnp", MODEL_EXTENSION, RESULTS_EXTENSION],
         }
     }
 
     /// What can be typed.
     pub(crate) const fn hint(self) -> &'static str {
         match self {
-            Self::Reports => "Path of a directory or .pop file",
+            Self::Reports => "Path of a directory, .pop or .capnp file",
             Self::Models => "Path of an .onnx file",
-            Self::ReportsAndModels => "Path of a directory, .pop, .onnx or .db file",
+            Self::ReportsAndModels => "Path of a directory, .pop, .capnp, .onnx or .db file",
         }
     }
 
@@ -171,6 +172,11 @@ impl PathInput {
         }
     }
 
+    /// The directory that is listed.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.place().0
+    }
+
     /// Goes to a directory: its entries are listed next.
     pub(crate) fn look_in(&mut self, ui: &Ui, directory: &Path) {
         self.highlighted = 0;
@@ -220,7 +226,8 @@ impl PathInput {
         let typed_path = self.text.trim().contains(is_separator);
         let paths: Vec<PathBuf> = known.iter().flat_map(|group| group.paths.clone()).collect();
         let still_there = |paths: &Vec<PathBuf>| {
-            paths.iter().filter(|path| path.exists()).cloned().collect::<Vec<_>>()
+            let there = |path: &&PathBuf| is_remote(path) || path.exists();
+            paths.iter().filter(there).cloned().collect::<Vec<_>>()
         };
         let existing = self.existing.compute(ui.ctx(), workers, &paths, still_there).fresh_only();
         let mut groups = Vec::new();
@@ -299,7 +306,9 @@ impl PathInput {
     fn typed_path(&self) -> Option<PathBuf> {
         match self.text.trim() {
             "" => None,
-            link if link.starts_with("tilescope:") => Some(PathBuf::from(link)),
+            link if link.starts_with("tilescope:") || is_remote(Path::new(link)) => {
+                Some(PathBuf::from(link))
+            }
             path => Some(self.whole(path)),
         }
     }
@@ -494,7 +503,7 @@ fn entries_of(directory: &Path, listed: ListedFiles) -> Vec<OfferedPath> {
             .extensions()
             .iter()
             .any(|wanted| path.extension().is_some_and(|end| end.eq_ignore_ascii_case(wanted)));
-        let is_report = listed != ListedFiles::Models && path.join(REPORT_FILE).is_file();
+        let is_report = listed != ListedFiles::Models && holds_report(&path);
         let is_wanted = is_report || is_called && !path.is_dir();
         (is_wanted || path.is_dir()).then_some(OfferedPath { path, is_wanted })
     });
@@ -504,6 +513,19 @@ fn entries_of(directory: &Path, listed: ListedFiles) -> Vec<OfferedPath> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn profiles_of_every_tool_are_offered() {
+        for reader in tilescope_report::PROFILE_READERS {
+            let ending = Path::new(reader.file_name).extension().unwrap().to_str().unwrap();
+            assert!(ListedFiles::Reports.extensions().contains(&ending), "{}", reader.tool);
+            assert!(
+                ListedFiles::ReportsAndModels.extensions().contains(&ending),
+                "{}",
+                reader.tool
+            );
+        }
+    }
 
     #[test]
     fn directories_and_reports_with_the_typed_letters_are_offered() {

@@ -17,6 +17,7 @@ mod program;
 mod replica_class;
 mod replica_ring;
 mod target;
+mod tile_sample;
 
 pub use data_flow::*;
 pub use engine::*;
@@ -30,6 +31,7 @@ pub use program::*;
 pub use replica_class::*;
 pub use replica_ring::*;
 pub use target::*;
+pub use tile_sample::*;
 
 use crate::units::{ProgramId, TileRuns};
 

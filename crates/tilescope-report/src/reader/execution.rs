@@ -6,6 +6,7 @@ use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{ProgramKind, StepOnIpu};
+use crate::remote::TableNumber;
 use crate::units::{ComputeSetId, CycleRange, ProgramId, ReplicaClassId, StepId};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -21,7 +22,7 @@ impl Report {
         let (steps, bars) = (self.db.has("steps", "id"), self.db.has("steps_by_ipu", "step_id"));
         if steps && self.origin == ReportOrigin::Tilescope {
             // Ids of our files are dense, and counting rows would read the whole table.
-            let last = self.db.number("steps", "max(id)")?;
+            let last = self.db.number("steps", &TableNumber::Highest("id".to_owned()))?;
             let count = last.map_or(0, |last| last.saturating_add(1));
             // A row takes at least a byte: more steps than bytes cannot be.
             if (0..=self.bytes as i64).contains(&count) {
@@ -32,7 +33,8 @@ impl Report {
         let count = match (steps, bars) {
             (true, _) => self.db.row_count("steps")?,
             (false, true) => {
-                let count = self.db.number("steps_by_ipu", "count(DISTINCT step_id)")?;
+                let steps = TableNumber::Distinct("step_id".to_owned());
+                let count = self.db.number("steps_by_ipu", &steps)?;
                 count.map(i64::unsigned_abs)
             }
             (false, false) => None,
@@ -51,13 +53,8 @@ impl Report {
         class: ReplicaClassId,
         id: StepId,
     ) -> Result<Option<StepDetails>, ReportError> {
-        match class {
-            ReplicaClassId(0) => self.step(id),
-            _ => {
-                let next = StepId(id.0.saturating_add(1));
-                Ok(self.steps_of_columns(class, id..next, 1)?.pop())
-            }
-        }
+        let next = StepId(id.0.saturating_add(1));
+        Ok(self.steps_of_class(class, id..next, 1)?.pop())
     }
 
     /// Executed steps with ids in `ids`, the first `limit` of them: as replica 0 did them.
@@ -82,6 +79,19 @@ impl Report {
             steps.entry(row.step).or_insert_with(unknown).ipus.push(self.on_ipu(&row)?);
         }
         Ok(steps.into_values().take(limit).collect())
+    }
+
+    /// The same as replicas of a class did them.
+    pub(crate) fn steps_of_class(
+        &self,
+        class: ReplicaClassId,
+        ids: Range<StepId>,
+        limit: usize,
+    ) -> Result<Vec<StepDetails>, ReportError> {
+        match class {
+            ReplicaClassId(0) => self.steps(ids, limit),
+            _ => self.steps_of_columns(class, ids, limit),
+        }
     }
 
     fn steps_of_columns(

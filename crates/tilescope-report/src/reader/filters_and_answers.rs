@@ -4,6 +4,8 @@
 use crate::Report;
 use crate::model::*;
 use crate::units::*;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The writer of a report file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +143,7 @@ pub struct StepDetails {
 }
 
 /// Whether the trace can be shown at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TraceState {
     /// There is no execution.
     None,
@@ -156,7 +158,7 @@ pub enum TraceState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvariantViolation {
     /// The law, as a short key: `categories_add_up`.
-    pub law: &'static str,
+    pub law: Cow<'static, str>,
     /// The violation, in words.
     pub text: String,
 }

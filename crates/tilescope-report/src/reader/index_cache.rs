@@ -24,7 +24,7 @@ pub(super) fn user_directory() -> Option<PathBuf> {
 }
 
 /// What tells a report file apart from others and from itself before it changed.
-fn key(path: &Path) -> Result<String, ReportError> {
+pub(crate) fn file_version(path: &Path) -> Result<String, ReportError> {
     let whole = fs::canonicalize(path).map_err(|e| ReportError::reading(e, path))?;
     let found = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?;
     let log = fs::metadata(with_suffix(&whole, "-wal")).ok();
@@ -55,7 +55,7 @@ pub(super) struct CacheFile {
 impl CachePlace {
     /// The place of what is made of the report `path`, of one kind.
     pub(super) fn new(directory: &Path, kind: &str, path: &Path) -> Result<Self, ReportError> {
-        let key = key(path)?;
+        let key = file_version(path)?;
         // FNV-1a: stable over versions, and the key itself is compared when the file is opened.
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, step);

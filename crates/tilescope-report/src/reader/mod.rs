@@ -15,6 +15,7 @@
 mod compute_sets;
 mod critical_path;
 mod data_flow;
+mod debug_info;
 mod exchange;
 mod execution;
 mod filters_and_answers;
@@ -30,11 +31,13 @@ mod step_row;
 mod target;
 mod tile_patterns;
 mod tile_run_collector;
+mod tile_samples;
 mod trace_index;
 mod variables;
 mod verify;
 
 pub use filters_and_answers::*;
+pub(crate) use index_cache::file_version;
 pub use marks::PackedMarks;
 pub use program::ProgramNodeTable;
 pub use sidecar_files::SidecarFile;
@@ -43,6 +46,10 @@ use super::database::{ReportDatabase, ReportWarnings, SelectQuery, lock};
 use super::error::ReportError;
 use super::model::*;
 use super::open_file::FileIdentity;
+use super::profile_readers::{self, OpenedProfile};
+use super::remote::{
+    DatabaseKind, OpenedRemote, RemoteAddress, RemoteReport, RemoteTraffic, is_remote,
+};
 use super::trace::Trace;
 use super::writer::StepLayout;
 use super::{open_file, schema};
@@ -50,6 +57,7 @@ use crate::units::*;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 /// An answer that is read once. What failed is read again when asked again.
@@ -73,6 +81,11 @@ impl<T> ReadOnceCell<T> {
         Ok(read)
     }
 
+    /// The answer, if it was read.
+    fn known(&self) -> Option<Arc<T>> {
+        lock(&self.0).clone()
+    }
+
     fn invalidate(&self) {
         *lock(&self.0) = None;
     }
@@ -86,6 +99,10 @@ pub struct Report {
     second: Mutex<Option<ReportDatabase>>,
     identity: FileIdentity,
     path: PathBuf,
+    /// What was opened: the file itself, or one of another tool that it was made of.
+    source: PathBuf,
+    /// Where it was made of another file.
+    _made: Option<OpenedProfile>,
     bytes: u64,
     origin: ReportOrigin,
     meta: BTreeMap<String, String>,
@@ -93,6 +110,7 @@ pub struct Report {
     cache_directory: Option<PathBuf>,
     target: ReadOnceCell<Target>,
     operations: ReadOnceCell<Vec<ModelOperation>>,
+    debug_info: ReadOnceCell<debug_info::DebugInfo>,
     programs: ReadOnceCell<ProgramNodeTable>,
     compute_set_names: ReadOnceCell<BTreeMap<ComputeSetId, String>>,
     vertex_types: ReadOnceCell<Vec<VertexTypeInfo>>,
@@ -102,25 +120,82 @@ pub struct Report {
     tile_categories: ReadOnceCell<TileRuns<Vec<CategoryBytes>>>,
     mark_chunks: ReadOnceCell<Vec<marks::PackedMarks>>,
     replica_mark_chunks: ReadOnceCell<Vec<marks::PackedMarks>>,
+    sample_labels: ReadOnceCell<Vec<SampleLabel>>,
+    sample_chunks: ReadOnceCell<Vec<tile_samples::SampleChunkInfo>>,
     trace: Mutex<Option<trace_index::PreparedTrace>>,
     building: Mutex<()>,
+    /// What is asked beside tables where the file is on another machine.
+    remote: Option<RemoteReport>,
 }
 
 impl Report {
-    /// Opens a directory that holds a `profile.pop`, or such a file under any name.
+    /// Opens a directory that holds a `profile.pop`, such a file under any name, or a profile of
+    /// another tool (see [`PROFILE_READERS`](crate::PROFILE_READERS)); with an address
+    /// `ssh://[user@]host[:port]/path` one on another machine.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReportError> {
         Self::open_with_cache(path, index_cache::user_directory())
     }
 
-    /// Like [`Report::open`], with another place for trace indexes of foreign files; `None` keeps
-    /// them only as long as the report is open.
+    /// Like [`Report::open`]. `progress` is told in words what takes long on the way to another
+    /// machine; setting `cancel` ends that with [`ReportError::Cancelled`].
+    pub fn open_watched(
+        path: impl AsRef<Path>,
+        progress: &mut dyn FnMut(&str),
+        cancel: &AtomicBool,
+    ) -> Result<Self, ReportError> {
+        let path = path.as_ref();
+        if !is_remote(path) {
+            return Self::open(path);
+        }
+        let address = RemoteAddress::of_path(path).map_err(|error| ReportError::Remote {
+            problem: error.to_string(),
+            path: path.to_owned(),
+        })?;
+        let address = address.ok_or_else(|| ReportError::NotFound { path: path.to_owned() })?;
+        Self::from_remote(crate::remote::open(&address, progress, cancel)?)
+    }
+
+    /// A report on another machine that was opened there.
+    pub(crate) fn from_remote(opened: OpenedRemote) -> Result<Self, ReportError> {
+        let OpenedRemote { report, database, address, warnings } = opened;
+        let path = address.to_path();
+        let told = Arc::new(ReportWarnings::default());
+        warnings.into_iter().for_each(|warning| told.add(warning));
+        let bytes = database.facts.bytes;
+        let db = ReportDatabase::remote(database, &path, told.clone());
+        let identity = FileIdentity::of(Path::new(""));
+        let file = ReportFile { source: path.clone(), path, made: None, bytes, identity };
+        Self::of_database(db, None, file, told, (None, Some(report)))
+    }
+
+    /// Like [`Report::open`], with another place for trace indexes of foreign files and for reports
+    /// made of profiles of other tools; `None` keeps them only as long as the report is open.
     pub fn open_with_cache(
         path: impl AsRef<Path>,
         cache_directory: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
-        let path = open_file::locate(path.as_ref())?;
+        if is_remote(path.as_ref()) {
+            return Self::open_watched(path, &mut |_| {}, &AtomicBool::new(false));
+        }
+        let source = open_file::locate(path.as_ref())?;
+        let made = profile_readers::open(&source, cache_directory.as_deref())?;
+        let path = made.as_ref().map_or_else(|| source.clone(), |made| made.file.clone());
         let warnings = Arc::new(ReportWarnings::default());
         let (bytes, [db, second], identity) = open_whole(&path, &warnings)?;
+        let file = ReportFile { source, path, made, bytes, identity };
+        Self::of_database(db, Some(second), file, warnings, (cache_directory, None))
+    }
+
+    /// The report in a database: a file of this machine with a place for what is made of it, or one
+    /// of another machine.
+    fn of_database(
+        db: ReportDatabase,
+        second: Option<ReportDatabase>,
+        file: ReportFile,
+        warnings: Arc<ReportWarnings>,
+        (cache_directory, remote): (Option<PathBuf>, Option<RemoteReport>),
+    ) -> Result<Self, ReportError> {
+        let ReportFile { path, source, made, bytes, identity } = file;
         if db.tables().next().is_none() {
             let found = "an SQLite file without any table of a report (steps, programs, vars_info, \
                          memory_by_tile, …)";
@@ -132,9 +207,11 @@ impl Report {
         warn_of_unknown_layout(&meta, &warnings);
         Ok(Self {
             db,
-            second: Mutex::new(Some(second)),
+            second: Mutex::new(second),
             identity,
             path,
+            source,
+            _made: made,
             bytes,
             origin,
             meta,
@@ -142,6 +219,7 @@ impl Report {
             cache_directory,
             target: ReadOnceCell::default(),
             operations: ReadOnceCell::default(),
+            debug_info: ReadOnceCell::default(),
             programs: ReadOnceCell::default(),
             compute_set_names: ReadOnceCell::default(),
             vertex_types: ReadOnceCell::default(),
@@ -151,13 +229,58 @@ impl Report {
             tile_categories: ReadOnceCell::default(),
             mark_chunks: ReadOnceCell::default(),
             replica_mark_chunks: ReadOnceCell::default(),
+            sample_labels: ReadOnceCell::default(),
+            sample_chunks: ReadOnceCell::default(),
             trace: Mutex::new(None),
             building: Mutex::new(()),
+            remote,
         })
+    }
+
+    /// The database of the report itself.
+    pub(crate) fn database(&self) -> &ReportDatabase {
+        &self.db
+    }
+
+    /// Asks one of the databases of the report, which for the trace and its sync points is there once
+    /// they are prepared.
+    pub(crate) fn with_database<T>(
+        &self,
+        kind: DatabaseKind,
+        ask: impl FnOnce(&ReportDatabase) -> Result<T, ReportError>,
+    ) -> Result<T, ReportError> {
+        if kind == DatabaseKind::Report {
+            return ask(&self.db);
+        }
+        let needs_index = self.trace_state()? == TraceState::NeedsIndex;
+        let trace = if needs_index { None } else { self.prepared_trace() };
+        let found = trace.as_ref().and_then(|trace| match kind {
+            DatabaseKind::SyncPoints => trace.sync_point_database(),
+            _ => Some(trace.database()),
+        });
+        found.map_or_else(|| Err(self.db.damage("trace_lanes", "it is not prepared")), ask)
+    }
+
+    /// Whether the file is on another machine.
+    pub fn is_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// Why nothing can be asked any more of a report on another machine, if the connection is lost.
+    pub fn connection_lost(&self) -> Option<&str> {
+        self.remote.as_ref().and_then(RemoteReport::lost)
+    }
+
+    /// What has gone over the connection to another machine so far.
+    pub fn traffic(&self) -> Option<RemoteTraffic> {
+        self.remote.as_ref().map(RemoteReport::traffic)
     }
 
     /// The second connection, or another one to the same file once that is in use.
     fn another_connection(&self) -> Result<ReportDatabase, ReportError> {
+        if let Some(beside) = self.db.beside(DatabaseKind::Trace) {
+            return beside;
+        }
         if let Some(second) = lock(&self.second).take() {
             return Ok(second);
         }
@@ -172,8 +295,16 @@ impl Report {
     /// questions in SQL. Whoever asks sets bounds: the file is what anybody may have written.
     ///
     /// # Errors
-    /// Files that cannot be opened, or are others by now.
+    /// Files that cannot be opened, are others by now, or lie on another machine.
     pub fn another_sqlite_connection(&self) -> Result<rusqlite::Connection, ReportError> {
+        if self.is_remote() {
+            let problem =
+                "questions in SQL are answered where the file is: run tilescope query there";
+            return Err(ReportError::Remote {
+                problem: problem.to_owned(),
+                path: self.path.clone(),
+            });
+        }
         let whole =
             fs::canonicalize(&self.path).map_err(|e| ReportError::reading(e, &self.path))?;
         let (connection, _) = open_file::connect(&whole)?;
@@ -183,12 +314,13 @@ impl Report {
         Ok(connection)
     }
 
-    /// Path of the `profile.pop` file.
+    /// Path of the file that was opened: a `profile.pop`, or a profile of another tool; on another
+    /// machine its address.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.source
     }
 
-    /// Size of the report file.
+    /// Size of the report file; of one made of a profile of another tool, not of that profile.
     pub fn file_size(&self) -> Bytes {
         Bytes(self.bytes)
     }
@@ -237,6 +369,8 @@ impl Report {
         let any = |table: &str| self.db.has_rows(table);
         let column = |table: &str, column: &str| self.db.has(table, column) && any(table);
         match part {
+            // A measured step was not asked what it moves.
+            ReportPart::StepBytes if self.has_tile_samples() => false,
             ReportPart::Execution
             | ReportPart::TileBalance
             | ReportPart::ActiveTiles
@@ -258,7 +392,7 @@ impl Report {
             }
             ReportPart::Vertices => any("vertex_groups"),
             ReportPart::Exchanges => any("exchanges"),
-            ReportPart::Operations => any("operations"),
+            ReportPart::Operations => any("operations") || self.has_debug_operations(),
             ReportPart::OperationInputs => column("operation_inputs", "input"),
             ReportPart::Variables => any("vars") || column("vars_info", "tile"),
             ReportPart::Addresses => column("addresses", "data") || column("var_addresses", "data"),
@@ -335,6 +469,15 @@ impl Report {
     }
 }
 
+/// The file of a report: `path` is read, and `source` is what was asked for.
+struct ReportFile {
+    path: PathBuf,
+    source: PathBuf,
+    made: Option<OpenedProfile>,
+    bytes: u64,
+    identity: FileIdentity,
+}
+
 /// How often a file that is replaced while it is opened is tried again.
 const OPENING_TRIES: usize = 8;
 
@@ -369,7 +512,7 @@ fn connect(path: &Path, warnings: &Arc<ReportWarnings>) -> Result<ReportDatabase
 
 /// Who wrote a file, if this version can read it; what it cannot read of it is a warning.
 fn origin(db: &ReportDatabase, path: &Path) -> Result<ReportOrigin, ReportError> {
-    if db.pragma("application_id") != i64::from(schema::APPLICATION_ID) {
+    if db.application_id() != i64::from(schema::APPLICATION_ID) {
         if db.has("trace_lanes", "expectations") {
             db.warnings.add(
                 "written by tilescope, but copied by a tool that lost its application_id: read as a \
@@ -409,7 +552,7 @@ fn warn_of_unknown_layout(meta: &BTreeMap<String, String>, warnings: &ReportWarn
 
 /// Major and minor version of the format.
 fn format_of(db: &ReportDatabase) -> (i64, i64) {
-    let version = db.pragma("user_version");
+    let version = db.user_version();
     (version / 1000, version % 1000)
 }
 

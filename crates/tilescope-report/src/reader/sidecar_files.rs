@@ -53,6 +53,9 @@ impl Report {
     /// # Errors
     /// A file that cannot be read, is too long, or is no text.
     pub fn sidecar_text(&self, name: &str) -> Result<Option<String>, ReportError> {
+        if let Some(remote) = &self.remote {
+            return remote.sidecar_text(name);
+        }
         let path = self.path().parent().unwrap_or(Path::new(".")).join(name);
         match read_text(&path, MAX_TEXT_BYTES) {
             Ok(text) => Ok(Some(text)),
@@ -63,15 +66,25 @@ impl Report {
 
     /// When the report file was last changed, where that is known.
     pub fn modified(&self) -> Option<SystemTime> {
-        fs::metadata(self.path()).and_then(|found| found.modified()).ok()
+        match &self.remote {
+            Some(remote) => remote.modified(),
+            None => fs::metadata(self.path()).and_then(|found| found.modified()).ok(),
+        }
     }
 
     /// Files that SDK tools write beside a report, whether they exist or not.
     pub fn sidecar_files(&self) -> Vec<SidecarFile> {
         let directory = self.path().parent().unwrap_or(Path::new("."));
         let file = |(name, about)| {
-            let found = fs::metadata(directory.join(name)).ok().filter(|found| found.is_file());
-            let found = found.map(|found| (Bytes(found.len()), found.modified().ok()));
+            let found = match &self.remote {
+                Some(remote) => remote.sidecar(name),
+                None => {
+                    let found = fs::metadata(directory.join(name)).ok();
+                    let found = found.filter(|found| found.is_file());
+                    found.map(|found| (found.len(), found.modified().ok()))
+                }
+            };
+            let found = found.map(|(bytes, changed)| (Bytes(bytes), changed));
             SidecarFile { name, about, found }
         };
         FILES.into_iter().map(file).collect()

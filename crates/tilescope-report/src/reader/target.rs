@@ -10,6 +10,7 @@ use crate::model::{
     MachineLimits, MachineUnit, RunningCost, RunningCostBasis, RunningCostKind, SyncGroupMembers,
     Target, TargetKind,
 };
+use crate::remote::TableNumber;
 use crate::units::{Bytes, Hertz, IpuId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -80,7 +81,7 @@ impl ChipGeneration {
     }
 }
 
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 14] = [
     "kind",
     "name",
     "architecture",
@@ -94,6 +95,7 @@ const COLUMNS: [&str; 13] = [
     "memory_element_bytes",
     "interleaved_offset",
     "tiles_per_column",
+    "physical_numbers",
 ];
 
 /// A number of something of a machine: what no sum or product of makes nonsense.
@@ -131,6 +133,7 @@ impl Report {
                 memory_element_bytes: bytes(10)?,
                 interleaved_offset: bytes(11)?,
                 tiles_per_column: cells.small(12)?,
+                physical_numbers: cells.int(13) == Some(1),
                 changes: Vec::new(),
             })
         })?;
@@ -169,6 +172,7 @@ impl Report {
             memory_element_bytes: Bytes::ZERO,
             interleaved_offset: Bytes::ZERO,
             tiles_per_column: generation.map_or(0, |known| known.tiles_per_column),
+            physical_numbers: false,
             changes: Vec::new(),
         })
     }
@@ -177,8 +181,8 @@ impl Report {
     fn highest_tile(&self) -> Result<u32, ReportError> {
         for table in ["memory_by_tile", "vars_info"] {
             if self.db.has(table, "tile") {
-                let within =
-                    format!("max(tile) FILTER (WHERE tile BETWEEN 0 AND {})", MAX_TILES - 1);
+                let most = i64::from(MAX_TILES - 1);
+                let within = TableNumber::HighestWithin("tile".to_owned(), most);
                 let highest = self.db.number(table, &within)?;
                 if let Some(tile) = highest.and_then(|tile| u32::try_from(tile).ok()) {
                     return Ok(tile + 1);

@@ -1,8 +1,8 @@
 //! Tables of the machine: what it is made of, what it can move and compute, what it costs to run.
 
 use super::{
-    BYTES, BYTES_PER_CYCLE, COST, COUNT, CYCLES, FLOPS_PER_CYCLE, HERTZ, KEY, MEASURED, NUMBER,
-    RATIO, SchemaTable, TEXT, col, table,
+    BYTES, BYTES_PER_CYCLE, COST, COUNT, CYCLES, FLAG, FLOPS_PER_CYCLE, HERTZ, KEY, MEASURED,
+    NUMBER, RATIO, SchemaTable, TEXT, col, table,
 };
 
 pub(super) const TARGET: SchemaTable = table(
@@ -22,24 +22,35 @@ pub(super) const TARGET: SchemaTable = table(
         col("memory_element_bytes", BYTES, "bank of non-interleaved memory"),
         col("interleaved_offset", BYTES, "address where interleaved memory begins"),
         col("tiles_per_column", COUNT, "tiles in a column of the floor plan"),
+        col(
+            "physical_numbers",
+            FLAG,
+            "1 if tiles are numbered column by column of the floor plan; else their numbers wind \
+             through it; since version 2.7",
+        ),
     ],
     "",
 );
 
 pub(super) const MACHINE_CHANGES: SchemaTable = table(
     "machine_changes",
-    "a constant in which the machine differs from the one of target.name; none for a machine \
-     that can be bought; since version 2.4",
+    "a constant in which the machine differs from the one of target.name, or that its simulation was \
+     calibrated with; none for a machine that can be bought, simulated as it comes; since version 2.4",
     &[
         col("id", KEY, "position"),
-        col("key", TEXT, "name in a spec, below target.machine"),
+        col(
+            "key",
+            TEXT,
+            "name in a spec, below target.machine; calibration. in front: below target.calibration",
+        ),
         col("title", TEXT, "name for people"),
         col(
             "unit",
             TEXT,
-            "count, bytes, hertz, cycles, seconds, bytes_per_cycle or bytes_per_second",
+            "count, bytes, hertz, cycles, seconds, bytes_per_cycle, bytes_per_second, \
+             cycles_per_byte or cycles_per_word",
         ),
-        col("inherited", MEASURED, "what the machine of that name has"),
+        col("inherited", MEASURED, "what the machine of that name has, or its simulation"),
         col("value", MEASURED, "what this one has"),
     ],
     "",

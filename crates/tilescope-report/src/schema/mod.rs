@@ -24,15 +24,17 @@
 mod host;
 mod machine;
 mod replicas;
+mod samples;
 mod trace;
 mod views;
 
-pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
+pub(crate) use samples::{SAMPLE_TABLES, TILE_SAMPLE_CHUNKS, TILE_SAMPLES};
+pub(crate) use views::{VIEWS, tables_of_other_files, view_of_samples, views_without_rows};
 
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub const FORMAT: (i32, i32) = (2, 6);
+pub const FORMAT: (i32, i32) = (2, 7);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -159,7 +161,8 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                 "key",
                 TEXT_KEY,
                 "format, generator, layout, spec; onnx: the file of an imported model and what \
-                 became of its nodes, JSON, since version 2.4",
+                 became of its nodes, JSON, since version 2.4; slice: the report that this one is a \
+                 part of, and which, JSON",
             ),
             col("value", TEXT, "the fact"),
         ],
@@ -550,6 +553,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     trace::TRACE_BESIDE,
     trace::MARK_CHUNKS,
     replicas::MARK_CHUNKS,
+    samples::LABELS,
+    samples::SAMPLES,
+    samples::CHUNKS,
     table(
         CHECKSUMS,
         "the checksum of rows of a table as they were written; since version 2.0",

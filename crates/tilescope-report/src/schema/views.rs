@@ -1,7 +1,8 @@
 //! Views of a `profile.pop`: what Poplar, or a version of ours before 2.0, keeps as tables.
 
 use super::{
-    BYTES, COUNT, CYCLES, END_TILE, EVERY, FIRST_TILE, ID, NUMBER, SchemaColumn, TIMES, col,
+    BYTES, COUNT, CYCLES, END_TILE, EVERY, FIRST_TILE, ID, NUMBER, SchemaColumn, TILE_SAMPLES,
+    TIMES, col,
 };
 
 /// A view: a table of Poplar's files, or of ours before version 2.0, made up from other tables.
@@ -136,6 +137,12 @@ pub(crate) fn views_without_rows() -> String {
     TABLES_WITHOUT_ROWS.map(view).concat()
 }
 
+/// A view in place of the samples of tiles, which are never rows.
+pub(crate) fn view_of_samples() -> String {
+    let how = "its rows are compressed columns, see docs/format.md; sums: tilescope export REPORT \
+               --format csv --view execution-trace --table samples-by-operation";
+    format!("CREATE VIEW {TILE_SAMPLES} AS SELECT * FROM \"{TILE_SAMPLES}: {how}\";")
+}
 /// Tables that a report with steps as columns has no rows of.
 const TABLES_WITHOUT_ROWS: [&str; 3] = ["steps", "steps_by_ipu", "marks"];
 

@@ -321,7 +321,7 @@ impl<'a> TraceLane<'a> {
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
-    pub fn positions_of(&self, ids: Range<StepId>) -> Result<Range<u64>, ReportError> {
+    pub fn positions_of(&self, ids: &Range<StepId>) -> Result<Range<u64>, ReportError> {
         let before = |id: StepId| {
             self.partition_point(|node| node.first_step < id, |record| record.step < id)
         };

@@ -100,6 +100,16 @@ impl Trace {
         Ok(Self { store, class: ReplicaClassId(0) })
     }
 
+    /// The database of the index.
+    pub(super) fn database(&self) -> &ReportDatabase {
+        self.store.database()
+    }
+
+    /// The database of sync points, if there are any.
+    pub(super) fn sync_point_database(&self) -> Option<&ReportDatabase> {
+        self.store.sync_point_database()
+    }
+
     /// The replicas whose lanes these are; the first class, which replica 0 is in, unless another
     /// one was asked for.
     pub fn class(&self) -> ReplicaClassId {

@@ -155,6 +155,16 @@ impl TraceStore {
         })
     }
 
+    /// The database of the index.
+    pub(super) fn database(&self) -> &ReportDatabase {
+        &self.db
+    }
+
+    /// The database of sync points, if there are any.
+    pub(super) fn sync_point_database(&self) -> Option<&ReportDatabase> {
+        self.has_sync_points().then(|| self.points_db().0)
+    }
+
     /// Classes of replicas that have lanes.
     pub(super) fn classes(&self) -> usize {
         self.classes.len()

@@ -91,6 +91,16 @@ impl ExecutionWriter {
         has_records || self.pieces.len() >= PIECES
     }
 
+    /// Tiles of the replica.
+    pub(super) fn tiles(&self) -> u32 {
+        self.ipus * self.tiles_per_ipu
+    }
+
+    /// The step that came last.
+    pub(super) fn last_step(&self) -> Option<StepId> {
+        self.steps.checked_sub(1).map(StepId)
+    }
+
     pub(super) fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         let id = StepId(self.steps);
         let of = |part: &str| format!("{part} of step {id}");

@@ -10,15 +10,19 @@ mod host;
 mod mark_lanes;
 mod recorder;
 mod tile_patterns;
+mod tile_samples;
 
 pub use recorder::Recorder;
 
 use super::atomic_file::AtomicFile;
 use super::error::ReportError;
-use super::model::{CompilationReport, ExecutionStep, ImportedModel, TraceMark};
+use super::model::{
+    CompilationReport, ExecutionStep, ImportedModel, SampleLabel, TileSample, TraceMark,
+};
 use super::open_file::REPORT_FILE;
 use super::row_writer::RowWriter;
 use super::schema;
+use super::slice::SliceOrigin;
 use super::table_checksums::{TableChecksums, TablePart};
 use super::trace::TraceIndexWriter;
 use crate::units::{IpuId, ReplicaClassId};
@@ -27,6 +31,7 @@ use rusqlite::{Connection, OpenFlags, ToSql, params};
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tile_samples::TileSampleWriter;
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -77,6 +82,12 @@ impl StepLayout {
     }
 }
 
+/// Tables that are only made where they have rows.
+fn tables_of_few() -> impl Iterator<Item = &'static str> {
+    let few = schema::REPLICA_TABLES.into_iter().chain(schema::RING_TABLES);
+    few.chain(schema::SAMPLE_TABLES).chain([schema::TILE_SAMPLES])
+}
+
 /// Writes one `profile.pop`.
 ///
 /// The file grows under a temporary name beside its place and takes that place, whole, in
@@ -89,6 +100,7 @@ pub struct ReportWriter {
     layout: StepLayout,
     checksums: RefCell<TableChecksums>,
     execution: Option<(ExecutionWriter, TraceIndexWriter)>,
+    samples: Option<TileSampleWriter>,
     failed: bool,
 }
 
@@ -111,6 +123,7 @@ impl ReportWriter {
             layout: StepLayout::default(),
             checksums: RefCell::default(),
             execution: None,
+            samples: None,
             failed: false,
         };
         writer.rows().execute(&format!(
@@ -120,8 +133,7 @@ impl ReportWriter {
             schema::APPLICATION_ID,
             schema::user_version(schema::FORMAT),
         ))?;
-        let is_for_few =
-            |name| schema::REPLICA_TABLES.contains(&name) || schema::RING_TABLES.contains(&name);
+        let is_for_few = |name| tables_of_few().any(|few| few == name);
         for table in schema::TABLES.iter().filter(|table| !is_for_few(table.name)) {
             writer.rows().execute(&table.create())?;
         }
@@ -140,6 +152,14 @@ impl ReportWriter {
             fact("onnx", &json)?;
         }
         Ok(writer)
+    }
+
+    /// Says which report this is a slice of.
+    pub(crate) fn slice_of(&mut self, origin: &SliceOrigin) -> Result<(), ReportError> {
+        let json = serde_json::to_string(origin).map_err(|error| {
+            ReportError::invalid_input(format!("what it is a slice of is no JSON: {error}"))
+        })?;
+        self.rows().insert("meta", params!["slice", json])
     }
 
     /// Refuses to let the file grow beyond `bytes`, as a full disk would.
@@ -202,6 +222,42 @@ impl ReportWriter {
         })
     }
 
+    /// Says what samples of tiles are of, after the compilation and before the first of them.
+    pub fn sample_labels(&mut self, labels: &[SampleLabel]) -> Result<(), ReportError> {
+        self.refuse_after_failure(|writer| {
+            let Some((execution, _)) =
+                writer.execution.as_ref().filter(|_| writer.samples.is_none())
+            else {
+                let problem = "labels of samples come once, behind the compilation";
+                return Err(ReportError::invalid_input(problem));
+            };
+            let tiles = execution.tiles();
+            writer.create_tables(&schema::SAMPLE_TABLES)?;
+            writer.rows().execute(&schema::view_of_samples())?;
+            writer.samples = Some(TileSampleWriter::new(labels, tiles, &writer.rows())?);
+            Ok(())
+        })
+    }
+
+    /// Writes when tiles began and ended the step that was written last, by tile and time.
+    pub fn tile_samples(
+        &mut self,
+        samples: impl IntoIterator<Item = TileSample>,
+    ) -> Result<(), ReportError> {
+        self.refuse_after_failure(|writer| {
+            let last = writer.execution.as_ref().and_then(|(execution, _)| execution.last_step());
+            let (Some(step), Some(mut packed)) = (last, writer.samples.take()) else {
+                let problem = "samples come behind their step and the labels of samples";
+                return Err(ReportError::invalid_input(problem));
+            };
+            for sample in samples {
+                packed.sample(step, &sample, &writer.rows())?;
+            }
+            writer.samples = Some(packed);
+            Ok(())
+        })
+    }
+
     /// Writes a mark; order does not matter.
     pub fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.mark_of_class(ReplicaClassId(0), mark)
@@ -260,6 +316,9 @@ impl ReportWriter {
         };
         self.rows().insert("meta", params!["layout", self.layout.name()])?;
         execution.finish(lanes, &self.rows())?;
+        if let Some(mut samples) = self.samples.take() {
+            samples.complete(&self.rows())?;
+        }
         // After everything that is summed, before views take the place of empty tables.
         self.write_checksums()?;
         match self.layout {

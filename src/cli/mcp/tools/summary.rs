@@ -7,7 +7,7 @@ use crate::cli::CliError;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_analysis::critical_path::{EXPOSED, HIDDEN, IPU_SLACK, LEAD, ON_PATH, WAITS};
-use tilescope_analysis::gates::{GateQuantity, figure_named};
+use tilescope_analysis::gates::{GateQuantity, named_figure};
 use tilescope_analysis::limits::WaterfallStep;
 use tilescope_analysis::summary::summary;
 use tilescope_analysis::view_location::ViewLocation;
@@ -91,10 +91,10 @@ fn add_units(
             numbered.for_each(|(at, value)| add_units(&below(&at.to_string()), value, units));
         }
         Value::Number(_) => {
-            if let Some((pattern, quantity)) = figure_named(path)
-                && let Some(unit) = unit(quantity)
+            if let Some(figure) = named_figure(path)
+                && let Some(unit) = unit(figure.quantity())
             {
-                units.entry(unit).or_default().insert(pattern);
+                units.entry(unit).or_default().insert(figure.pattern());
             }
         }
         _ => {}

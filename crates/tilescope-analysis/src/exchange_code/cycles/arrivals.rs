@@ -307,7 +307,7 @@ impl Arrivals {
 }
 
 impl TileArrivals {
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.executions += other.executions;
         self.spread = self.spread.saturating_add(other.spread);
         if other.widest > self.widest {

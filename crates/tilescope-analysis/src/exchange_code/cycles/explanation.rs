@@ -46,6 +46,11 @@ pub fn explain_exchange(
 
 fn lower_bound(of: &ExchangeCycles, machine: &Machine, numbers: NumberFormat) -> String {
     let internal = of.kind == ProgramKind::DoExchange;
+    if internal && of.traffic.is_none() {
+        return "Cycles in which its busiest tile sends, or receives, as its compiler planned them, on \
+                average."
+            .to_owned();
+    }
     let Some(traffic) = of.traffic.filter(|_| internal) else {
         return "What it moves takes so long at full speed: bytes of its steps / bytes per cycle of \
                 the interface of an IPU."

@@ -10,10 +10,12 @@
 //!   cycle of the interface of an IPU;
 //! - avoidable: (transfer - lower bound) x executions.
 //!
-//! What a report does not hold is absent.
+//! What a report does not hold is absent. Of measured tiles, arrivals and transfers are those that
+//! were measured, and the lower bound is what was planned for the busiest tile (see `measured`).
 
 mod arrivals;
 mod explanation;
+mod measured;
 
 pub use arrivals::{TileArrivals, UnknownArrivals};
 pub use explanation::{ExchangeLine, explain_exchange};
@@ -21,6 +23,7 @@ pub use explanation::{ExchangeLine, explain_exchange};
 use super::ExchangeLink;
 use crate::limits::{ExchangeBound, Machine};
 use arrivals::{KnownArrivals, arrivals};
+use measured::{MeasuredExchange, measured_exchanges};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -70,6 +73,11 @@ pub struct ExchangeRun {
 }
 
 impl ExchangeRun {
+    /// The same as its tiles were measured.
+    fn measured(self, of: &MeasuredExchange) -> Self {
+        Self { transfer: of.transfer, least: of.least, arrivals: Ok(of.arrivals), ..self }
+    }
+
     /// Cycles in which data moves that the busiest tile does not need.
     pub fn avoidable(&self) -> Option<Cycles> {
         // Files of other tools may say that they moved more than they could.
@@ -127,10 +135,11 @@ pub struct ExchangeCyclesList {
 pub fn exchange_cycles(report: &Report) -> Result<ExchangeCyclesList, ReportError> {
     let reader = ExchangeReader::new(report)?;
     let mut steps = ExchangeSteps::default();
-    let mut known = None;
+    let (mut known, mut measured) = (None, BTreeMap::new());
     if let Some(trace) = report.trace()? {
         steps = ExchangeSteps::read(&trace)?;
         known = Some(arrivals(report, &trace, &reader.exchanges)?);
+        measured = measured_exchanges(report, &trace)?;
     }
     let mut places: BTreeSet<(ProgramId, IpuId)> = steps.sums.keys().copied().collect();
     places.extend(reader.compiled());
@@ -139,7 +148,8 @@ pub fn exchange_cycles(report: &Report) -> Result<ExchangeCyclesList, ReportErro
         let mut row = reader.row(id, ipu, sums);
         row.run = known.as_ref().map(|known| {
             let arrivals = known.get(&(id, ipu)).copied();
-            reader.run(&row, sums, arrivals.unwrap_or(Ok(TileArrivals::default())))
+            let run = reader.run(&row, sums, arrivals.unwrap_or(Ok(TileArrivals::default())));
+            measured.get(&(id, ipu)).map_or(run, |of| run.measured(of))
         });
         row
     };

@@ -15,6 +15,7 @@ use std::str::FromStr;
 use tilescope_analysis::view_location::{
     LINK_SCHEME as SCHEME, LINK_SELECTION as SELECTION, link_encoded as encoded,
 };
+use tilescope_report::remote::absolute_path;
 
 const PREFS: &str = "prefs.";
 const COMPARE: &str = "compare";
@@ -50,8 +51,7 @@ pub enum ReportLinkError {
 impl ReportLink {
     /// A link to a place in a report.
     pub(crate) fn new(report: &Path, place: NavigationState) -> Self {
-        let report = std::path::absolute(report).unwrap_or_else(|_| report.to_owned());
-        Self { report, place }
+        Self { report: absolute_path(report), place }
     }
 }
 

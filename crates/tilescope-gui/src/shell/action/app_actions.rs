@@ -104,6 +104,56 @@ const APP_ACTIONS: &[AppAction] = &[
         ..action_template(ActionGroup::Report)
     },
     AppAction {
+        name: "series",
+        title: "Series of a folder…",
+        help: "Show all reports of a folder as one: a table of runs, figures over runs, and where they change.",
+        keys: &[KeyShortcut::ctrl(Key::E).shift()],
+        effect: ActionEffect::RunCommand(|_| {
+            Some(AppCommand::ChooseReport(ChooserPurpose::Series))
+        }),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
+        name: "series-of-tabs",
+        title: "Series of the open reports",
+        help: "Show the reports of all tabs as one series.",
+        effect: ActionEffect::RunCommand(|session| {
+            let open = session.open_reports();
+            (open.len() > 1).then_some(AppCommand::ShowSeries(open))
+        }),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
+        name: "last-series",
+        title: "Back to the series",
+        help: "Show the series of reports that was shown last.",
+        effect: ActionEffect::RunCommand(|session| {
+            session.dialogs().has_series().then_some(AppCommand::ShowLastSeries)
+        }),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
+        name: "pin-baseline",
+        title: "Pin this report as baseline",
+        help: "Compare every report that is opened from now on with this one, in every view.",
+        effect: ActionEffect::RunCommand(|session| {
+            let path = session.page()?.opened().absolute_path();
+            let is_pinned = session.baseline_for(&path).is_none();
+            let is_pinned = is_pinned && session.pinned_baseline().is_some();
+            (!is_pinned).then_some(AppCommand::PinBaseline(Some(path)))
+        }),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
+        name: "unpin-baseline",
+        title: "Unpin the baseline",
+        help: "Open reports by themselves again.",
+        effect: ActionEffect::RunCommand(|session| {
+            session.pinned_baseline().map(|_| AppCommand::PinBaseline(None))
+        }),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
         name: "what-if",
         title: "What if…",
         help: "Change the spec this report was made from, simulate it again and compare.",

@@ -109,7 +109,15 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Cycles on the screen",
             "Whole run",
         ],
-        tabs: &["Summary", "Details", "Statistics", "Critical path", "Schedule", "Tiles"],
+        tabs: &[
+            "Summary",
+            "Details",
+            "Statistics",
+            "Critical path",
+            "Schedule",
+            "Tiles",
+            "Samples",
+        ],
     },
     ViewControls {
         view: ViewId::ExchangeCode,

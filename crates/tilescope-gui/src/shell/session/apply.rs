@@ -10,14 +10,27 @@ use crate::views::what_if::WhatIfPanel;
 use crate::widgets::requested_control::{ControlKind, forget_request, request_control};
 use egui::{Context, ViewportCommand};
 use std::path::{Path, PathBuf};
+use tilescope_report::REPORT_FILE;
 
 impl AppSession {
     /// Applies a command.
     pub(crate) fn apply(&mut self, context: &Context, command: AppCommand) {
         match command {
             AppCommand::Open(path) => self.open(context, path),
+            AppCommand::OpenRemote(remote) => self.open_remote(context, remote),
             AppCommand::OpenAll(paths) => self.open_all(paths),
+            AppCommand::OpenAlone(path) => self.open_alone(context, path),
+            AppCommand::PinBaseline(path) => self.pin_baseline(path),
+            AppCommand::ShowSeries(paths) => self.show_series(context, paths),
+            AppCommand::ShowLastSeries => self.dialogs.set_series_shown(true),
+            AppCommand::CloseSeries => self.dialogs.set_series_shown(false),
             AppCommand::ChooseReport(purpose) => self.choose_report(purpose),
+            AppCommand::AnswerReportChoice(path) => {
+                self.dialogs.ask_for_report(None);
+                if let Some(path) = path {
+                    self.open(context, path);
+                }
+            }
             AppCommand::OpenLink(link) => self.open_link(context, &link),
             AppCommand::CancelOpening => self.jobs.opening.cancel(),
             AppCommand::Reload => self.reload(context),
@@ -186,7 +199,13 @@ impl AppSession {
     /// Asks for a report; the directory that the shown one lies in is listed first.
     fn choose_report(&mut self, purpose: ChooserPurpose) {
         let shown = self.page().map(|page| page.opened().absolute_path());
-        let beside = shown.as_ref().and_then(|path| path.parent()).map(Path::to_owned);
+        let mut beside = shown.as_ref().and_then(|path| path.parent());
+        let is_file = shown.as_ref().is_some_and(|path| path.ends_with(REPORT_FILE));
+        if purpose == ChooserPurpose::Series && is_file {
+            // Runs lie beside the directory of this one.
+            beside = beside.and_then(Path::parent);
+        }
+        let beside = beside.map(Path::to_owned);
         self.dialogs.toggle_chooser(purpose, shown.is_some(), beside);
     }
 

@@ -1,12 +1,14 @@
 //! What the home screen knows.
 
 use crate::model::preferences::UserPreferences;
+use crate::shell::remote_form::RemoteForm;
 use crate::shell::report_locations::SampleReport;
 use crate::shell::simulation_process::{BundledSpec, bundled_specs};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
 use crate::widgets::path_input::{ListedFiles, PathInput};
 use egui::Context;
 use std::path::{Path, PathBuf};
+use tilescope_report::remote::is_remote;
 
 /// Reports ticked for a comparison: so many can be compared.
 const MAX_CANDIDATES: usize = 2;
@@ -22,6 +24,9 @@ pub(crate) struct HomeScreen {
     /// Reports that are ticked for a comparison, in the order of ticking.
     comparison_candidates: Vec<PathBuf>,
     typed_path: PathInput,
+    /// Whether reports of other machines are asked for.
+    is_remote_shown: bool,
+    remote: RemoteForm,
     /// Letters that names or descriptions of listed specs have to contain.
     spec_filter: String,
 }
@@ -34,6 +39,8 @@ impl Default for HomeScreen {
             recent_existence: BackgroundQuery::default(),
             comparison_candidates: Vec::new(),
             typed_path: PathInput::new("home screen", None, ListedFiles::ReportsAndModels),
+            is_remote_shown: false,
+            remote: RemoteForm::default(),
             spec_filter: String::new(),
         }
     }
@@ -62,6 +69,21 @@ impl HomeScreen {
         &mut self.typed_path
     }
 
+    /// Whether the tab of other machines is shown, and what is in it.
+    pub(crate) fn remote(&mut self) -> (&mut bool, &mut RemoteForm) {
+        (&mut self.is_remote_shown, &mut self.remote)
+    }
+
+    /// Tells why a report on another machine could not be opened, where it can be tried again.
+    pub(super) fn tell_remote_failure(&mut self, path: PathBuf, why: String) {
+        self.is_remote_shown = true;
+        self.remote.tell_failure(path, why);
+    }
+
+    pub(super) fn forget_remote_failure(&mut self) {
+        self.remote.clear_failure();
+    }
+
     /// What is typed to filter the bundled specs.
     pub(crate) fn spec_filter(&mut self) -> &mut String {
         &mut self.spec_filter
@@ -86,7 +108,9 @@ impl HomeScreen {
     pub(crate) fn recent_exist(&mut self, context: &Context, home: &HomeContext<'_>) -> Vec<bool> {
         let recent = home.prefs.recent.iter();
         let paths: Vec<PathBuf> = recent.map(|recent| recent.path.clone()).collect();
-        let question = |paths: &Vec<PathBuf>| paths.iter().map(|path| path.exists()).collect();
+        // Whether one is there on another machine is only found by asking that.
+        let exists = |path: &PathBuf| is_remote(path) || path.exists();
+        let question = move |paths: &Vec<PathBuf>| paths.iter().map(exists).collect();
         match self.recent_existence.compute(context, home.workers, &paths, question) {
             QueryState::Fresh(known) => known.to_vec(),
             _ => vec![true; paths.len()],

@@ -12,6 +12,7 @@ mod open_tabs;
 mod report_opening;
 mod report_page;
 mod searches;
+mod series;
 mod simulation_places;
 mod stored_preferences;
 mod what_if_panels;
@@ -37,6 +38,7 @@ pub use report_page::ReportPage;
 use simulation_places::SimulationPlaces;
 use std::path::{Path, PathBuf};
 use stored_preferences::StoredPreferences;
+use tilescope_report::remote::RemoteSettings;
 use what_if_panels::WhatIfPanels;
 use window_dialogs::WindowDialogs;
 use workspace::Workspace;
@@ -54,6 +56,8 @@ pub struct AppSession {
     dialogs: WindowDialogs,
     messages: MessageList,
     workers: BackgroundWorkers,
+    /// The report that others are compared with when they are opened.
+    baseline: Option<PathBuf>,
     /// Tabs of the last session that are opened again.
     reopening: TabsToReopen,
     /// Whether the user wants to quit whatever is lost.
@@ -79,12 +83,22 @@ impl AppSession {
         let (preferences, message) = StoredPreferences::of_user();
         let mut session = Self::new(preferences);
         session.messages.extend(message);
+        session.reach_other_machines();
         session.keep_simulated_in(simulated_reports());
         remove_stale_directories();
         session.home.set_sample_reports(demos());
         session.watch_files();
         session.check_reports();
         session
+    }
+
+    /// Nobody sits at a terminal, and the program there is the one of the last time, unless the
+    /// command line says which.
+    fn reach_other_machines(&self) {
+        let RemoteSettings { program, ssh, .. } = RemoteSettings::current();
+        let last = Some(self.prefs().remote.program.trim().to_owned());
+        let program = program.or(last.filter(|program| !program.is_empty()));
+        RemoteSettings { program, ssh, without_terminal: true }.set();
     }
 
     fn new(preferences: StoredPreferences) -> Self {
@@ -98,6 +112,7 @@ impl AppSession {
             dialogs: WindowDialogs::default(),
             messages: MessageList::default(),
             workers: BackgroundWorkers::default(),
+            baseline: None,
             reopening: TabsToReopen::default(),
             may_quit: false,
         }

@@ -1,23 +1,33 @@
 //! Opening reports, by themselves or two to be compared, and making them by simulation.
 
-use super::report_opening::OpenedReports;
+use super::report_opening::{OpenedReports, OpeningOutcome};
 use super::{AppSession, what_if_panels};
 use crate::model::command::AppCommand;
 use crate::model::message::StatusMessage;
 use crate::model::navigation::{NavigationState, ReportLink};
+use crate::model::preferences::RemotePrefs;
 use crate::shell::report_locations::simulated_reports;
 use crate::shell::simulation_process::{SimulationOutcome, SimulationProcess};
 use crate::widgets::path_input::{is_model_file, is_results_file};
 use egui::Context;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use tilescope_report::remote::{RemoteSettings, is_remote};
 
 impl AppSession {
     /// Takes in what threads and children have done since the last frame.
     pub(crate) fn poll_background_work(&mut self, context: &Context) {
-        while let Some(result) = self.jobs.opening.poll() {
-            match result {
-                Ok(opened) => self.show_opened(opened),
-                Err(message) => self.messages.push(message),
+        let asked = self.opening_path().map(Path::to_owned);
+        while let Some(outcome) = self.jobs.opening.poll() {
+            match outcome {
+                OpeningOutcome::Opened(opened) => self.show_opened(*opened),
+                OpeningOutcome::Several(choice) => self.dialogs.ask_for_report(Some(choice)),
+                OpeningOutcome::Folder(path) => self.show_series(context, vec![path]),
+                OpeningOutcome::Failed(message) => {
+                    if let Some(path) = asked.clone().filter(|path| is_remote(path)) {
+                        self.home.tell_remote_failure(path, message.text.clone());
+                    }
+                    self.messages.push(message);
+                }
             }
         }
         self.messages.extend(self.jobs.poll_exports());
@@ -78,8 +88,30 @@ impl AppSession {
         if is_results_file(&path) {
             return self.show_results(path);
         }
+        match self.baseline_for(&path) {
+            Some(baseline) => self.compare(context, baseline, path),
+            None => self.open_alone(context, path),
+        }
+    }
+
+    /// Opens a report by itself, whatever the baseline is.
+    pub(super) fn open_alone(&mut self, context: &Context, path: PathBuf) {
         self.jobs.opening.follow_later(None);
         self.start_opening(context, path, None);
+    }
+
+    /// Opens a report on another machine, and remembers which.
+    pub(super) fn open_remote(&mut self, context: &Context, remote: RemotePrefs) {
+        match remote.address() {
+            Ok(address) => {
+                let program = Some(remote.program.trim().to_owned());
+                let program = program.filter(|program| !program.is_empty());
+                RemoteSettings { program, ..RemoteSettings::current() }.set();
+                self.preferences.current_mut().remote = remote;
+                self.open(context, address.to_path());
+            }
+            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
+        }
     }
 
     /// Opens several paths: models one after another, reports in a tab each.
@@ -115,6 +147,7 @@ impl AppSession {
     }
 
     fn start_opening(&mut self, context: &Context, source: PathBuf, target: Option<PathBuf>) {
+        self.home.forget_remote_failure();
         let opening = &mut self.jobs.opening;
         let started = match target {
             Some(target) => {

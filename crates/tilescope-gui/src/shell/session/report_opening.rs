@@ -3,14 +3,49 @@
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
 use crate::model::open_report::OpenReport;
+use crate::shell::report_choice::ReportChoice;
 use crate::widgets::background_task::{BackgroundTask, PendingStartError};
 use egui::Context;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tilescope_analysis::series::find_reports;
 use tilescope_report::ReportError;
 
-type PendingReport = BackgroundTask<Result<OpenReport, ReportError>>;
+type PendingReport = BackgroundTask<Result<ReadPath, ReportError>>;
 type PendingComparison = BackgroundTask<Result<(OpenReport, OpenReport), ReportError>>;
+
+/// What is at a path.
+enum ReadPath {
+    Report(Box<OpenReport>),
+    /// No report, but several further below.
+    Folder,
+}
+
+impl ReadPath {
+    fn read(path: &Path, watch: &OpeningWatch, context: &Context) -> Result<Self, ReportError> {
+        match watch.read(path, context) {
+            Ok(report) => Ok(Self::Report(Box::new(report))),
+            Err(ReportError::NoReportInDirectory { .. })
+                if find_reports(path, true).is_ok_and(|found| found.len() > 1) =>
+            {
+                Ok(Self::Folder)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What came of opening a path.
+pub(crate) enum OpeningOutcome {
+    Opened(Box<OpenedReports>),
+    /// A directory of several reports, of which one may be meant.
+    Several(ReportChoice),
+    /// A folder that has its reports further below.
+    Folder(PathBuf),
+    Failed(StatusMessage),
+}
 
 /// A report that is being read, two that are to be compared, and where to go then. Of what is asked
 /// for while something is being read, the latest counts.
@@ -21,6 +56,25 @@ pub(crate) struct ReportOpening {
     two: Option<(PathBuf, PendingComparison)>,
     /// The link that is followed once its report is open.
     link: Option<ReportLink>,
+    watch: OpeningWatch,
+}
+
+/// What the thread that opens and the window tell each other.
+#[derive(Clone, Default)]
+struct OpeningWatch {
+    /// What is waited for, in words.
+    step: Arc<Mutex<String>>,
+    cancel: Arc<AtomicBool>,
+}
+
+impl OpeningWatch {
+    fn read(&self, path: &Path, context: &Context) -> Result<OpenReport, ReportError> {
+        let mut tell = |step: &str| {
+            step.clone_into(&mut self.step.lock().unwrap_or_else(PoisonError::into_inner));
+            context.request_repaint();
+        };
+        OpenReport::read_watched(path, &mut tell, &self.cancel)
+    }
 }
 
 /// What was opened.
@@ -42,8 +96,9 @@ impl ReportOpening {
         context: &Context,
         path: PathBuf,
     ) -> Result<(), PendingStartError> {
-        let asked = path.clone();
-        let pending = BackgroundTask::start("open", context, move || OpenReport::read(&asked))?;
+        let (asked, watch, painted) = (path.clone(), self.watch_anew(), context.clone());
+        let read = move || ReadPath::read(&asked, &watch, &painted);
+        let pending = BackgroundTask::start("open", context, read)?;
         self.one = Some((path, pending));
         Ok(())
     }
@@ -58,12 +113,24 @@ impl ReportOpening {
         source: PathBuf,
         target: PathBuf,
     ) -> Result<(), PendingStartError> {
-        let path = source.clone();
+        let (path, watch, painted) = (source.clone(), self.watch_anew(), context.clone());
         let pending = BackgroundTask::start("open two", context, move || {
-            Ok((OpenReport::read(&source)?, OpenReport::read(&target)?))
+            Ok((watch.read(&source, &painted)?, watch.read(&target, &painted)?))
         })?;
         self.two = Some((path, pending));
         Ok(())
+    }
+
+    /// Ends what is being read, and watches what is read next.
+    fn watch_anew(&mut self) -> OpeningWatch {
+        self.watch.cancel.store(true, Ordering::Relaxed);
+        self.watch = OpeningWatch::default();
+        self.watch.clone()
+    }
+
+    /// What is waited for, in words; empty where that is the disk.
+    pub(crate) fn step(&self) -> String {
+        self.watch.step.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Has a link followed, or none, once what is being read is open.
@@ -72,34 +139,46 @@ impl ReportOpening {
     }
 
     /// What has been read since it was last asked for, or why it could not be.
-    pub(super) fn poll(&mut self) -> Option<Result<OpenedReports, StatusMessage>> {
+    pub(super) fn poll(&mut self) -> Option<OpeningOutcome> {
         self.poll_one().or_else(|| self.poll_two())
     }
 
-    fn poll_one(&mut self) -> Option<Result<OpenedReports, StatusMessage>> {
+    fn poll_one(&mut self) -> Option<OpeningOutcome> {
         let read = self.one.as_ref().and_then(|(_, pending)| pending.poll())?;
-        self.one = None;
+        let (path, _) = self.one.take()?;
         Some(match read {
-            Ok(Ok(report)) => Ok(OpenedReports { report, target: None, link: self.link.take() }),
-            Ok(Err(error)) => Err(StatusMessage::error(error.to_string())),
-            Err(()) => Err(StatusMessage::error("Opening the report failed.")),
+            Ok(Ok(ReadPath::Report(report))) => {
+                let link = self.link.take();
+                let opened = OpenedReports { report: *report, target: None, link };
+                OpeningOutcome::Opened(Box::new(opened))
+            }
+            Ok(Ok(ReadPath::Folder)) => OpeningOutcome::Folder(path),
+            Ok(Err(ReportError::SeveralReports { names, path })) => {
+                OpeningOutcome::Several(ReportChoice { directory: path, names })
+            }
+            Ok(Err(error)) => OpeningOutcome::Failed(StatusMessage::error(error.to_string())),
+            Err(()) => OpeningOutcome::Failed(StatusMessage::error("Opening the report failed.")),
         })
     }
 
-    fn poll_two(&mut self) -> Option<Result<OpenedReports, StatusMessage>> {
+    fn poll_two(&mut self) -> Option<OpeningOutcome> {
         let read = self.two.as_ref().and_then(|(_, pending)| pending.poll())?;
         self.two = None;
         Some(match read {
             Ok(Ok((report, target))) => {
-                Ok(OpenedReports { report, target: Some(target), link: self.link.take() })
+                let (target, link) = (Some(target), self.link.take());
+                OpeningOutcome::Opened(Box::new(OpenedReports { report, target, link }))
             }
-            Ok(Err(error)) => Err(StatusMessage::error(error.to_string())),
-            Err(()) => Err(StatusMessage::error("Opening the reports failed.")),
+            // One answer would not say what to do with the other report.
+            Ok(Err(error)) => OpeningOutcome::Failed(StatusMessage::error(error.to_string())),
+            Err(()) => OpeningOutcome::Failed(StatusMessage::error("Opening the reports failed.")),
         })
     }
 
-    /// Opens nothing. The threads go on until they are done; nobody listens any more.
+    /// Opens nothing. Connections to other machines end; threads that read here go on until they are
+    /// done, and nobody listens any more.
     pub(super) fn cancel(&mut self) {
+        self.watch.cancel.store(true, Ordering::Relaxed);
         self.one = None;
         self.two = None;
     }
@@ -123,7 +202,7 @@ mod tests {
     use std::time::Instant;
 
     /// What comes of it, as it would in some later frame.
-    fn poll_until_done(opening: &mut ReportOpening) -> Result<OpenedReports, StatusMessage> {
+    fn poll_until_done(opening: &mut ReportOpening) -> OpeningOutcome {
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(20) {
             if let Some(result) = opening.poll() {
@@ -139,7 +218,9 @@ mod tests {
         let mut opening = ReportOpening::default();
         opening.start(&Context::default(), PathBuf::from("/nowhere/at/all")).unwrap();
         assert_eq!(opening.path(), Some(Path::new("/nowhere/at/all")));
-        let Err(message) = poll_until_done(&mut opening) else { panic!("there is no report") };
+        let OpeningOutcome::Failed(message) = poll_until_done(&mut opening) else {
+            panic!("there is no report")
+        };
         assert!(message.text.contains("/nowhere/at/all"), "{}", message.text);
         assert!(opening.path().is_none() && opening.poll().is_none());
     }

@@ -20,6 +20,7 @@ use crate::views::search_panel::SearchPanel;
 use crate::views::{self, ReportView, VIEWS};
 use egui::Context;
 use std::path::{Path, PathBuf};
+use tilescope_report::remote::{absolute_path, is_remote};
 
 /// What a tab shows: a report, alone or beside another one, and the state of its views.
 pub struct ReportPage {
@@ -159,6 +160,8 @@ impl ReportPage {
     pub(super) fn watch_files(&mut self) {
         let target = self.compared.as_ref().map(|with| with.target.report.path());
         let files = std::iter::once(self.tab.opened.report.path()).chain(target);
+        // The system tells nothing of other machines.
+        let files = files.filter(|path| !is_remote(path));
         self.file_watchers = files.map(ReportFileWatcher::new).collect();
     }
 
@@ -298,6 +301,5 @@ impl ReportPage {
 
 /// Whether two paths name one report, as far as their words tell.
 fn same_file(a: &Path, b: &Path) -> bool {
-    let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    whole(a) == whole(b)
+    absolute_path(a) == absolute_path(b)
 }

@@ -3,14 +3,16 @@
 use crate::model::command::{ChooserPurpose, OverlayKind};
 use crate::shell::model_dialog::ModelDialog;
 use crate::shell::overlay::OverlayState;
+use crate::shell::report_choice::ReportChoice;
 use crate::shell::report_chooser::ReportChooser;
 use crate::shell::simulation_process::SimulationOutcome;
+use crate::views::series::SeriesPanel;
 use crate::views::what_if::search::{SearchOrigin, SpecSearch};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-/// The overlay, the list of reports to choose from, the dialog of a model, and the question whether
-/// to quit; each is open or not.
+/// The overlay, the list of reports to choose from, the dialog of a model, and the questions which
+/// report of a directory is meant and whether to quit; each is open or not.
 #[derive(Default)]
 pub(crate) struct WindowDialogs {
     overlay: Option<OverlayState>,
@@ -21,8 +23,12 @@ pub(crate) struct WindowDialogs {
     /// Searches, of which the last one is shown, or was.
     searches: Vec<SpecSearch>,
     shows_search: bool,
+    /// The series that was looked at last.
+    series: Option<Box<SeriesPanel>>,
+    shows_series: bool,
     /// Models that are shown one after another.
     waiting_models: VecDeque<PathBuf>,
+    report_choice: Option<ReportChoice>,
     asks_to_quit: bool,
 }
 
@@ -159,6 +165,32 @@ impl WindowDialogs {
         }
     }
 
+    /// The series that is shown, to be painted and then [put back](Self::put_series_back).
+    pub(crate) fn take_series(&mut self) -> Option<Box<SeriesPanel>> {
+        if self.shows_series { self.series.take() } else { None }
+    }
+
+    pub(crate) fn put_series_back(&mut self, series: Box<SeriesPanel>) {
+        self.series = Some(series);
+    }
+
+    /// Shows the series of a directory or of several reports; how it was looked at stays.
+    pub(super) fn show_series(&mut self, paths: Vec<PathBuf>) -> &mut SeriesPanel {
+        self.shows_series = true;
+        let known = self.series.take().filter(|series| series.paths() == paths);
+        self.series.insert(known.unwrap_or_else(|| Box::new(SeriesPanel::new(paths))))
+    }
+
+    /// Shows the series that was shown last, or closes it.
+    pub(super) fn set_series_shown(&mut self, shown: bool) {
+        self.shows_series = shown && self.series.is_some();
+    }
+
+    /// Whether there is a series to go back to.
+    pub(crate) fn has_series(&self) -> bool {
+        self.series.is_some()
+    }
+
     /// Takes in what searches have found.
     pub(crate) fn poll_searches(&mut self) {
         self.searches.iter_mut().for_each(|search| search.poll());
@@ -185,6 +217,16 @@ impl WindowDialogs {
         self.model.as_mut()?.take_newly_read()
     }
 
+    /// The question which report of a directory is meant.
+    pub(crate) fn report_choice(&self) -> Option<&ReportChoice> {
+        self.report_choice.as_ref()
+    }
+
+    /// Asks which report of a directory is meant, or stops asking.
+    pub(super) fn ask_for_report(&mut self, choice: Option<ReportChoice>) {
+        self.report_choice = choice;
+    }
+
     /// Whether it is being asked whether to quit.
     pub(crate) fn asks_to_quit(&self) -> bool {
         self.asks_to_quit
@@ -201,6 +243,8 @@ impl WindowDialogs {
             || self.chooser.is_some()
             || self.model.is_some()
             || self.shows_search
+            || self.shows_series
+            || self.report_choice.is_some()
             || self.asks_to_quit
     }
 }

@@ -52,6 +52,8 @@ pub(crate) struct BspRaster<'a> {
     pub tiles: TileRange,
     /// Tiles of the IPU that are set aside for I/O; the last ones.
     pub io_tiles: u32,
+    /// Whether tiles were measured: then steps are drawn from their samples, over this image.
+    pub measured: bool,
 }
 
 impl BspRaster<'_> {
@@ -62,6 +64,7 @@ impl BspRaster<'_> {
             let rows = self.rows(*sub_lane);
             for span in spans {
                 match span {
+                    LaneSpan::Step(_) if self.measured => {}
                     LaneSpan::Step(step) => self.step(&mut image, step, rows.clone()),
                     LaneSpan::Bucket(bucket) => {
                         // The steps of a bucket are too narrow for a row per tile: all rows show
@@ -166,6 +169,10 @@ pub(crate) fn outline(
     rows: Rect,
 ) -> Option<Vec<Vec<Pos2>>> {
     let LaneItemKind::Step(step) = &item.kind else { return None };
+    if prepared.measured {
+        // Each tile has its own start and end, which the raster shows.
+        return None;
+    }
     let (times, program) = (prepared.known_tile_times()?, step.program?);
     let count = rows.height().max(1.0) as usize;
     let shares = times.rows(program, prepared.target.tiles_of_ipu(ipu), count)?;
@@ -223,6 +230,7 @@ mod tests {
                 size,
                 tiles: TileRange::first_tiles(8),
                 io_tiles: 0,
+                measured: false,
             };
             raster.fill(&[(0, spans)])
         };

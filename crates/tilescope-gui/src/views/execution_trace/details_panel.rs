@@ -34,6 +34,7 @@ pub(super) fn tables_ui(
         TraceDetailsTab::Schedule | TraceDetailsTab::Path | TraceDetailsTab::Tiles if beside => {
             TraceDetailsTab::Summary
         }
+        TraceDetailsTab::Samples if beside || !prepared.measured => TraceDetailsTab::Summary,
         tab => tab,
     };
     let mut tab = shown;
@@ -44,6 +45,7 @@ pub(super) fn tables_ui(
         (TraceDetailsTab::Path, "Critical path"),
         (TraceDetailsTab::Schedule, "Schedule"),
         (TraceDetailsTab::Tiles, "Tiles"),
+        (TraceDetailsTab::Samples, "Samples"),
     ];
     tabs_row_ui(ui, |ui| {
         let chosen = settings.bar.is_some() || settings.mark.is_some();
@@ -51,7 +53,9 @@ pub(super) fn tables_ui(
             !chosen && context.selection.step.is_none() && places::repeated(prepared).is_empty();
         let waits =
             |tab| (none && tab == TraceDetailsTab::Details).then_some("Select a step first");
-        let tabs = if beside { &tabs[..3] } else { &tabs[..] };
+        // Only tiles that were measured have samples.
+        let all = tabs.len() - usize::from(!prepared.measured);
+        let tabs = &tabs[..if beside { 3 } else { all }];
         waiting_tabs_ui(ui, ViewId::ExecutionTrace.name(), tabs, &mut tab, waits);
     });
     let mut chosen: Vec<TraceEvent> =
@@ -75,6 +79,7 @@ pub(super) fn tables_ui(
         TraceDetailsTab::Tiles => {
             chosen.extend(queries.tiles.ui(ui, context, prepared, settings));
         }
+        TraceDetailsTab::Samples => queries.samples.ui(ui, context),
         TraceDetailsTab::Statistics => step_statistics_ui(ui, context, prepared, settings, queries),
     }
     chosen

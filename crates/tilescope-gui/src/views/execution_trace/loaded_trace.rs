@@ -120,6 +120,8 @@ pub(crate) struct LoadedTrace {
     pub link_limit: Option<Result<f64, &'static str>>,
     /// Whether it is known how many tiles work in a step.
     pub balance: bool,
+    /// Whether it was measured when each tile began and ended each step.
+    pub measured: bool,
     /// Where a pixel is as many cycles, nearly all steps are narrower than that.
     pub narrow_steps: Option<Cycles>,
     /// Cycles of each tile; read when they are first shown.
@@ -251,6 +253,7 @@ pub(crate) fn prepare(
         host,
         link_limit: exchanged.then(|| link_limit(report)).transpose()?,
         balance: report.has(ReportPart::ActiveTiles),
+        measured: report.has_tile_samples(),
         // Damaged totals by program leave a trace of bars.
         narrow_steps: narrow_step_cycles(&trace).ok(),
         range,

@@ -4,6 +4,7 @@
 use super::layout::{IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
 use super::loaded_trace::{LoadedTrace, prepare};
 use super::path_tables::PathTablesPanel;
+use super::samples_panel::SamplesPanel;
 use super::scene::{IpuRowsKey, TraceScene, TraceSceneKey, build_scene, overview, scene_window};
 use super::schedule_panel::SchedulePanel;
 use super::selected_mark::SelectedMark;
@@ -64,6 +65,7 @@ pub(super) struct TraceQueries {
     pub schedule: SchedulePanel,
     pub path_tables: PathTablesPanel,
     pub tiles: TilesPanel,
+    pub samples: SamplesPanel,
 }
 
 impl TraceQueries {

@@ -5,6 +5,7 @@ use super::bar_raster::{BarFilter, BarRasterLayout, raster};
 use super::bsp_raster::BspRaster;
 use super::link_strip::LinkStrip;
 use super::loaded_trace::{IpuLanes, LoadedTrace};
+use super::measured_raster;
 use super::path_scene::{PathScene, path_scene};
 use super::share_graph::{COLUMN_PIXELS, is_far_out, share_raster};
 use crate::theme::{ColourScheme, ThemePalette};
@@ -329,6 +330,7 @@ fn tiles_image(
         size: [key.width, rows],
         tiles: target.tiles_of_ipu(shown.at.ipu),
         io_tiles: target.io_tiles_per_ipu,
+        measured: prepared.measured,
     };
     let mut lanes = Vec::new();
     for sub_lane in &shown.sub_lanes {
@@ -338,7 +340,11 @@ fn tiles_image(
         };
         lanes.push((*sub_lane, spans));
     }
-    Ok(SplitImage::cut(raster.fill(&lanes)))
+    let mut image = raster.fill(&lanes);
+    if prepared.measured {
+        measured_raster::draw(report, &raster, &lanes, &mut image)?;
+    }
+    Ok(SplitImage::cut(image))
 }
 
 /// The marks of a row, as many as fit; none before they are read.

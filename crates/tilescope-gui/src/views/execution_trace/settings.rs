@@ -28,6 +28,8 @@ pub(super) enum TraceDetailsTab {
     Schedule,
     /// What tiles do at the cursor.
     Tiles,
+    /// What was measured of tiles.
+    Samples,
 }
 
 /// What the user asked to see. Its fields are the names in saved places: they stay readable.

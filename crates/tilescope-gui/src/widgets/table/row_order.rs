@@ -71,19 +71,7 @@ fn widest(
 }
 
 fn sum(table: &DataTable, rows: &[u32], column: usize) -> Option<TableCell> {
-    if table.columns.get(column).is_none_or(|column| !column.summed) {
-        return None;
-    }
-    let mut total: Option<TableCell> = None;
-    for row in rows {
-        total = match (table.rows[*row as usize].get(column)?, total) {
-            (TableCell::Missing, sum) => sum,
-            (cell, None) if cell.is_summable() => Some(cell.clone()),
-            (cell, Some(sum)) => Some(sum.plus(cell)?),
-            (_, None) => return None,
-        };
-    }
-    total
+    table.sum_of(column, rows.iter().map(|row| &table.rows[*row as usize]))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 37] = [
+const NUMBERED_TABLES: [(&str, &str); 39] = [
     ("machine_changes", "id"),
     ("running_costs", "id"),
     ("bandwidths", "id"),
@@ -48,6 +48,8 @@ const NUMBERED_TABLES: [(&str, &str); 37] = [
     ("var_addresses", "var"),
     ("tiles", "tile"),
     ("liveness_steps", "id"),
+    ("sample_labels", "id"),
+    ("tile_sample_chunks", "id"),
 ];
 
 /// Columns whose numbers are found in a column of another table.
@@ -107,7 +109,7 @@ const PATTERN_OWNERS: [&str; 6] =
 const BROKEN_ROWS: [(&str, &str, &str); 21] = [
     (
         "meta",
-        "key NOT IN ('format', 'generator', 'layout', 'onnx', 'spec', 'steps')",
+        "key NOT IN ('format', 'generator', 'layout', 'onnx', 'slice', 'spec', 'steps')",
         "facts of no known name",
     ),
     ("meta", "key = 'layout' AND value NOT IN ('rows', 'columns')", "layouts of no known name"),
@@ -213,7 +215,7 @@ impl Report {
         for (table, number) in NUMBERED_TABLES {
             // Numbers are places in lists: without holes, and from 0.
             let holes = format!("total(1) - coalesce(max({number}) + 1, 0)");
-            let holes = self.db.number(table, &holes)?;
+            let holes = self.db.worked_out(table, &holes)?;
             law.check(holes.is_none_or(|holes| holes == 0), || {
                 format!("ids of {table} are not 0, 1, 2, …")
             });
@@ -355,7 +357,7 @@ impl Report {
 
     /// Number of rows of a table for which a condition holds.
     fn rows_where(&self, table: &str, condition: &str) -> Result<i64, ReportError> {
-        let rows = self.db.number(table, &format!("count(*) FILTER (WHERE {condition})"))?;
+        let rows = self.db.worked_out(table, &format!("count(*) FILTER (WHERE {condition})"))?;
         Ok(rows.unwrap_or(0))
     }
 }

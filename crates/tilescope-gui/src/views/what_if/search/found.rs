@@ -36,6 +36,9 @@ pub(crate) struct TuneAnswer {
     pub others: usize,
     pub objective: String,
     pub base: FoundPoint,
+    /// The command that writes the report of the spec as it is.
+    #[serde(default)]
+    pub simulate: String,
     pub path: Vec<FoundStep>,
     pub dead_ends: Vec<FoundDeadEnd>,
 }

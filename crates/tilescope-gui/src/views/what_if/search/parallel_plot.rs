@@ -20,6 +20,9 @@ const WIDEST: f32 = 1048.0;
 /// Fewest points from one axis to the next in which their numbers can be read.
 const LEAST_GAP: f32 = 84.0;
 
+/// Points from an axis to its numbers.
+const MARK: f64 = 5.0;
+
 /// How opaque the ground of numbers is.
 const NUMBER_GROUND: f32 = 0.85;
 
@@ -266,6 +269,8 @@ pub(super) fn parallel_ui(ui: &mut Ui, scene: &ParallelScene, choice: &mut PlotC
         .show_axes([true, false])
         .show_grid([false, false])
         .x_grid_spacer(every);
+    // How wide half of a mark is on the axis.
+    let mark = MARK * (bounds[0].1 - bounds[0].0) / f64::from(width);
     // That of plots.
     let ground = ui.visuals().extreme_bg_color.gamma_multiply(NUMBER_GROUND);
     let shown = plot.show(ui, |plot| {
@@ -288,8 +293,8 @@ pub(super) fn parallel_ui(ui: &mut Ui, scene: &ParallelScene, choice: &mut PlotC
                 let words = RichText::new(format!(" {words} "))
                     .size(text_size::SMALL)
                     .background_color(ground);
-                let place = PlotPoint::new(f64::from(at), *height);
-                // Above its line, which would cross it out.
+                let place = PlotPoint::new(f64::from(at) + mark, *height);
+                // Beside its mark, and above its line, which would cross it out.
                 let text = Text::new("", place, words).color(palette.text);
                 plot.text(text.anchor(Align2::LEFT_BOTTOM).allow_hover(false));
             }

@@ -142,6 +142,10 @@ fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, above: usize) {
         );
         weak(ui, words);
     }
+    if !answer.simulate.is_empty() && !answer.path.is_empty() {
+        let words = "Steps can be compared as reports. That of the spec as it is";
+        weak(ui, format!("{words}: {}", answer.simulate));
+    }
     for (number, step) in (1..).zip(&answer.path) {
         let gain = step.gain.map_or_else(String::new, |gain| format!(" {:+.1} %", -100.0 * gain));
         let words = format!("{number} {gain}  {}", changes_words(step.change.iter()));

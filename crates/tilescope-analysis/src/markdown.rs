@@ -1,0 +1,51 @@
+//! Tables as GitHub's Markdown, in which names from files stand for themselves.
+
+use crate::data_table::{ColumnAlignment, DataTable};
+
+/// A table with a line for each row.
+pub(crate) fn markdown_table(table: &DataTable) -> String {
+    let mut text = String::new();
+    let heads = table.columns.iter().map(|column| escaped(&column.title));
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    text.push_str(&line(heads.collect()));
+    for column in &table.columns {
+        let rule = match column.alignment {
+            ColumnAlignment::Left => "|---",
+            ColumnAlignment::Right => "|---:",
+        };
+        text.push_str(rule);
+    }
+    text.push_str("|\n");
+    for row in &table.rows {
+        text.push_str(&line(row.iter().map(|cell| escaped(&cell.text())).collect()));
+    }
+    text
+}
+
+/// Text that stands for itself: names come from files.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            letter if letter.is_control() => safe.push(' '),
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '|' | '~' | '#' | '&'
+            | '$' | '@' | '!' => {
+                safe.push('\\');
+                safe.push(letter);
+            }
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_their_cell() {
+        let hostile = "a|b\n| c | <script>`*_";
+        assert_eq!(escaped(hostile), "a\\|b \\| c \\| \\<script\\>\\`\\*\\_");
+    }
+}

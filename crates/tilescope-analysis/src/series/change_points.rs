@@ -1,0 +1,314 @@
+//! Where a figure changes for good over a series of runs.
+//!
+//! 1. Changes are relative: values above zero are told by their logarithms, others as shares of the
+//!    largest.
+//! 2. A run that stands out alone is no change: each value is the median of its own and both beside
+//!    it. The first and the last stay as they are.
+//! 3. Noise is what neighbours differ by: the median of these differences. Simulations that repeat
+//!    exactly have none.
+//! 4. The series is cut into stretches of one level: the least sum of squares, with a penalty for
+//!    each stretch that grows with the noise (optimal partitioning, pruned as PELT does: Killick,
+//!    Fearnhead and Eckley, 2012).
+//! 5. Lines are laid through both sides of each cut. Where they meet, within the threshold and what
+//!    noise may do to them, the figure drifts and does not jump: the cut is dropped, the weakest
+//!    first.
+//!
+//! The same values give the same changes, on every machine; no random number is drawn.
+
+use serde::Serialize;
+use std::ops::Range;
+
+/// A change that is told, where nothing else is asked for: one percent.
+pub const DEFAULT_THRESHOLD: f64 = 0.01;
+
+/// Runs on each side of a change whose median is told.
+const LEVEL_RUNS: usize = 5;
+
+/// Fewest runs through which a line is laid rather than a level.
+const LINE_RUNS: usize = 3;
+
+/// How many times the noise a jump, a drift and a single run must be.
+const JUMP_NOISE: f64 = 4.0;
+const DRIFT_NOISE: f64 = 3.0;
+const OUTLIER_NOISE: f64 = 5.0;
+
+/// The standard deviation of normal noise, of the median difference between neighbours.
+const NOISE_OF_DIFFERENCES: f64 = 1.048_4;
+
+/// What a figure does over a series of runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FigureTrend {
+    /// Where it jumps to another level, in the order of runs.
+    pub changes: Vec<ChangePoint>,
+    /// Where it moves on from run to run.
+    pub drifts: Vec<FigureDrift>,
+    /// Runs that stand out from those around them.
+    pub outliers: Vec<usize>,
+}
+
+/// A jump between two runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ChangePoint {
+    /// The first run of the new level.
+    pub run: usize,
+    /// The last run of the old level.
+    pub previous: usize,
+    /// Median of the runs before it, at most five.
+    pub before: f64,
+    /// Median of the runs behind it, at most five.
+    pub after: f64,
+    /// The difference as a share of what was before; `None` where that was nothing.
+    pub share: Option<f64>,
+    /// Whether a second run on each side says the same.
+    pub confirmed: bool,
+}
+
+/// A stretch over which a figure moves on from run to run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FigureDrift {
+    pub first: usize,
+    pub last: usize,
+    /// What each run adds, as a share.
+    pub share_per_run: f64,
+}
+
+/// What a figure does over a series of runs; runs that do not have it are passed over. Changes are at
+/// least `threshold`, a share.
+///
+/// Time is O(n) where it changes often, O(n²) at most, for n runs.
+pub fn trend(values: &[Option<f64>], threshold: f64) -> FigureTrend {
+    let present = values.iter().enumerate();
+    let present: Vec<(usize, f64)> = present
+        .filter_map(|(run, value)| Some((run, (*value)?)))
+        .filter(|(_, value)| value.is_finite())
+        .collect();
+    let raw: Vec<f64> = present.iter().map(|(_, value)| *value).collect();
+    let Some(scaled) = scaled(&raw) else { return FigureTrend::default() };
+    let least = threshold.max(0.0).ln_1p().max(1e-9);
+    let (low, high) = extremes(&scaled);
+    if high - low < least {
+        return FigureTrend::default();
+    }
+    let levels = ScaledSeries::new(&scaled, least);
+    let stretches = levels.stretches();
+    let runs: Vec<usize> = present.iter().map(|(run, _)| *run).collect();
+    let changes = stretches.windows(2).map(|pair| change(&raw, &runs, &pair[0], &pair[1]));
+    let drifts = stretches.iter().filter_map(|of| {
+        let share_per_run = levels.drift(of)?;
+        Some(FigureDrift { first: runs[of.start], last: runs[of.end - 1], share_per_run })
+    });
+    let outliers = stretches.iter().flat_map(|of| levels.outliers(&scaled, of));
+    FigureTrend {
+        changes: changes.collect(),
+        drifts: drifts.collect(),
+        outliers: outliers.map(|at| runs[at]).collect(),
+    }
+}
+
+/// Values of which differences are relative ones; nothing where there are no two, or all are zero.
+fn scaled(values: &[f64]) -> Option<Vec<f64>> {
+    if values.len() < 2 {
+        return None;
+    }
+    if values.iter().all(|value| *value > 0.0) {
+        return Some(values.iter().map(|value| value.ln()).collect());
+    }
+    let largest = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+    (largest > 0.0).then(|| values.iter().map(|value| value / largest).collect())
+}
+
+fn extremes(values: &[f64]) -> (f64, f64) {
+    let ends = (f64::INFINITY, f64::NEG_INFINITY);
+    values.iter().fold(ends, |(low, high), value| (low.min(*value), high.max(*value)))
+}
+
+/// The lower of both middle values, so that it is one that was seen.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
+}
+
+/// The jump between two neighbouring stretches.
+fn change(raw: &[f64], runs: &[usize], before: &Range<usize>, after: &Range<usize>) -> ChangePoint {
+    let first = before.start.max(before.end.saturating_sub(LEVEL_RUNS));
+    let last = after.end.min(after.start + LEVEL_RUNS);
+    let old = median(raw[first..before.end].to_vec());
+    let new = median(raw[after.start..last].to_vec());
+    ChangePoint {
+        run: runs[after.start],
+        previous: runs[before.end - 1],
+        before: old,
+        after: new,
+        share: (old != 0.0).then(|| (new - old) / old.abs()),
+        confirmed: before.len() > 1 && after.len() > 1,
+    }
+}
+
+/// A line through a stretch: its value in the middle, its slope, and the square of the standard
+/// deviation that noise of one gives its ends.
+struct FittedLine {
+    middle: f64,
+    mean: f64,
+    slope: f64,
+    variance: f64,
+}
+
+impl FittedLine {
+    fn at(&self, place: f64) -> f64 {
+        self.mean + self.slope * (place - self.middle)
+    }
+}
+
+/// Relative values without single runs that stand out, and sums over them from the first on.
+struct ScaledSeries {
+    /// Sums of values, of their squares, and of values times their place.
+    sums: Vec<[f64; 3]>,
+    noise: f64,
+    /// Least change that is told.
+    least: f64,
+}
+
+impl ScaledSeries {
+    fn new(scaled: &[f64], least: f64) -> Self {
+        let differences = scaled.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+        // The only difference of two runs is no noise: it is what is asked about.
+        let noise = match scaled {
+            [_, _] => 0.0,
+            _ => NOISE_OF_DIFFERENCES * median(differences),
+        };
+        let last = scaled.len() - 1;
+        let smooth = scaled.iter().enumerate().map(|(at, value)| match at {
+            0 => *value,
+            at if at == last => *value,
+            at => median(scaled[at - 1..=at + 1].to_vec()),
+        });
+        let mut sums = vec![[0.0; 3]];
+        // Told from the first value on, so that small differences of large values stay.
+        let from = scaled[0];
+        for (at, value) in smooth.enumerate() {
+            let (value, [sum, squares, moments]) = (value - from, sums[at]);
+            sums.push([sum + value, squares + value * value, moments + value * at as f64]);
+        }
+        Self { sums, noise, least }
+    }
+
+    fn count(&self) -> usize {
+        self.sums.len() - 1
+    }
+
+    fn sum(&self, of: &Range<usize>, which: usize) -> f64 {
+        self.sums[of.end][which] - self.sums[of.start][which]
+    }
+
+    /// Sum of the squares of the distances from the mean.
+    fn cost(&self, of: &Range<usize>) -> f64 {
+        let sum = self.sum(of, 0);
+        (self.sum(of, 1) - sum * sum / of.len() as f64).max(0.0)
+    }
+
+    fn line(&self, of: &Range<usize>) -> FittedLine {
+        let count = of.len() as f64;
+        let middle = of.start as f64 + (count - 1.0) / 2.0;
+        let mean = self.sum(of, 0) / count;
+        if of.len() < LINE_RUNS {
+            return FittedLine { middle, mean, slope: 0.0, variance: 1.0 / count };
+        }
+        let spread = count * (count * count - 1.0) / 12.0;
+        let slope = (self.sum(of, 2) - middle * self.sum(of, 0)) / spread;
+        FittedLine { middle, mean, slope, variance: 4.0 / count }
+    }
+
+    /// Stretches between changes, in order.
+    fn stretches(&self) -> Vec<Range<usize>> {
+        let mut starts = self.levels();
+        starts.push(self.count());
+        let mut stretches: Vec<Range<usize>> =
+            starts.windows(2).map(|ends| ends[0]..ends[1]).collect();
+        let strength = |pair: &[Range<usize>]| self.strength(&pair[0], &pair[1]);
+        let mut strengths: Vec<f64> = stretches.windows(2).map(strength).collect();
+        loop {
+            let weakest = strengths.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
+            let Some((at, _)) = weakest.filter(|(_, strength)| **strength < 1.0) else { break };
+            let joined = stretches[at].start..stretches[at + 1].end;
+            stretches.splice(at..at + 2, [joined]);
+            strengths.remove(at);
+            for beside in at.saturating_sub(1)..(at + 1).min(strengths.len()) {
+                strengths[beside] = strength(&stretches[beside..beside + 2]);
+            }
+        }
+        stretches
+    }
+
+    /// Where stretches of one level begin: optimal partitioning.
+    fn levels(&self) -> Vec<usize> {
+        let count = self.count();
+        let of_noise = 3.0 * (count as f64).ln() * self.noise * self.noise;
+        let penalty = of_noise.max(self.least * self.least / 4.0);
+        let mut best = vec![-penalty];
+        let mut begins = vec![0];
+        let mut candidates = vec![0];
+        for end in 1..=count {
+            let cost = |start: usize| best[start] + self.cost(&(start..end));
+            let costs: Vec<(usize, f64)> =
+                candidates.iter().map(|start| (*start, cost(*start))).collect();
+            let (start, least) = costs
+                .iter()
+                .copied()
+                .min_by(|a, b| a.1.total_cmp(&b.1))
+                .unwrap_or((0, f64::INFINITY));
+            let total = least + penalty;
+            best.push(total);
+            begins.push(start);
+            // What is worse by a whole penalty today is so for every later end.
+            candidates = costs.into_iter().filter(|of| of.1 <= total).map(|of| of.0).collect();
+            candidates.push(end);
+        }
+        let mut starts = Vec::new();
+        let mut end = count;
+        while end > 0 {
+            end = begins[end];
+            starts.push(end);
+        }
+        starts.reverse();
+        starts
+    }
+
+    /// How much a jump between two stretches is, of what it must be.
+    fn strength(&self, before: &Range<usize>, after: &Range<usize>) -> f64 {
+        let (old, new) = (self.line(before), self.line(after));
+        let between = before.end as f64 - 0.5;
+        let jump = (new.at(between) - old.at(between)).abs();
+        let of_noise = JUMP_NOISE * self.noise * (old.variance + new.variance).sqrt();
+        jump / self.least.max(of_noise)
+    }
+
+    /// What each run of a stretch adds, if that is more than noise.
+    fn drift(&self, of: &Range<usize>) -> Option<f64> {
+        if of.len() <= LINE_RUNS {
+            return None;
+        }
+        let slope = self.line(of).slope;
+        let rise = (slope * (of.len() - 1) as f64).abs();
+        let of_noise = DRIFT_NOISE * self.noise * (12.0 / of.len() as f64).sqrt();
+        (rise >= self.least.max(of_noise)).then(|| slope.exp_m1())
+    }
+
+    /// Runs of a stretch that stand out.
+    fn outliers<'a>(
+        &'a self,
+        scaled: &'a [f64],
+        of: &Range<usize>,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let level = median(scaled[of.clone()].to_vec());
+        let line = self.drift(of).map(|_| self.line(of));
+        let limit = self.least.max(OUTLIER_NOISE * self.noise);
+        let enough = of.len() >= LINE_RUNS;
+        of.clone().filter(move |at| {
+            let expected = match &line {
+                Some(line) => line.at(*at as f64) + scaled[0],
+                None => level,
+            };
+            enough && (scaled[*at] - expected).abs() >= limit
+        })
+    }
+}

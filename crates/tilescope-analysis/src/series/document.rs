@@ -1,0 +1,127 @@
+//! A series as JSON.
+
+use super::{
+    FigureTrend, ReportSeries, SeriesFigure, SeriesOperation, SeriesRun, SeriesTelling,
+    UnreadReport,
+};
+use crate::compare::WorkUnit;
+use serde::Serialize;
+use serde_json::Number;
+
+/// Everything that a series says, told in one way.
+#[derive(Clone, Debug, Serialize)]
+pub struct SeriesDocument<'a> {
+    /// What was asked for.
+    pub asked: WorkUnit,
+    /// What figures are told per: whole runs where no report says how much it worked on.
+    pub unit: WorkUnit,
+    /// Name of the run that others are told beside.
+    pub baseline: &'a str,
+    /// Least change that is told, as a share.
+    pub threshold: f64,
+    /// What the reader has to know of the runs before comparing them.
+    pub notes: Vec<String>,
+    /// The runs in their order; every list below has a value for each.
+    pub runs: Vec<RunEntry<'a>>,
+    pub unread: &'a [UnreadReport],
+    pub figures: Vec<FigureEntry<'a>>,
+    pub operations: Vec<OperationEntry<'a>>,
+    /// Cycles of each run, which its operations add up to.
+    pub operations_total: Vec<Option<f64>>,
+}
+
+/// A run.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunEntry<'a> {
+    pub name: &'a str,
+    pub path: String,
+    pub target: &'a str,
+    pub samples: Option<u64>,
+    /// Why it has no figures of an execution; `None` where it has.
+    pub not_executed: Option<&'a str>,
+}
+
+/// A figure over all runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct FigureEntry<'a> {
+    pub path: &'a str,
+    /// As `summary --json` has them; `None` where a run has none.
+    pub values: &'a [Option<Number>],
+    /// What `told` is per; `None` for figures that do not grow with the work of a run.
+    pub per: Option<&'static str>,
+    /// The same per unit of work, where they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub told: Option<Vec<Option<f64>>>,
+    /// What each run has more than the baseline, per unit of work where figures are.
+    pub change: Vec<Option<f64>>,
+    /// The same as a share of the baseline.
+    pub share: Vec<Option<f64>>,
+    #[serde(flatten)]
+    pub trend: FigureTrend,
+}
+
+/// An operation over all runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct OperationEntry<'a> {
+    pub name: &'a str,
+    /// Its operator; empty for steps of no operation and idle time.
+    pub kind: &'a str,
+    /// Cycles per unit of work, as a mean over lanes; `None` where a run has none.
+    pub cycles: Vec<Option<f64>>,
+}
+
+impl ReportSeries {
+    /// Everything that it says, told in one way.
+    pub fn document(&self, telling: SeriesTelling) -> SeriesDocument<'_> {
+        let unit = self.unit(telling.unit);
+        let operation = |of| self.operation_entry(of, unit);
+        SeriesDocument {
+            asked: telling.unit,
+            unit,
+            baseline: self.runs.get(telling.baseline).map_or("", |run| &run.name),
+            threshold: telling.threshold,
+            notes: self.notes(telling.unit),
+            runs: self.runs.iter().map(RunEntry::of).collect(),
+            unread: &self.unread,
+            figures: self.figures.iter().map(|of| self.figure_entry(of, telling)).collect(),
+            operations: self.operations.iter().map(operation).collect(),
+            operations_total: self.of_runs(|run| self.run_cycles(run, unit)),
+        }
+    }
+
+    /// A value for each run.
+    fn of_runs<T>(&self, value: impl Fn(usize) -> T) -> Vec<T> {
+        (0..self.runs.len()).map(value).collect()
+    }
+
+    fn figure_entry<'a>(&'a self, of: &'a SeriesFigure, telling: SeriesTelling) -> FigureEntry<'a> {
+        let unit = self.unit(telling.unit);
+        let is_told = of.figure.is_of_run();
+        FigureEntry {
+            path: of.figure.path(),
+            values: &of.values,
+            per: is_told.then(|| unit.name()),
+            told: is_told.then(|| self.of_runs(|run| self.told(of, run, unit))),
+            change: self.of_runs(|run| self.change(of, run, telling)),
+            share: self.of_runs(|run| self.share(of, run, telling)),
+            trend: self.trend(of, telling),
+        }
+    }
+
+    fn operation_entry<'a>(&self, of: &'a SeriesOperation, unit: WorkUnit) -> OperationEntry<'a> {
+        let cycles = self.of_runs(|run| self.operation_cycles(of, run, unit));
+        OperationEntry { name: &of.name, kind: &of.kind, cycles }
+    }
+}
+
+impl<'a> RunEntry<'a> {
+    fn of(run: &'a SeriesRun) -> Self {
+        Self {
+            name: &run.name,
+            path: run.path.display().to_string(),
+            target: &run.target,
+            samples: run.work.samples,
+            not_executed: run.not_executed.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Many reports as one document: runs x figures, where figures change for good, and the operations
+//! of all runs side by side.
+//!
+//! Figures are those of `summary --json`. Those that grow with how much a run works on are told per
+//! unit of work, as comparisons do. What a run does not have is absent, never zero. Every run is also
+//! told beside the baseline, which is one of them.
+//!
+//! Laws, kept by tests: values are those of the summary; a series of one report with itself has no
+//! change; exchanging a run and the baseline turns every difference around; operations of a run add
+//! up to its cycles.
+
+mod change_points;
+mod document;
+mod figure_choice;
+mod run_figures;
+mod sources;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use change_points::{ChangePoint, DEFAULT_THRESHOLD, FigureDrift, FigureTrend, trend};
+pub use figure_choice::{FigureChoice, UnknownFigureError};
+pub use run_figures::{RunFigures, SeriesRun};
+pub use sources::{
+    MAX_REPORTS, SeriesError, SeriesOrder, SeriesSource, arrange, find_reports, natural_order,
+};
+pub use tables::PageTable;
+
+use crate::compare::{CycleOwner, WorkUnit};
+use crate::gates::{NamedFigure, named_figure};
+use rayon::prelude::*;
+use serde::Serialize;
+use serde_json::Number;
+use std::collections::BTreeMap;
+use tilescope_report::Report;
+
+/// Reports that are read between two words of progress.
+const READ_AT_ONCE: usize = 16;
+
+/// A report that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnreadReport {
+    pub name: String,
+    pub problem: String,
+}
+
+/// A figure over all runs.
+#[derive(Clone, Debug)]
+pub struct SeriesFigure {
+    pub figure: NamedFigure,
+    /// The value of each run as its summary has it; `None` where it has none.
+    pub values: Vec<Option<Number>>,
+}
+
+/// Cycles of an operation over all runs, as sums over lanes.
+#[derive(Clone, Debug)]
+pub struct SeriesOperation {
+    /// What they belong to: an operation, steps of none, or idle time.
+    pub name: String,
+    /// Operator of the operation; empty for others.
+    pub kind: String,
+    /// The cycles of each run; `None` where it has no such operation or was not executed.
+    pub cycles: Vec<Option<u64>>,
+}
+
+/// Runs and their figures, and what could not be read.
+#[derive(Clone, Debug, Default)]
+pub struct ReportSeries {
+    pub runs: Vec<SeriesRun>,
+    pub unread: Vec<UnreadReport>,
+    /// In the order of [`crate::gates::figure_paths`].
+    pub figures: Vec<SeriesFigure>,
+    /// By name. With idle time, those of a run add up to its cycles times its lanes.
+    pub operations: Vec<SeriesOperation>,
+    /// Lanes of each run, and its cycles; `None` where it was not executed.
+    pub lengths: Vec<Option<RunLength>>,
+}
+
+/// How long a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLength {
+    pub cycles: u64,
+    pub lanes: u64,
+}
+
+/// Puts a series together, run by run.
+#[derive(Default)]
+pub struct SeriesBuilder {
+    runs: Vec<SeriesRun>,
+    unread: Vec<UnreadReport>,
+    figures: BTreeMap<String, Vec<Option<Number>>>,
+    operations: BTreeMap<CycleOwner, Vec<Option<u64>>>,
+    lengths: Vec<Option<RunLength>>,
+}
+
+impl SeriesBuilder {
+    /// Adds the next run.
+    pub fn add(&mut self, of: RunFigures) {
+        let at = self.runs.len();
+        for (path, value) in of.values {
+            put(self.figures.entry(path).or_default(), at, value);
+        }
+        self.lengths
+            .push(of.cycles.as_ref().map(|run| RunLength { cycles: run.run.0, lanes: run.lanes }));
+        for (owner, cycles) in of.cycles.into_iter().flat_map(|run| run.by_owner) {
+            put(self.operations.entry(owner).or_default(), at, cycles.0);
+        }
+        self.runs.push(of.run);
+    }
+
+    /// Says of a report that it could not be read.
+    pub fn add_unread(&mut self, name: &str, problem: String) {
+        self.unread.push(UnreadReport { name: name.to_owned(), problem });
+    }
+
+    /// The whole series.
+    pub fn finish(self) -> ReportSeries {
+        let count = self.runs.len();
+        let mut figures: Vec<SeriesFigure> = self
+            .figures
+            .into_iter()
+            .filter_map(|(path, mut values)| {
+                let figure = named_figure(&path)?;
+                // Categories of which a program has nothing are not in its summary.
+                let absent = figure.is_zero_where_absent().then(|| Number::from(0));
+                values.resize(count, None);
+                values.iter_mut().filter(|value| value.is_none()).for_each(|value| {
+                    value.clone_from(&absent);
+                });
+                Some(SeriesFigure { figure, values })
+            })
+            .collect();
+        figures.sort_by(|a, b| {
+            let (a, b) = (&a.figure, &b.figure);
+            a.rank().cmp(&b.rank()).then_with(|| natural_order(a.path(), b.path()))
+        });
+        let operation = |(owner, mut cycles): (CycleOwner, Vec<Option<u64>>)| {
+            cycles.resize(count, None);
+            SeriesOperation { name: owner.name(), kind: owner.kind().to_owned(), cycles }
+        };
+        let operations = self.operations.into_iter().map(operation).collect();
+        let Self { runs, unread, lengths, .. } = self;
+        ReportSeries { runs, unread, figures, operations, lengths }
+    }
+}
+
+/// Puts the value of a run behind those of the runs before it.
+fn put<T: Clone>(values: &mut Vec<Option<T>>, at: usize, value: T) {
+    values.resize(at, None);
+    values.push(Some(value));
+}
+
+/// Reads reports, several at once; `goes_on` hears how many of them are done, and says whether to read
+/// more. Those that cannot be read are listed, and the rest goes on.
+pub fn read_reports(
+    sources: &[SeriesSource],
+    choice: &FigureChoice,
+    mut goes_on: impl FnMut(usize) -> bool,
+) -> ReportSeries {
+    let mut series = SeriesBuilder::default();
+    let mut done = 0;
+    for sources in sources.chunks(READ_AT_ONCE) {
+        let figures = |source: &SeriesSource| {
+            let report = Report::open(&source.path)?;
+            RunFigures::read(&source.name, &report, choice)
+        };
+        let found: Vec<_> = sources.par_iter().map(figures).collect();
+        for (source, found) in sources.iter().zip(found) {
+            match found {
+                Ok(run) => series.add(run),
+                Err(error) => series.add_unread(&source.name, error.to_string()),
+            }
+        }
+        done += sources.len();
+        if !goes_on(done) {
+            break;
+        }
+    }
+    series.finish()
+}
+
+/// How figures of a series are told: per which unit of work, and beside which run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeriesTelling {
+    pub unit: WorkUnit,
+    /// Place of the run that others are told beside.
+    pub baseline: usize,
+    /// Least change that is told, as a share.
+    pub threshold: f64,
+}
+
+impl Default for SeriesTelling {
+    fn default() -> Self {
+        Self { unit: WorkUnit::default(), baseline: 0, threshold: DEFAULT_THRESHOLD }
+    }
+}
+
+impl ReportSeries {
+    /// The same runs with those of its figures that are chosen.
+    #[must_use]
+    pub fn with_figures(&self, choice: &FigureChoice) -> Self {
+        let chosen = self.figures.iter().filter(|of| choice.has(of.figure.path()));
+        Self { figures: chosen.cloned().collect(), ..self.clone() }
+    }
+
+    /// The place of a run by its name.
+    pub fn run_named(&self, name: &str) -> Option<usize> {
+        self.runs.iter().position(|run| run.name == name)
+    }
+
+    /// The figure of a path.
+    pub fn figure(&self, path: &str) -> Option<&SeriesFigure> {
+        self.figures.iter().find(|of| of.figure.path() == path)
+    }
+
+    /// What figures of runs are told per: whole runs where none says how much it worked on.
+    pub fn unit(&self, asked: WorkUnit) -> WorkUnit {
+        let says = |run: &SeriesRun| asked.count(run.work).is_some();
+        let mut executed = self.runs.iter().filter(|run| run.not_executed.is_none());
+        if executed.clone().next().is_none() || executed.any(says) { asked } else { WorkUnit::Run }
+    }
+
+    /// How many units of work a run did; `None` where it does not say.
+    fn work(&self, run: usize, unit: WorkUnit) -> Option<u64> {
+        unit.count(self.runs.get(run)?.work)
+    }
+
+    /// A figure of a run, as the summary has it or per unit of work.
+    pub fn told(&self, of: &SeriesFigure, run: usize, unit: WorkUnit) -> Option<f64> {
+        let value = of.values.get(run)?.as_ref()?.as_f64()?;
+        match of.figure.is_of_run() {
+            true => Some(value / self.work(run, self.unit(unit))? as f64),
+            false => Some(value),
+        }
+    }
+
+    /// What a run has more of a figure than the baseline.
+    pub fn change(&self, of: &SeriesFigure, run: usize, telling: SeriesTelling) -> Option<f64> {
+        let told = |run| self.told(of, run, telling.unit);
+        Some(told(run)? - told(telling.baseline)?)
+    }
+
+    /// The same as a share of what the baseline has; `None` where that is nothing.
+    pub fn share(&self, of: &SeriesFigure, run: usize, telling: SeriesTelling) -> Option<f64> {
+        let before = self.told(of, telling.baseline, telling.unit)?;
+        let share = self.change(of, run, telling)? / before.abs();
+        share.is_finite().then_some(share)
+    }
+
+    /// What a figure does over the runs.
+    pub fn trend(&self, of: &SeriesFigure, telling: SeriesTelling) -> FigureTrend {
+        let told = (0..self.runs.len()).map(|run| self.told(of, run, telling.unit));
+        trend(&told.collect::<Vec<_>>(), telling.threshold)
+    }
+
+    /// Cycles of an operation in a run per unit of work, as a mean over lanes.
+    pub fn operation_cycles(
+        &self,
+        of: &SeriesOperation,
+        run: usize,
+        unit: WorkUnit,
+    ) -> Option<f64> {
+        let cycles = (*of.cycles.get(run)?)? as f64;
+        let lanes = (*self.lengths.get(run)?)?.lanes;
+        Some(cycles / (lanes as f64 * self.work(run, self.unit(unit))? as f64))
+    }
+
+    /// Cycles of a run per unit of work.
+    pub fn run_cycles(&self, run: usize, unit: WorkUnit) -> Option<f64> {
+        let length = (*self.lengths.get(run)?)?;
+        Some(length.cycles as f64 / self.work(run, self.unit(unit))? as f64)
+    }
+
+    /// What the reader has to know of the runs before comparing them.
+    pub fn notes(&self, asked: WorkUnit) -> Vec<String> {
+        let mut notes = Vec::new();
+        let unit = self.unit(asked);
+        if unit != asked {
+            let unit = asked.name();
+            notes.push(format!("Figures are per run: no report says how many {unit}s it took."));
+        }
+        let silent =
+            |run: &&SeriesRun| run.not_executed.is_none() && unit.count(run.work).is_none();
+        for run in self.runs.iter().filter(silent) {
+            let (name, unit) = (&run.name, unit.name());
+            notes.push(format!(
+                "{name} has no figures per {unit}: it does not say how many {unit}s it took."
+            ));
+        }
+        for run in &self.runs {
+            if let Some(reason) = &run.not_executed {
+                notes.push(format!("{} has no figures of an execution: {reason}.", run.name));
+            }
+        }
+        notes.extend(self.targets_note());
+        notes
+    }
+
+    /// That runs are of different machines, if they are.
+    fn targets_note(&self) -> Option<String> {
+        let mut targets: BTreeMap<&str, usize> = BTreeMap::new();
+        for run in &self.runs {
+            *targets.entry(&run.target).or_default() += 1;
+        }
+        let words = targets.iter().map(|(target, count)| match count {
+            1 => format!("{target} (1 run)"),
+            count => format!("{target} ({count} runs)"),
+        });
+        let words: Vec<String> = words.collect();
+        (words.len() > 1).then(|| format!("Runs are of different targets: {}.", words.join(", ")))
+    }
+}

@@ -1,0 +1,257 @@
+//! A series as tables.
+
+use super::{ReportSeries, SeriesFigure, SeriesOperation, SeriesTelling};
+use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::gates::GateQuantity;
+use crate::markdown::{escaped, markdown_table};
+use tilescope_report::units::Bytes;
+
+impl SeriesFigure {
+    /// Its path with what it is told per: `execution.total_cycles (per sample)`.
+    pub fn title(&self, series: &ReportSeries, telling: SeriesTelling) -> String {
+        let path = self.figure.path();
+        match self.figure.is_of_run() {
+            true => format!("{path} (per {})", series.unit(telling.unit).name()),
+            false => path.to_owned(),
+        }
+    }
+
+    fn column(&self, series: &ReportSeries, telling: SeriesTelling) -> TableColumn {
+        let title = self.title(series, telling);
+        match self.figure.quantity() {
+            GateQuantity::Bytes => TableColumn::bytes(title),
+            _ => TableColumn::number(title),
+        }
+        .without_sum()
+    }
+
+    /// A value of it as a table shows it.
+    fn cell(&self, value: Option<f64>) -> TableCell {
+        let Some(value) = value else { return TableCell::Missing };
+        let whole = (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64);
+        match (self.figure.quantity(), whole) {
+            (GateQuantity::Bytes, Some(bytes)) => TableCell::Bytes(Bytes(bytes)),
+            (GateQuantity::Share, _) => TableCell::Share(value),
+            (_, Some(count)) => TableCell::Count(count),
+            (_, None) => TableCell::Real(value),
+        }
+    }
+}
+
+/// Most runs that have a column each where there is no room to move.
+const MAX_COLUMNS: usize = 6;
+
+/// A table of a page, and what is to be said below it.
+pub type PageTable = (&'static str, DataTable, Option<String>);
+
+impl ReportSeries {
+    /// What texts show: runs, where figures change, and operations, of which there are at most `limit`
+    /// and their total.
+    pub fn page(&self, telling: SeriesTelling, limit: usize) -> Vec<PageTable> {
+        let mut page = vec![
+            ("Runs", self.runs_table(telling), None),
+            ("Change points", self.changes_table(telling), None),
+        ];
+        let more = [
+            ("Drifts", self.drifts_table(telling)),
+            ("Runs that stand out", self.outliers_table(telling)),
+        ];
+        for (title, table) in more {
+            if !table.rows.is_empty() {
+                page.push((title, table, None));
+            }
+        }
+        if !self.operations.is_empty() {
+            let all = self.operations_table(telling);
+            let mut table = match self.runs.len() <= MAX_COLUMNS {
+                true => all,
+                false => self.operations_in_short(&all, telling),
+            };
+            let total = table.rows.pop();
+            let hidden = table.rows.len().saturating_sub(limit);
+            table.rows.truncate(limit);
+            table.rows.extend(total);
+            let note = (hidden > 0).then(|| format!("{hidden} more operations are in the total"));
+            page.push(("Operations", table, note));
+        }
+        page
+    }
+
+    /// Operations of many runs: the baseline, the last run, and the least and most of all.
+    fn operations_in_short(&self, all: &DataTable, telling: SeriesTelling) -> DataTable {
+        let columns = vec![
+            all.columns[0].clone(),
+            TableColumn::number("Baseline"),
+            TableColumn::number("Last run"),
+            TableColumn::number("Change"),
+            TableColumn::number("Least"),
+            TableColumn::number("Most"),
+        ];
+        let row = |cells: &Vec<TableCell>| {
+            let (baseline, last) = (&cells[1 + telling.baseline], &cells[self.runs.len()]);
+            let share = match (baseline.number(), last.number()) {
+                (Some(before), Some(after)) if before > 0.0 => {
+                    TableCell::ChangeShare(after / before - 1.0)
+                }
+                _ => TableCell::Missing,
+            };
+            let values = || cells[1..].iter().filter(|cell| cell.number().is_some());
+            let order = |a: &&TableCell, b: &&TableCell| a.compare(b);
+            let (least, most) = (values().min_by(order).cloned(), values().max_by(order).cloned());
+            vec![cells[0].clone(), baseline.clone(), last.clone(), share, least.into(), most.into()]
+        };
+        DataTable::new(columns, all.rows.iter().map(row).collect())
+    }
+
+    /// The page as GitHub's Markdown.
+    pub fn markdown(&self, telling: SeriesTelling, limit: usize) -> String {
+        let mut text = String::new();
+        for note in self.notes(telling.unit) {
+            text.push_str(&format!("{}\n\n", escaped(&note)));
+        }
+        for (title, table, note) in self.page(telling, limit) {
+            text.push_str(&format!("#### {title}\n\n"));
+            match table.rows.is_empty() {
+                true => text.push_str("none\n"),
+                false => text.push_str(&markdown_table(&table)),
+            }
+            text.push_str(&note.map_or_else(String::new, |note| format!("\n{note}\n")));
+            text.push('\n');
+        }
+        for unread in &self.unread {
+            let (name, problem) = (escaped(&unread.name), escaped(&unread.problem));
+            text.push_str(&format!("Not read: {name}: {problem}\n\n"));
+        }
+        text
+    }
+
+    /// A row for each run: its figures, each with its change as a share of the baseline's.
+    pub fn runs_table(&self, telling: SeriesTelling) -> DataTable {
+        let change = TableColumn::number("Change")
+            .about("The difference from the baseline as a percentage of it");
+        let mut columns = vec![TableColumn::text("Run"), TableColumn::text("Target")];
+        for of in &self.figures {
+            columns.push(of.column(self, telling));
+            columns.push(change.clone());
+        }
+        let row = |(run, about): (usize, &super::SeriesRun)| {
+            let mark = if run == telling.baseline { " (baseline)" } else { "" };
+            let mut row =
+                vec![format!("{}{mark}", about.name).into(), about.target.as_str().into()];
+            for of in &self.figures {
+                row.push(of.cell(self.told(of, run, telling.unit)));
+                let share = self.share(of, run, telling);
+                row.push(share.map(TableCell::ChangeShare).into());
+            }
+            row
+        };
+        DataTable::new(columns, self.runs.iter().enumerate().map(row).collect())
+    }
+
+    /// A row for each change of a figure for good, in the order of figures and runs.
+    pub fn changes_table(&self, telling: SeriesTelling) -> DataTable {
+        let columns = vec![
+            TableColumn::text("Figure"),
+            TableColumn::text("From run"),
+            TableColumn::number("Before")
+                .about("Median of at most five runs before it")
+                .without_sum(),
+            TableColumn::number("After")
+                .about("Median of at most five runs from it on")
+                .without_sum(),
+            TableColumn::number("Change")
+                .about("The difference as a percentage of what was before"),
+            TableColumn::text("Confirmed").about("Whether two runs on each side say the same"),
+        ];
+        let mut rows = Vec::new();
+        for of in &self.figures {
+            for change in self.trend(of, telling).changes {
+                let confirmed = if change.confirmed { "yes" } else { "not yet" };
+                rows.push(vec![
+                    of.title(self, telling).into(),
+                    self.runs[change.run].name.as_str().into(),
+                    of.cell(Some(change.before)),
+                    of.cell(Some(change.after)),
+                    change.share.map(TableCell::ChangeShare).into(),
+                    confirmed.into(),
+                ]);
+            }
+        }
+        DataTable::new(columns, rows)
+    }
+
+    /// A row for each figure that moves on from run to run, over the stretch where it does.
+    pub fn drifts_table(&self, telling: SeriesTelling) -> DataTable {
+        let columns = vec![
+            TableColumn::text("Figure"),
+            TableColumn::text("From run"),
+            TableColumn::text("To run"),
+            TableColumn::number("Each run").about("What each run adds, as a percentage"),
+        ];
+        let mut rows = Vec::new();
+        for of in &self.figures {
+            for drift in self.trend(of, telling).drifts {
+                rows.push(vec![
+                    of.title(self, telling).into(),
+                    self.runs[drift.first].name.as_str().into(),
+                    self.runs[drift.last].name.as_str().into(),
+                    TableCell::ChangeShare(drift.share_per_run),
+                ]);
+            }
+        }
+        DataTable::new(columns, rows)
+    }
+
+    /// A row for each run that stands out alone from those around it.
+    pub fn outliers_table(&self, telling: SeriesTelling) -> DataTable {
+        let columns = vec![
+            TableColumn::text("Figure"),
+            TableColumn::text("Run"),
+            TableColumn::number("Value").without_sum(),
+        ];
+        let mut rows = Vec::new();
+        for of in &self.figures {
+            for run in self.trend(of, telling).outliers {
+                let value = of.cell(self.told(of, run, telling.unit));
+                let name = self.runs[run].name.as_str().into();
+                rows.push(vec![of.title(self, telling).into(), name, value]);
+            }
+        }
+        DataTable::new(columns, rows)
+    }
+
+    /// A row for each operation with its cycles in every run, the one that varies most first; the last
+    /// row is the whole run.
+    pub fn operations_table(&self, telling: SeriesTelling) -> DataTable {
+        let runs = 0..self.runs.len();
+        let mut columns = vec![TableColumn::text(format!(
+            "Cycles of (per {}, mean over lanes)",
+            self.unit(telling.unit).name()
+        ))];
+        columns.extend(self.runs.iter().map(|run| TableColumn::number(run.name.as_str())));
+        let cell = |value: Option<f64>| value.map(TableCell::Real).into();
+        let row = |of: &SeriesOperation| {
+            let cycles = runs.clone().map(|run| self.operation_cycles(of, run, telling.unit));
+            [of.name.as_str().into()].into_iter().chain(cycles.map(cell)).collect()
+        };
+        let mut operations: Vec<(&SeriesOperation, f64)> =
+            self.operations.iter().map(|of| (of, self.spread(of, telling))).collect();
+        operations.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.name.cmp(&b.0.name)));
+        let mut rows: Vec<Vec<TableCell>> = operations.iter().map(|(of, _)| row(of)).collect();
+        let whole = runs.clone().map(|run| cell(self.run_cycles(run, telling.unit)));
+        rows.push([TableCell::from("Total")].into_iter().chain(whole).collect());
+        DataTable::new(columns, rows)
+    }
+
+    /// By how much cycles of an operation vary over the runs; what a run that was executed does not
+    /// have counts as none there.
+    pub fn spread(&self, of: &SeriesOperation, telling: SeriesTelling) -> f64 {
+        let executed =
+            (0..self.runs.len()).filter(|run| self.run_cycles(*run, telling.unit).is_some());
+        let cycles =
+            executed.map(|run| self.operation_cycles(of, run, telling.unit).unwrap_or(0.0));
+        let ends = (f64::INFINITY, 0.0_f64);
+        let (low, high) = cycles.fold(ends, |(low, high), of| (low.min(of), high.max(of)));
+        (high - low).max(0.0)
+    }
+}

@@ -1,0 +1,125 @@
+//! Parquet and Arrow files, written as batches come: in memory are a few batches and the unfinished
+//! row group, however long the table is.
+
+use crate::table::BatchIterator;
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{ArrowError, DataType, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+use std::io::Write;
+use tilescope_report::ReportError;
+
+/// Rows of a row group: enough to compress well, few enough that a reader can pass over most of a
+/// long run.
+const ROW_GROUP_ROWS: usize = 1 << 17;
+
+/// Columns that rise along a lane: their differences are small, and hardly a value comes twice.
+const RISING: [&str; 3] = ["step", "start", "end"];
+
+/// How a file keeps a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrowFileFormat {
+    /// Apache Parquet, compressed.
+    Parquet,
+    /// The file format of Arrow IPC, also known as Feather 2.
+    Arrow,
+}
+
+/// Why a file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArrowFileError {
+    /// What is exported cannot be read.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// Nobody wants it any more.
+    #[error("cancelled")]
+    Cancelled,
+    /// The file cannot be written.
+    #[error("{0}")]
+    Write(String),
+}
+
+impl From<ArrowError> for ArrowFileError {
+    fn from(error: ArrowError) -> Self {
+        match error {
+            ArrowError::ExternalError(source) => match source.downcast::<ReportError>() {
+                Ok(error) => Self::Report(*error),
+                Err(other) => Self::Write(other.to_string()),
+            },
+            error => Self::Write(error.to_string()),
+        }
+    }
+}
+
+impl From<ParquetError> for ArrowFileError {
+    fn from(error: ParquetError) -> Self {
+        Self::Write(error.to_string())
+    }
+}
+
+/// Writes batches as a file. `on_rows` is told how many rows are written, and says whether to go on.
+///
+/// # Errors
+/// Batches that cannot be read, an output that cannot be written, and [`ArrowFileError::Cancelled`].
+pub fn write_batches(
+    schema: &SchemaRef,
+    batches: BatchIterator,
+    format: ArrowFileFormat,
+    output: impl Write + Send,
+    on_rows: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), ArrowFileError> {
+    match format {
+        ArrowFileFormat::Parquet => {
+            let properties = parquet_properties(schema);
+            let mut file = ArrowWriter::try_new(output, schema.clone(), Some(properties))?;
+            for_each_batch(batches, on_rows, |batch| Ok(file.write(batch)?))?;
+            file.close()?;
+        }
+        ArrowFileFormat::Arrow => {
+            let mut file = FileWriter::try_new_buffered(output, schema)?;
+            for_each_batch(batches, on_rows, |batch| Ok(file.write(batch)?))?;
+            file.finish()?;
+        }
+    }
+    Ok(())
+}
+
+fn for_each_batch(
+    batches: BatchIterator,
+    on_rows: &mut dyn FnMut(u64) -> bool,
+    mut write: impl FnMut(&RecordBatch) -> Result<(), ArrowFileError>,
+) -> Result<(), ArrowFileError> {
+    let mut rows = 0;
+    for batch in batches {
+        let batch = batch?;
+        write(&batch)?;
+        rows += batch.num_rows() as u64;
+        if !on_rows(rows) {
+            return Err(ArrowFileError::Cancelled);
+        }
+    }
+    Ok(())
+}
+
+fn parquet_properties(schema: &SchemaRef) -> WriterProperties {
+    let created_by = concat!("tilescope ", env!("CARGO_PKG_VERSION"));
+    let mut properties = WriterProperties::builder()
+        .set_created_by(created_by.to_owned())
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS));
+    let fields = schema.fields().iter();
+    for field in fields.filter(|field| RISING.contains(&field.name().as_str())) {
+        if *field.data_type() == DataType::UInt64 {
+            let column = ColumnPath::from(field.name().as_str());
+            properties = properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    properties.build()
+}

@@ -1,0 +1,98 @@
+//! Tables of views: one type for each column, by the cells it has.
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::ArrowError;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tilescope_analysis::data_table::{DataTable, TableCell};
+use tilescope_analysis::tables::{ReportTable, TABLES, named};
+
+/// Names of all tables of views, `memory/tiles`, each with what it holds.
+pub(crate) fn names() -> impl Iterator<Item = (String, &'static str)> {
+    TABLES.iter().map(|table| (format!("{}/{}", table.view, table.name), table.about))
+}
+
+/// The table of a name, `memory/tiles`; the first one of the view for `memory`.
+pub(crate) fn find(name: &str) -> Option<&'static ReportTable> {
+    let (view, table) = name.split_once('/').map_or((name, None), |(view, of)| (view, Some(of)));
+    named(view, table).ok()
+}
+
+/// Columns and cells of a table of a view as Arrow has them.
+///
+/// # Errors
+/// Columns of different lengths: a bug of ours.
+pub fn batch(table: &DataTable) -> Result<RecordBatch, ArrowError> {
+    let mut taken = BTreeSet::new();
+    let columns = table.columns.iter().enumerate().map(|(at, column)| {
+        let cells: Vec<&TableCell> = table.rows.iter().filter_map(|row| row.get(at)).collect();
+        (unique(identifier(&column.head()), &mut taken), array(&cells), true)
+    });
+    RecordBatch::try_from_iter_with_nullable(columns)
+}
+
+/// The head of a column as a name in Python: `Live (bytes)` is `live_bytes`.
+fn identifier(head: &str) -> String {
+    let mut name = String::new();
+    for letter in head.to_lowercase().chars() {
+        match letter {
+            letter if letter.is_alphanumeric() => name.push(letter),
+            '%' => name.push_str("percent"),
+            _ if !name.is_empty() && !name.ends_with('_') => name.push('_'),
+            _ => {}
+        }
+    }
+    name.trim_end_matches('_').to_owned()
+}
+
+/// A name that no other column has.
+fn unique(name: String, taken: &mut BTreeSet<String>) -> String {
+    let name = if name.is_empty() { "column".to_owned() } else { name };
+    let numbered = (2..).map(|number| format!("{name}_{number}"));
+    let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
+    let free = free.unwrap_or(name);
+    taken.insert(free.clone());
+    free
+}
+
+/// Whole numbers where all are, texts where any is one, else real numbers.
+fn array(cells: &[&TableCell]) -> ArrayRef {
+    let some = |cell: &&TableCell| !matches!(cell, TableCell::Missing);
+    let mut known = cells.iter().copied().filter(some).peekable();
+    if known.peek().is_none() || known.clone().any(|cell| matches!(cell, TableCell::Text(_))) {
+        let text = |cell: &&TableCell| some(cell).then(|| cell.plain());
+        return Arc::new(StringArray::from_iter(cells.iter().map(text)));
+    }
+    if let Some(values) = whole(cells, unsigned) {
+        return Arc::new(UInt64Array::from(values));
+    }
+    if let Some(values) = whole(cells, signed) {
+        return Arc::new(Int64Array::from(values));
+    }
+    Arc::new(Float64Array::from_iter(cells.iter().map(|cell| cell.number())))
+}
+
+/// All cells as whole numbers, if they are.
+fn whole<T>(cells: &[&TableCell], read: fn(&TableCell) -> Option<T>) -> Option<Vec<Option<T>>> {
+    let cell = |cell: &&TableCell| match cell {
+        TableCell::Missing => Some(None),
+        cell => read(cell).map(Some),
+    };
+    cells.iter().map(cell).collect()
+}
+
+fn unsigned(cell: &TableCell) -> Option<u64> {
+    match cell {
+        TableCell::Bytes(bytes) => Some(bytes.0),
+        TableCell::Count(value) | TableCell::Id(value) => Some(*value),
+        TableCell::Tile(tile) => Some(tile.0.into()),
+        _ => None,
+    }
+}
+
+fn signed(cell: &TableCell) -> Option<i64> {
+    match cell {
+        TableCell::Change { change, .. } => i64::try_from(*change).ok(),
+        cell => unsigned(cell).and_then(|value| i64::try_from(value).ok()),
+    }
+}

@@ -1,0 +1,74 @@
+//! Series of reports, and the baseline that reports are compared with when they are opened.
+
+use super::AppSession;
+use crate::model::message::StatusMessage;
+use egui::Context;
+use std::path::{Path, PathBuf};
+use tilescope_report::{REPORT_FILE, holds_report};
+
+impl AppSession {
+    /// The report that others are compared with when they are opened.
+    pub fn pinned_baseline(&self) -> Option<&Path> {
+        self.baseline.as_deref()
+    }
+
+    /// Has reports that are opened from now on compared with this one, or with none.
+    pub(super) fn pin_baseline(&mut self, path: Option<PathBuf>) {
+        let words = match &path {
+            Some(path) => format!(
+                "{} is the baseline: reports that are opened from now on are compared with it.",
+                run_name(path)
+            ),
+            None => "Reports that are opened from now on are compared with none.".to_owned(),
+        };
+        self.baseline = path.map(|path| report_file(&path));
+        self.messages.push(StatusMessage::done(words));
+    }
+
+    /// The baseline for a report that is opened, unless it is that one itself.
+    pub(crate) fn baseline_for(&self, path: &Path) -> Option<PathBuf> {
+        let baseline = self.baseline.as_ref()?;
+        if path.is_dir() && !holds_report(path) {
+            // A folder of several is shown as a series.
+            return None;
+        }
+        (*baseline != report_file(path)).then(|| baseline.clone())
+    }
+
+    /// Shows a series of reports: those in a directory, or several that are named.
+    pub(super) fn show_series(&mut self, context: &Context, paths: Vec<PathBuf>) {
+        if !paths.is_empty() {
+            self.dialogs.show_series(paths).read_again(context);
+        }
+    }
+
+    /// Reports of all tabs, each once, in their order; those that are compared come source first.
+    pub(crate) fn open_reports(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for page in self.workspace.tabs() {
+            let (source, target) = page.paths();
+            for path in [Some(source), target].into_iter().flatten() {
+                if !paths.contains(&path) {
+                    paths.push(path);
+                }
+            }
+        }
+        paths
+    }
+}
+
+/// The file of a report that is named by itself or by its directory, from the root on.
+fn report_file(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let inside = path.join(REPORT_FILE);
+    if inside.is_file() { inside } else { path }
+}
+
+/// What the run of a report is called.
+fn run_name(path: &Path) -> String {
+    let named = match path.file_name() {
+        Some(name) if name == REPORT_FILE => path.parent().and_then(Path::file_name).or(Some(name)),
+        name => name,
+    };
+    named.unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

@@ -1,0 +1,71 @@
+//! Names of strangers: shortened, and without characters that would change how a page is read.
+
+use tilescope_report::units::grouped;
+
+/// Letters of the longest name that is shown whole, and those that are shown of longer ones.
+const NAME: (usize, usize) = (200, 160);
+/// The same of sentences, which may have names in them.
+const PROSE: (usize, usize) = (2_000, 1_800);
+
+/// A name as pages show it: what is too long for any use is cut, and says how long it is.
+pub(crate) fn shown(name: &str) -> String {
+    cut(name, NAME)
+}
+
+/// The same of a sentence.
+pub(crate) fn prose(text: &str) -> String {
+    cut(text, PROSE)
+}
+
+fn cut(text: &str, (longest, kept): (usize, usize)) -> String {
+    // The rest of a text of megabytes is not looked at.
+    let plain = |letter| if is_order(letter) { '\u{fffd}' } else { letter };
+    let first: String = text.chars().take(longest + 1).map(plain).collect();
+    if first.chars().count() <= longest {
+        return first;
+    }
+    let first: String = first.chars().take(kept).collect();
+    format!("{first}… ({} bytes)", grouped(text.len() as u64))
+}
+
+/// Characters that are no text but orders: to terminals, and to turn the direction of writing.
+pub(crate) fn is_order(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text inside of an element or of an attribute in double quotes.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            letter if is_order(letter) => safe.push('\u{fffd}'),
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_megabytes_say_how_long_they_are() {
+        let name = "n".repeat(10 << 20);
+        let told = shown(&name);
+        assert!(told.ends_with("… (10,485,760 bytes)"), "{told}");
+        assert_eq!(told.chars().count(), NAME.1 + "… (10,485,760 bytes)".chars().count());
+        assert_eq!(shown(&"é".repeat(NAME.0)), "é".repeat(NAME.0), "letters, not bytes");
+    }
+
+    #[test]
+    fn orders_are_no_text() {
+        assert_eq!(shown("a\u{1b}[2J\u{202e}b"), "a\u{fffd}[2J\u{fffd}b");
+        assert_eq!(escaped("</script>\"'&\0"), "&lt;/script&gt;&quot;&#39;&amp;\u{fffd}");
+    }
+}

@@ -1,0 +1,170 @@
+//! From facts to the text of a page.
+
+use crate::block::Block;
+use crate::colours;
+use crate::names::{is_order, shown};
+use crate::sections::{PageFacts, SECTIONS};
+use base64::Engine;
+use minijinja::value::Serde;
+use minijinja::{Environment, Value, context};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use tilescope_analysis::compare::ComparedReports;
+use tilescope_report::{REPORT_FILE, Report, ReportError};
+
+const TEMPLATE: &str = include_str!("../../../assets/report/page.html.j2");
+const STYLE: &str = include_str!("../../../assets/report/page.css");
+const SCRIPT: &str = include_str!("../../../assets/report/page.js");
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum HtmlPageError {
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The template of this program does not fit what is put into it.
+    #[error("the page cannot be made: {0}")]
+    Template(#[from] minijinja::Error),
+    #[error("the page cannot be made: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// A report, and what people call it.
+#[derive(Clone, Copy)]
+pub struct PageReport<'a> {
+    pub report: &'a Report,
+    /// The path or the spec that it was asked for by.
+    pub name: &'a str,
+}
+
+/// What a report is compared with.
+#[derive(Clone, Copy)]
+pub struct ComparedPage<'a> {
+    /// Both reports; the target is that of the page.
+    pub sides: ComparedReports<'a>,
+    /// Name of the source.
+    pub source: &'a str,
+    /// Gates, each with why it is violated where it is.
+    pub gates: &'a [(String, Option<String>)],
+}
+
+/// A section of a page.
+#[derive(Serialize)]
+struct Section {
+    id: &'static str,
+    title: &'static str,
+    blocks: Vec<Block>,
+}
+
+/// The page of a report, compared with another one where that is given. The same reports make the
+/// same bytes.
+///
+/// # Errors
+/// Parts of the files that cannot be read.
+pub fn page(
+    of: PageReport<'_>,
+    compared: Option<ComparedPage<'_>>,
+) -> Result<String, HtmlPageError> {
+    let facts = PageFacts::read(of, compared)?;
+    let mut sections = Vec::new();
+    for entry in SECTIONS {
+        let blocks = (entry.build)(&facts)?;
+        if !blocks.is_empty() {
+            sections.push(Section { id: entry.id, title: entry.title, blocks });
+        }
+    }
+    rendered(&facts, &sections)
+}
+
+fn rendered(facts: &PageFacts<'_>, sections: &[Section]) -> Result<String, HtmlPageError> {
+    let style = format!("{}{STYLE}", colours::style_sheet());
+    let policy = format!(
+        "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; \
+         form-action 'none'",
+        digest(&style),
+        digest(SCRIPT)
+    );
+    let mut environment = Environment::new();
+    environment.add_template("page.html", TEMPLATE)?;
+    let text = environment.get_template("page.html")?.render(context! {
+        title => title(facts),
+        subtitle => subtitle(facts)?,
+        version => env!("CARGO_PKG_VERSION"),
+        policy => policy,
+        style => Value::from_safe_string(style),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        rows => Value::from_safe_string(in_script(&script_rows(sections))?),
+        summary => Value::from_safe_string(in_script(&facts.summary)?),
+        sections => Value::from(Serde(sections)),
+    })?;
+    // Texts that come from elsewhere than names are held to the same.
+    Ok(match text.contains(|letter| is_order(letter) && letter != '\n') {
+        true => {
+            let plain =
+                |letter| if is_order(letter) && letter != '\n' { '\u{fffd}' } else { letter };
+            text.chars().map(plain).collect()
+        }
+        false => text,
+    })
+}
+
+/// How a policy names the one text that it allows.
+fn digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(digest))
+}
+
+/// A value inside of a script element, which no name in it can end.
+fn in_script(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(serde_json::to_string(value)?.replace('<', "\\u003c"))
+}
+
+/// All rows of tables of which the text has the first ones only, by table.
+fn script_rows(sections: &[Section]) -> BTreeMap<&str, serde_json::Value> {
+    let blocks = sections.iter().flat_map(|section| &section.blocks);
+    let rows = blocks.filter_map(|block| match block {
+        Block::Table { table } => Some((table.id.as_str(), table.script_rows()?)),
+        _ => None,
+    });
+    rows.collect()
+}
+
+/// What a page is headed with: what a report is called, without the way to it.
+fn title(facts: &PageFacts<'_>) -> String {
+    match &facts.compared {
+        Some(compared) => format!("From {} to {}", last(compared.source), last(facts.name)),
+        None => last(facts.name),
+    }
+}
+
+/// The last part of a path, or that of its directory where the file is named as all are.
+fn last(name: &str) -> String {
+    let parts = name.split(['/', '\\']).filter(|part| !part.is_empty() && *part != REPORT_FILE);
+    shown(parts.last().unwrap_or(name))
+}
+
+/// What the report is of, in a line or two.
+fn subtitle(facts: &PageFacts<'_>) -> Result<Vec<String>, ReportError> {
+    let target = &facts.summary.target;
+    let machine = target.machine.clone().filter(|_| !target.machine_changes.is_empty());
+    let architecture = match target.architecture.as_str() {
+        "" => "IPU of unknown generation",
+        architecture => architecture,
+    };
+    let mut line = format!("{} × {}", target.num_ipus, shown(architecture));
+    if target.replicas > 1 {
+        let (replicas, each) = (target.replicas, target.ipus_per_replica);
+        line.push_str(&format!(", {replicas} replicas of {each} IPUs"));
+    }
+    line.push_str(if target.kind == "ipu" { "" } else { ", IPU Model" });
+    let mut lines = vec![line];
+    lines.extend(
+        (last(facts.name) != facts.name && facts.compared.is_none()).then(|| shown(facts.name)),
+    );
+    lines.extend(machine.map(|machine| format!("Not a real machine: {}", shown(&machine))));
+    if facts.compared.is_some() {
+        let name = shown(facts.name);
+        lines.push(format!("Everything below What changed is of the target, {name}."));
+    }
+    Ok(lines)
+}

@@ -1,0 +1,75 @@
+//! What the run waits for: the critical path by kind, by operation and by IPU, and why.
+
+use super::{NOT_RUN, PageFacts, SectionEntry};
+use crate::block::{Block, ChainLink, ChainText};
+use crate::names::prose;
+use crate::table::{HtmlTable, stacked};
+use tilescope_analysis::critical_path::{ON_PATH, PathKind, WhyChain, path_totals, why_run};
+use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
+use tilescope_report::ReportError;
+
+pub(super) const SECTION: SectionEntry =
+    SectionEntry { id: "critical-path", title: "Critical path", build };
+
+/// Things of the path that are explained.
+const CHAINS: usize = 3;
+
+const ABOUT: &str = "The critical path is the longest chain of steps that wait for each other, from \
+    the first cycle of the run to the last. Taking cycles away from steps on it makes the run shorter \
+    by at most as many; what is not on it gains nothing.";
+
+fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
+    let Some(totals) = path_totals(facts.report, None)? else {
+        return Ok(vec![Block::note(NOT_RUN)]);
+    };
+    let kinds = totals.by_kind();
+    let columns = vec![
+        TableColumn::text("Kind"),
+        TableColumn::number("Cycles").about(ON_PATH),
+        TableColumn::number("Share").about("Cycles / cycles of the path"),
+    ];
+    let share = |(_, cycles): &(PathKind, _)| totals.share(*cycles);
+    let row = |of: &(PathKind, tilescope_report::units::Cycles)| {
+        vec![of.0.title().into(), TableCell::Count(of.1.0), TableCell::Share(share(of))]
+    };
+    let data = DataTable::new(columns, kinds.iter().map(row).collect()).with_totals();
+    let bar = |at: usize| stacked([(colour(kinds[at].0), share(&kinds[at]))]);
+    let caption = "The critical path by what is done";
+    let mut blocks = vec![
+        Block::note(ABOUT),
+        Block::Table {
+            table: HtmlTable::with_bars("critical-path/kinds", caption, &data, bar, "Of the run"),
+        },
+    ];
+    let chains = why_run(facts.report, CHAINS, facts.numbers)?;
+    if !chains.is_empty() {
+        blocks.push(Block::heading("Why"));
+        blocks.push(Block::Chains { chains: chains.iter().map(chain).collect() });
+    }
+    for name in ["critical-path", "slack"] {
+        blocks.push(Block::Table { table: facts.table("execution-trace", name)? });
+    }
+    Ok(blocks)
+}
+
+fn colour(kind: PathKind) -> &'static str {
+    match kind {
+        PathKind::Compute => "compute",
+        PathKind::InternalExchange => "internal-exchange",
+        PathKind::GlobalExchange => "global-exchange",
+        PathKind::Host => "stream-mid",
+        PathKind::RemoteBuffer => "remote-mid",
+        PathKind::Sync => "external-sync",
+        PathKind::HostWait => "stream-begin",
+        PathKind::Other => "other",
+        PathKind::Idle => "outline",
+    }
+}
+
+fn chain(of: &WhyChain) -> ChainText {
+    let link = |link: &tilescope_analysis::critical_path::WhyLink| ChainLink {
+        text: prose(&link.text),
+        detail: prose(&link.detail),
+    };
+    ChainText { links: of.links.iter().map(link).collect(), options: of.options.join(", ") }
+}

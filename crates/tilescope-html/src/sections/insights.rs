@@ -1,0 +1,71 @@
+//! What is worth doing, with what came of it where it was tried.
+
+use super::{PageFacts, SectionEntry};
+use crate::block::{Block, FindingText};
+use crate::names::prose;
+use tilescope_analysis::insights::{
+    InsightFinding, InsightGain, InsightSubject, insights_with_tried,
+};
+use tilescope_report::ReportError;
+
+pub(super) const SECTION: SectionEntry = SectionEntry { id: "insights", title: "Insights", build };
+
+const BOUNDS: &str = "Gains are bounds: of time, what a change takes away from the critical path and \
+    from the IPU that works longest; of memory, what it takes away from the fullest tiles. What is \
+    proven was simulated with the change and without.";
+
+fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
+    let (found, problem) = insights_with_tried(facts.report, facts.numbers)?;
+    let mut blocks = vec![Block::note(BOUNDS)];
+    blocks.extend(problem.map(|problem| {
+        Block::note(format!("What was tried before is not known: {}", prose(&problem.to_string())))
+    }));
+    if found.is_empty() {
+        let text = "No rule found anything to improve in this report.";
+        return Ok(vec![Block::note(text)]);
+    }
+    if found.iter().all(|finding| finding.measured.is_none()) {
+        let text = "Nothing was tried yet: tilescope insights REPORT --prove simulates each proposal, \
+                    and pages that are made afterwards show what came of it.";
+        let can = facts.report.spec().is_some();
+        blocks.extend(can.then(|| Block::note(text)));
+    }
+    let most = found.iter().filter_map(share).fold(0.0, f64::max);
+    let findings = found.iter().map(|finding| words(finding, most)).collect();
+    blocks.push(Block::Findings { findings });
+    Ok(blocks)
+}
+
+/// What may be gained, or was.
+fn share(finding: &InsightFinding) -> Option<f64> {
+    finding.measured_gain().or(match finding.gain {
+        InsightGain::Time(share) | InsightGain::Memory(share) => Some(share),
+        InsightGain::Everything => Some(1.0),
+        InsightGain::Unknown => None,
+    })
+}
+
+fn words(finding: &InsightFinding, most: f64) -> FindingText {
+    let percent = |share: f64| (share / most.max(f64::MIN_POSITIVE) * 100.0).round() as u32;
+    let proposal = finding.proposal.as_ref();
+    FindingText {
+        subject: match finding.subject {
+            InsightSubject::Memory => "Memory",
+            InsightSubject::Time => "Time",
+        },
+        sentence: prose(&finding.sentence),
+        advice: prose(&finding.advice),
+        formula: finding.formula.to_owned(),
+        gain: match finding.gain {
+            InsightGain::Everything => finding.gain_text(),
+            _ => format!("gain {}", finding.gain_text()),
+        },
+        gain_percent: share(finding).filter(|_| !finding.was_in_vain()).map(percent),
+        proposal: proposal.map(|proposal| prose(&proposal.text())),
+        cost: proposal.map(|proposal| prose(&proposal.cost)).filter(|cost| !cost.is_empty()),
+        tried: finding.measured.as_ref().map(|tried| prose(&tried.text(finding.subject))),
+        gained: finding.measured_gain().is_some(),
+        in_vain: finding.was_in_vain(),
+        rule: finding.rule.to_owned(),
+    }
+}

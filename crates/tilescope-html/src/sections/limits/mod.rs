@@ -1,0 +1,67 @@
+//! How good the program is: from the peak down to what the run achieves, and operations below what
+//! the machine allows.
+
+mod roofline_plot;
+
+use super::{NOT_RUN, PageFacts, SectionEntry};
+use crate::block::Block;
+use crate::colours;
+use crate::names::prose;
+use crate::table::{BarPart, HtmlTable};
+use tilescope_analysis::limits::{RunLimits, UnknownUtilisation, WaterfallStep};
+use tilescope_analysis::tables::limits::{operations, waterfall};
+use tilescope_report::ReportError;
+use tilescope_report::units::fine_percent;
+
+pub(super) const SECTION: SectionEntry = SectionEntry { id: "limits", title: "Limits", build };
+
+fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
+    let Some(run) = &facts.limits.run else { return Ok(vec![Block::note(NOT_RUN)]) };
+    let words = match (run.utilisation(), run.unknown) {
+        (Some(share), _) => format!(
+            "The run achieves {} of the peak of all its IPUs. Every row below is what is lost on the \
+             way down, in cycles of the run × IPUs.",
+            fine_percent(share)
+        ),
+        (None, reason) => {
+            let reason = reason.map_or("", UnknownUtilisation::sentence);
+            format!("What the run achieves of the peak is not known. {reason}")
+        }
+    };
+    let mut blocks = vec![Block::note(prose(&words)), Block::Table { table: waterfall_table(run) }];
+    blocks.push(Block::heading("Roofline"));
+    blocks.extend(roofline_plot::blocks(facts));
+    blocks.push(Block::heading("Operations and their bounds"));
+    let caption = "What every operation could cost at least, those that waste most first";
+    let table = HtmlTable::new("limits/operations", caption, &operations(&facts.limits.rows));
+    blocks.push(Block::Table { table });
+    Ok(blocks)
+}
+
+/// What is lost from the peak down, each row with a bar below that of the row before.
+fn waterfall_table(run: &RunLimits) -> HtmlTable {
+    let known = run.all.iter().filter(|(_, cycles)| !cycles.is_zero());
+    let mut left = 1.0;
+    let bars: Vec<Vec<BarPart>> = known
+        .map(|(step, _)| {
+            let share = run.all.share(step);
+            let colour = colours::waterfall(step);
+            if step == WaterfallStep::Achieved {
+                return vec![BarPart { from: 0.0, to: share, colour }];
+            }
+            left -= share;
+            vec![BarPart { from: left, to: left + share, colour }]
+        })
+        .collect();
+    let bar = |at: usize| bars.get(at).cloned().unwrap_or_default();
+    let data = waterfall(&run.all);
+    // What goes into each step is in its words; the column would leave no room for bars.
+    let data = data.with_columns(|column| column < 3);
+    HtmlTable::with_bars(
+        "limits/waterfall",
+        "From the peak down",
+        &data,
+        bar,
+        "0 to 100 % of the peak",
+    )
+}

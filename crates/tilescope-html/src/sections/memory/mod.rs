@@ -1,0 +1,180 @@
+//! Memory: what fills the tiles, tile by tile, and as they lie on the chips.
+
+mod floor_plan;
+mod tile_graph;
+
+use super::{PageFacts, SectionEntry};
+use crate::block::Block;
+use crate::colours;
+use crate::table::{HtmlTable, stacked};
+use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
+use tilescope_analysis::memory::{self, fullest_tiles, needed};
+use tilescope_report::units::{Bytes, TileId, percent};
+use tilescope_report::{MemoryCategory, MemoryRegion, ReportError, ReportPart};
+
+pub(super) const SECTION: SectionEntry = SectionEntry { id: "memory", title: "Memory", build };
+
+/// Tiles that are listed as the fullest.
+const FULLEST: usize = 10;
+/// Variables that are listed as the largest.
+const LARGEST: usize = 200;
+
+const NOT_RECORDED: &str = "Memory per tile was not recorded.";
+
+fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
+    if !facts.report.has(ReportPart::TileMemory) {
+        return Ok(vec![Block::note(NOT_RECORDED)]);
+    }
+    let mut blocks = vec![parts_table(facts)];
+    blocks.push(Block::heading("Tile by tile"));
+    blocks.extend(tile_graph::blocks(facts)?);
+    blocks.push(Block::heading("Floor plan"));
+    blocks.extend(floor_plan::blocks(facts)?);
+    blocks.push(fullest(facts)?);
+    blocks.push(details(facts)?);
+    blocks.extend(largest_variables(facts)?);
+    Ok(blocks)
+}
+
+/// Bytes by category, or by region where categories were not recorded.
+fn parts_table(facts: &PageFacts<'_>) -> Block {
+    let memory = &facts.summary.memory;
+    let categories = MemoryCategory::ALL.into_iter().filter_map(|category| {
+        let bytes = *memory.by_category.get(category.name())?;
+        Some((category.title().to_owned(), colours::category(category), bytes))
+    });
+    let mut parts: Vec<(String, &'static str, Bytes)> = categories.collect();
+    let by_category = !parts.is_empty();
+    if !by_category {
+        parts = MemoryRegion::ALL
+            .into_iter()
+            .filter_map(|region| {
+                let bytes = *memory.by_region.get(region.name())?;
+                Some((region.name().to_owned(), colours::region(region), bytes))
+            })
+            .collect();
+    }
+    parts.retain(|(_, _, bytes)| *bytes > Bytes::ZERO);
+    parts.sort_by_key(|(_, _, bytes)| std::cmp::Reverse(*bytes));
+    let total: Bytes = parts.iter().map(|(_, _, bytes)| *bytes).sum();
+    let share = |bytes: Bytes| bytes.as_f64() / total.as_f64().max(1.0);
+    let most = parts.first().map_or(1.0, |(_, _, bytes)| share(*bytes)).max(f64::MIN_POSITIVE);
+    let (name, caption) = match by_category {
+        true => ("Category", "Memory over all tiles of a replica, by category"),
+        false => (
+            "Region",
+            "Memory over all tiles of a replica, by region: categories were not recorded",
+        ),
+    };
+    let columns =
+        vec![TableColumn::text(name), TableColumn::bytes("Size"), TableColumn::number("Share")];
+    let row = |(name, _, bytes): &(String, &str, Bytes)| {
+        vec![name.as_str().into(), TableCell::Bytes(*bytes), TableCell::Share(share(*bytes))]
+    };
+    let data = DataTable::new(columns, parts.iter().map(row).collect()).with_totals();
+    let bar = |at: usize| {
+        let (_, colour, bytes) = &parts[at];
+        stacked([(*colour, share(*bytes) / most)])
+    };
+    Block::Table {
+        table: HtmlTable::with_bars("memory/categories", caption, &data, bar, "Of the largest"),
+    }
+}
+
+/// The tiles that need most.
+fn fullest(facts: &PageFacts<'_>) -> Result<Block, ReportError> {
+    let memory = facts.report.tile_memory()?;
+    let capacity = facts.target.bytes_per_tile;
+    let row = |(tile, bytes): (TileId, Bytes)| {
+        let own = memory.get(tile);
+        let share = match capacity {
+            Bytes::ZERO => TableCell::Missing,
+            _ => TableCell::Share(bytes.as_f64() / capacity.as_f64()),
+        };
+        let region = |of: fn(&tilescope_report::TileMemory) -> Bytes| -> TableCell {
+            own.map(|memory| TableCell::Bytes(of(memory))).into()
+        };
+        vec![
+            TableCell::Tile(tile),
+            TableCell::Id(facts.target.ipu_of_tile(tile).into()),
+            TableCell::Bytes(bytes),
+            share,
+            region(|memory| memory.always_live),
+            region(|memory| memory.peak_not_always_live),
+            region(|memory| memory.overflowed),
+        ]
+    };
+    let columns = vec![
+        TableColumn::text("Tile"),
+        TableColumn::text("IPU"),
+        TableColumn::bytes("Including gaps"),
+        TableColumn::number("Of its memory"),
+        TableColumn::bytes("Always live"),
+        TableColumn::bytes("Peak of not always live"),
+        TableColumn::bytes("Overflowed"),
+    ];
+    let rows = fullest_tiles(&memory, FULLEST).into_iter().map(row).collect();
+    let data = DataTable::new(columns, rows);
+    Ok(Block::Table { table: HtmlTable::new("memory/fullest", "The fullest tiles", &data) })
+}
+
+/// Memory by region and kind of data as a tree.
+fn details(facts: &PageFacts<'_>) -> Result<Block, ReportError> {
+    let rows = memory::details(facts.report, &[])?;
+    let row = |row: &memory::MemoryTreeRow| {
+        let indent = "\u{2003}".repeat(row.depth as usize);
+        let bytes = row.bytes.first().copied().map(|bytes| TableCell::Bytes(Bytes(bytes)));
+        vec![format!("{indent}{}", row.name).into(), bytes.into()]
+    };
+    let columns = vec![TableColumn::text("Part"), TableColumn::bytes("All tiles")];
+    let data = DataTable::new(columns, rows.iter().map(row).collect());
+    let caption = "Memory by region and kind of data, over all tiles";
+    Ok(Block::Table { table: HtmlTable::new("memory/tree", caption, &data).folded() })
+}
+
+/// The variables with most bytes over all tiles.
+fn largest_variables(facts: &PageFacts<'_>) -> Result<Option<Block>, ReportError> {
+    if !facts.report.has(ReportPart::Variables) {
+        return Ok(Some(Block::note("Variables were not recorded.")));
+    }
+    let list = memory::variables(facts.report, &[])?;
+    let mut data = tilescope_analysis::tables::memory::variables(&list, &[]);
+    let all = facts.report.variable_count()?.max(data.rows.len() as u64);
+    if list.truncated {
+        let text = format!(
+            "The report has {}, more than are read for a page.",
+            super::counted(all, "variable")
+        );
+        return Ok(Some(Block::note(text)));
+    }
+    let size = |row: &Vec<TableCell>| row.get(2).and_then(TableCell::number).unwrap_or(0.0);
+    data.rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    data.rows.truncate(LARGEST);
+    data.totals = false;
+    let caption = match data.rows.len() as u64 == all {
+        true => "Variables over all tiles, the largest first".to_owned(),
+        false => format!(
+            "The {} largest of {}, over all tiles",
+            data.rows.len(),
+            super::counted(all, "variable")
+        ),
+    };
+    let table = HtmlTable::new("memory/largest-variables", caption, &data).folded();
+    Ok((table.count > 0).then_some(Block::Table { table }))
+}
+
+/// A tile's bytes as a share of what it has, in words.
+fn of_capacity(bytes: u64, capacity: u64) -> String {
+    match capacity {
+        0 => "the memory of a tile is not known".to_owned(),
+        _ => format!("{} of its memory", percent(bytes as f64 / capacity as f64)),
+    }
+}
+
+/// Bytes that each tile needs.
+fn needed_by_tile(facts: &PageFacts<'_>) -> Result<Vec<u64>, ReportError> {
+    let memory = facts.report.tile_memory()?;
+    let tiles = memory.end().map_or(0, TileId::index);
+    let tiles = tiles.max(facts.target.tiles_per_replica() as usize);
+    Ok(tilescope_analysis::tile_curves::spread(&memory, tiles, needed))
+}

@@ -1,0 +1,132 @@
+//! The sections of a page, one file each: what they show of a report, and the sentence that says why
+//! they cannot.
+
+mod comparison;
+mod critical_path;
+mod insights;
+mod limits;
+mod liveness;
+mod memory;
+mod operations;
+mod summary;
+mod trace;
+
+use crate::block::Block;
+use crate::page::{ComparedPage, PageReport};
+use crate::table::HtmlTable;
+use std::sync::Arc;
+use tilescope_analysis::limits::ReportLimits;
+use tilescope_analysis::summary::ReportSummary;
+use tilescope_analysis::tables::{ReportTable, named};
+use tilescope_report::trace::Trace;
+use tilescope_report::units::{Cycles, NumberFormat, seconds};
+use tilescope_report::{ReplicaClasses, Report, ReportError, Target};
+
+/// A section that pages may have.
+pub(crate) struct SectionEntry {
+    /// Its name in links.
+    pub id: &'static str,
+    pub title: &'static str,
+    /// Makes it; nothing leaves it out.
+    pub build: fn(&PageFacts<'_>) -> Result<Vec<Block>, ReportError>,
+}
+
+/// Every section, in the order of a page.
+pub(crate) static SECTIONS: &[SectionEntry] = &[
+    comparison::SECTION,
+    summary::SECTION,
+    insights::SECTION,
+    trace::SECTION,
+    critical_path::SECTION,
+    limits::SECTION,
+    memory::SECTION,
+    liveness::SECTION,
+    operations::SECTION,
+];
+
+/// Why what happens in time is absent.
+pub(crate) const NOT_RUN: &str = "The report has no executed steps: the program was only compiled, \
+    or did not fit in memory.";
+
+/// What all sections draw from.
+pub(crate) struct PageFacts<'a> {
+    pub report: &'a Report,
+    pub name: &'a str,
+    pub compared: Option<ComparedPage<'a>>,
+    pub numbers: NumberFormat,
+    pub summary: ReportSummary,
+    pub target: Arc<Target>,
+    pub limits: ReportLimits,
+    pub classes: ReplicaClasses,
+    /// The run; none where the program was only compiled.
+    pub trace: Option<Trace>,
+}
+
+impl<'a> PageFacts<'a> {
+    pub(crate) fn read(
+        PageReport { report, name }: PageReport<'a>,
+        compared: Option<ComparedPage<'a>>,
+    ) -> Result<Self, ReportError> {
+        Ok(Self {
+            report,
+            name,
+            compared,
+            numbers: NumberFormat::default(),
+            // First: what is found on the way to other parts is not in what `summary` prints.
+            summary: tilescope_analysis::summary::summary(report)?,
+            target: report.target()?,
+            limits: tilescope_analysis::limits::limits(report)?,
+            classes: report.replica_classes()?,
+            trace: report.trace()?,
+        })
+    }
+
+    /// A table of a view under its own name.
+    pub(crate) fn table(&self, view: &str, name: &str) -> Result<HtmlTable, ReportError> {
+        let table = view_table(view, name);
+        let data = (table.read)(self.report)?;
+        Ok(HtmlTable::new(format!("{view}/{name}"), table.about, &data))
+    }
+
+    /// Cycles, with the time that they are where the clock is known.
+    pub(crate) fn cycles_and_time(&self, cycles: Cycles) -> String {
+        match self.target.clock.0 {
+            0 => format!("{cycles} cycles"),
+            _ => format!("{cycles} cycles ({})", seconds(cycles.seconds_at(self.target.clock))),
+        }
+    }
+}
+
+/// A table of [`tilescope_analysis::tables::TABLES`] that this crate names.
+fn view_table(view: &str, name: &str) -> &'static ReportTable {
+    static NONE: ReportTable = ReportTable {
+        view: "",
+        name: "",
+        about: "",
+        on_screen: false,
+        read: |_| Ok(tilescope_analysis::data_table::DataTable::default()),
+    };
+    let found = named(view, Some(name));
+    debug_assert!(found.is_ok(), "there is no table {name} of {view}");
+    found.unwrap_or(&NONE)
+}
+
+/// `1 tile`, `7 tiles`
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", tilescope_report::units::grouped(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_have_names_of_their_own() {
+        for (at, section) in SECTIONS.iter().enumerate() {
+            assert!(!section.title.is_empty());
+            assert!(section.id.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'));
+            assert!(SECTIONS[..at].iter().all(|other| other.id != section.id), "{}", section.id);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What every operation costs.
+
+use super::{PageFacts, SectionEntry};
+use crate::block::Block;
+use crate::table::HtmlTable;
+use tilescope_analysis::operations::{OperationLayer, operations};
+use tilescope_analysis::tables::operations::{COLUMNS, operations as table};
+use tilescope_report::{ReportError, ReportPart};
+
+pub(super) const SECTION: SectionEntry =
+    SectionEntry { id: "operations", title: "Operations", build };
+
+/// Columns beside those that the desktop app shows at first.
+const MORE: [&str; 3] = ["executions", "code", "vertices"];
+
+fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
+    let layer = match facts.report.has(ReportPart::Operations) {
+        true => OperationLayer::Model,
+        false => OperationLayer::Library,
+    };
+    let mut blocks = Vec::new();
+    if layer == OperationLayer::Library {
+        let text = "The report has no operations of the model: these are the library calls that its \
+                    programs are named after.";
+        blocks.push(Block::note(text));
+    }
+    let rows = operations(facts.report, layer)?;
+    if rows.is_empty() {
+        return Ok(vec![Block::note("The report has neither operations nor programs with names.")]);
+    }
+    let data = table(&rows, facts.report, layer);
+    // A column that was not recorded would be dashes alone.
+    let is_told = |at: usize| {
+        data.rows.iter().any(|row| row[at] != tilescope_analysis::data_table::TableCell::Missing)
+    };
+    let wanted = |at: usize| match at.checked_sub(1).and_then(|at| COLUMNS.get(at)) {
+        None => at == 0,
+        Some(column) => (column.shown || MORE.contains(&column.key)) && is_told(at),
+    };
+    let mut shown = data.clone().with_columns(wanted);
+    // Those that take most come first.
+    if let Some(cycles) = shown.columns.iter().position(|column| column.title == "Cycles (run)") {
+        shown.rows.sort_by(|a, b| b[cycles].compare(&a[cycles]));
+    }
+    let caption = match layer {
+        OperationLayer::Model => "What every operation of the model costs",
+        _ => "What every library call costs",
+    };
+    blocks.push(Block::Table { table: HtmlTable::new("operations", caption, &shown) });
+    Ok(blocks)
+}

@@ -1,0 +1,126 @@
+//! The figures of a report at a glance.
+
+use super::{PageFacts, SectionEntry};
+use crate::block::{Block, Card, Fact};
+use crate::names::prose;
+use tilescope_analysis::headline::headline_figures;
+use tilescope_analysis::host::{HostSummary, bottleneck_title, part_title, source_title};
+use tilescope_analysis::replica_classes::sentence;
+use tilescope_analysis::running_costs::RunningCosts;
+use tilescope_report::units::{binary_bytes, grouped, percent, seconds};
+use tilescope_report::{ReportError, ReportOrigin};
+
+pub(super) const SECTION: SectionEntry = SectionEntry { id: "summary", title: "Summary", build };
+
+fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
+    let figures =
+        headline_figures(&facts.summary, facts.report.outcome()?, &facts.target, facts.numbers);
+    let card = |figure: tilescope_analysis::headline::HeadlineFigure| Card {
+        title: figure.title.to_owned(),
+        value: figure.value,
+        about: figure.about,
+        formula: figure.formula.to_owned(),
+        bad: figure.bad,
+    };
+    let mut blocks = vec![Block::Cards { cards: figures.into_iter().map(card).collect() }];
+    blocks.extend(facts.report.warnings().iter().map(|text| Block::note(prose(text))));
+    blocks.extend(facts.report.notes()?.iter().map(|text| Block::note(prose(text))));
+    if facts.report.origin() == ReportOrigin::Foreign {
+        let text = "Another tool wrote this report. What it did not record is said to be absent where \
+                    it would stand.";
+        blocks.push(Block::note(text));
+    }
+    blocks.push(Block::Facts { rows: program(facts)? });
+    if let Some(host) = &facts.summary.host {
+        blocks.push(Block::heading("Host"));
+        blocks.push(Block::Facts { rows: host_rows(host) });
+    }
+    if facts.summary.execution.is_some() {
+        let costs =
+            RunningCosts { energy: facts.summary.energy.clone(), cost: facts.summary.cost.clone() };
+        let row = |row: tilescope_analysis::running_costs::RunningCostRow| Fact {
+            formula: row.explanation,
+            ..Fact::new(row.name, row.value)
+        };
+        blocks.push(Block::heading("Energy and cost"));
+        blocks.push(Block::Facts { rows: costs.rows().into_iter().map(row).collect() });
+    }
+    if let Some(model) = &facts.summary.model {
+        let rows = model.rows().into_iter().map(|(name, text)| Fact::new(name, text));
+        blocks.push(Block::heading("Model"));
+        blocks.push(Block::Facts { rows: rows.collect() });
+    }
+    for name in ["figures", "options"] {
+        let table = facts.table("summary", name)?;
+        if table.count > 0 {
+            blocks.push(Block::Table { table: table.folded() });
+        }
+    }
+    Ok(blocks)
+}
+
+/// The machine, the graph, and what the run worked on.
+fn program(facts: &PageFacts<'_>) -> Result<Vec<Fact>, ReportError> {
+    let (summary, target) = (&facts.summary, &facts.summary.target);
+    // Files of other tools may not say.
+    let known = |count: u64, text: String| match count {
+        0 => "not recorded".to_owned(),
+        _ => text,
+    };
+    let count = |count: u64| known(count, grouped(count));
+    let mut rows = vec![
+        Fact::new("Machine", target.machine.as_deref().unwrap_or("not recorded")),
+        Fact::new("IPUs", grouped(target.num_ipus.into())),
+        Fact::new("Replicas", grouped(target.replicas.into())),
+        Fact::new("IPUs of a replica", grouped(target.ipus_per_replica.into())),
+        Fact::new("Tiles of an IPU", count(target.tiles_per_ipu.into())),
+        Fact::new(
+            "Memory of a tile",
+            known(target.bytes_per_tile.0, binary_bytes(target.bytes_per_tile.0)),
+        ),
+        Fact::new(
+            "Clock",
+            known(target.clock_hz, format!("{} MHz", grouped(target.clock_hz / 1_000_000))),
+        ),
+        Fact::new("Compute sets", count(summary.graph.compute_sets)),
+        Fact::new("Vertices", count(summary.graph.vertices)),
+        Fact::new("Edges", count(summary.graph.edges)),
+        Fact::new("Variables", count(summary.graph.variables)),
+    ];
+    if let Some(batching) = facts.report.batching()? {
+        let text = format!(
+            "{} = {} micro-batch × {} accumulation × {} replicas × {} device iterations",
+            grouped(batching.samples_per_call()),
+            batching.micro_batch,
+            batching.gradient_accumulation,
+            batching.replicas,
+            batching.device_iterations
+        );
+        rows.push(Fact::new("Samples of a host call", text));
+    }
+    if let Some(differ) = sentence(&facts.classes) {
+        rows.push(Fact::new("Replicas that differ", differ));
+    }
+    if let Some(confidence) = &summary.confidence {
+        let [low, high] =
+            [confidence.cycles.low, confidence.cycles.high].map(|of| grouped(of.round() as u64));
+        let text = format!("{low} to {high} in nine of ten cases");
+        rows.push(Fact::new("Cycles, with the errors of the model", text));
+    }
+    Ok(rows)
+}
+
+/// What the host delivers, and what a call is made of.
+fn host_rows(host: &HostSummary) -> Vec<Fact> {
+    let rates = host.rates.iter().map(|of| {
+        let rate = grouped(of.samples_per_second.round() as u64);
+        let held_back = bottleneck_title(of.rate.bottleneck);
+        let text = format!("{rate} samples per second, held back by {held_back}");
+        Fact::new(source_title(of.rate.source), text)
+    });
+    let parts = host.call.iter().map(|of| {
+        let text = format!("{}, {} of the call", seconds(of.seconds), percent(of.share));
+        Fact::new(part_title(of.kind), text)
+    });
+    rates.chain(parts).collect()
+}

@@ -1,0 +1,214 @@
+//! Single steps where the critical path spends most: the lane that it is on by the parts of names,
+//! the others beside it.
+
+use super::{
+    AXIS, MAX_LANES, NAMES, PLOT, PageFacts, WIDTH, cycle_axis, lane_name, name_row, place,
+    scale_of,
+};
+use crate::block::{Block, LegendEntry};
+use crate::colours;
+use crate::names::shown;
+use crate::svg::{PxRect, Svg};
+use crate::table::HtmlTable;
+use std::collections::BTreeSet;
+use tilescope_analysis::critical_path::{PathKind, PathRow, path_totals};
+use tilescope_analysis::tables::critical_path::path_table;
+use tilescope_analysis::trace::{
+    LaneItem, ProgramLabels, TraceLaneStyle, TraceStepGrouping, lane_items, stage_at,
+};
+use tilescope_report::ReportError;
+use tilescope_report::trace::{CriticalPath, LaneInfo, Trace, TraceLane};
+use tilescope_report::units::{CycleRange, percent};
+
+/// Steps of the lane that are shown before and behind the longest one.
+const STEPS_AROUND: u64 = 30;
+/// How many times the longest step is shown before and behind it, at most.
+const REACH: u64 = 4;
+const BAR: f64 = 19.0;
+const FLAT: f64 = 15.0;
+const GAP: f64 = 2.0;
+
+/// What is shown: a lane of the run, and a window around one of its steps.
+struct StepWindow {
+    lane: LaneInfo,
+    window: CycleRange,
+    /// What the path spends most on there.
+    row: PathRow,
+}
+
+pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>, ReportError> {
+    let heading = Block::heading("Steps where the critical path spends most");
+    let Some(found) = step_window(facts)? else {
+        let text = "The run has no critical path to look closer at.";
+        return Ok(vec![heading, Block::note(text)]);
+    };
+    let labels = ProgramLabels::new(&*facts.report.programs()?);
+    let picture = StepPicture { facts, trace, labels: &labels, found: &found };
+    let (svg, legend) = picture.draw()?;
+    let row = &found.row;
+    let what = if row.name.is_empty() { row.kind.title() } else { row.name.as_str() };
+    let caption = format!(
+        "{} takes most of the critical path: {} on {}. Here are steps {} of it, {} cycles from cycle \
+         {}; a row for each part of a name on {}, one row for each other lane.",
+        shown(what),
+        percent(row.share),
+        row.lane,
+        "around the longest one",
+        found.window.length(),
+        found.window.start,
+        lane_name(facts, &found.lane),
+    );
+    let mut blocks = vec![heading, Block::figure(svg, caption, legend)];
+    if let Some(totals) = path_totals(facts.report, Some(found.window))? {
+        let caption = "What the critical path goes through in these cycles";
+        let table = HtmlTable::new("execution-trace/window", caption, &path_table(&totals));
+        blocks.push(Block::Table { table });
+    }
+    Ok(blocks)
+}
+
+/// The lane and the window to look at.
+fn step_window(facts: &PageFacts<'_>) -> Result<Option<StepWindow>, ReportError> {
+    let (Some(path), Some(totals)) =
+        (facts.report.critical_path()?, path_totals(facts.report, None)?)
+    else {
+        return Ok(None);
+    };
+    let own = totals.rows.into_iter().find(|row| row.kind != PathKind::Idle);
+    let Some(row) = own else { return Ok(None) };
+    let (at, position) = row.longest;
+    let (Some(lane), Some(info)) = (path.lane_at(at), path.lane_infos().get(at).copied()) else {
+        return Ok(None);
+    };
+    let window = window_around(facts, &path, &lane, (info, position))?;
+    Ok(window.map(|window| StepWindow { lane: info, window, row }))
+}
+
+/// Some steps before and behind one, within its stage.
+fn window_around(
+    facts: &PageFacts<'_>,
+    path: &CriticalPath,
+    lane: &TraceLane<'_>,
+    (info, position): (LaneInfo, u64),
+) -> Result<Option<CycleRange>, ReportError> {
+    let Some(step) = lane.step(position)? else { return Ok(None) };
+    let first = lane.step(position.saturating_sub(STEPS_AROUND))?;
+    let last = lane.step((position + STEPS_AROUND).min(info.steps.saturating_sub(1)))?;
+    let start = first.map_or(step.range.start, |first| first.range.start);
+    let end = last.map_or(step.range.end, |last| last.range.end);
+    // What is far longer, as waits are, would leave nothing to see of the rest.
+    let reach = step.range.length() * REACH;
+    let near = CycleRange::new(step.range.start.saturating_sub(reach), step.range.end + reach);
+    let window = CycleRange::new(start, end).intersection(near);
+    let stage = stage_at(facts.report, place(&info), step.range)?;
+    let window = stage.map_or(window, |stage| window.intersection(stage.cycles));
+    let window = window.intersection(path.range());
+    Ok((!window.is_empty()).then_some(window))
+}
+
+struct StepPicture<'a> {
+    facts: &'a PageFacts<'a>,
+    trace: &'a Trace,
+    labels: &'a ProgramLabels,
+    found: &'a StepWindow,
+}
+
+impl StepPicture<'_> {
+    fn draw(&self) -> Result<(String, Vec<LegendEntry>), ReportError> {
+        let own = self.items(&self.found.lane, TraceLaneStyle::Flame)?;
+        let classes: Vec<Trace> = self.trace.classes().collect();
+        let same = |lane: &LaneInfo| {
+            (place(lane), lane.sub_lane) == (place(&self.found.lane), self.found.lane.sub_lane)
+        };
+        let others: Vec<LaneInfo> = classes
+            .iter()
+            .flat_map(|trace| trace.lanes())
+            .filter(|lane| !same(lane))
+            .take(MAX_LANES)
+            .copied()
+            .collect();
+        let rows = own.iter().map(|item| item.row + 1).max().unwrap_or(1);
+        let top = BAR * f64::from(rows) + 8.0;
+        let bottom = top + (FLAT + GAP) * others.len() as f64;
+        let mut svg = Svg::new(WIDTH, bottom + AXIS);
+        let mut colours_seen = BTreeSet::new();
+        let ground = PxRect { x: NAMES, y: 0.0, width: PLOT, height: BAR * f64::from(rows) };
+        svg.rect(ground, "lane");
+        for item in &own {
+            let y = BAR * f64::from(item.row);
+            let rows = if item.full_height { rows } else { 1 };
+            colours_seen.insert(self.bar(&mut svg, item, (y, BAR * f64::from(rows)), true));
+        }
+        name_row(&mut svg, &lane_name(self.facts, &self.found.lane), 0.0, BAR);
+        for (at, lane) in others.iter().enumerate() {
+            let y = top + (FLAT + GAP) * at as f64;
+            svg.rect(PxRect { x: NAMES, y, width: PLOT, height: FLAT }, "lane");
+            for item in self.items(lane, TraceLaneStyle::Flat)? {
+                colours_seen.insert(self.bar(&mut svg, &item, (y, FLAT), others.len() <= 16));
+            }
+            name_row(&mut svg, &lane_name(self.facts, lane), y, FLAT);
+        }
+        cycle_axis(&mut svg, self.found.window, (bottom, bottom + 4.0));
+        let label = format!(
+            "Steps of {} cycles on {} lanes, where the critical path spends most",
+            self.found.window.length(),
+            others.len() + 1
+        );
+        let legend = LEGEND.into_iter().filter(|(colour, _)| colours_seen.contains(colour));
+        let legend = legend.map(|(colour, name)| LegendEntry::new(colour, name)).collect();
+        Ok((svg.finish(&label), legend))
+    }
+
+    fn items(&self, lane: &LaneInfo, style: TraceLaneStyle) -> Result<Vec<LaneItem>, ReportError> {
+        let grouping = match style {
+            TraceLaneStyle::Flame => TraceStepGrouping { executions: false, syncs: true },
+            TraceLaneStyle::Flat => TraceStepGrouping { executions: true, syncs: true },
+        };
+        // A bar narrower than two pixels has neither words nor a colour that anybody sees.
+        let pixels = PLOT as u32 / 2;
+        let at = (place(lane), lane.sub_lane);
+        let window = self.found.window;
+        Ok(lane_items(self.trace, self.labels, at, window, pixels, (style, grouping))?.items)
+    }
+
+    /// Draws a bar, and gives its colour.
+    fn bar(
+        &self,
+        svg: &mut Svg,
+        item: &LaneItem,
+        (y, height): (f64, f64),
+        with_words: bool,
+    ) -> &'static str {
+        let colour = colours::bar(item, self.labels);
+        let range = item.range.intersection(self.found.window);
+        let scale = scale_of(self.found.window);
+        let (x, end) = (scale.at(range.start.as_f64()), scale.at(range.end.as_f64()));
+        let rect = PxRect { x, y, width: (end - x - 0.4).max(0.4), height: height - 1.0 };
+        let words = item.text(self.labels);
+        let balance = item.tile_balance().filter(|_| item.steps() == 1);
+        let balance =
+            balance.map_or_else(String::new, |of| format!(", tile balance {}", percent(of)));
+        let title = format!("{}, {} cycles{balance}", shown(&words), item.range.length());
+        svg.rect_with(rect, colour, &title);
+        if with_words {
+            svg.bar_text(PxRect { height: rect.height.min(BAR), ..rect }, colour, &words);
+        }
+        colour
+    }
+}
+
+/// What colours of bars stand for.
+const LEGEND: [(&str, &str); 12] = [
+    ("compute", "Compute"),
+    ("group", "Part of a name"),
+    ("internal-exchange", "Internal exchange"),
+    ("global-exchange", "Global exchange"),
+    ("internal-sync", "Sync of tiles"),
+    ("external-sync", "Sync with others"),
+    ("stream-copy", "Stream copy"),
+    ("stream-begin", "Begin of a stream copy"),
+    ("stream-mid", "Transfer with the host"),
+    ("remote-mid", "Transfer with a remote buffer"),
+    ("stream-end", "End of a stream copy"),
+    ("other", "Other"),
+];

@@ -1,0 +1,119 @@
+//! What was measured of single tiles: when each of them began and ended each step.
+
+use crate::units::{CycleRange, Cycles, TileId};
+
+/// What a tile was measured doing.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SampleKind {
+    /// Sending and receiving.
+    Exchange,
+    Compute,
+    /// Waiting for other tiles.
+    Synchronization,
+    /// Nothing, while others work.
+    Idle,
+}
+
+impl SampleKind {
+    /// Every kind.
+    pub const ALL: [SampleKind; 4] =
+        [Self::Exchange, Self::Compute, Self::Synchronization, Self::Idle];
+
+    /// The name in the file, in tables and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exchange => "exchange",
+            Self::Compute => "compute",
+            Self::Synchronization => "synchronization",
+            Self::Idle => "idle",
+        }
+    }
+
+    /// The kind of a name in a file.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// What samples are of: many share it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SampleLabel {
+    pub kind: SampleKind,
+    /// The operation that the tile worked for; empty where that was not recorded.
+    pub operation: String,
+    /// The codelet that it ran; empty where it ran none.
+    pub kernel: String,
+    /// What users wrote beside it, as names and values.
+    pub metadata: Vec<(String, String)>,
+}
+
+impl SampleLabel {
+    /// The value of a name in its metadata.
+    pub fn metadata(&self, name: &str) -> Option<&str> {
+        self.metadata.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// What a tile does at a time within an exchange, as its compiler planned it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExchangeActivityKind {
+    Send,
+    Receive,
+    /// The tile that shares its bus sends.
+    PartnerBusy,
+}
+
+impl ExchangeActivityKind {
+    /// Every kind; its place is its number in the file.
+    pub const ALL: [ExchangeActivityKind; 3] = [Self::Send, Self::Receive, Self::PartnerBusy];
+}
+
+/// A stretch of an exchange that a tile is busy in: planned, not measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExchangeActivity {
+    pub kind: ExchangeActivityKind,
+    /// Cycles after the start of the exchange.
+    pub start: u32,
+    pub end: u32,
+}
+
+impl ExchangeActivity {
+    /// Its length; 0 where it ends before it starts.
+    pub fn cycles(&self) -> Cycles {
+        Cycles(self.end.saturating_sub(self.start).into())
+    }
+}
+
+/// When a tile began and ended a step, by its own counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileSample {
+    pub tile: TileId,
+    /// Place among the report's [`SampleLabel`]s.
+    pub label: u32,
+    /// Number of the phase of the program.
+    pub phase: u32,
+    /// How often the program had run before.
+    pub epoch: u32,
+    /// Number of the step on its tile.
+    pub local_index: u32,
+    pub cycles: CycleRange,
+    /// Cycles that the compiler planned for the tile's part of an exchange; 0 for none.
+    pub exchange_cycles: Cycles,
+    pub activities: Vec<ExchangeActivity>,
+}
+
+impl TileSample {
+    /// Cycles in which the tile is planned to send or to receive, whichever is more; `None` where
+    /// no plan was recorded.
+    pub fn endpoint_cycles(&self) -> Option<Cycles> {
+        let sum = |wanted: ExchangeActivityKind| -> Cycles {
+            let own = self.activities.iter().filter(|activity| activity.kind == wanted);
+            own.map(ExchangeActivity::cycles).sum()
+        };
+        let busy = sum(ExchangeActivityKind::Send).max(sum(ExchangeActivityKind::Receive));
+        (!self.activities.is_empty()).then_some(busy)
+    }
+}

@@ -1,0 +1,172 @@
+//! Counters of tiles to cycles of one run.
+//!
+//! Each tile has its own counter of 32 bits, which wraps after seconds. A sample begins within half
+//! its range of where the one before it ended, and ends within its range of its own start. Between
+//! tiles, what belongs together lies within half the range.
+//!
+//! Most tools bring counters to one origin. Where they did not, tiles would leave a barrier before
+//! others arrive at it: then every tile is moved so that, at the median barrier, all leave together.
+
+use super::steps::StepKeys;
+use super::{MeasuredProfile, ProfileError, RawSample};
+use crate::limits::MAX_CYCLES;
+use crate::model::SampleKind;
+use crate::units::{CycleRange, Cycles};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Cycles after which a counter begins again.
+const WRAP: i64 = 1 << 32;
+
+/// Most cycles by which a tile leaves barriers now earlier, now later than another one.
+const MAX_BARRIER_JITTER: i64 = 1024;
+
+/// Cycles of every sample, in the order of the profile's samples.
+pub(super) fn cycles(
+    profile: &mut MeasuredProfile<'_>,
+    keys: &StepKeys,
+) -> Result<Vec<CycleRange>, ProfileError> {
+    let mut starts = unwrapped(profile);
+    join_wraps(keys, &mut starts);
+    if let Some(barriers) = broken_barriers(profile, keys, &starts) {
+        let note = match origins(profile, keys, &barriers, &starts) {
+            Some(origins) => {
+                for (tile, origin) in keys.tiles().zip(&origins) {
+                    let own = starts.get_mut(tile).unwrap_or_default();
+                    own.iter_mut().for_each(|start| *start -= origin);
+                }
+                let moved = origins.iter().filter(|origin| **origin != 0).count();
+                format!(
+                    "The counters of {moved} tiles had other origins: they are moved so that tiles \
+                     leave barriers together."
+                )
+            }
+            None => "Tiles leave barriers before others arrive at them.".to_owned(),
+        };
+        profile.notes.push(note);
+    }
+    to_origin(profile, &mut starts);
+    let lengths = profile.samples.iter().map(length);
+    let ranges = starts.iter().zip(lengths).map(|(start, length)| {
+        let end = u64::try_from(start + length).ok().filter(|end| *end <= MAX_CYCLES.0);
+        let end = end.ok_or_else(|| ProfileError::Damaged(too_long()))?;
+        Ok(CycleRange::new(Cycles(end - length.unsigned_abs()), Cycles(end)))
+    });
+    ranges.collect()
+}
+
+fn too_long() -> String {
+    format!("its samples span more than {} cycles", MAX_CYCLES.0)
+}
+
+/// Cycles of a sample, modulo the range of its counter.
+fn length(sample: &RawSample) -> i64 {
+    sample.end.wrapping_sub(sample.start).into()
+}
+
+fn is_sync(profile: &MeasuredProfile<'_>, sample: &RawSample) -> bool {
+    profile.labels.kind(sample.label) == SampleKind::Synchronization
+}
+
+/// Starts of samples on a counter of each tile that does not wrap.
+fn unwrapped(profile: &MeasuredProfile<'_>) -> Vec<i64> {
+    let mut before: Option<(u32, i64, u32)> = None;
+    let start = |sample: &RawSample| {
+        let start = match before {
+            Some((tile, end, counter)) if tile == sample.tile => {
+                // Signed: what overlaps the sample before it is not taken for a wrap.
+                end + i64::from(sample.start.wrapping_sub(counter) as i32)
+            }
+            _ => sample.start.into(),
+        };
+        before = Some((sample.tile, start + length(sample), sample.end));
+        start
+    };
+    profile.samples.iter().map(start).collect()
+}
+
+/// Moves tiles by whole ranges of the counter, to where what belongs together is closest.
+fn join_wraps(keys: &StepKeys, starts: &mut [i64]) {
+    let mut known: HashMap<u32, i64> = HashMap::new();
+    for tile in keys.tiles() {
+        let own = starts.get_mut(tile.clone()).unwrap_or_default();
+        let steps = keys.steps_of(tile.clone());
+        let shared = own.iter().zip(steps).find_map(|(start, step)| {
+            known.get(step).map(|other| (start - other + WRAP / 2).div_euclid(WRAP) * WRAP)
+        });
+        own.iter_mut().for_each(|start| *start -= shared.unwrap_or(0));
+        for (start, step) in own.iter().zip(steps) {
+            known.entry(*step).or_insert(*start);
+        }
+    }
+}
+
+/// A barrier: when the last tile arrives, and the first one leaves.
+#[derive(Clone, Copy)]
+struct Barrier {
+    last_start: i64,
+    first_end: i64,
+    /// When the tile that is first in the profile leaves.
+    reference: i64,
+}
+
+/// Barriers by step, if tiles leave some of them before others arrive.
+fn broken_barriers(
+    profile: &MeasuredProfile<'_>,
+    keys: &StepKeys,
+    starts: &[i64],
+) -> Option<HashMap<u32, Barrier>> {
+    let mut barriers: HashMap<u32, Barrier> = HashMap::new();
+    let samples = profile.samples.iter().zip(starts).zip(keys.steps());
+    for ((sample, start), step) in samples {
+        if !is_sync(profile, sample) {
+            continue;
+        }
+        let end = start + length(sample);
+        let new = Barrier { last_start: *start, first_end: end, reference: end };
+        let barrier = barriers.entry(*step).or_insert(new);
+        barrier.last_start = barrier.last_start.max(*start);
+        barrier.first_end = barrier.first_end.min(end);
+    }
+    let broken = barriers.values().any(|barrier| barrier.first_end < barrier.last_start);
+    broken.then_some(barriers)
+}
+
+/// How much later than the first tile the others begin to count: the median of what they leave
+/// barriers later. `None` where a tile does not leave all barriers about as much later: then it is
+/// not the counters that differ.
+fn origins(
+    profile: &MeasuredProfile<'_>,
+    keys: &StepKeys,
+    barriers: &HashMap<u32, Barrier>,
+    starts: &[i64],
+) -> Option<Vec<i64>> {
+    let origin = |tile: Range<usize>| {
+        let samples = profile.samples.get(tile.clone())?.iter();
+        let own = samples.zip(starts.get(tile.clone())?).zip(keys.steps_of(tile));
+        let syncs = own.filter(|((sample, _), _)| is_sync(profile, sample));
+        let late = syncs.filter_map(|((sample, start), step)| {
+            Some(start + length(sample) - barriers.get(step)?.reference)
+        });
+        let mut late: Vec<i64> = late.collect();
+        late.sort_unstable();
+        let Some(&median) = late.get(late.len() / 2) else { return Some(0) };
+        let differs = late.iter().any(|late| (late - median).abs() > MAX_BARRIER_JITTER);
+        (!differs).then_some(median)
+    };
+    keys.tiles().map(origin).collect()
+}
+
+/// Lets the run begin at 0 where a counter had begun long before it.
+fn to_origin(profile: &mut MeasuredProfile<'_>, starts: &mut [i64]) {
+    let ends = starts.iter().zip(&profile.samples).map(|(start, sample)| start + length(sample));
+    let (first, last) = (starts.iter().min().copied(), ends.max());
+    let (Some(first), Some(last)) = (first, last) else { return };
+    // What lies a little behind 0 was measured from 0 on: it keeps the cycles that the tool shows.
+    if first < 0 || first > last - first {
+        starts.iter_mut().for_each(|start| *start -= first);
+        profile
+            .notes
+            .push(format!("Cycles count from the first sample, at {first} of the counter."));
+    }
+}

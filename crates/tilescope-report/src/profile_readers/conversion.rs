@@ -1,0 +1,131 @@
+//! From a file of another tool to a report: for keeps, or in the user's cache directory.
+
+use super::report::WriteProfileError;
+use super::{MAX_FILE_BYTES, ProfileReader, reader_of, report};
+use crate::error::ReportError;
+use crate::open_file::{self, REPORT_FILE};
+use crate::reader::file_version;
+use crate::schema;
+use siphasher::sip128::{Hasher128, SipHasher24};
+use std::fs;
+use std::hash::Hasher;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Raise it when the same file becomes another report.
+const CONVERSION: u32 = 1;
+/// Where reports are kept below the cache directory.
+const CACHE_FOLDER: &str = "converted";
+/// Reports that are kept; older ones go when a new one comes.
+const MAX_KEPT: usize = 16;
+
+/// A report that was made of a file.
+pub(crate) struct OpenedProfile {
+    /// The report's file.
+    pub(crate) file: PathBuf,
+    /// Its directory, where it is only there as long as it is open.
+    _temporary: Option<TempDir>,
+}
+
+/// The report of a file of another tool, made now or before; `None` for every other file.
+pub(crate) fn open(
+    path: &Path,
+    cache_directory: Option<&Path>,
+) -> Result<Option<OpenedProfile>, ReportError> {
+    let Some(reader) = reader_of(path) else { return Ok(None) };
+    if let Some(cache) = cache_directory.map(|directory| directory.join(CACHE_FOLDER)) {
+        let directory = cache.join(name_of(path)?);
+        let kept = directory.join(REPORT_FILE);
+        let is_whole = open_file::check(&kept).is_ok();
+        if !is_whole {
+            // What is damaged is made anew; mostly there is nothing.
+            let _ = fs::remove_dir_all(&directory);
+        }
+        if is_whole || keep(path, reader, &kept)? {
+            return Ok(Some(OpenedProfile { file: kept, _temporary: None }));
+        }
+    }
+    // No place to keep it: it is there as long as it is open.
+    let failed = |error| ReportError::writing(&error, &std::env::temp_dir());
+    let directory = tempfile::tempdir().map_err(failed)?;
+    let file = convert(path, reader, directory.path())?;
+    Ok(Some(OpenedProfile { file, _temporary: Some(directory) }))
+}
+
+/// Writes the report of a file of another tool into `directory`; gives the report's path.
+///
+/// # Errors
+/// A file that is of no known tool, or damaged; a directory that cannot be written.
+pub fn convert_profile(path: &Path, directory: &Path) -> Result<PathBuf, ReportError> {
+    let path = open_file::locate(path)?;
+    match reader_of(&path) {
+        Some(reader) => convert(&path, reader, directory),
+        None => {
+            let found =
+                "this is no profile of another tool, there is nothing to convert".to_owned();
+            Err(ReportError::NotAReport { found, path })
+        }
+    }
+}
+
+/// Makes the report `kept`; false where it cannot be kept there.
+fn keep(path: &Path, reader: &ProfileReader, kept: &Path) -> Result<bool, ReportError> {
+    let Some(directory) = kept.parent() else { return Ok(false) };
+    let Some(cache) = directory.parent() else { return Ok(false) };
+    if fs::create_dir_all(cache).is_err() {
+        return Ok(false);
+    }
+    let Ok(unfinished) = TempDir::with_prefix_in("unfinished-", cache) else { return Ok(false) };
+    match convert(path, reader, unfinished.path()) {
+        Ok(_) => {}
+        // A full disk costs the cache, not the answer.
+        Err(ReportError::DiskFull { .. } | ReportError::Write { .. }) => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    // Two may make the same at once: the first to finish stays.
+    let placed = fs::rename(unfinished.path(), directory).is_ok();
+    if placed {
+        // What was renamed is no longer temporary.
+        let _ = unfinished.keep();
+        trim(cache, directory);
+    }
+    Ok(kept.is_file())
+}
+
+fn convert(path: &Path, reader: &ProfileReader, directory: &Path) -> Result<PathBuf, ReportError> {
+    let failed = |error| ReportError::reading(error, path);
+    let size = fs::metadata(path).map_err(failed)?.len();
+    if size > MAX_FILE_BYTES {
+        let problem = format!("it has {size} B, profiles of up to {MAX_FILE_BYTES} B are read");
+        return Err(ReportError::damaged(problem, path));
+    }
+    let bytes = fs::read(path).map_err(failed)?;
+    let profile = (reader.read)(&bytes).map_err(|error| error.at(path, reader))?;
+    report::write(profile, directory).map_err(|error| match error {
+        WriteProfileError::Profile(error) => error.at(path, reader),
+        WriteProfileError::Report(error) => error,
+    })
+}
+
+/// The name under which the report of a file is kept: another one once the file changes.
+fn name_of(path: &Path) -> Result<String, ReportError> {
+    let mut hasher = SipHasher24::new();
+    hasher.write(file_version(path)?.as_bytes());
+    hasher.write_u32(CONVERSION);
+    hasher.write_i32(schema::user_version(schema::FORMAT));
+    Ok(format!("{:032x}", hasher.finish128().as_u128()))
+}
+
+/// Removes the oldest reports beside `newest`.
+fn trim(cache: &Path, newest: &Path) {
+    let entries = fs::read_dir(cache).into_iter().flatten().flatten();
+    let dated =
+        entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())));
+    let mut kept: Vec<_> = dated.filter(|(_, path)| path != newest).collect();
+    kept.sort();
+    let surplus = (kept.len() + 1).saturating_sub(MAX_KEPT);
+    for (_, path) in kept.iter().take(surplus) {
+        // Left for the next time where it cannot be removed.
+        let _ = fs::remove_dir_all(path);
+    }
+}

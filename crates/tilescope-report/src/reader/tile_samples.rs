@@ -1,0 +1,162 @@
+//! Samples of tiles: when each of them began and ended each step, where that was measured.
+
+use super::Report;
+use crate::codec::VarintReader;
+use crate::database::{RowCells, SelectQuery};
+use crate::error::ReportError;
+use crate::limits::{MAX_CYCLES, MAX_STEPS};
+use crate::model::{ExchangeActivity, ExchangeActivityKind, SampleKind, SampleLabel, TileSample};
+use crate::packed_columns::MAX_PART_ROWS;
+use crate::schema::{TILE_SAMPLE_CHUNKS, TILE_SAMPLES};
+use crate::units::{CycleRange, Cycles, StepId, TileId};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+const COLUMNS: [&str; 10] = [
+    "step",
+    "tile",
+    "label",
+    "phase",
+    "epoch",
+    "local_index",
+    "first_cycle",
+    "cycles",
+    "exchange_cycles",
+    "activities",
+];
+
+/// A row of `tile_sample_chunks` without its samples.
+#[derive(Clone, Copy)]
+pub(super) struct SampleChunkInfo {
+    id: i64,
+    first_step: StepId,
+    last_step: StepId,
+    rows: usize,
+}
+
+impl Report {
+    /// Whether it was measured when each tile began and ended each step. Steps of such a report do
+    /// not say what they move.
+    pub fn has_tile_samples(&self) -> bool {
+        self.db.has_rows(TILE_SAMPLE_CHUNKS)
+    }
+
+    /// What samples are of, by the number that they have.
+    pub fn sample_labels(&self) -> Result<Arc<Vec<SampleLabel>>, ReportError> {
+        self.sample_labels.get(|| {
+            let columns = ["kind", "operation", "kernel", "metadata"];
+            let select = SelectQuery::all("sample_labels", &columns).clauses("ORDER BY id");
+            self.db.list(select, |cells| self.sample_label(cells))
+        })
+    }
+
+    fn sample_label(&self, cells: &RowCells) -> SampleLabel {
+        let text = cells.long_text(3).unwrap_or_default();
+        let pairs: BTreeMap<String, String> = serde_json::from_str(&text).unwrap_or_else(|error| {
+            self.warnings.add(format!("sample_labels.metadata is not understood: {error}"));
+            BTreeMap::new()
+        });
+        SampleLabel {
+            kind: cells.named(0, SampleKind::from_name).unwrap_or(SampleKind::Idle),
+            operation: cells.text(1).unwrap_or_default(),
+            kernel: cells.text(2).unwrap_or_default(),
+            metadata: pairs.into_iter().collect(),
+        }
+    }
+
+    /// Number of samples.
+    pub fn tile_sample_count(&self) -> Result<u64, ReportError> {
+        Ok(self.sample_chunks()?.iter().map(|chunk| chunk.rows as u64).sum())
+    }
+
+    /// Hands out the samples of steps, step by step and in a step by tile; at once what lies
+    /// together in the file.
+    pub fn visit_tile_samples(
+        &self,
+        steps: Range<StepId>,
+        mut each: impl FnMut(StepId, TileSample),
+    ) -> Result<(), ReportError> {
+        let (labels, target) = (self.sample_labels()?, self.target()?);
+        let chunks = self.sample_chunks()?;
+        // Chunks follow each other, so that those of some steps do, too.
+        let first = chunks.partition_point(|chunk| chunk.last_step < steps.start);
+        let wanted = chunks.iter().skip(first).take_while(|chunk| chunk.first_step < steps.end);
+        for chunk in wanted {
+            let select = SelectQuery::all(TILE_SAMPLES, &COLUMNS);
+            let piece = (chunk.id, chunk.rows);
+            self.db.read_piece(TILE_SAMPLE_CHUNKS, piece, select, |cells| {
+                let read = sample(cells).filter(|(_, sample)| {
+                    (sample.label as usize) < labels.len() && target.has_tile(sample.tile)
+                });
+                match read {
+                    Some((step, sample)) if steps.contains(&step) => each(step, sample),
+                    Some(_) => {}
+                    None => self.warnings.add("tile_samples has invalid rows; they are left out"),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn sample_chunks(&self) -> Result<Arc<Vec<SampleChunkInfo>>, ReportError> {
+        self.sample_chunks.get(|| {
+            let columns = ["id", "first_step", "last_step", "rows"];
+            let select = SelectQuery::all(TILE_SAMPLE_CHUNKS, &columns).clauses("ORDER BY id");
+            let chunks = self.db.list(select, |cells| {
+                Some(SampleChunkInfo {
+                    id: cells.int(0)?,
+                    first_step: StepId(cells.count(1, MAX_STEPS)?),
+                    last_step: StepId(cells.count(2, MAX_STEPS)?),
+                    rows: cells.small_up_to(3, u32::try_from(MAX_PART_ROWS).unwrap_or(0))? as usize,
+                })
+            })?;
+            let known: Option<Vec<SampleChunkInfo>> = chunks.into_iter().collect();
+            let known =
+                known.ok_or_else(|| self.db.damage(TILE_SAMPLE_CHUNKS, "a row is broken"))?;
+            let follow = known.windows(2).all(|pair| match pair {
+                [one, next] => one.last_step <= next.first_step,
+                _ => true,
+            });
+            if !follow || known.iter().any(|chunk| chunk.last_step < chunk.first_step) {
+                return Err(self.db.damage(TILE_SAMPLE_CHUNKS, "steps are out of order"));
+            }
+            Ok(known)
+        })
+    }
+}
+
+fn sample(cells: &RowCells) -> Option<(StepId, TileSample)> {
+    let start: Cycles = cells.count(6, MAX_CYCLES)?;
+    let length: Cycles = cells.count(7, MAX_CYCLES)?;
+    let sample = TileSample {
+        tile: TileId(cells.small(1)?),
+        label: cells.small(2)?,
+        phase: number(cells, 3)?,
+        epoch: number(cells, 4)?,
+        local_index: number(cells, 5)?,
+        cycles: CycleRange::new(start, start + length),
+        exchange_cycles: Cycles(
+            cells.int(8).and_then(|cycles| u64::try_from(cycles).ok()).unwrap_or(0),
+        ),
+        activities: activities(cells.blob(9).unwrap_or_default())?,
+    };
+    Some((StepId(cells.count(0, MAX_STEPS)?), sample))
+}
+
+/// A number of 32 bits, all of which may be set.
+fn number(cells: &RowCells, column: usize) -> Option<u32> {
+    u32::try_from(cells.int(column)?).ok()
+}
+
+fn activities(bytes: &[u8]) -> Option<Vec<ExchangeActivity>> {
+    let mut reader = VarintReader::new(bytes);
+    let mut found = Vec::new();
+    while !reader.is_done() {
+        let kind = usize::try_from(reader.take()?).ok()?;
+        let kind = ExchangeActivityKind::ALL.get(kind).copied()?;
+        let mut cycle = || u32::try_from(reader.take()?).ok();
+        found.push(ExchangeActivity { kind, start: cycle()?, end: cycle()? });
+    }
+    Some(found)
+}

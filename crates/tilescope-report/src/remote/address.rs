@@ -1,0 +1,270 @@
+//! Addresses of reports on other machines: `ssh://[user@]host[:port]/path`.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// What addresses begin with.
+const SCHEME: &str = "ssh://";
+/// Longest host name, user name and path that are taken.
+const MAX_NAME_BYTES: usize = 255;
+const MAX_PATH_BYTES: usize = 4096;
+
+/// Where a report on another machine is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteAddress {
+    user: Option<String>,
+    host: String,
+    port: Option<u16>,
+    /// From the root, or, where it begins with `~/`, from the home directory there.
+    path: String,
+}
+
+/// Why a text is no address of a report.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}; an address is ssh://[user@]host[:port]/path: {text}")]
+pub struct RemoteAddressError {
+    problem: &'static str,
+    text: String,
+}
+
+impl RemoteAddress {
+    /// The address that a path is meant as; `None` for paths of this machine.
+    ///
+    /// # Errors
+    /// It begins as an address does, and goes on differently.
+    pub fn of_path(path: &Path) -> Result<Option<Self>, RemoteAddressError> {
+        if !is_remote(path) {
+            return Ok(None);
+        }
+        path.to_string_lossy().parse().map(Some)
+    }
+
+    /// The same place with another path there.
+    pub(crate) fn with_path(&self, path: impl Into<String>) -> Self {
+        Self { path: path.into(), ..self.clone() }
+    }
+
+    /// The path there.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The machine, and the user there if one is named.
+    pub fn host(&self) -> Cow<'_, str> {
+        match &self.user {
+            Some(user) => Cow::Owned(format!("{user}@{}", self.host)),
+            None => Cow::Borrowed(&self.host),
+        }
+    }
+
+    /// What `ssh` is told of it. Nothing of it begins with a dash.
+    pub(super) fn ssh_arguments(&self) -> Vec<String> {
+        let port = self.port.map(|port| ["-p".to_owned(), port.to_string()]);
+        let mut arguments: Vec<String> = port.into_iter().flatten().collect();
+        if let Some(user) = &self.user {
+            arguments.extend(["-l".to_owned(), user.clone()]);
+        }
+        arguments.extend(["--".to_owned(), self.host.clone()]);
+        arguments
+    }
+
+    /// The address as the path of a report, as everything that opens reports takes it.
+    pub fn to_path(&self) -> PathBuf {
+        PathBuf::from(self.to_string())
+    }
+}
+
+/// Whether a path is meant as an address on another machine.
+pub fn is_remote(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().starts_with(SCHEME.as_bytes())
+}
+
+/// A path whichever directory it is looked at from; addresses on other machines are that already.
+pub fn absolute_path(path: &Path) -> PathBuf {
+    if is_remote(path) {
+        return path.to_owned();
+    }
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+impl FromStr for RemoteAddress {
+    type Err = RemoteAddressError;
+
+    fn from_str(text: &str) -> Result<Self, RemoteAddressError> {
+        let refused =
+            |problem| RemoteAddressError { problem, text: text.chars().take(200).collect() };
+        let rest = text.strip_prefix(SCHEME).ok_or(refused("this is no address"))?;
+        let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, place) = match place.rsplit_once('@') {
+            Some((user, place)) => (Some(user), place),
+            None => (None, place),
+        };
+        let (host, port) = host_and_port(place).ok_or(refused("its port is no number"))?;
+        let user = user.map(|user| checked_name(user, refused, "its user name cannot be one"));
+        let host = checked_name(host, refused, "its host name cannot be one")?;
+        if path.is_empty() {
+            return Err(refused("it has no path"));
+        }
+        let is_in_home = path.starts_with("~/");
+        let path =
+            decoded(path).ok_or(refused("behind a percent sign go two digits of a letter"))?;
+        if path.len() > MAX_PATH_BYTES || path.contains('\0') {
+            return Err(refused("its path cannot be one"));
+        }
+        let path = if is_in_home { path } else { format!("/{path}") };
+        Ok(Self { user: user.transpose()?, host, port, path })
+    }
+}
+
+/// The host and port of `host`, `host:22` or `[::1]:22`.
+fn host_and_port(place: &str) -> Option<(&str, Option<u16>)> {
+    let (host, port) = match place.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            (host, if port.is_empty() { None } else { Some(port.strip_prefix(':')?) })
+        }
+        None => match place.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (place, None),
+        },
+    };
+    match port {
+        Some(port) => Some((host, Some(port.parse().ok().filter(|port| *port > 0)?))),
+        None => Some((host, None)),
+    }
+}
+
+/// A host or user name that no program can take for an option or for anything else.
+fn checked_name(
+    name: &str,
+    refused: impl Fn(&'static str) -> RemoteAddressError,
+    problem: &'static str,
+) -> Result<String, RemoteAddressError> {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-._:%+".contains(letter);
+    let is_name = !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.starts_with('-');
+    if is_name && name.chars().all(is_plain) { Ok(name.to_owned()) } else { Err(refused(problem)) }
+}
+
+/// A path without the percent signs of addresses.
+fn decoded(path: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let (digits, behind) = behind.split_at_checked(2)?;
+        let digits = std::str::from_utf8(digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = behind;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+impl fmt::Display for RemoteAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(SCHEME)?;
+        if let Some(user) = &self.user {
+            write!(f, "{user}@")?;
+        }
+        match self.host.contains(':') {
+            true => write!(f, "[{}]", self.host)?,
+            false => f.write_str(&self.host)?,
+        }
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        if self.path.starts_with('~') {
+            f.write_char('/')?;
+        }
+        for (at, letter) in self.path.char_indices() {
+            match letter {
+                // At the beginning of an address's path it would be the home directory.
+                '~' if at == 1 => f.write_str("%7e")?,
+                '%' => f.write_str("%25")?,
+                letter if letter.is_ascii_control() => write!(f, "%{:02x}", u32::from(letter))?,
+                letter => f.write_char(letter)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn address(text: &str) -> RemoteAddress {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn addresses_are_taken_apart() {
+        let whole = address("ssh://me@pod16:2222/data/run 1/profile.pop");
+        assert_eq!((whole.host().as_ref(), whole.path()), ("me@pod16", "/data/run 1/profile.pop"));
+        assert_eq!(whole.ssh_arguments(), ["-p", "2222", "-l", "me", "--", "pod16"]);
+        assert_eq!(address("ssh://pod16/~/out").path(), "~/out");
+        assert_eq!(address("ssh://pod16/a%20b%25").path(), "/a b%");
+        assert_eq!(address("ssh://[::1]:22/a").ssh_arguments(), ["-p", "22", "--", "::1"]);
+    }
+
+    #[test]
+    fn what_ssh_or_a_shell_could_misunderstand_is_refused() {
+        let bad = [
+            "ssh://-oProxyCommand=x/a",
+            "ssh://-v@host/a",
+            "ssh://host;reboot/a",
+            "ssh://a b/c",
+            "ssh:///a",
+            "ssh://host",
+            "ssh://host/",
+            "ssh://host:0/a",
+            "ssh://host:x/a",
+            "ssh://host:99999/a",
+            "ssh://host/%zz",
+            "ssh://host/%ff",
+            "ssh://host/a%00",
+            "ssh://$(id)/a",
+            "ssh://@host/a",
+            "ssh://[::1/a",
+        ];
+        for text in bad {
+            assert!(text.parse::<RemoteAddress>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_of_this_machine_are_left_alone() {
+        for path in ["out", "/ssh:/x", "ssh:/x", "./ssh://host/a", ""] {
+            assert_eq!(RemoteAddress::of_path(Path::new(path)), Ok(None), "{path}");
+        }
+        let path = Path::new("ssh://pod16/a/b");
+        assert_eq!(absolute_path(path), path);
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_reads_as_it_is_written(
+            user in proptest::option::of("[a-z][a-z0-9_.-]{0,8}"),
+            host in "[a-z0-9][a-z0-9.-]{0,12}|[0-9a-f:]{2,12}",
+            port in proptest::option::of(1u16..),
+            path in "(/|~/)[^\0]{1,30}",
+        ) {
+            let address = RemoteAddress { user, host, port, path };
+            prop_assert_eq!(address.to_string().parse::<RemoteAddress>(), Ok(address));
+        }
+
+        #[test]
+        fn any_text_is_an_address_or_none(text in "(ssh://)?\\PC{0,40}") {
+            if let Ok(address) = text.parse::<RemoteAddress>() {
+                let host = address.ssh_arguments().pop().unwrap();
+                prop_assert!(!host.starts_with('-') && !host.contains(char::is_whitespace));
+            }
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! This side of the pipe: asks for what is looked at, from as many threads as there are.
+//!
+//! Questions do not wait for each other's answers, so that a slow link costs its delay once for all
+//! that is asked at a time. Answers that fit are kept: what was looked at once does not travel again.
+
+// Everything here reads bytes that anybody may have sent.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::messages::{
+    Answer, Ask, CellReader, Frame, FrameError, Greeting, MAGIC, MAX_ANSWER, MAX_NOISE, Request,
+    RowsRequest, Said, read_frame, write_words,
+};
+use super::ssh::Transport;
+use crate::database::lock;
+use crate::error::ReportError;
+use rusqlite::types::ValueRef;
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+/// How often it is looked whether somebody still waits.
+const PERIOD: Duration = Duration::from_millis(50);
+/// Answers to one question that may wait to be taken: the far side sends two pieces of rows before it
+/// waits for word.
+const WAITING: usize = 8;
+/// Bytes of rows that are kept, in all and of one question.
+const KEPT_BYTES: usize = 32 << 20;
+const MAX_KEPT: usize = 1 << 20;
+
+/// The number of what the far side says first, to no question.
+pub(super) const GREETING: u64 = 0;
+
+/// What has come for a question.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    Said(Said),
+    Rows { is_last: bool, cells: Vec<u8> },
+}
+
+/// What went over the pipe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemoteTraffic {
+    pub questions: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+}
+
+/// What the thread that reads shares with those who ask.
+#[derive(Default)]
+struct Inbox {
+    waiting: Mutex<HashMap<u64, SyncSender<Incoming>>>,
+    /// Why nothing comes any more.
+    lost: OnceLock<String>,
+    received: AtomicU64,
+}
+
+impl Inbox {
+    fn lose(&self, why: String) {
+        // The first reason is the one.
+        let _ = self.lost.set(why);
+        // Whoever waits finds that nobody sends.
+        lock(&self.waiting).clear();
+    }
+
+    /// Hands an answer to who waits for it; answers that nobody waits for any more are dropped.
+    fn hand_over(&self, id: u64, incoming: Incoming) -> Result<(), FrameError> {
+        let mut waiting = lock(&self.waiting);
+        let Some(sender) = waiting.get(&id) else { return Ok(()) };
+        let may_be_dropped = matches!(incoming, Incoming::Said(Said::Progress(_)));
+        match sender.try_send(incoming) {
+            Ok(()) => Ok(()),
+            Err(_) if may_be_dropped => Ok(()),
+            Err(std::sync::mpsc::TrySendError::Disconnected(_)) => {
+                waiting.remove(&id);
+                Ok(())
+            }
+            // More than was asked for: memory would fill up.
+            Err(std::sync::mpsc::TrySendError::Full(_)) => Err(FrameError::NotUnderstood),
+        }
+    }
+}
+
+/// Rows of questions that were answered, the least recently used of which go first.
+#[derive(Default)]
+struct KeptRows {
+    rows: HashMap<RowsRequest, (Arc<Vec<Vec<u8>>>, u64)>,
+    bytes: usize,
+    clock: u64,
+}
+
+impl KeptRows {
+    fn get(&mut self, request: &RowsRequest) -> Option<Arc<Vec<Vec<u8>>>> {
+        self.clock += 1;
+        let (rows, used) = self.rows.get_mut(request)?;
+        *used = self.clock;
+        Some(rows.clone())
+    }
+
+    fn put(&mut self, request: RowsRequest, rows: Vec<Vec<u8>>) {
+        let size = |rows: &[Vec<u8>]| rows.iter().map(Vec::len).sum::<usize>() + 256;
+        self.clock += 1;
+        self.bytes += size(&rows);
+        if let Some((replaced, _)) = self.rows.insert(request, (Arc::new(rows), self.clock)) {
+            self.bytes -= size(&replaced);
+        }
+        while self.bytes > KEPT_BYTES {
+            let oldest = self.rows.iter().min_by_key(|(_, (_, used))| *used);
+            let Some(oldest) = oldest.map(|(request, _)| request.clone()) else { break };
+            if let Some((dropped, _)) = self.rows.remove(&oldest) {
+                self.bytes -= size(&dropped);
+            }
+        }
+    }
+}
+
+/// A connection to a machine that has a report.
+pub(crate) struct RemoteSession {
+    /// The address, as errors tell it.
+    path: PathBuf,
+    output: Mutex<Box<dyn Write + Send>>,
+    greeting: Mutex<Receiver<Incoming>>,
+    inbox: Arc<Inbox>,
+    /// What ends the connection, once.
+    end: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    next_id: AtomicU64,
+    sent: AtomicU64,
+    kept: Mutex<KeptRows>,
+}
+
+impl RemoteSession {
+    /// Begins to read what comes, and says who we are. Whom we speak to is found by
+    /// [`greeting`](Self::greeting).
+    pub(super) fn start(transport: Transport, path: &Path) -> Result<Self, ReportError> {
+        let Transport { input, output, end, explain } = transport;
+        let inbox = Arc::new(Inbox::default());
+        let (sender, greeting) = sync_channel(1);
+        lock(&inbox.waiting).insert(GREETING, sender);
+        let session = Self {
+            path: path.to_owned(),
+            output: Mutex::new(output),
+            greeting: Mutex::new(greeting),
+            inbox: inbox.clone(),
+            end: Mutex::new(Some(end)),
+            next_id: AtomicU64::new(1),
+            sent: AtomicU64::new(0),
+            kept: Mutex::default(),
+        };
+        let reading = move || {
+            let mut has_greeted = false;
+            let error = read_all(input, &inbox, &mut has_greeted).err();
+            inbox.lose(explain(has_greeted, error));
+        };
+        let thread = std::thread::Builder::new().name("remote report".to_owned()).spawn(reading);
+        thread.map_err(|error| session.error(&format!("no thread to read it: {error}")))?;
+        session.write(&Greeting::own())?;
+        Ok(session)
+    }
+
+    /// Who the far side says it is, once.
+    pub(super) fn greeting(&self, cancel: &AtomicBool) -> Result<Greeting, ReportError> {
+        match self.next(&lock(&self.greeting), cancel)? {
+            Incoming::Said(Said::Greeting(greeting)) => Ok(greeting),
+            _ => Err(self.not_understood()),
+        }
+    }
+
+    /// Waits for what comes next.
+    fn next(
+        &self,
+        receiver: &Receiver<Incoming>,
+        cancel: &AtomicBool,
+    ) -> Result<Incoming, ReportError> {
+        loop {
+            match receiver.recv_timeout(PERIOD) {
+                Ok(incoming) => return Ok(incoming),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.lost_error()),
+                Err(RecvTimeoutError::Timeout) if cancel.load(Ordering::Relaxed) => {
+                    return Err(ReportError::Cancelled);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// A failure of the connection, in words.
+    pub(super) fn error(&self, problem: &str) -> ReportError {
+        ReportError::Remote { problem: problem.to_owned(), path: self.path.clone() }
+    }
+
+    /// Why nothing comes any more, if that is so.
+    pub(crate) fn lost(&self) -> Option<&str> {
+        self.inbox.lost.get().map(String::as_str)
+    }
+
+    fn lost_error(&self) -> ReportError {
+        self.error(self.lost().unwrap_or("the connection has ended"))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn traffic(&self) -> RemoteTraffic {
+        RemoteTraffic {
+            questions: self.next_id.load(Ordering::Relaxed) - 1,
+            bytes_sent: self.sent.load(Ordering::Relaxed),
+            bytes_received: self.inbox.received.load(Ordering::Relaxed),
+        }
+    }
+
+    fn write(&self, words: &impl serde::Serialize) -> Result<(), ReportError> {
+        match write_words(&mut *lock(&self.output), words) {
+            Ok(bytes) => {
+                self.sent.fetch_add(bytes, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => {
+                // The thread that reads knows better why, a little later.
+                let mut waited = Duration::ZERO;
+                while self.lost().is_none() && waited < Duration::from_secs(3) {
+                    std::thread::sleep(PERIOD);
+                    waited += PERIOD;
+                }
+                Err(self.error(self.lost().unwrap_or(&format!("the connection broke: {error}"))))
+            }
+        }
+    }
+
+    /// Asks something; answers are taken one after the other.
+    pub(super) fn ask(&self, ask: Ask) -> Result<PendingAnswers<'_>, ReportError> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = sync_channel(WAITING);
+        lock(&self.inbox.waiting).insert(id, sender);
+        let pending = PendingAnswers { session: self, id, receiver, is_done: false };
+        if self.lost().is_some() {
+            return Err(self.lost_error());
+        }
+        self.write(&Request { id, ask })?;
+        Ok(pending)
+    }
+
+    /// The one answer to a question.
+    pub(super) fn answer(&self, ask: Ask, cancel: &AtomicBool) -> Result<Said, ReportError> {
+        self.answer_with(ask, &mut |_| {}, cancel)
+    }
+
+    /// The answer to a question that takes long. `progress` gets a share from 0 to 1.
+    pub(super) fn answer_with(
+        &self,
+        ask: Ask,
+        progress: &mut dyn FnMut(f64),
+        cancel: &AtomicBool,
+    ) -> Result<Said, ReportError> {
+        let mut pending = self.ask(ask)?;
+        loop {
+            match pending.next(cancel)? {
+                Incoming::Said(Said::Progress(share)) if (0.0..=1.0).contains(&share) => {
+                    progress(share);
+                }
+                Incoming::Said(said) => {
+                    pending.is_done = true;
+                    return match said {
+                        Said::Failed(failure) => Err(failure.error(&self.path)),
+                        said => Ok(said),
+                    };
+                }
+                Incoming::Rows { .. } => return Err(self.not_understood()),
+            }
+        }
+    }
+
+    pub(super) fn not_understood(&self) -> ReportError {
+        self.error("the far side answers something else than it was asked")
+    }
+
+    /// Hands the rows that are asked for to `each`, cell by cell, until it breaks off.
+    pub(crate) fn rows(
+        &self,
+        request: RowsRequest,
+        cancel: &AtomicBool,
+        mut each: impl FnMut(&[ValueRef]) -> Result<ControlFlow<()>, ReportError>,
+    ) -> Result<(), ReportError> {
+        let width = request.columns.len().max(1);
+        if let Some(kept) = lock(&self.kept).get(&request) {
+            for cells in kept.iter() {
+                if self.each_row(cells, width, &mut each)?.is_break() {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let mut pending = self.ask(Ask::Rows(request.clone()))?;
+        let (mut pieces, mut bytes) = (Vec::new(), 0);
+        loop {
+            let (is_last, cells) = match pending.next(cancel)? {
+                Incoming::Rows { is_last, cells } => (is_last, cells),
+                Incoming::Said(Said::Failed(failure)) => {
+                    pending.is_done = true;
+                    return Err(failure.error(&self.path));
+                }
+                Incoming::Said(_) => return Err(self.not_understood()),
+            };
+            pending.is_done = is_last;
+            if !is_last {
+                // Before the rows are looked at, so that the next ones are on their way meanwhile.
+                self.write(&Request { id: pending.id, ask: Ask::More })?;
+            }
+            if self.each_row(&cells, width, &mut each)?.is_break() && !is_last {
+                return Ok(());
+            }
+            bytes += cells.len();
+            if bytes <= MAX_KEPT {
+                pieces.push(cells);
+            }
+            if is_last {
+                break;
+            }
+        }
+        if bytes <= MAX_KEPT {
+            lock(&self.kept).put(request, pieces);
+        }
+        Ok(())
+    }
+
+    fn each_row(
+        &self,
+        cells: &[u8],
+        width: usize,
+        each: &mut impl FnMut(&[ValueRef]) -> Result<ControlFlow<()>, ReportError>,
+    ) -> Result<ControlFlow<()>, ReportError> {
+        let mut cells = CellReader::new(cells);
+        let mut row = Vec::with_capacity(width);
+        while !cells.is_done() {
+            row.clear();
+            for _ in 0..width {
+                row.push(cells.take().ok_or_else(|| self.not_understood())?);
+            }
+            if each(&row)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+impl Drop for RemoteSession {
+    fn drop(&mut self) {
+        if let Some(end) = lock(&self.end).take() {
+            end();
+        }
+        if std::env::var_os(STATISTICS).is_some() {
+            let RemoteTraffic { questions, bytes_sent, bytes_received } = self.traffic();
+            let place = self.path.display();
+            let words = format!(
+                "{place}: {questions} questions, {bytes_sent} B sent, {bytes_received} B received"
+            );
+            // There is nobody to tell that it cannot be told.
+            let _ = writeln!(io::stderr(), "{words}");
+        }
+    }
+}
+
+/// Set to anything, it has each connection tell at its end what went over it.
+const STATISTICS: &str = "TILESCOPE_REMOTE_STATISTICS";
+
+/// Answers to a question that are still to come.
+pub(super) struct PendingAnswers<'a> {
+    session: &'a RemoteSession,
+    id: u64,
+    receiver: Receiver<Incoming>,
+    is_done: bool,
+}
+
+impl PendingAnswers<'_> {
+    /// Waits for the next answer.
+    pub(super) fn next(&mut self, cancel: &AtomicBool) -> Result<Incoming, ReportError> {
+        self.session.next(&self.receiver, cancel)
+    }
+
+    pub(super) fn done(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for PendingAnswers<'_> {
+    fn drop(&mut self) {
+        lock(&self.session.inbox.waiting).remove(&self.id);
+        if !self.is_done && self.session.lost().is_none() {
+            // A link that broke meanwhile needs no word.
+            let _ = write_words(
+                &mut *lock(&self.session.output),
+                &Request { id: self.id, ask: Ask::Stop },
+            );
+        }
+    }
+}
+
+/// Reads everything that comes, until it ends.
+fn read_all(
+    input: Box<dyn Read + Send>,
+    inbox: &Inbox,
+    has_greeted: &mut bool,
+) -> Result<(), FrameError> {
+    let mut input = CountedReader { input: io::BufReader::new(input), count: &inbox.received };
+    pass_over_noise(&mut input)?;
+    while let Some(frame) = read_frame::<Answer>(&mut input, MAX_ANSWER)? {
+        *has_greeted = true;
+        match frame {
+            Frame::Words(Answer { id, said }) => inbox.hand_over(id, Incoming::Said(said))?,
+            Frame::Rows(rows) => {
+                let (is_last, cells) = (rows.is_last, rows.cells);
+                inbox.hand_over(rows.id, Incoming::Rows { is_last, cells })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads up to the end of what the far side says first; what login scripts print comes before that.
+fn pass_over_noise(input: &mut impl Read) -> Result<(), FrameError> {
+    let mut last = Vec::with_capacity(MAX_NOISE);
+    while !last.ends_with(MAGIC) {
+        let mut byte = [0];
+        if last.len() >= MAX_NOISE {
+            return Err(FrameError::NotUnderstood);
+        }
+        input.read_exact(&mut byte).map_err(|_| FrameError::CutOff)?;
+        last.extend(byte);
+    }
+    Ok(())
+}
+
+struct CountedReader<'a, R> {
+    input: R,
+    count: &'a AtomicU64,
+}
+
+impl<R: Read> Read for CountedReader<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}

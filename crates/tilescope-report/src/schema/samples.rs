@@ -1,0 +1,65 @@
+//! Tables of measured tiles: when each of them began and ended each step.
+
+use super::{BLOB, COUNT, CYCLES, ID, KEY, NUMBER, SchemaTable, TEXT, col, table};
+
+/// The names of the tables, which only reports of measured tiles have.
+pub(crate) const SAMPLE_TABLES: [&str; 2] = ["sample_labels", TILE_SAMPLE_CHUNKS];
+/// The table of samples, whose rows are kept as compressed columns.
+pub(crate) const TILE_SAMPLES: &str = "tile_samples";
+/// Where those are.
+pub(crate) const TILE_SAMPLE_CHUNKS: &str = "tile_sample_chunks";
+
+pub(super) const LABELS: SchemaTable = table(
+    "sample_labels",
+    "what tiles were measured doing; this table and the next two are only in reports of measured \
+     tiles; since version 2.7",
+    &[
+        col("id", KEY, "its id"),
+        col("kind", TEXT, "exchange, compute, synchronization or idle"),
+        col("operation", TEXT, "operation that the tile worked for"),
+        col("kernel", TEXT, "codelet that it ran; empty for none"),
+        col("metadata", TEXT, "what users wrote beside it, JSON: {\"rows\": \"16\"}"),
+    ],
+    "",
+);
+
+pub(super) const SAMPLES: SchemaTable = table(
+    TILE_SAMPLES,
+    "a step of a tile, from its own cycle counter; the rows lie in tile_sample_chunks, packed as \
+     those of marks are; since version 2.7",
+    &[
+        col("step", ID, "steps.id"),
+        col("tile", NUMBER, "tiles.tile"),
+        col("label", ID, "sample_labels.id"),
+        col("phase", NUMBER, "number of the phase of the program"),
+        col("epoch", NUMBER, "how often the program had run before"),
+        col("local_index", NUMBER, "number of the step on its tile"),
+        col("first_cycle", CYCLES, "where it starts"),
+        col("cycles", CYCLES, "its length"),
+        col(
+            "exchange_cycles",
+            CYCLES,
+            "planned cycles of the tile's part of an exchange; NULL: none",
+        ),
+        col(
+            "activities",
+            BLOB,
+            "stretches of an exchange in which the tile is planned to be busy, each three LEB128: 0 \
+             send, 1 receive or 2 partner busy; first and end cycle in the exchange; NULL: none",
+        ),
+    ],
+    "",
+);
+
+pub(super) const CHUNKS: SchemaTable = table(
+    TILE_SAMPLE_CHUNKS,
+    "samples of consecutive steps; since version 2.7",
+    &[
+        col("id", KEY, "position"),
+        col("first_step", ID, "step of the first"),
+        col("last_step", ID, "step of the last, which may go on in the next row"),
+        col("rows", COUNT, "number of samples"),
+        col("data", BLOB, "compressed columns of tile_samples"),
+    ],
+    "",
+);

@@ -1,0 +1,107 @@
+//! Samples of tiles, packed while they come.
+
+use crate::error::ReportError;
+use crate::limits::MAX_CYCLES;
+use crate::model::{ExchangeActivityKind, SampleLabel, TileSample};
+use crate::packed_columns::{ColumnPacker, PackedRows};
+use crate::row_writer::{RowWriter, checked_i64, resolve, stored};
+use crate::schema;
+use crate::units::StepId;
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{ToSql, params};
+
+/// State of the samples of a report.
+pub(super) struct TileSampleWriter {
+    labels: usize,
+    tiles: u32,
+    packer: ColumnPacker,
+    /// Steps of the samples that are not written yet.
+    first_step: StepId,
+    last_step: StepId,
+    chunks: i64,
+    has_rows: bool,
+}
+
+impl TileSampleWriter {
+    /// Writes the labels of samples on so many tiles.
+    pub(super) fn new(
+        labels: &[SampleLabel],
+        tiles: u32,
+        rows: &RowWriter,
+    ) -> Result<Self, ReportError> {
+        for (id, label) in (0i64..).zip(labels) {
+            let SampleLabel { kind, operation, kernel, metadata } = label;
+            let pairs = metadata.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+            let json = serde_json::Value::Object(pairs.collect()).to_string();
+            rows.insert("sample_labels", params![id, kind.name(), operation, kernel, json])?;
+        }
+        let table = schema::find(schema::TILE_SAMPLES);
+        let packer = ColumnPacker::new(table.ok_or_else(|| {
+            ReportError::invalid_input(format!("there is no table {}", schema::TILE_SAMPLES))
+        })?);
+        let (first_step, last_step) = (StepId(0), StepId(0));
+        let labels = labels.len();
+        Ok(Self { labels, tiles, packer, first_step, last_step, chunks: 0, has_rows: false })
+    }
+
+    /// Takes in a sample of a step; steps come in order.
+    pub(super) fn sample(
+        &mut self,
+        step: StepId,
+        sample: &TileSample,
+        rows: &RowWriter,
+    ) -> Result<(), ReportError> {
+        let of = |part: &str| format!("{part} of a sample of step {step}");
+        let label = resolve(sample.label, self.labels, || of("label"))?;
+        let tile = resolve(sample.tile.0, self.tiles as usize, || of("tile"))?;
+        let end = checked_i64(sample.cycles.end, MAX_CYCLES, || of("end"))?;
+        let start = checked_i64(sample.cycles.start, sample.cycles.end, || of("start"))?;
+        let planned = i64::try_from(sample.exchange_cycles.0).ok().filter(|cycles| *cycles > 0);
+        let activities = activities(sample);
+        let columns: [&dyn ToSql; 10] = [
+            &(step.0 as i64),
+            &tile,
+            &label,
+            &sample.phase,
+            &sample.epoch,
+            &sample.local_index,
+            &start,
+            &(end - start),
+            &planned,
+            &activities,
+        ];
+        let values: Vec<ToSqlOutput> =
+            columns.iter().filter_map(|value| value.to_sql().ok()).collect();
+        self.packer.push(values.iter().map(stored));
+        if !self.has_rows {
+            self.first_step = step;
+        }
+        (self.has_rows, self.last_step) = (true, step);
+        if self.packer.is_full() { self.complete(rows) } else { Ok(()) }
+    }
+
+    /// Writes what is left.
+    pub(super) fn complete(&mut self, rows: &RowWriter) -> Result<(), ReportError> {
+        if !std::mem::take(&mut self.has_rows) {
+            return Ok(());
+        }
+        let PackedRows { rows: count, data } = self.packer.take();
+        let (first, last) = (self.first_step.0 as i64, self.last_step.0 as i64);
+        let row = params![self.chunks, first, last, count as i64, data];
+        rows.insert(schema::TILE_SAMPLE_CHUNKS, row)?;
+        self.chunks += 1;
+        Ok(())
+    }
+}
+
+/// The activities of a sample in one piece; nothing if it has none.
+fn activities(sample: &TileSample) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for activity in &sample.activities {
+        let kind = ExchangeActivityKind::ALL.into_iter().position(|kind| kind == activity.kind);
+        for number in [kind.unwrap_or(0) as u64, activity.start.into(), activity.end.into()] {
+            crate::codec::write_varint(&mut bytes, number);
+        }
+    }
+    (!bytes.is_empty()).then_some(bytes)
+}

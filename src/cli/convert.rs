@@ -1,0 +1,41 @@
+//! `convert`: a profile of another tool as a report for keeps.
+
+use super::{CliCommand, CliError, path_of};
+use clap::{Arg, ArgMatches};
+use std::io::Write;
+use std::path::PathBuf;
+use tilescope_report::{PROFILE_READERS, convert_profile};
+
+/// `tilescope convert`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "convert", arguments, run };
+
+fn arguments(command: clap::Command) -> clap::Command {
+    let known = PROFILE_READERS.iter().map(|of| format!("{} of {}", of.file_name, of.tool));
+    let known = known.collect::<Vec<_>>().join(", ");
+    command
+        .about("Write the report of a profile that another tool wrote; every command opens such profiles as they are, too")
+        .arg(
+            Arg::new("file")
+                .value_name("FILE")
+                .value_parser(clap::value_parser!(PathBuf))
+                .required(true)
+                .help(format!("Profile, or a directory that holds one: {known}")),
+        )
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("DIR")
+                .value_parser(clap::value_parser!(PathBuf))
+                .default_value("out")
+                .help("Directory to write the report to"),
+        )
+        .after_help("Examples:\n  tilescope convert profile.capnp -o out\n  tilescope summary profile.capnp")
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let (file, directory) = (path_of(matches, "file"), path_of(matches, "output"));
+    let report =
+        convert_profile(file, directory).map_err(|error| CliError::Failed(error.to_string()))?;
+    Ok(writeln!(output, "{}", report.display())?)
+}

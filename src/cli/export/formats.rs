@@ -1,0 +1,136 @@
+//! The formats of `export`, and which options each of them takes.
+
+use super::super::CliError;
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+/// A file format.
+pub(super) struct ExportFormat {
+    /// What the user types.
+    pub(super) name: &'static str,
+    /// How its files end.
+    pub(super) ending: &'static str,
+    /// Options beyond REPORT, `--format` and `--output` that change what is written.
+    pub(super) options: &'static [&'static str],
+    /// Whether it is of a view, which has to be named.
+    pub(super) is_of_view: bool,
+    /// Whether it is the trace, whatever else there is.
+    pub(super) is_trace: bool,
+    /// Writes a file.
+    pub(super) write: fn(&ArgMatches, &str) -> Result<(), CliError>,
+}
+
+/// Options of pictures.
+const OF_PICTURES: &[&str] =
+    &["view", "compare", "at", "size", "theme", "palette", "units", "text-size"];
+/// Options of CSV files.
+const OF_CSV: &[&str] = &["view", "table", "compare", "per"];
+/// Options of Parquet and Arrow files.
+const OF_TABLE_FILES: &[&str] = &["view", "table", "range", "ipus", "tiles"];
+/// Options of traces.
+const OF_TRACES: &[&str] = &["range", "ipus"];
+
+const fn of_view(
+    name: &'static str,
+    options: &'static [&'static str],
+    write: fn(&ArgMatches, &str) -> Result<(), CliError>,
+) -> ExportFormat {
+    ExportFormat { name, ending: name, options, is_of_view: true, is_trace: false, write }
+}
+
+const fn of_table(name: &'static str) -> ExportFormat {
+    ExportFormat {
+        name,
+        ending: name,
+        options: OF_TABLE_FILES,
+        is_of_view: false,
+        is_trace: false,
+        write: super::table_file,
+    }
+}
+
+const fn of_trace(
+    name: &'static str,
+    ending: &'static str,
+    write: fn(&ArgMatches, &str) -> Result<(), CliError>,
+) -> ExportFormat {
+    ExportFormat { name, ending, options: OF_TRACES, is_of_view: false, is_trace: true, write }
+}
+
+/// Every format.
+pub(super) const FORMATS: [ExportFormat; 7] = [
+    of_view("png", OF_PICTURES, super::draw),
+    of_view("svg", OF_PICTURES, super::draw),
+    of_view("csv", OF_CSV, super::csv),
+    of_table("parquet"),
+    of_table("arrow"),
+    of_trace("perfetto", "perfetto-trace", super::trace_file::perfetto),
+    of_trace("chrome-trace", "json", super::trace_file::chrome),
+];
+
+/// Options that not all formats take.
+const SOME_TAKE: [&str; 13] = [
+    "view",
+    "table",
+    "compare",
+    "per",
+    "at",
+    "size",
+    "theme",
+    "palette",
+    "units",
+    "text-size",
+    "range",
+    "ipus",
+    "tiles",
+];
+
+/// The format that the user asks for, with options that it takes.
+pub(super) fn chosen(matches: &ArgMatches) -> Result<&'static ExportFormat, CliError> {
+    static ALL: [ExportFormat; 7] = FORMATS;
+    let name = matches.get_one::<String>("format").map_or("", String::as_str);
+    let Some(format) = ALL.iter().find(|format| format.name == name) else {
+        return Err(CliError::Usage(format!("there is no format {name:?}")));
+    };
+    let given = |option: &&str| {
+        matches.value_source(option).is_some_and(|source| source != ValueSource::DefaultValue)
+    };
+    let refused = |option: &&str| given(option) && !format.options.contains(option);
+    if let Some(option) = SOME_TAKE.iter().find(|option| refused(option)) {
+        let takers: Vec<&str> =
+            ALL.iter().filter(|of| of.options.contains(option)).map(|of| of.name).collect();
+        let takers = takers.join(", ");
+        let problem = format!("--{option} means nothing to --format {name}; it is for {takers}");
+        return Err(CliError::Usage(problem));
+    }
+    if format.is_of_view && !given(&"view") {
+        let problem =
+            format!("--format {name} needs --view; `tilescope export --list-views` lists them");
+        return Err(CliError::Usage(problem));
+    }
+    Ok(format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_is_known_and_taken_by_some_format() {
+        let command = super::super::arguments(clap::Command::new("export"));
+        for option in SOME_TAKE {
+            assert!(
+                command.get_arguments().any(|argument| argument.get_id() == option),
+                "{option}"
+            );
+            assert!(FORMATS.iter().any(|format| format.options.contains(&option)), "{option}");
+        }
+        let known = FORMATS.iter().flat_map(|format| format.options);
+        assert!(known.into_iter().all(|option| SOME_TAKE.contains(option)));
+        let common = ["report", "format", "output", "list-views", "list-tables", "help"];
+        for argument in command.get_arguments() {
+            let id = argument.get_id().as_str();
+            assert!(common.contains(&id) || SOME_TAKE.contains(&id), "{id}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! `export`: a view of a report as a picture, or one of its tables, without a display.
+
+mod formats;
+#[cfg(feature = "gui")]
+mod picture;
+mod stream;
+#[cfg(feature = "parquet")]
+mod table_file;
+mod trace_file;
+
+use super::{CliCommand, CliError, compare, open_report, selection};
+use clap::{Arg, ArgAction, ArgMatches};
+use formats::{ExportFormat, FORMATS};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tilescope_analysis::tables::{self, TABLES};
+use tilescope_report::atomic_file::write_whole;
+use tilescope_report::units::ByteUnits;
+
+/// `tilescope export`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "export", arguments, run };
+
+/// Names of the palettes; a build without pictures knows them too, so that it can say that.
+const PALETTES: [&str; 2] = ["classic", "colour-blind-safe"];
+
+const EXAMPLES: &str = "\
+Steps are exported whole, wherever they share a cycle with --range. Ranges are half-open: 0..2 is 0 \
+and 1.
+
+Examples:
+  tilescope export out --view execution-trace --format png --size 1600x900 -o trace.png
+  tilescope export out --view memory --format svg -o memory.svg
+  tilescope export out --view memory --format svg --at 'tilescope:?view=memory&select.tiles=[3]'
+  tilescope export out --view operations --format csv --table operations -o costs.csv
+  tilescope export out --view memory --theme dark --palette colour-blind-safe --units si --text-size 150
+  tilescope export before --compare after --view execution-trace -o both.png
+  tilescope export before --compare after --view memory --format csv --table variables
+  tilescope export out --format parquet -o steps.parquet
+  tilescope export out --format parquet --table variables --ipus 0 -o variables.parquet
+  tilescope export out --format arrow --table memory/tiles -o tiles.arrow
+  tilescope export out --format perfetto --range 1000000..2000000 -o trace.perfetto-trace
+  tilescope export out --format chrome-trace --ipus 0,2..4 -o trace.json.gz
+  tilescope export --list-views
+  tilescope export --list-tables";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    let lists = ["list-views", "list-tables"];
+    let list = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    };
+    command
+        .about("Write a view of a report as a picture, exactly as the window draws it, a table of it as CSV, Parquet or Arrow, or its trace for Perfetto or Chrome")
+        .arg(
+            Arg::new("report")
+                .value_name("REPORT")
+                .required_unless_present_any(lists)
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("Report: a directory that contains profile.pop, or a .pop file"),
+        )
+        .arg(list("list-views", "List the views"))
+        .arg(list("list-tables", "List the tables: those of views, and those of Parquet and Arrow files alone"))
+        .arg(
+            Arg::new("view")
+                .long("view")
+                .value_name("NAME")
+                .help("View to write; what pictures and CSV files are of"),
+        )
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(FORMATS.map(|format| format.name))
+                .default_value("png")
+                .help("File format"),
+        )
+        .arg(Arg::new("table").long("table").value_name("NAME").help("Table to write [default: the first of the view; without a view, steps]"))
+        .arg(Arg::new("compare").long("compare").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("Second report, shown beside the first"))
+        .arg(compare::unit_argument())
+        .arg(Arg::new("at").long("at").value_name("LINK").help("Draw the place a copied link points to"))
+        .arg(Arg::new("size").long("size").value_name("WxH").help("Size of the picture in pixels [default: 1600x900]"))
+        .arg(
+            Arg::new("theme")
+                .long("theme")
+                .value_name("THEME")
+                .value_parser(["light", "dark"])
+                .default_value("light")
+                .help("Theme of the picture"),
+        )
+        .arg(
+            Arg::new("palette")
+                .long("palette")
+                .value_name("PALETTE")
+                .value_parser(PALETTES)
+                .default_value(PALETTES[0])
+                .help("Colours of the picture"),
+        )
+        .arg(
+            Arg::new("units")
+                .long("units")
+                .value_name("UNITS")
+                .value_parser(ByteUnits::ALL.map(ByteUnits::name))
+                .default_value(ByteUnits::default().name())
+                .help("Units of byte counts: powers of 1024, powers of 1000, or all digits"),
+        )
+        .arg(
+            Arg::new("text-size")
+                .long("text-size")
+                .value_name("PERCENT")
+                .value_parser(clap::value_parser!(u16).range(50..=300))
+                .default_value("100")
+                .help("Scale of text and everything else in the picture"),
+        )
+        .arg(selection::range_argument())
+        .arg(selection::ipus_argument())
+        .arg(selection::tiles_argument())
+        .arg(Arg::new("output").short('o').long("output").value_name("FILE").help("File to write; traces are compressed if it ends in .gz [default: the view, table or trace, with the ending of the format]"))
+        .after_help(EXAMPLES)
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    if matches.get_flag("list-tables") {
+        for table in TABLES {
+            writeln!(output, "{:16} {:14} {}", table.view, table.name, table.about)?;
+        }
+        #[cfg(feature = "parquet")]
+        table_file::list_records(output)?;
+        return Ok(());
+    }
+    if matches.get_flag("list-views") {
+        return picture(matches, output);
+    }
+    let format = formats::chosen(matches)?;
+    let file = file_of(matches, format);
+    keep_reports(&file)?;
+    (format.write)(matches, &file)?;
+    Ok(writeln!(output, "{file}")?)
+}
+
+/// The file that the user names, or that the format suggests.
+fn file_of(matches: &ArgMatches, format: &ExportFormat) -> String {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let named = text("output").map(str::to_owned);
+    named.unwrap_or_else(|| {
+        let stem = match text("view").or(text("table")) {
+            _ if format.is_trace => "trace".to_owned(),
+            Some(name) => name.replace('/', "-"),
+            None => "steps".to_owned(),
+        };
+        format!("{stem}.{}", format.ending)
+    })
+}
+
+fn csv(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let view = text("view").unwrap_or_default();
+    if let Some(target) = matches.get_one::<PathBuf>("compare") {
+        let target = (target.as_path(), compare::unit_of(matches));
+        let rows = compare::rows(&open_report(matches)?, target, view, text("table"))?;
+        return Ok(write_whole(file.as_ref(), rows.csv().as_bytes())?);
+    }
+    let table =
+        tables::named(view, text("table")).map_err(|error| CliError::Usage(error.to_string()))?;
+    let report = open_report(matches)?;
+    let rows = (table.read)(&report).map_err(|error| CliError::Failed(error.to_string()))?;
+    Ok(write_whole(file.as_ref(), rows.csv().as_bytes())?)
+}
+
+/// Refuses to write a picture, a table or a trace over a report.
+fn keep_reports(file: &str) -> Result<(), CliError> {
+    if Path::new(file).extension().is_some_and(|ending| ending == "pop") {
+        let problem = "would be a picture or a table under the name of a report; choose a name that \
+                       ends in .png, .svg, .csv, …";
+        return Err(CliError::Usage(format!("{file} {problem}")));
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "gui"))]
+fn no_pictures() -> CliError {
+    let problem =
+        "this build cannot draw pictures (it lacks the cargo feature \"gui\"); --format csv works";
+    CliError::Usage(problem.to_owned())
+}
+
+#[cfg(not(feature = "gui"))]
+fn picture(_: &ArgMatches, _: &mut dyn Write) -> Result<(), CliError> {
+    Err(no_pictures())
+}
+
+#[cfg(not(feature = "gui"))]
+fn draw(_: &ArgMatches, _: &str) -> Result<(), CliError> {
+    Err(no_pictures())
+}
+
+#[cfg(feature = "gui")]
+use picture::{draw, list_views as picture};
+
+#[cfg(feature = "parquet")]
+use table_file::write as table_file;
+
+#[cfg(not(feature = "parquet"))]
+fn table_file(_: &ArgMatches, _: &str) -> Result<(), CliError> {
+    let problem = "this build writes no Parquet and Arrow files (it lacks the cargo feature \
+                   \"parquet\"); --format csv works";
+    Err(CliError::Usage(problem.to_owned()))
+}

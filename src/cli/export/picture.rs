@@ -1,0 +1,93 @@
+//! Views as pictures.
+
+use super::super::{CliError, path_of};
+use clap::ArgMatches;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tilescope_gui::{self as gui, AppearancePrefs, PaletteChoice};
+use tilescope_report::units::ByteUnits;
+
+/// Width and height where the user gives none.
+const DEFAULT_SIZE: (u32, u32) = (1600, 900);
+
+/// Lists the views.
+pub(super) fn list_views(_: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    for view in gui::view_names() {
+        writeln!(output, "{view}")?;
+    }
+    Ok(())
+}
+
+/// Draws a view.
+pub(super) fn draw(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let view = text("view").unwrap_or("");
+    if !gui::view_names().contains(&view) {
+        let known = gui::view_names().join(", ");
+        return Err(CliError::Usage(format!("there is no view {view:?}; known: {known}")));
+    }
+    let size = text("size").map_or(Ok(DEFAULT_SIZE), parse_size)?;
+    let format = match text("format") {
+        Some("svg") => gui::PictureFormat::Svg,
+        _ => gui::PictureFormat::Png,
+    };
+    let theme = if text("theme") == Some("dark") { gui::Theme::Dark } else { gui::Theme::Light };
+    let export = gui::PictureOptions {
+        view,
+        compare: matches.get_one::<PathBuf>("compare").map(PathBuf::as_path),
+        at: text("at"),
+        size,
+        look: look(matches),
+        theme,
+        format,
+    };
+    gui::export(path_of(matches, "report"), &export, file.as_ref())
+        .map_err(|error| CliError::Failed(error.to_string()))
+}
+
+/// Units, colours and text size that the user asks for.
+fn look(matches: &ArgMatches) -> AppearancePrefs {
+    let named = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let (units, palette) = (named("units"), named("palette"));
+    AppearancePrefs {
+        units: ByteUnits::ALL.into_iter().find(|one| one.name() == units).unwrap_or_default(),
+        palette: PaletteChoice::ALL
+            .into_iter()
+            .find(|one| one.name() == palette)
+            .unwrap_or_default(),
+        text_percent: matches.get_one::<u16>("text-size").copied().unwrap_or(100),
+        ..AppearancePrefs::default()
+    }
+}
+
+/// Reads `1600x900`.
+fn parse_size(text: &str) -> Result<(u32, u32), CliError> {
+    let size = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+    match size {
+        Some((width @ 64..=16_384, height @ 64..=16_384)) => Ok((width, height)),
+        _ => Err(CliError::Usage(format!(
+            "expected a size such as 1600x900 (64 to 16384 pixels), not {text:?}"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{PALETTES, arguments};
+    use super::*;
+    use tilescope_gui::TEXT_PERCENT;
+
+    #[test]
+    fn every_look_of_the_window_has_a_name_here() {
+        assert_eq!(PaletteChoice::ALL.map(PaletteChoice::name), PALETTES);
+        let command = arguments(clap::Command::new("export"));
+        for percent in [*TEXT_PERCENT.start(), *TEXT_PERCENT.end()] {
+            let words = ["export", "out", "--view", "memory", "--text-size", &percent.to_string()];
+            assert_eq!(look(&command.clone().get_matches_from(words)).text_percent, percent);
+        }
+        for units in ByteUnits::ALL {
+            let words = ["export", "out", "--view", "memory", "--units", units.name()];
+            assert_eq!(look(&command.clone().get_matches_from(words)).units, units);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A file that grows while it is exported: whole or not at all, and not at all once the user has
+//! enough.
+
+use super::super::{CliError, interrupt, progress::ProgressReporter};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use tilescope_report::atomic_file::{AtomicFile, AtomicFileError};
+
+/// Bytes that are handed to the system at a time.
+const BUFFER: usize = 1 << 20;
+
+/// Content on its way to a file, compressed if the name of the file asks for it.
+enum Content {
+    Plain(BufWriter<AtomicFile>),
+    Compressed(GzEncoder<BufWriter<AtomicFile>>),
+}
+
+/// A file in the making. Dropped before [`ExportedFile::finish`], it leaves nothing behind.
+pub(super) struct ExportedFile {
+    content: Content,
+    path: PathBuf,
+    /// Why it cannot be written, which those who write through others are not told.
+    failed: Option<io::Error>,
+}
+
+impl ExportedFile {
+    pub(super) fn create(path: &Path) -> Result<Self, CliError> {
+        let file = BufWriter::with_capacity(BUFFER, AtomicFile::create_growing(path)?);
+        let content = match path.extension().is_some_and(|ending| ending == "gz") {
+            true => Content::Compressed(GzEncoder::new(file, Compression::fast())),
+            false => Content::Plain(file),
+        };
+        Ok(Self { content, path: path.to_owned(), failed: None })
+    }
+
+    /// Why writing failed: the system's reason, where there is one.
+    pub(super) fn error(&mut self, other: impl ToString) -> CliError {
+        match self.failed.take() {
+            Some(source) => AtomicFileError::Write { path: self.path.clone(), source }.into(),
+            None => CliError::Failed(other.to_string()),
+        }
+    }
+
+    /// Gives the file its name.
+    pub(super) fn finish(self) -> Result<(), CliError> {
+        let Self { content, path, .. } = self;
+        let failed = |source| AtomicFileError::Write { path: path.clone(), source };
+        let file = match content {
+            Content::Plain(file) => file,
+            Content::Compressed(encoder) => encoder.finish().map_err(failed)?,
+        };
+        let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+        file.commit()?;
+        Ok(())
+    }
+}
+
+impl Write for ExportedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.content {
+            Content::Plain(file) => file.write(bytes),
+            Content::Compressed(encoder) => encoder.write(bytes),
+        };
+        written.map_err(|error| self.remember(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = match &mut self.content {
+            Content::Plain(file) => file.flush(),
+            Content::Compressed(encoder) => encoder.flush(),
+        };
+        flushed.map_err(|error| self.remember(error))
+    }
+}
+
+impl ExportedFile {
+    fn remember(&mut self, error: io::Error) -> io::Error {
+        let again = io::Error::new(error.kind(), error.to_string());
+        // Interrupted writes are tried again.
+        if error.kind() != io::ErrorKind::Interrupted {
+            self.failed.get_or_insert(error);
+        }
+        again
+    }
+}
+
+/// Tells the user how far an export is, and whether it is to go on.
+pub(super) struct ExportProgress {
+    reporter: ProgressReporter,
+}
+
+impl ExportProgress {
+    pub(super) fn new() -> Self {
+        interrupt::watch();
+        Self { reporter: ProgressReporter::new("exporting") }
+    }
+
+    /// Says that `done` of `all` is written; false once the user has interrupted it.
+    pub(super) fn at(&mut self, done: u64, all: u64) -> bool {
+        self.reporter.at(done as f64 / all.max(1) as f64);
+        !interrupt::is_interrupted()
+    }
+
+    pub(super) fn finish(&self) {
+        self.reporter.finish();
+    }
+}

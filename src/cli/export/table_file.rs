@@ -1,0 +1,81 @@
+//! Tables as Parquet and Arrow files.
+
+use super::super::plain_output::stderr;
+use super::super::{CliError, open_report, selection};
+use super::stream::{ExportProgress, ExportedFile};
+use super::trace_file::prepare;
+use clap::ArgMatches;
+use std::io::Write;
+use std::sync::Arc;
+use tilescope_analysis::tables as views;
+use tilescope_arrow::{
+    ArrowFileError, ArrowFileFormat, RowSelection, TableError, read_table, tables, write_batches,
+};
+use tilescope_report::{Report, ReportError};
+
+/// The table that is written where none is named.
+const DEFAULT_TABLE: &str = "steps";
+
+/// Lists the tables that no view has.
+pub(super) fn list_records(output: &mut dyn Write) -> Result<(), CliError> {
+    for table in tables().iter().filter(|table| !table.name.contains('/')) {
+        writeln!(output, "{:16} {:14} {}", "", table.name, table.about)?;
+    }
+    Ok(())
+}
+
+/// Writes a table.
+pub(super) fn write(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+    let name = table_name(matches)?;
+    let format = match matches.get_one::<String>("format").map(String::as_str) {
+        Some("arrow") => ArrowFileFormat::Arrow,
+        _ => ArrowFileFormat::Parquet,
+    };
+    if file.ends_with(".gz") {
+        let problem = "is compressed inside; choose a name that ends in .parquet or .arrow";
+        return Err(CliError::Usage(format!("{file}: a file of tables {problem}")));
+    }
+    let report = Arc::new(open_report(matches)?);
+    let mut progress = ExportProgress::new();
+    prepare(&report)?;
+    let table =
+        read_table(&report, &name, &rows(matches, &report)?).map_err(|error| match error {
+            TableError::Report(_) | TableError::Arrow(_) => CliError::Failed(error.to_string()),
+            error => CliError::Usage(error.to_string()),
+        })?;
+    let mut output = ExportedFile::create(file.as_ref())?;
+    let all = table.rows();
+    if all == 0 {
+        let _ = writeln!(stderr(), "note: the table {name:?} has no such rows in this report");
+    }
+    let mut on_rows = |done| progress.at(done, all);
+    let (schema, batches) = (table.schema(), table.batches());
+    let written = write_batches(&schema, batches, format, &mut output, &mut on_rows);
+    progress.finish();
+    match written {
+        Ok(()) => output.finish(),
+        Err(ArrowFileError::Write(problem)) => Err(output.error(problem)),
+        Err(error) => Err(CliError::Failed(error.to_string())),
+    }
+}
+
+/// The table that the user asks for: of a view, if one is named.
+fn table_name(matches: &ArgMatches) -> Result<String, CliError> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let Some(view) = text("view") else {
+        return Ok(text("table").unwrap_or(DEFAULT_TABLE).to_owned());
+    };
+    let table =
+        views::named(view, text("table")).map_err(|error| CliError::Usage(error.to_string()))?;
+    Ok(format!("{}/{}", table.view, table.name))
+}
+
+fn rows(matches: &ArgMatches, report: &Report) -> Result<RowSelection, CliError> {
+    let failed = |error: ReportError| CliError::Failed(error.to_string());
+    let target = report.target().map_err(failed)?;
+    Ok(RowSelection {
+        ipus: selection::ipus(matches, &target)?,
+        cycles: selection::window(matches, report)?.map(|window| (window.start.0, window.end.0)),
+        tiles: selection::tiles(matches, &target)?,
+    })
+}

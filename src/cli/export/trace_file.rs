@@ -1,0 +1,56 @@
+//! The trace for other viewers.
+
+use super::super::plain_output::stderr;
+use super::super::{CliError, interrupt, open_report, selection};
+use super::stream::{ExportProgress, ExportedFile};
+use clap::ArgMatches;
+use std::io::Write;
+use tilescope_export::{
+    NanosecondClock, TraceExportError, TraceFormat, TraceSelection, write_trace,
+};
+use tilescope_report::{Report, ReportError, ReportPart};
+
+/// Writes a trace of Perfetto.
+pub(super) fn perfetto(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+    write(matches, file, TraceFormat::Perfetto)
+}
+
+/// Writes a trace of Chrome.
+pub(super) fn chrome(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+    write(matches, file, TraceFormat::Chrome)
+}
+
+fn write(matches: &ArgMatches, file: &str, format: TraceFormat) -> Result<(), CliError> {
+    let report = open_report(matches)?;
+    let mut progress = ExportProgress::new();
+    prepare(&report)?;
+    let target = report.target().map_err(failed)?;
+    let selection = TraceSelection {
+        ipus: selection::ipus(matches, &target)?,
+        window: selection::window(matches, &report)?,
+    };
+    if report.has(ReportPart::Execution) && !NanosecondClock::new(target.clock).is_known() {
+        let note =
+            "the report does not say how fast the clock is: a nanosecond in the trace is a cycle";
+        let _ = writeln!(stderr(), "note: {note}");
+    }
+    let mut output = ExportedFile::create(file.as_ref())?;
+    let mut on_steps = |done, all| progress.at(done, all);
+    let written = write_trace(&report, &selection, format, &mut output, &mut on_steps);
+    progress.finish();
+    match written {
+        Ok(_) => output.finish(),
+        Err(TraceExportError::Write(error)) => Err(output.error(error)),
+        Err(error) => Err(CliError::Failed(error.to_string())),
+    }
+}
+
+/// Makes the index of a foreign file, which may take long.
+pub(super) fn prepare(report: &Report) -> Result<(), CliError> {
+    report.prepare_trace(&mut |_| {}, &interrupt::flag()).map_err(failed)?;
+    Ok(())
+}
+
+fn failed(error: ReportError) -> CliError {
+    CliError::Failed(error.to_string())
+}

@@ -1,0 +1,130 @@
+//! `samples`: samples of measured tiles, grouped and filtered.
+
+use super::{CliCommand, CliError, open_report, report_argument};
+use clap::{Arg, ArgAction, ArgMatches};
+use std::io::Write;
+use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell};
+use tilescope_analysis::tables::tile_samples::samples;
+use tilescope_analysis::tile_samples::{SampleFilter, SampleGrouping, metadata_names};
+use tilescope_report::{Report, ReportError};
+
+/// `tilescope samples`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "samples", arguments, run };
+
+const EXAMPLES: &str = "\
+Names are kind, kernel, operation, phase, epoch, tile, and those of the metadata. Cycles are those of
+all samples of a group; phases of each epoch count.
+
+Examples:
+  tilescope samples profile.capnp --by kernel
+  tilescope samples profile.capnp --by tile --where kind=compute --where region=encoder
+  tilescope samples profile.capnp --by rows --format csv";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    command
+        .about("Group what was measured of single tiles: samples, tiles, work, mean, median, 95th percentile and most cycles")
+        .arg(report_argument())
+        .arg(
+            Arg::new("by")
+                .long("by")
+                .value_name("NAME")
+                .default_value("operation")
+                .help("What samples are put together by, see below"),
+        )
+        .arg(
+            Arg::new("where")
+                .long("where")
+                .value_name("NAME=VALUE")
+                .action(ArgAction::Append)
+                .help("Only samples with this value; may be repeated, all must hold"),
+        )
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(["table", "csv", "json"])
+                .default_value("table")
+                .help("How to print it"),
+        )
+        .after_help(EXAMPLES)
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let failed = |error: ReportError| CliError::Failed(error.to_string());
+    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let conditions = matches.get_many::<String>("where").unwrap_or_default();
+    let conditions: Vec<(&str, &str)> =
+        conditions.map(|of| condition(of)).collect::<Result<_, _>>()?;
+    let report = open_report(matches)?;
+    if !report.has_tile_samples() {
+        let problem = "its tiles were not measured one by one: profiles of other tools have samples \
+                       (tilescope convert --help)";
+        return Err(CliError::Failed(format!("{problem}: {}", report.path().display())));
+    }
+    let by = grouping(&report, text("by"))?;
+    let mut filter = SampleFilter::new();
+    for (name, value) in conditions {
+        filter.push((grouping(&report, name)?, value.to_owned()));
+    }
+    let table = samples(&report, &by, &filter).map_err(failed)?;
+    match text("format") {
+        "csv" => Ok(write!(output, "{}", table.csv())?),
+        "json" => print_json(&table, output),
+        _ => print(&table, output),
+    }
+}
+
+/// Reads `region=encoder`.
+fn condition(text: &str) -> Result<(&str, &str), CliError> {
+    text.split_once('=').ok_or_else(|| {
+        CliError::Usage(format!("expected NAME=VALUE, such as kind=compute, not {text:?}"))
+    })
+}
+
+/// The grouping of a name that samples of a report have.
+fn grouping(report: &Report, name: &str) -> Result<SampleGrouping, CliError> {
+    let grouping = SampleGrouping::from_name(name);
+    let SampleGrouping::Metadata(_) = grouping else { return Ok(grouping) };
+    let own = metadata_names(report).map_err(|error| CliError::Failed(error.to_string()))?;
+    if own.iter().any(|known| known == name) {
+        return Ok(grouping);
+    }
+    let known = SampleGrouping::NAMED.map(|(known, _)| known.to_owned()).into_iter().chain(own);
+    let known = known.collect::<Vec<_>>().join(", ");
+    Err(CliError::Usage(format!("samples have no {name:?}; they have {known}")))
+}
+
+fn print_json(table: &DataTable, output: &mut dyn Write) -> Result<(), CliError> {
+    let heads: Vec<String> = table.columns.iter().map(|column| column.head()).collect();
+    let object = |row: &Vec<TableCell>| -> serde_json::Map<String, serde_json::Value> {
+        let values = row.iter().map(|cell| serde_json::to_value(cell).unwrap_or_default());
+        heads.iter().cloned().zip(values).collect()
+    };
+    let rows: Vec<_> = table.rows.iter().map(object).collect();
+    let text =
+        serde_json::to_string_pretty(&rows).map_err(|error| CliError::Failed(error.to_string()))?;
+    Ok(writeln!(output, "{text}")?)
+}
+
+fn print(table: &DataTable, output: &mut dyn Write) -> Result<(), CliError> {
+    if table.rows.is_empty() {
+        return Ok(writeln!(output, "No samples.")?);
+    }
+    let heads: Vec<String> = table.columns.iter().map(|column| column.title.clone()).collect();
+    let cells = table.rows.iter().map(|row| row.iter().map(TableCell::text).collect());
+    let lines: Vec<Vec<String>> = std::iter::once(heads).chain(cells).collect();
+    let widths: Vec<usize> = (0..table.columns.len())
+        .map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    for line in &lines {
+        let cells =
+            line.iter().zip(&widths).zip(&table.columns).map(
+                |((cell, width), column)| match column.alignment {
+                    ColumnAlignment::Left => format!("{cell:width$}"),
+                    ColumnAlignment::Right => format!("{cell:>width$}"),
+                },
+            );
+        writeln!(output, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(())
+}

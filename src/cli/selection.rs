@@ -1,0 +1,120 @@
+//! Which part of a run is asked for: `--range`, `--ipus`, `--tiles`. All ranges are half-open, as in
+//! Rust and Python: `0..2` is 0 and 1.
+
+use super::CliError;
+use clap::{Arg, ArgMatches};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use tilescope_report::units::{CycleRange, Cycles, TileId, TileRange};
+use tilescope_report::{Report, Target};
+
+/// `--range`: cycles.
+pub(super) fn range_argument() -> Arg {
+    Arg::new("range").long("range").value_name("A..B").help("Only what shares a cycle with A..B")
+}
+
+/// `--ipus`: IPUs of the replica.
+pub(super) fn ipus_argument() -> Arg {
+    Arg::new("ipus").long("ipus").value_name("LIST").help("Only these IPUs: 0,2..4 is 0, 2 and 3")
+}
+
+/// `--tiles`: tiles of the replica.
+pub(super) fn tiles_argument() -> Arg {
+    Arg::new("tiles")
+        .long("tiles")
+        .value_name("A..B")
+        .help("Only these tiles, numbered over all IPUs of the replica")
+}
+
+/// The cycles that the user asks for.
+pub(super) fn window(
+    matches: &ArgMatches,
+    report: &Report,
+) -> Result<Option<CycleRange>, CliError> {
+    let Some(text) = matches.get_one::<String>("range") else { return Ok(None) };
+    let Range { start, end } = half_open("--range", text)?;
+    let window = CycleRange::new(Cycles(start), Cycles(end));
+    let run = report.trace().map_err(|error| CliError::Failed(error.to_string()))?;
+    let run = run.map(|trace| trace.range()).unwrap_or_default();
+    if !run.is_empty() && !window.overlaps(run) {
+        let (first, last) = (run.start.0, run.end.0);
+        let problem = format!("--range {text} is outside the run, which is {first}..{last}");
+        return Err(CliError::Usage(problem));
+    }
+    Ok(Some(window))
+}
+
+/// The IPUs that the user asks for, in order.
+pub(super) fn ipus(matches: &ArgMatches, target: &Target) -> Result<Option<Vec<u32>>, CliError> {
+    let Some(text) = matches.get_one::<String>("ipus") else { return Ok(None) };
+    let count = target.ipus_per_replica;
+    let mut found = BTreeSet::new();
+    for part in text.split(',') {
+        let range = match part.contains("..") {
+            true => half_open("--ipus", part)?,
+            false => {
+                let ipu = number("--ipus", part)?;
+                ipu..ipu.saturating_add(1)
+            }
+        };
+        // Nothing is counted up that a replica does not have.
+        if range.end > u64::from(count) {
+            let last = count.saturating_sub(1);
+            let problem = format!("--ipus {text}: the report has IPUs 0 to {last}");
+            return Err(CliError::Usage(problem));
+        }
+        found.extend(range.filter_map(|ipu| u32::try_from(ipu).ok()));
+    }
+    Ok(Some(found.into_iter().collect()))
+}
+
+/// The tiles that the user asks for.
+pub(super) fn tiles(matches: &ArgMatches, target: &Target) -> Result<Option<TileRange>, CliError> {
+    let Some(text) = matches.get_one::<String>("tiles") else { return Ok(None) };
+    let range = half_open("--tiles", text)?;
+    let all = target.tiles_per_replica();
+    let ends = (u32::try_from(range.start), u32::try_from(range.end));
+    match ends {
+        (Ok(first), Ok(end)) if end <= all => Ok(Some(TileRange::new(TileId(first), TileId(end)))),
+        _ => Err(CliError::Usage(format!("--tiles {text}: the report has tiles 0..{all}"))),
+    }
+}
+
+/// Reads `1000..2000`.
+fn half_open(option: &str, text: &str) -> Result<Range<u64>, CliError> {
+    let Some((start, end)) = text.split_once("..") else {
+        let problem = format!("{option} takes a half-open range such as 1000..2000, not {text:?}");
+        return Err(CliError::Usage(problem));
+    };
+    let range = number(option, start)?..number(option, end)?;
+    if range.is_empty() {
+        let problem = format!("{option} {text} is empty: the end is not part of a range");
+        return Err(CliError::Usage(problem));
+    }
+    Ok(range)
+}
+
+/// Reads `1000`, also as `1_000`.
+fn number(option: &str, text: &str) -> Result<u64, CliError> {
+    let digits = text.trim().replace('_', "");
+    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let value = if is_number { digits.parse().ok() } else { None };
+    value.ok_or_else(|| CliError::Usage(format!("{option}: {text:?} is no number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_half_open_and_never_empty() {
+        assert_eq!(half_open("--range", "1_000..2000").unwrap(), 1000..2000);
+        for wrong in
+            ["", "5", "..", "1..", "..2", "2..2", "3..2", "-1..2", "a..b", "0..1e3", "1...2"]
+        {
+            assert!(matches!(half_open("--range", wrong), Err(CliError::Usage(_))), "{wrong}");
+        }
+        let large = format!("0..{}0", u64::MAX);
+        assert!(half_open("--range", &large).is_err());
+    }
+}

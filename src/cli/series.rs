@@ -1,0 +1,279 @@
+//! `series`: many reports as one document.
+
+mod revisions;
+mod text;
+
+use super::plain_output::stderr;
+use super::progress::ProgressReporter;
+use super::report_or_spec::{is_report, temporary_directory};
+use super::{CliCommand, CliError, compare, json_argument, simulate};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tilescope_analysis::series::{
+    FigureChoice, ReportSeries, SeriesError, SeriesOrder, SeriesSource, SeriesTelling,
+    UnreadReport, arrange, find_reports, read_reports,
+};
+use tilescope_sim::spec::{Spec, SpecSource};
+
+/// `tilescope series`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "series", arguments, run };
+
+/// Rows of a table that are printed where the user names no number.
+const DEFAULT_LIMIT: &str = "20";
+
+/// Most specs that are simulated for a series.
+const MAX_SPECS: usize = 200;
+
+const AFTER_HELP: &str = "\
+A directory stands for every report in it and up to two directories below. A spec is simulated first;
+--git simulates a spec as each revision of a range has it, which is read with git and not checked out.
+Reports that cannot be read are listed with their reason, and the rest goes on.
+
+Figures are dotted paths of `tilescope summary --json` (* stands for any one part), or cycles,
+throughput, memory and max_tile. Text and Markdown show what runs are judged by first, JSON every
+figure. Figures that grow with the work of a run are told per sample. A change point is where a figure
+jumps for good, by at least --threshold; what two runs on each side do not say yet is not confirmed.
+Single runs that stand out and slow drifts are told apart from it. docs/series.md has the method.
+
+Exit codes: 0 there is a series, also where some reports could not be read; 1 none could; 2 usage.
+
+Examples:
+  tilescope series nightly
+  tilescope series nightly --order time --baseline v1.2 --figure cycles --figure 'memory.by_category.*'
+  tilescope series before.pop after.pop model.toml --markdown
+  tilescope series --git v1..HEAD --spec ci/model.toml --json";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    command
+        .about("Show many reports as one: figures of all runs, where they change, and operations side by side")
+        .arg(
+            Arg::new("reports")
+                .value_name("DIR|REPORT|SPEC")
+                .num_args(1..)
+                .value_parser(value_parser!(PathBuf))
+                .required_unless_present("git")
+                .conflicts_with("git")
+                .help("Directories of reports, reports, or specs, which are simulated"),
+        )
+        .arg(
+            Arg::new("git")
+                .long("git")
+                .value_name("REV..REV")
+                .requires("spec")
+                .help("Simulate --spec as each revision of this range that changes it has it"),
+        )
+        .arg(
+            Arg::new("spec")
+                .long("spec")
+                .value_name("PATH")
+                .requires("git")
+                .help("Path of the spec in the repository of the current directory"),
+        )
+        .arg(
+            Arg::new("order")
+                .long("order")
+                .value_name("ORDER")
+                .value_parser(SeriesOrder::ALL.map(SeriesOrder::name))
+                .conflicts_with("git")
+                .help("Order of runs: by name (v2 before v10), by the time their files were written, or as they are given (default: by name for one directory, else as given)"),
+        )
+        .arg(
+            Arg::new("baseline")
+                .long("baseline")
+                .value_name("NAME")
+                .help("The run that others are told beside (default: the first)"),
+        )
+        .arg(
+            Arg::new("figure")
+                .long("figure")
+                .value_name("FIGURE")
+                .action(ArgAction::Append)
+                .help("A figure to show; may be given several times"),
+        )
+        .arg(
+            Arg::new("threshold")
+                .long("threshold")
+                .value_name("PERCENT")
+                .value_parser(value_parser!(f64))
+                .default_value("1")
+                .help("Least change that is told"),
+        )
+        .arg(compare::unit_argument())
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("N")
+                .default_value(DEFAULT_LIMIT)
+                .value_parser(value_parser!(usize))
+                .help("Maximum number of operations; 0 for all"),
+        )
+        .arg(
+            Arg::new("markdown")
+                .long("markdown")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("json")
+                .help("Print Markdown for a pull request"),
+        )
+        .arg(json_argument())
+        .after_help(AFTER_HELP)
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let json = matches.get_flag("json");
+    let choice = choice(matches, json)?;
+    let percent = matches.get_one::<f64>("threshold").copied().unwrap_or(1.0);
+    if !percent.is_finite() || percent < 0.0 {
+        let problem = format!("--threshold expects a percentage of at least 0, not {percent}");
+        return Err(CliError::Usage(problem));
+    }
+    let directory = temporary_directory()?;
+    let series = SeriesInputs::of(matches)?.read(&choice, directory.path())?;
+    let baseline = match matches.get_one::<String>("baseline") {
+        None => 0,
+        Some(name) => series.run_named(name).ok_or_else(|| unknown_run(&series, name))?,
+    };
+    let unit = compare::unit_of(matches);
+    let telling = SeriesTelling { unit, baseline, threshold: percent / 100.0 };
+    for UnreadReport { name, problem } in &series.unread {
+        let _ = writeln!(stderr(), "warning: {name} is left out: {problem}");
+    }
+    if json {
+        let text = serde_json::to_string_pretty(&series.document(telling));
+        let text = text.map_err(|error| CliError::Failed(error.to_string()))?;
+        return Ok(writeln!(output, "{text}")?);
+    }
+    let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
+    let limit = limit.unwrap_or(usize::MAX);
+    match matches.get_flag("markdown") {
+        true => write!(output, "{}", series.markdown(telling, limit))?,
+        false => text::print(&series, telling, limit, output)?,
+    }
+    Ok(())
+}
+
+/// The figures that are asked for.
+fn choice(matches: &ArgMatches, json: bool) -> Result<FigureChoice, CliError> {
+    match matches.get_many::<String>("figure") {
+        Some(names) => FigureChoice::parse(names.map(String::as_str))
+            .map_err(|error| CliError::Usage(format!("--figure: {error}"))),
+        None if json => Ok(FigureChoice::All),
+        None => Ok(FigureChoice::first()),
+    }
+}
+
+fn unknown_run(series: &ReportSeries, name: &str) -> CliError {
+    let names: Vec<&str> = series.runs.iter().map(|run| run.name.as_str()).collect();
+    if let Some(unread) = series.unread.iter().find(|unread| unread.name == name) {
+        let problem = format!("--baseline: {name} could not be read: {}", unread.problem);
+        return CliError::Failed(problem);
+    }
+    let problem = format!("--baseline: there is no run {name:?}");
+    CliError::Usage(match tilescope_sim::spec::nearest(name, &names) {
+        Some(near) => format!("{problem}; did you mean {near:?}?"),
+        None => format!("{problem}; the first is {:?}", names.first().copied().unwrap_or("")),
+    })
+}
+
+/// What runs are read from: reports, and specs that are simulated to have some.
+struct SeriesInputs {
+    sources: Vec<SeriesSource>,
+    /// By the paths of their sources.
+    specs: BTreeMap<PathBuf, SpecSource>,
+    /// What is not even tried.
+    refused: Vec<UnreadReport>,
+}
+
+impl SeriesInputs {
+    fn of(matches: &ArgMatches) -> Result<Self, CliError> {
+        if let Some(range) = matches.get_one::<String>("git") {
+            let path = matches.get_one::<String>("spec").map_or("", String::as_str);
+            return revisions::specs(range, path, MAX_SPECS);
+        }
+        let paths: Vec<&PathBuf> =
+            matches.get_many::<PathBuf>("reports").into_iter().flatten().collect();
+        let (mut sources, mut specs) = (Vec::new(), BTreeMap::new());
+        for path in &paths {
+            if is_report(path) {
+                sources.extend(find_reports(path, paths.len() == 1).map_err(unfound)?);
+                continue;
+            }
+            let name = path.display().to_string();
+            let spec = SpecSource::find(&name, &[]);
+            specs
+                .insert((*path).clone(), spec.map_err(|error| CliError::Usage(error.to_string()))?);
+            let name = name.strip_suffix(".toml").unwrap_or(&name).to_owned();
+            sources.push(SeriesSource::of(path, name));
+        }
+        let asked = matches.get_one::<String>("order").map(String::as_str);
+        let asked = SeriesOrder::ALL.into_iter().find(|known| Some(known.name()) == asked);
+        let order = asked.unwrap_or(match paths.as_slice() {
+            [_] => SeriesOrder::Name,
+            _ => SeriesOrder::Given,
+        });
+        arrange(&mut sources, order).map_err(unfound)?;
+        if specs.len() > MAX_SPECS {
+            return Err(CliError::Usage(format!("a series simulates at most {MAX_SPECS} specs")));
+        }
+        Ok(Self { sources, specs, refused: Vec::new() })
+    }
+
+    /// Simulates specs into a directory, then reads all reports.
+    ///
+    /// # Errors
+    /// Nothing that could be read.
+    fn read(mut self, choice: &FigureChoice, directory: &Path) -> Result<ReportSeries, CliError> {
+        let mut refused = std::mem::take(&mut self.refused);
+        let mut places = BTreeMap::new();
+        let simulated = self.specs.len() as f64;
+        let mut progress = ProgressReporter::new("simulating");
+        self.sources.retain_mut(|source| {
+            let Some(spec) = self.specs.get(&source.path) else { return true };
+            let place = directory.join(places.len().to_string());
+            let spec_path = std::mem::replace(&mut source.path, place.clone());
+            places.insert(source.name.clone(), spec_path);
+            let result = simulate_into(spec, &place);
+            progress.at(places.len() as f64 / simulated);
+            result
+                .map_err(|problem| {
+                    refused.push(UnreadReport { name: source.name.clone(), problem });
+                })
+                .is_ok()
+        });
+        progress.finish();
+        let mut progress = ProgressReporter::new("reading");
+        let all = self.sources.len().max(1) as f64;
+        let mut series = read_reports(&self.sources, choice, |done| {
+            progress.at(done as f64 / all);
+            true
+        });
+        progress.finish();
+        for run in &mut series.runs {
+            // Where it was simulated is gone when the command ends.
+            if let Some(spec) = places.remove(&run.name) {
+                run.path = spec;
+            }
+        }
+        series.unread.extend(refused);
+        if series.runs.is_empty() {
+            let problem = |of: &UnreadReport| format!("{}: {}", of.name, of.problem);
+            let problems: Vec<String> = series.unread.iter().map(problem).collect();
+            let problem =
+                format!("no report could be read:\n       {}", problems.join("\n       "));
+            return Err(CliError::Failed(problem));
+        }
+        Ok(series)
+    }
+}
+
+fn unfound(error: SeriesError) -> CliError {
+    CliError::Failed(error.to_string())
+}
+
+/// Simulates a spec; what is wrong with it is text, since the rest goes on.
+fn simulate_into(spec: &SpecSource, place: &Path) -> Result<(), String> {
+    let spec = Spec::build(spec).map_err(|error| error.to_string())?;
+    tilescope_sim::simulate(&spec, place, |_| ()).map_err(|error| error.to_string())?;
+    Ok(())
+}

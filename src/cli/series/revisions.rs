@@ -1,0 +1,131 @@
+//! A spec as revisions of a Git repository have it.
+//!
+//! Files are read out of the repository with Git's plumbing: nothing is checked out, and no filter,
+//! pager or hook of the repository runs.
+
+use super::SeriesInputs;
+use crate::cli::CliError;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use tilescope_analysis::series::{SeriesOrder, SeriesSource, UnreadReport, arrange};
+use tilescope_sim::spec::SpecSource;
+
+/// Most bytes that are read of what Git says: as many as a spec may have.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Letters of a commit's subject in the name of its run.
+const SUBJECT_LETTERS: usize = 50;
+
+/// The spec at `path` as the first revision of a range has it, and as each later one that changes it
+/// does, the oldest first.
+///
+/// # Errors
+/// No range, no repository, no such path, or more revisions than `most`.
+pub(super) fn specs(range: &str, path: &str, most: usize) -> Result<SeriesInputs, CliError> {
+    let ends = range.split_once("..").filter(|(from, to)| {
+        !from.is_empty() && !from.starts_with('-') && !to.starts_with(['.', '-'])
+    });
+    let Some((from, to)) = ends else {
+        let problem = format!("--git expects a range of revisions such as v1..HEAD, not {range:?}");
+        return Err(CliError::Usage(problem));
+    };
+    let to = if to.is_empty() { "HEAD" } else { to };
+    let first = git(&["rev-list", "--max-count=1", FORMAT, "--end-of-options", from, "--"])?;
+    let changed = git(&[
+        "rev-list",
+        "--reverse",
+        FORMAT,
+        "--end-of-options",
+        &format!("{from}..{to}"),
+        "--",
+        &format!(":(top,literal){path}"),
+    ])?;
+    let revisions: Vec<(&str, &str)> =
+        commits(&first).into_iter().chain(commits(&changed)).collect();
+    if revisions.len() > most {
+        let problem = format!(
+            "--git: {} revisions of {range} change {path}, and a series simulates at most {most} specs",
+            revisions.len()
+        );
+        return Err(CliError::Usage(problem));
+    }
+    let (mut sources, mut specs, mut refused) = (Vec::new(), BTreeMap::new(), Vec::new());
+    for (hash, subject) in revisions {
+        let short: String = hash.chars().take(10).collect();
+        let at = format!("{short}:{path}");
+        let text = git(&["cat-file", "blob", &format!("{hash}:{path}")]);
+        // The range may begin before there was such a file.
+        let Ok(text) = text else { continue };
+        let subject: String = subject.chars().take(SUBJECT_LETTERS).collect();
+        let name = format!("{short} {subject}").trim_end().to_owned();
+        if names_a_file(&text) {
+            let problem = "it names an ONNX file, which is not read from revisions".to_owned();
+            refused.push(UnreadReport { name, problem });
+            continue;
+        }
+        let (path, modified) = (PathBuf::from(&at), None);
+        specs.insert(path.clone(), SpecSource::from_text(&at, &text));
+        sources.push(SeriesSource { name, path, modified });
+    }
+    if sources.is_empty() && refused.is_empty() {
+        return Err(CliError::Usage(format!("--spec: no revision of {range} has a file {path:?}")));
+    }
+    let failed =
+        |error: tilescope_analysis::series::SeriesError| CliError::Usage(error.to_string());
+    arrange(&mut sources, SeriesOrder::Given).map_err(failed)?;
+    Ok(SeriesInputs { sources, specs, refused })
+}
+
+/// Whether a spec is about a model in another file.
+fn names_a_file(spec: &str) -> bool {
+    let table = toml::from_str::<toml::Table>(spec).unwrap_or_default();
+    table.get("model").is_some_and(|model| model.get("onnx").is_some())
+}
+
+/// A commit in a line: its hash, and its subject behind a space.
+const FORMAT: &str = "--format=tformat:%H %s";
+
+/// Hashes and subjects. `rev-list` puts a line `commit HASH` in front of each.
+fn commits(text: &str) -> Vec<(&str, &str)> {
+    let is_hash = |word: &str| word.len() >= 40 && word.chars().all(|of| of.is_ascii_hexdigit());
+    let lines = text.lines().filter_map(|line| {
+        let (hash, subject) = line.split_once(' ').unwrap_or((line, ""));
+        is_hash(hash).then_some((hash, subject))
+    });
+    lines.collect()
+}
+
+/// What Git says.
+fn git(arguments: &[&str]) -> Result<String, CliError> {
+    let failed = |problem: String| CliError::Failed(format!("git {}: {problem}", arguments[0]));
+    let mut child = Command::new("git")
+        .args(arguments)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(error.to_string()))?;
+    let mut said = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        stdout
+            .take(MAX_BYTES + 1)
+            .read_to_end(&mut said)
+            .map_err(|error| failed(error.to_string()))?;
+    }
+    if said.len() as u64 > MAX_BYTES {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(failed(format!("it says more than {MAX_BYTES} bytes, which no spec has")));
+    }
+    let ended = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+    if !ended.status.success() {
+        let words = String::from_utf8_lossy(&ended.stderr);
+        let first = words.lines().next().unwrap_or("it failed").to_owned();
+        return Err(failed(first.trim_start_matches("fatal: ").to_owned()));
+    }
+    String::from_utf8(said).map_err(|_| failed("it says what is no UTF-8".to_owned()))
+}

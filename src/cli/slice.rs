@@ -1,0 +1,71 @@
+//! `slice`: a part of a run as a smaller report.
+
+use super::progress::ProgressReporter;
+use super::{CliCommand, CliError, interrupt, open_report, report_argument, selection};
+use clap::{Arg, ArgMatches};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tilescope_report::{ReportError, SliceSelection};
+
+/// `tilescope slice`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "slice", arguments, run };
+
+const AFTER_HELP: &str = "\
+The slice has the whole compiled program, and the steps that share a cycle with A..B, each of them \
+whole. Its cycles count from the first of them; a note in it says where that was. Of marks it has \
+the part that covers its steps. A slice that cuts a host call says nothing of samples.
+
+Examples:
+  tilescope slice out --range 1000000..2000000 -o part
+  tilescope slice out --range 0..500000 --ipus 0,2..4 -o part
+  tilescope verify part";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    command
+        .about("Cut a part of a run out of a report, as a smaller report")
+        .arg(report_argument())
+        .arg(selection::range_argument().required(true))
+        .arg(selection::ipus_argument())
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("DIR")
+                .required(true)
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("Directory for the slice"),
+        )
+        .after_help(AFTER_HELP)
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let failed = |error: ReportError| match error {
+        ReportError::EmptySlice { .. } => CliError::Usage(error.to_string()),
+        error => CliError::Failed(error.to_string()),
+    };
+    let report = open_report(matches)?;
+    let directory = matches.get_one::<PathBuf>("output").map_or(Path::new(""), PathBuf::as_path);
+    keep_original(report.path(), directory)?;
+    interrupt::watch();
+    report.prepare_trace(&mut |_| {}, &interrupt::flag()).map_err(failed)?;
+    let target = report.target().map_err(failed)?;
+    let ipus = selection::ipus(matches, &target)?;
+    let window = selection::window(matches, &report)?.unwrap_or_default();
+    let mut progress = ProgressReporter::new("slicing");
+    let mut on_progress = |share| progress.at(share);
+    let selection = SliceSelection { window, ipus };
+    let written = report.write_slice(&selection, directory, &mut on_progress, &interrupt::flag());
+    progress.finish();
+    Ok(writeln!(output, "{}", written.map_err(failed)?.display())?)
+}
+
+/// Refuses to put a slice in the place of what it is cut from.
+fn keep_original(report: &Path, directory: &Path) -> Result<(), CliError> {
+    let whole = |path: &Path| path.canonicalize().ok();
+    let target = whole(&directory.join(tilescope_report::REPORT_FILE));
+    if target.is_some() && target == whole(report) {
+        let problem = "is the report that is to be sliced; choose another directory";
+        return Err(CliError::Usage(format!("{} {problem}", directory.display())));
+    }
+    Ok(())
+}
