@@ -57,7 +57,8 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let file = path_of(matches, "output");
-    keep_reports(file)?;
+    let inputs = ["report", "target"].map(|name| matches.get_one::<PathBuf>(name));
+    keep_inputs(file, inputs.into_iter().flatten())?;
     let gates = gates::asked(matches)?;
     let directory = temporary_directory()?;
     let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
@@ -103,15 +104,20 @@ fn write_page(file: &Path, text: &str, output: &mut dyn Write) -> Result<(), Cli
     Ok(writeln!(output, "{}", file.display())?)
 }
 
-/// Refuses to write a page over a report, whatever its name is.
-fn keep_reports(file: &Path) -> Result<(), CliError> {
+/// Refuses to write a page over a report, whatever its name is, or over what it is made of.
+fn keep_inputs<'a>(
+    file: &Path,
+    mut inputs: impl Iterator<Item = &'a PathBuf>,
+) -> Result<(), CliError> {
     let is_named_so = file.extension().is_some_and(|ending| ending == "pop");
-    if is_named_so || is_sqlite(file) {
-        let problem =
-            "would be a page under the name of a report; choose a name that ends in .html";
-        return Err(CliError::Usage(format!("{} {problem}", file.display())));
-    }
-    Ok(())
+    let whole = file.canonicalize().ok();
+    let is_input = whole.is_some() && inputs.any(|input| input.canonicalize().ok() == whole);
+    let problem = match is_named_so || is_sqlite(file) {
+        true => "would be a page under the name of a report; choose a name that ends in .html",
+        false if is_input => "is what the page is made of; choose another name for the page",
+        false => return Ok(()),
+    };
+    Err(CliError::Usage(format!("{} {problem}", file.display())))
 }
 
 fn is_sqlite(file: &Path) -> bool {

@@ -55,6 +55,7 @@ fn commands_that_documents_name_exist() {
         "CONTRIBUTING.md",
         "docs/agents.md",
         "docs/ci.md",
+        "docs/calibration.md",
         "docs/commands.md",
         "docs/onnx.md",
         "docs/specs.md",

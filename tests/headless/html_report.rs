@@ -12,7 +12,7 @@ fn sample(name: &str) -> String {
 /// Makes a page of some reports, and gives its text.
 fn page(directory: &Path, reports: &[&str]) -> (PathBuf, String) {
     let file = directory.join("page.html");
-    let arguments = [&["report"], reports, &["-o", file.to_str().unwrap()]].concat();
+    let arguments = [&["report"][..], reports, &["-o", file.to_str().unwrap()]].concat();
     let output = tilescope(&arguments);
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(stdout(&output).trim_end(), file.to_str().unwrap());
@@ -34,7 +34,7 @@ fn a_spec_is_simulated_and_named_as_it_was_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     let (_, text) = page(directory.path(), &["matmul_chain"]);
     assert!(text.contains("<title>matmul_chain</title>"));
-    assert!(!text.contains("tilescope-tmp") && !text.contains("/report/profile.pop"));
+    assert!(!text.contains("/tilescope-"), "no temporary directory");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod common;
 mod report_support;
 
 mod balanced_split;
+mod calibration;
 mod causality;
 mod cli;
 mod commands_document;

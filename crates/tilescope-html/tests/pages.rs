@@ -52,8 +52,9 @@ const HOSTILE: [&str; 5] = [
 fn hostile() -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 8);
     let long = "x".repeat(10 << 20);
-    let names = HOSTILE.iter().copied().chain([long.as_str()]);
-    let programs: Vec<_> = names.map(|name| report.compute(name, 500)).collect();
+    let mut names: Vec<&str> = HOSTILE.to_vec();
+    names.push(&long);
+    let programs: Vec<_> = names.iter().map(|name| report.compute(name, 500)).collect();
     report.root(ProgramKind::Sequence, "</title></script>", &programs);
     let mut at = 0;
     for program in programs {

@@ -56,7 +56,10 @@ fn words(finding: &InsightFinding, most: f64) -> FindingText {
         sentence: prose(&finding.sentence),
         advice: prose(&finding.advice),
         formula: finding.formula.to_owned(),
-        gain: format!("gain {}", finding.gain_text()),
+        gain: match finding.gain {
+            InsightGain::Everything => finding.gain_text(),
+            _ => format!("gain {}", finding.gain_text()),
+        },
         gain_percent: share(finding).filter(|_| !finding.was_in_vain()).map(percent),
         proposal: proposal.map(|proposal| prose(&proposal.text())),
         cost: proposal.map(|proposal| prose(&proposal.cost)).filter(|cost| !cost.is_empty()),

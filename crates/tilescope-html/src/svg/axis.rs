@@ -96,9 +96,9 @@ fn round_step(least: f64, unit: AxisUnit) -> f64 {
 }
 
 fn label(value: f64, step: f64, unit: AxisUnit) -> String {
-    let (base, names): (f64, [&str; 5]) = match unit {
-        AxisUnit::Bytes => (1024.0, ["B", "KiB", "MiB", "GiB", "TiB"]),
-        AxisUnit::Count => (1000.0, ["", "k", "M", "G", "T"]),
+    let (base, names): (f64, [&str; 6]) = match unit {
+        AxisUnit::Bytes => (1024.0, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]),
+        AxisUnit::Count => (1000.0, ["", "k", "M", "G", "T", "P"]),
     };
     let mut scaled = value;
     let mut finest = step;

@@ -321,7 +321,7 @@ impl<'a> TraceLane<'a> {
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
-    pub fn positions_of(&self, ids: Range<StepId>) -> Result<Range<u64>, ReportError> {
+    pub fn positions_of(&self, ids: &Range<StepId>) -> Result<Range<u64>, ReportError> {
         let before = |id: StepId| {
             self.partition_point(|node| node.first_step < id, |record| record.step < id)
         };
@@ -433,14 +433,6 @@ impl<'a> TraceLane<'a> {
                 .partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?,
         };
         Ok(first..end.max(first))
-    }
-
-    /// Positions of the steps with ids in `ids`. O(log steps).
-    pub fn positions_of(&self, ids: &Range<StepId>) -> Result<Range<u64>, ReportError> {
-        let before =
-            |id| self.partition_point(|node| node.first_step < id, |record| record.step < id);
-        let start = before(ids.start)?;
-        Ok(start..before(ids.end)?.max(start))
     }
 
     fn levels(&self) -> u32 {

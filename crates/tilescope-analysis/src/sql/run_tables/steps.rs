@@ -87,7 +87,7 @@ fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, wanted: WantedColumns) -> F
     let mut lanes = Vec::new();
     for (at, _) in trace.lanes().iter().enumerate() {
         let Some(lane) = trace.lane(at) else { continue };
-        let mut positions = lane.positions_of(ids.clone())?;
+        let mut positions = lane.positions_of(&ids)?;
         if let Some(program) = program {
             let first = first_of(&lane, program)?;
             positions.start = first.map_or(positions.end, |first| positions.start.max(first));

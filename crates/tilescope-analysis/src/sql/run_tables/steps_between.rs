@@ -74,7 +74,7 @@ fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundR
     let mut lanes = Vec::new();
     for at in lanes_within(&trace, &bounds.of(IPU), &bounds.of(SUB_LANE)) {
         let Some(lane) = trace.lane(at) else { continue };
-        let mut positions = lane.positions_of(ids.clone())?;
+        let mut positions = lane.positions_of(&ids)?;
         if let Some(window) = window {
             let touching = lane.touching(window)?;
             positions.start = positions.start.max(touching.start);

@@ -45,7 +45,7 @@ fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, wanted: WantedColumns) -> F
     let mut lanes = Vec::new();
     for at in lanes_within(&trace, &bounds.of(IPU), &bounds.of(SUB_LANE)) {
         let Some(lane) = trace.lane(at) else { continue };
-        let mut positions = lane.positions_of(ids.clone())?;
+        let mut positions = lane.positions_of(&ids)?;
         // Bars begin where the last tile does, no earlier than the base. How much later is not in
         // the index, so that an upper bound tells nothing.
         if let Ok(first) = u64::try_from(*bounds.of(CYCLES_BASE).start())

@@ -23,7 +23,6 @@ const LANE: f64 = 24.0;
 const GAP: f64 = 3.0;
 
 pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>, ReportError> {
-    let heading = Block::heading(HEADING);
     let absent = |text: &str| Ok(vec![Block::heading(HEADING), Block::note(text)]);
     if !facts.report.has(ReportPart::Marks) {
         return absent(
