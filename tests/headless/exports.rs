@@ -362,10 +362,10 @@ fn window_totals(
         .collect()
 }
 
-/// Sums of programs that do not hang on where steps lie.
 /// A program, what it does, and four sums.
 type ProgramFigures = (Option<u32>, &'static str, u64, u64, u64, u64);
 
+/// Sums of programs that do not hang on where steps lie.
 fn figures(totals: &[ProgramStepTotals]) -> Vec<ProgramFigures> {
     let of = |of: &ProgramStepTotals| {
         let program = of.program.map(|id| id.0);
