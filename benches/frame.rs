@@ -85,7 +85,7 @@ fn write_report(directory: &Path) {
                 source: None,
                 pass: TrainingPass::Forward,
                 block: Some(format!("B{ipu}")),
-                ipu,
+                ipu: Some(ipu),
                 flops: 1_000_000 * (layer + 1),
                 element_type: Some(ArithmeticType::Half),
                 inner_runs: Some(1),

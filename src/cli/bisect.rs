@@ -435,7 +435,7 @@ impl BisectAnswer {
         writeln!(output, "\n{} simulations", self.simulations)?;
         if let (Some(table), Some(part)) = (&self.operations, found.parts.first()) {
             writeln!(output, "\nWithout and with {}", self.short_text(&part.units))?;
-            compare::print(table, limit, output)?;
+            compare::print(table, ["Without", "With"], limit, output)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{
     COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison,
-    differences, gates_markdown, markdown, overview, table_named,
+    differences, gates_markdown, markdown, overview, side_titles, table_named,
 };
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_report::units::NumberFormat;
@@ -123,6 +123,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     let limit = limit.unwrap_or(usize::MAX);
     let normalization = sides.normalization().map_err(failed)?;
+    let titles = side_titles(&source, &target);
     let gates = CheckedGates::of(gates, (&source, &target), &normalization)?;
     if let Some(path) = junit {
         gates.write_junit(path)?;
@@ -136,6 +137,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let json = matches.get_flag("json");
     let mut views: Map<String, Value> = Map::new();
     views.insert("normalization".to_owned(), json_value(&normalization)?);
+    views.insert("sides".to_owned(), json_value(&titles.map(str::to_lowercase))?);
     if let (false, Some(note)) = (json, &normalization.note) {
         writeln!(output, "{note}\n")?;
     }
@@ -146,11 +148,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         if !json {
             writeln!(output, "{}\n", page.verdict)?;
         }
-        show(OVERVIEW, page.tables, (json, limit), &mut views, output)?;
+        show((OVERVIEW, titles), page.tables, (json, limit), &mut views, output)?;
     }
     for one in COMPARISONS.iter().filter(|one| view == "all" || one.view == view) {
         let tables = (one.tables)(&sides).map_err(failed)?;
-        show(one.view, tables, (json, limit), &mut views, output)?;
+        show((one.view, titles), tables, (json, limit), &mut views, output)?;
     }
     if json {
         if !gates.gates.is_empty() {
@@ -168,14 +170,14 @@ fn json_value(of: &impl serde::Serialize) -> Result<Value, CliError> {
 
 /// Prints the tables of a view, or adds them to the JSON.
 fn show(
-    view: &str,
+    (view, titles): (&str, [&str; 2]),
     mut tables: Vec<ComparisonTable>,
     (json, limit): (bool, usize),
     views: &mut Map<String, Value>,
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
     if !json {
-        return tables.iter().try_for_each(|table| print(table, limit, output));
+        return tables.iter().try_for_each(|table| print(table, titles, limit, output));
     }
     tables.iter_mut().for_each(|table| cut(table, limit));
     views.insert(view.to_owned(), json_value(&tables)?);
@@ -207,9 +209,10 @@ fn cut(table: &mut ComparisonTable, limit: usize) {
 /// Widest first column; longer names push the rest of their row to the right.
 const NAME_WIDTH: usize = 56;
 
-/// A table with up to `limit` rows.
+/// A table with up to `limit` rows, its sides under these titles.
 pub(super) fn print(
     table: &ComparisonTable,
+    [source, target]: [&str; 2],
     limit: usize,
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
@@ -221,7 +224,7 @@ pub(super) fn print(
     let cell =
         |side: &Option<TableCell>| side.as_ref().map_or_else(|| "-".to_owned(), TableCell::text);
     let heading = table.heading();
-    let mut lines = vec![[&heading, "Source", "Target", "Diff"].map(str::to_owned)];
+    let mut lines = vec![[&heading, source, target, "Diff"].map(str::to_owned)];
     for row in shown.iter().chain(&table.total) {
         let name = format!("{:1$}{2}", "", row.depth as usize * 2, row.name);
         let (source, target) = row.values();

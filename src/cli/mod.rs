@@ -4,6 +4,7 @@
 //! 2 wrong usage, 3 a violated gate. A closed pipe on stdout is success: the reader had enough.
 
 mod bisect;
+mod calibrate;
 mod compare;
 mod completions;
 mod convert;
@@ -79,6 +80,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     series::COMMAND,
     bisect::COMMAND,
     mcp::COMMAND,
+    calibrate::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     convert::COMMAND,

@@ -1,6 +1,8 @@
 //! Arguments that name a report, or a spec that is simulated to have one.
 
+use super::trials::{SpecChanges, TrialRunner};
 use super::{CliError, open_path, simulate};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use tilescope_report::remote::is_remote;
 use tilescope_report::{PROFILE_READERS, REPORT_FILE, Report};
@@ -30,7 +32,12 @@ pub(super) fn open_or_simulate(
         Some(name) if !is_report(path) => {
             let source = SpecSource::find(name, overrides)
                 .map_err(|error| CliError::Usage(error.to_string()))?;
-            let simulated = tilescope_sim::simulate(&simulate::build(&source)?, directory, |_| ());
+            let spec = simulate::build(&source)?;
+            if spec.needs_own_process() {
+                let runner = TrialRunner::new(name, overrides.to_vec(), NonZeroUsize::MIN)?;
+                return open_path(&runner.report(&SpecChanges::new(), directory)?);
+            }
+            let simulated = tilescope_sim::simulate(&spec, directory, |_| ());
             open_path(&simulated.map_err(simulate::failure)?)
         }
         _ => open_path(path),

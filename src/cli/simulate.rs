@@ -38,6 +38,12 @@ fn arguments(command: clap::Command) -> clap::Command {
         )
         .arg(output_argument())
         .arg(set_argument())
+        .arg(
+            Arg::new("calibration")
+                .long("calibration")
+                .value_name("FILE.toml")
+                .help("Take constants of the cost model from a file that tilescope calibrate wrote"),
+        )
         .arg(yes_argument())
         .arg(
             Arg::new("balance")
@@ -218,9 +224,14 @@ pub(super) fn overrides(matches: &ArgMatches) -> Vec<String> {
     matches.get_many("set").into_iter().flatten().cloned().collect()
 }
 
-/// The spec of this name or file, with what `--set` changes.
+/// The spec of this name or file, with what `--set` changes and the constants of `--calibration`.
 pub(super) fn source(name: &str, matches: &ArgMatches) -> Result<SpecSource, CliError> {
-    SpecSource::find(name, &overrides(matches)).map_err(usage)
+    let source = SpecSource::find(name, &overrides(matches)).map_err(usage)?;
+    // Only some of those who simulate take a file of constants; specs have them for all others.
+    match matches.try_get_one::<String>("calibration").ok().flatten() {
+        Some(path) => source.with_calibration(path).map_err(usage),
+        None => Ok(source),
+    }
 }
 
 fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {

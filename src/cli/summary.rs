@@ -60,7 +60,7 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
         "target",
         format!("{} x {} ({})", target.num_ipus, target.architecture, target.kind),
     )?;
-    if !target.machine_changes.is_empty() {
+    if !target.machine_changes.is_empty() || !target.calibration.is_empty() {
         row(output, "machine", target.machine.clone().unwrap_or_default())?;
     }
     row(

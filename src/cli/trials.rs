@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tilescope_report::REPORT_FILE;
 use tilescope_report::units::{Bytes, Cycles};
 
 /// Threads that a child may use: the variable that rayon reads.
@@ -161,17 +162,20 @@ impl TrialRunner {
         Ok(serde_json::from_slice(&output.stdout).ok())
     }
 
-    /// Simulates the spec and writes its report.
+    /// Simulates a changed spec into a directory; the path of the report.
     ///
     /// # Errors
-    /// What was wrong with it.
-    pub(super) fn write_report(&self, directory: &Path) -> Result<(), CliError> {
-        let directory = directory.to_str().ok_or_else(|| {
+    /// Specs that are refused, and children that die or cannot be started.
+    pub(super) fn report(
+        &self,
+        changes: &SpecChanges,
+        directory: &Path,
+    ) -> Result<PathBuf, CliError> {
+        let place = directory.to_str().ok_or_else(|| {
             CliError::Failed(format!("{}: the path is not UTF-8", directory.display()))
         })?;
-        let words = ["simulate", &self.spec, "-o", directory];
-        let output = self.child(&words, &SpecChanges::new())?;
-        failure(&output).map_or(Ok(()), Err)
+        let output = self.child(&["simulate", &self.spec, "-o", place], changes)?;
+        failure(&output).map_or_else(|| Ok(directory.join(REPORT_FILE)), Err)
     }
 
     /// How many run at once.

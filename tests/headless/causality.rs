@@ -280,7 +280,7 @@ fn annotated_operations_and_their_gradients_run_where_they_are_put() {
     let ipus = |begins: &str| -> Vec<u32> {
         let operations = compiled.compilation.operations.iter();
         let named = operations.filter(|operation| operation.name.starts_with(begins));
-        let mut ipus: Vec<u32> = named.map(|operation| operation.ipu.0).collect();
+        let mut ipus: Vec<u32> = named.map(|operation| operation.ipu.expect("an IPU").0).collect();
         ipus.dedup();
         ipus
     };

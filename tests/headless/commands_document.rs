@@ -55,8 +55,10 @@ fn commands_that_documents_name_exist() {
         "CONTRIBUTING.md",
         "docs/agents.md",
         "docs/ci.md",
+        "docs/calibration.md",
         "docs/commands.md",
         "docs/onnx.md",
+        "docs/series.md",
         "docs/specs.md",
     ] {
         for call in calls(document) {

@@ -287,7 +287,7 @@ fn odd_and_few_rows_are_trained() {
     let ipus_of = |begins: &str| -> Vec<u32> {
         let operations = compiled.compilation.operations.iter();
         let named = operations.filter(|operation| operation.name.contains(begins));
-        let ipus: BTreeSet<u32> = named.map(|operation| operation.ipu.0).collect();
+        let ipus: BTreeSet<u32> = named.map(|operation| operation.ipu.expect("an IPU").0).collect();
         ipus.into_iter().collect()
     };
     assert_eq!(ipus_of("layer1_0/conv1/weight/"), (0..8).collect::<Vec<u32>>());

@@ -10,6 +10,7 @@ mod common;
 mod report_support;
 
 mod balanced_split;
+mod calibration;
 mod causality;
 mod cli;
 mod commands_document;
@@ -20,6 +21,7 @@ mod critical_path;
 mod documents;
 mod domain_sharding;
 mod exchange;
+mod exports;
 mod find;
 mod format_document;
 mod host;

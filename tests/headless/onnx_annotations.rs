@@ -102,7 +102,7 @@ fn stages_share_ipus_in_any_order() {
         }
         let block = of.block.expect("each is of a stage");
         let stage: u32 = block.trim_start_matches("stage").parse().expect("a number");
-        assert_eq!(of.ipu.0, stage % 2, "{}", of.name);
+        assert_eq!(of.ipu.map(|ipu| ipu.0), Some(stage % 2), "{}", of.name);
     }
     // A node between two of one stage takes that; between different ones it cannot know.
     let whole = figures(&stages(None));
@@ -137,7 +137,7 @@ fn places(spec: &Spec) -> Vec<(String, u32)> {
     let mut found: BTreeMap<String, (String, u32)> = BTreeMap::new();
     for of in operations(spec).iter().filter(|of| of.name.starts_with("layer") && of.flops > 0) {
         let layer = of.name.split('/').next().unwrap_or_default().to_owned();
-        let place = (of.block.clone().expect("a block"), of.ipu.0);
+        let place = (of.block.clone().expect("a block"), of.ipu.expect("an IPU").0);
         let known = found.entry(layer).or_insert_with(|| place.clone());
         assert_eq!(*known, place, "{}", of.name);
     }
@@ -280,7 +280,7 @@ fn phases_run_on_several_ipus_at_once() {
                 let operations = report.operations().expect("reads");
                 let mut of = operations.iter().filter(|of| of.name == name);
                 let of = of.next().expect("an operation");
-                (of.block.clone().expect("a block"), of.ipu.0)
+                (of.block.clone().expect("a block"), of.ipu.expect("an IPU").0)
             };
             for (name, block, ipu) in [
                 ("a0", "phase0_ipu0", 0),

@@ -80,6 +80,18 @@ fn paths_that_hold_no_report_are_described() {
     random_report(1, 3).write(&at("training")).unwrap();
     let text = open_error(directory.path());
     assert!(text.contains("(training/ has one: open that)"), "{text}");
+    fs::create_dir(at("inference")).unwrap();
+    random_report(1, 3).write(&at("inference")).unwrap();
+    fs::copy(at("training/profile.pop"), at("copy.pop")).unwrap();
+    let text = open_error(directory.path());
+    let several =
+        "3 reports in this directory, open one of them (copy.pop, inference/, training/): ";
+    assert_eq!(text, format!("{several}{shown}"));
+    for name in ["copy.pop", "inference/", "training/"] {
+        assert!(Report::open(at(name)).is_ok(), "{name}");
+    }
+    fs::remove_dir_all(at("inference")).unwrap();
+    fs::remove_file(at("copy.pop")).unwrap();
     for i in 0..7 {
         fs::write(at(&format!("{i}.txt")), "").unwrap();
     }

@@ -382,3 +382,115 @@ fn many_may_ask_at_once() {
     });
     assert_eq!(report.trace().unwrap().unwrap().bars(), 16_000);
 }
+
+/// A value of a `debug.cbor`.
+enum Cbor<'a> {
+    Number(u8),
+    Text(&'a str),
+    List(Vec<Cbor<'a>>),
+    Map(Vec<(&'a str, Cbor<'a>)>),
+}
+
+impl Cbor<'_> {
+    /// Its bytes; lengths are below 256.
+    fn bytes(&self) -> Vec<u8> {
+        let head = |major: u8, length: usize| match length {
+            0..24 => vec![major << 5 | length as u8],
+            _ => vec![major << 5 | 24, u8::try_from(length).unwrap()],
+        };
+        match self {
+            Self::Number(number) => head(0, usize::from(*number)),
+            Self::Text(text) => [head(3, text.len()), text.as_bytes().to_vec()].concat(),
+            Self::List(items) => {
+                let parts = items.iter().map(Self::bytes);
+                std::iter::once(head(4, items.len())).chain(parts).flatten().collect()
+            }
+            Self::Map(entries) => {
+                let parts =
+                    entries.iter().flat_map(|(key, of)| [Cbor::Text(key).bytes(), of.bytes()]);
+                std::iter::once(head(5, entries.len())).chain(parts).flatten().collect()
+            }
+        }
+    }
+}
+
+/// Contexts of the program of [`Foreign`]: an ONNX operation with a convolution in it.
+fn debug_cbor() -> Vec<u8> {
+    let context = |id, parent, layer, more: Vec<(&'static str, Cbor<'static>)>| {
+        let mut entries = vec![("id", Cbor::Number(id)), ("layer", Cbor::Text(layer))];
+        entries.extend((parent > 0).then_some(("parentId", Cbor::Number(parent))));
+        entries.extend(more);
+        Cbor::Map(entries)
+    };
+    let name = |name| vec![("name", Cbor::Text(name))];
+    let onnx = vec![
+        ("name", Cbor::Number(0)),
+        ("opName", Cbor::Text("dense layer")),
+        ("opType", Cbor::Text("MatMul")),
+    ];
+    let file = Cbor::Map(vec![
+        (
+            "contexts",
+            Cbor::List(vec![
+                context(1, 0, "onnx", onnx),
+                context(2, 1, "poplibs", name("fwd")),
+                context(3, 2, "poplar", name("Conv_1")),
+            ]),
+        ),
+        ("stringTable", Cbor::List(vec![Cbor::Text("dense")])),
+    ]);
+    file.bytes()
+}
+
+#[test]
+fn contexts_beside_a_report_give_it_operations() {
+    let place = Place::with(&Foreign::default());
+    assert!(!place.open().has(ReportPart::Operations));
+    let beside = place.directory.path().join("debug.cbor");
+    fs::write(&beside, debug_cbor()).unwrap();
+    let report = place.open();
+    assert!(report.has(ReportPart::Operations));
+    ask_everything(&report);
+    let operations = report.operations().unwrap();
+    let told: Vec<_> = operations
+        .iter()
+        .map(|of| (of.name.as_str(), of.kind.as_str(), of.source.as_deref(), of.ipu))
+        .collect();
+    assert_eq!(told, [("dense layer", "MatMul", Some("onnx"), None)]);
+    let programs = report.programs().unwrap();
+    let with_operation: Vec<u32> = programs
+        .iter()
+        .filter(|(_, program)| program.operation == Some(OperationId(0)))
+        .map(|(id, _)| id.0)
+        .collect();
+    // Those below `dense`: an exchange in front of whose name the number of its set stands, compute
+    // sets, and the copy between IPUs.
+    assert_eq!(with_operation, [2, 3, 5, 6]);
+    let frames = report.debug_frames(ProgramId(3)).unwrap();
+    let layers: Vec<&str> = frames.iter().map(|frame| frame.layer.as_str()).collect();
+    assert_eq!(layers, ["poplar", "poplibs", "onnx"]);
+    assert_eq!(report.debug_frames(ProgramId(0)).unwrap().len(), 0);
+    assert_eq!(report.warnings(), Vec::<String>::new());
+    let rows = tilescope_analysis::operations::operations(
+        &report,
+        tilescope_analysis::operations::OperationLayer::Model,
+    );
+    let rows = rows.unwrap();
+    assert!(rows.len() == 1 && rows[0].elapsed > Cycles::ZERO, "{rows:?}");
+
+    // What a run before this one left is used with a warning.
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
+    fs::File::options().write(true).open(&beside).unwrap().set_modified(old).unwrap();
+    let report = place.open();
+    assert_eq!(report.operations().unwrap().len(), 1);
+    assert!(report.warnings().iter().any(|text| text.contains("debug.cbor is older")));
+
+    // A broken one is a warning and nothing else.
+    fs::write(&beside, &debug_cbor()[..60]).unwrap();
+    let report = place.open();
+    ask_everything(&report);
+    assert!(report.operations().unwrap().is_empty() && !report.has(ReportPart::Operations));
+    assert!(
+        report.warnings().iter().any(|text| text.contains("debug.cbor is not used: it is cut off"))
+    );
+}

@@ -136,7 +136,7 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
             source: rng.maybe(|_| "Conv@11".to_owned()),
             pass: rng.pick(&TrainingPass::ALL),
             block: rng.maybe(|_| "B1".to_owned()),
-            ipu: IpuId(rng.below(ipus.into()) as u32),
+            ipu: Some(IpuId(rng.below(ipus.into()) as u32)),
             flops: rng.below(1 << 50),
             element_type: rng.maybe(|rng| rng.pick(&ArithmeticType::ALL)),
             inner_runs: rng.maybe(|rng| 1 + rng.below(100)),

@@ -3,14 +3,15 @@
 use crate::common;
 use crate::gui_support::{
     DIES, Window, link, opened_window, press, press_role, save_under, says, settle, simulator,
-    small,
+    small, window_of,
 };
 use egui::accesskit::Role;
-use egui::{Key, Modifiers, Vec2};
+use egui::{Context, Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tilescope_gui::OpenReport;
+use tilescope_gui::app::TilescopeApp;
 
 const SIZE: Vec2 = Vec2::new(1400.0, 900.0);
 
@@ -185,6 +186,41 @@ fn garbage_beside_a_report_is_told_kept_and_moved_aside() {
     let aside = directory.path().join("tilescope-notes.broken-1");
     assert!(std::fs::read_to_string(aside).unwrap().contains("{\"na"));
     assert!(std::fs::read_to_string(&notes).unwrap().contains("view=memory"));
+}
+
+/// A directory with several reports asks which one is meant: PopTorch writes such.
+#[test]
+fn a_directory_of_several_reports_offers_a_choice() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["inference", "training"] {
+        small().write(&directory.path().join(name)).unwrap();
+    }
+    let mut window = window_of(TilescopeApp::detached(&Context::default(), None), SIZE, 1.0);
+    let ask = |window: &mut Window| {
+        let context = window.ctx.clone();
+        window.state_mut().open_at(&context, Some(directory.path()), None, None);
+        until(window, "asked", |window| says(window, "Which report?"));
+        assert_eq!(messages(window), "");
+        assert!(says(window, "2 reports are in"));
+        window.check_accessibility();
+    };
+    // Escape opens nothing.
+    ask(&mut window);
+    press(&mut window, Modifiers::NONE, Key::Escape);
+    until(&mut window, "gone", |window| !says(window, "Which report?"));
+    assert!(window.state().session().page().is_none());
+    // Every report is a button, and the keyboard reaches each: the first has the focus.
+    ask(&mut window);
+    press(&mut window, Modifiers::NONE, Key::Tab);
+    press(&mut window, Modifiers::NONE, Key::Enter);
+    until(&mut window, "opened", |window| window.state().session().page().is_some());
+    let path = window.state().session().page().unwrap().opened().path.clone();
+    assert_eq!(path, directory.path().join("training"));
+    ask(&mut window);
+    assert!(press_role(&mut window, Role::Button, "inference/"));
+    let opened = |window: &Window| window.state().session().page().unwrap().opened().path.clone();
+    until(&mut window, "opened", |window| opened(window) == directory.path().join("inference"));
+    assert!(!says(&window, "Which report?"));
 }
 
 #[test]

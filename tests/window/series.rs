@@ -170,6 +170,8 @@ fn a_folder_of_reports_is_opened_as_a_series() {
     window.event(egui::Event::Text(path.display().to_string()));
     settle(&mut window);
     window.key_press(Key::Enter);
+    until(&mut window, "asked", |window| says(window, "Which report?"));
+    window.get_by_label("All as a series").click_accesskit();
     until(&mut window, "read", |window| says(window, "4 rows"));
     assert_eq!(titles(&window), Vec::<String>::new());
 }

@@ -2,6 +2,7 @@
 //! colours or widgets.
 
 pub mod bank_map;
+pub mod calibration;
 pub mod compare;
 pub mod confidence;
 pub mod critical_path;

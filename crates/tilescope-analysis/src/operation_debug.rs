@@ -25,7 +25,7 @@ pub fn debug_lines(
         lines.add(1, "operator", of.kind.clone());
         lines.add(1, "pass", of.pass.name().to_owned());
         lines.add(1, "block", of.block.clone().unwrap_or_else(|| "none".to_owned()));
-        lines.add(1, "IPU", of.ipu.to_string());
+        lines.add(1, "IPU", of.ipu.map_or_else(|| "unknown".to_owned(), |ipu| ipu.to_string()));
         lines.add(1, "shapes", of.shapes.clone());
         lines.add(1, "FLOPs", grouped(of.flops));
         lines.add(1, "inputs", if of.inputs.is_empty() { "none" } else { "" }.to_owned());
@@ -54,6 +54,11 @@ pub fn debug_lines(
         lines.add(1, &id.0.to_string(), format!("{} {}", program.kind.name(), program.name));
         if let Some(set) = program.compute_set {
             lines.add(2, "compute set", set.0.to_string());
+        }
+        for frame in report.debug_frames(*id)?.iter() {
+            let name = frame.operation.as_ref().unwrap_or(&frame.name);
+            let kind = frame.kind.as_ref().map_or_else(String::new, |kind| format!(" ({kind})"));
+            lines.add(2, &format!("{} context", frame.layer), format!("{name}{kind}"));
         }
     }
     if programs.len() > MAX_LISTED {

@@ -49,6 +49,8 @@ pub struct TargetSummary {
     pub machine: Option<String>,
     /// In what it differs from a machine that can be bought.
     pub machine_changes: Vec<MachineChangeSummary>,
+    /// Constants of its simulation that were fitted to a measurement.
+    pub calibration: Vec<MachineChangeSummary>,
     /// Generation: `Mk2`.
     pub architecture: String,
     /// IPUs over all replicas.
@@ -236,7 +238,8 @@ fn target_summary(target: &Target) -> TargetSummary {
     };
     TargetSummary {
         machine: Some(target.machine_name()).filter(|name| !name.is_empty()),
-        machine_changes: target.changes.iter().map(change).collect(),
+        machine_changes: target.machine_changes().map(change).collect(),
+        calibration: target.calibration().map(change).collect(),
         kind: match target.kind {
             TargetKind::Ipu => "ipu",
             TargetKind::IpuModel => "ipu_model",

@@ -267,8 +267,10 @@ fn exchanges(report: &Report, _: &RowSelection) -> Result<RecordBatch, TableErro
 
 fn operations(report: &Report, selection: &RowSelection) -> Result<RecordBatch, TableError> {
     let all = report.operations()?;
-    let found: Vec<_> =
-        (0u32..).zip(all.iter()).filter(|(_, of)| selection.has_ipu(of.ipu)).collect();
+    let found: Vec<_> = (0u32..)
+        .zip(all.iter())
+        .filter(|(_, of)| of.ipu.is_none_or(|ipu| selection.has_ipu(ipu)))
+        .collect();
     batch(vec![
         ("operation", u32s(found.iter().map(|(id, _)| Some(*id)))),
         ("name", texts(found.iter().map(|(_, of)| Some(of.name.as_str())))),
@@ -276,7 +278,7 @@ fn operations(report: &Report, selection: &RowSelection) -> Result<RecordBatch, 
         ("source", words(found.iter().map(|(_, of)| of.source.as_deref()))?),
         ("pass", words(found.iter().map(|(_, of)| Some(of.pass.name())))?),
         ("block", words(found.iter().map(|(_, of)| of.block.as_deref()))?),
-        ("ipu", u32s(found.iter().map(|(_, of)| Some(of.ipu.0)))),
+        ("ipu", u32s(found.iter().map(|(_, of)| of.ipu.map(|ipu| ipu.0)))),
         ("flops", u64s(found.iter().map(|(_, of)| of.flops))),
         ("element_type", words(found.iter().map(|(_, of)| of.element_type.map(|of| of.name())))?),
         ("shapes", texts(found.iter().map(|(_, of)| Some(of.shapes.as_str())))),

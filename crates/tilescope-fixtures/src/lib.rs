@@ -153,7 +153,7 @@ impl ReportBuilder {
             source: None,
             pass: TrainingPass::Forward,
             block: None,
-            ipu: IpuId(0),
+            ipu: Some(IpuId(0)),
             flops: 0,
             element_type: None,
             inner_runs: None,

@@ -23,6 +23,16 @@ pub enum ReportError {
         found: String,
         path: PathBuf,
     },
+    /// A directory of several reports.
+    #[error(
+        "{} reports in this directory, open one of them ({}): {}",
+        names.len(), crate::reports_inside::names_in_words(names), path.display()
+    )]
+    SeveralReports {
+        /// Directories and files in it, each of which can be opened.
+        names: Vec<String>,
+        path: PathBuf,
+    },
     /// The file is of another kind.
     #[error("{found}; a report is an SQLite file named profile.pop: {}", path.display())]
     NotAReport {

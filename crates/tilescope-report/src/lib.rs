@@ -14,6 +14,7 @@
 //! | `atomic_file` | files that are replaced whole or not at all |
 //! | `text_file` | small texts that anybody may have written |
 //! | `remote` | reports on other machines, read through the user's `ssh` |
+//! | `debug_cbor` | what frameworks say of their operations, in a file beside a report |
 //! | `db`, `open`, `limits` | looking into files that anybody may have written |
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
@@ -25,6 +26,7 @@ mod address_blob;
 pub mod atomic_file;
 mod codec;
 mod database;
+mod debug_cbor;
 mod error;
 pub(crate) mod limits;
 mod model;
@@ -33,6 +35,7 @@ mod packed_columns;
 mod profile_readers;
 mod reader;
 pub mod remote;
+mod reports_inside;
 mod row_writer;
 pub mod schema;
 mod slice;
@@ -43,6 +46,7 @@ pub mod trace;
 pub mod units;
 mod writer;
 
+pub use debug_cbor::DebugFrame;
 pub use error::ReportError;
 pub use limits::MAX_TILES as MAX_TILES_PER_REPLICA;
 pub use model::*;

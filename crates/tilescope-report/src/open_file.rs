@@ -2,6 +2,7 @@
 
 use super::error::ReportError;
 use super::profile_readers::PROFILE_READERS;
+use super::reports_inside::reports_inside;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, File};
 use std::io::Read;
@@ -23,12 +24,15 @@ pub(super) fn locate(path: &Path) -> Result<PathBuf, ReportError> {
     let mut names: Vec<String> =
         entries.flatten().take(1000).map(|entry| entry_name(&entry)).collect();
     names.sort();
-    let nested = names.iter().find(|name| path.join(name).join(REPORT_FILE).is_file());
-    let found = match (nested, names.len()) {
-        (Some(name), _) => format!("{name} has one: open that"),
-        (None, 0) => "it is empty".to_owned(),
-        (None, 1..=5) => format!("it holds {}", names.join(", ")),
-        (None, count) => format!("it holds {} and {} more", names[..4].join(", "), count - 4),
+    let reports = reports_inside(path)?;
+    let found = match (reports.as_slice(), names.len()) {
+        ([_, _, ..], _) => {
+            return Err(ReportError::SeveralReports { names: reports, path: path.to_owned() });
+        }
+        ([name], _) => format!("{name} has one: open that"),
+        ([], 0) => "it is empty".to_owned(),
+        ([], 1..=5) => format!("it holds {}", names.join(", ")),
+        ([], count) => format!("it holds {} and {} more", names[..4].join(", "), count - 4),
     };
     Err(ReportError::NoReportInDirectory { found, path: path.to_owned() })
 }

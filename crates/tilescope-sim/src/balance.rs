@@ -58,6 +58,7 @@ pub struct BalancedSplit {
 /// [`CompileError`]; not fitting in memory is not one of them: see
 /// [`CompiledProgram::tiles_out_of_memory`].
 pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
+    spec.calibrate_process()?;
     let source = ProgramSource::new(spec)?;
     let is_open = source.stages.is_empty()
         && spec.options.auto_stage == AutoStage::Balanced
@@ -75,6 +76,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
 /// # Errors
 /// A model whose sizes do not fit together, and one whose IPUs share rows.
 pub fn balance(spec: &Spec) -> Result<BalancedSplit, CompileError> {
+    spec.calibrate_process()?;
     let source = ProgramSource::new(spec)?;
     if source.graph.row_shards > 1 {
         let problem = "the IPUs share rows: there are no stages to balance".to_owned();

@@ -1,5 +1,6 @@
 //! Tables as Parquet and Arrow files.
 
+use super::super::plain_output::stderr;
 use super::super::{CliError, open_report, selection};
 use super::stream::{ExportProgress, ExportedFile};
 use super::trace_file::prepare;
@@ -44,6 +45,9 @@ pub(super) fn write(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
         })?;
     let mut output = ExportedFile::create(file.as_ref())?;
     let all = table.rows();
+    if all == 0 {
+        let _ = writeln!(stderr(), "note: the table {name:?} has no such rows in this report");
+    }
     let mut on_rows = |done| progress.at(done, all);
     let (schema, batches) = (table.schema(), table.batches());
     let written = write_batches(&schema, batches, format, &mut output, &mut on_rows);

@@ -8,7 +8,7 @@ use std::io::Write;
 use tilescope_export::{
     NanosecondClock, TraceExportError, TraceFormat, TraceSelection, write_trace,
 };
-use tilescope_report::{Report, ReportError};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 /// Writes a trace of Perfetto.
 pub(super) fn perfetto(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
@@ -29,7 +29,7 @@ fn write(matches: &ArgMatches, file: &str, format: TraceFormat) -> Result<(), Cl
         ipus: selection::ipus(matches, &target)?,
         window: selection::window(matches, &report)?,
     };
-    if !NanosecondClock::new(target.clock).is_known() {
+    if report.has(ReportPart::Execution) && !NanosecondClock::new(target.clock).is_known() {
         let note =
             "the report does not say how fast the clock is: a nanosecond in the trace is a cycle";
         let _ = writeln!(stderr(), "note: {note}");

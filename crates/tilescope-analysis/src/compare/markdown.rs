@@ -15,7 +15,7 @@ pub fn markdown(page: &ComparisonOverview, limit: usize) -> String {
         let _ = write!(text, "\n{}\n", escaped(note));
     }
     for table in &page.tables {
-        push_table(&mut text, table, limit);
+        push_table(&mut text, table, page.sides, limit);
     }
     text
 }
@@ -42,10 +42,15 @@ pub fn gates_markdown<'a>(
     text
 }
 
-fn push_table(text: &mut String, table: &ComparisonTable, limit: usize) {
+fn push_table(
+    text: &mut String,
+    table: &ComparisonTable,
+    [source, target]: [&str; 2],
+    limit: usize,
+) {
     let heading = escaped(&table.heading());
     let _ = write!(text, "\n#### {}\n\n", escaped(table.title));
-    let _ = writeln!(text, "| {heading} | Source | Target | Change |\n|---|---:|---:|---:|");
+    let _ = writeln!(text, "| {heading} | {source} | {target} | Change |\n|---|---:|---:|---:|");
     for row in table.rows.iter().take(limit) {
         let indent = "&nbsp;&nbsp;".repeat(row.depth as usize);
         push_row(text, row, &format!("{indent}{}", escaped(&row.name)));

@@ -43,6 +43,7 @@ pub use step_alignment::{
     StepChangeKind, StepChangeSum,
 };
 
+use crate::calibration::is_measured;
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
@@ -96,6 +97,16 @@ pub struct ComparedReports<'a> {
     pub numbers: NumberFormat,
     /// What figures of the run are told per.
     pub unit: WorkUnit,
+}
+
+/// What the sides of a comparison are called: measured and simulated where another tool recorded the
+/// run of one and the other one was simulated, source and target otherwise.
+pub fn side_titles(source: &Report, target: &Report) -> [&'static str; 2] {
+    match [source, target].map(is_measured) {
+        [true, false] => ["Measured", "Simulated"],
+        [false, true] => ["Simulated", "Measured"],
+        _ => ["Source", "Target"],
+    }
 }
 
 impl ComparedReports<'_> {

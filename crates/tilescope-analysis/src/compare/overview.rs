@@ -4,7 +4,9 @@ use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::cycle_owners::{CycleOwner, ProgramOwners};
 use super::execution_trace::{activities, changes, over_lanes};
 use super::step_alignment::{StepAlignment, StepChange, StepChangeKind, StepChangeSum};
-use super::{ComparedReports, WorkDivisors, WorkNormalization, critical_path, insights, summary};
+use super::{
+    ComparedReports, WorkDivisors, WorkNormalization, critical_path, insights, side_titles, summary,
+};
 use crate::confidence::{Distinction, distinction};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
@@ -20,6 +22,8 @@ const MAX_CONTRIBUTORS: usize = 12;
 #[derive(Clone, Debug, Serialize)]
 pub struct ComparisonOverview {
     pub normalization: WorkNormalization,
+    /// What the sides are called.
+    pub sides: [&'static str; 2],
     /// What it comes to, in sentences.
     pub verdict: String,
     /// Whether the difference is beyond what the model may be wrong; `None` where that is not known.
@@ -76,7 +80,8 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
         tables.push(ComparisonTable { title, ..table });
     }
     tables.retain(|table| !table.rows.is_empty());
-    Ok(ComparisonOverview { normalization, verdict, distinction, tables })
+    let titles = side_titles(sides.source, sides.target);
+    Ok(ComparisonOverview { normalization, sides: titles, verdict, distinction, tables })
 }
 
 /// A figure of memory among others.

@@ -151,7 +151,7 @@ impl SearchCatalogue {
                 thing: SearchEntity::Operation(id),
                 name: operation.name.clone(),
                 kind: operation.kind.clone(),
-                ipu: Some(operation.ipu),
+                ipu: operation.ipu,
                 count,
                 cycles: (count > 0).then_some(cycles),
                 bytes: None,

@@ -31,7 +31,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 /// Stashes on full tiles, where the spec can be changed.
 fn recomputed(facts: &InsightFacts) -> Option<InsightFinding> {
     let made_on: BTreeMap<&str, IpuId> =
-        facts.operations.iter().map(|of| (of.name.as_str(), of.ipu)).collect();
+        facts.operations.iter().filter_map(|of| Some((of.name.as_str(), of.ipu?))).collect();
     // What another IPU made is an input of the stage, which is kept to begin from.
     let goes = |of: &TileVariable| {
         let tensor = stashed_tensor(&of.name);

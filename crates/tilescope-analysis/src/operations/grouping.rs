@@ -100,7 +100,7 @@ fn model_row(index: usize, operation: &ModelOperation) -> OpRow {
         operation: Some(OperationId(index as u32)),
         pass: Some(operation.pass),
         block: operation.block.clone().unwrap_or_default(),
-        ipu: Some(operation.ipu),
+        ipu: operation.ipu,
         shapes: operation.shapes.clone(),
         flops: operation.flops,
         ..OpRow::default()

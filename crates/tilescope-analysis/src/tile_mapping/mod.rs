@@ -350,7 +350,10 @@ fn operation(
     let operations = report.operations()?;
     let Some(operation) = operations.get(id.index()) else { return Ok(false) };
     mapping.name = operation.name.clone();
-    mapping.about = format!("{} {}, IPU {}", operation.kind, operation.shapes, operation.ipu);
+    mapping.about = format!("{} {}", operation.kind, operation.shapes);
+    if let Some(ipu) = operation.ipu {
+        mapping.about.push_str(&format!(", IPU {ipu}"));
+    }
     for (_, variable) in all_variables(report)? {
         if variable.operation == Some(id) {
             mapping.add_variable(&variable);

@@ -209,6 +209,8 @@ pub enum AppCommand {
     StopSpecSearch,
     /// Simulate a spec and open its report.
     SimulateText(String),
+    /// Open one of the reports of a directory, or none of them.
+    AnswerReportChoice(Option<PathBuf>),
     /// Give up opening a report.
     CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.

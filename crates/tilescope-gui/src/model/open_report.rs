@@ -59,9 +59,10 @@ impl OpenReport {
             ProgramOutcome::OutOfMemory { .. } => " · out of memory",
         };
         let changed = if target.is_changed() { " changed" } else { "" };
+        let calibrated = if target.is_calibrated() { " calibrated" } else { "" };
         match self.report.origin() {
             ReportOrigin::Foreign if target.architecture.is_empty() => format!("{ipus}{state}"),
-            _ => format!("{ipus} · {architecture}{model}{changed}{state}"),
+            _ => format!("{ipus} · {architecture}{model}{changed}{calibrated}{state}"),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::{
     action, connection_line, home, messages_ui, model_dialog, overlay, quit_dialog, report_check,
-    report_chooser, report_tabs, search_dialog, unmodelled_line, what_if_panel_ui, window_frame,
+    report_choice, report_chooser, report_tabs, search_dialog, series_dialog, unmodelled_line,
+    what_if_panel_ui, window_frame,
 };
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::message::StatusMessage;
@@ -161,6 +162,7 @@ impl TilescopeApp {
         search_dialog::search_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
         series_dialog::series_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
         report_chooser::report_chooser_ui(ui.ctx(), &mut self.session, &self.commands);
+        report_choice::report_choice_ui(ui.ctx(), &self.session, &self.commands);
         quit_dialog::quit_dialog_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::progress_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::drop_hint_ui(ui.ctx());

@@ -25,15 +25,17 @@ pub(crate) fn connection_lines_ui<'a>(
         let text = format!("{}: {why}", opened.name());
         let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(12, 5));
         Panel::top(format!("connection {at}")).resizable(false).frame(frame).show(ui, |ui| {
-            let row = ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                if ui.button("Reconnect").clicked() {
-                    commands.push(AppCommand::Reload);
-                }
-                ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                    let (rect, _) = ui.allocate_exact_size(Vec2::splat(ICON), Sense::hover());
-                    icons::paint(ui.painter(), rect, Icon::Error, palette.error);
-                    let label = Label::new(RichText::new(&text).color(palette.text)).wrap();
-                    ui.add(label.selectable(true));
+            let row = ui.horizontal(|ui| {
+                ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                    if ui.button("Reconnect").clicked() {
+                        commands.push(AppCommand::Reload);
+                    }
+                    ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                        let (rect, _) = ui.allocate_exact_size(Vec2::splat(ICON), Sense::hover());
+                        icons::paint(ui.painter(), rect, Icon::Error, palette.error);
+                        let label = Label::new(RichText::new(&text).color(palette.text)).wrap();
+                        ui.add(label.selectable(true));
+                    });
                 });
             });
             // Readers of the screen are told at once.

@@ -16,6 +16,7 @@ pub(crate) mod preferences_file;
 pub(crate) mod quit_dialog;
 pub(crate) mod remote_form;
 pub(crate) mod report_check;
+pub(crate) mod report_choice;
 pub(crate) mod report_chooser;
 pub(crate) mod report_file_watcher;
 pub(crate) mod report_locations;

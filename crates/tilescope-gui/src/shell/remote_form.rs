@@ -55,11 +55,8 @@ impl RemoteForm {
         ui.add_space(spacing::XXS);
         let button = Button::new("Connect").min_size(vec2(90.0, 0.0));
         entered |= ui.add_enabled(address.is_ok(), button).clicked();
-        match &address {
-            Err(error) if is_begun => {
-                ui.add(Label::new(RichText::new(error.to_string()).color(palette.error)).wrap());
-            }
-            _ => {}
+        if let (Err(error), true) = (&address, is_begun) {
+            ui.add(Label::new(RichText::new(error.to_string()).color(palette.error)).wrap());
         }
         if entered && address.is_ok() {
             commands.push(AppCommand::OpenRemote(typed.clone()));
@@ -85,7 +82,7 @@ fn recent_ui(ui: &mut Ui, prefs: &UserPreferences, commands: &CommandQueue) {
     for path in recent.filter(|path| is_remote(path)).take(MAX_RECENT) {
         let Some(text) = entry(path) else { continue };
         let button = Button::new(text).frame(false).truncate();
-        if ui.add(button).on_hover_text(path.to_string_lossy()).clicked() {
+        if ui.add(button).on_hover_text(path.display().to_string()).clicked() {
             commands.push(AppCommand::Open(path.to_owned()));
         }
     }

@@ -13,11 +13,13 @@ pub enum MachineUnit {
     Seconds,
     BytesPerCycle,
     BytesPerSecond,
+    CyclesPerByte,
+    CyclesPerWord,
 }
 
 impl MachineUnit {
     /// Every unit.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Count,
         Self::Bytes,
         Self::Hertz,
@@ -25,6 +27,8 @@ impl MachineUnit {
         Self::Seconds,
         Self::BytesPerCycle,
         Self::BytesPerSecond,
+        Self::CyclesPerByte,
+        Self::CyclesPerWord,
     ];
 
     /// The name in the file, and in JSON.
@@ -37,6 +41,8 @@ impl MachineUnit {
             Self::Seconds => "seconds",
             Self::BytesPerCycle => "bytes_per_cycle",
             Self::BytesPerSecond => "bytes_per_second",
+            Self::CyclesPerByte => "cycles_per_byte",
+            Self::CyclesPerWord => "cycles_per_word",
         }
     }
 
@@ -52,10 +58,13 @@ impl MachineUnit {
             Self::Count => grouped(whole),
             Self::Bytes => binary_bytes(whole),
             Self::Hertz => Hertz(whole).to_string(),
+            Self::Cycles if value.fract() != 0.0 => format!("{} cycles", grouped_real(value)),
             Self::Cycles => format!("{} cycles", grouped(whole)),
             Self::Seconds => seconds(value),
             Self::BytesPerCycle => format!("{} B/cycle", grouped(whole)),
             Self::BytesPerSecond => format!("{} GB/s", grouped_real(value / 1e9)),
+            Self::CyclesPerByte => format!("{value} cycles/B"),
+            Self::CyclesPerWord => format!("{value} cycles/word"),
         }
     }
 }
@@ -70,10 +79,14 @@ fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// A constant in which a machine differs from the one it was made from.
+/// What keys begin with of constants that were fitted to a measurement: they say how a machine is
+/// simulated, and change nothing of it.
+pub const CALIBRATION_PREFIX: &str = "calibration.";
+
+/// A constant in which a machine differs from the one it was made from, or is simulated otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineChange {
-    /// Name in a spec: `exchange_bytes_per_cycle`.
+    /// Name in a spec: `exchange_bytes_per_cycle`, `calibration.exchange_start_cycles`.
     pub key: String,
     /// Name for people: `exchange`.
     pub title: String,
@@ -84,6 +97,11 @@ pub struct MachineChange {
 }
 
 impl MachineChange {
+    /// Whether the constant was fitted to a measurement, and the machine is the one of its name.
+    pub fn is_calibration(&self) -> bool {
+        self.key.starts_with(CALIBRATION_PREFIX)
+    }
+
     /// What it is: `exchange 16 B/cycle`.
     pub fn text(&self) -> String {
         format!("{} {}", self.title, self.unit.text(self.value))
@@ -182,6 +200,8 @@ mod tests {
             (MachineUnit::Seconds, 5.9e-6, "5.90 us"),
             (MachineUnit::BytesPerCycle, 16.0, "16 B/cycle"),
             (MachineUnit::BytesPerSecond, 1.06e10, "10.60 GB/s"),
+            (MachineUnit::CyclesPerByte, 0.262, "0.262 cycles/B"),
+            (MachineUnit::CyclesPerWord, 0.25, "0.25 cycles/word"),
         ];
         for (unit, value, expected) in cases {
             assert_eq!(unit.text(value), expected);

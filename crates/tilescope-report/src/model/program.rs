@@ -41,14 +41,15 @@ pub struct ModelOperation {
     /// Operator: `conv2d`.
     pub kind: String,
     /// Operator and version of the nodes of a file that it was made for, `Conv@11`; of nodes that
-    /// were joined each, `MatMul@13, Add@13`.
+    /// were joined each, `MatMul@13, Add@13`. Of operations that `debug.cbor` names the layer that
+    /// made them, `onnx`.
     pub source: Option<String>,
     /// Forward, backward or update.
     pub pass: TrainingPass,
     /// Block of the model it was annotated with, if any: `B1`.
     pub block: Option<String>,
-    /// IPU of the replica it runs on.
-    pub ipu: IpuId,
+    /// IPU of the replica it runs on; `None` where that was not recorded.
+    pub ipu: Option<IpuId>,
     /// Floating point operations of one execution that its result needs: multiplications with
     /// padding are not among them.
     pub flops: u64,

@@ -61,23 +61,42 @@ pub struct Target {
     /// Whether tiles are numbered column by column, as tools that talk to the hardware number them;
     /// else their numbers wind through the chip.
     pub physical_numbers: bool,
-    /// In what it differs from the machine of that name; empty for one that can be bought.
+    /// In what it differs from the machine of that name, and constants of its simulation that were
+    /// fitted to a measurement; empty for one that can be bought, simulated as it comes.
     pub changes: Vec<MachineChange>,
 }
 
 impl Target {
     /// Whether nobody can buy it: a spec changed some of its constants.
     pub fn is_changed(&self) -> bool {
-        !self.changes.is_empty()
+        self.machine_changes().next().is_some()
     }
 
-    /// The machine in words: `mk2`, or `mk2, changed: exchange 16 B/cycle`.
+    /// Whether constants of its simulation were fitted to a measurement.
+    pub fn is_calibrated(&self) -> bool {
+        self.calibration().next().is_some()
+    }
+
+    /// In what it differs from the machine of its name.
+    pub fn machine_changes(&self) -> impl Iterator<Item = &MachineChange> {
+        self.changes.iter().filter(|change| !change.is_calibration())
+    }
+
+    /// The constants of its simulation that were fitted to a measurement.
+    pub fn calibration(&self) -> impl Iterator<Item = &MachineChange> {
+        self.changes.iter().filter(|change| change.is_calibration())
+    }
+
+    /// The machine in words: `mk2`, `mk2, changed: exchange 16 B/cycle` or `mk2, calibrated: exchange
+    /// start 371 cycles`.
     pub fn machine_name(&self) -> String {
-        let changes: Vec<String> = self.changes.iter().map(MachineChange::text).collect();
-        match self.is_changed() {
-            true => format!("{}, changed: {}", self.name, changes.join(", ")),
-            false => self.name.clone(),
-        }
+        let list = |words: &str, texts: Vec<String>| match texts.is_empty() {
+            true => String::new(),
+            false => format!(", {words}: {}", texts.join(", ")),
+        };
+        let changed = self.machine_changes().map(MachineChange::text).collect();
+        let calibrated = self.calibration().map(MachineChange::text).collect();
+        format!("{}{}{}", self.name, list("changed", changed), list("calibrated", calibrated))
     }
 
     /// IPUs that work alike for each IPU of the report, itself among them: with tensor parallelism

@@ -210,7 +210,7 @@ fn measured_operation(name: String, kind: String) -> ModelOperation {
         source: None,
         pass: TrainingPass::Forward,
         block: None,
-        ipu: IpuId(0),
+        ipu: Some(IpuId(0)),
         flops: 0,
         element_type: None,
         inner_runs: None,

@@ -15,6 +15,7 @@
 mod compute_sets;
 mod critical_path;
 mod data_flow;
+mod debug_info;
 mod exchange;
 mod execution;
 mod filters_and_answers;
@@ -80,6 +81,11 @@ impl<T> ReadOnceCell<T> {
         Ok(read)
     }
 
+    /// The answer, if it was read.
+    fn known(&self) -> Option<Arc<T>> {
+        lock(&self.0).clone()
+    }
+
     fn invalidate(&self) {
         *lock(&self.0) = None;
     }
@@ -104,6 +110,7 @@ pub struct Report {
     cache_directory: Option<PathBuf>,
     target: ReadOnceCell<Target>,
     operations: ReadOnceCell<Vec<ModelOperation>>,
+    debug_info: ReadOnceCell<debug_info::DebugInfo>,
     programs: ReadOnceCell<ProgramNodeTable>,
     compute_set_names: ReadOnceCell<BTreeMap<ComputeSetId, String>>,
     vertex_types: ReadOnceCell<Vec<VertexTypeInfo>>,
@@ -212,6 +219,7 @@ impl Report {
             cache_directory,
             target: ReadOnceCell::default(),
             operations: ReadOnceCell::default(),
+            debug_info: ReadOnceCell::default(),
             programs: ReadOnceCell::default(),
             compute_set_names: ReadOnceCell::default(),
             vertex_types: ReadOnceCell::default(),
@@ -308,6 +316,7 @@ impl Report {
 
     /// Path of the file that was opened: a `profile.pop`, or a profile of another tool; on another
     /// machine its address.
+    #[expect(clippy::misnamed_getters, reason = "what it was made of is what users have opened")]
     pub fn path(&self) -> &Path {
         &self.source
     }
@@ -384,7 +393,7 @@ impl Report {
             }
             ReportPart::Vertices => any("vertex_groups"),
             ReportPart::Exchanges => any("exchanges"),
-            ReportPart::Operations => any("operations"),
+            ReportPart::Operations => any("operations") || self.has_debug_operations(),
             ReportPart::OperationInputs => column("operation_inputs", "input"),
             ReportPart::Variables => any("vars") || column("vars_info", "tile"),
             ReportPart::Addresses => column("addresses", "data") || column("var_addresses", "data"),

@@ -140,6 +140,11 @@ impl Report {
             // Without a primary key in a foreign file, ids may come twice; the first one counts.
             programs.nodes.dedup_by_key(|(id, _)| *id);
             self.read_children(&mut programs)?;
+            for (program, operation) in &self.debug_info()?.operation_of {
+                if let Some(program) = programs.get_mut(*program) {
+                    program.operation = program.operation.or(Some(*operation));
+                }
+            }
             self.read_outlined(&mut programs)?;
             self.read_executed_kinds(&mut programs)?;
             self.drop_dangling(&mut programs)?;
@@ -231,9 +236,13 @@ impl Report {
         Ok(())
     }
 
-    /// The model's operations; [`OperationId`] counts into this.
+    /// The model's operations; [`OperationId`] counts into this. Of a file without any, those that
+    /// `debug.cbor` beside it names.
     pub fn operations(&self) -> Result<Arc<Vec<ModelOperation>>, ReportError> {
         self.operations.get(|| {
+            if !self.db.has_rows("operations") {
+                return Ok(self.debug_info()?.operations.clone());
+            }
             let columns = [
                 "name",
                 "kind",
@@ -256,7 +265,7 @@ impl Report {
                         .and_then(|n| TrainingPass::from_name(&n))
                         .unwrap_or(TrainingPass::Forward),
                     block: cells.text(3),
-                    ipu: IpuId(cells.small_up_to(4, MAX_IPUS - 1).unwrap_or(0)),
+                    ipu: cells.small_up_to(4, MAX_IPUS - 1).map(IpuId),
                     flops: cells.count(5, MAX_COUNT).unwrap_or(0),
                     shapes: cells.text(6).unwrap_or_default(),
                     plan: cells.long_text(7),

@@ -34,18 +34,23 @@ pub(super) const TARGET: SchemaTable = table(
 
 pub(super) const MACHINE_CHANGES: SchemaTable = table(
     "machine_changes",
-    "a constant in which the machine differs from the one of target.name; none for a machine \
-     that can be bought; since version 2.4",
+    "a constant in which the machine differs from the one of target.name, or that its simulation was \
+     calibrated with; none for a machine that can be bought, simulated as it comes; since version 2.4",
     &[
         col("id", KEY, "position"),
-        col("key", TEXT, "name in a spec, below target.machine"),
+        col(
+            "key",
+            TEXT,
+            "name in a spec, below target.machine; calibration. in front: below target.calibration",
+        ),
         col("title", TEXT, "name for people"),
         col(
             "unit",
             TEXT,
-            "count, bytes, hertz, cycles, seconds, bytes_per_cycle or bytes_per_second",
+            "count, bytes, hertz, cycles, seconds, bytes_per_cycle, bytes_per_second, \
+             cycles_per_byte or cycles_per_word",
         ),
-        col("inherited", MEASURED, "what the machine of that name has"),
+        col("inherited", MEASURED, "what the machine of that name has, or its simulation"),
         col("value", MEASURED, "what this one has"),
     ],
     "",

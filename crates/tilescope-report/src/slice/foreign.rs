@@ -5,7 +5,7 @@
 use super::{SliceOrigin, Slicing};
 use crate::atomic_file::AtomicFile;
 use crate::error::ReportError;
-use crate::open_file::{self, REPORT_FILE};
+use crate::open_file::REPORT_FILE;
 use crate::schema;
 use crate::units::{IpuId, StepId};
 use rusqlite::types::Value;
@@ -94,6 +94,12 @@ impl Slicing<'_> {
         origin: &SliceOrigin,
         directory: &Path,
     ) -> Result<PathBuf, ReportError> {
+        if self.report.is_remote() {
+            let problem = "files of other tools are cut where they are: run tilescope slice there";
+            let path = self.report.path().to_owned();
+            return Err(ReportError::Remote { problem: problem.to_owned(), path });
+        }
+        let source = self.report.another_sqlite_connection()?;
         if directory.is_file() {
             let problem = "a report is a directory, and this is a file".to_owned();
             return Err(ReportError::Write { problem, path: directory.to_owned() });
@@ -102,9 +108,6 @@ impl Slicing<'_> {
         let part = AtomicFile::create_exclusive(&directory.join(REPORT_FILE))?;
         let path = part.temporary_path().to_owned();
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, &path);
-        let whole = fs::canonicalize(self.report.path());
-        let whole = whole.map_err(|e| ReportError::reading(e, self.report.path()))?;
-        let (source, _) = open_file::connect(&whole)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let target = Connection::open_with_flags(&path, flags).map_err(failed)?;
         let begin = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN";

@@ -211,7 +211,8 @@ fn finite(number: f64, of: &str) -> Result<f64, ReportError> {
 fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, operation) in compilation.operations.iter().enumerate() {
         let what = || format!("IPU of operation {}", operation.name);
-        let ipu = resolve(operation.ipu.0, compilation.target.ipus_per_replica as usize, what)?;
+        let ipus = compilation.target.ipus_per_replica as usize;
+        let ipu = operation.ipu.map(|ipu| resolve(ipu.0, ipus, what)).transpose()?;
         let flops =
             checked_i64(operation.flops, MAX_COUNT, || format!("flops of {}", operation.name))?;
         let inner_runs = operation

@@ -307,7 +307,7 @@ impl ProgramBuilder<'_> {
             source: node.source.as_deref().map(str::to_string),
             pass,
             block: self.graph.blocks.get(node.block.0).cloned(),
-            ipu,
+            ipu: Some(ipu),
             flops: self.graph.node_flops(node),
             element_type: self.element_type(node),
             inner_runs: None,

@@ -447,7 +447,7 @@ fn target(spec: &Spec) -> Target {
         interleaved_offset: chip.interleaved_offset,
         tiles_per_column: chip.tiles_per_column,
         physical_numbers: false,
-        changes: spec.machine_changes.clone(),
+        changes: [&spec.machine_changes[..], &spec.calibration].concat(),
     }
 }
 
@@ -457,9 +457,10 @@ fn system_costs(spec: &Spec) -> SystemCosts {
     SystemCosts::new(target.system, &target.machine.rates(), target.kind, target.chip.clock)
 }
 
-/// How far predictions may be off. The errors of real machines say nothing of one that nobody measured.
+/// How far predictions may be off. The errors of real machines say nothing of one that nobody measured,
+/// and those of the simulator's own constants nothing of others.
 fn error_bands(spec: &Spec, operations: &[ModelOperation]) -> Vec<ErrorBand> {
-    match spec.machine_changes.is_empty() {
+    match spec.machine_changes.is_empty() && spec.calibration.is_empty() {
         true => error_bands::bands(operations),
         false => Vec::new(),
     }

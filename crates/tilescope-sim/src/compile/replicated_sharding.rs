@@ -134,7 +134,7 @@ impl ProgramBuilder<'_> {
             source: None,
             pass,
             block: None,
-            ipu,
+            ipu: Some(ipu),
             flops: 0,
             element_type: None,
             inner_runs: None,

@@ -32,6 +32,7 @@ pub(super) fn notes(
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
     notes.extend(changed_machine(spec));
+    notes.extend(calibrated(spec));
     if let Some(imported) = &compiled.imported {
         notes.extend(unknown_operators(imported));
         notes.extend(changed_file(spec));
@@ -90,6 +91,22 @@ fn changed_machine(spec: &Spec) -> Option<String> {
         format!(
             "Warning: The machine is not a real one: it is {system} with {}; no measurement stands \
              behind its figures",
+            changes.join(", ")
+        )
+    })
+}
+
+/// Constants that were fitted to a measurement.
+fn calibrated(spec: &Spec) -> Option<String> {
+    let changes: Vec<String> =
+        spec.calibration.iter().map(|change| change.text_with_inherited()).collect();
+    let to = match spec.target.calibration.source.as_str() {
+        "" => "a measurement that the spec does not name",
+        source => source,
+    };
+    (!changes.is_empty()).then(|| {
+        format!(
+            "Calibrated: constants of the simulator were fitted to {to}: {}",
             changes.join(", ")
         )
     })

@@ -125,7 +125,7 @@ impl ProgramBuilder<'_> {
             source: None,
             pass: if restore { TrainingPass::Backward } else { TrainingPass::Forward },
             block: self.graph.blocks.get(self.graph.tensor(tensor).block.0).cloned(),
-            ipu,
+            ipu: Some(ipu),
             flops: 0,
             element_type: Some(ty.dtype.arithmetic_type()),
             inner_runs: None,

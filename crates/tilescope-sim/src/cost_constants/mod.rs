@@ -182,6 +182,12 @@ pub enum ConstantError {
     /// Something was already computed with it.
     #[error("{0} is in use")]
     InUse(&'static str),
+    /// Something was already simulated with others.
+    #[error(
+        "this process simulates with other constants already: simulate a calibrated spec in a \
+         process of its own"
+    )]
+    OtherCalibration,
 }
 
 /// Every constant, those of tiles first, then those of memory, of what surrounds the tiles, and what
@@ -215,6 +221,33 @@ pub fn change(name: &str, value: f64) -> Result<(), ConstantError> {
         return Err(ConstantError::Value(constant.name, value));
     }
     constant.current.set(value).map_err(|_| ConstantError::InUse(constant.name))
+}
+
+/// Names and values of constants, and a constant that was in use before they were set.
+type ProcessCalibration = (Vec<(&'static str, f64)>, Option<&'static str>);
+
+/// What the first simulation of the process was calibrated with.
+static CALIBRATION: OnceLock<ProcessCalibration> = OnceLock::new();
+
+/// Calibrates the process for its first simulation; further ones must be calibrated alike.
+///
+/// # Errors
+/// [`ConstantError::OtherCalibration`], and [`ConstantError::InUse`] of a constant that was read
+/// before.
+pub(crate) fn calibrate(constants: &[(&'static CostConstant, f64)]) -> Result<(), ConstantError> {
+    let asked = || constants.iter().map(|(constant, value)| (constant.name, *value));
+    let (known, in_use) = CALIBRATION.get_or_init(|| {
+        let refused = |(constant, value): &(&'static CostConstant, f64)| {
+            let refused = constant.current.set(*value).is_err() && constant.get() != *value;
+            refused.then_some(constant.name)
+        };
+        (asked().collect(), constants.iter().find_map(refused))
+    });
+    match in_use {
+        _ if !asked().eq(known.iter().copied()) => Err(ConstantError::OtherCalibration),
+        Some(name) => Err(ConstantError::InUse(name)),
+        None => Ok(()),
+    }
 }
 
 /// Declares constants and the list of them.

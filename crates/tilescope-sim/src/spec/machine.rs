@@ -2,7 +2,7 @@
 //! spec changes it, and a machine with changed constants is none that one can buy.
 
 use super::checks::SpecConflict;
-use super::{CheckedSpecValues, Spec, StreamConnection};
+use super::{CheckedSpecValues, Spec, StreamConnection, calibration};
 use crate::cost_constants::{
     EXTERNAL_SYNC_CYCLES, GATEWAY_BYTES_PER_SECOND, HOST_BYTES_PER_SECOND, INTERNAL_SYNC_CYCLES,
     LADDER_BYTES_PER_SECOND, PAIR_BYTES_PER_SECOND, REMOTE_BYTES_PER_SECOND,
@@ -166,9 +166,11 @@ impl MachineConstant {
             | MachineUnit::Bytes
             | MachineUnit::Cycles
             | MachineUnit::BytesPerCycle => SpecValue::Integer(value as i64),
-            MachineUnit::Hertz | MachineUnit::Seconds | MachineUnit::BytesPerSecond => {
-                SpecValue::Float(value)
-            }
+            MachineUnit::Hertz
+            | MachineUnit::Seconds
+            | MachineUnit::BytesPerSecond
+            | MachineUnit::CyclesPerByte
+            | MachineUnit::CyclesPerWord => SpecValue::Float(value),
         }
     }
 }
@@ -226,18 +228,22 @@ impl MachineSpec {
     }
 }
 
-/// The constants of the machine that a spec names.
-fn machine_of_name(values: &CheckedSpecValues) -> MachineSpec {
+/// What surrounds the tiles of the machine that a spec names, as it comes.
+pub(super) fn rates_of_name(values: &CheckedSpecValues) -> SystemRates {
     let system: &SystemDef = values.field("target", "name").unwrap_or(DEFAULT_SYSTEM);
     let kind = values.field("target", "type").unwrap_or(TargetKind::Ipu);
     let ipus = values.field("target", "ipus").unwrap_or(1);
     let streams = values.field("options.host", "streams");
     let rates = SystemRates::of(system, kind, ipus, streams == Some(StreamConnection::Raw));
     let own_host: Option<f64> = values.field("options.host", "bytes_per_second").flatten();
-    let rates = SystemRates {
-        host_bytes_per_second: own_host.unwrap_or(rates.host_bytes_per_second),
-        ..rates
-    };
+    let host_bytes_per_second = own_host.unwrap_or(rates.host_bytes_per_second);
+    SystemRates { host_bytes_per_second, ..rates }
+}
+
+/// The constants of the machine that a spec names, calibrated as the spec says.
+fn machine_of_name(values: &CheckedSpecValues) -> MachineSpec {
+    let system: &SystemDef = values.field("target", "name").unwrap_or(DEFAULT_SYSTEM);
+    let rates = calibration::calibrated_rates(values, rates_of_name(values));
     MachineSpec::of(system.chip, &rates)
 }
 

@@ -7,6 +7,7 @@
 //! disagree. After a [`Spec`] is built nothing asks again whether it is sane.
 
 mod bundled;
+mod calibration;
 mod checks;
 mod choices;
 mod error;
@@ -21,6 +22,7 @@ mod stages;
 
 pub use crate::spec_keys::Proportion;
 pub use bundled::{BUNDLED_SPECS, BundledSpecGroup, BundledSpecText, find_bundled_spec};
+pub use calibration::{CALIBRATION_TABLE, CalibratedConstant};
 pub use choices::{
     AccumulateOuterSchedule, AutoStage, Currency, DataLoaderMode, DomainSharding,
     ExecutionPhaseIoSchedule, ExecutionPhaseSchedule, ExecutionStrategy, MultiThreadMode,
@@ -30,9 +32,10 @@ pub use choices::{
 pub use error::{SpecError, SpecLocation, SpecWarning, nearest};
 pub(crate) use options::{HostSpec, SpecOptions, TargetSpec, TensorLocation};
 pub use schema::schema;
-pub use source::SpecSource;
+pub use source::{CalibrationText, SpecSource};
 pub(crate) use stages::StageSpec;
 
+use crate::cost_constants::{self, CostConstant};
 use crate::model::{self, ModelDef, ModelSpec};
 use crate::onnx::{DIM_PREFIX, ImportedFile};
 use crate::spec_keys::{ChosenValues, SpecKey, SpecValue};
@@ -53,6 +56,10 @@ pub struct Spec {
     pub effective_values: Vec<(String, String)>,
     /// In what the machine differs from the one it is named after.
     pub machine_changes: Vec<MachineChange>,
+    /// Constants of the simulation that were fitted to a measurement.
+    pub calibration: Vec<MachineChange>,
+    /// Those of them that belong to the process.
+    process_constants: Vec<(&'static CostConstant, f64)>,
     /// What is written in the way of an earlier version.
     pub warnings: Vec<SpecWarning>,
     locations: BTreeMap<String, SpecLocation>,
@@ -87,6 +94,26 @@ impl Spec {
             OutputMode::Default => OutputMode::All,
             chosen => chosen,
         }
+    }
+
+    /// Whether it is simulated with constants of its own: in a process of its own where others are
+    /// simulated, too.
+    pub fn needs_own_process(&self) -> bool {
+        !self.process_constants.is_empty()
+    }
+
+    /// The constants that can be fitted to a measurement, as they are here.
+    pub fn calibrated_constants(&self) -> Vec<CalibratedConstant> {
+        calibration::constants(&self.target.calibration, &self.target.machine.rates())
+    }
+
+    /// Gives the constants of the process the values that it is simulated with.
+    ///
+    /// # Errors
+    /// Another spec was simulated in this process with others.
+    pub(crate) fn calibrate_process(&self) -> Result<(), SpecError> {
+        cost_constants::calibrate(&self.process_constants)
+            .map_err(|problem| self.refuse(CALIBRATION_TABLE, problem.to_string()))
     }
 
     /// An error about one key, at the place where it was set.

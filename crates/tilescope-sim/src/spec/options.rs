@@ -1,6 +1,7 @@
 //! The options of a spec, one entry for each, and how they become the specification that the
 //! simulator works with. What Poplar's libraries are told stands in [`PoplibsOptions`].
 
+use super::calibration::{self, CALIBRATION_TABLE, CalibrationSpec};
 use super::choices::{
     AccumulateOuterSchedule, AutoStage, Currency, DataLoaderMode, DomainSharding,
     ExecutionStrategy, MultiThreadMode, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
@@ -22,7 +23,7 @@ use tilescope_report::units::Elements;
 
 spec_table! {
     /// What the program runs on.
-    #[derive(Clone, Copy, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct TargetSpec {
         /// The system, or a chip that stands for as many as are needed
         system as "name": &'static SystemDef = targets::DEFAULT_SYSTEM => {
@@ -56,6 +57,8 @@ spec_table! {
         tables {
             /// Its constants.
             machine: MachineSpec = "machine" {}
+            /// Constants of the cost model that were fitted to a measurement.
+            calibration: CalibrationSpec = "calibration" {}
         }
         derived {
             /// Its chip, with the constants that the spec changes.
@@ -588,6 +591,8 @@ pub(super) fn assemble(values: &CheckedSpecValues) -> Result<Spec, SpecError> {
         options: SpecOptions::read("options", values),
         text: text(values),
         machine_changes: machine::changes(values),
+        calibration: calibration::changes(values, &machine::rates_of_name(values)),
+        process_constants: calibration::process_constants(values),
         effective_values: effective(values),
         warnings: values.warnings.clone(),
         locations: values.locations(),
@@ -634,8 +639,10 @@ fn quoted(name: &str) -> String {
     format!("dim.{}", SpecValue::String(dim.to_string()))
 }
 
-/// Every key that applies with its value, for the options table of a report.
+/// Every key that applies with its value, for the options table of a report; of the calibration what
+/// is set, for nothing else was fitted.
 fn effective(values: &CheckedSpecValues) -> Vec<(String, String)> {
-    let paths = keys::for_model(values.model).map(|key| &*key.path);
+    let applies = |path: &&str| !path.starts_with(CALIBRATION_TABLE) || values.is_set(path);
+    let paths = keys::for_model(values.model).map(|key| &*key.path).filter(applies);
     paths.chain(values.dims()).map(|path| (path.to_string(), values.text(path))).collect()
 }

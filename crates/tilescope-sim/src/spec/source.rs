@@ -1,6 +1,7 @@
 //! Where a spec comes from: a file or a bundled text, with overrides on top.
 
 use super::bundled::{BUNDLED_SPECS, find_bundled_spec};
+use super::calibration::CALIBRATION_TABLE;
 use super::error::{SpecError, SpecLocation};
 use super::keys::{self, SpecKeyType};
 use crate::spec_keys::SpecValue;
@@ -32,6 +33,16 @@ pub struct SpecSource {
     pub overrides: Vec<String>,
     /// The ONNX file that stands in the place of a spec: everything else has its default.
     pub model: Option<String>,
+    /// Constants in place of those that the text has.
+    pub calibration: Option<CalibrationText>,
+}
+
+/// The text of a file with the table `[target.calibration]`.
+#[derive(Clone, Debug)]
+pub struct CalibrationText {
+    /// Path, for messages.
+    pub name: String,
+    pub text: String,
 }
 
 impl SpecSource {
@@ -45,6 +56,7 @@ impl SpecSource {
             text,
             overrides: overrides.to_vec(),
             model: None,
+            calibration: None,
         };
         let path = Path::new(spec);
         let looks_like_a_file = path.exists() || spec.contains(['/', '\\', '.']);
@@ -58,41 +70,42 @@ impl SpecSource {
             _ if OnnxFile::is_at(path) => {
                 Ok(Self { model: Some(spec.to_string()), ..source(spec, String::new()) })
             }
-            _ => Ok(source(spec, read(path)?)),
+            _ => Ok(source(spec, read(path, "spec")?)),
         }
+    }
+
+    /// The spec with the constants of a file, as `tilescope calibrate` writes it.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn with_calibration(self, path: &str) -> Result<Self, SpecError> {
+        let text = read(Path::new(path), "calibration")?;
+        let calibration = Some(CalibrationText { name: path.to_string(), text });
+        Ok(Self { calibration, ..self })
     }
 
     /// A spec given as text.
     pub fn from_text(name: &str, text: &str) -> Self {
-        Self { name: name.to_string(), text: text.to_string(), overrides: Vec::new(), model: None }
+        Self {
+            name: name.to_string(),
+            text: text.to_string(),
+            overrides: Vec::new(),
+            model: None,
+            calibration: None,
+        }
     }
 
     /// All keys that are set, by dotted path.
     pub(super) fn settings(&self) -> Result<BTreeMap<String, LocatedSpecValue>, SpecError> {
-        let table = DeTable::parse(&self.text).map_err(|error| {
-            let line = error.span().map_or(1, |span| line_of(&self.text, span.start));
-            let location = SpecLocation::Line { file: self.name.clone(), line };
-            SpecError::new(location, "", format!("not valid TOML: {}", error.message()))
-        })?;
         let mut settings = BTreeMap::new();
         if let Some(model) = &self.model {
             let value = SpecValue::String(model.clone());
             let located = LocatedSpecValue { value, location: SpecLocation::NotWritten };
             settings.insert("model.onnx".to_string(), located);
         }
-        for (section, entries) in table.get_ref().iter() {
-            let at = |offset: usize| SpecLocation::Line {
-                file: self.name.clone(),
-                line: line_of(&self.text, offset),
-            };
-            let section_name = section.get_ref().as_ref();
-            let DeValue::Table(entries) = entries.get_ref() else {
-                return Err(unknown_table(at(section.span().start), section_name));
-            };
-            if !["model", "target", "options"].contains(&section_name) {
-                return Err(unknown_table(at(section.span().start), section_name));
-            }
-            self.collect(section_name, entries, &mut settings)?;
+        SpecText { name: &self.name, text: &self.text }.collect_all(&mut settings)?;
+        if let Some(calibration) = &self.calibration {
+            calibration.replace(&mut settings)?;
         }
         for text in &self.overrides {
             let (path, value) = parse_override(text)?;
@@ -102,7 +115,62 @@ impl SpecSource {
     }
 }
 
-impl SpecSource {
+impl CalibrationText {
+    /// Puts its constants in the place of those that are set.
+    fn replace(&self, settings: &mut BTreeMap<String, LocatedSpecValue>) -> Result<(), SpecError> {
+        let mut own = BTreeMap::new();
+        SpecText { name: &self.name, text: &self.text }.collect_all(&mut own)?;
+        let is_constant = |path: &str| {
+            path.strip_prefix(CALIBRATION_TABLE).is_some_and(|rest| rest.starts_with('.'))
+        };
+        if let Some((path, other)) = own.iter().find(|(path, _)| !is_constant(path)) {
+            let problem = format!("a calibration has the table [{CALIBRATION_TABLE}] only");
+            return Err(SpecError::new(other.location.clone(), path, problem));
+        }
+        if own.is_empty() {
+            let location = SpecLocation::Line { file: self.name.clone(), line: 1 };
+            let problem = "missing table; tilescope calibrate writes it";
+            return Err(SpecError::new(location, CALIBRATION_TABLE, problem));
+        }
+        settings.retain(|path, _| !is_constant(path));
+        settings.extend(own);
+        Ok(())
+    }
+}
+
+/// The text of a file with tables of a spec.
+struct SpecText<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl SpecText<'_> {
+    /// Adds all keys, by dotted path.
+    fn collect_all(
+        &self,
+        settings: &mut BTreeMap<String, LocatedSpecValue>,
+    ) -> Result<(), SpecError> {
+        let at = |offset: usize| SpecLocation::Line {
+            file: self.name.to_string(),
+            line: line_of(self.text, offset),
+        };
+        let table = DeTable::parse(self.text).map_err(|error| {
+            let location = at(error.span().map_or(0, |span| span.start));
+            SpecError::new(location, "", format!("not valid TOML: {}", error.message()))
+        })?;
+        for (section, entries) in table.get_ref().iter() {
+            let section_name = section.get_ref().as_ref();
+            let DeValue::Table(entries) = entries.get_ref() else {
+                return Err(unknown_table(at(section.span().start), section_name));
+            };
+            if !["model", "target", "options"].contains(&section_name) {
+                return Err(unknown_table(at(section.span().start), section_name));
+            }
+            self.collect(section_name, entries, settings)?;
+        }
+        Ok(())
+    }
+
     /// Adds the keys of a table and of the tables inside it, by dotted path.
     fn collect(
         &self,
@@ -116,8 +184,8 @@ impl SpecSource {
                 self.collect(&path, inner, settings)?;
                 continue;
             }
-            let line = line_of(&self.text, key.span().start);
-            let location = SpecLocation::Line { file: self.name.clone(), line };
+            let line = line_of(self.text, key.span().start);
+            let location = SpecLocation::Line { file: self.name.to_string(), line };
             let value = SpecValue::from_toml(value.get_ref())
                 .map_err(|problem| SpecError::new(location.clone(), &path, problem.to_string()))?;
             settings.insert(path, LocatedSpecValue { value, location });
@@ -144,16 +212,17 @@ fn parse_override(text: &str) -> Result<(String, SpecValue), SpecError> {
     Ok((path.to_string(), SpecValue::written(value, is_text)))
 }
 
-fn read(path: &Path) -> Result<String, SpecError> {
+/// The text of a file that is meant as a `kind`.
+fn read(path: &Path, kind: &str) -> Result<String, SpecError> {
     let refuse = |problem: String| SpecError::new(SpecLocation::NotWritten, "", problem);
     let shown = path.display();
     read_text(path, MAX_SPEC_BYTES).map_err(|error| match error.kind() {
         ErrorKind::IsADirectory => {
-            refuse(format!("a spec is a TOML file, not a directory: {shown}"))
+            refuse(format!("a {kind} is a TOML file, not a directory: {shown}"))
         }
-        ErrorKind::FileTooLarge => refuse(format!("a spec may have at most 1 MiB: {shown}")),
-        ErrorKind::InvalidData => refuse(format!("a spec must be UTF-8 text: {shown}")),
-        _ => refuse(format!("cannot read spec: {error}: {shown}")),
+        ErrorKind::FileTooLarge => refuse(format!("a {kind} may have at most 1 MiB: {shown}")),
+        ErrorKind::InvalidData => refuse(format!("a {kind} must be UTF-8 text: {shown}")),
+        _ => refuse(format!("cannot read {kind}: {error}: {shown}")),
     })
 }
 

@@ -25,6 +25,12 @@ impl AppSession {
             AppCommand::ShowLastSeries => self.dialogs.set_series_shown(true),
             AppCommand::CloseSeries => self.dialogs.set_series_shown(false),
             AppCommand::ChooseReport(purpose) => self.choose_report(purpose),
+            AppCommand::AnswerReportChoice(path) => {
+                self.dialogs.ask_for_report(None);
+                if let Some(path) = path {
+                    self.open(context, path);
+                }
+            }
             AppCommand::OpenLink(link) => self.open_link(context, &link),
             AppCommand::CancelOpening => self.jobs.opening.cancel(),
             AppCommand::Reload => self.reload(context),

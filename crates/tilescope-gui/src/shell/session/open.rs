@@ -19,7 +19,8 @@ impl AppSession {
         let asked = self.opening_path().map(Path::to_owned);
         while let Some(outcome) = self.jobs.opening.poll() {
             match outcome {
-                OpeningOutcome::Opened(opened) => self.show_opened(opened),
+                OpeningOutcome::Opened(opened) => self.show_opened(*opened),
+                OpeningOutcome::Several(choice) => self.dialogs.ask_for_report(Some(choice)),
                 OpeningOutcome::Folder(path) => self.show_series(context, vec![path]),
                 OpeningOutcome::Failed(message) => {
                     if let Some(path) = asked.clone().filter(|path| is_remote(path)) {

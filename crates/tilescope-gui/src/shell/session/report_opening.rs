@@ -3,6 +3,7 @@
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
 use crate::model::open_report::OpenReport;
+use crate::shell::report_choice::ReportChoice;
 use crate::widgets::background_task::{BackgroundTask, PendingStartError};
 use egui::Context;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ type PendingComparison = BackgroundTask<Result<(OpenReport, OpenReport), ReportE
 /// What is at a path.
 enum ReadPath {
     Report(Box<OpenReport>),
-    /// No report, but several below it.
+    /// No report, but several further below.
     Folder,
 }
 
@@ -38,8 +39,10 @@ impl ReadPath {
 
 /// What came of opening a path.
 pub(crate) enum OpeningOutcome {
-    Opened(OpenedReports),
-    /// A folder of several reports.
+    Opened(Box<OpenedReports>),
+    /// A directory of several reports, of which one may be meant.
+    Several(ReportChoice),
+    /// A folder that has its reports further below.
     Folder(PathBuf),
     Failed(StatusMessage),
 }
@@ -146,9 +149,13 @@ impl ReportOpening {
         Some(match read {
             Ok(Ok(ReadPath::Report(report))) => {
                 let link = self.link.take();
-                OpeningOutcome::Opened(OpenedReports { report: *report, target: None, link })
+                let opened = OpenedReports { report: *report, target: None, link };
+                OpeningOutcome::Opened(Box::new(opened))
             }
             Ok(Ok(ReadPath::Folder)) => OpeningOutcome::Folder(path),
+            Ok(Err(ReportError::SeveralReports { names, path })) => {
+                OpeningOutcome::Several(ReportChoice { directory: path, names })
+            }
             Ok(Err(error)) => OpeningOutcome::Failed(StatusMessage::error(error.to_string())),
             Err(()) => OpeningOutcome::Failed(StatusMessage::error("Opening the report failed.")),
         })
@@ -160,8 +167,9 @@ impl ReportOpening {
         Some(match read {
             Ok(Ok((report, target))) => {
                 let (target, link) = (Some(target), self.link.take());
-                OpeningOutcome::Opened(OpenedReports { report, target, link })
+                OpeningOutcome::Opened(Box::new(OpenedReports { report, target, link }))
             }
+            // One answer would not say what to do with the other report.
             Ok(Err(error)) => OpeningOutcome::Failed(StatusMessage::error(error.to_string())),
             Err(()) => OpeningOutcome::Failed(StatusMessage::error("Opening the reports failed.")),
         })

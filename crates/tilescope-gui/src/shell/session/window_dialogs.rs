@@ -3,6 +3,7 @@
 use crate::model::command::{ChooserPurpose, OverlayKind};
 use crate::shell::model_dialog::ModelDialog;
 use crate::shell::overlay::OverlayState;
+use crate::shell::report_choice::ReportChoice;
 use crate::shell::report_chooser::ReportChooser;
 use crate::shell::simulation_process::SimulationOutcome;
 use crate::views::series::SeriesPanel;
@@ -10,8 +11,8 @@ use crate::views::what_if::search::{SearchOrigin, SpecSearch};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-/// The overlay, the list of reports to choose from, the dialog of a model, and the question whether
-/// to quit; each is open or not.
+/// The overlay, the list of reports to choose from, the dialog of a model, and the questions which
+/// report of a directory is meant and whether to quit; each is open or not.
 #[derive(Default)]
 pub(crate) struct WindowDialogs {
     overlay: Option<OverlayState>,
@@ -27,6 +28,7 @@ pub(crate) struct WindowDialogs {
     shows_series: bool,
     /// Models that are shown one after another.
     waiting_models: VecDeque<PathBuf>,
+    report_choice: Option<ReportChoice>,
     asks_to_quit: bool,
 }
 
@@ -215,6 +217,16 @@ impl WindowDialogs {
         self.model.as_mut()?.take_newly_read()
     }
 
+    /// The question which report of a directory is meant.
+    pub(crate) fn report_choice(&self) -> Option<&ReportChoice> {
+        self.report_choice.as_ref()
+    }
+
+    /// Asks which report of a directory is meant, or stops asking.
+    pub(super) fn ask_for_report(&mut self, choice: Option<ReportChoice>) {
+        self.report_choice = choice;
+    }
+
     /// Whether it is being asked whether to quit.
     pub(crate) fn asks_to_quit(&self) -> bool {
         self.asks_to_quit
@@ -232,6 +244,7 @@ impl WindowDialogs {
             || self.model.is_some()
             || self.shows_search
             || self.shows_series
+            || self.report_choice.is_some()
             || self.asks_to_quit
     }
 }

@@ -31,6 +31,7 @@ use egui::{CentralPanel, Color32, Event, Frame, Margin, Rect, RichText, Ui, UiBu
 use selection_mapping::{OtherSideMapper, is_selection_command, step_counterpart};
 use serde::{Deserialize, Serialize};
 use side_colours::SideColours;
+use tilescope_analysis::calibration::is_measured;
 use tilescope_analysis::compare::{ReportAlignment, WorkNormalization, WorkUnit};
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::Report;
@@ -281,8 +282,9 @@ impl ComparisonTarget {
         aligned: &QueryState<ReportAlignment>,
     ) {
         let (source, target) = (context.opened.name(), self.target.name());
-        bar.add("Source", |ui| side_colours::side_ui(ui, ComparisonSide::Source, &source));
-        bar.add("Target", |ui| side_colours::side_ui(ui, ComparisonSide::Target, &target));
+        let [of_source, of_target] = side_labels(&context.opened.report, &self.target.report);
+        bar.add(of_source, |ui| side_colours::side_ui(ui, ComparisonSide::Source, &source));
+        bar.add(of_target, |ui| side_colours::side_ui(ui, ComparisonSide::Target, &target));
         let layout = self.layout_of(name);
         if let Some(layout) = bar.choice("Layout", &layouts(name), layout) {
             self.layout = layout;
@@ -642,5 +644,14 @@ fn show_pane(
     });
     if let Some(events) = taken {
         ui.input_mut(|input| input.events = events);
+    }
+}
+
+/// What the sides are called above their names.
+fn side_labels(source: &Report, target: &Report) -> [&'static str; 2] {
+    match [source, target].map(is_measured) {
+        [true, false] => ["Source (measured)", "Target (simulated)"],
+        [false, true] => ["Source (simulated)", "Target (measured)"],
+        _ => ["Source", "Target"],
     }
 }

@@ -9,7 +9,7 @@ use crate::widgets::background_task::BackgroundTask;
 use crate::widgets::choice_ui;
 use crate::widgets::table::TableState;
 use egui::accesskit::Live;
-use egui::{Button, Context, Label, ProgressBar, RichText, TextEdit, Ui, vec2};
+use egui::{Button, Color32, Context, Label, ProgressBar, RichText, TextEdit, Ui, vec2};
 use series_plots::{FigurePlot, plots_ui};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -244,7 +244,7 @@ impl SeriesPanel {
         }
         self.chosen_ui(ui, &series, pinned, commands);
         let Some(shown) = &self.shown else { return };
-        let lines = |ui: &mut Ui, lines: &[String], colour| {
+        let lines = |ui: &mut Ui, lines: &[String], colour: Color32| {
             for line in lines.iter().take(MOST_LINES) {
                 let words = RichText::new(line).color(colour).size(text_size::SMALL);
                 ui.add(Label::new(words).wrap().selectable(true));

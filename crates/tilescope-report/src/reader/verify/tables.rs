@@ -109,7 +109,7 @@ const PATTERN_OWNERS: [&str; 6] =
 const BROKEN_ROWS: [(&str, &str, &str); 21] = [
     (
         "meta",
-        "key NOT IN ('format', 'generator', 'layout', 'onnx', 'spec', 'steps')",
+        "key NOT IN ('format', 'generator', 'layout', 'onnx', 'slice', 'spec', 'steps')",
         "facts of no known name",
     ),
     ("meta", "key = 'layout' AND value NOT IN ('rows', 'columns')", "layouts of no known name"),

@@ -1,0 +1,549 @@
+//! Constants of a cost model fitted to a measurement, within their bounds.
+//!
+//! Close to its constants the simulation is linear in them: y = x + J (c - c0), with the simulated
+//! cycles x of each program at the constants c0, and J from one more simulation for each constant.
+//! The fit takes the c with the least sum of Huber's loss over the relative residuals of programs, by
+//! iteratively reweighted least squares; bounds are kept by coordinate descent. A constant without
+//! effect on any program, and one whose effects are those of others, is left as it is: any value would
+//! do. So is one that the measurement says next to nothing about.
+
+use super::AlignedProgram;
+
+/// A constant that can be fitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FitConstant {
+    /// Key of a spec.
+    pub key: String,
+    pub title: String,
+    /// What the simulation was made with.
+    pub value: f64,
+    pub least: f64,
+    pub most: f64,
+    /// Whether it counts whole things.
+    pub whole: bool,
+    /// Cycles that each program takes more with one more of it; empty where that is not known.
+    pub slopes: Vec<f64>,
+}
+
+/// What became of a constant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConstantState {
+    /// Its value, and the standard error of it; the titles of constants with the same effects,
+    /// which stay as they are.
+    Fitted { value: f64, error: f64, at_bound: bool, instead_of: Vec<String> },
+    /// No operation of the measurement depends on it.
+    WithoutEffect,
+    /// Its effects are those of others together: their titles.
+    OnlyTogether(Vec<String>),
+    /// The measurement would let it be almost anything between its bounds.
+    TooWeak { error: f64 },
+}
+
+/// A constant and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConstantFit {
+    pub constant: FitConstant,
+    pub state: ConstantState,
+}
+
+impl ConstantFit {
+    /// Its value, fitted or as it was.
+    pub fn value(&self) -> f64 {
+        match self.state {
+            ConstantState::Fitted { value, .. } => value,
+            _ => self.constant.value,
+        }
+    }
+}
+
+/// How far operations are predicted that took no part in a fit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeldOutError {
+    /// Parts that the operations were divided into, each held out once.
+    pub folds: usize,
+    /// Sum of the residuals' sizes over the measured cycles, before and after.
+    pub before: f64,
+    pub after: f64,
+}
+
+/// Fitted constants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FitResult {
+    pub constants: Vec<ConstantFit>,
+    /// Sum of the residuals' sizes over the measured cycles, before.
+    pub before: f64,
+    /// The same with the fitted constants, as the linear model has it.
+    pub after: f64,
+    /// Nothing where there are too few operations to hold some out.
+    pub held_out: Option<HeldOutError>,
+}
+
+/// Fewest operations of which some can be held out.
+pub const MIN_OPERATIONS: usize = 4;
+
+/// Most parts that operations are divided into.
+const FOLDS: usize = 5;
+
+/// Relative residuals beyond count less and less.
+const HUBER: f64 = 0.02;
+
+/// Programs that are a smaller share of the measurement count as if they were that: theirs are
+/// rounding errors.
+const LEAST_SHARE: f64 = 1e-4;
+
+/// A constant is one of others together where what is left of its effects is less than this share.
+const DEPENDENT: f64 = 0.02;
+
+/// Times that residuals are weighted anew.
+const REWEIGHTED: usize = 40;
+
+/// Sweeps of coordinate descent over all constants.
+const SWEEPS: usize = 400;
+
+/// The problem: programs that count, and how much each weighs.
+struct FitProblem<'a> {
+    constants: &'a [FitConstant],
+    /// Places of programs that take part.
+    rows: Vec<usize>,
+    programs: &'a [AlignedProgram],
+    /// One over the cycles that residuals of a program are relative to.
+    scale: Vec<f64>,
+}
+
+/// Fits `constants` to aligned programs.
+pub fn fit(programs: &[AlignedProgram], constants: &[FitConstant]) -> FitResult {
+    let rows: Vec<usize> = (0..programs.len()).filter(|at| programs[*at].is_of_machine()).collect();
+    let problem = FitProblem::new(programs, constants, rows.clone());
+    let states = problem.solve();
+    let values = values_of(constants, &states);
+    let before = problem.error_of_operations(&rows, &start_of(constants));
+    let after = problem.error_of_operations(&rows, &values);
+    let held_out = held_out(programs, constants, &rows);
+    let constants = constants.iter().cloned().zip(states);
+    let constants = constants.map(|(constant, state)| ConstantFit { constant, state }).collect();
+    FitResult { constants, before, after, held_out }
+}
+
+fn start_of(constants: &[FitConstant]) -> Vec<f64> {
+    constants.iter().map(|constant| constant.value).collect()
+}
+
+fn values_of(constants: &[FitConstant], states: &[ConstantState]) -> Vec<f64> {
+    let value = |(constant, state): (&FitConstant, &ConstantState)| match state {
+        ConstantState::Fitted { value, .. } => *value,
+        _ => constant.value,
+    };
+    constants.iter().zip(states).map(value).collect()
+}
+
+/// Predicts each part of the operations from a fit to the others.
+fn held_out(
+    programs: &[AlignedProgram],
+    constants: &[FitConstant],
+    rows: &[usize],
+) -> Option<HeldOutError> {
+    let mut operations: Vec<usize> = rows.iter().map(|at| programs[*at].operation).collect();
+    operations.sort_unstable();
+    operations.dedup();
+    if operations.len() < MIN_OPERATIONS {
+        return None;
+    }
+    let folds = FOLDS.min(operations.len());
+    let (mut before, mut after, mut measured) = (0.0, 0.0, 0.0);
+    for fold in 0..folds {
+        let is_held = |at: &usize| {
+            let place = operations.partition_point(|of| *of < programs[*at].operation);
+            place % folds == fold
+        };
+        let (held, rest): (Vec<usize>, Vec<usize>) = rows.iter().partition(|at| is_held(at));
+        let problem = FitProblem::new(programs, constants, rest);
+        let values = values_of(constants, &problem.solve());
+        let cycles: f64 = held.iter().map(|at| programs[*at].measured).sum();
+        before += problem.error_of_operations(&held, &start_of(constants)) * cycles;
+        after += problem.error_of_operations(&held, &values) * cycles;
+        measured += cycles;
+    }
+    let share = |sum: f64| if measured > 0.0 { sum / measured } else { 0.0 };
+    Some(HeldOutError { folds, before: share(before), after: share(after) })
+}
+
+impl<'a> FitProblem<'a> {
+    fn new(programs: &'a [AlignedProgram], constants: &'a [FitConstant], rows: Vec<usize>) -> Self {
+        let total: f64 = rows.iter().map(|at| programs[*at].measured).sum();
+        let least = (total * LEAST_SHARE).max(1.0);
+        let scale = programs.iter().map(|of| 1.0 / of.measured.max(least)).collect();
+        Self { constants, rows, programs, scale }
+    }
+
+    fn slope(&self, row: usize, constant: usize) -> f64 {
+        self.constants[constant].slopes.get(row).copied().unwrap_or(0.0)
+    }
+
+    /// Cycles of a program with other constants.
+    fn predicted(&self, row: usize, values: &[f64]) -> f64 {
+        let change = |at: usize| self.slope(row, at) * (values[at] - self.constants[at].value);
+        self.programs[row].simulated + (0..values.len()).map(change).sum::<f64>()
+    }
+
+    /// Sum of the sizes of residuals of operations over their measured cycles.
+    fn error_of_operations(&self, rows: &[usize], values: &[f64]) -> f64 {
+        let operations = rows.iter().map(|at| self.programs[*at].operation + 1).max().unwrap_or(0);
+        let mut residuals = vec![0.0; operations];
+        let mut measured = 0.0;
+        for &row in rows {
+            let program = &self.programs[row];
+            residuals[program.operation] += program.measured - self.predicted(row, values);
+            measured += program.measured;
+        }
+        let sum: f64 = residuals.iter().map(|residual: &f64| residual.abs()).sum();
+        if measured > 0.0 { sum / measured } else { 0.0 }
+    }
+
+    /// What becomes of each constant.
+    fn solve(&self) -> Vec<ConstantState> {
+        let mut states = self.dependencies();
+        loop {
+            let free: Vec<usize> = (0..states.len())
+                .filter(|at| matches!(states[*at], ConstantState::Fitted { .. }))
+                .collect();
+            let (values, errors) = self.reweighted(&free);
+            let width = |at: usize| self.constants[at].most - self.constants[at].least;
+            // The one that is known least goes first: without it others may be known well.
+            let vague = (0..free.len())
+                .map(|place| {
+                    (place, 2.0 * errors[place] / width(free[place]).max(f64::MIN_POSITIVE))
+                })
+                .filter(|(_, share)| *share > 0.5 || share.is_nan())
+                .max_by(|a, b| a.1.total_cmp(&b.1));
+            if let Some((place, _)) = vague {
+                states[free[place]] = ConstantState::TooWeak { error: errors[place] };
+                continue;
+            }
+            for (place, &at) in free.iter().enumerate() {
+                let constant = &self.constants[at];
+                let fitted = values[at];
+                let rounded = if constant.whole { fitted.round() } else { significant(fitted) };
+                if let ConstantState::Fitted { value, error, at_bound, .. } = &mut states[at] {
+                    *value = rounded.clamp(constant.least, constant.most);
+                    *error = errors[place];
+                    *at_bound = *value <= constant.least || *value >= constant.most;
+                }
+            }
+            return states;
+        }
+    }
+
+    /// Which constants can be told apart: the one with the largest effects first, then each whose
+    /// effects are not those of the ones before (Gram-Schmidt with pivots).
+    fn dependencies(&self) -> Vec<ConstantState> {
+        let fitted = || ConstantState::Fitted {
+            value: 0.0,
+            error: 0.0,
+            at_bound: false,
+            instead_of: Vec::new(),
+        };
+        let columns: Vec<Vec<f64>> = (0..self.constants.len()).map(|at| self.column(at)).collect();
+        let norms: Vec<f64> = columns.iter().map(|column| dot(column, column).sqrt()).collect();
+        let mut states: Vec<Option<ConstantState>> = norms
+            .iter()
+            .map(|norm| (*norm <= 0.0).then_some(ConstantState::WithoutEffect))
+            .collect();
+        let mut rest = columns.clone();
+        let mut basis: Vec<(usize, Vec<f64>)> = Vec::new();
+        loop {
+            let size = |at: usize| dot(&rest[at], &rest[at]).sqrt();
+            let open: Vec<usize> = (0..states.len()).filter(|at| states[*at].is_none()).collect();
+            let next = open.iter().copied().max_by(|a, b| size(*a).total_cmp(&size(*b)));
+            let Some(next) = next else { break };
+            if size(next) <= DEPENDENT * norms[next] {
+                let names = self.same_effects(&columns[next], &basis, &columns);
+                for at in names.iter().copied() {
+                    if let Some(ConstantState::Fitted { instead_of, .. }) = &mut states[at] {
+                        instead_of.push(self.constants[next].title.clone());
+                    }
+                }
+                let titles = names.iter().map(|at| self.constants[*at].title.clone()).collect();
+                states[next] = Some(ConstantState::OnlyTogether(titles));
+                continue;
+            }
+            let length = size(next);
+            let direction: Vec<f64> = rest[next].iter().map(|of| of / length).collect();
+            for column in &mut rest {
+                let along = dot(column, &direction);
+                column.iter_mut().zip(&direction).for_each(|(of, by)| *of -= along * by);
+            }
+            basis.push((next, direction));
+            states[next] = Some(fitted());
+        }
+        states.into_iter().map(|state| state.unwrap_or(ConstantState::WithoutEffect)).collect()
+    }
+
+    /// The constants whose effects overlap most with a column that is theirs together.
+    fn same_effects(
+        &self,
+        column: &[f64],
+        basis: &[(usize, Vec<f64>)],
+        columns: &[Vec<f64>],
+    ) -> Vec<usize> {
+        let own = dot(column, column).sqrt();
+        let likeness = |at: usize| {
+            let other = &columns[at];
+            (dot(column, other) / (own * dot(other, other).sqrt())).abs()
+        };
+        let like = basis.iter().map(|(at, _)| *at).filter(|at| likeness(*at) > 0.1);
+        like.collect()
+    }
+
+    /// The effect of a constant on the relative cycles of programs, for a change by its own value,
+    /// or by a tenth of its bounds if it is 0.
+    fn column(&self, at: usize) -> Vec<f64> {
+        let constant = &self.constants[at];
+        let unit = match constant.value.abs() {
+            value if value > 0.0 => value,
+            _ => 0.1 * (constant.most - constant.least),
+        };
+        self.rows.iter().map(|row| self.slope(*row, at) * self.scale[*row] * unit).collect()
+    }
+
+    /// Values of all constants with the `free` ones fitted, and the standard errors of these.
+    fn reweighted(&self, free: &[usize]) -> (Vec<f64>, Vec<f64>) {
+        let mut values = start_of(self.constants);
+        let mut errors = vec![f64::NAN; free.len()];
+        if free.is_empty() || self.rows.is_empty() {
+            return (values, errors);
+        }
+        let residual = |row: usize, values: &[f64]| {
+            (self.programs[row].measured - self.predicted(row, values)) * self.scale[row]
+        };
+        let mut weights = vec![1.0; self.rows.len()];
+        for _ in 0..REWEIGHTED {
+            let matrix = self.normal_matrix(free, &weights);
+            self.descend(free, &matrix, &weights, &mut values);
+            for (weight, row) in weights.iter_mut().zip(&self.rows) {
+                *weight = (HUBER / residual(*row, &values).abs().max(f64::MIN_POSITIVE)).min(1.0);
+            }
+        }
+        let squares = self.rows.iter().zip(&weights);
+        let squares: f64 =
+            squares.map(|(row, weight)| weight * residual(*row, &values).powi(2)).sum();
+        let freedom = self.rows.len().saturating_sub(free.len());
+        if freedom > 0 {
+            let variance = squares / freedom as f64;
+            let inverse = inverse_diagonal(&self.normal_matrix(free, &weights));
+            for (place, error) in errors.iter_mut().enumerate() {
+                *error = (variance * inverse[place]).sqrt();
+            }
+        }
+        (values, errors)
+    }
+
+    /// The weighted products of the effects of constants.
+    fn normal_matrix(&self, free: &[usize], weights: &[f64]) -> Vec<Vec<f64>> {
+        let product = |a: usize, b: usize| {
+            let rows = self.rows.iter().zip(weights);
+            rows.map(|(row, weight)| {
+                weight * self.slope(*row, a) * self.slope(*row, b) * self.scale[*row].powi(2)
+            })
+            .sum()
+        };
+        free.iter().map(|a| free.iter().map(|b| product(*a, *b)).collect()).collect()
+    }
+
+    /// Least squares within bounds, one constant after the other until nothing moves.
+    fn descend(&self, free: &[usize], matrix: &[Vec<f64>], weights: &[f64], values: &mut [f64]) {
+        let start = start_of(self.constants);
+        let target: Vec<f64> = free
+            .iter()
+            .map(|at| {
+                let rows = self.rows.iter().zip(weights);
+                rows.map(|(row, weight)| {
+                    let gap = self.programs[*row].measured - self.predicted(*row, &start);
+                    weight * self.slope(*row, *at) * gap * self.scale[*row].powi(2)
+                })
+                .sum()
+            })
+            .collect();
+        for _ in 0..SWEEPS {
+            let mut moved: f64 = 0.0;
+            for (place, &at) in free.iter().enumerate() {
+                let constant = &self.constants[at];
+                let own = matrix[place][place];
+                if own <= 0.0 {
+                    continue;
+                }
+                let others: f64 = free
+                    .iter()
+                    .enumerate()
+                    .filter(|(other, _)| *other != place)
+                    .map(|(other, of)| matrix[place][other] * (values[*of] - start[*of]))
+                    .sum();
+                let best = start[at] + (target[place] - others) / own;
+                let next = best.clamp(constant.least, constant.most);
+                moved = moved.max((next - values[at]).abs() / (constant.most - constant.least));
+                values[at] = next;
+            }
+            if moved < 1e-9 {
+                return;
+            }
+        }
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The diagonal of the inverse of a matrix, by Gauss and Jordan; infinite where there is none.
+fn inverse_diagonal(matrix: &[Vec<f64>]) -> Vec<f64> {
+    let size = matrix.len();
+    // Scaled to ones on its diagonal: rates and cycles are of very different sizes.
+    let units: Vec<f64> =
+        (0..size).map(|at| matrix[at][at].max(f64::MIN_POSITIVE).sqrt()).collect();
+    let mut left: Vec<Vec<f64>> = (0..size)
+        .map(|row| {
+            (0..size).map(|column| matrix[row][column] / (units[row] * units[column])).collect()
+        })
+        .collect();
+    let mut right: Vec<Vec<f64>> = (0..size)
+        .map(|row| (0..size).map(|column| f64::from(u8::from(row == column))).collect())
+        .collect();
+    for pivot in 0..size {
+        let best =
+            (pivot..size).max_by(|a, b| left[*a][pivot].abs().total_cmp(&left[*b][pivot].abs()));
+        let best = best.unwrap_or(pivot);
+        left.swap(pivot, best);
+        right.swap(pivot, best);
+        let own = left[pivot][pivot];
+        if own.abs() < 1e-12 {
+            return vec![f64::INFINITY; size];
+        }
+        for half in [&mut left, &mut right] {
+            half[pivot].iter_mut().for_each(|of| *of /= own);
+        }
+        for row in (0..size).filter(|row| *row != pivot) {
+            let factor = left[row][pivot];
+            for half in [&mut left, &mut right] {
+                let taken = half[pivot].clone();
+                half[row].iter_mut().zip(&taken).for_each(|(of, by)| *of -= factor * by);
+            }
+        }
+    }
+    (0..size).map(|at| (right[at][at] / units[at].powi(2)).max(0.0)).collect()
+}
+
+/// A number with six digits that count: more would only look exact.
+fn significant(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::ProgramKind;
+    use tilescope_report::units::ProgramId;
+
+    fn constant(title: &str, value: f64, most: f64, slopes: &[f64]) -> FitConstant {
+        FitConstant {
+            key: title.to_owned(),
+            title: title.to_owned(),
+            value,
+            least: 0.0,
+            most,
+            whole: false,
+            slopes: slopes.to_vec(),
+        }
+    }
+
+    /// Programs of an operation each that take `base` cycles besides what constants add.
+    fn programs(base: &[f64], measured: impl Fn(usize) -> f64) -> Vec<AlignedProgram> {
+        let program = |(at, simulated): (usize, &f64)| AlignedProgram {
+            simulated_program: ProgramId(at as u32),
+            kind: ProgramKind::OnTileExecute,
+            steps: 1,
+            measured: measured(at),
+            simulated: *simulated,
+            operation: at,
+        };
+        base.iter().enumerate().map(program).collect()
+    }
+
+    const BASE: [f64; 8] = [1000.0, 1500.0, 900.0, 4000.0, 2500.0, 700.0, 3000.0, 1200.0];
+
+    fn state<'a>(result: &'a FitResult, title: &str) -> &'a ConstantState {
+        &result.constants.iter().find(|of| of.constant.title == title).unwrap().state
+    }
+
+    fn value(result: &FitResult, title: &str) -> f64 {
+        match state(result, title) {
+            ConstantState::Fitted { value, .. } => *value,
+            other => panic!("{title}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn constants_are_found_again_through_noise_and_an_outlier() {
+        let (a, b) =
+            ([1.0, 2.0, 1.0, 4.0, 1.0, 1.0, 3.0, 2.0], [0.0, 9.0, 0.0, 1.0, 7.0, 2.0, 0.0, 5.0]);
+        let noise = [0.002, -0.001, 0.0015, 0.001, -0.002, 0.0005, 0.0, -0.001];
+        let measured = |at: usize| {
+            let exact = BASE[at] + a[at] * (410.0 - 320.0) + b[at] * (60.0 - 80.0);
+            let outlier = if at == 5 { 3.0 } else { 1.0 };
+            exact * (1.0 + noise[at]) * outlier
+        };
+        let constants = [constant("a", 320.0, 2000.0, &a), constant("b", 80.0, 500.0, &b)];
+        let result = fit(&programs(&BASE, measured), &constants);
+        assert!((value(&result, "a") - 410.0).abs() < 8.0, "{result:?}");
+        assert!((value(&result, "b") - 60.0).abs() < 4.0, "{result:?}");
+        let exact = |at: usize| BASE[at] + a[at] * 90.0 - b[at] * 20.0;
+        let held_out = fit(&programs(&BASE, exact), &constants).held_out.unwrap();
+        assert!(held_out.after < 1e-6 && held_out.before > 0.05, "{held_out:?}");
+        assert_eq!(held_out.folds, 5);
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_said_and_left_alone() {
+        let (a, idle) = ([1.0, 2.0, 1.0, 4.0, 1.0, 1.0, 3.0, 2.0], [0.0; 8]);
+        let twice = a.map(|slope| 2.0 * slope);
+        let constants = [
+            constant("a", 320.0, 2000.0, &a),
+            constant("twin", 100.0, 2000.0, &twice),
+            constant("idle", 7.0, 20.0, &idle),
+        ];
+        let result = fit(&programs(&BASE, |at| BASE[at] + 50.0 * a[at]), &constants);
+        assert_eq!(state(&result, "idle"), &ConstantState::WithoutEffect);
+        assert_eq!(state(&result, "twin"), &ConstantState::OnlyTogether(vec!["a".to_owned()]));
+        let ConstantState::Fitted { value, instead_of, .. } = state(&result, "a") else { panic!() };
+        assert!((value - 370.0).abs() < 0.01 && instead_of == &["twin".to_owned()]);
+    }
+
+    #[test]
+    fn a_constant_that_drowns_in_noise_is_not_fitted() {
+        let noise = [0.3, -0.2, 0.25, -0.3, 0.2, -0.25, 0.28, -0.22];
+        let slopes = [0.01, 0.0, 0.0, 0.02, 0.0, 0.01, 0.0, 0.0];
+        let measured = |at: usize| BASE[at] * (1.0 + noise[at]);
+        let constants = [constant("weak", 5.0, 50.0, &slopes)];
+        let result = fit(&programs(&BASE, measured), &constants);
+        assert!(matches!(state(&result, "weak"), ConstantState::TooWeak { .. }), "{result:?}");
+        assert_eq!(result.before, result.after);
+    }
+
+    #[test]
+    fn bounds_are_kept_and_whole_numbers_stay_whole() {
+        let slopes = [1.0; 8];
+        let bounded = constant("a", 100.0, 150.0, &slopes);
+        let result = fit(&programs(&BASE, |at| BASE[at] + 400.0), &[bounded]);
+        let ConstantState::Fitted { value: 150.0, at_bound: true, .. } = state(&result, "a") else {
+            panic!("{result:?}")
+        };
+        let whole = FitConstant { whole: true, ..constant("a", 100.0, 500.0, &slopes) };
+        let result = fit(&programs(&BASE, |at| BASE[at] + 33.4), &[whole]);
+        assert_eq!(value(&result, "a"), 133.0);
+    }
+
+    #[test]
+    fn nothing_is_fitted_to_nothing() {
+        let result = fit(&[], &[constant("a", 1.0, 2.0, &[])]);
+        assert_eq!(state(&result, "a"), &ConstantState::WithoutEffect);
+        assert_eq!((result.before, result.held_out), (0.0, None));
+    }
+}

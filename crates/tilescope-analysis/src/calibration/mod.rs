@@ -1,0 +1,257 @@
+//! A measured run beside its simulation: what each operation takes in both, which constants of the
+//! cost model explain the difference, and what a change of the program would make of the measurement.
+//!
+//! Programs are aligned as comparisons align them. What a program takes is the mean of its steps on
+//! all IPUs; the simulation's is counted as often as the measurement ran it, so that a shorter
+//! simulation tells the same.
+
+mod fit;
+mod prediction;
+
+pub use fit::{
+    ConstantFit, ConstantState, FitConstant, FitResult, HeldOutError, MIN_OPERATIONS, fit,
+};
+pub use prediction::{OperationPrediction, Prediction, PredictionBasis, predict};
+
+use crate::compare::ProgramPairs;
+use crate::program_names::without_counter_prefix;
+use std::collections::BTreeMap;
+use tilescope_report::units::ProgramId;
+use tilescope_report::{
+    ModelOperation, ProgramKind, ProgramNode, Report, ReportError, ReportOrigin, ReportPart,
+};
+
+/// The steps of a run by program and kind: one program has steps of several kinds where a file names
+/// all parts of a copy by one.
+type ProgramSteps = BTreeMap<(ProgramId, ProgramKind), StepSum>;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct StepSum {
+    steps: u64,
+    cycles: f64,
+}
+
+impl StepSum {
+    fn mean(self) -> f64 {
+        self.cycles / self.steps.max(1) as f64
+    }
+}
+
+/// A program that both runs have, with what all its steps take in the measured one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlignedProgram {
+    /// Its place in the simulation.
+    pub simulated_program: ProgramId,
+    pub kind: ProgramKind,
+    pub steps: u64,
+    pub measured: f64,
+    /// As often as the measurement ran it.
+    pub simulated: f64,
+    /// Place of its operation in [`MeasuredBesideSimulated::operations`].
+    pub operation: usize,
+}
+
+impl AlignedProgram {
+    /// Whether its cycles are those of the machine: the begin of a copy with the host waits for
+    /// whatever that does.
+    pub fn is_of_machine(&self) -> bool {
+        self.kind != ProgramKind::StreamCopyBegin
+    }
+}
+
+/// An operation, or a copy or sync of none, with the cycles of all its steps over all IPUs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OperationResidual {
+    pub name: String,
+    pub measured: f64,
+    pub simulated: f64,
+    /// Whether part of it waits for the host.
+    pub waits_for_host: bool,
+}
+
+impl OperationResidual {
+    /// Measured over simulated; nothing where the simulation has no cycles of it.
+    pub fn ratio(&self) -> Option<f64> {
+        (self.simulated > 0.0).then(|| self.measured / self.simulated)
+    }
+
+    /// Measured minus simulated.
+    pub fn residual(&self) -> f64 {
+        self.measured - self.simulated
+    }
+}
+
+/// A program of one run only, and its cycles there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnalignedProgram {
+    pub name: String,
+    pub cycles: f64,
+}
+
+/// Both runs, aligned.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MeasuredBesideSimulated {
+    pub operations: Vec<OperationResidual>,
+    pub programs: Vec<AlignedProgram>,
+    /// The largest first.
+    pub only_measured: Vec<UnalignedProgram>,
+    pub only_simulated: Vec<UnalignedProgram>,
+    /// Steps of aligned programs in the measurement for each one in the simulation.
+    pub repeats: f64,
+}
+
+impl MeasuredBesideSimulated {
+    /// Aligns two runs.
+    ///
+    /// # Errors
+    /// Parts of the files that cannot be read.
+    pub fn read(measured: &Report, simulated: &Report) -> Result<Self, ReportError> {
+        // Foreign files say what programs are only by their steps.
+        let (of_measured, of_simulated) = (program_steps(measured)?, program_steps(simulated)?);
+        let (programs, simulations) = (measured.programs()?, simulated.programs()?);
+        let pairs = ProgramPairs::new(&programs, &simulations);
+        let names =
+            OperationNames { measured: measured.operations()?, simulated: simulated.operations()? };
+        let mut found = Self::default();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        let mut missing: BTreeMap<String, f64> = BTreeMap::new();
+        let mut seen: Vec<(ProgramId, ProgramKind)> = Vec::new();
+        let mut simulated_steps = 0;
+        for ((id, kind), sum) in &of_measured {
+            let Some(program) = programs.get(*id) else { continue };
+            let partner = pairs.to_target(*id);
+            let partner = partner.and_then(|id| Some((id, of_simulated.get(&(id, *kind))?)));
+            let Some((other, simulation)) = partner else {
+                *missing.entry(program_title(program)).or_default() += sum.cycles;
+                continue;
+            };
+            seen.push((other, *kind));
+            simulated_steps += simulation.steps;
+            let name = names.name(program, simulations.get(other));
+            let operation = *places.entry(name.clone()).or_insert_with(|| {
+                found.operations.push(OperationResidual { name, ..OperationResidual::default() });
+                found.operations.len() - 1
+            });
+            found.programs.push(AlignedProgram {
+                simulated_program: other,
+                kind: *kind,
+                steps: sum.steps,
+                measured: sum.cycles,
+                simulated: simulation.mean() * sum.steps as f64,
+                operation,
+            });
+        }
+        for program in &found.programs {
+            let operation = &mut found.operations[program.operation];
+            operation.measured += program.measured;
+            operation.simulated += program.simulated;
+            operation.waits_for_host |= !program.is_of_machine();
+        }
+        found.only_measured = unaligned(missing);
+        let steps: u64 = found.programs.iter().map(|program| program.steps).sum();
+        found.repeats = steps as f64 / simulated_steps.max(1) as f64;
+        seen.sort_unstable();
+        let mut missing: BTreeMap<String, f64> = BTreeMap::new();
+        for (key, sum) in of_simulated.iter().filter(|(key, _)| seen.binary_search(key).is_err()) {
+            if let Some(program) = simulations.get(key.0) {
+                *missing.entry(program_title(program)).or_default() += sum.cycles;
+            }
+        }
+        found.only_simulated = unaligned(missing);
+        Ok(found)
+    }
+
+    /// What the aligned programs take in another simulation of the same spec, as often as the
+    /// measurement ran them; as in the first one where the other does not have them.
+    ///
+    /// # Errors
+    /// Parts of the files that cannot be read.
+    pub fn in_other_simulation(
+        &self,
+        simulated: &Report,
+        other: &Report,
+    ) -> Result<Vec<f64>, ReportError> {
+        let steps = program_steps(other)?;
+        let pairs = ProgramPairs::new(&*simulated.programs()?, &*other.programs()?);
+        let cycles = |program: &AlignedProgram| {
+            let partner = pairs.to_target(program.simulated_program);
+            let sum = partner.and_then(|id| steps.get(&(id, program.kind)));
+            sum.map_or(program.simulated, |sum| sum.mean() * program.steps as f64)
+        };
+        Ok(self.programs.iter().map(cycles).collect())
+    }
+
+    /// The operations, the one with the largest residual first.
+    pub fn by_residual(&self) -> Vec<&OperationResidual> {
+        let mut all: Vec<&OperationResidual> = self.operations.iter().collect();
+        let size = |of: &OperationResidual| of.residual().abs();
+        all.sort_by(|a, b| size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name)));
+        all
+    }
+
+    /// Cycles of everything measured, on all IPUs.
+    pub fn measured_cycles(&self) -> f64 {
+        let aligned: f64 = self.operations.iter().map(|of| of.measured).sum();
+        aligned + self.only_measured.iter().map(|of| of.cycles).sum::<f64>()
+    }
+}
+
+/// Whether a report is of a run that another tool recorded.
+pub fn is_measured(report: &Report) -> bool {
+    report.origin() == ReportOrigin::Foreign && report.has(ReportPart::Execution)
+}
+
+fn unaligned(cycles: BTreeMap<String, f64>) -> Vec<UnalignedProgram> {
+    let mut all: Vec<UnalignedProgram> =
+        cycles.into_iter().map(|(name, cycles)| UnalignedProgram { name, cycles }).collect();
+    all.sort_by(|a, b| b.cycles.total_cmp(&a.cycles).then_with(|| a.name.cmp(&b.name)));
+    all
+}
+
+/// What the operations of both reports are called.
+struct OperationNames {
+    measured: std::sync::Arc<Vec<ModelOperation>>,
+    simulated: std::sync::Arc<Vec<ModelOperation>>,
+}
+
+impl OperationNames {
+    /// The operation of a program: as the simulation knows it, or else the measurement, or else the
+    /// program's own name.
+    fn name(&self, measured: &ProgramNode, simulated: Option<&ProgramNode>) -> String {
+        let of = |program: Option<&ProgramNode>, known: &[ModelOperation]| {
+            Some(known.get(program?.operation?.index())?.name.clone())
+        };
+        of(simulated, &self.simulated)
+            .or_else(|| of(Some(measured), &self.measured))
+            .unwrap_or_else(|| program_title(measured))
+    }
+}
+
+/// A program of no operation: all parts of a copy have one name.
+fn program_title(program: &ProgramNode) -> String {
+    let name = without_counter_prefix(&program.name);
+    let name = ["/ExchangePre", "/GlobalPre"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(name);
+    match (program.kind, name) {
+        (ProgramKind::Sync, name) => format!("{name} sync").trim_start().to_owned(),
+        (kind, "") => kind.name().to_owned(),
+        (_, name) => name.to_owned(),
+    }
+}
+
+/// The steps of all lanes by program.
+fn program_steps(report: &Report) -> Result<ProgramSteps, ReportError> {
+    let mut steps = ProgramSteps::new();
+    let Some(trace) = report.trace()? else { return Ok(steps) };
+    for lane in (0..trace.lanes().len()).filter_map(|index| trace.lane(index)) {
+        for sums in lane.program_sums()?.iter() {
+            let Some(program) = sums.program else { continue };
+            let sum = steps.entry((program, sums.kind())).or_default();
+            sum.steps += sums.steps;
+            sum.cycles += sums.cycles.as_f64();
+        }
+    }
+    Ok(steps)
+}

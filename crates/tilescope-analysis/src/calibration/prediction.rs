@@ -1,0 +1,135 @@
+//! What a change of the program would make of a measured run: what the simulation says changes is
+//! scaled, everything else stays as it was measured.
+
+use super::{MeasuredBesideSimulated, program_steps, program_title};
+use std::collections::{BTreeMap, BTreeSet};
+use tilescope_report::{Report, ReportError};
+
+/// What the prediction of an operation rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PredictionBasis {
+    /// Measured, times the simulation with the change over that without it.
+    Scaled,
+    /// Measured: the simulation does not have it.
+    AsMeasured,
+    /// Simulated: the change brings it, so that nobody has measured it.
+    Simulated,
+    /// Nothing: the change does away with it.
+    Gone,
+}
+
+impl PredictionBasis {
+    /// As tables and JSON name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scaled => "scaled",
+            Self::AsMeasured => "as measured",
+            Self::Simulated => "simulated",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+/// An operation with a change of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationPrediction {
+    pub name: String,
+    /// Cycles of all its steps over all IPUs.
+    pub measured: f64,
+    pub predicted: f64,
+    /// The simulation with the change over that without it; nothing where it is not scaled.
+    pub factor: Option<f64>,
+    pub basis: PredictionBasis,
+}
+
+/// A measured run with a change of the program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prediction {
+    /// The operation that changes most first.
+    pub operations: Vec<OperationPrediction>,
+}
+
+impl Prediction {
+    /// Cycles of all operations over all IPUs, measured and predicted.
+    pub fn totals(&self) -> (f64, f64) {
+        let sum = |value: fn(&OperationPrediction) -> f64| self.operations.iter().map(value).sum();
+        (sum(|of| of.measured), sum(|of| of.predicted))
+    }
+
+    /// Predicted cycles that rest on something.
+    pub fn cycles_by(&self, basis: PredictionBasis) -> f64 {
+        let own = self.operations.iter().filter(|of| of.basis == basis);
+        own.map(|of| of.predicted).sum()
+    }
+}
+
+/// Cycles of a simulated run by operation, as often as it ran them.
+fn simulated_cycles(report: &Report) -> Result<BTreeMap<String, f64>, ReportError> {
+    let (programs, operations) = (report.programs()?, report.operations()?);
+    let mut cycles: BTreeMap<String, f64> = BTreeMap::new();
+    for ((id, _), sum) in program_steps(report)? {
+        let Some(program) = programs.get(id) else { continue };
+        let operation = program.operation.and_then(|id| operations.get(id.index()));
+        let name = operation.map_or_else(|| program_title(program), |of| of.name.clone());
+        *cycles.entry(name).or_default() += sum.cycles;
+    }
+    Ok(cycles)
+}
+
+/// Predicts a measured run with a change, from simulations without and with it: of each operation
+/// predicted = measured x changed / base.
+///
+/// # Errors
+/// Parts of the files that cannot be read.
+pub fn predict(
+    aligned: &MeasuredBesideSimulated,
+    base: &Report,
+    changed: &Report,
+) -> Result<Prediction, ReportError> {
+    let (before, after) = (simulated_cycles(base)?, simulated_cycles(changed)?);
+    let mut operations = Vec::new();
+    let mut known: BTreeSet<&str> = BTreeSet::new();
+    for operation in &aligned.operations {
+        known.insert(&operation.name);
+        let (name, measured) = (operation.name.clone(), operation.measured);
+        let simulated = before.get(&name).copied().filter(|cycles| *cycles > 0.0);
+        operations.push(match (simulated, after.get(&name)) {
+            (Some(before), Some(after)) => {
+                let factor = after / before;
+                let (predicted, basis) = (measured * factor, PredictionBasis::Scaled);
+                OperationPrediction { name, measured, predicted, factor: Some(factor), basis }
+            }
+            (Some(_), None) => {
+                let basis = PredictionBasis::Gone;
+                OperationPrediction { name, measured, predicted: 0.0, factor: Some(0.0), basis }
+            }
+            (None, _) => as_measured(name, measured),
+        });
+    }
+    operations
+        .extend(aligned.only_measured.iter().map(|of| as_measured(of.name.clone(), of.cycles)));
+    let missed: BTreeSet<&str> = aligned.only_simulated.iter().map(|of| of.name.as_str()).collect();
+    for (name, cycles) in &after {
+        // What the simulation had before without the measurement having it is no change.
+        let is_new = !known.contains(name.as_str()) && !missed.contains(name.as_str());
+        if is_new && !before.contains_key(name) {
+            let basis = PredictionBasis::Simulated;
+            let (name, predicted) = (name.clone(), *cycles * aligned.repeats);
+            operations.push(OperationPrediction {
+                name,
+                measured: 0.0,
+                predicted,
+                factor: None,
+                basis,
+            });
+        }
+    }
+    let change = |of: &OperationPrediction| (of.predicted - of.measured).abs();
+    operations.sort_by(|a, b| change(b).total_cmp(&change(a)).then_with(|| a.name.cmp(&b.name)));
+    Ok(Prediction { operations })
+}
+
+fn as_measured(name: String, measured: f64) -> OperationPrediction {
+    let basis = PredictionBasis::AsMeasured;
+    OperationPrediction { name, measured, predicted: measured, factor: None, basis }
+}

@@ -1,0 +1,61 @@
+//! Which report of a directory is meant that holds several, or all of them.
+
+use crate::model::command::{AppCommand, CommandQueue};
+use crate::shell::session::AppSession;
+use crate::theme::spacing;
+use egui::{Align, Button, Context, Frame, Id, Label, Layout, Margin, Modal, ScrollArea};
+use std::path::PathBuf;
+
+/// A directory and the reports in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReportChoice {
+    pub directory: PathBuf,
+    /// Names in the directory; each can be opened.
+    pub names: Vec<String>,
+}
+
+/// Tallest the list gets before it scrolls.
+const LIST_HEIGHT: f32 = 320.0;
+
+/// The question which report to open, while it is asked.
+pub(crate) fn report_choice_ui(context: &Context, session: &AppSession, commands: &CommandQueue) {
+    let Some(choice) = session.dialogs().report_choice() else { return };
+    let answer = |path| commands.push(AppCommand::AnswerReportChoice(path));
+    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
+    let response = Modal::new(Id::unique("report choice")).frame(frame).show(context, |ui| {
+        ui.set_width(480.0_f32.min(context.content_rect().width() - 60.0));
+        ui.heading("Which report?");
+        let count = choice.names.len();
+        let sentence = format!("{count} reports are in {}", choice.directory.display());
+        ui.add(Label::new(sentence).wrap());
+        ui.add_space(spacing::S);
+        // Enter opens the first one.
+        let mut unfocused = ui.memory(|memory| memory.focused().is_none());
+        ScrollArea::vertical().max_height(LIST_HEIGHT).show(ui, |ui| {
+            ui.with_layout(Layout::top_down_justified(Align::Min), |ui| {
+                for name in &choice.names {
+                    let button = ui.add(Button::new(name).truncate());
+                    if std::mem::take(&mut unfocused) {
+                        button.request_focus();
+                    }
+                    if button.clicked() {
+                        answer(Some(choice.directory.join(name)));
+                    }
+                }
+            });
+        });
+        ui.add_space(spacing::S);
+        ui.horizontal(|ui| {
+            if ui.button("All as a series").clicked() {
+                answer(None);
+                commands.push(AppCommand::ShowSeries(vec![choice.directory.clone()]));
+            }
+            if ui.button("Cancel").clicked() {
+                answer(None);
+            }
+        });
+    });
+    if response.should_close() {
+        answer(None);
+    }
+}

@@ -1,0 +1,727 @@
+//! `debug.cbor`: what frameworks and libraries said about what they made, as Poplar writes it beside
+//! a report.
+//!
+//! Its layout is not documented. What is read is what public tests of Poplar's frameworks find in
+//! it: a map with `contexts`, a list of maps, and `stringTable`, the strings that numbers in the
+//! contexts stand for. A context has an `id`, the id of its parent, the `layer` that made it, a name,
+//! and what its layer adds: `opName` and `opType` of ONNX, `op_name` and `op_type` of XLA.
+//!
+//! Files are hundreds of megabytes long, so they are read as a stream, and only what is asked for
+//! later is kept.
+
+// Everything here reads bytes that anybody may have written.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use cbor4ii::core::dec::{Decode, Error, IgnoredAny, Read, is_break};
+use cbor4ii::core::major;
+use cbor4ii::core::types::{Array, Map, Tag};
+use cbor4ii::core::utils::IoReader;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// Most bytes of a file that is read; real ones have up to 400 MB.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+/// Most contexts that are kept.
+const MAX_CONTEXTS: usize = 1 << 22;
+/// Most bytes of all names and layers.
+const MAX_TEXT_BYTES: usize = 128 << 20;
+/// Most bytes of one of them; what is longer is cut.
+const MAX_NAME_BYTES: usize = 4096;
+/// Most ancestors that are looked at.
+const MAX_ANCESTORS: usize = 256;
+/// Most names that one name is joined of.
+const MAX_JOINED: usize = 64;
+
+/// Why the contexts of a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DebugCborError {
+    /// The system refused.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// The bytes are not what they should be.
+    #[error("{problem} at byte {at}")]
+    Format { problem: String, at: u64 },
+    /// It is larger than any real one.
+    #[error("{0}")]
+    TooLarge(&'static str),
+    /// It is CBOR of something else.
+    #[error("it has no list `contexts`")]
+    NoContexts,
+}
+
+/// A place in the list of texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TextId(u32);
+
+/// A text of a context, as it stands there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum WrittenText {
+    #[default]
+    None,
+    Text(TextId),
+    /// Place in the string table, which may come later.
+    InTable(u32),
+}
+
+/// A debug context: what made it, and what that called it.
+#[derive(Clone, Copy, Debug, Default)]
+struct DebugContext {
+    id: u64,
+    parent: Option<u64>,
+    layer: WrittenText,
+    name: WrittenText,
+    /// The operation that people know it by, where its layer says so.
+    operation: WrittenText,
+    kind: WrittenText,
+}
+
+/// A context and those above it, as people read them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DebugFrame {
+    /// The layer that made it: `poplar`, `poplibs`, `popart`, `onnx`, `xla_op`, …
+    pub layer: String,
+    /// What that called it; empty where it has no name.
+    pub name: String,
+    /// The operation that it is, for layers of frameworks.
+    pub operation: Option<String>,
+    /// The kind of operation, where the layer says it.
+    pub kind: Option<String>,
+}
+
+/// A place in the list of contexts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ContextPlace(u32);
+
+/// All contexts of a file.
+#[derive(Debug, Default)]
+pub(crate) struct DebugContexts {
+    texts: Vec<String>,
+    table: Vec<TextId>,
+    /// By id.
+    contexts: Vec<DebugContext>,
+}
+
+impl DebugContexts {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// A file that is no CBOR, is cut off, or is larger than any real one.
+    pub(crate) fn read(path: &Path) -> Result<Self, DebugCborError> {
+        let file = File::open(path)?;
+        if file.metadata()?.len() > MAX_FILE_BYTES {
+            return Err(DebugCborError::TooLarge("it is longer than 1 GiB"));
+        }
+        Self::read_from(BufReader::with_capacity(1 << 16, file))
+    }
+
+    fn read_from(bytes: impl BufRead) -> Result<Self, DebugCborError> {
+        let mut stream = CborStream { reader: IoReader::new(bytes), at: 0 };
+        let mut reading = DebugCborReading::default();
+        match reading.file(&mut stream) {
+            Ok(()) => reading.finish(),
+            Err(Stop::Cbor(Error::Read(error))) => Err(error.into()),
+            Err(Stop::Cbor(error)) => {
+                let problem = problem_of(&error).to_owned();
+                Err(DebugCborError::Format { problem, at: stream.at })
+            }
+            Err(Stop::TooLarge(words)) => Err(DebugCborError::TooLarge(words)),
+        }
+    }
+
+    /// Every context.
+    pub(crate) fn places(&self) -> impl Iterator<Item = ContextPlace> + use<> {
+        (0..u32::try_from(self.contexts.len()).unwrap_or(0)).map(ContextPlace)
+    }
+
+    /// A context and those above it, itself first.
+    pub(crate) fn chain(&self, place: ContextPlace) -> Vec<ContextPlace> {
+        let above = |at: &ContextPlace| self.place_of(self.context(*at)?.parent?);
+        let chain = std::iter::successors(Some(place), above).take(MAX_ANCESTORS + 1);
+        let chain: Vec<ContextPlace> = chain.collect();
+        // Contexts that are above themselves are above nothing.
+        if chain.len() > MAX_ANCESTORS { vec![place] } else { chain }
+    }
+
+    /// What there is to say of a context.
+    pub(crate) fn frame(&self, place: ContextPlace) -> DebugFrame {
+        let context = self.context(place).copied().unwrap_or_default();
+        let optional =
+            |text| Some(self.text(text)).filter(|text| !text.is_empty()).map(str::to_owned);
+        DebugFrame {
+            layer: self.text(context.layer).to_owned(),
+            name: self.text(context.name).to_owned(),
+            operation: optional(context.operation),
+            kind: optional(context.kind),
+        }
+    }
+
+    /// The names of a context and of those above it, the topmost first: how programs are named that
+    /// were made below it. Nothing if that is longer than any of their names.
+    pub(crate) fn path(&self, place: ContextPlace, longest: usize) -> Option<String> {
+        let mut names: Vec<&str> = self.chain(place).into_iter().map(|at| self.name(at)).collect();
+        names.retain(|name| !name.is_empty());
+        let bytes: usize = names.iter().map(|name| name.len() + 1).sum();
+        names.reverse();
+        (bytes <= longest + 1).then(|| names.join("/"))
+    }
+
+    /// The name of a context; empty where it has none.
+    pub(crate) fn name(&self, place: ContextPlace) -> &str {
+        self.context(place).map_or("", |context| self.text(context.name))
+    }
+
+    /// The operation of a context; empty where it is none.
+    pub(crate) fn operation(&self, place: ContextPlace) -> &str {
+        self.context(place).map_or("", |context| self.text(context.operation))
+    }
+
+    /// The layer of a context.
+    pub(crate) fn layer(&self, place: ContextPlace) -> &str {
+        self.context(place).map_or("", |context| self.text(context.layer))
+    }
+
+    fn context(&self, place: ContextPlace) -> Option<&DebugContext> {
+        self.contexts.get(place.0 as usize)
+    }
+
+    fn place_of(&self, id: u64) -> Option<ContextPlace> {
+        let found = self.contexts.binary_search_by_key(&id, |context| context.id).ok()?;
+        u32::try_from(found).ok().map(ContextPlace)
+    }
+
+    fn text(&self, text: WrittenText) -> &str {
+        let id = match text {
+            WrittenText::None => None,
+            WrittenText::Text(id) => Some(id),
+            WrittenText::InTable(place) => self.table.get(place as usize).copied(),
+        };
+        id.and_then(|id| self.texts.get(id.0 as usize)).map_or("", String::as_str)
+    }
+}
+
+/// What is wrong with bytes that are not as they should be.
+fn problem_of(error: &Error<io::Error>) -> &'static str {
+    match error {
+        Error::Eof { .. } | Error::RequireLength { .. } => "it is cut off",
+        Error::DepthOverflow { .. } => "it is nested deeper than 256 levels",
+        _ => "it is no valid CBOR",
+    }
+}
+
+/// Why reading ends before the file does.
+enum Stop {
+    Cbor(Error<io::Error>),
+    TooLarge(&'static str),
+}
+
+impl From<Error<io::Error>> for Stop {
+    fn from(error: Error<io::Error>) -> Self {
+        Self::Cbor(error)
+    }
+}
+
+/// The bytes of a file, with the position that messages name.
+struct CborStream<R> {
+    reader: IoReader<R>,
+    at: u64,
+}
+
+impl<'de, R: BufRead> Read<'de> for CborStream<R> {
+    type Error = io::Error;
+
+    fn fill<'short>(
+        &'short mut self,
+        want: usize,
+    ) -> Result<cbor4ii::core::dec::Reference<'de, 'short>, io::Error> {
+        self.reader.fill(want)
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.at += count as u64;
+        self.reader.advance(count);
+    }
+
+    fn step_in(&mut self) -> bool {
+        <IoReader<R> as Read<'de>>::step_in(&mut self.reader)
+    }
+
+    fn step_out(&mut self) {
+        <IoReader<R> as Read<'de>>::step_out(&mut self.reader);
+    }
+}
+
+type Reading<T> = Result<T, Stop>;
+
+impl<R: BufRead> CborStream<R> {
+    /// The kind of what comes next.
+    fn major(&mut self) -> Reading<u8> {
+        let bytes = self.fill(1).map_err(Error::Read)?;
+        let byte = bytes.as_ref().first().copied();
+        byte.map(|byte| byte >> 5).ok_or_else(|| self.cut_off())
+    }
+
+    /// The error of a stream that ends too early: asking for a number tells it.
+    fn cut_off(&mut self) -> Stop {
+        match u64::decode(self) {
+            Err(error) => Stop::Cbor(error),
+            Ok(_) => Stop::TooLarge("it cannot be read"),
+        }
+    }
+
+    fn skip(&mut self) -> Reading<()> {
+        IgnoredAny::decode(self)?;
+        Ok(())
+    }
+
+    /// Leaves out the tags before a value.
+    fn skip_tags(&mut self) -> Reading<u8> {
+        loop {
+            let kind = self.major()?;
+            if kind != major::TAG {
+                return Ok(kind);
+            }
+            Tag::<()>::tag(self)?;
+        }
+    }
+
+    /// Whether a list or map of so many items, or of an unknown number of them, goes on.
+    fn goes_on(&mut self, left: &mut Option<usize>) -> Reading<bool> {
+        match left {
+            Some(0) => Ok(false),
+            Some(left) => {
+                *left -= 1;
+                Ok(true)
+            }
+            None => Ok(!is_break(self)?),
+        }
+    }
+
+    /// A text, of which at most [`MAX_NAME_BYTES`] are kept; nothing if something else comes next,
+    /// which is passed over.
+    fn text(&mut self) -> Reading<Option<String>> {
+        if self.skip_tags()? != major::STRING {
+            self.skip()?;
+            return Ok(None);
+        }
+        let mut kept = Vec::new();
+        match self.length()? {
+            Some(length) => self.keep(length, &mut kept)?,
+            None => {
+                while !is_break(self)? {
+                    if self.major()? != major::STRING {
+                        return Err(self.not_a_chunk());
+                    }
+                    let Some(length) = self.length()? else { return Err(self.not_a_chunk()) };
+                    self.keep(length, &mut kept)?;
+                }
+            }
+        }
+        Ok(Some(String::from_utf8_lossy(&kept).into_owned()))
+    }
+
+    fn not_a_chunk(&self) -> Stop {
+        Stop::Cbor(Error::Mismatch { name: &"str", found: 0 })
+    }
+
+    /// The length of a text whose first byte comes next; nothing if its chunks end with a break.
+    fn length(&mut self) -> Reading<Option<u64>> {
+        let first = self.byte()?;
+        let bytes = match first & 0x1f {
+            length @ 0..=23 => return Ok(Some(length.into())),
+            24 => 1,
+            25 => 2,
+            26 => 4,
+            27 => 8,
+            31 => return Ok(None),
+            _ => return Err(self.not_a_chunk()),
+        };
+        let mut length = 0;
+        for _ in 0..bytes {
+            length = length << 8 | u64::from(self.byte()?);
+        }
+        Ok(Some(length))
+    }
+
+    fn byte(&mut self) -> Reading<u8> {
+        let byte = self.fill(1).map_err(Error::Read)?.as_ref().first().copied();
+        let byte = byte.ok_or_else(|| self.cut_off())?;
+        self.advance(1);
+        Ok(byte)
+    }
+
+    /// Takes so many bytes, and keeps the first of them.
+    fn keep(&mut self, length: u64, kept: &mut Vec<u8>) -> Reading<()> {
+        let mut left = length;
+        while left > 0 {
+            let bytes = self.fill(1).map_err(Error::Read)?;
+            let bytes = bytes.as_ref();
+            let count = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let room = MAX_NAME_BYTES.saturating_sub(kept.len()).min(count);
+            kept.extend_from_slice(bytes.get(..room).unwrap_or_default());
+            if count == 0 {
+                return Err(self.cut_off());
+            }
+            self.advance(count);
+            left -= count as u64;
+        }
+        Ok(())
+    }
+}
+
+/// A value of a context, as far as any of them counts.
+enum FieldValue {
+    Number(u64),
+    Text(String),
+    Many(Vec<FieldValue>),
+    Other,
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct DebugCborReading {
+    found: DebugContexts,
+    has_contexts: bool,
+    known: HashMap<String, TextId>,
+    text_bytes: usize,
+}
+
+impl DebugCborReading {
+    /// The whole file: a map, or the list of contexts by itself.
+    fn file<R: BufRead>(&mut self, stream: &mut CborStream<R>) -> Reading<()> {
+        match stream.skip_tags()? {
+            major::ARRAY => self.contexts(stream),
+            major::MAP => {
+                let mut left = Map::<()>::len(stream)?;
+                while stream.goes_on(&mut left)? {
+                    let key = stream.text()?;
+                    match (key.as_deref(), stream.skip_tags()?) {
+                        (Some("contexts"), major::ARRAY) => self.contexts(stream)?,
+                        (Some("stringTable"), major::ARRAY) => self.string_table(stream)?,
+                        _ => stream.skip()?,
+                    }
+                }
+                Ok(())
+            }
+            _ => stream.skip(),
+        }
+    }
+
+    fn string_table<R: BufRead>(&mut self, stream: &mut CborStream<R>) -> Reading<()> {
+        let mut left = Array::<()>::len(stream)?;
+        while stream.goes_on(&mut left)? {
+            let text = stream.text()?.unwrap_or_default();
+            let id = self.intern(text)?;
+            self.found.table.push(id);
+            if self.found.table.len() > MAX_CONTEXTS {
+                return Err(Stop::TooLarge("its string table is longer than that of any program"));
+            }
+        }
+        Ok(())
+    }
+
+    fn contexts<R: BufRead>(&mut self, stream: &mut CborStream<R>) -> Reading<()> {
+        self.has_contexts = true;
+        let mut left = Array::<()>::len(stream)?;
+        while stream.goes_on(&mut left)? {
+            if stream.skip_tags()? != major::MAP {
+                stream.skip()?;
+                continue;
+            }
+            if let Some(context) = self.context(stream)? {
+                self.found.contexts.push(context);
+            }
+            if self.found.contexts.len() > MAX_CONTEXTS {
+                return Err(Stop::TooLarge("it has more than 4 million contexts"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A context; nothing for one without an id, which nobody can refer to and nothing is named by.
+    fn context<R: BufRead>(&mut self, stream: &mut CborStream<R>) -> Reading<Option<DebugContext>> {
+        let mut context = DebugContext::default();
+        let mut id = None;
+        let mut left = Map::<()>::len(stream)?;
+        while stream.goes_on(&mut left)? {
+            let key = stream.text()?.unwrap_or_default();
+            match key.as_str() {
+                "id" => id = number(&value(stream)?),
+                "parent" | "parentId" | "parent_id" | "parents" | "parentIds" => {
+                    context.parent = number(&value(stream)?).or(context.parent);
+                }
+                "layer" => context.layer = self.written(value(stream)?)?,
+                "name" | "names" => context.name = self.written(value(stream)?)?,
+                "opName" | "op_name" | "hlo_name" => {
+                    context.operation = self.written(value(stream)?)?;
+                }
+                "opType" | "op_type" | "opcode" | "opid" | "class" | "api" => {
+                    context.kind = self.written(value(stream)?)?;
+                }
+                _ => stream.skip()?,
+            }
+        }
+        Ok(id.map(|id| DebugContext { id, ..context }))
+    }
+
+    fn written(&mut self, value: FieldValue) -> Reading<WrittenText> {
+        Ok(match value {
+            FieldValue::Text(text) => WrittenText::Text(self.intern(text)?),
+            FieldValue::Number(place) => {
+                u32::try_from(place).map_or(WrittenText::None, WrittenText::InTable)
+            }
+            FieldValue::Many(parts) => {
+                let texts = parts.into_iter().filter_map(|part| match part {
+                    FieldValue::Text(text) => Some(text),
+                    _ => None,
+                });
+                let mut joined = texts.collect::<Vec<_>>().join("/");
+                joined.truncate(joined.floor_char_boundary(MAX_NAME_BYTES));
+                WrittenText::Text(self.intern(joined)?)
+            }
+            FieldValue::Other => WrittenText::None,
+        })
+    }
+
+    fn intern(&mut self, text: String) -> Reading<TextId> {
+        if let Some(known) = self.known.get(&text) {
+            return Ok(*known);
+        }
+        self.text_bytes += text.len();
+        if self.text_bytes > MAX_TEXT_BYTES {
+            return Err(Stop::TooLarge("its names are longer than those of any program"));
+        }
+        // Bounded by the bytes of the file.
+        let id = TextId(u32::try_from(self.found.texts.len()).unwrap_or(u32::MAX));
+        self.found.texts.push(text.clone());
+        self.known.insert(text, id);
+        Ok(id)
+    }
+
+    fn finish(self) -> Result<DebugContexts, DebugCborError> {
+        if !self.has_contexts {
+            return Err(DebugCborError::NoContexts);
+        }
+        let mut found = self.found;
+        // Of contexts with one id the first one counts.
+        found.contexts.sort_by_key(|context| context.id);
+        found.contexts.dedup_by_key(|context| context.id);
+        Ok(found)
+    }
+}
+
+/// A number, or the first one of a list.
+fn number(value: &FieldValue) -> Option<u64> {
+    match value {
+        FieldValue::Number(number) => Some(*number),
+        FieldValue::Many(many) => many.iter().find_map(|part| match part {
+            FieldValue::Number(number) => Some(*number),
+            _ => None,
+        }),
+        FieldValue::Text(_) | FieldValue::Other => None,
+    }
+}
+
+fn value<R: BufRead>(stream: &mut CborStream<R>) -> Reading<FieldValue> {
+    match stream.skip_tags()? {
+        major::ARRAY => {
+            let mut left = Array::<()>::len(stream)?;
+            let mut many = Vec::new();
+            while stream.goes_on(&mut left)? {
+                let one = single(stream)?;
+                if many.len() < MAX_JOINED {
+                    many.push(one);
+                }
+            }
+            Ok(FieldValue::Many(many))
+        }
+        _ => single(stream),
+    }
+}
+
+fn single<R: BufRead>(stream: &mut CborStream<R>) -> Reading<FieldValue> {
+    Ok(match stream.skip_tags()? {
+        major::UNSIGNED => FieldValue::Number(u64::decode(stream)?),
+        major::STRING => stream.text()?.map_or(FieldValue::Other, FieldValue::Text),
+        _ => {
+            stream.skip()?;
+            FieldValue::Other
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    /// A JSON value as CBOR, maps and lists with or without their lengths.
+    fn cbor(value: &Value, endless: bool, bytes: &mut Vec<u8>) {
+        let head = |major: u8, length: usize, bytes: &mut Vec<u8>| match length {
+            0..24 => bytes.push(major << 5 | length as u8),
+            24..256 => bytes.extend([major << 5 | 24, length as u8]),
+            _ => {
+                bytes.push(major << 5 | 26);
+                bytes.extend((length as u32).to_be_bytes());
+            }
+        };
+        match value {
+            Value::Null => bytes.push(0xf6),
+            Value::Bool(flag) => bytes.push(0xf4 + u8::from(*flag)),
+            Value::Number(number) => head(0, number.as_u64().unwrap() as usize, bytes),
+            Value::String(text) => {
+                head(3, text.len(), bytes);
+                bytes.extend(text.as_bytes());
+            }
+            Value::Array(items) => {
+                if endless {
+                    bytes.push(0x9f)
+                } else {
+                    head(4, items.len(), bytes)
+                }
+                items.iter().for_each(|item| cbor(item, endless, bytes));
+                bytes.extend(endless.then_some(0xff));
+            }
+            Value::Object(entries) => {
+                if endless {
+                    bytes.push(0xbf)
+                } else {
+                    head(5, entries.len(), bytes)
+                }
+                for (key, item) in entries {
+                    cbor(&json!(key), endless, bytes);
+                    cbor(item, endless, bytes);
+                }
+                bytes.extend(endless.then_some(0xff));
+            }
+        }
+    }
+
+    fn encoded(value: &Value, endless: bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        cbor(value, endless, &mut bytes);
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<DebugContexts, DebugCborError> {
+        // A small buffer, so that values lie across its ends.
+        DebugContexts::read_from(BufReader::with_capacity(7, bytes))
+    }
+
+    fn plain() -> Value {
+        json!({
+            "contexts": [
+                { "id": 1, "layer": "onnx", "category": "op", "opName": "dense/fwd", "opType": "MatMul",
+                  "location": { "fileName": 0, "functionName": 1, "lineNumber": 42 },
+                  "input": ["x", "w"], "attribute": { "alpha": "1.0" } },
+                { "id": 2, "parentId": 1, "layer": 2, "name": 3 },
+                { "id": 3, "parent": [2], "layer": "poplar", "names": ["Convolve", "ExchangePre"] },
+            ],
+            "stringTable": ["model.py", "forward", "poplibs", "Conv_1"],
+            "version": 3,
+        })
+    }
+
+    #[test]
+    fn contexts_are_read_with_their_parents_and_layers() {
+        for endless in [false, true] {
+            let contexts = read(&encoded(&plain(), endless)).unwrap();
+            let last = ContextPlace(2);
+            assert_eq!(contexts.chain(last), [2, 1, 0].map(ContextPlace));
+            assert_eq!(contexts.path(last, 100).unwrap(), "Conv_1/Convolve/ExchangePre");
+            assert_eq!(contexts.path(last, 5), None);
+            let frame = contexts.frame(ContextPlace(0));
+            assert_eq!(frame.operation.as_deref(), Some("dense/fwd"));
+            assert_eq!((frame.layer.as_str(), frame.kind.as_deref()), ("onnx", Some("MatMul")));
+            assert_eq!(contexts.layer(ContextPlace(1)), "poplibs");
+        }
+    }
+
+    #[test]
+    fn a_list_of_contexts_by_itself_and_tags_are_read_too() {
+        let mut bytes = vec![0xd9, 0xd9, 0xf7];
+        bytes.extend(encoded(&plain()["contexts"], false));
+        assert_eq!(read(&bytes).unwrap().places().count(), 3);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let says = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+        let whole = encoded(&plain(), false);
+        assert_eq!(
+            says(&whole[..whole.len() - 5]),
+            format!("it is cut off at byte {}", whole.len() - 5)
+        );
+        assert_eq!(says(b""), "it is cut off at byte 0");
+        assert_eq!(says(&encoded(&json!({ "a": 1 }), false)), "it has no list `contexts`");
+        assert_eq!(says(&[0xa1, 0x1c, 0]), "it is no valid CBOR at byte 1");
+        let deep = [&[0xa1, 0x61, b'x'][..], &[0x81; 5000], &[0x00]].concat();
+        assert!(says(&deep).starts_with("it is nested deeper than 256 levels"), "{}", says(&deep));
+    }
+
+    #[test]
+    fn lengths_are_not_believed() {
+        // A list, a map and a text that claim to have 2^62 entries.
+        for major in [0x9b, 0xbb, 0x7b] {
+            let mut bytes = vec![0xa1, 0x68];
+            bytes.extend(b"contexts");
+            bytes.push(major);
+            bytes.extend((1_u64 << 62).to_be_bytes());
+            assert!(read(&bytes).unwrap_err().to_string().contains("cut off"));
+        }
+        let long = "x".repeat(1 << 20);
+        let value = json!({ "contexts": [{ "id": 1, "layer": "poplar", "name": long }] });
+        let contexts = read(&encoded(&value, false)).unwrap();
+        assert_eq!(contexts.name(ContextPlace(0)).len(), MAX_NAME_BYTES);
+    }
+
+    #[test]
+    fn contexts_above_themselves_are_above_nothing() {
+        let value = json!([
+            { "id": 1, "parent": 2, "layer": "poplar", "name": "a" },
+            { "id": 2, "parent": 1, "layer": "poplar", "name": "b" },
+        ]);
+        let contexts = read(&encoded(&value, false)).unwrap();
+        assert_eq!(contexts.chain(ContextPlace(0)), [ContextPlace(0)]);
+    }
+
+    /// Mutations of a sound file: bytes changed, taken out and put in.
+    fn mutated(bytes: &[u8], changes: &[(u16, u8, u8)]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        for &(place, value, way) in changes {
+            let at = usize::from(place) % bytes.len().max(1);
+            match way % 4 {
+                0 => bytes.insert(at.min(bytes.len()), value),
+                1 if !bytes.is_empty() => drop(bytes.remove(at)),
+                2 => bytes.truncate(at),
+                _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = value),
+            }
+        }
+        bytes
+    }
+
+    /// How many files are tried: more with `TILESCOPE_CBOR_CASES`.
+    fn cases() -> u32 {
+        std::env::var("TILESCOPE_CBOR_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases()))]
+        #[test]
+        fn nothing_panics_on_files_of_strangers(
+            changes in prop::collection::vec(any::<(u16, u8, u8)>(), 0..12),
+            endless: bool,
+        ) {
+            let bytes = mutated(&encoded(&plain(), endless), &changes);
+            if let Ok(contexts) = read(&bytes) {
+                for place in contexts.places() {
+                    contexts.frame(place);
+                    prop_assert!(contexts.chain(place).len() <= MAX_ANCESTORS);
+                    prop_assert!(contexts.path(place, 1000).is_none_or(|path| path.len() <= 1000));
+                }
+            }
+        }
+    }
+}

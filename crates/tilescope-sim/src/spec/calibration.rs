@@ -1,0 +1,326 @@
+//! The table `[target.calibration]`: constants of the cost model that were fitted to a measurement.
+//!
+//! Each is one that nobody publishes, and has bounds beyond which it would stand for something else.
+//! `tilescope calibrate` fits them and writes the table; whatever is simulated from a spec that has it
+//! says so. Constants of tiles belong to the process ([`cost_constants`](crate::cost_constants)), so
+//! that a process simulates with one calibration; rates and times of what surrounds the tiles take
+//! the place of those that a system has.
+
+use super::CheckedSpecValues;
+use crate::cost_constants::{
+    COMPUTE_START_CYCLES, CostConstant, EXCHANGE_START_CYCLES, EXPRESSION_VECTOR_CYCLES,
+    EXTERNAL_SYNC_CYCLES, HALF_COPY_CYCLES, HOST_BYTES_PER_SECOND, KERNEL_GATHER_CYCLES_PER_BYTE,
+    LADDER_BYTES_PER_SECOND, MESSAGE_CYCLES, ON_TILE_COPY_CYCLES, PAIR_BYTES_PER_SECOND,
+    POOL_WORKER_CYCLES, RAGGED_PIECE_COPY_CYCLES, REMOTE_BYTES_PER_SECOND,
+    STREAM_HANDSHAKE_SECONDS, SUBWORD_REARRANGE_CYCLES_PER_BYTE, WEIGHT_REARRANGE_CYCLES_PER_WORD,
+};
+use crate::spec_keys::{SpecKeyType, SpecTable, spec_table};
+use crate::targets::SystemRates;
+use tilescope_report::units::Cycles;
+use tilescope_report::{CALIBRATION_PREFIX, MachineChange, MachineUnit};
+
+/// Where the table stands.
+pub const CALIBRATION_TABLE: &str = "target.calibration";
+
+/// A rate of a link: from a hundred kilobytes to a terabyte each second.
+const RATE: SpecKeyType = SpecKeyType::RealFrom(1.0e5, 1.0e12);
+
+/// Work for each byte or word that is copied: none, up to a few instructions.
+const PER_PIECE: SpecKeyType = SpecKeyType::RealFrom(0.0, 5.0);
+
+spec_table! {
+    /// Constants of the cost model. The defaults are those of the simulator.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct CalibrationSpec {
+        /// What the constants of this table were fitted to, and how well
+        source: String = String::new() => {
+            shows_in: "Summary: notes",
+        }
+        /// Start of an exchange, its internal sync included
+        exchange_start_cycles: u64 = Cycles::from_f64(EXCHANGE_START_CYCLES.value).0, in SpecKeyType::Integer(100, 3_000) => {
+            shows_in: "Execution trace: DoExchange",
+        }
+        /// Start of a compute set, its sync included
+        compute_start_cycles: u64 = Cycles::from_f64(COMPUTE_START_CYCLES.value).0, in SpecKeyType::Integer(0, 1_000) => {
+            shows_in: "Execution trace: OnTileExecute",
+        }
+        /// Before the first byte of on-tile copies moves
+        on_tile_copy_cycles: u64 = Cycles::from_f64(ON_TILE_COPY_CYCLES.value).0, in SpecKeyType::Integer(0, 2_000) => {
+            shows_in: "Execution trace: copies that change a layout",
+        }
+        /// Each of many short messages besides its words
+        message_cycles: u64 = Cycles::from_f64(MESSAGE_CYCLES.value).0, in SpecKeyType::Integer(0, 50) => {
+            shows_in: "Execution trace: exchanges of many short messages",
+        }
+        /// Copying a half that no neighbour goes with
+        half_copy_cycles: u64 = Cycles::from_f64(HALF_COPY_CYCLES.value).0, in SpecKeyType::Integer(1, 100) => {
+            shows_in: "Execution trace: copies in pieces of two bytes",
+        }
+        /// A pooling worker besides those of the published formula
+        pool_worker_cycles: u64 = Cycles::from_f64(POOL_WORKER_CYCLES.value).0, in SpecKeyType::Integer(0, 200) => {
+            shows_in: "Execution trace: pooling",
+        }
+        /// One more operation on a vector inside a fused expression
+        expression_vector_cycles: u64 = Cycles::from_f64(EXPRESSION_VECTOR_CYCLES.value).0, in SpecKeyType::Integer(1, 20) => {
+            shows_in: "Execution trace: gates of recurrent layers",
+        }
+        /// One piece gathered where groups of channels do not divide the channels
+        ragged_piece_copy_cycles: f64 = RAGGED_PIECE_COPY_CYCLES.value, in SpecKeyType::RealFrom(0.0, 200.0) => {
+            shows_in: "Execution trace: planned operations with odd sizes",
+        }
+        /// Arranging broadcast weights on the tile, per word
+        weight_rearrange_cycles_per_word: f64 = WEIGHT_REARRANGE_CYCLES_PER_WORD.value, in PER_PIECE => {
+            shows_in: "Execution trace: products and convolutions",
+        }
+        /// Rearranging data whose elements are smaller than a word, per byte
+        subword_rearrange_cycles_per_byte: f64 = SUBWORD_REARRANGE_CYCLES_PER_BYTE.value, in PER_PIECE => {
+            shows_in: "Execution trace: planned operations, layout changes",
+        }
+        /// Gathering the input of kernels larger than one, per byte
+        kernel_gather_cycles_per_byte: f64 = KERNEL_GATHER_CYCLES_PER_BYTE.value, in PER_PIECE => {
+            shows_in: "Execution trace: convolutions",
+        }
+        /// A sync of several IPUs or with the host, after the last one has arrived
+        external_sync_cycles: u64 = Cycles::from_f64(EXTERNAL_SYNC_CYCLES.value).0, in SpecKeyType::Integer(0, 100_000), written "" => {
+            shows_in: "Execution trace: External sync",
+        }
+        /// Time of an exchange with the host besides its transfers
+        host_handshake_seconds: f64 = STREAM_HANDSHAKE_SECONDS.value, in SpecKeyType::RealFrom(0.0, 0.01), written "" => {
+            shows_in: "Execution trace: StreamCopyBegin and StreamCopyEnd",
+        }
+        /// Rate between the host and one IPU
+        host_bytes_per_second: f64 = HOST_BYTES_PER_SECOND.value, in RATE, written "" => {
+            shows_in: "Execution trace: StreamCopyMid",
+        }
+        /// Rate between one IPU and streaming memory
+        remote_bytes_per_second: f64 = REMOTE_BYTES_PER_SECOND.value, in RATE, written "" => {
+            shows_in: "Execution trace: remote buffer copies",
+        }
+        /// Rate between the two IPUs of a pair, in each direction
+        link_pair_bytes_per_second: f64 = PAIR_BYTES_PER_SECOND.value, in RATE, written "" => {
+            shows_in: "Execution trace: GlobalExchange",
+        }
+        /// Rate up or down the ladder of pairs, in each direction
+        link_ladder_bytes_per_second: f64 = LADDER_BYTES_PER_SECOND.value, in RATE, written "" => {
+            shows_in: "Execution trace: GlobalExchange",
+        }
+    }
+}
+
+/// Where a constant of the table is used.
+#[derive(Clone, Copy)]
+enum UsedIn {
+    /// Wherever tiles are counted, in the whole process.
+    Process(&'static CostConstant),
+    /// In the machine of a spec.
+    Rates(fn(&SystemRates) -> f64, fn(&mut SystemRates, f64)),
+}
+
+/// A constant: its name in the table and for people, what it counts, and where it is used.
+struct Calibrated {
+    key: &'static str,
+    title: &'static str,
+    unit: MachineUnit,
+    value: fn(&CalibrationSpec) -> f64,
+    used: UsedIn,
+}
+
+macro_rules! of_process {
+    ($key:ident, $title:literal, $unit:ident, $constant:ident) => {
+        Calibrated {
+            key: stringify!($key),
+            title: $title,
+            unit: MachineUnit::$unit,
+            value: |of| of.$key as f64,
+            used: UsedIn::Process(&$constant),
+        }
+    };
+}
+
+macro_rules! of_rates {
+    ($key:ident, $rate:ident, $title:literal, $unit:ident) => {
+        Calibrated {
+            key: stringify!($key),
+            title: $title,
+            unit: MachineUnit::$unit,
+            value: |of| of.$key,
+            used: UsedIn::Rates(|rates| rates.$rate, |rates, value| rates.$rate = value),
+        }
+    };
+}
+
+/// Every number of the table, in its order.
+const CONSTANTS: &[Calibrated] = &[
+    of_process!(exchange_start_cycles, "exchange start", Cycles, EXCHANGE_START_CYCLES),
+    of_process!(compute_start_cycles, "compute set start", Cycles, COMPUTE_START_CYCLES),
+    of_process!(on_tile_copy_cycles, "on-tile copy start", Cycles, ON_TILE_COPY_CYCLES),
+    of_process!(message_cycles, "short message", Cycles, MESSAGE_CYCLES),
+    of_process!(half_copy_cycles, "copy of a single half", Cycles, HALF_COPY_CYCLES),
+    of_process!(pool_worker_cycles, "pooling worker", Cycles, POOL_WORKER_CYCLES),
+    of_process!(
+        expression_vector_cycles,
+        "fused vector operation",
+        Cycles,
+        EXPRESSION_VECTOR_CYCLES
+    ),
+    of_process!(ragged_piece_copy_cycles, "ragged piece copy", Cycles, RAGGED_PIECE_COPY_CYCLES),
+    of_process!(
+        weight_rearrange_cycles_per_word,
+        "weight rearrangement",
+        CyclesPerWord,
+        WEIGHT_REARRANGE_CYCLES_PER_WORD
+    ),
+    of_process!(
+        subword_rearrange_cycles_per_byte,
+        "subword rearrangement",
+        CyclesPerByte,
+        SUBWORD_REARRANGE_CYCLES_PER_BYTE
+    ),
+    of_process!(
+        kernel_gather_cycles_per_byte,
+        "kernel gathering",
+        CyclesPerByte,
+        KERNEL_GATHER_CYCLES_PER_BYTE
+    ),
+    Calibrated {
+        key: "external_sync_cycles",
+        title: "external sync",
+        unit: MachineUnit::Cycles,
+        value: |of| of.external_sync_cycles as f64,
+        used: UsedIn::Rates(
+            |rates| rates.external_sync_cycles.as_f64(),
+            |rates, value| rates.external_sync_cycles = Cycles::from_f64(value),
+        ),
+    },
+    of_rates!(host_handshake_seconds, host_handshake_seconds, "host handshake", Seconds),
+    of_rates!(host_bytes_per_second, host_bytes_per_second, "host", BytesPerSecond),
+    of_rates!(remote_bytes_per_second, remote_bytes_per_second, "streaming memory", BytesPerSecond),
+    of_rates!(link_pair_bytes_per_second, pair_bytes_per_second, "links of a pair", BytesPerSecond),
+    of_rates!(
+        link_ladder_bytes_per_second,
+        ladder_bytes_per_second,
+        "links of the ladder",
+        BytesPerSecond
+    ),
+];
+
+/// A constant that can be fitted to a measurement, as a spec has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CalibratedConstant {
+    /// Its key in a spec.
+    pub key: String,
+    /// Name for people.
+    pub title: &'static str,
+    /// What simulating the spec takes.
+    pub value: f64,
+    /// Its bounds.
+    pub least: f64,
+    pub most: f64,
+    /// Whether it counts whole things.
+    pub whole: bool,
+}
+
+/// The path of a key of the table.
+fn path(key: &str) -> String {
+    format!("{CALIBRATION_TABLE}.{key}")
+}
+
+/// The constants that the table sets, with what they are.
+fn set<'a>(values: &'a CheckedSpecValues) -> impl Iterator<Item = (&'static Calibrated, f64)> + 'a {
+    let calibration = CalibrationSpec::read(CALIBRATION_TABLE, values);
+    let is_set = |of: &&Calibrated| values.is_set(&path(of.key));
+    CONSTANTS.iter().filter(is_set).map(move |of| (of, (of.value)(&calibration)))
+}
+
+/// The rates of a system, with those that the table sets in their place.
+pub(super) fn calibrated_rates(values: &CheckedSpecValues, mut rates: SystemRates) -> SystemRates {
+    for (constant, value) in set(values) {
+        if let UsedIn::Rates(_, change) = constant.used {
+            change(&mut rates, value);
+        }
+    }
+    rates
+}
+
+/// The constants of the process that the table sets.
+pub(super) fn process_constants(values: &CheckedSpecValues) -> Vec<(&'static CostConstant, f64)> {
+    set(values)
+        .filter_map(|(constant, value)| match constant.used {
+            UsedIn::Process(of) => Some((of, value)),
+            UsedIn::Rates(..) => None,
+        })
+        .collect()
+}
+
+/// In what the constants of a spec differ from those of the simulator; `rates` are those of its
+/// system.
+pub(super) fn changes(values: &CheckedSpecValues, rates: &SystemRates) -> Vec<MachineChange> {
+    let change = |(constant, value): (&Calibrated, f64)| {
+        let inherited = match constant.used {
+            UsedIn::Process(of) => of.value,
+            UsedIn::Rates(value, _) => value(rates),
+        };
+        let change = MachineChange {
+            key: format!("{CALIBRATION_PREFIX}{}", constant.key),
+            title: constant.title.to_owned(),
+            unit: constant.unit,
+            inherited,
+            value,
+        };
+        (inherited.to_bits() != value.to_bits()).then_some(change)
+    };
+    set(values).filter_map(change).collect()
+}
+
+/// Every constant that can be fitted, as a spec has it: what is not set of tiles is that of the
+/// simulator, of what surrounds them that of its machine.
+pub(super) fn constants(
+    calibration: &CalibrationSpec,
+    rates: &SystemRates,
+) -> Vec<CalibratedConstant> {
+    let constant = |of: &Calibrated| {
+        let key = super::keys::KEYS.iter().find(|key| key.path == path(of.key))?;
+        #[expect(clippy::cast_precision_loss, reason = "bounds are far below 2^53")]
+        let (least, most, whole) = match key.value_type {
+            SpecKeyType::Integer(least, most) => (least as f64, most as f64, true),
+            SpecKeyType::RealFrom(least, most) => (least, most, false),
+            _ => return None,
+        };
+        let value = match of.used {
+            UsedIn::Process(_) => (of.value)(calibration),
+            UsedIn::Rates(value, _) => value(rates),
+        };
+        let value = value.clamp(least, most);
+        Some(CalibratedConstant { key: path(of.key), title: of.title, value, least, most, whole })
+    };
+    CONSTANTS.iter().filter_map(constant).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::keys::KEYS;
+
+    #[test]
+    fn every_number_of_the_table_is_a_constant_within_its_bounds() {
+        let table = path("");
+        let keys = KEYS.iter().filter_map(|key| key.path.strip_prefix(&table));
+        let keys: Vec<&str> = keys.filter(|key| *key != "source").collect();
+        let constants: Vec<&str> = CONSTANTS.iter().map(|constant| constant.key).collect();
+        assert_eq!(keys, constants);
+        let defaults = CalibrationSpec::default();
+        for constant in CONSTANTS {
+            let value = (constant.value)(&defaults);
+            let key = KEYS.iter().find(|key| key.path == path(constant.key)).unwrap();
+            assert!(
+                key.value_type.accept(&crate::spec_keys::SpecValue::Float(value)).is_ok()
+                    || value.fract() == 0.0,
+                "{}",
+                constant.key
+            );
+            if let UsedIn::Process(of) = constant.used {
+                assert_eq!(of.value, value, "{}", constant.key);
+            }
+        }
+    }
+}

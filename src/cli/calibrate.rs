@@ -1,0 +1,292 @@
+//! `calibrate`: a measured report beside its simulation, constants of the cost model fitted to it, and
+//! what a change of the program would make of it.
+
+mod constants;
+mod listing;
+
+use super::progress::ProgressReporter;
+use super::report_or_spec::temporary_directory;
+use super::simulate::{overrides, set_argument};
+use super::trials::{SpecChanges, TrialRunner, in_parallel};
+use super::{CliCommand, CliError, json_argument, open_path, path_of};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use constants::{CalibrationFile, moved};
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tilescope_analysis::calibration::{
+    ConstantFit, ConstantState, FitConstant, FitResult, MeasuredBesideSimulated, fit, predict,
+};
+use tilescope_report::atomic_file::write_whole;
+use tilescope_report::{Report, ReportError, ReportPart};
+use tilescope_sim::spec::SpecSource;
+
+/// `tilescope calibrate`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "calibrate", arguments, run };
+
+/// Where fitted constants go if the user names no file.
+const DEFAULT_FILE: &str = "calibration.toml";
+
+/// Times that the constants are fitted anew, each time from a simulation with the last ones.
+const ROUNDS: usize = 3;
+
+const AFTER_HELP: &str = "\
+Operations are aligned as compare does it. Cycles are those of all their steps on all IPUs, the
+simulation's counted as often as the measurement ran them. Constants are fitted within the bounds that
+docs/calibration.md lists; one that no operation of the measurement depends on, or only together with
+others, stays as it is. The error is told of operations that took no part in the fit. With --set nothing
+is fitted: the measured run is predicted with the change, measured x changed / unchanged simulation for
+each operation, and what the simulation does not have stays as it was measured.
+
+Examples:
+  tilescope calibrate measured mnist_pipeline
+  tilescope calibrate measured my_model.toml -o c600.toml --json
+  tilescope simulate my_model.toml --calibration c600.toml -o out
+  tilescope calibrate measured my_model.toml --set options.gradient_accumulation=20";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    command
+        .about("Compare a measured report with its simulation, and fit constants of the cost model to it")
+        .arg(
+            Arg::new("measured")
+                .value_name("MEASURED")
+                .value_parser(value_parser!(PathBuf))
+                .required(true)
+                .help("Report of a run: a directory that contains profile.pop, or a .pop file"),
+        )
+        .arg(
+            Arg::new("spec")
+                .value_name("SPEC")
+                .help("What it ran, as a spec: a TOML file or a bundled name (default: the spec in the report)"),
+        )
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("FILE.toml")
+                .value_parser(value_parser!(PathBuf))
+                .default_value(DEFAULT_FILE)
+                .help("File to write the fitted constants to"),
+        )
+        .arg(set_argument().help(
+            "Predict the measured run with this change of the spec instead of fitting constants",
+        ))
+        .arg(
+            Arg::new("constant")
+                .long("constant")
+                .value_name("NAME")
+                .action(ArgAction::Append)
+                .help("Fit only this constant, for example exchange_start_cycles; can be repeated"),
+        )
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("N")
+                .default_value("20")
+                .value_parser(value_parser!(usize))
+                .help("Maximum number of operations that are printed; 0 for all"),
+        )
+        .arg(
+            Arg::new("jobs")
+                .long("jobs")
+                .value_name("N")
+                .value_parser(value_parser!(NonZeroUsize))
+                .help("Simulations that run at once (default: as many as there are processors)"),
+        )
+        .arg(json_argument())
+        .after_help(AFTER_HELP)
+}
+
+pub(super) fn failed(error: ReportError) -> CliError {
+    CliError::Failed(error.to_string())
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let measured = open_path(path_of(matches, "measured"))?;
+    if !measured.has(ReportPart::Execution) {
+        let problem = format!(
+            "no run was recorded in this report, so there is nothing to calibrate with: {}",
+            measured.path().display()
+        );
+        return Err(CliError::Failed(problem));
+    }
+    let directory = temporary_directory()?;
+    let name = spec_name(matches, &measured, directory.path())?;
+    let source =
+        SpecSource::find(&name, &[]).map_err(|error| CliError::Usage(error.to_string()))?;
+    let spec = super::simulate::build(&source)?;
+    let names = matches.get_many::<String>("constant").into_iter().flatten();
+    let chosen = constants::chosen(&spec, &names.map(String::as_str).collect::<Vec<_>>())?;
+    let jobs = matches.get_one::<NonZeroUsize>("jobs").copied();
+    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
+    let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
+    let simulations = Simulations { name, jobs };
+    let base = simulations.run(&[], &SpecChanges::new())?;
+    let base = &base.report;
+    let aligned = MeasuredBesideSimulated::read(&measured, base).map_err(failed)?;
+    if aligned.programs.is_empty() {
+        let problem = "no program of the report has the name and kind of one that the spec makes: \
+                       is this the spec of what was measured?";
+        return Err(CliError::Failed(problem.to_owned()));
+    }
+    let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
+    let listing = listing::Listing {
+        measured: &measured,
+        aligned: &aligned,
+        limit: limit.unwrap_or(usize::MAX),
+        as_json: matches.get_flag("json"),
+    };
+    let changes = overrides(matches);
+    if !changes.is_empty() {
+        let changed = simulations.run(&changes, &SpecChanges::new())?;
+        let prediction = predict(&aligned, base, &changed.report).map_err(failed)?;
+        return listing.prediction(&prediction, &changes, output);
+    }
+    let fitted = fitted(&simulations, chosen, (base, &aligned))?;
+    let file = CalibrationFile::new(&measured, &fitted);
+    let path = path_of(matches, "output");
+    let written = file.is_worth_it().then_some(path);
+    if let Some(path) = written {
+        write_whole(path, file.text().as_bytes())?;
+    }
+    listing.fit(&fitted, written, output)
+}
+
+/// The spec: as the user names it, or the one that the report was made from.
+fn spec_name(
+    matches: &ArgMatches,
+    measured: &Report,
+    directory: &Path,
+) -> Result<String, CliError> {
+    if let Some(name) = matches.get_one::<String>("spec") {
+        return Ok(name.clone());
+    }
+    let Some(text) = measured.spec() else {
+        let problem = "the report does not say what it was made from: name the spec of what ran, \
+                       tilescope calibrate MEASURED SPEC";
+        return Err(CliError::Usage(problem.to_owned()));
+    };
+    let path = directory.join("spec.toml");
+    write_whole(&path, text.as_bytes())?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// Simulations of one spec, each by a child process: constants belong to the process.
+struct Simulations {
+    name: String,
+    jobs: NonZeroUsize,
+}
+
+/// A simulated report, which is gone with it.
+struct SimulatedRun {
+    report: Report,
+    _directory: tempfile::TempDir,
+}
+
+impl Simulations {
+    /// Simulates the spec with changes, and opens the report.
+    fn run(&self, overrides: &[String], changes: &SpecChanges) -> Result<SimulatedRun, CliError> {
+        let runner = TrialRunner::new(&self.name, overrides.to_vec(), self.jobs)?;
+        let directory = temporary_directory()?;
+        let path = runner.report(changes, directory.path())?;
+        let report = Report::open(&path).map_err(failed)?;
+        if !report.has(ReportPart::Execution) {
+            let problem = format!(
+                "the simulation of {} does not fit in memory, so that it has no run",
+                self.name
+            );
+            return Err(CliError::Failed(problem));
+        }
+        Ok(SimulatedRun { report, _directory: directory })
+    }
+}
+
+/// Constants that were fitted, and how well.
+pub(super) struct FittedConstants {
+    /// As the spec has them.
+    pub start: Vec<FitConstant>,
+    /// The last fit.
+    pub result: FitResult,
+    /// The first one: from constants that no operation was fitted to.
+    pub first: FitResult,
+    /// Error of a simulation with the fitted constants.
+    pub simulated: f64,
+}
+
+/// Fits constants to aligned programs.
+fn fitted(
+    simulations: &Simulations,
+    mut constants: Vec<FitConstant>,
+    (base, aligned): (&Report, &MeasuredBesideSimulated),
+) -> Result<FittedConstants, CliError> {
+    let progress = Mutex::new(ProgressReporter::new("simulating"));
+    let done = AtomicUsize::new(0);
+    let all = constants.len() + ROUNDS;
+    let advance = || {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Ok(mut progress) = progress.lock() {
+            progress.at(done as f64 / all as f64);
+        }
+    };
+    let slopes = in_parallel(simulations.jobs, &constants, |_, constant| {
+        let value = moved(constant);
+        let changes =
+            SpecChanges::from([(constant.key.clone(), constants::json_value(constant, value))]);
+        let other = simulations.run(&[], &changes)?;
+        let cycles = aligned.in_other_simulation(base, &other.report).map_err(failed)?;
+        advance();
+        let step = value - constant.value;
+        let pairs = cycles.iter().zip(&aligned.programs);
+        Ok(pairs.map(|(cycles, program)| (cycles - program.simulated) / step).collect())
+    });
+    for (constant, slopes) in constants.iter_mut().zip(slopes) {
+        constant.slopes = slopes.map_err(|error: CliError| error)?;
+    }
+    let start = constants.clone();
+    let first = fit(&aligned.programs, &constants);
+    let (mut result, mut simulated) = (first.clone(), first.before);
+    let mut programs = aligned.programs.clone();
+    for round in 0..ROUNDS {
+        let next = if round == 0 { first.clone() } else { fit(&programs, &constants) };
+        let changes = changes_of(&start, &next);
+        // Constants that only one of the fits could tell have values from different ones.
+        if changes.is_empty() || fitted_keys(&next) != fitted_keys(&first) {
+            break;
+        }
+        let other = simulations.run(&[], &changes)?;
+        advance();
+        let cycles = aligned.in_other_simulation(base, &other.report).map_err(failed)?;
+        for (program, cycles) in programs.iter_mut().zip(cycles) {
+            program.simulated = cycles;
+        }
+        for (constant, of) in constants.iter_mut().zip(&next.constants) {
+            constant.value = of.value();
+        }
+        let error = fit(&programs, &[]).before;
+        if error >= simulated {
+            break;
+        }
+        (result, simulated) = (next, error);
+    }
+    if let Ok(progress) = progress.lock() {
+        progress.finish();
+    }
+    Ok(FittedConstants { start, result, first, simulated })
+}
+
+/// The keys of the constants that a fit could tell.
+fn fitted_keys(result: &FitResult) -> Vec<&str> {
+    let fitted = |of: &&ConstantFit| matches!(of.state, ConstantState::Fitted { .. });
+    result.constants.iter().filter(fitted).map(|of| of.constant.key.as_str()).collect()
+}
+
+/// What a fit changes of the spec.
+fn changes_of(start: &[FitConstant], result: &FitResult) -> SpecChanges {
+    let changed =
+        start.iter().zip(&result.constants).filter(|(start, of)| start.value != of.value());
+    changed
+        .map(|(start, of)| (start.key.clone(), constants::json_value(start, of.value())))
+        .collect()
+}
