@@ -257,7 +257,11 @@ fn a_trace_for_perfetto_has_the_totals_of_the_report() {
         let trace = report.trace().unwrap().unwrap();
         let found = perfetto(&exported(directory.path(), &["--format", "perfetto"]));
         let slices = found.slices.iter();
-        let slices = slices.flat_map(|(track, all)| all.iter().map(|of| (&found.names[track], of)));
+        let names = &found.names;
+        let slices = slices.flat_map(|(track, all)| {
+            let name = &names[track];
+            all.iter().map(move |of| (name, of))
+        });
         assert_eq!(sums(slices), by_activity(&trace), "{spec} {set:?}");
         // Times are those of the cycles, to the nanosecond.
         let clock = report.target().unwrap().clock.0 as f64;
@@ -328,7 +332,10 @@ fn a_trace_for_chrome_has_the_totals_of_the_report() {
             cycles: event["args"]["cycles"].as_u64().unwrap(),
         });
     }
-    let all = slices.iter().flat_map(|(key, all)| all.iter().map(|of| (&names[key], of)));
+    let all = slices.iter().flat_map(|(key, all)| {
+        let name = &names[key];
+        all.iter().map(move |of| (name, of))
+    });
     assert_eq!(sums(all), by_activity(&trace));
     for slices in slices.values_mut() {
         // Viewers put a slice into the one around it, of which they come in the order of starts.
