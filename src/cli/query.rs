@@ -1,6 +1,6 @@
 //! `query`: a question to a report in SQL.
 
-use super::{CliCommand, CliError, path_of, report_argument};
+use super::{CliCommand, CliError, report_argument};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};

@@ -6,7 +6,7 @@ mod text;
 use super::plain_output::stderr;
 use super::progress::ProgressReporter;
 use super::report_or_spec::{is_report, temporary_directory};
-use super::{CliCommand, CliError, compare, json_argument, simulate};
+use super::{CliCommand, CliError, compare, json_argument};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::collections::BTreeMap;
 use std::io::Write;

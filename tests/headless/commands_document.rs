@@ -58,6 +58,7 @@ fn commands_that_documents_name_exist() {
         "docs/calibration.md",
         "docs/commands.md",
         "docs/onnx.md",
+        "docs/series.md",
         "docs/specs.md",
     ] {
         for call in calls(document) {

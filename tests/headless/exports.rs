@@ -362,8 +362,11 @@ fn window_totals(
         .collect()
 }
 
+/// A program, what it does, and four sums.
+type ProgramFigures = (Option<u32>, &'static str, u64, u64, u64, u64);
+
 /// Sums of programs that do not hang on where steps lie.
-fn figures(totals: &[ProgramStepTotals]) -> Vec<(Option<u32>, &'static str, u64, u64, u64, u64)> {
+fn figures(totals: &[ProgramStepTotals]) -> Vec<ProgramFigures> {
     let of = |of: &ProgramStepTotals| {
         let program = of.program.map(|id| id.0);
         (program, of.kind().name(), of.steps, of.cycles.0, of.bytes_in.0, of.bytes_out.0)
@@ -406,7 +409,16 @@ fn check_slice(
 
 #[test]
 fn a_slice_verifies_and_has_the_sums_of_its_window() {
-    for set in [&[][..], &["options.num_io_tiles=32", "options.overlap_io=inner_loop"][..]] {
+    let differing = [
+        "options.replication_factor=4",
+        "options.num_instances=2",
+        "options.host.seconds_per_micro_batch=2e-4",
+        "options.prefetch_depth=1",
+        "options.host.slower_instances=1",
+        "options.host.slower_instance_factor=3",
+    ];
+    let overlapped = ["options.num_io_tiles=32", "options.overlap_io=inner_loop"];
+    for set in [&[][..], &overlapped, &differing] {
         let (report, directory) = report("mnist_pipeline", set);
         let run = report.trace().unwrap().unwrap().range();
         let at = |share: u64| run.start + run.length().share(share, 100);
@@ -564,9 +576,9 @@ fn hostile_names_stay_names() {
 #[cfg(feature = "parquet")]
 mod tables {
     use super::*;
+    use arrow_array::RecordBatch;
     use arrow_array::cast::AsArray;
     use arrow_array::types::{UInt32Type, UInt64Type};
-    use arrow_array::{Array, RecordBatch};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     fn parquet(report: &Path, rest: &[&str]) -> Vec<RecordBatch> {
@@ -612,7 +624,7 @@ mod tables {
         assert_eq!(column(&tiles, "total_including_gaps"), known);
         let of_ipu = parquet(directory.path(), &["--table", "operations", "--ipus", "1"]);
         let operations = report.operations().unwrap();
-        let count = operations.iter().filter(|operation| operation.ipu == IpuId(1)).count();
+        let count = operations.iter().filter(|operation| operation.ipu == Some(IpuId(1))).count();
         assert_eq!(column(&of_ipu, "ipu"), vec![1; count]);
     }
 

@@ -190,6 +190,8 @@ fn every_tool_says_what_is_wrong_with_its_arguments() {
             "cycles",
         ),
         ("try_change", json!({ "report": report, "changes": { "model.mm": 4 } }), "model.m"),
+        ("summary", json!({ "report": "ssh://localhost/out" }), "starts no ssh"),
+        ("try_change", json!({ "report": "ssh://h/x.pop", "changes": {} }), "starts no ssh"),
         ("specs", json!({ "name": "/etc/passwd" }), "/etc/passwd"),
     ];
     for (tool, arguments, expected) in cases {

@@ -232,7 +232,6 @@ fn other_sqlites_are_told_how_to_ask() {
             assert!(error.contains(&told), "{error}");
         }
     }
-    drop(db);
     for (program, arguments) in [
         ("sqlite3", vec![file.to_string_lossy().into_owned(), "SELECT * FROM steps".to_owned()]),
         (

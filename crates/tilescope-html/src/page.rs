@@ -139,8 +139,8 @@ fn title(facts: &PageFacts<'_>) -> String {
 
 /// The last part of a path, or that of its directory where the file is named as all are.
 fn last(name: &str) -> String {
-    let parts = name.split(['/', '\\']).filter(|part| !part.is_empty() && *part != REPORT_FILE);
-    shown(parts.last().unwrap_or(name))
+    let mut parts = name.split(['/', '\\']).filter(|part| !part.is_empty() && *part != REPORT_FILE);
+    shown(parts.next_back().unwrap_or(name))
 }
 
 /// What the report is of, in a line or two.

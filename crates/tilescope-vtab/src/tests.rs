@@ -79,7 +79,8 @@ fn asked(sql: &str) -> (rusqlite::Result<Vec<i64>>, Vec<(i64, i64)>) {
 
 #[test]
 fn only_what_was_asked_for_is_read() {
-    let cases: [(&str, &[i64], &[(i64, i64)]); 9] = [
+    type PlanCase<'a> = (&'a str, &'a [i64], &'a [(i64, i64)]);
+    let cases: [PlanCase<'_>; 9] = [
         ("SELECT square FROM squares WHERE number = 7", &[49], &[(7, 8)]),
         ("SELECT square FROM squares WHERE number > 3 AND number < 6", &[16, 25], &[(3, 7)]),
         ("SELECT number FROM squares(998)", &[998, 999], &[(998, 1000)]),

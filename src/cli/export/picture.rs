@@ -3,7 +3,7 @@
 use super::super::{CliError, path_of};
 use clap::ArgMatches;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tilescope_gui::{self as gui, AppearancePrefs, PaletteChoice};
 use tilescope_report::units::ByteUnits;
 

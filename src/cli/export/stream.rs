@@ -14,7 +14,7 @@ const BUFFER: usize = 1 << 20;
 /// Content on its way to a file, compressed if the name of the file asks for it.
 enum Content {
     Plain(BufWriter<AtomicFile>),
-    Compressed(GzEncoder<BufWriter<AtomicFile>>),
+    Compressed(Box<GzEncoder<BufWriter<AtomicFile>>>),
 }
 
 /// A file in the making. Dropped before [`ExportedFile::finish`], it leaves nothing behind.
@@ -29,7 +29,7 @@ impl ExportedFile {
     pub(super) fn create(path: &Path) -> Result<Self, CliError> {
         let file = BufWriter::with_capacity(BUFFER, AtomicFile::create_growing(path)?);
         let content = match path.extension().is_some_and(|ending| ending == "gz") {
-            true => Content::Compressed(GzEncoder::new(file, Compression::fast())),
+            true => Content::Compressed(Box::new(GzEncoder::new(file, Compression::fast()))),
             false => Content::Plain(file),
         };
         Ok(Self { content, path: path.to_owned(), failed: None })

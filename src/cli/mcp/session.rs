@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::view_location::ViewLocation;
+use tilescope_report::remote::is_remote;
 use tilescope_report::{Report, ReportError};
 use tilescope_sim::spec::{Spec, SpecSource};
 
@@ -51,6 +52,7 @@ impl McpSession {
         name: &str,
         changes: &SpecChanges,
     ) -> Result<OpenedReport, CliError> {
+        refuse_remote(name)?;
         if is_report(Path::new(name)) && changes.is_empty() {
             let report = Report::open(name).map_err(failed)?;
             return Ok(OpenedReport { report, name: name.to_owned(), is_simulated: false });
@@ -65,6 +67,7 @@ impl McpSession {
     /// # Errors
     /// Specs that are refused, reports without one.
     pub(super) fn spec(&self, name: &str, changes: &SpecChanges) -> Result<Spec, CliError> {
+        refuse_remote(name)?;
         let refused = |error: tilescope_sim::spec::SpecError| CliError::Usage(error.to_string());
         let overrides: Vec<String> = set_arguments(changes).collect();
         let mut source = match is_report(Path::new(name)) {
@@ -150,6 +153,16 @@ impl OpenedReport {
         }
         value
     }
+}
+
+/// Refuses reports of other machines: whatever an agent asks for, no other program is started.
+fn refuse_remote(name: &str) -> Result<(), CliError> {
+    if !is_remote(Path::new(name)) {
+        return Ok(());
+    }
+    let problem = "is on another machine, and mcp starts no ssh; let the agent start tilescope mcp \
+                   there, as in `ssh HOST tilescope mcp`";
+    Err(CliError::Usage(format!("{name} {problem}")))
 }
 
 /// What went wrong with a report.

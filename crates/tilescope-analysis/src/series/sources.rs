@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use tilescope_report::remote::is_remote;
 use tilescope_report::{PROFILE_READERS, REPORT_FILE};
 
 /// Most reports of a series.
@@ -98,7 +99,8 @@ pub enum SeriesError {
 /// A path that leads nowhere, a directory without reports, and more of them than a series has.
 pub fn find_reports(path: &Path, is_only_one: bool) -> Result<Vec<SeriesSource>, SeriesError> {
     let unreachable = |source| SeriesError::Unreachable { path: path.to_owned(), source };
-    if !fs::metadata(path).map_err(unreachable)?.is_dir() {
+    // Directories of other machines are not listed: an address is that of a report.
+    if is_remote(path) || !fs::metadata(path).map_err(unreachable)?.is_dir() {
         return Ok(vec![SeriesSource::of(path, run_name(path))]);
     }
     let mut walk = ReportWalk { root: path, entries: 0, found: Vec::new() };

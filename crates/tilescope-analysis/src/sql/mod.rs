@@ -216,7 +216,7 @@ impl Answer {
             return Err(SqlError::Question(problem.to_owned()));
         }
         bind(&mut statement, &question.parameters)?;
-        let names = statement.column_names().into_iter().map(str::to_owned).collect();
+        let names = statement.column_names().map(str::to_owned).collect();
         let columns = statement.column_count();
         if !self.send(AnswerPart::Columns(unique(names))) {
             return Ok(());

@@ -125,7 +125,7 @@ pub fn sweep_picture(said: &serde_json::Value, format: PictureFormat) -> Result<
 /// JSON of another kind, more steps than a picture has room for, a picture that cannot be encoded.
 pub fn tune_picture(said: &serde_json::Value, format: PictureFormat) -> Result<Vec<u8>, GuiError> {
     let answer = TuneAnswer::deserialize(said).map_err(GuiError::Tune)?;
-    let found = FoundPoints::new(SearchAnswer::Tune(answer));
+    let found = FoundPoints::new(SearchAnswer::Tune(Box::new(answer)));
     page_picture(SWEEP_WIDTH, format, |ui| search_page_ui(ui, &found))
 }
 

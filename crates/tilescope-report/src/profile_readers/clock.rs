@@ -128,8 +128,11 @@ fn broken_barriers(
         barrier.last_start = barrier.last_start.max(*start);
         barrier.first_end = barrier.first_end.min(end);
     }
-    let broken = barriers.values().any(|barrier| barrier.first_end < barrier.last_start);
-    broken.then_some(barriers)
+    let is_broken = |step| {
+        let barrier: Option<&Barrier> = barriers.get(step);
+        barrier.is_some_and(|barrier| barrier.first_end < barrier.last_start)
+    };
+    keys.steps().iter().any(is_broken).then_some(barriers)
 }
 
 /// How much later than the first tile the others begin to count: the median of what they leave

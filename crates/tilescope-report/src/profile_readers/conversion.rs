@@ -83,6 +83,7 @@ fn keep(path: &Path, reader: &ProfileReader, kept: &Path) -> Result<bool, Report
         Err(error) => return Err(error),
     }
     // Two may make the same at once: the first to finish stays.
+    #[expect(clippy::disallowed_methods, reason = "a directory, whose files are whole by now")]
     let placed = fs::rename(unfinished.path(), directory).is_ok();
     if placed {
         // What was renamed is no longer temporary.

@@ -41,7 +41,8 @@ impl<'a> LabelTable<'a> {
     /// Begins a label.
     pub(super) fn begin(&mut self, kind: SampleKind, operation: &'a [u8], kernel: &'a [u8]) {
         self.open.clear();
-        self.open.push(SampleKind::ALL.into_iter().position(|of| of == kind).unwrap_or(0) as u32);
+        let kind = (0..).zip(SampleKind::ALL).find(|(_, of)| *of == kind);
+        self.open.push(kind.map_or(0, |(number, _)| number));
         self.metadata(operation, kernel);
     }
 
@@ -81,7 +82,7 @@ impl<'a> LabelTable<'a> {
 
     /// All labels in the order of their numbers.
     pub(super) fn labels(&self) -> Vec<SampleLabel> {
-        (0..self.labels.values.len()).map(|label| self.label(label as u32)).collect()
+        (0..).take(self.labels.values.len()).map(|label| self.label(label)).collect()
     }
 
     fn label(&self, label: u32) -> SampleLabel {

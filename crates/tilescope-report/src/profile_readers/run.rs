@@ -137,6 +137,11 @@ impl<'p> MeasuredRun<'p> {
         let mean = sum.as_f64() / samples.len().max(1) as f64;
         let tiles = samples.chunk_by(|one, next| self.tile(*one) == self.tile(*next)).count();
         let balance = if longest.is_zero() { 1.0 } else { mean / longest.as_f64() };
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a share, of which few digits are told"
+        )]
+        let active_tile_balance = balance.min(1.0) as f32;
         StepOnIpu {
             ipu,
             sub_lane: 0,
@@ -146,7 +151,7 @@ impl<'p> MeasuredRun<'p> {
             to_max: ends().max().unwrap_or_default(),
             // An IPU has far fewer tiles.
             active_tiles: u32::try_from(tiles).unwrap_or(u32::MAX),
-            active_tile_balance: balance.min(1.0) as f32,
+            active_tile_balance,
             bytes_in: Bytes::ZERO,
             bytes_out: Bytes::ZERO,
         }
@@ -282,7 +287,7 @@ fn by_step(
     cycles: &[CycleRange],
 ) -> (Vec<u32>, Vec<Range<usize>>) {
     // Fewer than 2^32: each takes a word of a file that is not that long.
-    let mut order: Vec<u32> = (0..profile.samples.len() as u32).collect();
+    let mut order: Vec<u32> = (0..).take(profile.samples.len()).collect();
     let steps = keys.steps();
     order.sort_by_key(|index| {
         let at = *index as usize;

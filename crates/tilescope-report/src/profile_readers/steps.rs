@@ -59,10 +59,11 @@ impl StepKeys {
                     }
                 };
                 let key = StepKey { epoch, phase, kind, ordinal };
+                // There are no more of them than samples, of which each takes a word.
+                let next = u32::try_from(found.keys.len()).unwrap_or(u32::MAX);
                 let step = *numbers.entry(key).or_insert_with(|| {
                     found.keys.push(key);
-                    // There are no more of them than samples, of which each takes a word.
-                    (found.keys.len() - 1) as u32
+                    next
                 });
                 found.steps.push(step);
                 if found.keys.len() > MAX_STEPS {

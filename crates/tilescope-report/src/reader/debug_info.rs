@@ -182,9 +182,9 @@ fn contexts_by_name<'a>(
     contexts: &'a DebugContexts,
     programs: &'a [(ProgramId, String)],
 ) -> HashMap<&'a str, ContextPlace> {
-    let parts = programs.iter().flat_map(|(_, name)| prefixes(plain(name)));
-    let mut found: HashMap<&str, Option<ContextPlace>> = parts.map(|part| (part, None)).collect();
-    let longest = found.keys().map(|part| part.len()).max().unwrap_or(0);
+    let parts = || programs.iter().flat_map(|(_, name)| prefixes(plain(name)));
+    let mut found: HashMap<&str, Option<ContextPlace>> = parts().map(|part| (part, None)).collect();
+    let longest = parts().map(str::len).max().unwrap_or(0);
     for place in contexts.places() {
         let path = contexts.path(place, longest).filter(|path| !path.is_empty());
         if let Some(known) = path.and_then(|path| found.get_mut(path.as_str())) {

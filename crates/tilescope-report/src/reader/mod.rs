@@ -316,6 +316,7 @@ impl Report {
 
     /// Path of the file that was opened: a `profile.pop`, or a profile of another tool; on another
     /// machine its address.
+    #[expect(clippy::misnamed_getters, reason = "what it was made of is what users have opened")]
     pub fn path(&self) -> &Path {
         &self.source
     }

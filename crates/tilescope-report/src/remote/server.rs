@@ -313,10 +313,12 @@ impl Desk {
     fn ask(&self, id: u64, database: DatabaseKind, question: Question) -> Result<(), ServeError> {
         lock(&self.flows).insert(id, Flow::new());
         let sender = self.databases.get(&database);
-        match sender.map(|sender| sender.try_send((id, question))) {
-            Some(Ok(())) => Ok(()),
+        match sender.is_some_and(|sender| sender.try_send((id, question)).is_ok()) {
+            true => Ok(()),
             // No tilescope has so many threads that wait.
-            _ => Err(ServeError::Input("more questions at once than can be answered".to_owned())),
+            false => {
+                Err(ServeError::Input("more questions at once than can be answered".to_owned()))
+            }
         }
     }
 

@@ -88,10 +88,13 @@ impl Inbox {
 /// Rows of questions that were answered, the least recently used of which go first.
 #[derive(Default)]
 struct KeptRows {
-    rows: HashMap<RowsRequest, (Arc<Vec<Vec<u8>>>, u64)>,
+    rows: HashMap<RowsRequest, KeptAnswer>,
     bytes: usize,
     clock: u64,
 }
+
+/// Rows, and when they were used last.
+type KeptAnswer = (Arc<Vec<Vec<u8>>>, u64);
 
 impl KeptRows {
     fn get(&mut self, request: &RowsRequest) -> Option<Arc<Vec<Vec<u8>>>> {
@@ -109,6 +112,7 @@ impl KeptRows {
             self.bytes -= size(&replaced);
         }
         while self.bytes > KEPT_BYTES {
+            #[expect(clippy::disallowed_methods, reason = "no two were used at the same time")]
             let oldest = self.rows.iter().min_by_key(|(_, (_, used))| *used);
             let Some(oldest) = oldest.map(|(request, _)| request.clone()) else { break };
             if let Some((dropped, _)) = self.rows.remove(&oldest) {

@@ -223,8 +223,11 @@ pub fn change(name: &str, value: f64) -> Result<(), ConstantError> {
     constant.current.set(value).map_err(|_| ConstantError::InUse(constant.name))
 }
 
-/// What the first simulation of the process was calibrated with, and a constant that was in use then.
-static CALIBRATION: OnceLock<(Vec<(&'static str, f64)>, Option<&'static str>)> = OnceLock::new();
+/// Names and values of constants, and a constant that was in use before they were set.
+type ProcessCalibration = (Vec<(&'static str, f64)>, Option<&'static str>);
+
+/// What the first simulation of the process was calibrated with.
+static CALIBRATION: OnceLock<ProcessCalibration> = OnceLock::new();
 
 /// Calibrates the process for its first simulation; further ones must be calibrated alike.
 ///

@@ -59,7 +59,7 @@ pub(super) const TOOL: McpTool = McpTool {
 
 fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
     let view = arguments.text(VIEW.name);
-    let known_view = view.map(|view| known_view(view)).transpose()?;
+    let known_view = view.map(known_view).transpose()?;
     let gates = arguments.texts(GATES.name).map(read_gate).collect::<Result<Vec<_>, _>>()?;
     let source = session.open(arguments.required_text(SOURCE.name), &Default::default())?;
     let changes = arguments.changes(TARGET_CHANGES.name);

@@ -28,8 +28,8 @@ const SUB_LANE: usize = 1;
 const ARGUMENTS: usize = 7;
 
 const COLUMNS: &[VirtualColumn] = &[
-    bounded("ipu", "INTEGER", "", "IPU of the replica"),
-    bounded("sub_lane", "INTEGER", "", "0 for compute tiles, higher for those beside them"),
+    bounded("ipu", "INTEGER", "number", "IPU of the replica"),
+    bounded("sub_lane", "INTEGER", "number", "0 for compute tiles, higher for those beside them"),
     plain(
         "activity",
         "TEXT",

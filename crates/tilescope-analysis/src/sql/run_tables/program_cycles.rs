@@ -29,9 +29,9 @@ const PROGRAM: usize = 2;
 const ARGUMENTS: usize = 11;
 
 const COLUMNS: &[VirtualColumn] = &[
-    bounded("ipu", "INTEGER", "", "IPU of the replica"),
-    bounded("sub_lane", "INTEGER", "", "0 for compute tiles, higher for those beside them"),
-    bounded("program", "INTEGER", "", "programs.id; NULL for steps of none"),
+    bounded("ipu", "INTEGER", "number", "IPU of the replica"),
+    bounded("sub_lane", "INTEGER", "number", "0 for compute tiles, higher for those beside them"),
+    bounded("program", "INTEGER", "id", "programs.id; NULL for steps of none"),
     plain("name", "TEXT", "", "debug name of the program"),
     plain("type", "TEXT", "", "steps.type"),
     plain(
@@ -40,11 +40,11 @@ const COLUMNS: &[VirtualColumn] = &[
         "",
         "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other",
     ),
-    plain("operation", "INTEGER", "", "operations.id"),
+    plain("operation", "INTEGER", "id", "operations.id"),
     plain(
         "steps",
         "INTEGER",
-        "",
+        "count",
         "how many there are; in a window, those that share a cycle with it",
     ),
     plain(

@@ -32,10 +32,10 @@ const ARGUMENTS: usize = 13;
 const BATCH: u64 = 4096;
 
 const COLUMNS: &[VirtualColumn] = &[
-    bounded("ipu", "INTEGER", "", "IPU of the replica"),
-    bounded("sub_lane", "INTEGER", "", "0 for compute tiles, higher for those beside them"),
-    bounded("step_id", "INTEGER", "", "steps.id"),
-    plain("program", "INTEGER", "", "programs.id; NULL for steps of none"),
+    bounded("ipu", "INTEGER", "number", "IPU of the replica"),
+    bounded("sub_lane", "INTEGER", "number", "0 for compute tiles, higher for those beside them"),
+    bounded("step_id", "INTEGER", "id", "steps.id"),
+    plain("program", "INTEGER", "id", "programs.id; NULL for steps of none"),
     plain("name", "TEXT", "", "debug name of the program"),
     plain("type", "TEXT", "", "steps.type"),
     plain(

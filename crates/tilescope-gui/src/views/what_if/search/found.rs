@@ -257,7 +257,7 @@ impl TuneAnswer {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SearchAnswer {
     Sweep(SweepAnswer),
-    Tune(TuneAnswer),
+    Tune(Box<TuneAnswer>),
 }
 
 impl SearchAnswer {
@@ -268,7 +268,7 @@ impl SearchAnswer {
         let shown: BTreeSet<String> = search.points().map(key).collect();
         search.others = answer.points.iter().filter(|point| !shown.contains(&key(point))).count();
         search.text = answer.text;
-        Self::Tune(*search)
+        Self::Tune(search)
     }
 
     /// The keys that the spec sets, as TOML, where that is said.
