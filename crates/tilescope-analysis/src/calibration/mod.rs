@@ -198,7 +198,8 @@ impl MeasuredBesideSimulated {
 
 /// Whether a report is of a run that another tool recorded.
 pub fn is_measured(report: &Report) -> bool {
-    report.origin() == ReportOrigin::Foreign && report.has(ReportPart::Execution)
+    let recorded = report.origin() == ReportOrigin::Foreign || report.has_tile_samples();
+    recorded && report.has(ReportPart::Execution)
 }
 
 fn unaligned(cycles: BTreeMap<String, f64>) -> Vec<UnalignedProgram> {
