@@ -20,7 +20,7 @@ use tilescope_analysis::calibration::{
     ConstantFit, ConstantState, FitConstant, FitResult, MeasuredBesideSimulated, fit, predict,
 };
 use tilescope_report::atomic_file::write_whole;
-use tilescope_report::{Report, ReportError, ReportPart};
+use tilescope_report::{ProgramKind, Report, ReportError, ReportPart};
 use tilescope_sim::spec::SpecSource;
 
 /// `tilescope calibrate`
@@ -126,9 +126,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let base = simulations.run(&[], &SpecChanges::new())?;
     let base = &base.report;
     let aligned = MeasuredBesideSimulated::read(&measured, base).map_err(failed)?;
-    if aligned.programs.is_empty() {
-        let problem = "no program of the report has the name and kind of one that the spec makes: \
-                       is this the spec of what was measured?";
+    // Syncs and stream copies are called alike in all programs.
+    if !aligned.programs.iter().any(|program| program.kind == ProgramKind::OnTileExecute) {
+        let problem = "no compute set of the report has the name of one that the spec makes: is \
+                       this the spec of what was measured?";
         return Err(CliError::Failed(problem.to_owned()));
     }
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);

@@ -97,6 +97,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("threshold")
                 .value_name("PERCENT")
                 .value_parser(value_parser!(f64))
+                .allow_negative_numbers(true)
                 .default_value("1")
                 .help("Least change that is told"),
         )

@@ -531,7 +531,7 @@ mod tests {
     fn bounds_are_kept_and_whole_numbers_stay_whole() {
         let slopes = [1.0; 8];
         let bounded = constant("a", 100.0, 150.0, &slopes);
-        let result = fit(&programs(&BASE, |at| BASE[at] + 400.0), &[bounded]);
+        let result = fit(&programs(&BASE, |at| BASE[at] + 60.0), &[bounded]);
         let ConstantState::Fitted { value: 150.0, at_bound: true, .. } = state(&result, "a") else {
             panic!("{result:?}")
         };

@@ -196,7 +196,7 @@ fn figures_are_chosen_by_their_paths() {
     assert!(chosen.has("execution.total_cycles") && chosen.has("memory.by_category.vertexCode"));
     assert!(!chosen.has("execution.seconds") && !chosen.has("memory.by_category"));
     assert!(choice(&["execution.ipus.*.proportions.*"]).is_ok());
-    for wrong in ["cylces", "execution.*", "memory.*.*.*", "execution.ipus.*.step", ""] {
+    for wrong in ["cylces", "memory.*.*.*", "execution.ipus.*.step", ""] {
         assert!(choice(&[wrong]).is_err(), "{wrong}");
     }
     let error = choice(&["execution.totl_cycles"]).expect_err("is none").to_string();

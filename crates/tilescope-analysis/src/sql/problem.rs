@@ -14,6 +14,9 @@ const MAX_NAMES: usize = 20_000;
 /// What an error of SQLite's says of a question.
 pub(super) fn of(error: Error, sql: &str, connection: &Connection) -> SqlError {
     match error {
+        Error::SqlInputError { msg, .. } if msg.starts_with("not authorized") => {
+            SqlError::Question(denied(&msg))
+        }
         Error::SqlInputError { msg, offset, .. } => {
             let at = usize::try_from(offset).ok().and_then(|at| place_of_word(sql, at));
             SqlError::Question(explained(&msg, sql, at, connection))

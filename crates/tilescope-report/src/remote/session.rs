@@ -53,10 +53,18 @@ pub struct RemoteTraffic {
 /// What the thread that reads shares with those who ask.
 #[derive(Default)]
 struct Inbox {
-    waiting: Mutex<HashMap<u64, SyncSender<Incoming>>>,
+    waiting: Mutex<HashMap<u64, Waiting>>,
     /// Why nothing comes any more.
     lost: OnceLock<String>,
     received: AtomicU64,
+}
+
+/// Who waits for an answer.
+struct Waiting {
+    sender: SyncSender<Incoming>,
+    /// Whether progress was told that nobody has taken yet: more of it would take the place of the
+    /// answer.
+    has_progress: Arc<AtomicBool>,
 }
 
 impl Inbox {
@@ -70,11 +78,14 @@ impl Inbox {
     /// Hands an answer to who waits for it; answers that nobody waits for any more are dropped.
     fn hand_over(&self, id: u64, incoming: Incoming) -> Result<(), FrameError> {
         let mut waiting = lock(&self.waiting);
-        let Some(sender) = waiting.get(&id) else { return Ok(()) };
-        let may_be_dropped = matches!(incoming, Incoming::Said(Said::Progress(_)));
+        let Some(Waiting { sender, has_progress }) = waiting.get(&id) else { return Ok(()) };
+        let is_progress = matches!(incoming, Incoming::Said(Said::Progress(_)));
+        if is_progress && has_progress.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
         match sender.try_send(incoming) {
             Ok(()) => Ok(()),
-            Err(_) if may_be_dropped => Ok(()),
+            Err(_) if is_progress => Ok(()),
             Err(std::sync::mpsc::TrySendError::Disconnected(_)) => {
                 waiting.remove(&id);
                 Ok(())
@@ -143,7 +154,8 @@ impl RemoteSession {
         let Transport { input, output, end, explain } = transport;
         let inbox = Arc::new(Inbox::default());
         let (sender, greeting) = sync_channel(1);
-        lock(&inbox.waiting).insert(GREETING, sender);
+        let has_progress = Arc::default();
+        lock(&inbox.waiting).insert(GREETING, Waiting { sender, has_progress });
         let session = Self {
             path: path.to_owned(),
             output: Mutex::new(output),
@@ -239,8 +251,10 @@ impl RemoteSession {
     pub(super) fn ask(&self, ask: Ask) -> Result<PendingAnswers<'_>, ReportError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = sync_channel(WAITING);
-        lock(&self.inbox.waiting).insert(id, sender);
-        let pending = PendingAnswers { session: self, id, receiver, is_done: false };
+        let has_progress = Arc::<AtomicBool>::default();
+        let waiting = Waiting { sender, has_progress: has_progress.clone() };
+        lock(&self.inbox.waiting).insert(id, waiting);
+        let pending = PendingAnswers { session: self, id, receiver, has_progress, is_done: false };
         if self.lost().is_some() {
             return Err(self.lost_error());
         }
@@ -377,13 +391,18 @@ pub(super) struct PendingAnswers<'a> {
     session: &'a RemoteSession,
     id: u64,
     receiver: Receiver<Incoming>,
+    has_progress: Arc<AtomicBool>,
     is_done: bool,
 }
 
 impl PendingAnswers<'_> {
     /// Waits for the next answer.
     pub(super) fn next(&mut self, cancel: &AtomicBool) -> Result<Incoming, ReportError> {
-        self.session.next(&self.receiver, cancel)
+        let next = self.session.next(&self.receiver, cancel)?;
+        if matches!(next, Incoming::Said(Said::Progress(_))) {
+            self.has_progress.store(false, Ordering::Relaxed);
+        }
+        Ok(next)
     }
 
     pub(super) fn done(mut self) {
