@@ -125,9 +125,9 @@ fn reports_of_every_version_and_layout_answer_over_the_pipe_as_here() {
     paths.sort();
     paths.iter().for_each(|path| check(path));
     let directory = tempfile::tempdir().unwrap();
-    for (seed, layout) in [(3, StepLayout::Rows), (4, StepLayout::Columns)] {
+    for (seed, steps, layout) in [(3, 200, StepLayout::Rows), (11, 3000, StepLayout::Columns)] {
         let path = directory.path().join(format!("random {seed}"));
-        let mut report = random_report(seed, 9000);
+        let mut report = random_report(seed, steps);
         report.layout = layout;
         report.write(&path).unwrap();
         std::fs::write(path.join("framework.json"), "{\"a\": 1}").unwrap();
