@@ -5,7 +5,9 @@ use super::CliError;
 use clap::{Arg, ArgMatches};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use tilescope_report::units::{CycleRange, Cycles, TileId, TileRange};
+use tilescope_report::units::{CycleRange, Cycles};
+#[cfg(feature = "parquet")]
+use tilescope_report::units::{TileId, TileRange};
 use tilescope_report::{Report, Target};
 
 /// `--range`: cycles.
@@ -68,7 +70,8 @@ pub(super) fn ipus(matches: &ArgMatches, target: &Target) -> Result<Option<Vec<u
     Ok(Some(found.into_iter().collect()))
 }
 
-/// The tiles that the user asks for.
+/// The tiles that the user asks for, which only tables have.
+#[cfg(feature = "parquet")]
 pub(super) fn tiles(matches: &ArgMatches, target: &Target) -> Result<Option<TileRange>, CliError> {
     let Some(text) = matches.get_one::<String>("tiles") else { return Ok(None) };
     let range = half_open("--tiles", text)?;

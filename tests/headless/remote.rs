@@ -125,10 +125,13 @@ fn reports_of_every_version_and_layout_answer_over_the_pipe_as_here() {
     paths.sort();
     paths.iter().for_each(|path| check(path));
     let directory = tempfile::tempdir().unwrap();
-    for (seed, steps, layout) in [(3, 200, StepLayout::Rows), (11, 3000, StepLayout::Columns)] {
+    for (seed, layout) in [(3, StepLayout::Rows), (4, StepLayout::Columns)] {
         let path = directory.path().join(format!("random {seed}"));
-        let mut report = random_report(seed, steps);
+        let mut report = random_report(seed, 9000);
         report.layout = layout;
+        // Columns have no steps of no IPU, nor marks of such.
+        report.steps.retain(|step| !step.ipus.is_empty());
+        report.marks.clear();
         report.write(&path).unwrap();
         std::fs::write(path.join("framework.json"), "{\"a\": 1}").unwrap();
         check(&path);
