@@ -269,7 +269,7 @@ fn a_full_disk_ends_a_sweep_and_loses_nothing() {
         "--results",
         text(&file),
     ];
-    let full = limited("trap '' XFSZ; ulimit -f 48", &arguments);
+    let full = limited("trap '' XFSZ; ulimit -f 96", &arguments);
     assert_eq!(full.status.code(), Some(1), "{}", stderr(&full));
     let said = stderr(&full);
     assert!(
