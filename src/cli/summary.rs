@@ -140,31 +140,13 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         ("Edges", figures.graph.edges),
         ("Variables", figures.graph.variables),
     ] {
-        table.row(name, &grouped(count))?;
+        let count = count.map_or_else(|| "not recorded".to_owned(), grouped);
+        table.row(name, &count)?;
     }
     table.head("Memory")?;
-    let memory = &figures.memory;
-    let known = report.has(ReportPart::TileMemory);
-    if !known {
-        table.row("Tiles", "not recorded")?;
-    }
-    for (name, bytes) in [
-        ("Including gaps", memory.total_including_gaps),
-        ("Excluding gaps", memory.total_excluding_gaps),
-        ("Always live", memory.always_live),
-        ("Peak of not-always-live", memory.peak_not_always_live),
-        ("Fullest tile", memory.max_tile_including_gaps),
-    ]
-    .into_iter()
-    .filter(|_| known)
-    {
-        table.row(name, &exact_bytes(bytes.0))?;
-    }
-    for (name, bytes) in memory.by_region.iter().chain(&memory.by_category).filter(|_| known) {
-        table.row(&format!("  {name}"), &exact_bytes(bytes.0))?;
-    }
-    if memory.out_of_memory_tiles > 0 {
-        table.row("Out of memory", &format!("{} tiles", grouped(memory.out_of_memory_tiles)))?;
+    match &figures.memory {
+        Some(memory) => print_memory(memory, &mut table)?,
+        None => table.row("Tiles", "not recorded")?,
     }
     table.head("Execution")?;
     match &figures.execution {
@@ -211,6 +193,25 @@ fn samples_line(batching: &BatchingConfig) -> String {
         "{} = {micro_batch} micro-batch x {gradient_accumulation} gradient accumulation x {replicas} replicas x {device_iterations} device iterations",
         grouped(batching.samples_per_call())
     )
+}
+
+fn print_memory(memory: &MemorySummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
+    for (name, bytes) in [
+        ("Including gaps", memory.total_including_gaps),
+        ("Excluding gaps", memory.total_excluding_gaps),
+        ("Always live", memory.always_live),
+        ("Peak of not-always-live", memory.peak_not_always_live),
+        ("Fullest tile", memory.max_tile_including_gaps),
+    ] {
+        table.row(name, &exact_bytes(bytes.0))?;
+    }
+    for (name, bytes) in memory.by_region.iter().chain(&memory.by_category) {
+        table.row(&format!("  {name}"), &exact_bytes(bytes.0))?;
+    }
+    if memory.out_of_memory_tiles > 0 {
+        table.row("Out of memory", &format!("{} tiles", grouped(memory.out_of_memory_tiles)))?;
+    }
+    Ok(())
 }
 
 fn print_execution(

@@ -43,7 +43,7 @@ fn the_chain_is_what_the_profile_shows() {
     within("vertices", summary.graph.vertices as f64, 16_877.0, 5.0);
     within("edges", summary.graph.edges as f64, 77_137.0, 5.0);
 
-    let memory = &summary.memory;
+    let memory = summary.memory.as_ref().expect("recorded");
     within("excluding gaps", memory.total_excluding_gaps.as_f64(), 59_894_241.0, 1.0);
     within("including gaps", memory.total_including_gaps.as_f64(), 307_309_104.0, 1.0);
     assert_eq!(memory.by_region["interleaved"], Bytes(8_960_000));

@@ -88,8 +88,14 @@ fn exchange_code_adds_up_per_tile() {
         );
         let total: i64 = code.iter().map(|[_, bytes]| bytes).sum();
         let summary = tilescope_analysis::summary::summary(&report).expect(name);
-        let category =
-            summary.memory.by_category.get("internalExchangeCode").copied().unwrap_or(Bytes::ZERO);
+        let category = summary
+            .memory
+            .as_ref()
+            .expect("recorded")
+            .by_category
+            .get("internalExchangeCode")
+            .copied()
+            .unwrap_or(Bytes::ZERO);
         assert_eq!(Bytes(total as u64), category, "{name}");
     }
 }

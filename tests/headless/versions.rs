@@ -51,7 +51,7 @@ fn figures(report: &Report) -> Vec<(&'static str, u64)> {
         ("bars", trace.bars()),
         ("end", trace.range().end.0),
         ("cycles of steps", busy),
-        ("bytes in use", summary.memory.total_excluding_gaps.0),
+        ("bytes in use", summary.memory.as_ref().expect("recorded").total_excluding_gaps.0),
         ("programs", report.programs().expect("programs").len() as u64),
         ("variables", variables.len() as u64),
         ("bytes of variables", variables.iter().map(|(_, v)| bytes_of(v)).sum()),
@@ -155,7 +155,8 @@ fn what_a_newer_tilescope_wrote_is_shown_as_far_as_it_is_known() {
         let report = report.expect(sql);
         let warnings = report.warnings();
         assert!(warnings.iter().any(|warning| warning.contains(words)), "{sql}: {warnings:?}");
-        assert_eq!(summary(&report).expect(sql).memory.total_excluding_gaps, Bytes(800), "{sql}");
+        let memory = summary(&report).expect(sql).memory.expect(sql);
+        assert_eq!(memory.total_excluding_gaps, Bytes(800), "{sql}");
         assert_eq!(report.step_count().expect(sql), 2, "{sql}");
     }
 }

@@ -42,7 +42,16 @@ pub fn headline_figures(
         }],
     };
     figures.extend(summary.limits.as_ref().map(of_limits));
-    figures.extend(of_memory(&summary.memory, target, numbers));
+    match &summary.memory {
+        Some(memory) => figures.extend(of_memory(memory, target, numbers)),
+        None => figures.push(HeadlineFigure {
+            title: "Fullest tile",
+            value: "not recorded".to_owned(),
+            about: "the report says nothing of memory".to_owned(),
+            formula: "",
+            bad: false,
+        }),
+    }
     figures
 }
 

@@ -11,8 +11,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{
-    BatchingConfig, GraphCounts, MachineChange, MemoryRegion, Report, ReportError, StepActivity,
-    Target, TargetKind, TileMemory,
+    BatchingConfig, GraphCounts, MachineChange, MemoryRegion, Report, ReportError, ReportPart,
+    StepActivity, Target, TargetKind, TileMemory,
 };
 
 /// Everything at a glance.
@@ -20,8 +20,8 @@ use tilescope_report::{
 pub struct ReportSummary {
     pub target: TargetSummary,
     pub graph: GraphSummary,
-    /// Memory over all tiles of the replica, in bytes.
-    pub memory: MemorySummary,
+    /// Memory over all tiles of the replica, in bytes; `None` where it was not recorded.
+    pub memory: Option<MemorySummary>,
     /// The run; `None` where the program was only compiled.
     pub execution: Option<ExecutionSummary>,
     /// What the run achieves of the peak; `None` where the program was only compiled.
@@ -37,6 +37,13 @@ pub struct ReportSummary {
     /// How sure the figures of the run are; `None` where the report does not say how far its
     /// predictions may be off, as those of real machines.
     pub confidence: Option<Confidence>,
+}
+
+impl ReportSummary {
+    /// Tiles that need more than they have; 0 where memory was not recorded.
+    pub fn out_of_memory_tiles(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| memory.out_of_memory_tiles)
+    }
 }
 
 /// Figures of the machine.
@@ -80,15 +87,15 @@ pub struct MachineChangeSummary {
     pub value: f64,
 }
 
-/// Size of the compiled graph of one replica.
+/// Size of the compiled graph of one replica; `None` for what was not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GraphSummary {
     /// Number of compute sets.
-    pub compute_sets: u64,
-    pub vertices: u64,
-    pub edges: u64,
+    pub compute_sets: Option<u64>,
+    pub vertices: Option<u64>,
+    pub edges: Option<u64>,
     /// Number of lowered variables.
-    pub variables: u64,
+    pub variables: Option<u64>,
 }
 
 /// Memory over all tiles of the replica, in bytes.
@@ -218,7 +225,7 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
     Ok(ReportSummary {
         target: target_summary(&target),
         graph: graph_summary(report.graph()?),
-        memory: memory(report)?,
+        memory: report.has(ReportPart::TileMemory).then(|| memory(report)).transpose()?,
         execution,
         limits: limits(report)?.run.map(|run| run.summary()),
         host: host::host(report)?,
@@ -256,11 +263,13 @@ fn target_summary(target: &Target) -> TargetSummary {
 }
 
 fn graph_summary(graph: GraphCounts) -> GraphSummary {
+    // A compiled program has some of each.
+    let recorded = |count: u64| (count > 0).then_some(count);
     GraphSummary {
-        compute_sets: graph.compute_sets,
-        vertices: graph.vertices,
-        edges: graph.edges,
-        variables: graph.variables,
+        compute_sets: recorded(graph.compute_sets),
+        vertices: recorded(graph.vertices),
+        edges: recorded(graph.edges),
+        variables: recorded(graph.variables),
     }
 }
 

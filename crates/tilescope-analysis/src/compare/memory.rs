@@ -64,7 +64,9 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
 }
 
 fn categories(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
-    let (source, target) = sides.both(|report| Ok(summary(report)?.memory.by_category))?;
+    let (source, target) = sides.both(|report| {
+        Ok(summary(report)?.memory.map(|memory| memory.by_category).unwrap_or_default())
+    })?;
     let sum = |of: &BTreeMap<&str, Bytes>| Some(TableCell::Bytes(of.values().sum()));
     let total = (sum(&source), sum(&target));
     let named = |of: BTreeMap<&'static str, Bytes>| of.into_iter().map(|one| (one.0, one));

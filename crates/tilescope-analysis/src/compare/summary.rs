@@ -4,8 +4,9 @@ use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::confidence::PredictionBand;
 use crate::data_table::TableCell;
-use crate::summary::{ExecutionSummary, ReportSummary, summary};
+use crate::summary::{ExecutionSummary, MemorySummary, ReportSummary, summary};
 use tilescope_report::ReportError;
+use tilescope_report::units::Bytes;
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
 
@@ -89,23 +90,24 @@ fn machine(of: &ReportSummary) -> Vec<SummaryFigure> {
 fn graph(of: &ReportSummary) -> Vec<SummaryFigure> {
     let graph = &of.graph;
     vec![
-        ("Compute sets", count(graph.compute_sets)),
-        ("Vertices", count(graph.vertices)),
-        ("Edges", count(graph.edges)),
-        ("Variables", count(graph.variables)),
+        ("Compute sets", graph.compute_sets.and_then(count)),
+        ("Vertices", graph.vertices.and_then(count)),
+        ("Edges", graph.edges.and_then(count)),
+        ("Variables", graph.variables.and_then(count)),
     ]
 }
 
 fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
-    let memory = &of.memory;
-    let bytes = |value| Some(TableCell::Bytes(value));
+    let memory = of.memory.as_ref();
+    let bytes =
+        |value: fn(&MemorySummary) -> Bytes| memory.map(|memory| TableCell::Bytes(value(memory)));
     vec![
-        ("Including gaps", bytes(memory.total_including_gaps)),
-        ("Excluding gaps", bytes(memory.total_excluding_gaps)),
-        ("Always live", bytes(memory.always_live)),
-        ("Peak of the rest", bytes(memory.peak_not_always_live)),
-        ("Fullest tile", bytes(memory.max_tile_including_gaps)),
-        ("Tiles out of memory", count(memory.out_of_memory_tiles)),
+        ("Including gaps", bytes(|memory| memory.total_including_gaps)),
+        ("Excluding gaps", bytes(|memory| memory.total_excluding_gaps)),
+        ("Always live", bytes(|memory| memory.always_live)),
+        ("Peak of the rest", bytes(|memory| memory.peak_not_always_live)),
+        ("Fullest tile", bytes(|memory| memory.max_tile_including_gaps)),
+        ("Tiles out of memory", memory.and_then(|memory| count(memory.out_of_memory_tiles))),
     ]
 }
 

@@ -62,7 +62,7 @@ fn target(figures: &ReportSummary) -> String {
 }
 
 fn not_executed(figures: &ReportSummary) -> Option<String> {
-    let over = figures.memory.out_of_memory_tiles;
+    let over = figures.out_of_memory_tiles();
     figures.execution.is_none().then(|| match over {
         0 => "it was compiled but not run".to_owned(),
         1 => "it does not fit in memory: 1 tile is over".to_owned(),

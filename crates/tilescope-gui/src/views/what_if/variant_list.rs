@@ -37,7 +37,8 @@ pub(crate) struct SpecVariant {
 struct VariantFigures {
     cycles: Option<u64>,
     samples_per_second: Option<f64>,
-    fullest: u64,
+    /// Bytes of the fullest tile, if memory was recorded.
+    fullest: Option<u64>,
     fits: bool,
 }
 
@@ -47,8 +48,8 @@ impl VariantFigures {
         Self {
             cycles: run.map(|run| run.total_cycles.0),
             samples_per_second: run.and_then(|run| run.samples_per_second),
-            fullest: summary.memory.max_tile_including_gaps.0,
-            fits: summary.memory.out_of_memory_tiles == 0,
+            fullest: summary.memory.as_ref().map(|memory| memory.max_tile_including_gaps.0),
+            fits: summary.out_of_memory_tiles() == 0,
         }
     }
 }
@@ -70,6 +71,10 @@ impl SpecVariant {
         let changes = changes(original, spec);
         Self { name, changes, spec: spec.to_owned(), path, figures: BackgroundQuery::default() }
     }
+}
+
+fn bytes_in_words(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "not recorded".to_owned(), binary_bytes)
 }
 
 /// The variants, oldest first.
@@ -152,7 +157,7 @@ impl VariantList {
                 || "not run".to_owned(),
                 |cycles| format!("{} cycles{}", grouped(cycles), share_text(before, cycles)),
             );
-            let fullest = binary_bytes(fullest);
+            let fullest = bytes_in_words(fullest);
             Some(format!("{value}: {run}, fullest tile {fullest} ({})", variant.name))
         };
         self.variants.iter().filter_map(line).collect()
@@ -289,7 +294,7 @@ fn figures_ui(ui: &mut Ui, figures: &VariantFigures) {
     let dash = || "—".to_owned();
     ui.label(figures.cycles.map_or_else(dash, grouped));
     ui.label(figures.samples_per_second.map_or_else(dash, |rate| grouped(rate.round() as u64)));
-    ui.label(binary_bytes(figures.fullest));
+    ui.label(bytes_in_words(figures.fullest));
     if figures.fits {
         ui.label("yes");
     } else {

@@ -38,9 +38,9 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
 
 /// Bytes by category, or by region where categories were not recorded.
 fn parts_table(facts: &PageFacts<'_>) -> Block {
-    let memory = &facts.summary.memory;
+    let memory = facts.summary.memory.as_ref();
     let categories = MemoryCategory::ALL.into_iter().filter_map(|category| {
-        let bytes = *memory.by_category.get(category.name())?;
+        let bytes = *memory?.by_category.get(category.name())?;
         Some((category.title().to_owned(), colours::category(category), bytes))
     });
     let mut parts: Vec<(String, &'static str, Bytes)> = categories.collect();
@@ -49,7 +49,7 @@ fn parts_table(facts: &PageFacts<'_>) -> Block {
         parts = MemoryRegion::ALL
             .into_iter()
             .filter_map(|region| {
-                let bytes = *memory.by_region.get(region.name())?;
+                let bytes = *memory?.by_region.get(region.name())?;
                 Some((region.name().to_owned(), colours::region(region), bytes))
             })
             .collect();

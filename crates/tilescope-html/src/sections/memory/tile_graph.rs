@@ -45,7 +45,8 @@ pub(super) fn blocks(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         1 => "Each column is a tile".to_owned(),
         each => format!("Each column is the fullest of {each} tiles that follow each other"),
     };
-    let needs = facts.summary.memory.max_tile_including_gaps.0;
+    let memory = facts.summary.memory.as_ref();
+    let needs = memory.map_or(0, |memory| memory.max_tile_including_gaps.0);
     let caption = format!(
         "{columns}, as its bytes in use, gaps left out. The fullest tile needs {}, with gaps: {}.",
         binary_bytes(needs),
