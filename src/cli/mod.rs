@@ -17,6 +17,7 @@ mod man;
 mod mcp;
 mod model;
 mod onnx;
+mod page_file;
 mod picture;
 mod plain_output;
 mod progress;
