@@ -9,6 +9,7 @@ mod compare;
 mod completions;
 mod convert;
 mod export;
+mod exported_file;
 mod find;
 mod gates;
 mod insights;
