@@ -142,8 +142,12 @@ impl<'a> FigurePlot<'a> {
         let runs = &self.of.series.runs;
         let room = ((RIGHT - LEFT) / LABEL_WIDTH) as usize;
         for (at, run) in runs.iter().enumerate().step_by(runs.len().div_ceil(room).max(1)) {
-            let name = ending(&run.name, LABEL_LETTERS);
-            svg.text((self.x.at(at as f64), BOTTOM + 16.0), Anchor::Middle, "tick", &name);
+            let (name, x) = (ending(&run.name, LABEL_LETTERS), self.x.at(at as f64));
+            let (x, anchor) = match x + width_of(&name) / 2.0 <= WIDTH {
+                true => (x, Anchor::Middle),
+                false => (WIDTH, Anchor::End),
+            };
+            svg.text((x, BOTTOM + 16.0), anchor, "tick", &name);
         }
     }
 
