@@ -117,7 +117,7 @@ fn parquet_rows(file: &Path) -> (Vec<(String, String)>, Vec<serde_json::Value>) 
 }
 
 /// More rows than a batch has.
-const MANY: &str = "FROM steps_by_ipu a, steps_by_ipu b";
+const MANY: &str = "FROM steps_between a, steps_between b";
 
 #[cfg(feature = "parquet")]
 #[test]
@@ -230,7 +230,7 @@ fn an_answer_that_is_cancelled_leaves_nothing() {
     for format in formats {
         let file = directory.path().join(format!("answer.{format}"));
         let name = file.to_string_lossy().into_owned();
-        let program = Command::new(env!("CARGO_BIN_EXE_tilescope"))
+        let mut program = Command::new(env!("CARGO_BIN_EXE_tilescope"))
             .args(["query", &place(&directory), &sql, "--format", format, "-o", &name])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -238,6 +238,7 @@ fn an_answer_that_is_cancelled_leaves_nothing() {
             .expect("the program starts");
         let part = format!("{name}.part");
         while !Path::new(&part).exists() {
+            assert!(program.try_wait().expect("a state").is_none(), "{format}: it is at work");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let sent = Command::new("kill").args(["-INT", &program.id().to_string()]).status();
