@@ -352,8 +352,9 @@ fn array<'a>(
 
 /// A whole number as a real one, if that is the same.
 fn exact(value: i64) -> Option<f64> {
-    let real = value as f64;
-    (real as i128 == i128::from(value)).then_some(real)
+    let size = value.unsigned_abs();
+    let digits = u64::BITS.saturating_sub(size.leading_zeros() + size.trailing_zeros());
+    (digits <= f64::MANTISSA_DIGITS).then_some(value as f64)
 }
 
 #[cfg(test)]

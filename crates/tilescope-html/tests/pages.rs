@@ -320,8 +320,12 @@ fn pages_of_series_say_what_the_series_says() {
     }
     let cycles = series.figures.iter().position(|of| of.figure.path() == "execution.total_cycles");
     assert!(marks[cycles.unwrap()][4].contains("does not fit in memory"), "{marks:?}");
-    let words = text(the(&document, "section#change-points .sentences li:first-child"));
-    assert!(words.contains("at v10, from "), "{words}");
+    // Each change in words, the largest first.
+    let words: Vec<String> =
+        all(&document, "section#change-points .sentences li").into_iter().map(text).collect();
+    assert_eq!(words.len(), series.changes_table(telling).rows.len());
+    assert!(words[0].contains(" rises by 467.09 % at v12, from "), "{}", words[0]);
+    assert!(words.iter().any(|words| words.contains(" at v10, from ")), "{words:?}");
     assert!(page.contains("class=\"change s-warning\"") && page.contains("class=\"baseline\""));
     assert_eq!(page, page_of_series(&series, 1), "the same bytes");
 }
