@@ -72,7 +72,7 @@ pub(crate) fn ask(
     let parameters = parameters.into_iter().map(|(name, of)| (name, value(of))).collect();
     let time_limit = Duration::try_from_secs_f64(seconds)
         .map_err(|_| unknown_name(format!("{seconds} is no time limit in seconds")))?;
-    let question = SqlQuestion { sql, parameters, time_limit };
+    let question = SqlQuestion { parameters, time_limit, ..SqlQuestion::new(sql) };
     let mut kept = KeptColumns::default();
     detached(py, || run(report, &question, &mut kept)).map_err(|error| match error {
         SqlError::Report(error) => report_error(error),

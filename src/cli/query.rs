@@ -1,6 +1,10 @@
 //! `query`: a question to a report in SQL.
 
-use super::{CliCommand, CliError, report_argument};
+#[cfg_attr(not(feature = "parquet"), path = "query/no_parquet_file.rs")]
+mod parquet_file;
+
+use super::exported_file::ExportedFile;
+use super::{CliCommand, CliError, interrupt, report_argument};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
@@ -9,10 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tilescope_analysis::sql::{
     self, CsvRows, JsonRows, ListedTable, READY_QUERIES, ReadyQuery, RowSink, SqlError,
-    SqlQuestion, TextRows,
+    SqlQuestion, SqlSummary, TextRows,
 };
 use tilescope_report::Report;
-use tilescope_report::atomic_file::AtomicFile;
 
 /// `tilescope query`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "query", arguments, run };
@@ -21,7 +24,9 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "query", arguments, ru
 const MAX_SQL_BYTES: u64 = 1 << 20;
 
 /// How an answer is written; the first one where nothing is said.
-const FORMATS: [&str; 3] = ["table", "csv", "json"];
+const FORMATS: [&str; 4] = ["table", "csv", "json", PARQUET];
+/// The one that is of no use on a screen, and may be begun again.
+const PARQUET: &str = "parquet";
 
 const AFTER_HELP: &str = "\
 Tables are those of the file (--tables, docs/format.md). On reports of any size, steps, steps_by_ipu
@@ -31,6 +36,10 @@ and marks answer as tables, and three functions have what would take long to add
   steps_between(first_cycle, end_cycle)     executed steps in a window
 Without arguments they are of the whole run. Bounds on step_id, ipu and cycles read only that part.
 
+--format parquet needs a file. A column has the type that the report declares, or that of its values;
+docs/exports.md has the rule. Files are written as rows come, and are there once they are whole: Ctrl-C
+removes what there is. They are compressed if they end in .gz.
+
 Nothing can be changed that way. An answer that takes longer than --timeout, or more than 288 MiB
 of memory on the way, is an error.
 
@@ -38,6 +47,7 @@ Examples:
   tilescope query out slowest-programs
   tilescope query out 'SELECT name, sum(cycles) FROM program_cycles GROUP BY name ORDER BY 2 DESC LIMIT 10'
   tilescope query out 'SELECT * FROM steps_between(0, 10000) WHERE ipu = 2' --format csv -o steps.csv
+  tilescope query out 'SELECT * FROM steps_by_ipu' --format parquet -o steps.parquet
   tilescope query out --file question.sql --format json
   tilescope query --list";
 
@@ -115,6 +125,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return list(output);
     }
     // Before the report is opened: what is asked may be wrong by itself.
+    let format = matches.get_one::<String>("format").map_or(FORMATS[0], String::as_str);
+    let file = matches.get_one::<PathBuf>("output");
+    if format == PARQUET {
+        parquet_file::check(file.map(PathBuf::as_path))?;
+    }
     let question = if matches.get_flag("tables") { None } else { Some(question(matches)?) };
     let report = Arc::new(super::open_report(matches)?);
     let Some(question) = question else { return tables(&report, output) };
@@ -124,25 +139,23 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         time_limit: limit.unwrap_or(SqlQuestion::TIME_LIMIT),
         ..SqlQuestion::new(question)
     };
-    let format = matches.get_one::<String>("format").map_or(FORMATS[0], String::as_str);
-    match matches.get_one::<PathBuf>("output") {
-        None => answer(&report, &question, format, output),
-        Some(file) => {
-            keep_report(&report, file)?;
-            if fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-                // A device or a pipe cannot be replaced.
-                let mut device = fs::OpenOptions::new().write(true).open(file)?;
-                return answer(&report, &question, format, &mut device);
-            }
-            let mut part = AtomicFile::create(file)?;
-            let mut written = BufWriter::new(part.file_mut());
-            answer(&report, &question, format, &mut written)?;
-            written.flush()?;
-            drop(written);
-            part.commit()?;
-            Ok(writeln!(output, "{}", file.display())?)
-        }
+    let Some(file) = file else {
+        return answer(&report, &question, format, output).map_err(failure);
+    };
+    keep_report(&report, file)?;
+    interrupt::watch();
+    let question = SqlQuestion { cancel: interrupt::flag(), ..question };
+    if format == PARQUET {
+        parquet_file::write(&report, &question, file)?;
+    } else {
+        let mut written = ExportedFile::create(file)?;
+        answer(&report, &question, format, &mut written).map_err(|error| match error {
+            SqlError::Output(problem) => written.error(problem),
+            error => failure(error),
+        })?;
+        written.finish()?;
     }
+    Ok(writeln!(output, "{}", file.display())?)
 }
 
 /// What the user asks.
@@ -217,7 +230,7 @@ fn keep_report(report: &Report, file: &Path) -> Result<(), CliError> {
     let same = fs::canonicalize(file)
         .is_ok_and(|file| fs::canonicalize(report.path()).is_ok_and(|report| report == file));
     if is_report || same {
-        let problem = "is the name of a report; choose one that ends in .txt, .csv or .json";
+        let problem = "is the name of a report; choose one that ends in .csv, .json or .parquet";
         return Err(CliError::Usage(format!("{} {problem}", file.display())));
     }
     Ok(())
@@ -228,7 +241,7 @@ fn answer(
     question: &SqlQuestion,
     format: &str,
     output: &mut dyn Write,
-) -> Result<(), CliError> {
+) -> Result<(), SqlError> {
     // Rows come one by one; what is below writes each time that it is called.
     let mut buffered = BufWriter::with_capacity(1 << 16, output);
     let mut sink: Box<dyn RowSink + '_> = match format {
@@ -238,12 +251,17 @@ fn answer(
     };
     let answered = sql::run(report, question, sink.as_mut());
     drop(sink);
-    let summary = answered.map_err(failure)?;
+    let summary = answered?;
     buffered.flush()?;
+    hint(&summary);
+    Ok(())
+}
+
+/// Says what could be asked instead, where that is worth a word.
+fn hint(summary: &SqlSummary) {
     if let Some(hint) = summary.hint() {
         let _ = writeln!(super::stderr(), "hint: {hint}");
     }
-    Ok(())
 }
 
 /// The error of a command for one of a question.

@@ -1,23 +1,19 @@
 //! `report`: a report, or two compared, as one HTML page to send or to keep beside a job.
 
 use super::gates::{self, CheckedGates};
+use super::page_file::{keep_inputs, write_page};
 use super::report_or_spec::{open_or_simulate, temporary_directory};
 use super::{CliCommand, CliError, compare, path_of};
 use clap::{Arg, ArgMatches, value_parser};
-use std::fs::File;
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use tilescope_analysis::compare::{ComparedReports, ReportAlignment};
-use tilescope_html::{ComparedPage, HtmlPageError, PageReport, page};
+use tilescope_html::{ComparedPage, PageReport, page};
 use tilescope_report::ReportError;
-use tilescope_report::atomic_file::write_whole;
 use tilescope_report::units::NumberFormat;
 
 /// `tilescope report`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "report", arguments, run };
-
-/// What every SQLite file, and so every report, begins with.
-const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 const AFTER_HELP: &str = "\
 The page is one file that loads nothing: it can be sent, archived, and attached to a job. It has the
@@ -58,7 +54,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let file = path_of(matches, "output");
     let inputs = ["report", "target"].map(|name| matches.get_one::<PathBuf>(name));
-    keep_inputs(file, inputs.into_iter().flatten())?;
+    keep_inputs(file, inputs.into_iter().flatten().map(PathBuf::as_path))?;
     let gates = gates::asked(matches)?;
     let directory = temporary_directory()?;
     let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
@@ -66,8 +62,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let name = |side| path_of(matches, side).display().to_string();
     if matches.get_one::<PathBuf>("target").is_none() {
         let name = name("report");
-        let text = page(PageReport { report: &first, name: &name }, None).map_err(failed)?;
-        return write_page(file, &text, output);
+        write_page(file, page(PageReport { report: &first, name: &name }, None))?;
+        return Ok(writeln!(output, "{}", file.display())?);
     }
     let second = open("target")?;
     let (source, target) = (name("report"), name("target"));
@@ -87,43 +83,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         .collect();
     let compared = ComparedPage { sides, source: &source, gates: &told };
     let of = PageReport { report: &second, name: &target };
-    write_page(file, &page(of, Some(compared)).map_err(failed)?, output)?;
+    write_page(file, page(of, Some(compared)))?;
+    writeln!(output, "{}", file.display())?;
     gates.conclude()
-}
-
-fn failed(error: HtmlPageError) -> CliError {
-    CliError::Failed(error.to_string())
 }
 
 fn unreadable(error: ReportError) -> CliError {
     CliError::Failed(error.to_string())
-}
-
-fn write_page(file: &Path, text: &str, output: &mut dyn Write) -> Result<(), CliError> {
-    write_whole(file, text.as_bytes())?;
-    Ok(writeln!(output, "{}", file.display())?)
-}
-
-/// Refuses to write a page over a report, whatever its name is, or over what it is made of.
-fn keep_inputs<'a>(
-    file: &Path,
-    mut inputs: impl Iterator<Item = &'a PathBuf>,
-) -> Result<(), CliError> {
-    let is_named_so = file.extension().is_some_and(|ending| ending == "pop");
-    let whole = file.canonicalize().ok();
-    let is_input = whole.is_some() && inputs.any(|input| input.canonicalize().ok() == whole);
-    let problem = match is_named_so || is_sqlite(file) {
-        true => "would be a page under the name of a report; choose a name that ends in .html",
-        false if is_input => "is what the page is made of; choose another name for the page",
-        false => return Ok(()),
-    };
-    Err(CliError::Usage(format!("{} {problem}", file.display())))
-}
-
-fn is_sqlite(file: &Path) -> bool {
-    let mut head = [0; SQLITE.len()];
-    // Pipes and devices are no reports, and would be waited for.
-    file.is_file()
-        && File::open(file).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
-        && head == *SQLITE
 }

@@ -3,6 +3,7 @@
 mod revisions;
 mod text;
 
+use super::page_file::{keep_inputs, write_page};
 use super::plain_output::stderr;
 use super::progress::ProgressReporter;
 use super::report_or_spec::{is_report, temporary_directory};
@@ -15,6 +16,7 @@ use tilescope_analysis::series::{
     FigureChoice, ReportSeries, SeriesError, SeriesOrder, SeriesSource, SeriesTelling,
     UnreadReport, arrange, find_reports, read_reports,
 };
+use tilescope_html::{SeriesPage, series_page};
 use tilescope_sim::spec::{Spec, SpecSource};
 
 /// `tilescope series`
@@ -32,10 +34,13 @@ A directory stands for every report in it and up to two directories below. A spe
 Reports that cannot be read are listed with their reason, and the rest goes on.
 
 Figures are dotted paths of `tilescope summary --json` (* stands for any one part), or cycles,
-throughput, memory and max_tile. Text and Markdown show what runs are judged by first, JSON every
-figure. Figures that grow with the work of a run are told per sample. A change point is where a figure
+throughput, memory and max_tile. Text, Markdown and HTML show what runs are judged by first, JSON
+every figure. Figures that grow with the work of a run are told per sample. A change point is where a figure
 jumps for good, by at least --threshold; what two runs on each side do not say yet is not confirmed.
 Single runs that stand out and slow drifts are told apart from it. docs/series.md has the method.
+
+--html writes one page that loads nothing, with a line for each figure, and tables that sort; with it,
+--json or --markdown are printed all the same.
 
 Exit codes: 0 there is a series, also where some reports could not be read; 1 none could; 2 usage.
 
@@ -43,6 +48,7 @@ Examples:
   tilescope series nightly
   tilescope series nightly --order time --baseline v1.2 --figure cycles --figure 'memory.by_category.*'
   tilescope series before.pop after.pop model.toml --markdown
+  tilescope series nightly --html series.html
   tilescope series --git v1..HEAD --spec ci/model.toml --json";
 
 fn arguments(command: clap::Command) -> clap::Command {
@@ -117,6 +123,13 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .conflicts_with("json")
                 .help("Print Markdown for a pull request"),
         )
+        .arg(
+            Arg::new("html")
+                .long("html")
+                .value_name("FILE.html")
+                .value_parser(value_parser!(PathBuf))
+                .help("Write a self-contained page, and print its name instead of text"),
+        )
         .arg(json_argument())
         .after_help(AFTER_HELP)
 }
@@ -129,8 +142,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let problem = format!("--threshold expects a percentage of at least 0, not {percent}");
         return Err(CliError::Usage(problem));
     }
+    let page = matches.get_one::<PathBuf>("html");
+    let inputs = SeriesInputs::of(matches)?;
+    if let Some(file) = page {
+        keep_inputs(file, inputs.sources.iter().map(|source| source.path.as_path()))?;
+    }
     let directory = temporary_directory()?;
-    let series = SeriesInputs::of(matches)?.read(&choice, directory.path())?;
+    let series = inputs.read(&choice, directory.path())?;
     let baseline = match matches.get_one::<String>("baseline") {
         None => 0,
         Some(name) => series.run_named(name).ok_or_else(|| unknown_run(&series, name))?,
@@ -140,6 +158,12 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     for UnreadReport { name, problem } in &series.unread {
         let _ = writeln!(stderr(), "warning: {name} is left out: {problem}");
     }
+    if let Some(file) = page {
+        // All figures are for programs.
+        let shown = if choice == FigureChoice::All { &FigureChoice::first() } else { &choice };
+        let of = SeriesPage { series: &series.with_figures(shown), telling, name: &name(matches) };
+        write_page(file, series_page(of))?;
+    }
     if json {
         let text = serde_json::to_string_pretty(&series.document(telling));
         let text = text.map_err(|error| CliError::Failed(error.to_string()))?;
@@ -147,11 +171,29 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     let limit = limit.unwrap_or(usize::MAX);
-    match matches.get_flag("markdown") {
-        true => write!(output, "{}", series.markdown(telling, limit))?,
-        false => text::print(&series, telling, limit, output)?,
+    match (matches.get_flag("markdown"), page) {
+        (true, _) => write!(output, "{}", series.markdown(telling, limit))?,
+        (false, Some(file)) => writeln!(output, "{}", file.display())?,
+        (false, None) => text::print(&series, telling, limit, output)?,
     }
     Ok(())
+}
+
+/// What a page of the series is called: its directory, or its revisions; nothing for several reports.
+fn name(matches: &ArgMatches) -> String {
+    let text = |name| matches.get_one::<String>(name).map_or("", String::as_str);
+    if matches.contains_id("git") {
+        return format!("{}: {}", text("git"), text("spec"));
+    }
+    let mut paths = matches.get_many::<PathBuf>("reports").into_iter().flatten();
+    match (paths.next(), paths.next()) {
+        // The directory that one is in has a name, too.
+        (Some(path), None) if path.file_name().is_none() => {
+            path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
+        }
+        (Some(path), None) => path.display().to_string(),
+        _ => String::new(),
+    }
 }
 
 /// The figures that are asked for.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Opens pages of `tilescope report` in headless Chromium and looks at them as readers do.
+"""Opens pages of `tilescope report` and `tilescope series` in headless Chromium and looks at them as readers do.
 
     check_page.py PAGE.html ...
 

@@ -93,6 +93,12 @@ fn browsers_show_pages_as_they_should() {
         std::fs::create_dir(&own).unwrap();
         pages.push(page(&own, reports).0);
     }
+    pages.push(directory.path().join("series.html"));
+    let file = pages[cases.len()].to_str().unwrap();
+    let runs = [&chain, &chain, &pipeline, &chain, &large, &foreign, &chain, &pipeline];
+    let runs = runs.map(String::as_str);
+    let output = tilescope(&[&["series"][..], &runs, &["--html", file]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser/check_page.py");
     let output = Command::new("python3").arg(script).args(&pages).output().expect("python runs");
     assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));

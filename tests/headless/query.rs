@@ -85,6 +85,171 @@ fn query_writes_a_whole_file_or_none() {
     assert!(Report::open(directory.path()).is_ok());
 }
 
+/// Columns of a Parquet file with their types, and its rows as `--format json` has them: blobs as
+/// hexadecimal digits.
+#[cfg(feature = "parquet")]
+fn parquet_rows(file: &Path) -> (Vec<(String, String)>, Vec<serde_json::Value>) {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    let reader = std::fs::File::open(file).expect("a file");
+    let reader = SerializedFileReader::new(reader).expect("a Parquet file");
+    let columns = reader.metadata().file_metadata().schema_descr_ptr();
+    let columns = columns.columns().iter();
+    let columns = columns.map(|of| (of.name().to_owned(), of.physical_type().to_string()));
+    let value = |field: &Field| match field {
+        Field::Null => serde_json::Value::Null,
+        Field::Long(value) => (*value).into(),
+        Field::Double(value) => (*value).into(),
+        Field::Str(text) => text.as_str().into(),
+        Field::Bytes(bytes) => {
+            let digits = bytes.data().iter().map(|byte| format!("{byte:02x}"));
+            digits.collect::<String>().into()
+        }
+        other => panic!("{other:?}"),
+    };
+    let rows = reader.get_row_iter(None).expect("rows").map(|row| {
+        let row = row.expect("a row");
+        let cells = row.get_column_iter().map(|(name, field)| (name.clone(), value(field)));
+        serde_json::Value::Object(cells.collect())
+    });
+    let rows = rows.collect();
+    (columns.collect(), rows)
+}
+
+/// More rows than a batch has.
+const MANY: &str = "FROM steps_between a, steps_between b";
+
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_has_what_json_has() {
+    let directory = report(StepLayout::Columns);
+    let place = place(&directory);
+    let name = directory.path().join("answer.parquet").to_string_lossy().into_owned();
+    let late = "CASE WHEN row_number() OVER () < 30000 THEN NULL";
+    let cases = [
+        ("SELECT * FROM steps_by_ipu".to_owned(), ""),
+        ("SELECT * FROM marks".to_owned(), ""),
+        (
+            "SELECT 1 AS i, 0.5 AS r, 'x' AS t, x'00ff' AS b, NULL AS n".to_owned(),
+            "i:INT64 r:DOUBLE t:BYTE_ARRAY b:BYTE_ARRAY n:BYTE_ARRAY",
+        ),
+        ("SELECT 1 AS a, 'y' AS a".to_owned(), "a:INT64 a_2:BYTE_ARRAY"),
+        // Without rows there is what the report declares.
+        (
+            "SELECT id, cycles, cycles + 1 AS more FROM steps_by_ipu JOIN steps ON id = step_id \
+             WHERE id < 0"
+                .to_owned(),
+            "id:INT64 cycles:INT64 more:BYTE_ARRAY",
+        ),
+        (format!("SELECT a.cycles, b.name {MANY}"), "cycles:INT64 name:BYTE_ARRAY"),
+        // What columns are turns out in a later batch.
+        (format!("SELECT {late} ELSE a.cycles END AS late {MANY}"), "late:INT64"),
+        (format!("SELECT {late} WHEN a.ipu = 0 THEN 1 ELSE 0.5 END AS late {MANY}"), "late:DOUBLE"),
+    ];
+    for (sql, types) in &cases {
+        let ask = |more: &[&str]| {
+            let output = tilescope(&[&["query", &place, sql, "--format"], more].concat());
+            assert!(output.status.success(), "{sql}: {}", stderr(&output));
+            stdout(&output)
+        };
+        assert_eq!(ask(&["parquet", "-o", &name]), format!("{name}\n"));
+        let json: Vec<serde_json::Value> = serde_json::from_str(&ask(&["json"])).expect("JSON");
+        let (columns, rows) = parquet_rows(Path::new(&name));
+        let said: Vec<String> = columns.iter().map(|(name, of)| format!("{name}:{of}")).collect();
+        assert!(types.is_empty() || said.join(" ") == *types, "{sql}: {said:?}");
+        assert_eq!(rows.len(), json.len(), "{sql}");
+        for (row, mut expected) in rows.iter().zip(json) {
+            // Whole numbers among real ones are real, which is all that changes.
+            for (name, _) in columns.iter().filter(|(_, of)| of == "DOUBLE") {
+                let value = expected[name].as_f64();
+                expected[name] = value.map_or(serde_json::Value::Null, Into::into);
+            }
+            assert_eq!(*row, expected, "{sql}");
+        }
+    }
+    let left = std::fs::read_dir(directory.path()).expect("a directory").count();
+    assert_eq!(left, 2, "nothing lies beside the report and the file");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_is_a_whole_file_or_none() {
+    let directory = report(StepLayout::Columns);
+    let place = place(&directory);
+    let file = directory.path().join("answer.parquet");
+    let name = file.to_string_lossy().into_owned();
+    let late = "CASE WHEN row_number() OVER () < 30000 THEN 1 ELSE 'x' END AS \"a b\"";
+    let late = format!("SELECT {late} {MANY}");
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&["SELECT 1 AS a"], 2, "name it with -o FILE.parquet"),
+        (&["SELECT 1 AS a", "-o", "/dev/null"], 2, "this is a device or a pipe"),
+        (&["SELECT 1 AS a", "-o", "x.parquet.gz"], 2, "is compressed inside"),
+        (&["SELECT 1 AS a", "-o", "other.pop"], 2, "is the name of a report"),
+        (&["SELECT nothing FROM steps", "-o", &name], 2, "nothing"),
+        (&["VALUES (1), ('x')", "-o", &name], 1, "whole numbers, and row 2 of the answer has text"),
+        (
+            &[&late, "-o", &name],
+            1,
+            "row 30,000 of the answer has text there: a column of a Parquet file has one type; CAST(\"a b\" AS TEXT)",
+        ),
+        (
+            &["VALUES (0.5), (9007199254740993)", "-o", &name],
+            1,
+            "row 2 of the answer has 9007199254740993",
+        ),
+    ];
+    for (arguments, code, problem) in cases {
+        let output = tilescope(&[&["query", &place, "--format", "parquet"], arguments].concat());
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(problem), "{arguments:?}: {}", stderr(&output));
+        assert!(stdout(&output).is_empty(), "{arguments:?}");
+        assert!(!file.exists(), "{arguments:?}");
+    }
+    let left = std::fs::read_dir(directory.path()).expect("a directory").count();
+    assert_eq!(left, 1, "nothing lies beside the report");
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_build_without_parquet_says_so() {
+    let directory = report(StepLayout::Columns);
+    let asked = ["query", &place(&directory), "SELECT 1 AS a", "--format", "parquet"];
+    let output = tilescope(&asked);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("lacks the cargo feature \"parquet\""), "{}", stderr(&output));
+}
+
+/// Ctrl-C while an answer is written to a file, in each format.
+#[cfg(unix)]
+#[test]
+fn an_answer_that_is_cancelled_leaves_nothing() {
+    let directory = report(StepLayout::Columns);
+    let sql = format!("SELECT a.step_id, b.name {MANY}, steps_by_ipu c, steps_by_ipu d");
+    let formats: &[&str] =
+        if cfg!(feature = "parquet") { &["table", "csv", "json", "parquet"] } else { &["csv"] };
+    for format in formats {
+        let file = directory.path().join(format!("answer.{format}"));
+        let name = file.to_string_lossy().into_owned();
+        let mut program = Command::new(env!("CARGO_BIN_EXE_tilescope"))
+            .args(["query", &place(&directory), &sql, "--format", format, "-o", &name])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let part = format!("{name}.part");
+        while !Path::new(&part).exists() {
+            assert!(program.try_wait().expect("a state").is_none(), "{format}: it is at work");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let sent = Command::new("kill").args(["-INT", &program.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+        let output = program.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(1), "{format}: {}", stderr(&output));
+        assert_eq!(stderr(&output), "error: cancelled\n", "{format}");
+        assert!(!Path::new(&part).exists() && !file.exists(), "{format}");
+    }
+}
+
 #[test]
 fn query_ends_with_the_right_code() {
     let directory = report(StepLayout::Columns);
@@ -376,6 +541,9 @@ fn python() -> String {
 
 /// What a block needs and is not there.
 fn missing_tool(code: &str, language: &str) -> Option<String> {
+    if cfg!(not(feature = "parquet")) && code.contains("parquet") {
+        return Some("a build with Parquet".to_owned());
+    }
     let (_, rest) = code.split_once("# needs ")?;
     let name: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
     let found = match language {

@@ -171,6 +171,53 @@ fn a_directory_is_read_in_the_order_of_names_and_says_where_it_changes() {
 }
 
 #[test]
+fn a_series_is_a_page() {
+    let directory = nightly(&[64, 64, 640]);
+    let (place, file) = (text(directory.path()), directory.path().join("series.html"));
+    let page = |more: &[&str]| {
+        let output = tilescope(&[&["series", place, "--html", text(&file)], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        (stdout(&output), fs::read_to_string(&file).expect("a page"))
+    };
+    let (said, first) = page(&[]);
+    assert_eq!(said.trim_end(), text(&file), "its name instead of text");
+    assert!(first.starts_with("<!DOCTYPE html>") && first.trim_end().ends_with("</html>"));
+    assert!(first.contains("v8 (baseline)") && first.contains("execution.total_cycles"));
+    // What is printed for programs goes on being printed, and has all figures; the page has not.
+    let (said, second) = page(&["--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&said).expect("JSON")["baseline"], "v8");
+    assert_eq!(first, second);
+    assert!(page(&["--markdown"]).0.contains("#### Runs\n"));
+    let (_, other) = page(&["--baseline", "v10", "--figure", "memory.by_region.*"]);
+    assert!(other.contains("v10 (baseline)") && !other.contains("execution.total_cycles"));
+    // Never over a report, and never something else than was asked for.
+    let report = directory.path().join("v9/profile.pop");
+    let before = fs::read(&report).expect("a report");
+    let new = directory.path().join("new.pop");
+    let cases: [(&[&str], i32, &str); 3] = [
+        (&["--html", text(&report)], 2, "under the name of a report"),
+        (&["--html", text(&new)], 2, "under the name of a report"),
+        (&["--html", "/nowhere/at/all.html"], 1, "no such directory"),
+    ];
+    for (arguments, code, words) in cases {
+        let output = tilescope(&[&["series", place], arguments].concat());
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
+    }
+    assert_eq!(fs::read(&report).expect("a report"), before);
+    let many = ["--figure", "execution.ipus.*.proportions.*", "--figure", "memory.*.*"];
+    let many = [&["--html", text(&file)], &many[..]].concat();
+    let output = tilescope(&[&["series", SAMPLES[1]], &many[..]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("choose some of them"), "{}", stderr(&output));
+    assert_eq!(
+        fs::read_dir(directory.path()).expect("a directory").count(),
+        4,
+        "three runs and a page"
+    );
+}
+
+#[test]
 fn what_cannot_be_read_is_listed_and_the_rest_goes_on() {
     let directory = nightly(&[64, 64]);
     let path = |name: &str| directory.path().join(name);

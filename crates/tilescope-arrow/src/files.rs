@@ -16,6 +16,8 @@ use tilescope_report::ReportError;
 /// Rows of a row group: enough to compress well, few enough that a reader can pass over most of a
 /// long run.
 const ROW_GROUP_ROWS: usize = 1 << 17;
+/// Bytes of a row group, which is in memory until it is whole.
+const ROW_GROUP_BYTES: usize = 64 << 20;
 
 /// Columns that rise along a lane: their differences are small, and hardly a value comes twice.
 const RISING: [&str; 3] = ["step", "start", "end"];
@@ -75,8 +77,7 @@ pub fn write_batches(
 ) -> Result<(), ArrowFileError> {
     match format {
         ArrowFileFormat::Parquet => {
-            let properties = parquet_properties(schema);
-            let mut file = ArrowWriter::try_new(output, schema.clone(), Some(properties))?;
+            let mut file = parquet_writer(output, schema)?;
             for_each_batch(batches, on_rows, |batch| Ok(file.write(batch)?))?;
             file.close()?;
         }
@@ -87,6 +88,14 @@ pub fn write_batches(
         }
     }
     Ok(())
+}
+
+/// A Parquet file in the making.
+pub(crate) fn parquet_writer<W: Write + Send>(
+    output: W,
+    schema: &SchemaRef,
+) -> Result<ArrowWriter<W>, ArrowFileError> {
+    Ok(ArrowWriter::try_new(output, schema.clone(), Some(parquet_properties(schema)))?)
 }
 
 fn for_each_batch(
@@ -111,7 +120,8 @@ fn parquet_properties(schema: &SchemaRef) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_created_by(created_by.to_owned())
         .set_compression(Compression::SNAPPY)
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS));
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES));
     let fields = schema.fields().iter();
     for field in fields.filter(|field| RISING.contains(&field.name().as_str())) {
         if *field.data_type() == DataType::UInt64 {

@@ -10,10 +10,13 @@
 //! | `views` | the tables of views, by what their cells hold |
 //! | `row_selection` | which rows are asked for |
 //! | `files` | Parquet and Arrow files, written as batches come (feature `files`) |
+//! | `answer` | answers to questions in SQL as Parquet files (feature `files`) |
 
 // A figure that is cut off without a word is a wrong figure; tests count small things.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+#[cfg(feature = "files")]
+mod answer;
 #[cfg(feature = "files")]
 mod files;
 mod records;
@@ -24,6 +27,8 @@ mod table;
 mod text_dictionary;
 mod views;
 
+#[cfg(feature = "files")]
+pub use answer::{AnswerColumnKinds, AnswerFileError, write_answer};
 #[cfg(feature = "files")]
 pub use files::{ArrowFileError, ArrowFileFormat, write_batches};
 pub use records::RecordTable;

@@ -34,6 +34,10 @@ pub(crate) enum Block {
     Table {
         table: HtmlTable,
     },
+    /// What is said of several things, a line each.
+    Sentences {
+        sentences: Vec<Sentence>,
+    },
     /// What is worth doing.
     Findings {
         findings: Vec<FindingText>,
@@ -87,6 +91,13 @@ impl Fact {
     pub(crate) fn new(name: impl Into<String>, value: impl AsRef<str>) -> Self {
         Self { name: name.into(), value: prose(value.as_ref()), formula: String::new() }
     }
+}
+
+/// What is said of something.
+#[derive(Serialize)]
+pub(crate) struct Sentence {
+    pub subject: String,
+    pub text: String,
 }
 
 /// What a colour stands for.

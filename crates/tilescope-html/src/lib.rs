@@ -1,4 +1,4 @@
-//! A report, or two compared, as one HTML page that loads nothing.
+//! A report, two compared, or a series of many, as one HTML page that loads nothing.
 //!
 //! Pictures are SVG made of what `tilescope-analysis` answers, so that a build without the desktop
 //! app draws them too. Names come from files that anybody may have written: they are shortened and
@@ -9,7 +9,9 @@ pub mod colours;
 mod names;
 mod page;
 mod sections;
+mod series;
 mod svg;
 mod table;
 
 pub use page::{ComparedPage, HtmlPageError, PageReport, page};
+pub use series::{SeriesPage, series_page};

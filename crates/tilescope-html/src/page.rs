@@ -11,6 +11,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tilescope_analysis::compare::ComparedReports;
+use tilescope_analysis::summary::ReportSummary;
 use tilescope_report::{REPORT_FILE, Report, ReportError};
 
 const TEMPLATE: &str = include_str!("../../../assets/report/page.html.j2");
@@ -27,6 +28,11 @@ pub enum HtmlPageError {
     Template(#[from] minijinja::Error),
     #[error("the page cannot be made: {0}")]
     Json(#[from] serde_json::Error),
+    /// More figures than a page has room for: none of them is left out unasked.
+    #[error(
+        "a page shows at most {most} figures over runs, and these are {count}: choose some of them"
+    )]
+    TooManyFigures { count: usize, most: usize },
 }
 
 /// A report, and what people call it.
@@ -50,10 +56,17 @@ pub struct ComparedPage<'a> {
 
 /// A section of a page.
 #[derive(Serialize)]
-struct Section {
-    id: &'static str,
-    title: &'static str,
-    blocks: Vec<Block>,
+pub(crate) struct Section {
+    pub id: &'static str,
+    pub title: &'static str,
+    pub blocks: Vec<Block>,
+}
+
+/// What a page is headed with.
+pub(crate) struct PageHead {
+    pub title: String,
+    /// Lines below the title.
+    pub subtitle: Vec<String>,
 }
 
 /// The page of a report, compared with another one where that is given. The same reports make the
@@ -68,15 +81,19 @@ pub fn page(
     let facts = PageFacts::read(of, compared)?;
     let mut sections = Vec::new();
     for entry in SECTIONS {
-        let blocks = (entry.build)(&facts)?;
-        if !blocks.is_empty() {
-            sections.push(Section { id: entry.id, title: entry.title, blocks });
-        }
+        sections.extend(entry.of((entry.build)(&facts)?));
     }
-    rendered(&facts, &sections)
+    let head = PageHead { title: title(&facts), subtitle: subtitle(&facts)? };
+    rendered(head, &sections, Some(&facts.summary))
 }
 
-fn rendered(facts: &PageFacts<'_>, sections: &[Section]) -> Result<String, HtmlPageError> {
+/// The text of a page: its sections in the frame that all pages have. Programs that read it find the
+/// summary of its report, where it is of one.
+pub(crate) fn rendered(
+    head: PageHead,
+    sections: &[Section],
+    summary: Option<&ReportSummary>,
+) -> Result<String, HtmlPageError> {
     let style = format!("{}{STYLE}", colours::style_sheet());
     let policy = format!(
         "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; \
@@ -87,14 +104,14 @@ fn rendered(facts: &PageFacts<'_>, sections: &[Section]) -> Result<String, HtmlP
     let mut environment = Environment::new();
     environment.add_template("page.html", TEMPLATE)?;
     let text = environment.get_template("page.html")?.render(context! {
-        title => title(facts),
-        subtitle => subtitle(facts)?,
+        title => head.title,
+        subtitle => head.subtitle,
         version => env!("CARGO_PKG_VERSION"),
         policy => policy,
         style => Value::from_safe_string(style),
         script => Value::from_safe_string(SCRIPT.to_owned()),
         rows => Value::from_safe_string(in_script(&script_rows(sections))?),
-        summary => Value::from_safe_string(in_script(&facts.summary)?),
+        summary => summary.map(in_script).transpose()?.map(Value::from_safe_string),
         sections => Value::from(Serde(sections)),
     })?;
     // Texts that come from elsewhere than names are held to the same.
@@ -138,7 +155,7 @@ fn title(facts: &PageFacts<'_>) -> String {
 }
 
 /// The last part of a path, or that of its directory where the file is named as all are.
-fn last(name: &str) -> String {
+pub(crate) fn last(name: &str) -> String {
     let mut parts = name.split(['/', '\\']).filter(|part| !part.is_empty() && *part != REPORT_FILE);
     shown(parts.next_back().unwrap_or(name))
 }

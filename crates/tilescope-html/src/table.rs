@@ -135,6 +135,12 @@ impl HtmlTable {
         Self { folded: true, ..self }
     }
 
+    /// The same with a last row that stays where it is, however others are sorted.
+    pub(crate) fn with_foot(self, row: &[TableCell]) -> Self {
+        let cells = cells_of(row, &self.columns);
+        Self { totals: Some(Value::from_safe_string(cells)), ..self }
+    }
+
     /// All rows for the script of the page: numbers that it writes as the program does, and texts.
     pub(crate) fn script_rows(&self) -> Option<serde_json::Value> {
         let rows = self.all.as_ref()?.iter();

@@ -10,14 +10,21 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{ComparedReports, ReportAlignment, WorkUnit, overview};
 use tilescope_analysis::data_table::DataTable;
-use tilescope_analysis::summary::summary;
+use tilescope_analysis::gates::named_figure;
+use tilescope_analysis::series::{
+    FigureChoice, ReportSeries, RunFigures, RunLength, SeriesBuilder, SeriesFigure,
+    SeriesOperation, SeriesRun, SeriesTelling, UnreadReport,
+};
+use tilescope_analysis::summary::{RunWork, summary};
 use tilescope_analysis::tables::named;
 use tilescope_fixtures::ReportBuilder;
-use tilescope_html::{ComparedPage, PageReport, page};
+use tilescope_html::{ComparedPage, HtmlPageError, PageReport, SeriesPage, page, series_page};
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{ProgramKind, Report};
 
 const MAX_BYTES: usize = 3 << 20;
+/// The same of as many runs as there may be, with 20 figures.
+const MAX_SERIES_BYTES: usize = 6 << 20;
 
 fn sample(name: &str) -> Report {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -85,7 +92,12 @@ fn the<'a>(document: &'a Html, selector: &str) -> ElementRef<'a> {
 
 /// What holds of every page.
 fn check(name: &str, page: &str) -> Html {
-    assert!(page.len() < MAX_BYTES, "{name}: {} bytes", page.len());
+    check_of(name, page, MAX_BYTES)
+}
+
+/// The same, and how large it is at most.
+fn check_of(name: &str, page: &str, most: usize) -> Html {
+    assert!(page.len() < most, "{name}: {} bytes", page.len());
     let document = Html::parse_document(page);
     assert_eq!(document.errors.len(), 0, "{name}: {:?}", document.errors);
     let policy = the(&document, "meta[http-equiv=Content-Security-Policy]");
@@ -253,4 +265,157 @@ fn what_changed_comes_first_and_is_what_the_comparison_says() {
         assert_eq!(shown, data, "{}", table.title);
     }
     assert_eq!(rows(&document, "compare/gates")[0][1], "✗ violated");
+}
+
+/// A series of reports under names.
+fn series(reports: &[(&str, &Report)], choice: &FigureChoice) -> ReportSeries {
+    let mut series = SeriesBuilder::default();
+    for (name, report) in reports {
+        series.add(RunFigures::read(name, report, choice).unwrap());
+    }
+    series.finish()
+}
+
+fn page_of_series(series: &ReportSeries, baseline: usize) -> String {
+    let telling = SeriesTelling { baseline, ..SeriesTelling::default() };
+    series_page(SeriesPage { series, telling, name: "nightly" }).unwrap()
+}
+
+/// What the marks of the plots say, plot by plot.
+fn marks(document: &Html) -> Vec<Vec<String>> {
+    let title = Selector::parse("circle > title, polygon > title").unwrap();
+    let plots = all(document, "section#figures figure svg[role=img]");
+    plots.into_iter().map(|plot| plot.select(&title).map(text).collect()).collect()
+}
+
+#[test]
+fn pages_of_series_say_what_the_series_says() {
+    let reports = ["matmul_chain", "mnist_pipeline", "too_large"].map(sample);
+    let [chain, pipeline, large] = &reports;
+    let runs = [("v8", chain), ("v9", chain), ("v10", pipeline), ("v11", pipeline), ("v12", large)];
+    let series = series(&runs, &FigureChoice::first());
+    let page = page_of_series(&series, 1);
+    let document = check("series", &page);
+    let telling = SeriesTelling { baseline: 1, ..SeriesTelling::default() };
+    assert_eq!(rows(&document, "series/runs"), texts(&series.runs_table(telling)));
+    assert_eq!(rows(&document, "series/changes"), texts(&series.changes_table(telling)));
+    let operations = texts(&series.operations_table(telling));
+    let (total, each) = operations.split_last().unwrap();
+    assert_eq!(rows(&document, "series/operations"), each);
+    let cells = Selector::parse("th, td").unwrap();
+    let foot = the(&document, "[data-table='series/operations'] tfoot tr");
+    assert_eq!(foot.select(&cells).map(text).collect::<Vec<_>>(), *total);
+    // A mark for each run in each plot, with its name and value.
+    let marks = marks(&document);
+    assert_eq!(marks.len(), series.figures.len());
+    for (figure, marks) in series.figures.iter().zip(&marks) {
+        assert_eq!(marks.len(), runs.len());
+        for (run, mark) in marks.iter().enumerate() {
+            let value = series.told(figure, run, telling.unit);
+            let value = value.map_or("no value".to_owned(), |of| figure.figure.quantity().text(of));
+            assert!(mark.starts_with(&format!("{}: {value}", runs[run].0)), "{mark}: {value}");
+        }
+        let has_baseline = series.told(figure, 1, telling.unit).is_some();
+        assert_eq!(marks[1].ends_with(", the baseline"), has_baseline, "{}", marks[1]);
+    }
+    let cycles = series.figures.iter().position(|of| of.figure.path() == "execution.total_cycles");
+    assert!(marks[cycles.unwrap()][4].contains("does not fit in memory"), "{marks:?}");
+    // Each change in words, the largest first.
+    let words: Vec<String> =
+        all(&document, "section#change-points .sentences li").into_iter().map(text).collect();
+    assert_eq!(words.len(), series.changes_table(telling).rows.len());
+    assert!(words[0].contains(" rises by 467.09 % at v12, from "), "{}", words[0]);
+    assert!(words.iter().any(|words| words.contains(" at v10, from ")), "{words:?}");
+    assert!(page.contains("class=\"change s-warning\"") && page.contains("class=\"baseline\""));
+    assert_eq!(page, page_of_series(&series, 1), "the same bytes");
+}
+
+#[test]
+fn names_of_strangers_stay_text_in_series() {
+    let (_directory, report) = made(&hostile());
+    let long = "x".repeat(10 << 20);
+    let mut runs: Vec<(&str, &Report)> = HOSTILE.iter().map(|name| (*name, &report)).collect();
+    runs.push((&long, &report));
+    let mut series = series(&runs, &FigureChoice::first());
+    series.unread.push(UnreadReport { name: HOSTILE[0].to_owned(), problem: long.clone() });
+    let name = "</title><script>alert(2)</script>";
+    let of = SeriesPage { series: &series, telling: SeriesTelling::default(), name };
+    let page = series_page(of).unwrap();
+    let document = check("hostile series", &page);
+    assert_eq!(all(&document, "script").len(), 2, "rows, and the one that runs");
+    assert!(all(&document, "img").is_empty());
+    assert!(text(the(&document, "header")).contains(name));
+    for section in all(&document, "main > section") {
+        let elements = section.descendants().filter_map(ElementRef::wrap);
+        let names: BTreeSet<&str> = elements.map(|element| element.value().name()).collect();
+        assert!(!names.contains("style") && !names.contains("script"), "{names:?}");
+    }
+    assert!(page.contains("&lt;img src") && !page.contains('\u{202e}'));
+}
+
+/// A series of as many runs as asked for, with figures that go up and down, and once up for good.
+fn large_series(runs: usize, paths: &[&str], operations: usize) -> ReportSeries {
+    let value = |run: usize, at: usize| {
+        let wave = (run * 7919 + at * 104_729) % 1000;
+        (1_000_000 + 100 * wave + if run >= runs / 2 { 400_000 } else { 0 }) as u64
+    };
+    let work = RunWork { runs: 1, updates: None, samples: Some(7) };
+    let run = |at: usize| SeriesRun {
+        name: format!("nightly/2026-11-25/build-{at}/training"),
+        path: PathBuf::from("profile.pop"),
+        target: "mk2 x 4".to_owned(),
+        work,
+        not_executed: None,
+    };
+    let figure = |(at, path): (usize, &&str)| SeriesFigure {
+        figure: named_figure(path).unwrap(),
+        values: (0..runs).map(|run| Some(value(run, at).into())).collect(),
+    };
+    let operation = |at: usize| SeriesOperation {
+        name: format!("encoder/layer{at}/attention/self/query/MatMul"),
+        kind: "matmul".to_owned(),
+        cycles: (0..runs).map(|run| Some(value(run, at))).collect(),
+    };
+    ReportSeries {
+        runs: (0..runs).map(run).collect(),
+        unread: Vec::new(),
+        figures: paths.iter().enumerate().map(figure).collect(),
+        operations: (0..operations).map(operation).collect(),
+        lengths: vec![Some(RunLength { cycles: 1_000_000_000, lanes: 4 }); runs],
+    }
+}
+
+/// Twenty figures, most of which grow with the work of a run.
+fn paths() -> Vec<String> {
+    let ipus = (0..18).map(|ipu| format!("execution.ipus.{ipu}.steps"));
+    ["execution.total_cycles".to_owned(), "memory.always_live".to_owned()]
+        .into_iter()
+        .chain(ipus)
+        .collect()
+}
+
+#[test]
+fn pages_of_long_series_are_bounded() {
+    let paths = paths();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let series = large_series(1000, &paths, 500);
+    let page = page_of_series(&series, 0);
+    let document = check_of("1,000 runs", &page, MAX_SERIES_BYTES);
+    let marked = marks(&document);
+    assert_eq!(marked.len(), 20);
+    assert!(marked.iter().all(|marks| marks.len() == 1000), "a mark for each run");
+    assert_eq!(rows(&document, "series/runs").len(), 1000);
+    assert!(all(&document, "[data-table='series/operations-by-run']").is_empty());
+    assert!(page.contains("`tilescope series --json` has them"));
+    // As many runs as a series may have: lines go on, marks are of what is told in words.
+    let page = page_of_series(&large_series(10_000, &paths, 10), 0);
+    let document = check_of("10,000 runs", &page, MAX_SERIES_BYTES);
+    assert!(marks(&document).iter().all(|marks| (4..1000).contains(&marks.len())));
+    // Nothing is left out unasked.
+    let many: Vec<String> = (0..41).map(|ipu| format!("execution.ipus.{ipu}.steps")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let series = large_series(3, &many, 1);
+    let of = SeriesPage { series: &series, telling: SeriesTelling::default(), name: "" };
+    let refused = series_page(of);
+    assert!(matches!(refused, Err(HtmlPageError::TooManyFigures { count: 41, most: 40 })));
 }

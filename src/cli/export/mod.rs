@@ -3,7 +3,6 @@
 mod formats;
 #[cfg(feature = "gui")]
 mod picture;
-mod stream;
 #[cfg(feature = "parquet")]
 mod table_file;
 mod trace_file;
@@ -200,7 +199,13 @@ use table_file::write as table_file;
 
 #[cfg(not(feature = "parquet"))]
 fn table_file(_: &ArgMatches, _: &str) -> Result<(), CliError> {
+    Err(no_parquet())
+}
+
+/// What a build without Parquet says where it is asked for.
+#[cfg(not(feature = "parquet"))]
+pub(super) fn no_parquet() -> CliError {
     let problem = "this build writes no Parquet and Arrow files (it lacks the cargo feature \
                    \"parquet\"); --format csv works";
-    Err(CliError::Usage(problem.to_owned()))
+    CliError::Usage(problem.to_owned())
 }

@@ -1,8 +1,8 @@
 //! Tables as Parquet and Arrow files.
 
+use super::super::exported_file::{ExportProgress, ExportedFile};
 use super::super::plain_output::stderr;
 use super::super::{CliError, open_report, selection};
-use super::stream::{ExportProgress, ExportedFile};
 use super::trace_file::prepare;
 use clap::ArgMatches;
 use std::io::Write;

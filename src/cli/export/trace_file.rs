@@ -1,8 +1,8 @@
 //! The trace for other viewers.
 
+use super::super::exported_file::{ExportProgress, ExportedFile};
 use super::super::plain_output::stderr;
 use super::super::{CliError, interrupt, open_report, selection};
-use super::stream::{ExportProgress, ExportedFile};
 use clap::ArgMatches;
 use std::io::Write;
 use tilescope_export::{

@@ -17,6 +17,7 @@ mod sources;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use change_points::{ChangePoint, DEFAULT_THRESHOLD, FigureDrift, FigureTrend, trend};
 pub use figure_choice::{FigureChoice, UnknownFigureError};

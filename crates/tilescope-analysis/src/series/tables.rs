@@ -62,11 +62,7 @@ impl ReportSeries {
             }
         }
         if !self.operations.is_empty() {
-            let all = self.operations_table(telling);
-            let mut table = match self.runs.len() <= MAX_COLUMNS {
-                true => all,
-                false => self.operations_in_short(&all, telling),
-            };
+            let mut table = self.operations_where_narrow(telling);
             let total = table.rows.pop();
             let hidden = table.rows.len().saturating_sub(limit);
             table.rows.truncate(limit);
@@ -75,6 +71,20 @@ impl ReportSeries {
             page.push(("Operations", table, note));
         }
         page
+    }
+
+    /// [`ReportSeries::operations_table`] where there is no room for a column of each of many runs.
+    pub fn operations_where_narrow(&self, telling: SeriesTelling) -> DataTable {
+        let all = self.operations_table(telling);
+        match self.is_narrow() {
+            true => all,
+            false => self.operations_in_short(&all, telling),
+        }
+    }
+
+    /// Whether each run has a column of its own also where there is no room to move.
+    pub fn is_narrow(&self) -> bool {
+        self.runs.len() <= MAX_COLUMNS
     }
 
     /// Operations of many runs: the baseline, the last run, and the least and most of all.

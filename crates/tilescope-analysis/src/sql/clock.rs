@@ -1,5 +1,6 @@
 //! How long a question may take.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,17 +11,20 @@ pub(super) struct QueryClock {
     /// Nanoseconds spent waiting for whoever takes the rows, which do not count.
     waited: AtomicU64,
     stopped: AtomicBool,
+    /// Whether nobody wants the answer any more.
+    cancel: Arc<AtomicBool>,
     /// Executed steps that were read one by one.
     steps: AtomicU64,
 }
 
 impl QueryClock {
-    pub(super) fn new(limit: Duration) -> Self {
+    pub(super) fn new(limit: Duration, cancel: Arc<AtomicBool>) -> Self {
         Self {
             began: Instant::now(),
             limit,
             waited: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
+            cancel,
             steps: AtomicU64::new(0),
         }
     }
@@ -46,7 +50,8 @@ impl QueryClock {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed) || self.left().is_zero()
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        is_set(&self.stopped) || is_set(&self.cancel) || self.left().is_zero()
     }
 
     pub(super) fn count_steps(&self, steps: u64) {

@@ -21,6 +21,7 @@ use clock::QueryClock;
 use rusqlite::types::ValueRef;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 use tilescope_report::units::grouped;
@@ -35,6 +36,8 @@ pub struct SqlQuestion {
     pub parameters: Vec<(Option<String>, SqlValue)>,
     /// How long it may take, without what the sink takes.
     pub time_limit: Duration,
+    /// Whether nobody wants the answer any more.
+    pub cancel: Arc<AtomicBool>,
 }
 
 impl SqlQuestion {
@@ -43,13 +46,23 @@ impl SqlQuestion {
 
     /// A question without parameters.
     pub fn new(sql: impl Into<String>) -> Self {
-        Self { sql: sql.into(), parameters: Vec::new(), time_limit: Self::TIME_LIMIT }
+        let cancel = Arc::default();
+        Self { sql: sql.into(), parameters: Vec::new(), time_limit: Self::TIME_LIMIT, cancel }
     }
 }
 
 /// Takes an answer row by row.
 pub trait RowSink {
-    /// Takes the names of the columns, no two of them alike; comes first.
+    /// Takes what the report declares of the type of each column, if it declares something; comes
+    /// before the names.
+    ///
+    /// # Errors
+    /// As below.
+    fn declared(&mut self, _types: &[Option<String>]) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Takes the names of the columns, no two of them alike; comes before the rows.
     ///
     /// # Errors
     /// An answer that cannot be passed on ends the question.
@@ -105,6 +118,9 @@ pub enum SqlError {
     /// It took too long.
     #[error("no answer within {} s{}", limit.as_secs_f64(), hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
     TooLong { limit: Duration, hint: Option<String> },
+    /// Nobody wants it any more.
+    #[error("cancelled")]
+    Cancelled,
     /// It took too much memory.
     #[error(
         "the answer takes more than {} MiB of memory on the way: ask for fewer rows, or sort and \
@@ -134,12 +150,15 @@ const WAITING_PARTS: usize = 2;
 /// How much longer than its limit a question may hang in one step of SQLite's before it is left
 /// to itself.
 const GRACE: Duration = Duration::from_millis(500);
+/// How long nobody looks whether an answer is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
 /// A question nests no deeper than SQLite allows; its parser recurses.
 const STACK_BYTES: usize = 16 << 20;
 
 /// Pieces of an answer on their way to the sink.
 enum AnswerPart {
-    Columns(Vec<String>),
+    /// Names, and declared types.
+    Columns(Vec<String>, Vec<Option<String>>),
     Rows(Vec<Vec<SqlValue>>),
     End(Result<(), SqlError>),
 }
@@ -159,9 +178,9 @@ pub fn run(
 ) -> Result<SqlSummary, SqlError> {
     if run_tables::are_named_in(&question.sql) {
         // The index of a file of another tool is made once, and then kept: not a part of the answer.
-        report.prepare_trace(&mut |_| {}, &Arc::default())?;
+        report.prepare_trace(&mut |_| {}, &question.cancel)?;
     }
-    let clock = Arc::new(QueryClock::new(question.time_limit));
+    let clock = Arc::new(QueryClock::new(question.time_limit, question.cancel.clone()));
     let (parts, taken) = sync_channel(WAITING_PARTS);
     let (work, asked, time) = (report.clone(), question.clone(), clock.clone());
     let answer = move || {
@@ -179,16 +198,24 @@ pub fn run(
     };
     let mut rows = 0;
     let mut take = || loop {
-        match taken.recv_timeout(clock.left() + GRACE) {
-            Ok(AnswerPart::Columns(names)) => clock.pause(|| sink.columns(&names))?,
+        if question.cancel.load(Ordering::Relaxed) {
+            return Err(SqlError::Cancelled);
+        }
+        let left = clock.left();
+        let wait = if left.is_zero() { GRACE } else { left.min(LOOK) };
+        match taken.recv_timeout(wait) {
+            Ok(AnswerPart::Columns(names, types)) => {
+                clock.pause(|| sink.declared(&types).and_then(|()| sink.columns(&names)))?;
+            }
             Ok(AnswerPart::Rows(part)) => {
                 rows += part.len() as u64;
                 clock.pause(|| part.iter().try_for_each(|row| sink.row(row)))?;
             }
             Ok(AnswerPart::End(Ok(()))) => return Ok(sink.end()?),
+            Ok(AnswerPart::End(Err(_))) if question.cancel.load(Ordering::Relaxed) => {}
             Ok(AnswerPart::End(Err(_))) if clock.left().is_zero() => return Err(too_long()),
             Ok(AnswerPart::End(Err(error))) => return Err(error),
-            Err(RecvTimeoutError::Timeout) if clock.left().is_zero() => return Err(too_long()),
+            Err(RecvTimeoutError::Timeout) if left.is_zero() => return Err(too_long()),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(SqlError::Failed("the question ended without an answer".to_owned()));
@@ -218,7 +245,9 @@ impl Answer {
         bind(&mut statement, &question.parameters)?;
         let names = statement.column_names().map(str::to_owned).collect();
         let columns = statement.column_count();
-        if !self.send(AnswerPart::Columns(unique(names))) {
+        let types = statement.columns().map(|of| of.decl_type().map(str::to_owned));
+        let types = types.collect();
+        if !self.send(AnswerPart::Columns(unique(names), types)) {
             return Ok(());
         }
         let mut rows = statement.raw_query();

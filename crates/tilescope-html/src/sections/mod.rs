@@ -12,7 +12,7 @@ mod summary;
 mod trace;
 
 use crate::block::Block;
-use crate::page::{ComparedPage, PageReport};
+use crate::page::{ComparedPage, PageReport, Section};
 use crate::table::HtmlTable;
 use std::sync::Arc;
 use tilescope_analysis::limits::ReportLimits;
@@ -22,13 +22,20 @@ use tilescope_report::trace::Trace;
 use tilescope_report::units::{Cycles, NumberFormat, seconds};
 use tilescope_report::{ReplicaClasses, Report, ReportError, Target};
 
-/// A section that pages may have.
-pub(crate) struct SectionEntry {
+/// A section that pages may have: those of reports, where nothing else is said.
+pub(crate) struct SectionEntry<B = fn(&PageFacts<'_>) -> Result<Vec<Block>, ReportError>> {
     /// Its name in links.
     pub id: &'static str,
     pub title: &'static str,
     /// Makes it; nothing leaves it out.
-    pub build: fn(&PageFacts<'_>) -> Result<Vec<Block>, ReportError>,
+    pub build: B,
+}
+
+impl<B> SectionEntry<B> {
+    /// The section with what it was made to hold; none where that is nothing.
+    pub(crate) fn of(&self, blocks: Vec<Block>) -> Option<Section> {
+        (!blocks.is_empty()).then_some(Section { id: self.id, title: self.title, blocks })
+    }
 }
 
 /// Every section, in the order of a page.
@@ -120,13 +127,19 @@ pub(crate) fn counted(count: u64, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::series::SERIES_SECTIONS;
+
+    fn check<B>(sections: &[SectionEntry<B>]) {
+        for (at, section) in sections.iter().enumerate() {
+            assert!(!section.title.is_empty());
+            assert!(section.id.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'));
+            assert!(sections[..at].iter().all(|other| other.id != section.id), "{}", section.id);
+        }
+    }
 
     #[test]
     fn sections_have_names_of_their_own() {
-        for (at, section) in SECTIONS.iter().enumerate() {
-            assert!(!section.title.is_empty());
-            assert!(section.id.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'));
-            assert!(SECTIONS[..at].iter().all(|other| other.id != section.id), "{}", section.id);
-        }
+        check(SECTIONS);
+        check(SERIES_SECTIONS);
     }
 }

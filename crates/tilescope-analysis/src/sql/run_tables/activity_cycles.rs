@@ -1,8 +1,8 @@
 //! `activity_cycles`: what each IPU spends its cycles on.
 
 use super::{
-    Asked, FoundRows, RunReader, RunTable, WINDOW, WantedColumns, bounded, lanes_within, plain,
-    text, whole, window,
+    ACTIVITY, Asked, FoundRows, IPU, LANE, RunReader, RunTable, SUB_LANE, WINDOW, WantedColumns,
+    lanes_within, plain, text, whole, window,
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
@@ -23,19 +23,12 @@ pub(super) const TABLE: RunTable = RunTable {
     rows,
 };
 
-const IPU: usize = 0;
-const SUB_LANE: usize = 1;
 const ARGUMENTS: usize = 7;
 
 const COLUMNS: &[VirtualColumn] = &[
-    bounded("ipu", "INTEGER", "number", "IPU of the replica"),
-    bounded("sub_lane", "INTEGER", "number", "0 for compute tiles, higher for those beside them"),
-    plain(
-        "activity",
-        "TEXT",
-        "",
-        "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other",
-    ),
+    LANE[0],
+    LANE[1],
+    ACTIVITY,
     plain(
         "cycles",
         "INTEGER",

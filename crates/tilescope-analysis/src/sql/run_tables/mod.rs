@@ -166,6 +166,30 @@ const fn plain(
     VirtualColumn { name, declaration, role: ColumnRole::Plain, unit, about }
 }
 
+/// The lane that a row is of, which comes first.
+const LANE: [VirtualColumn; 2] = [
+    bounded("ipu", "INTEGER", "number", "IPU of the replica"),
+    bounded("sub_lane", "INTEGER", "number", "0 for compute tiles, higher for those beside them"),
+];
+const IPU: usize = 0;
+const SUB_LANE: usize = 1;
+
+/// The program of steps, which queries may bound or not.
+const fn program(role: ColumnRole) -> VirtualColumn {
+    let about = "programs.id; NULL for steps of none";
+    VirtualColumn { name: "program", declaration: "INTEGER", role, unit: "id", about }
+}
+const NAME: VirtualColumn = plain("name", "TEXT", "", "debug name of the program");
+
+/// What steps do.
+const TYPE: VirtualColumn = plain("type", "TEXT", "", "steps.type");
+const ACTIVITY: VirtualColumn = plain(
+    "activity",
+    "TEXT",
+    "",
+    "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other",
+);
+
 /// The arguments of functions of a window, which come behind all columns.
 const WINDOW: [VirtualColumn; 2] = [
     VirtualColumn {

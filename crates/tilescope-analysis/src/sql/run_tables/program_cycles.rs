@@ -1,15 +1,17 @@
 //! `program_cycles`: what the steps of each program come to on each IPU.
 
 use super::{
-    Asked, FoundRows, RunReader, RunTable, WINDOW, WantedColumns, bounded, lanes_within, plain,
-    text, whole, whole_or_null, window,
+    ACTIVITY, Asked, FoundRows, IPU, LANE, NAME, RunReader, RunTable, SUB_LANE, TYPE, WINDOW,
+    WantedColumns, lanes_within, plain, program, text, whole, whole_or_null, window,
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
 use tilescope_report::trace::{LaneInfo, ProgramStepTotals, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 use tilescope_report::{ProgramNode, ProgramNodeTable, ReportError};
-use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError};
+use tilescope_vtab::{
+    ColumnBounds, ColumnRole, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError,
+};
 
 /// `program_cycles`
 pub(super) const TABLE: RunTable = RunTable {
@@ -23,23 +25,16 @@ pub(super) const TABLE: RunTable = RunTable {
     rows,
 };
 
-const IPU: usize = 0;
-const SUB_LANE: usize = 1;
 const PROGRAM: usize = 2;
 const ARGUMENTS: usize = 11;
 
 const COLUMNS: &[VirtualColumn] = &[
-    bounded("ipu", "INTEGER", "number", "IPU of the replica"),
-    bounded("sub_lane", "INTEGER", "number", "0 for compute tiles, higher for those beside them"),
-    bounded("program", "INTEGER", "id", "programs.id; NULL for steps of none"),
-    plain("name", "TEXT", "", "debug name of the program"),
-    plain("type", "TEXT", "", "steps.type"),
-    plain(
-        "activity",
-        "TEXT",
-        "",
-        "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other",
-    ),
+    LANE[0],
+    LANE[1],
+    program(ColumnRole::Bounded),
+    NAME,
+    TYPE,
+    ACTIVITY,
     plain("operation", "INTEGER", "id", "operations.id"),
     plain(
         "steps",

@@ -1,15 +1,17 @@
 //! `steps_between`: executed steps in a window of cycles.
 
 use super::{
-    Asked, FoundRows, RunReader, RunTable, WINDOW, WantedColumns, bounded, lanes_within, plain,
-    text, whole, whole_or_null, window,
+    ACTIVITY, Asked, FoundRows, IPU, LANE, NAME, RunReader, RunTable, SUB_LANE, TYPE, WINDOW,
+    WantedColumns, bounded, lanes_within, plain, program, text, whole, whole_or_null, window,
 };
 use rusqlite::types::ValueRef;
 use std::ops::Range;
 use std::sync::Arc;
 use tilescope_report::ProgramNodeTable;
 use tilescope_report::trace::{LaneInfo, LaneStep, Trace};
-use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError};
+use tilescope_vtab::{
+    ColumnBounds, ColumnRole, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError,
+};
 
 /// `steps_between`
 pub(super) const TABLE: RunTable = RunTable {
@@ -23,8 +25,6 @@ pub(super) const TABLE: RunTable = RunTable {
     rows,
 };
 
-const IPU: usize = 0;
-const SUB_LANE: usize = 1;
 const STEP_ID: usize = 2;
 const ARGUMENTS: usize = 13;
 
@@ -32,18 +32,13 @@ const ARGUMENTS: usize = 13;
 const BATCH: u64 = 4096;
 
 const COLUMNS: &[VirtualColumn] = &[
-    bounded("ipu", "INTEGER", "number", "IPU of the replica"),
-    bounded("sub_lane", "INTEGER", "number", "0 for compute tiles, higher for those beside them"),
+    LANE[0],
+    LANE[1],
     bounded("step_id", "INTEGER", "id", "steps.id"),
-    plain("program", "INTEGER", "id", "programs.id; NULL for steps of none"),
-    plain("name", "TEXT", "", "debug name of the program"),
-    plain("type", "TEXT", "", "steps.type"),
-    plain(
-        "activity",
-        "TEXT",
-        "",
-        "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other",
-    ),
+    program(ColumnRole::Plain),
+    NAME,
+    TYPE,
+    ACTIVITY,
     plain("from_cycle", "INTEGER", "cycles", "the last active tile starts"),
     plain("to_cycle", "INTEGER", "cycles", "the last active tile ends"),
     plain("cycles", "INTEGER", "cycles", "to_cycle - from_cycle"),

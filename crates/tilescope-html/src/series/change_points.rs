@@ -1,0 +1,56 @@
+//! Where figures change for good, where they drift, and which runs stand out.
+
+use super::{SeriesFacts, SeriesSection};
+use crate::block::{Block, Sentence};
+use crate::names::prose;
+use crate::table::HtmlTable;
+use tilescope_analysis::series::{ChangePoint, SeriesFigure};
+use tilescope_report::units::{fine_percent, grouped};
+
+pub(super) const SECTION: SeriesSection =
+    SeriesSection { id: "change-points", title: "Change points", build };
+
+/// Changes that are told in words; the table has all of them.
+const MAX_SENTENCES: usize = 20;
+
+fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
+    let (series, telling) = (of.series, of.telling);
+    let mut changes: Vec<(&SeriesFigure, &ChangePoint)> = Vec::new();
+    for (figure, trend) in of.figures() {
+        changes.extend(trend.changes.iter().map(|change| (figure, change)));
+    }
+    let mut blocks = Vec::new();
+    if changes.is_empty() {
+        let percent = fine_percent(telling.threshold);
+        let text = format!("No figure changes for good by at least {percent}.");
+        blocks.push(Block::note(text));
+    }
+    let count = changes.len();
+    // The largest come first, and what was nothing before is the largest of all.
+    let size = |change: &ChangePoint| change.share.map_or(f64::INFINITY, f64::abs);
+    changes.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)));
+    let sentence = |(figure, change): &(&SeriesFigure, &ChangePoint)| Sentence {
+        subject: figure.title(series, telling),
+        text: format!("{}.", prose(&series.change_words(figure, change))),
+    };
+    let sentences: Vec<Sentence> = changes.iter().take(MAX_SENTENCES).map(sentence).collect();
+    if !sentences.is_empty() {
+        blocks.push(Block::Sentences { sentences });
+    }
+    if count > MAX_SENTENCES {
+        let all = grouped(count as u64);
+        let text = format!("These are the largest {MAX_SENTENCES} of {all}; the table has all.");
+        blocks.push(Block::note(text));
+    }
+    let tables = [
+        ("series/changes", "Where figures change for good", series.changes_table(telling)),
+        ("series/drifts", "Where figures move on from run to run", series.drifts_table(telling)),
+        ("series/outliers", "Runs that stand out alone", series.outliers_table(telling)),
+    ];
+    for (id, caption, data) in tables {
+        if !data.rows.is_empty() {
+            blocks.push(Block::Table { table: HtmlTable::new(id, caption, &data) });
+        }
+    }
+    blocks
+}

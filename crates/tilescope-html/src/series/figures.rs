@@ -1,0 +1,54 @@
+//! A line for each figure over the runs.
+
+use super::figure_plot::FigurePlot;
+use super::{SeriesFacts, SeriesSection};
+use crate::block::Block;
+use crate::names::prose;
+use tilescope_report::units::{fine_percent, grouped};
+
+pub(super) const SECTION: SeriesSection = SeriesSection { id: "figures", title: "Figures", build };
+
+/// Most points of all plots that say what they are where a pointer rests on them.
+pub(super) const MAX_POINTS: usize = 20_000;
+/// What is told below a plot in words; the tables have all of it.
+const MAX_WORDS: usize = 4;
+
+fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
+    let (series, telling) = (of.series, of.telling);
+    let count = series.figures.len();
+    let each_is_shown = count * series.runs.len() <= MAX_POINTS;
+    let mut blocks = Vec::new();
+    if !each_is_shown {
+        let all = grouped((count * series.runs.len()) as u64);
+        let text = format!(
+            "Lines go through all runs. Of {all} points there are those that are told below: the \
+             baseline, both ends, changes, and runs that stand out."
+        );
+        blocks.push(Block::note(text));
+    }
+    for (figure, trend) in of.figures() {
+        let plot = FigurePlot::new(of, (figure, trend), each_is_shown);
+        blocks.push(Block::heading(figure.title(series, telling)));
+        if plot.is_empty() {
+            blocks.push(Block::note("No run has this figure."));
+            continue;
+        }
+        let words = series.trend_words(figure, trend, telling);
+        let legend = plot.legend();
+        blocks.push(Block::figure(plot.draw(), prose(&caption(&words, telling.threshold)), legend));
+    }
+    if blocks.is_empty() {
+        blocks.push(Block::note("None of these figures is in any of the runs."));
+    }
+    blocks
+}
+
+fn caption(words: &[String], threshold: f64) -> String {
+    let told: Vec<&str> = words.iter().take(MAX_WORDS).map(String::as_str).collect();
+    let more = words.len().saturating_sub(MAX_WORDS);
+    match (told.is_empty(), more) {
+        (true, _) => format!("Nothing changes by at least {}.", fine_percent(threshold)),
+        (false, 0) => format!("It {}.", told.join("; it ")),
+        (false, more) => format!("It {}; and {} more.", told.join("; it "), grouped(more as u64)),
+    }
+}

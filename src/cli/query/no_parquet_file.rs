@@ -1,0 +1,15 @@
+//! What a build without Parquet does where an answer is to be such a file: it says so.
+
+use crate::cli::{CliError, export::no_parquet};
+use std::path::Path;
+use std::sync::Arc;
+use tilescope_analysis::sql::SqlQuestion;
+use tilescope_report::Report;
+
+pub(super) fn check(_: Option<&Path>) -> Result<(), CliError> {
+    Err(no_parquet())
+}
+
+pub(super) fn write(_: &Arc<Report>, _: &SqlQuestion, _: &Path) -> Result<(), CliError> {
+    Err(no_parquet())
+}

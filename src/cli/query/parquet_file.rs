@@ -1,0 +1,58 @@
+//! Answers as Parquet files.
+
+use super::{failure, hint};
+use crate::cli::CliError;
+use crate::cli::exported_file::ExportedFile;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use tilescope_analysis::sql::SqlQuestion;
+use tilescope_arrow::{AnswerColumnKinds, AnswerFileError, write_answer};
+use tilescope_report::Report;
+
+/// Checks where an answer is to be written, whatever the report is.
+///
+/// # Errors
+/// No file that could be begun again.
+pub(super) fn check(file: Option<&Path>) -> Result<(), CliError> {
+    let Some(file) = file else {
+        let problem = "--format parquet writes a file: name it with -o FILE.parquet";
+        return Err(CliError::Usage(problem.to_owned()));
+    };
+    let is_stream = fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir());
+    let problem = match file.extension().is_some_and(|ending| ending == "gz") {
+        true => "a Parquet file is compressed inside; choose a name that ends in .parquet",
+        false if is_stream => {
+            "a Parquet file is begun again where types of columns turn out late, and this is a device \
+             or a pipe; name a file"
+        }
+        false => return Ok(()),
+    };
+    Err(CliError::Usage(format!("{}: {problem}", file.display())))
+}
+
+/// Writes an answer, again where types of columns turn out late.
+///
+/// # Errors
+/// Those of the question and of the file, and columns that are of no one type.
+pub(super) fn write(
+    report: &Arc<Report>,
+    question: &SqlQuestion,
+    file: &Path,
+) -> Result<(), CliError> {
+    let mut known = AnswerColumnKinds::default();
+    loop {
+        let mut written = ExportedFile::create(file)?;
+        match write_answer(report, question, known, &mut written) {
+            Ok(summary) => {
+                hint(&summary);
+                return written.finish();
+            }
+            // Each time more is known, so that this ends.
+            Err(AnswerFileError::Again(found)) => known = found,
+            Err(AnswerFileError::Sql(error)) => return Err(failure(error)),
+            Err(AnswerFileError::Write(problem)) => return Err(written.error(problem)),
+            Err(error) => return Err(CliError::Failed(error.to_string())),
+        }
+    }
+}
