@@ -165,7 +165,7 @@ impl CriticalPath {
                 let inside = stretch.range.intersection(window);
                 let own = match inside == stretch.range {
                     true => stretch.totals,
-                    false => self.lane(stretch.lane)?.totals(inside)?,
+                    false => self.lane(stretch.lane)?.read_totals(inside)?,
                 };
                 totals.add(&own);
                 Ok(())
@@ -475,7 +475,7 @@ impl PathSpanCollector<'_> {
         let inside = range.intersection(self.window);
         let pixels = inside.length().0.div_ceil(self.pixel.0.max(1));
         let pixels = u32::try_from(pixels).unwrap_or(u32::MAX);
-        for span in self.path.lane(lane)?.spans(inside, pixels)? {
+        for span in self.path.lane(lane)?.read_spans(inside, pixels)? {
             let range = span.range().intersection(range);
             self.done.push(PathSpan::OfLane { lane, range, span });
         }
