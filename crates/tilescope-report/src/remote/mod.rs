@@ -354,6 +354,14 @@ fn time(nanoseconds: u64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_nanos(nanoseconds))
 }
 
+/// Answers of a far side as frames that are not compressed, for tests.
+#[doc(hidden)]
+pub fn plain_frames(answers: &[u8]) -> Vec<Vec<u8>> {
+    let behind = answers.windows(messages::MAGIC.len()).position(|bytes| bytes == messages::MAGIC);
+    let start = behind.map_or(0, |at| at + messages::MAGIC.len());
+    messages::plain_frames(answers.get(start..).unwrap_or_default())
+}
+
 /// A pipe to a `tilescope serve` in this very program, for tests.
 #[doc(hidden)]
 pub fn open_through_pipes(

@@ -33,7 +33,7 @@ const WAITING: usize = PIECES_AHEAD as usize + 8;
 const KEPT_BYTES: usize = 64 << 20;
 const MAX_KEPT: usize = 4 << 20;
 /// Questions that are asked at a time by one who asks ahead: the far side lets some hundred wait.
-const MAX_AHEAD: usize = 64;
+const MAX_AHEAD: usize = 256;
 /// Lanes that are asked the same in one question.
 const MAX_LANES: usize = 1024;
 
@@ -159,6 +159,8 @@ pub(crate) struct RemoteSession {
     next_id: AtomicU64,
     sent: AtomicU64,
     round_trips: AtomicU64,
+    /// Held by who asks ahead: not all threads at once, of which each asks many things.
+    ahead: Mutex<()>,
     kept: Mutex<KeptRows>,
 }
 
@@ -180,6 +182,7 @@ impl RemoteSession {
             next_id: AtomicU64::new(1),
             sent: AtomicU64::new(0),
             round_trips: AtomicU64::new(0),
+            ahead: Mutex::default(),
             kept: Mutex::default(),
         };
         let reading = move || {
@@ -359,6 +362,7 @@ impl RemoteSession {
         let is_new = |request: &RowsRequest| {
             lock(&self.kept).get(&KeptQuestion::Rows(request.clone())).is_none()
         };
+        let _ahead = lock(&self.ahead);
         let requests: Vec<RowsRequest> = requests.into_iter().filter(is_new).collect();
         for some in requests.chunks(MAX_AHEAD) {
             self.round_trips.fetch_add(1, Ordering::Relaxed);

@@ -66,7 +66,7 @@ impl<'a> TraceLane<'a> {
         window: CycleRange,
         pixels: u32,
     ) -> Result<Vec<LaneSpan>, ReportError> {
-        let touching = self.touching(window)?;
+        let touching = self.read_touching(window)?;
         // Rounded up, so that there are never more pixels than asked for; at least one cycle each.
         let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
         let mut spans = LaneSpanCollector { window, pixel_cycles, done: Vec::new(), bucket: None };
@@ -122,7 +122,7 @@ impl<'a> TraceLane<'a> {
         if window.start <= lane.start && lane.end <= window.end {
             return self.sum(0..self.info().steps);
         }
-        let touching = self.touching(window)?;
+        let touching = self.read_touching(window)?;
         let mut totals = StepTotals::default();
         let Some(last) = touching.end.checked_sub(1).filter(|last| *last >= touching.start) else {
             return Ok(totals);
@@ -310,6 +310,9 @@ impl<'a> TraceLane<'a> {
 
     /// The step that runs at `cycle`, if one does.
     pub fn step_at(&self, cycle: Cycles) -> Result<Option<LaneStep>, ReportError> {
+        if let Some(found) = self.steps_there(&LaneQuestion::StepAt { cycle }, 1)? {
+            return Ok(found.into_iter().next());
+        }
         let step = self.step(self.first_behind(cycle)?)?;
         Ok(step.filter(|step| step.range.start <= cycle))
     }
@@ -318,6 +321,13 @@ impl<'a> TraceLane<'a> {
     pub fn step(&self, position: u64) -> Result<Option<LaneStep>, ReportError> {
         if position >= self.info().steps {
             return Ok(None);
+        }
+        // Of another machine some steps come at once, until a whole chunk was read.
+        if self.store.database().is_remote()
+            && !self.store.has_chunk(self.info, position / CHUNK_STEPS as u64)
+            && let Some(step) = self.step_there(position)?
+        {
+            return Ok(Some(step));
         }
         self.record(position).map(|record| Some(LaneStep::new(position, &record)))
     }
@@ -334,8 +344,8 @@ impl<'a> TraceLane<'a> {
 
     /// This lane's part of an executed step, if it took part. O(log steps).
     pub fn find(&self, step: StepId) -> Result<Option<LaneStep>, ReportError> {
-        if let Some(found) = self.find_there(step)? {
-            return Ok(found);
+        if let Some(found) = self.steps_there(&LaneQuestion::Find { step }, 1)? {
+            return Ok(found.into_iter().find(|found| found.step == step));
         }
         // Ids never fall along a lane, so the last step not above the id is the one, or there is
         // none.
@@ -344,6 +354,53 @@ impl<'a> TraceLane<'a> {
         match position.checked_sub(1) {
             Some(position) => Ok(self.step(position)?.filter(|found| found.step == step)),
             None => Ok(None),
+        }
+    }
+
+    /// This lane's part of an executed step, if it took part, and the steps behind it, up to so many.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn find_with_next(&self, step: StepId, next: u32) -> Result<Vec<LaneStep>, ReportError> {
+        let question = LaneQuestion::FindWithNext { step, next };
+        if let Some(found) = self.steps_there(&question, u64::from(next) + 1)? {
+            let is_found = found.first().is_none_or(|first| first.step == step);
+            return if is_found { Ok(found) } else { Ok(Vec::new()) };
+        }
+        let Some(found) = self.find(step)? else { return Ok(Vec::new()) };
+        let behind = found.position.saturating_add(u64::from(next) + 1).min(self.info().steps);
+        self.steps_at(found.position..behind)
+    }
+
+    /// The longest step in a window, of which at the edges only the part in it counts; found by
+    /// halving it: sums know how long it is, but not where.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn longest_in(&self, mut window: CycleRange) -> Result<Option<LaneStep>, ReportError> {
+        if let Some(found) = self.steps_there(&LaneQuestion::LongestIn { window }, 1)? {
+            return Ok(found.into_iter().next());
+        }
+        let length = |window| -> Result<Option<Cycles>, ReportError> {
+            Ok(self.totals(window)?.longest.map(|longest| longest.cycles))
+        };
+        let longest = length(window)?.filter(|cycles| !cycles.is_zero());
+        let Some(longest) = longest else { return Ok(None) };
+        loop {
+            let middle = window.start + window.length() / 2;
+            let left = CycleRange::new(window.start, middle);
+            let right = CycleRange::new(middle, window.end);
+            if window.length() <= Cycles(1) {
+                return self.step_at(window.start);
+            }
+            window = if length(left)? == Some(longest) {
+                left
+            } else if length(right)? == Some(longest) {
+                right
+            } else {
+                // The middle lies in it.
+                return self.step_at(middle);
+            };
         }
     }
 
@@ -390,6 +447,17 @@ impl<'a> TraceLane<'a> {
             records.for_each(|(at, record)| visit(LaneStep::new(at, record)));
             Ok(())
         })
+    }
+
+    /// Asks for the steps at `positions`, all at once, where they are on another machine: for those who
+    /// go through parts of them with [`TraceLane::visit_records`].
+    pub fn ask_ahead(&self, positions: &Range<u64>) {
+        let positions = self.on_lane(positions);
+        let end = positions.end.div_ceil(CHUNK_STEPS as u64);
+        let mut chunk = positions.start / CHUNK_STEPS as u64;
+        while chunk < end && self.store.database().is_remote() {
+            chunk = self.store.chunks_ahead(self.info, chunk..end, false);
+        }
     }
 
     /// Hands every chunk with steps at `positions` to `visit`, with those of the positions that are
@@ -523,6 +591,21 @@ impl<'a> TraceLane<'a> {
 
     /// Positions of the steps that touch `window`.
     pub fn touching(&self, window: CycleRange) -> Result<Range<u64>, ReportError> {
+        if window.is_empty() || !window.overlaps(self.reach()) {
+            return Ok(0..0);
+        }
+        if window.start <= self.info().range.start && self.reach().end <= window.end {
+            return Ok(0..self.info().steps);
+        }
+        match self.touching_there(window)? {
+            Some(positions) => Ok(positions),
+            None => self.read_touching(window),
+        }
+    }
+
+    /// The same from pieces of the lane, wherever it is: for many small windows beside each other,
+    /// which share them.
+    pub(super) fn read_touching(&self, window: CycleRange) -> Result<Range<u64>, ReportError> {
         let lane = self.reach();
         if window.is_empty() || !window.overlaps(lane) {
             return Ok(0..0);

@@ -12,7 +12,8 @@ use super::lane::TraceLane;
 use super::program_totals::{ProgramStepSums, ProgramStepTotals, ProgramTotals};
 use super::pyramid::{self, BLOCK_NODES, PyramidNode};
 use super::step_record::{StepClass, StepRecord};
-use super::{LaneNumber, Trace};
+use super::store::TraceStore;
+use super::{LaneNumber, PathProgram, Trace};
 use crate::codec::{VarintReader, apply_zigzag_difference, difference, write_varint};
 use crate::database::ReportDatabase;
 use crate::error::ReportError;
@@ -24,6 +25,10 @@ use std::ops::Range;
 
 /// Pixels of a picture that can be asked for: far more than screens have.
 const MAX_PIXELS: u32 = 1 << 16;
+/// Steps that can be asked for one by one; further ones come in chunks.
+const MAX_STEPS_ASKED: u64 = 4096;
+/// Steps that come with one that is looked at.
+const STEPS_AROUND: u64 = 256;
 
 /// What is asked of a lane: see the methods of [`TraceLane`] of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,8 +45,20 @@ pub enum LaneQuestion {
     ProgramSums,
     /// [`TraceLane::step_lengths`]
     StepLengths { positions: Range<u64> },
+    /// [`TraceLane::touching`]
+    Touching { window: CycleRange },
+    /// [`TraceLane::step_at`]
+    StepAt { cycle: Cycles },
+    /// [`TraceLane::longest_in`]
+    LongestIn { window: CycleRange },
     /// [`TraceLane::find`]
     Find { step: StepId },
+    /// [`TraceLane::find_with_next`]
+    FindWithNext { step: StepId, next: u32 },
+    /// Steps at positions.
+    Steps { positions: Range<u64> },
+    /// Of [`CriticalPath::programs`](super::CriticalPath::programs) those of the lane.
+    OnPath,
 }
 
 /// How many steps of an activity were up to so many cycles long.
@@ -65,10 +82,8 @@ impl Trace {
         lane: u32,
         question: &LaneQuestion,
     ) -> Result<Option<Vec<u8>>, ReportError> {
-        let number = LaneNumber::from_number(lane);
-        let Some(lane) = number.and_then(|of| self.lane_at(of.at(), of.sub_lane())) else {
-            return Ok(None);
-        };
+        let Some(number) = LaneNumber::from_number(lane) else { return Ok(None) };
+        let Some(lane) = self.lane_at(number.at(), number.sub_lane()) else { return Ok(None) };
         Ok(Some(match question {
             LaneQuestion::Spans { pixels, .. } | LaneQuestion::CutSpans { pixels, .. }
                 if *pixels > MAX_PIXELS =>
@@ -88,9 +103,35 @@ impl Trace {
             LaneQuestion::StepLengths { positions } => {
                 encode_lengths(&lane.step_lengths(positions.clone())?)
             }
-            LaneQuestion::Find { step } => {
-                let found = lane.find(*step)?.map(LaneSpan::Step);
-                encode_spans(found.as_slice())
+            LaneQuestion::Touching { window } => {
+                let positions = lane.touching(*window)?;
+                let mut answer = Vec::new();
+                write_varint(&mut answer, positions.start);
+                write_varint(&mut answer, positions.end);
+                answer
+            }
+            LaneQuestion::StepAt { cycle } => encode_steps(lane.step_at(*cycle)?),
+            LaneQuestion::LongestIn { window } => encode_steps(lane.longest_in(*window)?),
+            LaneQuestion::Find { step } => encode_steps(lane.find(*step)?),
+            LaneQuestion::FindWithNext { next, .. } if u64::from(*next) > MAX_STEPS_ASKED => {
+                return Ok(None);
+            }
+            LaneQuestion::FindWithNext { step, next } => {
+                encode_steps(lane.find_with_next(*step, *next)?)
+            }
+            LaneQuestion::Steps { positions } => {
+                let positions = lane.on_lane(positions);
+                if positions.end - positions.start > MAX_STEPS_ASKED {
+                    return Ok(None);
+                }
+                encode_steps(lane.steps_at(positions)?)
+            }
+            LaneQuestion::OnPath => {
+                let Some(path) = self.critical_path()? else { return Ok(None) };
+                let own = path.position_of(number.at(), number.sub_lane());
+                let programs = path.programs()?;
+                let of_lane = programs.iter().filter(|program| Some(program.lane) == own);
+                PathProgram::encode(of_lane)
             }
         }))
     }
@@ -156,13 +197,62 @@ impl TraceLane<'_> {
         self.there(&question, |answer, info| decode_lengths(answer, info.steps))
     }
 
-    pub(super) fn find_there(&self, step: StepId) -> Result<Option<Option<LaneStep>>, ReportError> {
-        let found = self.spans_there(&LaneQuestion::Find { step }, 1)?;
-        Ok(found.map(|found| match found.first() {
-            Some(LaneSpan::Step(found)) if found.step == step => Some(*found),
-            _ => None,
-        }))
+    pub(super) fn touching_there(
+        &self,
+        window: CycleRange,
+    ) -> Result<Option<Range<u64>>, ReportError> {
+        self.there(&LaneQuestion::Touching { window }, |answer, info| {
+            let mut reader = VarintReader::new(answer);
+            let (start, end) = (reader.take()?, reader.take()?);
+            (reader.is_done() && start <= end && end <= info.steps).then_some(start..end)
+        })
     }
+
+    /// Some steps, up to so many.
+    pub(super) fn steps_there(
+        &self,
+        question: &LaneQuestion,
+        most: u64,
+    ) -> Result<Option<Vec<LaneStep>>, ReportError> {
+        let Some(spans) = self.spans_there(question, most)? else { return Ok(None) };
+        let steps = spans.iter().map(|span| match span {
+            LaneSpan::Step(step) => Some(*step),
+            LaneSpan::Bucket(_) => None,
+        });
+        let steps: Option<Vec<LaneStep>> = steps.collect();
+        steps.map(Some).ok_or_else(|| self.store.contradiction(self.info()))
+    }
+
+    /// The step at a position, with those around it.
+    pub(super) fn step_there(&self, position: u64) -> Result<Option<LaneStep>, ReportError> {
+        let start = position / STEPS_AROUND * STEPS_AROUND;
+        let positions = start..(start + STEPS_AROUND).min(self.info().steps);
+        let steps = self.steps_there(&LaneQuestion::Steps { positions }, STEPS_AROUND)?;
+        Ok(steps.into_iter().flatten().find(|step| step.position == position))
+    }
+}
+
+/// Programs on the critical path of lanes on another machine, lane after lane; `None` where they are
+/// here.
+pub(super) fn path_programs_there(
+    store: &TraceStore,
+) -> Result<Option<Vec<PathProgram>>, ReportError> {
+    lanes_ahead(store.database(), &store.lanes, &[LaneQuestion::OnPath]);
+    let mut all = Vec::new();
+    for (place, info) in store.lanes.iter().enumerate() {
+        let lane = TraceLane::new(store, *info);
+        let of_lane = lane.there(&LaneQuestion::OnPath, |answer, info| {
+            PathProgram::decode(answer, place, info.steps)
+        })?;
+        let Some(of_lane) = of_lane else { return Ok(None) };
+        all.extend(of_lane);
+    }
+    Ok(Some(all))
+}
+
+fn encode_steps(steps: impl IntoIterator<Item = LaneStep>) -> Vec<u8> {
+    let spans: Vec<LaneSpan> = steps.into_iter().map(LaneSpan::Step).collect();
+    encode_spans(&spans)
 }
 
 /// Spans, in groups of up to 1,024 as nodes of the pyramid; before each group, where its spans are

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Decoded pieces kept, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
 /// Chunks that are asked for at a time of another machine.
-const CHUNKS_AHEAD: u64 = 64;
+const CHUNKS_AHEAD: u64 = 256;
 /// Most lanes of a report.
 const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;
 /// Tables of lanes: those of the first class of replicas, and those of the others.
@@ -203,6 +203,12 @@ impl TraceStore {
         let bytes = records.len() * size_of::<StepRecord>();
         lock(&self.recent).put(key, CachedTracePiece::Chunk(records.clone()), bytes);
         Ok(records)
+    }
+
+    /// Whether the steps of a chunk are decoded.
+    pub(super) fn has_chunk(&self, lane: LaneInfo, chunk: u64) -> bool {
+        let key = TraceCacheKey::Chunk(lane.number().chunk_key(chunk));
+        lock(&self.recent).get(key).is_some()
     }
 
     /// Asks for the first of the chunks that will be read, as many as are worth a question to another

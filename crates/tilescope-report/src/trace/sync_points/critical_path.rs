@@ -6,6 +6,7 @@
 use super::super::answers::{LaneInfo, LaneSpan, LaneStep, StepTotals};
 use super::super::lane::TraceLane;
 use super::super::lane_number::LaneNumber;
+use super::super::lane_questions::path_programs_there;
 use super::super::store::TraceStore;
 use super::overlap::BesideCompute;
 use super::path_index::{BlockDetails, LaneSlack, PathIndex, PathLead, StretchGroup};
@@ -196,7 +197,10 @@ impl CriticalPath {
 
     /// The same of the whole path; made once.
     pub fn programs(&self) -> Result<Arc<Vec<PathProgram>>, ReportError> {
-        self.store.path_programs(|| self.programs_in(self.range()))
+        self.store.path_programs(|| match path_programs_there(&self.store)? {
+            Some(programs) => Ok(programs),
+            None => self.programs_in(self.range()),
+        })
     }
 
     /// The first `limit` stretches that touch `window`.
