@@ -38,13 +38,15 @@ simulation's counted as often as the measurement ran them. Constants are fitted 
 docs/calibration.md lists; one that no operation of the measurement depends on, or only together with
 others, stays as it is. The error is told of operations that took no part in the fit. With --set nothing
 is fitted: the measured run is predicted with the change, measured x changed / unchanged simulation for
-each operation, and what the simulation does not have stays as it was measured.
+each operation, and what the simulation does not have stays as it was measured. --changed does the same
+with another spec in place of changes.
 
 Examples:
   tilescope calibrate measured mnist_pipeline
   tilescope calibrate measured my_model.toml -o c600.toml --json
   tilescope simulate my_model.toml --calibration c600.toml -o out
-  tilescope calibrate measured my_model.toml --set options.gradient_accumulation=20";
+  tilescope calibrate measured my_model.toml --set options.gradient_accumulation=20
+  tilescope calibrate measured my_model.toml --changed my_other_model.toml";
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
@@ -73,6 +75,13 @@ fn arguments(command: clap::Command) -> clap::Command {
         .arg(set_argument().help(
             "Predict the measured run with this change of the spec instead of fitting constants",
         ))
+        .arg(
+            Arg::new("changed")
+                .long("changed")
+                .value_name("SPEC")
+                .conflicts_with("set")
+                .help("Predict the measured run with this spec in place of SPEC, instead of fitting constants"),
+        )
         .arg(
             Arg::new("constant")
                 .long("constant")
@@ -114,9 +123,14 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let directory = temporary_directory()?;
     let name = spec_name(matches, &measured, directory.path())?;
-    let source =
-        SpecSource::find(&name, &[]).map_err(|error| CliError::Usage(error.to_string()))?;
-    let spec = super::simulate::build(&source)?;
+    let found = |name: &str| {
+        SpecSource::find(name, &[]).map_err(|error| CliError::Usage(error.to_string()))
+    };
+    let spec = super::simulate::build(&found(&name)?)?;
+    let change = SpecChange::asked(matches);
+    if let Some(SpecChange::Spec(changed)) = &change {
+        super::simulate::build(&found(changed)?)?;
+    }
     let names = matches.get_many::<String>("constant").into_iter().flatten();
     let chosen = constants::chosen(&spec, &names.map(String::as_str).collect::<Vec<_>>())?;
     let jobs = matches.get_one::<NonZeroUsize>("jobs").copied();
@@ -139,11 +153,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         limit: limit.unwrap_or(usize::MAX),
         as_json: matches.get_flag("json"),
     };
-    let changes = overrides(matches);
-    if !changes.is_empty() {
-        let changed = simulations.run(&changes, &SpecChanges::new())?;
+    if let Some(change) = change {
+        let changed = match &change {
+            SpecChange::Keys(keys) => simulations.run(keys, &SpecChanges::new())?,
+            SpecChange::Spec(name) => simulations.of(name).run(&[], &SpecChanges::new())?,
+        };
         let prediction = predict(&aligned, base, &changed.report).map_err(failed)?;
-        return listing.prediction(&prediction, &changes, output);
+        return listing.prediction(&prediction, &change, output);
     }
     let fitted = fitted(&simulations, chosen, (base, &aligned))?;
     let file = CalibrationFile::new(&measured, &fitted);
@@ -174,6 +190,25 @@ fn spec_name(
     Ok(path.to_string_lossy().into_owned())
 }
 
+/// What is changed of a measured run.
+pub(super) enum SpecChange {
+    /// Keys with their values, as `--set` takes them.
+    Keys(Vec<String>),
+    /// All of the spec.
+    Spec(String),
+}
+
+impl SpecChange {
+    /// The change to predict, if one is asked for.
+    fn asked(matches: &ArgMatches) -> Option<Self> {
+        if let Some(name) = matches.get_one::<String>("changed") {
+            return Some(Self::Spec(name.clone()));
+        }
+        let keys = overrides(matches);
+        (!keys.is_empty()).then_some(Self::Keys(keys))
+    }
+}
+
 /// Simulations of one spec, each by a child process: constants belong to the process.
 struct Simulations {
     name: String,
@@ -187,6 +222,11 @@ struct SimulatedRun {
 }
 
 impl Simulations {
+    /// Those of another spec.
+    fn of(&self, name: &str) -> Self {
+        Self { name: name.to_owned(), jobs: self.jobs }
+    }
+
     /// Simulates the spec with changes, and opens the report.
     fn run(&self, overrides: &[String], changes: &SpecChanges) -> Result<SimulatedRun, CliError> {
         let runner = TrialRunner::new(&self.name, overrides.to_vec(), self.jobs)?;

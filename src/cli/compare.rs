@@ -3,13 +3,14 @@
 use super::gates::{self, CheckedGates};
 use super::report_or_spec::{open_or_simulate, temporary_directory};
 use super::{CliCommand, CliError, json_argument, open_path, path_of};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Map, Value};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{
     COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison,
-    differences, gates_markdown, markdown, overview, side_titles, table_named,
+    differences, gates_markdown, markdown, outcome, overview, side_titles, table_named,
 };
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_report::units::NumberFormat;
@@ -27,7 +28,9 @@ const DEFAULT_LIMIT: &str = "20";
 const AFTER_HELP: &str = "\
 Percentages are relative to the source. The largest difference comes first. Cycles and executions are
 told per sample, so that twice the work is not slower; where a report does not say how much it worked
-on, they are told per run. JSON also has the figures of the whole run (source_run, target_run).";
+on, they are told per run. JSON also has the figures of the whole run (source_run, target_run). Where
+all gates are passed, text is the result and what was set differently: what explains a difference is
+shown where a gate is violated, and with --view.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -142,7 +145,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         writeln!(output, "{note}\n")?;
     }
     if [OVERVIEW, "all"].contains(&view) {
-        let page = overview(&sides).map_err(failed)?;
+        // A job that passes its gates says so; what explains a difference is for one that does not,
+        // and for those who ask.
+        let is_asked = json || matches.value_source("view") == Some(ValueSource::CommandLine);
+        let page = match gates.are_passed() && !is_asked {
+            true => outcome(&sides).map_err(failed)?,
+            false => overview(&sides).map_err(failed)?,
+        };
         views.insert("verdict".to_owned(), page.verdict.clone().into());
         views.insert("distinction".to_owned(), json_value(&page.distinction)?);
         if !json {
@@ -153,6 +162,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     for one in COMPARISONS.iter().filter(|one| view == "all" || one.view == view) {
         let tables = (one.tables)(&sides).map_err(failed)?;
         show((one.view, titles), tables, (json, limit), &mut views, output)?;
+    }
+    if !json {
+        gates.print_passed(output)?;
     }
     if json {
         if !gates.gates.is_empty() {

@@ -4,7 +4,7 @@ use super::CliError;
 use super::plain_output::stderr;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::WorkNormalization;
 use tilescope_analysis::gates::{Gate, GateSyntaxError, GateViolation, violations};
@@ -105,6 +105,19 @@ impl CheckedGates {
         self.gates.iter().map(move |gate| {
             (gate.text(), violations.next_if(|violation| violation.gate == gate.text()))
         })
+    }
+
+    /// Whether there are gates, and none is violated.
+    pub(super) fn are_passed(&self) -> bool {
+        !self.gates.is_empty() && self.violations.is_empty()
+    }
+
+    /// Prints the gates that are passed; the others are the error that the job ends with.
+    pub(super) fn print_passed(&self, output: &mut dyn io::Write) -> Result<(), CliError> {
+        for (gate, _) in self.each().filter(|(_, violation)| violation.is_none()) {
+            writeln!(output, "passed  {gate}")?;
+        }
+        Ok(())
     }
 
     /// Tells the job's service, and ends with what is violated.

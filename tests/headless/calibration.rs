@@ -5,6 +5,7 @@
 //! files do not have, and blurred.
 
 use crate::common::{stderr, stdout, tilescope};
+use crate::report_support::stripped::write_stripped;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,51 +81,8 @@ impl Place {
             .collect();
         let simulated = self.simulated("machine", &constants);
         let path = self.at("measured.pop");
-        strip(&simulated, Path::new(&path), noise);
+        write_stripped(&simulated, Path::new(&path), noise);
         path
-    }
-}
-
-/// Writes a report as Poplar would: only its tables and columns that are known.
-fn strip(simulated: &Path, path: &Path, noise: f64) {
-    let db = rusqlite::Connection::open(path).unwrap();
-    let from = simulated.to_string_lossy();
-    db.execute("ATTACH ?1 AS ours", [from.as_ref()]).unwrap();
-    db.execute_batch(
-        "CREATE TABLE programs AS SELECT id, name FROM ours.programs;
-         CREATE TABLE compute_sets AS SELECT compute_set, name FROM ours.compute_sets;
-         CREATE TABLE steps AS SELECT id, type, program, compute_set FROM ours.steps;
-         CREATE TABLE memory_by_tile AS SELECT tile, total FROM ours.memory_by_tile;
-         CREATE TABLE steps_by_ipu (step_id, ipu, cycles, active_tiles, cycles_base,
-           active_cycles_from_min, active_cycles_from_max, active_cycles_to_min,
-           active_cycles_to_max);",
-    )
-    .unwrap();
-    let sql = "SELECT b.step_id, b.ipu, b.active_tiles, b.cycles_base + b.active_cycles_from_max,
-               b.cycles_base + b.active_cycles_to_max, s.program FROM ours.steps_by_ipu b
-               JOIN ours.steps s ON s.id = b.step_id ORDER BY b.step_id";
-    let rows: Vec<[i64; 6]> = db
-        .prepare(sql)
-        .unwrap()
-        .query_map([], |row| {
-            let mut cells = [0; 6];
-            for (at, cell) in cells.iter_mut().enumerate() {
-                *cell = row.get::<_, Option<i64>>(at)?.unwrap_or(0);
-            }
-            Ok(cells)
-        })
-        .unwrap()
-        .collect::<Result<_, _>>()
-        .unwrap();
-    let (mut clock, mut before) = (0, 0);
-    for [step, ipu, tiles, start, end, program] in rows {
-        // The same for all steps of a program: what a model of it gets wrong.
-        let share = ((program * 2_654_435_761) % 1000) as f64 / 500.0 - 1.0;
-        let took = ((end - start) as f64 * (1.0 + noise * share)).round() as i64;
-        let begin = clock + (start - before);
-        let insert = "INSERT INTO steps_by_ipu VALUES (?1, ?2, ?4, ?3, ?5, 0, 0, ?4, ?4)";
-        db.execute(insert, [step, ipu, tiles, took, begin]).unwrap();
-        (clock, before) = (begin + took, end);
     }
 }
 
@@ -221,7 +179,7 @@ fn a_change_scales_what_was_measured() {
     let place = Place::new();
     let spec = place.spec();
     let measured = place.at("measured.pop");
-    strip(Path::new(&place.at("base/profile.pop")), Path::new(&measured), 0.0);
+    write_stripped(Path::new(&place.at("base/profile.pop")), Path::new(&measured), 0.0);
     let predicted = |set: &str| {
         json_of(&calibrate(&measured, &spec, &["--set", set, "--json", "--limit", "0"]))
     };
@@ -239,6 +197,15 @@ fn a_change_scales_what_was_measured() {
     let factor = of("conv", "predicted") / of("conv", "measured");
     // Updates of weights run as often as before.
     assert!((1.5..2.05).contains(&factor), "twice the micro-batches: {factor}");
+    // The same as another spec.
+    let changed = place.at("changed.toml");
+    let text = std::fs::read_to_string(&spec).unwrap();
+    let (before, after) = ("gradient_accumulation = 2", "gradient_accumulation = 4");
+    assert!(text.contains(before), "{text}");
+    std::fs::write(&changed, text.replace(before, after)).unwrap();
+    let whole = ["--changed", &changed, "--json", "--limit", "0"];
+    let of_spec = json_of(&calibrate(&measured, &spec, &whole));
+    assert_eq!(of_spec["operations"], more["operations"]);
     let text = stdout(&calibrate(&measured, &spec, &["--set", "options.gradient_accumulation=4"]));
     assert!(text.contains("scaled by the simulation") && text.contains("all operations"), "{text}");
     assert!(!Path::new("calibration.toml").exists(), "nothing is fitted");
@@ -249,7 +216,7 @@ fn what_makes_no_sense_is_refused() {
     let place = Place::new();
     let spec = place.spec();
     let measured = place.at("measured.pop");
-    strip(Path::new(&place.at("base/profile.pop")), Path::new(&measured), 0.0);
+    write_stripped(Path::new(&place.at("base/profile.pop")), Path::new(&measured), 0.0);
     let file = place.at("fitted.toml");
     let refused = |arguments: &[&str], code: i32, words: &str| {
         let output = tilescope(arguments);
@@ -262,6 +229,11 @@ fn what_makes_no_sense_is_refused() {
     refused(&["calibrate", &measured], 2, "name the spec of what ran");
     refused(&["calibrate", &measured, "mnist_pipelin"], 2, "did you mean mnist_pipeline?");
     refused(&["calibrate", &place.at("none"), &spec], 1, "no such file");
+    refused(
+        &["calibrate", &measured, &spec, "--changed", "mnist_pipelin"],
+        2,
+        "did you mean mnist_pipeline?",
+    );
     refused(&["calibrate", &measured, "matmul_chain", "-o", &file], 1, "is this the spec");
     refused(
         &["calibrate", &measured, &spec, "--constant", "exchange_start"],

@@ -294,6 +294,14 @@ fn violated_gates_have_an_exit_code_of_their_own() {
     for target in [&small, &large] {
         assert!(tilescope(&["compare", &large, target, "--fail-over", "0"]).status.success());
     }
+    // What explains a difference is for jobs that fail, and for those who ask.
+    let passed = ["compare", &large, &small, "--fail-if", "cycles > +2%"];
+    let brief = stdout(&tilescope(&passed));
+    assert!(brief.contains("Result") && brief.contains("passed  cycles > +2%"), "{brief}");
+    assert!(!brief.contains("Critical path"), "{brief}");
+    let all = stdout(&tilescope(&[&passed[..], &["--view", "overview"]].concat()));
+    assert!(all.contains("Critical path") && all.contains("passed  cycles > +2%"), "{all}");
+    assert!(stdout(&gate).contains("Critical path"), "{}", stdout(&gate));
 
     let junit = path(&directory, "gates.xml");
     let asked = ["--fail-if", "execution.total_cycles > +2%", "--fail-if", "max_tile > 1 GiB"];

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub(crate) mod foreign;
+pub(crate) mod stripped;
 
 use std::collections::BTreeSet;
 use tilescope_fixtures::ReportBuilder;

@@ -2,6 +2,7 @@
 
 use crate::common;
 use crate::gui_support::{Variant, Window, opened_window, says, settle, simulator, until};
+use crate::report_support::stripped::write_stripped;
 use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::Queryable;
 use tilescope_gui::OpenReport;
@@ -115,6 +116,57 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
     assert!(!says(&third, "variant 1"));
     drop(third);
     assert!(!says(&open(), "variant 1"), "what was forgotten stays so");
+}
+
+#[test]
+fn what_if_starts_from_a_measurement() {
+    simulator();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let changes = ["model.m=64", "model.k=64", "model.n=64"];
+    let spec = common::spec("matmul_chain", &changes);
+    let simulated = directory.path().join("simulated");
+    common::report_file(&spec, &simulated);
+    let measured = directory.path().join("measured.pop");
+    write_stripped(&simulated.join("profile.pop"), &measured, 0.0);
+    let ran = directory.path().join("ran.toml");
+    std::fs::write(&ran, OpenReport::read(&simulated).unwrap().report.spec().unwrap()).unwrap();
+    let open = || {
+        let opened = OpenReport::read(&measured).expect("opens");
+        let mut window = opened_window(opened, "summary", SIZE);
+        keep_variants(&mut window, &directory);
+        window.key_press_modifiers(Modifiers::COMMAND, Key::T);
+        settle(&mut window);
+        window
+    };
+    let mut window = open();
+    assert!(says(&window, "Name the spec of what ran"));
+    let name = |window: &mut Window, name: &str| {
+        window.get_by_label("Spec").click();
+        settle(window);
+        window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+        window.get_by_label("Spec").type_text(name);
+        settle(window);
+        window.get_by_label("Take").click();
+        settle(window);
+    };
+    name(&mut window, "matmul_chian");
+    until(&mut window, "refused", |window| says(window, "did you mean matmul_chain?"));
+    name(&mut window, &ran.to_string_lossy());
+    until(&mut window, "taken", |window| says(window, "Predict the measured run"));
+
+    // Twice the rows are more cycles, of which the panel tells what they rest on.
+    set_text(&mut window, |text| text.replace("m = 64", "m = 128"));
+    window.get_by_label("Predict the measured run").click();
+    until(&mut window, "predicted", |window| says(window, "cycles of all steps on all IPUs (+"));
+    assert!(says(&window, "of them are measured ones scaled by the simulation"));
+
+    // The spec is known when the report is opened again, until another one is to be named.
+    drop(window);
+    let mut again = open();
+    assert!(says(&again, "Predict the measured run"));
+    again.get_by_label("Another spec…").click();
+    settle(&mut again);
+    assert!(says(&again, "Name the spec of what ran"));
 }
 
 #[test]

@@ -65,7 +65,8 @@ impl QueryBudget {
     /// The smallest row takes about six bytes of file, and the most a scan does with a row is some
     /// hundred instructions.
     fn for_file(bytes: u64) -> Self {
-        let full = 50_000_000 + 64 * bytes;
+        // Another machine may say that its file has any number of bytes.
+        let full = bytes.saturating_mul(64).saturating_add(50_000_000);
         Self { left: Arc::new(AtomicU64::new(full)), full, cancel: Arc::default() }
     }
 
@@ -378,7 +379,7 @@ impl ReportDatabase {
 
     /// Refuses rows of a table that take more bytes than a few in the file should stand for.
     pub(super) fn check_raw_bytes(&self, table: &str, raw: u64) -> Result<(), ReportError> {
-        if raw > MOST_RAW_BYTES + MOST_RAW_PER_BYTE * self.bytes {
+        if raw > self.bytes.saturating_mul(MOST_RAW_PER_BYTE).saturating_add(MOST_RAW_BYTES) {
             return Err(self.damage(table, "more rows than a file of this size can hold"));
         }
         Ok(())

@@ -157,13 +157,16 @@ unsafe impl VTab<'_> for TableAdapter {
         let mut plan = QueryPlan::new(info.col_used());
         let mut waits = false;
         let (mut bounded, mut fixed) = (Vec::new(), Vec::new());
-        for (constraint, mut usage) in info.constraints_and_usages() {
+        // Under another collation texts are equal that differ in their bytes.
+        let is_binary = |at| info.collation(at).is_ok_and(|name| name == "BINARY");
+        let binary: Vec<bool> = (0..info.constraints().count()).map(is_binary).collect();
+        for ((constraint, mut usage), is_binary) in info.constraints_and_usages().zip(binary) {
             let column = usize::try_from(constraint.column()).ok();
             let Some(column) = column.filter(|at| *at < columns.len()) else { continue };
             let role = columns.get(column).map_or(ColumnRole::Plain, |column| column.role);
             let Some(comparison) = Comparison::of(&constraint.operator()) else { continue };
             let is_argument = role == ColumnRole::Argument && comparison == Comparison::Equal;
-            if role != ColumnRole::Bounded && !is_argument {
+            if !is_argument && (role != ColumnRole::Bounded || !is_binary) {
                 continue;
             }
             if !constraint.is_usable() {

@@ -120,28 +120,41 @@ impl fmt::Display for QueryPlan {
 /// The range that no number is in.
 const NO_NUMBER: RangeInclusive<i64> = RangeInclusive::new(1, 0);
 
-/// Within which whole numbers the values of columns are that a query asks for.
+/// Within which whole numbers the values of columns are that a query asks for, and which texts they
+/// are equal to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ColumnBounds(Vec<(usize, RangeInclusive<i64>)>);
+pub struct ColumnBounds {
+    numbers: Vec<(usize, RangeInclusive<i64>)>,
+    texts: Vec<(usize, String)>,
+}
 
 impl ColumnBounds {
     pub(crate) fn new<'v>(plan: &QueryPlan, values: impl Iterator<Item = ValueRef<'v>>) -> Self {
         let mut bounds = Self::default();
         for ((column, comparison), value) in plan.terms.iter().zip(values) {
+            if let (Comparison::Equal, ValueRef::Text(_)) = (comparison, value) {
+                bounds.texts.extend(value.as_str().ok().map(|text| (*column, text.to_owned())));
+            }
             let found = comparison.bounds(value).unwrap_or(NO_NUMBER);
-            match bounds.0.iter_mut().find(|(known, _)| known == column) {
+            match bounds.numbers.iter_mut().find(|(known, _)| known == column) {
                 Some((_, known)) => {
                     *known = *known.start().max(found.start())..=*known.end().min(found.end());
                 }
-                None => bounds.0.push((*column, found)),
+                None => bounds.numbers.push((*column, found)),
             }
         }
         bounds
     }
 
+    /// The text that a column is to be equal to, byte by byte, if there is one.
+    pub fn text(&self, column: usize) -> Option<&str> {
+        let found = self.texts.iter().find(|(known, _)| *known == column);
+        found.map(|(_, text)| text.as_str())
+    }
+
     /// The bounds of a column; all numbers where it has none.
     pub fn of(&self, column: usize) -> RangeInclusive<i64> {
-        let found = self.0.iter().find(|(known, _)| *known == column);
+        let found = self.numbers.iter().find(|(known, _)| *known == column);
         found.map_or(i64::MIN..=i64::MAX, |(_, bounds)| bounds.clone())
     }
 
@@ -153,7 +166,7 @@ impl ColumnBounds {
 
     /// Whether no row can be within them.
     pub fn are_empty(&self) -> bool {
-        self.0.iter().any(|(_, bounds)| bounds.is_empty())
+        self.numbers.iter().any(|(_, bounds)| bounds.is_empty())
     }
 }
 

@@ -103,6 +103,81 @@ fn only_what_was_asked_for_is_read() {
     }
 }
 
+/// Words with their lengths; notes for which one it was asked.
+struct Words {
+    asked: Mutex<Vec<Option<String>>>,
+}
+
+struct WordRows(std::vec::IntoIter<&'static str>, &'static str);
+
+impl VirtualTable for Words {
+    fn columns(&self) -> &'static [VirtualColumn] {
+        const WORD: VirtualColumn = VirtualColumn {
+            name: "word",
+            declaration: "TEXT",
+            role: ColumnRole::Bounded,
+            unit: "",
+            about: "",
+        };
+        &[WORD]
+    }
+
+    fn order(&self) -> &'static [usize] {
+        &[]
+    }
+
+    fn estimate(&self, _: &[usize], _: &[usize]) -> RowEstimate {
+        RowEstimate { rows: 3.0, unique: false }
+    }
+
+    fn rows(
+        &self,
+        bounds: &ColumnBounds,
+        _: &dyn Fn(usize) -> bool,
+    ) -> Result<Box<dyn VirtualRows>, VirtualTableError> {
+        let wanted = bounds.text(0);
+        self.asked.lock().unwrap().push(wanted.map(str::to_owned));
+        let mut words = vec!["Stage", "stage", "slot"];
+        words.retain(|word| wanted.is_none_or(|wanted| wanted == *word));
+        Ok(Box::new(WordRows(words.into_iter(), "")))
+    }
+}
+
+impl VirtualRows for WordRows {
+    fn advance(&mut self) -> Result<bool, VirtualTableError> {
+        let next = self.0.next();
+        self.1 = next.unwrap_or_default();
+        Ok(next.is_some())
+    }
+
+    fn value(&self, _: usize) -> ValueRef<'_> {
+        ValueRef::Text(self.1.as_bytes())
+    }
+}
+
+#[test]
+fn a_text_narrows_only_where_it_is_compared_byte_by_byte() {
+    let connection = Connection::open_in_memory().unwrap();
+    let words = Arc::new(Words { asked: Mutex::default() });
+    register(&connection, "words", words.clone()).unwrap();
+    let cases = [
+        ("word = 'stage'", 1, Some("stage")),
+        ("word = 'none'", 0, Some("none")),
+        ("word = 'stage' COLLATE NOCASE", 2, None),
+        ("word > 'Z'", 2, None),
+        ("word = 5", 0, None),
+        ("word = NULL", 0, None),
+    ];
+    for (condition, rows, narrowed) in cases {
+        words.asked.lock().unwrap().clear();
+        let sql = format!("SELECT count(*) FROM words WHERE {condition}");
+        let found: i64 = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(found, rows, "{condition}");
+        let asked = words.asked.lock().unwrap().clone();
+        assert!(asked.iter().all(|asked| asked.as_deref() == narrowed), "{condition}: {asked:?}");
+    }
+}
+
 #[test]
 fn an_order_that_rows_have_is_not_made_again() {
     let connection = Connection::open_in_memory().unwrap();

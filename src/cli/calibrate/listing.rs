@@ -1,6 +1,6 @@
 //! What `calibrate` prints.
 
-use super::FittedConstants;
+use super::{FittedConstants, SpecChange};
 use crate::cli::CliError;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -237,7 +237,7 @@ impl Listing<'_> {
     pub(super) fn prediction(
         &self,
         prediction: &Prediction,
-        changes: &[String],
+        change: &SpecChange,
         output: &mut dyn Write,
     ) -> Result<(), CliError> {
         let (measured, predicted) = prediction.totals();
@@ -259,8 +259,13 @@ impl Listing<'_> {
             };
             let shown = prediction.operations.iter().take(self.limit).map(operation);
             let by_basis = bases.map(|basis| (basis.name(), prediction.cycles_by(basis)));
+            let (changes, spec) = match change {
+                SpecChange::Keys(keys) => (&keys[..], None),
+                SpecChange::Spec(name) => (&[][..], Some(name)),
+            };
             let value = json!({
                 "changes": changes,
+                "spec": spec,
                 "measured": measured,
                 "predicted": predicted,
                 "predicted_by_basis": by_basis.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
@@ -268,7 +273,11 @@ impl Listing<'_> {
             });
             return print_json(&value, output);
         }
-        writeln!(output, "The measured run with {}", changes.join(", "))?;
+        let words = match change {
+            SpecChange::Keys(keys) => keys.join(", "),
+            SpecChange::Spec(name) => format!("the spec {name}"),
+        };
+        writeln!(output, "The measured run with {words}")?;
         let heading = ["operation", "measured", "predicted", "factor", "basis"];
         let mut rows = vec![heading.map(str::to_owned)];
         for of in prediction.operations.iter().take(self.limit) {

@@ -14,7 +14,8 @@ const BUFFER: usize = 1 << 20;
 /// Content on its way to a file, compressed if the name of the file asks for it.
 enum Content {
     Plain(BufWriter<AtomicFile>),
-    Compressed(Box<GzEncoder<BufWriter<AtomicFile>>>),
+    /// What is written is gathered first: each call of the encoder costs more than a short write.
+    Compressed(Box<BufWriter<GzEncoder<BufWriter<AtomicFile>>>>),
 }
 
 /// A file in the making. Dropped before [`ExportedFile::finish`], it leaves nothing behind.
@@ -29,7 +30,10 @@ impl ExportedFile {
     pub(super) fn create(path: &Path) -> Result<Self, CliError> {
         let file = BufWriter::with_capacity(BUFFER, AtomicFile::create_growing(path)?);
         let content = match path.extension().is_some_and(|ending| ending == "gz") {
-            true => Content::Compressed(Box::new(GzEncoder::new(file, Compression::fast()))),
+            true => {
+                let encoder = GzEncoder::new(file, Compression::fast());
+                Content::Compressed(Box::new(BufWriter::with_capacity(BUFFER, encoder)))
+            }
             false => Content::Plain(file),
         };
         Ok(Self { content, path: path.to_owned(), failed: None })
@@ -49,7 +53,10 @@ impl ExportedFile {
         let failed = |source| AtomicFileError::Write { path: path.clone(), source };
         let file = match content {
             Content::Plain(file) => file,
-            Content::Compressed(encoder) => encoder.finish().map_err(failed)?,
+            Content::Compressed(encoder) => {
+                let encoder = encoder.into_inner().map_err(|error| failed(error.into_error()))?;
+                encoder.finish().map_err(failed)?
+            }
         };
         let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
         file.commit()?;

@@ -36,7 +36,7 @@ pub use execution_trace::{StepDrift, drift};
 pub use markdown::{gates_markdown, markdown};
 pub(crate) use matched_entities::MatchedEntities;
 pub use normalization::{WorkDivisors, WorkNormalization, WorkUnit};
-pub use overview::{ComparisonOverview, overview};
+pub use overview::{ComparisonOverview, outcome, overview};
 pub(crate) use program_pairs::ProgramPairs;
 pub use step_alignment::{
     ComparedStepLocation, LanePair, MAX_STEPS, MatchedStepRun, StepAlignment, StepChange,

@@ -38,9 +38,47 @@ pub struct ComparisonOverview {
 /// # Errors
 /// Parts of the files that cannot be read.
 pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, ReportError> {
+    let (mut page, differs) = outcome_and_settings(sides)?;
+    if let Some(steps) = &sides.alignment.steps {
+        let divisors = page.normalization.divisors();
+        let mut activities = activities(sides, divisors)?;
+        activities.rows.retain(|row| row.larger() > 0.0);
+        page.tables.push(activities);
+        let path = critical_path::tables(sides, divisors)?.into_iter().next();
+        page.tables.extend(path.map(|table| table.with_rest_as_one(MAX_CONTRIBUTORS)));
+        page.tables.push(operations(sides, steps, divisors)?.with_rest_as_one(MAX_CONTRIBUTORS));
+        page.tables.push(changes(steps, divisors).with_rest_as_one(MAX_CONTRIBUTORS));
+    }
+    page.tables.push(differs);
+    for table in insights::tables(sides)? {
+        let title = match table.title {
+            "New" => "Insights gained",
+            "Resolved" => "Insights lost",
+            _ => continue,
+        };
+        page.tables.push(ComparisonTable { title, ..table });
+    }
+    page.tables.retain(|table| !table.rows.is_empty());
+    Ok(page)
+}
+
+/// The result and what was set differently, without what explains it: for that both runs are gone
+/// through.
+///
+/// # Errors
+/// Parts of the files that cannot be read.
+pub fn outcome(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, ReportError> {
+    let (mut page, differs) = outcome_and_settings(sides)?;
+    page.tables.push(differs);
+    page.tables.retain(|table| !table.rows.is_empty());
+    Ok(page)
+}
+
+/// A page with the result, and what was set differently.
+fn outcome_and_settings(
+    sides: &ComparedReports<'_>,
+) -> Result<(ComparisonOverview, ComparisonTable), ReportError> {
     let normalization = sides.normalization()?;
-    let divisors = normalization.divisors();
-    let mut tables = Vec::new();
     let mut differs = ComparisonTable::new("Set differently", "Setting", Vec::new());
     let mut result = ComparisonTable::new("Result", "Figure", Vec::new());
     let mut costs = None;
@@ -58,30 +96,10 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
     differs.rows.retain(|row| seen.insert(setting(&row.name).to_owned()));
     let distinction = distinction((sides.source, sides.target), &normalization)?;
     let verdict = verdict(&result, distinction);
-    tables.push(result);
-    // A table of its own: words, where the sides cannot be compared.
-    tables.extend(costs);
-    if let Some(steps) = &sides.alignment.steps {
-        let mut activities = activities(sides, divisors)?;
-        activities.rows.retain(|row| row.larger() > 0.0);
-        tables.push(activities);
-        let path = critical_path::tables(sides, divisors)?.into_iter().next();
-        tables.extend(path.map(|table| table.with_rest_as_one(MAX_CONTRIBUTORS)));
-        tables.push(operations(sides, steps, divisors)?.with_rest_as_one(MAX_CONTRIBUTORS));
-        tables.push(changes(steps, divisors).with_rest_as_one(MAX_CONTRIBUTORS));
-    }
-    tables.push(differs);
-    for table in insights::tables(sides)? {
-        let title = match table.title {
-            "New" => "Insights gained",
-            "Resolved" => "Insights lost",
-            _ => continue,
-        };
-        tables.push(ComparisonTable { title, ..table });
-    }
-    tables.retain(|table| !table.rows.is_empty());
-    let titles = side_titles(sides.source, sides.target);
-    Ok(ComparisonOverview { normalization, sides: titles, verdict, distinction, tables })
+    // Costs are a table of their own: words, where the sides cannot be compared.
+    let tables = std::iter::once(result).chain(costs).collect();
+    let sides = side_titles(sides.source, sides.target);
+    Ok((ComparisonOverview { normalization, sides, verdict, distinction, tables }, differs))
 }
 
 /// A figure of memory among others.

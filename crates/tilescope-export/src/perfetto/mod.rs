@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{MarkKind, StepActivity, TraceMark};
-use wire::Message;
+use wire::{Message, NestedMessage};
 
 /// Numbers of fields, message by message, as Perfetto's definitions have them.
 mod field {
@@ -91,6 +91,8 @@ const UNIT_BYTES: u64 = 3;
 
 /// The sequence of tracks that are no lanes.
 const OTHER_SEQUENCE: u64 = 1;
+/// Bytes that are gathered before they are written.
+const GATHERED: usize = 1 << 16;
 /// Names of marks that are told once; further ones are spelled out, so that the table stays small.
 const MOST_LABELS: usize = 1 << 12;
 
@@ -150,6 +152,12 @@ struct CounterTracks {
     bytes_out: u64,
 }
 
+/// An event in the making, and the packet that it is in.
+struct OpenEvent {
+    packet: NestedMessage,
+    event: NestedMessage,
+}
+
 /// Writes packets.
 pub(crate) struct PerfettoTrace<'a> {
     output: &'a mut dyn Write,
@@ -171,12 +179,12 @@ pub(crate) struct PerfettoTrace<'a> {
     program_names: Vec<u64>,
     labels: BTreeMap<String, u64>,
     last_name: u64,
-    packet: Message,
-    event: Message,
+    /// Packets that are not written yet.
+    packets: Message,
     inner: Message,
     entry: Message,
+    /// What the event in the making is the first to name.
     interned: Message,
-    head: Message,
 }
 
 impl<'a> PerfettoTrace<'a> {
@@ -197,20 +205,26 @@ impl<'a> PerfettoTrace<'a> {
             program_names: vec![0; programs.unwrap_or(0)],
             labels: BTreeMap::new(),
             last_name: 0,
-            packet: Message::default(),
-            event: Message::default(),
+            packets: Message::default(),
             inner: Message::default(),
             entry: Message::default(),
             interned: Message::default(),
-            head: Message::default(),
         }
     }
 
-    /// Writes the packet in the making.
-    fn send(&mut self) -> io::Result<()> {
-        self.head.clear();
-        self.head.message(field::trace::PACKET, &self.packet);
-        self.output.write_all(self.head.bytes())
+    fn begin_packet(&mut self) -> NestedMessage {
+        self.packets.begin(field::trace::PACKET)
+    }
+
+    fn end_packet(&mut self, packet: NestedMessage) -> io::Result<()> {
+        self.packets.end(packet);
+        if self.packets.bytes().len() >= GATHERED { self.write_packets() } else { Ok(()) }
+    }
+
+    fn write_packets(&mut self) -> io::Result<()> {
+        self.output.write_all(self.packets.bytes())?;
+        self.packets.clear();
+        Ok(())
     }
 
     fn next_track(&mut self) -> u64 {
@@ -236,10 +250,10 @@ impl<'a> PerfettoTrace<'a> {
 
     /// Writes the description in the making in a packet of its own.
     fn send_description(&mut self, sequence: u64) -> io::Result<()> {
-        self.packet.clear();
-        self.packet.number(field::packet::SEQUENCE_ID, sequence);
-        self.packet.message(field::packet::TRACK_DESCRIPTOR, &self.entry);
-        self.send()
+        let packet = self.begin_packet();
+        self.packets.number(field::packet::SEQUENCE_ID, sequence);
+        self.packets.message(field::packet::TRACK_DESCRIPTOR, &self.entry);
+        self.end_packet(packet)
     }
 
     fn counter_track(&mut self, name: &str, parent: u64) -> io::Result<u64> {
@@ -259,56 +273,59 @@ impl<'a> PerfettoTrace<'a> {
         self.interned.message(table, &self.entry);
     }
 
-    /// Starts an event; its name follows.
-    fn begin_event(&mut self, category: u64) {
+    fn begin_event(&mut self, kind: u64) -> OpenEvent {
         self.interned.clear();
-        self.event.clear();
-        self.event.number(field::event::TYPE, event_type::BEGIN);
-        self.event.number(field::event::CATEGORY_IID, category);
+        let packet = self.begin_packet();
+        let event = self.packets.begin(field::packet::TRACK_EVENT);
+        self.packets.number(field::event::TYPE, kind);
+        OpenEvent { packet, event }
+    }
+
+    /// Starts a slice; its name follows.
+    fn begin_slice(&mut self, category: u64) -> OpenEvent {
+        let open = self.begin_event(event_type::BEGIN);
+        self.packets.number(field::event::CATEGORY_IID, category);
+        open
     }
 
     fn annotate(&mut self, annotation: Annotation, fill: impl FnOnce(&mut Message)) {
-        self.inner.clear();
-        self.inner.number(field::annotation::NAME_IID, annotation.iid());
-        fill(&mut self.inner);
-        self.event.message(field::event::DEBUG_ANNOTATION, &self.inner);
+        let inner = self.packets.begin(field::event::DEBUG_ANNOTATION);
+        self.packets.number(field::annotation::NAME_IID, annotation.iid());
+        fill(&mut self.packets);
+        self.packets.end(inner);
     }
 
     fn annotate_number(&mut self, annotation: Annotation, value: u64) {
         self.annotate(annotation, |inner| inner.number(field::annotation::UINT, value));
     }
 
-    /// Writes the event in the making.
-    fn send_event(&mut self, at: u64) -> io::Result<()> {
-        self.packet.clear();
-        self.packet.number(field::packet::TIMESTAMP, at);
-        self.packet.number(field::packet::SEQUENCE_ID, self.sequence);
-        self.packet.number(field::packet::SEQUENCE_FLAGS, NEEDS_STATE);
+    /// Ends an event, and the packet that it is in.
+    fn end_event(&mut self, open: OpenEvent, at: u64) -> io::Result<()> {
+        let packets = &mut self.packets;
+        packets.end(open.event);
+        packets.number(field::packet::TIMESTAMP, at);
+        packets.number(field::packet::SEQUENCE_ID, self.sequence);
+        packets.number(field::packet::SEQUENCE_FLAGS, NEEDS_STATE);
         if !self.interned.bytes().is_empty() {
-            self.packet.message(field::packet::INTERNED_DATA, &self.interned);
+            packets.message(field::packet::INTERNED_DATA, &self.interned);
         }
-        self.packet.message(field::packet::TRACK_EVENT, &self.event);
-        self.send()
+        self.end_packet(open.packet)
     }
 
     /// Ends the innermost slice of a track; 0 is the track of the lane.
     fn end_slice(&mut self, track: u64, at: u64) -> io::Result<()> {
-        self.interned.clear();
-        self.event.clear();
-        self.event.number(field::event::TYPE, event_type::END);
+        let open = self.begin_event(event_type::END);
         if track > 0 {
-            self.event.number(field::event::TRACK_UUID, track);
+            self.packets.number(field::event::TRACK_UUID, track);
         }
-        self.send_event(at)
+        self.end_event(open, at)
     }
 
     fn count(&mut self, track: u64, at: u64, value: u64) -> io::Result<()> {
-        self.interned.clear();
-        self.event.clear();
-        self.event.number(field::event::TYPE, event_type::COUNTER);
-        self.event.number(field::event::TRACK_UUID, track);
-        self.event.number(field::event::COUNTER_VALUE, value);
-        self.send_event(at)
+        let open = self.begin_event(event_type::COUNTER);
+        self.packets.number(field::event::TRACK_UUID, track);
+        self.packets.number(field::event::COUNTER_VALUE, value);
+        self.end_event(open, at)
     }
 
     /// Counts bytes that a step moves: they are there from its start to its end.
@@ -326,16 +343,16 @@ impl<'a> PerfettoTrace<'a> {
         self.program_names.fill(0);
         self.labels.clear();
         self.last_name = 0;
-        self.inner.clear();
-        self.packet.clear();
-        self.packet.number(field::packet::SEQUENCE_ID, sequence);
-        self.packet.number(field::packet::SEQUENCE_FLAGS, STATE_CLEARED);
+        let packet = self.begin_packet();
+        self.packets.number(field::packet::SEQUENCE_ID, sequence);
+        self.packets.number(field::packet::SEQUENCE_FLAGS, STATE_CLEARED);
         if track > 0 {
-            self.packet.message(field::packet::TRACK_DESCRIPTOR, &self.entry);
-            self.event.clear();
-            self.event.number(field::event::TRACK_UUID, track);
-            self.inner.message(field::defaults::TRACK_EVENT, &self.event);
-            self.packet.message(field::packet::DEFAULTS, &self.inner);
+            self.packets.message(field::packet::TRACK_DESCRIPTOR, &self.entry);
+            let defaults = self.packets.begin(field::packet::DEFAULTS);
+            let event = self.packets.begin(field::defaults::TRACK_EVENT);
+            self.packets.number(field::event::TRACK_UUID, track);
+            self.packets.end(event);
+            self.packets.end(defaults);
         }
         self.interned.clear();
         for activity in StepActivity::ALL {
@@ -347,8 +364,8 @@ impl<'a> PerfettoTrace<'a> {
         for annotation in Annotation::ALL {
             self.intern(field::interned::ANNOTATION_NAME, annotation.iid(), annotation.name());
         }
-        self.packet.message(field::packet::INTERNED_DATA, &self.interned);
-        self.send()
+        self.packets.message(field::packet::INTERNED_DATA, &self.interned);
+        self.end_packet(packet)
     }
 
     /// Names the event in the making; the name is told once.
@@ -365,16 +382,16 @@ impl<'a> PerfettoTrace<'a> {
             Some(iid)
         });
         match iid {
-            Some(iid) => self.event.number(field::event::NAME_IID, iid),
-            None => self.event.text(field::event::NAME, label),
+            Some(iid) => self.packets.number(field::event::NAME_IID, iid),
+            None => self.packets.text(field::event::NAME, label),
         }
     }
 
     fn begin_mark(&mut self, track: u64, mark: &TraceMark, cycles: CycleRange) -> io::Result<()> {
-        self.begin_event(kind_iid(mark.kind));
+        let open = self.begin_slice(kind_iid(mark.kind));
         self.name_mark(&mark.label);
         if track > 0 {
-            self.event.number(field::event::TRACK_UUID, track);
+            self.packets.number(field::event::TRACK_UUID, track);
         }
         self.annotate_number(Annotation::Cycles, cycles.length().0);
         self.annotate_number(Annotation::Index, mark.index);
@@ -383,7 +400,7 @@ impl<'a> PerfettoTrace<'a> {
                 inner.text(field::annotation::TEXT, pass.name())
             });
         }
-        self.send_event(self.clock.at(cycles.start))
+        self.end_event(open, self.clock.at(cycles.start))
     }
 
     /// A whole slice on a track that is no lane.
@@ -426,7 +443,7 @@ impl<'a> PerfettoTrace<'a> {
             }
             known => known,
         };
-        self.event.number(field::event::NAME_IID, iid);
+        self.packets.number(field::event::NAME_IID, iid);
     }
 }
 
@@ -483,7 +500,7 @@ impl TraceWriter for PerfettoTrace<'_> {
         if let Some(live) = slice.live {
             self.count(self.counters.live, start, live)?;
         }
-        self.begin_event(activity_iid(step.activity));
+        let open = self.begin_slice(activity_iid(step.activity));
         self.name_step(slice);
         self.annotate_number(Annotation::Cycles, step.range.length().0);
         self.annotate_number(Annotation::Step, step.step.0);
@@ -503,12 +520,12 @@ impl TraceWriter for PerfettoTrace<'_> {
             }
         }
         for flow in slice.flows.starting.iter().chain(&slice.flows.passing) {
-            self.event.fixed(field::event::FLOW_ID, *flow);
+            self.packets.fixed(field::event::FLOW_ID, *flow);
         }
         for flow in &slice.flows.ending {
-            self.event.fixed(field::event::TERMINATING_FLOW_ID, *flow);
+            self.packets.fixed(field::event::TERMINATING_FLOW_ID, *flow);
         }
-        self.send_event(start)?;
+        self.end_event(open, start)?;
         self.end_slice(0, end)?;
         let CounterTracks { bytes_in, bytes_out, .. } = self.counters;
         self.count_moved(bytes_in, (start, end), step.bytes_in.0)?;
@@ -525,6 +542,6 @@ impl TraceWriter for PerfettoTrace<'_> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        Ok(())
+        self.write_packets()
     }
 }

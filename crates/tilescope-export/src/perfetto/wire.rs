@@ -13,6 +13,10 @@ pub(crate) struct Message {
     bytes: Vec<u8>,
 }
 
+/// A message within another one that is in the making: where its content begins.
+#[must_use]
+pub(crate) struct NestedMessage(usize);
+
 impl Message {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
@@ -22,15 +26,8 @@ impl Message {
         &self.bytes
     }
 
-    fn varint(&mut self, mut value: u64) {
-        loop {
-            let low = value.to_le_bytes()[0] & 0x7f;
-            value >>= 7;
-            if value == 0 {
-                return self.bytes.push(low);
-            }
-            self.bytes.push(low | 0x80);
-        }
+    fn varint(&mut self, value: u64) {
+        push_varint(&mut self.bytes, value);
     }
 
     fn tag(&mut self, field: u64, kind: u64) {
@@ -59,7 +56,30 @@ impl Message {
         self.delimited(field, text.as_bytes());
     }
 
-    /// A message within this one.
+    /// Begins a message within this one: everything up to [`Message::end`] belongs to it, so that it
+    /// is never copied.
+    pub(crate) fn begin(&mut self, field: u64) -> NestedMessage {
+        self.tag(field, LENGTH_DELIMITED);
+        // Most messages are so short that their length is one byte.
+        self.bytes.push(0);
+        NestedMessage(self.bytes.len())
+    }
+
+    /// Ends a message within this one.
+    pub(crate) fn end(&mut self, nested: NestedMessage) {
+        let NestedMessage(start) = nested;
+        let length = self.bytes.len() - start;
+        match (u8::try_from(length), self.bytes.get_mut(start - 1)) {
+            (Ok(short @ ..0x80), Some(place)) => *place = short,
+            _ => {
+                let mut varint = Vec::with_capacity(10);
+                push_varint(&mut varint, length as u64);
+                self.bytes.splice(start - 1..start, varint);
+            }
+        }
+    }
+
+    /// A message within this one that is complete.
     pub(crate) fn message(&mut self, field: u64, inner: &Message) {
         self.delimited(field, &inner.bytes);
     }
@@ -71,9 +91,44 @@ impl Message {
     }
 }
 
+fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
+    loop {
+        let low = value.to_le_bytes()[0] & 0x7f;
+        value >>= 7;
+        if value == 0 {
+            return bytes.push(low);
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_made_in_place_are_those_that_are_copied() {
+        for length in [0, 1, 126, 127, 128, 129, 16_383, 16_384, 100_000] {
+            let mut inner = Message::default();
+            inner.text(7, &"x".repeat(length));
+            let mut middle = Message::default();
+            middle.number(1, 5);
+            middle.message(2, &inner);
+            let mut copied = Message::default();
+            copied.message(3, &middle);
+            copied.number(4, 6);
+
+            let mut made = Message::default();
+            let outside = made.begin(3);
+            made.number(1, 5);
+            let inside = made.begin(2);
+            made.text(7, &"x".repeat(length));
+            made.end(inside);
+            made.end(outside);
+            made.number(4, 6);
+            assert!(made.bytes() == copied.bytes(), "{length}");
+        }
+    }
 
     #[test]
     fn fields_have_the_bytes_of_the_specification() {

@@ -3,11 +3,13 @@
 use crate::shell::child_program::{read_answer, wait_or_kill};
 use crate::shell::search_process::search;
 use crate::shell::simulation_process::{ChildProgramError, program};
+use crate::views::what_if::measured::{MeasuredPrediction, MeasuredQuestion};
 use crate::views::what_if::model_file::{ModelFile, ModelQuestion};
 use crate::views::what_if::sensitivity::SensitivityAnswer;
 use crate::views::what_if::spec_keys::{
     Cancelled, CheckedSpec, SpecKeyInfo, SpecProblem, SpecQueries, problem, said_problem,
 };
+use crate::views::what_if::spec_text::with_whole_path;
 use crate::widgets::background_query::BackgroundQueryError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -16,6 +18,11 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tilescope_analysis::insights::TriedFinding;
+use tilescope_report::text_file::read_text;
+use tilescope_report::units::Bytes;
+
+/// Longer files are no specs.
+const MAX_SPEC_BYTES: Bytes = Bytes(1 << 20);
 
 /// Asks this program.
 pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
@@ -28,6 +35,10 @@ pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
     },
     sensitivity: |directory, text, cancelled| {
         ask_sensitivity(directory, text, cancelled).map_err(BackgroundQueryError::failed)
+    },
+    spec: |name, cancelled| spec_text(name, cancelled).map_err(BackgroundQueryError::failed),
+    predict: |directory, question, cancelled| {
+        ask_prediction(directory, question, cancelled).map_err(BackgroundQueryError::failed)
     },
     search,
     prove: |report, cancelled| prove(report, cancelled).map_err(BackgroundQueryError::failed),
@@ -90,6 +101,52 @@ fn ask_sensitivity(
             Some(problem) => Err(ChildProgramError::Refused(problem.message)),
             None => answer.parsed(),
         }
+    })
+}
+
+/// The text of a spec: of a file, whose model it names in a way that holds elsewhere too, or of one
+/// that comes with the program.
+///
+/// # Errors
+/// The file cannot be read, or there is no such spec.
+fn spec_text(name: &str, cancelled: &Cancelled) -> Result<String, ChildProgramError> {
+    let path = Path::new(name);
+    if path.is_file() {
+        let text = read_text(path, MAX_SPEC_BYTES)
+            .map_err(|error| ChildProgramError::Refused(format!("{error}: {name}")))?;
+        let directory = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        return Ok(with_whole_path(&text, directory.parent().unwrap_or(path)));
+    }
+    let mut question = program()?;
+    question.args(["specs", "--", name]);
+    let answer = answer(question, cancelled)?;
+    match answer.refusal(path) {
+        Some(problem) => Err(ChildProgramError::Refused(problem.message)),
+        None => Ok(String::from_utf8_lossy(&answer.output).into_owned()),
+    }
+}
+
+/// Asks what a change would make of a measured run.
+///
+/// # Errors
+/// Files cannot be written, the simulator not be asked, or its answer not be read.
+fn ask_prediction(
+    directory: &Path,
+    question: &MeasuredQuestion,
+    cancelled: &Cancelled,
+) -> Result<MeasuredPrediction, ChildProgramError> {
+    with_spec_file(directory, &question.ran, |ran| {
+        with_spec_file(directory, &question.changed, |changed| {
+            let mut asked = program()?;
+            asked.args(["calibrate", "--json", "--limit", "0", "--changed"]).arg(changed);
+            // A name may begin like an option.
+            asked.arg("--").arg(&question.report).arg(ran);
+            let answer = answer(asked, cancelled)?;
+            match answer.refusal(changed) {
+                Some(problem) => Err(ChildProgramError::Refused(problem.message)),
+                None => answer.parsed(),
+            }
+        })
     })
 }
 

@@ -699,6 +699,11 @@ impl<'a> TraceLane<'a> {
         Ok(Piece { first: block * BLOCK_NODES as u64, items })
     }
 
+    /// The chunk that holds a step, for those who read parts of a lane that lie close together.
+    pub(super) fn held_chunk(&self, position: u64) -> Result<HeldChunk, ReportError> {
+        self.chunk_of(position).map(HeldChunk)
+    }
+
     /// The chunk that holds a step.
     fn chunk_of(&self, position: u64) -> Result<Piece<StepRecord>, ReportError> {
         let chunk = position / CHUNK_STEPS as u64;
@@ -853,9 +858,30 @@ fn most_spans(pixels: u32) -> u64 {
 
 /// A decoded chunk or block of nodes, and the position of its first item. It stays decoded as long
 /// as it is looked at.
+#[derive(Clone)]
 struct Piece<T> {
     first: u64,
     items: Arc<Vec<T>>,
+}
+
+/// Consecutive steps of a lane at hand.
+#[derive(Clone)]
+pub(super) struct HeldChunk(Piece<StepRecord>);
+
+impl HeldChunk {
+    /// The steps that touch `window`, with the position of the first, as [`TraceLane::touching`]
+    /// finds them; nothing where some may be outside of the chunk.
+    pub(super) fn touching(&self, window: CycleRange) -> Option<(u64, &[StepRecord])> {
+        let steps = &self.0.items;
+        // A step of no cycles in front of the chunk touches what begins where the chunk does.
+        let begins_before = steps.first()?.range.start < window.start;
+        if window.is_empty() || !begins_before || steps.last()?.range.start < window.end {
+            return None;
+        }
+        let first = steps.partition_point(|step| hit_range(step.range).end <= window.start);
+        let end = steps.partition_point(|step| step.range.start < window.end);
+        Some((self.0.first + first as u64, steps.get(first..end.max(first))?))
+    }
 }
 
 /// Where the chunk that holds a step ends.

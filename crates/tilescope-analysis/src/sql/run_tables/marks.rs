@@ -18,19 +18,21 @@ pub(super) const TABLE: RunTable = RunTable {
     rows,
 };
 
+const KIND: usize = 1;
 const IPU: usize = 3;
 const FIRST_CYCLE: usize = 8;
 const END_CYCLE: usize = 9;
 
 fn columns() -> &'static [VirtualColumn] {
     static COLUMNS: LazyLock<Vec<VirtualColumn>> =
-        LazyLock::new(|| columns_as_in_rows("marks", &[IPU, FIRST_CYCLE, END_CYCLE]));
+        LazyLock::new(|| columns_as_in_rows("marks", &[KIND, IPU, FIRST_CYCLE, END_CYCLE]));
     &COLUMNS
 }
 
 fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
     let (bars, lanes) = run.size();
-    let share = asked.share(IPU, 1.0 / lanes)
+    let share = asked.share(KIND, 0.1)
+        * asked.share(IPU, 1.0 / lanes)
         * asked.share(FIRST_CYCLE, 0.001)
         * asked.share(END_CYCLE, 0.001);
     // A slot of a pipeline has some dozens of steps.
@@ -39,6 +41,7 @@ fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
 
 fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundRows {
     let (ipu, first, end) = (bounds.of(IPU), bounds.of(FIRST_CYCLE), bounds.of(END_CYCLE));
+    let kind = bounds.text(KIND);
     let is_wanted = |chunk: &PackedMarks| {
         let cycle =
             |cycle: tilescope_report::units::Cycles| i64::try_from(cycle.0).unwrap_or(i64::MAX);
@@ -51,7 +54,8 @@ fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundR
             // NULL is within no bounds.
             None => ipu == (i64::MIN..=i64::MAX),
         };
-        on && meets(&first) && meets(&end)
+        let of_kind = kind.is_none_or(|kind| kind == chunk.kind.name());
+        of_kind && on && meets(&first) && meets(&end)
     };
     let chunks = run.report.packed_marks()?;
     let chunks: Vec<PackedMarks> =
@@ -89,7 +93,7 @@ impl VirtualRows for MarkRows {
         let Some((id, mark)) = &self.mark else { return ValueRef::Null };
         match column {
             0 => ValueRef::Integer(*id),
-            1 => text(mark.kind.name()),
+            KIND => text(mark.kind.name()),
             2 => text(&mark.label),
             IPU => whole_or_null(mark.ipu.map(|ipu| ipu.0)),
             4 => mark.pass.map_or(ValueRef::Null, |pass| text(pass.name())),

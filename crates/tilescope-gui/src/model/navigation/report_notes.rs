@@ -55,6 +55,8 @@ struct ReportNotesFile {
     there: Vec<ReportBookmark>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tried: Vec<SimulatedVariant>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    measured_spec: Option<String>,
 }
 
 /// What is kept about a report.
@@ -66,6 +68,8 @@ pub(crate) struct ReportNotes {
     pub tried: Vec<SimulatedVariant>,
     /// Bookmarks beside a report on another machine, as far as they were taken in.
     there: Vec<ReportBookmark>,
+    /// The spec of what was measured, as the user has named it.
+    pub measured_spec: Option<String>,
     /// Where they are kept, the best place first.
     candidate_paths: Vec<PathBuf>,
     /// What was last read or written.
@@ -172,11 +176,15 @@ impl ReportNotes {
             bookmarks: self.bookmarks.clone(),
             there: self.there.clone(),
             tried: self.tried.clone(),
+            measured_spec: self.measured_spec.clone(),
         };
         if let Some(there) = there {
             let known = &self.last_synced;
             stored.bookmarks = merged_list(&known.bookmarks, &self.bookmarks, &there.bookmarks);
             stored.tried = merged_list(&known.tried, &self.tried, &there.tried);
+            if self.measured_spec == known.measured_spec {
+                stored.measured_spec = there.measured_spec;
+            }
         }
         let text = serde_json::to_string_pretty(&stored)?;
         if let Some(directory) = place.parent().filter(|_| !place.ends_with(NOTES_FILE)) {
@@ -192,6 +200,7 @@ impl ReportNotes {
         self.bookmarks.clone_from(&stored.bookmarks);
         self.there.clone_from(&stored.there);
         self.tried.clone_from(&stored.tried);
+        self.measured_spec.clone_from(&stored.measured_spec);
         self.last_synced = stored;
     }
 

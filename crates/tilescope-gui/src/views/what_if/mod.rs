@@ -2,6 +2,7 @@
 //! compared with the report it began with, and every variant that was tried is kept in a list.
 
 mod key_rows;
+pub(crate) mod measured;
 pub(crate) mod model_file;
 pub(crate) mod model_form;
 mod model_rows;
@@ -29,14 +30,17 @@ use spec_draft::{SpecDraft, check_ui};
 use spec_keys::SpecQueries;
 use spec_text::{MODEL_DIGEST, MODEL_FILE, model_file, quoted, values, with_value, without_value};
 use std::path::{Path, PathBuf};
+use tilescope_analysis::calibration::is_measured;
 use variant_list::{SpecVariant, VariantList};
 
 /// A spec that is being changed, and what was tried.
 pub struct WhatIfPanel {
     /// The report it began with.
     base: PathBuf,
-    /// The spec of that report; `None` where it has none.
+    /// The spec of that report; `None` where none is known.
     original: Option<String>,
+    /// What starts from a measurement; only for reports of other tools.
+    measured: Option<measured::MeasuredSection>,
     draft: SpecDraft,
     /// The file of its model, where it has one.
     model: ModelFileRows,
@@ -46,6 +50,8 @@ pub struct WhatIfPanel {
     history: VariantList,
     /// Where what was tried is kept.
     notes: ReportNotes,
+    /// Whether the spec of what was measured is to be kept.
+    is_spec_new: bool,
     /// The variant that is being simulated.
     running: Option<SpecVariant>,
 }
@@ -59,12 +65,15 @@ impl WhatIfPanel {
         directory: PathBuf,
         check_directory: PathBuf,
     ) -> Self {
-        let (base, spec) = (opened.path.as_path(), opened.report.spec());
+        let base = opened.path.as_path();
+        let spec = opened.report.spec().or(notes.measured_spec.as_deref());
+        let measured = is_measured(&opened.report).then(measured::MeasuredSection::default);
         let history =
             spec.map(|spec| VariantList::new(base, spec, &notes.tried)).unwrap_or_default();
         Self {
             base: base.to_owned(),
             original: spec.map(str::to_owned),
+            measured,
             draft: SpecDraft::new(
                 spec.unwrap_or_default().to_owned(),
                 model_directory(opened),
@@ -75,6 +84,7 @@ impl WhatIfPanel {
             sensitivity: sensitivity::SensitivitySection::default(),
             history,
             notes,
+            is_spec_new: false,
             running: None,
         }
     }
@@ -166,7 +176,14 @@ impl WhatIfPanel {
 
     /// Keeps what was tried, if that has changed; a message if something is to be told.
     pub(crate) fn save_variants(&mut self) -> Option<StatusMessage> {
-        self.notes.tried = self.history.take_changed()?;
+        let changed = self.history.take_changed();
+        let is_spec_new = std::mem::take(&mut self.is_spec_new);
+        if changed.is_none() && !is_spec_new {
+            return None;
+        }
+        if let Some(tried) = changed {
+            self.notes.tried = tried;
+        }
         let told = match self.notes.save() {
             Ok(message) => message.map(StatusMessage::warning),
             Err(error) => Some(StatusMessage::error(error.to_string())),
@@ -175,6 +192,19 @@ impl WhatIfPanel {
         let original = self.original.as_deref().unwrap_or_default();
         self.history.add_from_notes(original, &self.notes.tried);
         told
+    }
+
+    /// Names the spec of what was measured, or takes it back.
+    fn set_measured_spec(&mut self, spec: Option<String>) {
+        let text = spec.clone().unwrap_or_default();
+        self.history = match &spec {
+            Some(spec) => VariantList::new(&self.base, spec, &self.notes.tried),
+            None => VariantList::default(),
+        };
+        self.draft.text = text;
+        self.draft.ask_again();
+        self.notes.measured_spec.clone_from(&spec);
+        (self.original, self.is_spec_new) = (spec, true);
     }
 
     /// A simulation has ended without a report.
@@ -200,9 +230,15 @@ impl WhatIfPanel {
             });
         });
         if self.original.is_none() {
-            let text = "This report does not record the spec it was made from, so there is \
-                 nothing to change and simulate again.";
-            return hint_ui(ui, text);
+            let Some(measured) = &mut self.measured else {
+                let text = "This report does not record the spec it was made from, so there is \
+                     nothing to change and simulate again.";
+                return hint_ui(ui, text);
+            };
+            if let Some(spec) = measured.spec_ui(ui, (workers, queries)) {
+                self.set_measured_spec(Some(spec));
+            }
+            return;
         }
         let answers = self.draft.ask(ui, workers, queries, true);
         if let QueryState::Failed(error) = &answers.keys {
@@ -236,6 +272,14 @@ impl WhatIfPanel {
                 commands.push(AppCommand::ShowSpecSearch);
             }
         });
+        if let (Some(measured), Some(ran)) = (&mut self.measured, &self.original) {
+            ui.separator();
+            let of = (self.base.as_path(), ran.as_str());
+            if measured.ui(ui, (workers, queries), of, &self.draft, sane) {
+                self.set_measured_spec(None);
+                return;
+            }
+        }
         ui.separator();
         self.history.ui(ui, workers, &mut self.draft.text, commands);
         ui.separator();

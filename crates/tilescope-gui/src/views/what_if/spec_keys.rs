@@ -1,5 +1,6 @@
 //! What the program says about specs: their keys, and whether one is sane.
 
+use super::measured::{MeasuredPrediction, MeasuredQuestion};
 use super::model_file::{ModelFile, ModelQuestion};
 use super::search::{SearchOutcome, SearchProgress, SearchQuestion};
 use super::sensitivity::SensitivityAnswer;
@@ -130,6 +131,14 @@ pub(crate) struct SpecQueries {
     pub model: fn(&ModelQuestion, &Cancelled) -> Result<ModelFile, BackgroundQueryError>,
     /// What other machines would make of a spec; the directory is for the same.
     pub sensitivity: fn(&Path, &str, &Cancelled) -> Result<SensitivityAnswer, BackgroundQueryError>,
+    /// The text of a spec by its path, or by its name among those that come with the program.
+    pub spec: fn(&str, &Cancelled) -> Result<String, BackgroundQueryError>,
+    /// What a change would make of a measured run; the directory is for the same.
+    pub predict: fn(
+        &Path,
+        &MeasuredQuestion,
+        &Cancelled,
+    ) -> Result<MeasuredPrediction, BackgroundQueryError>,
     /// What a search finds, or a file of results has; told as it is found.
     pub search: fn(&SearchQuestion, &SearchProgress, &Cancelled) -> SearchOutcome,
     /// What comes of the proposals of insights into a report.

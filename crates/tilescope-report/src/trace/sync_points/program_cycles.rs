@@ -3,7 +3,7 @@
 // Steps may come from a file that anybody wrote.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-use super::super::lane::TraceLane;
+use super::super::lane::{HeldChunk, TraceLane};
 use super::super::program_totals::SEGMENT_STEPS;
 use super::super::step_record::{StepClass, StepRecord};
 use crate::codec::{VarintReader, write_varint};
@@ -87,6 +87,8 @@ pub(super) struct ProgramCycleCounter {
     /// The sum that was added to behind each one, as it mostly is again: a run repeats itself.
     followers: Vec<usize>,
     last: usize,
+    /// Where the last range of each lane ended: the next one mostly lies in the same chunk.
+    held: HashMap<usize, HeldChunk>,
 }
 
 impl ProgramCycleCounter {
@@ -97,7 +99,15 @@ impl ProgramCycleCounter {
         of: TraceLane<'_>,
         range: CycleRange,
     ) -> Result<(), ReportError> {
+        let held = self.held.get(&lane).cloned();
+        if let Some((first, steps)) = held.as_ref().and_then(|chunk| chunk.touching(range)) {
+            (first..).zip(steps).for_each(|(at, record)| self.step(lane, at, record, range));
+            return Ok(());
+        }
         let positions = of.read_touching(range)?;
+        if let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty()) {
+            self.held.insert(lane, of.held_chunk(last)?);
+        }
         let (first, end) = (positions.start, positions.end);
         // Whole segments have their sums in the file.
         let inner = (first + 1).next_multiple_of(SEGMENT_STEPS)
@@ -120,20 +130,23 @@ impl ProgramCycleCounter {
         positions: Range<u64>,
         range: CycleRange,
     ) -> Result<(), ReportError> {
-        of.for_each_record(positions, |position, record| {
-            let StepRecord { program, class, .. } = *record;
-            let next = self.followers.get(self.last).copied().unwrap_or(usize::MAX);
-            let as_before = self
-                .sums
-                .get(next)
-                .is_some_and(|sum| (sum.lane, sum.program, sum.class) == (lane, program, class));
-            let place = if as_before { next } else { self.place(lane, program, class, position) };
-            let cycles = record.range.intersection(range).length();
-            self.add_to(place, 1, cycles);
-            if let Some(sum) = self.sums.get_mut(place).filter(|sum| cycles > sum.longest) {
-                (sum.longest, sum.position) = (cycles, position);
-            }
-        })
+        of.for_each_record(positions, |position, record| self.step(lane, position, record, range))
+    }
+
+    /// Adds the part of a step that is in a range.
+    fn step(&mut self, lane: usize, position: u64, record: &StepRecord, range: CycleRange) {
+        let StepRecord { program, class, .. } = *record;
+        let next = self.followers.get(self.last).copied().unwrap_or(usize::MAX);
+        let as_before = self
+            .sums
+            .get(next)
+            .is_some_and(|sum| (sum.lane, sum.program, sum.class) == (lane, program, class));
+        let place = if as_before { next } else { self.place(lane, program, class, position) };
+        let cycles = record.range.intersection(range).length();
+        self.add_to(place, 1, cycles);
+        if let Some(sum) = self.sums.get_mut(place).filter(|sum| cycles > sum.longest) {
+            (sum.longest, sum.position) = (cycles, position);
+        }
     }
 
     fn place(

@@ -1,0 +1,265 @@
+//! What if, from a measurement: the spec of what was measured, and what a change of it would make of
+//! the measured cycles: `tilescope calibrate --changed`, asked and drawn.
+
+use super::spec_draft::SpecDraft;
+use super::spec_keys::SpecQueries;
+use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::background_query::{
+    BackgroundQuery, BackgroundQueryError, BackgroundWorkers, QueryState,
+};
+use crate::widgets::gain_bars::{GainBar, GainRange, gain_bars_ui};
+use crate::widgets::hint_ui;
+use egui::{Button, Key, Label, RichText, TextEdit, Ui};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use tilescope_report::units::grouped;
+
+/// Operations that have a bar of their own; the others have one together.
+const MAX_BARS: usize = 40;
+
+/// A measured report, what it ran, and what that is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MeasuredQuestion {
+    pub report: PathBuf,
+    /// Spec of what ran, as text.
+    pub ran: String,
+    /// The same with a change.
+    pub changed: String,
+}
+
+/// What the program says of a measured run with a change.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct MeasuredPrediction {
+    /// Cycles of all steps on all IPUs.
+    measured: f64,
+    predicted: f64,
+    /// Predicted cycles by what they rest on.
+    predicted_by_basis: BTreeMap<String, f64>,
+    operations: Vec<PredictedOperation>,
+}
+
+/// An operation of a measured run with a change.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct PredictedOperation {
+    name: String,
+    measured: f64,
+    predicted: f64,
+    /// By what the measured cycles were multiplied.
+    factor: Option<f64>,
+    /// `scaled`, `as measured`, `simulated` or `gone`
+    basis: String,
+}
+
+impl PredictedOperation {
+    fn bar(&self, whole: f64) -> GainBar {
+        let cycles = format!("{} -> {} cycles", cycles(self.measured), cycles(self.predicted));
+        let words = match self.factor {
+            Some(factor) => format!("{cycles}, {}: x {factor:.3}", self.basis),
+            None => format!("{cycles}, {}", self.basis),
+        };
+        let change = share(self.predicted - self.measured, whole);
+        GainBar { title: self.name.clone(), change, note: cycles, words, on_click: None }
+    }
+}
+
+impl MeasuredPrediction {
+    /// A bar for each operation, the one that changes most first, and one for all that are left.
+    fn bars(&self) -> Vec<GainBar> {
+        let (own, others) = self.operations.split_at(self.operations.len().min(MAX_BARS));
+        let mut bars: Vec<GainBar> = own.iter().map(|of| of.bar(self.measured)).collect();
+        if !others.is_empty() {
+            let sum = |of: fn(&PredictedOperation) -> f64| others.iter().map(of).sum::<f64>();
+            let (measured, predicted) = (sum(|of| of.measured), sum(|of| of.predicted));
+            let note = format!("{} -> {} cycles", cycles(measured), cycles(predicted));
+            bars.push(GainBar {
+                title: format!("{} other operations together", grouped(others.len() as u64)),
+                change: share(predicted - measured, self.measured),
+                words: note.clone(),
+                note,
+                on_click: None,
+            });
+        }
+        bars
+    }
+
+    /// All operations, and what their prediction rests on.
+    fn sentences(&self) -> [String; 2] {
+        let change = share(self.predicted - self.measured, self.measured);
+        let change = change.map_or_else(String::new, |of| format!(" ({:+.1} %)", 100.0 * of));
+        let (measured, predicted) = (cycles(self.measured), cycles(self.predicted));
+        let of = |basis: &str| cycles(self.predicted_by_basis.get(basis).copied().unwrap_or(0.0));
+        let basis = format!(
+            "{} of them are measured ones scaled by the simulation, {} as measured because the \
+             simulation does not have them, {} simulated because only the change brings them. \
+             How operations overlap after the change is not predicted.",
+            of("scaled"),
+            of("as measured"),
+            of("simulated")
+        );
+        [format!("{measured} -> {predicted} cycles of all steps on all IPUs{change}"), basis]
+    }
+}
+
+fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cycles in words")]
+fn cycles(value: f64) -> String {
+    grouped(value.round().max(0.0) as u64)
+}
+
+/// The part of the panel that starts from a measurement.
+#[derive(Default)]
+pub(super) struct MeasuredSection {
+    /// A path or name that is typed.
+    typed: String,
+    /// The one that was taken.
+    taken: Option<String>,
+    spec: BackgroundQuery<String, String>,
+    asked: Option<MeasuredQuestion>,
+    answer: BackgroundQuery<MeasuredQuestion, MeasuredPrediction>,
+}
+
+impl MeasuredSection {
+    /// Asks for the spec of what ran; its text once it is there.
+    pub(super) fn spec_ui(
+        &mut self,
+        ui: &mut Ui,
+        (workers, queries): (&BackgroundWorkers, SpecQueries),
+    ) -> Option<String> {
+        let text = "This report was measured, and does not record a spec. Name the spec of what \
+             ran: changes of it are predicted from the measured cycles.";
+        hint_ui(ui, text);
+        ui.add_space(spacing::S);
+        ui.horizontal(|ui| {
+            let label = ui.label("Spec");
+            let edit = TextEdit::singleline(&mut self.typed)
+                .hint_text("my_model.toml, or a bundled name")
+                .desired_width(ui.available_width() - 60.0);
+            let typed = ui.add(edit).labelled_by(label.id);
+            let enter = typed.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+            let named = !self.typed.trim().is_empty();
+            let take = ui.add_enabled(named, Button::new("Take"));
+            if take.clicked() || enter && named {
+                self.spec.retry();
+                self.taken = Some(self.typed.trim().to_owned());
+            }
+        });
+        let taken = self.taken.clone()?;
+        let state = self.spec.ask_newest(ui.ctx(), workers, &taken, move |name, cancelled| {
+            (queries.spec)(name, cancelled)
+        });
+        match state.fresh_only() {
+            QueryState::Fresh(text) => {
+                self.taken = None;
+                return Some((*text).clone());
+            }
+            QueryState::Failed(error) => error_ui(ui, &error),
+            QueryState::Stale { .. } | QueryState::Waiting { .. } => {
+                ui.spinner();
+            }
+        }
+        None
+    }
+
+    /// The button and what was predicted. Whether another spec is to be named.
+    pub(super) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        (workers, queries): (&BackgroundWorkers, SpecQueries),
+        (report, ran): (&Path, &str),
+        draft: &SpecDraft,
+        sane: bool,
+    ) -> bool {
+        let palette = ThemePalette::for_ui(ui);
+        let mut another = false;
+        ui.label(RichText::new("From the measurement").strong());
+        ui.horizontal_wrapped(|ui| {
+            let hint = "Simulate the spec of what ran and this one: each measured operation is \
+                        scaled by what changes, and what the simulation does not have stays as it \
+                        was measured";
+            let button = ui.add_enabled(sane, Button::new("Predict the measured run"));
+            if button.on_hover_text(hint).clicked() {
+                self.answer.retry();
+                self.asked = Some(MeasuredQuestion {
+                    report: report.to_owned(),
+                    ran: ran.to_owned(),
+                    changed: draft.whole_text(),
+                });
+            }
+            let hint = "Name another spec as that of what ran";
+            another = ui.button("Another spec…").on_hover_text(hint).clicked();
+        });
+        let Some(asked) = self.asked.clone() else { return another };
+        let directory = draft.check_directory().to_owned();
+        let state =
+            self.answer.ask_newest(ui.ctx(), workers, &asked, move |question, cancelled| {
+                (queries.predict)(&directory, question, cancelled)
+            });
+        match state.fresh_only() {
+            QueryState::Fresh(answer) => {
+                if asked.changed != draft.whole_text() {
+                    let words = "The spec has changed since this was asked.";
+                    ui.label(RichText::new(words).color(palette.weak_text));
+                }
+                prediction_ui(ui, &answer);
+            }
+            QueryState::Failed(BackgroundQueryError::Cancelled) => self.asked = None,
+            QueryState::Failed(error) => error_ui(ui, &error),
+            QueryState::Stale { .. } | QueryState::Waiting { .. } => {
+                ui.horizontal(|ui| {
+                    ui.spinner();
+                    ui.label("Simulating without and with the change…");
+                    if ui.button("Stop").clicked() {
+                        self.answer.cancel();
+                    }
+                });
+            }
+        }
+        another
+    }
+}
+
+fn error_ui(ui: &mut Ui, error: &BackgroundQueryError) {
+    let colour = ThemePalette::for_ui(ui).error;
+    ui.add(Label::new(RichText::new(error.to_string()).color(colour)).wrap());
+}
+
+fn prediction_ui(ui: &mut Ui, answer: &MeasuredPrediction) {
+    let palette = ThemePalette::for_ui(ui);
+    let [total, basis] = answer.sentences();
+    ui.add(Label::new(total).wrap());
+    let bars = answer.bars();
+    gain_bars_ui(ui, &bars, GainRange::of(bars.iter().map(|bar| bar.change)));
+    let basis = RichText::new(basis).color(palette.weak_text).size(text_size::SMALL);
+    ui.add(Label::new(basis).wrap());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_without_a_bar_are_told_together() {
+        let operation = |number: usize| PredictedOperation {
+            name: format!("operation {number}"),
+            measured: 10.0,
+            predicted: 5.0,
+            factor: Some(0.5),
+            basis: "scaled".to_owned(),
+        };
+        let answer = MeasuredPrediction {
+            measured: 1000.0,
+            predicted: 500.0,
+            predicted_by_basis: BTreeMap::from([("scaled".to_owned(), 500.0)]),
+            operations: (0..100).map(operation).collect(),
+        };
+        let bars = answer.bars();
+        let whole: f64 = bars.iter().filter_map(|bar| bar.change).sum();
+        assert!((whole + 0.5).abs() < 1e-9, "bars are the whole change: {whole}");
+        assert_eq!(bars.last().unwrap().title, "60 other operations together");
+        assert!(answer.sentences()[0].contains("(-50.0 %)"));
+    }
+}
