@@ -213,11 +213,11 @@ fn a_lost_connection_is_told_above_the_view_and_made_again() {
 
 /// What it may take to open the sample and draw a view of it: round trips, and bytes that travel.
 const FIRST_PICTURES: [(&str, u64, u64); 5] = [
-    ("summary", 20, 90_000),
-    ("execution-trace", 12, 90_000),
-    ("liveness", 12, 90_000),
-    ("operations", 25, 90_000),
-    ("memory", 6, 60_000),
+    ("summary", 30, 250_000),
+    ("execution-trace", 20, 250_000),
+    ("liveness", 15, 250_000),
+    ("operations", 40, 250_000),
+    ("memory", 8, 250_000),
 ];
 
 #[test]
