@@ -167,6 +167,12 @@ fn questions(report: &Path) -> Vec<Vec<u8>> {
         LaneQuestion::ProgramSums,
         LaneQuestion::StepLengths { positions: 0..1000 },
         LaneQuestion::Find { step: StepId(40) },
+        LaneQuestion::FindWithNext { step: StepId(40), next: 16 },
+        LaneQuestion::StepAt { cycle: Cycles(90_000) },
+        LaneQuestion::Touching { window },
+        LaneQuestion::LongestIn { window },
+        LaneQuestion::Steps { positions: 5..80 },
+        LaneQuestion::OnPath,
     ];
     let rows = |database: &str, table: &str, columns: &[&str], clauses: &str| {
         json!({ "Rows": {

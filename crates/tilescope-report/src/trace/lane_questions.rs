@@ -61,6 +61,27 @@ pub enum LaneQuestion {
     OnPath,
 }
 
+impl LaneQuestion {
+    /// The cycles that it is about. They came as two numbers, which may be in any order.
+    fn window(&self) -> Option<CycleRange> {
+        match self {
+            Self::Spans { window, .. }
+            | Self::CutSpans { window, .. }
+            | Self::Totals { window }
+            | Self::Touching { window }
+            | Self::LongestIn { window } => Some(*window),
+            Self::ProgramTotals { .. }
+            | Self::ProgramSums
+            | Self::StepLengths { .. }
+            | Self::StepAt { .. }
+            | Self::Find { .. }
+            | Self::FindWithNext { .. }
+            | Self::Steps { .. }
+            | Self::OnPath => None,
+        }
+    }
+}
+
 /// How many steps of an activity were up to so many cycles long.
 pub type StepLengths = (StepActivity, u64, u64);
 
@@ -82,6 +103,9 @@ impl Trace {
         lane: u32,
         question: &LaneQuestion,
     ) -> Result<Option<Vec<u8>>, ReportError> {
+        if question.window().is_some_and(|window| window.start > window.end) {
+            return Ok(None);
+        }
         let Some(number) = LaneNumber::from_number(lane) else { return Ok(None) };
         let Some(lane) = self.lane_at(number.at(), number.sub_lane()) else { return Ok(None) };
         Ok(Some(match question {
