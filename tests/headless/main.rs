@@ -50,6 +50,7 @@ mod published_programs;
 mod query;
 mod readme;
 mod remote;
+mod remote_hostile;
 mod replicas;
 mod replicated_sharding;
 mod report_damage;

@@ -5,12 +5,14 @@ use crate::gui_support::{Window, press, press_role, says, settle, window_of};
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
+use std::io::pipe;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 use tilescope_gui::app::TilescopeApp;
-use tilescope_report::remote::RemoteSettings;
+use tilescope_gui::{OpenReport, Theme, picture};
+use tilescope_report::remote::{RemoteSettings, open_through_pipes, serve};
 
 const SIZE: Vec2 = Vec2::new(1280.0, 1000.0);
 
@@ -207,4 +209,54 @@ fn a_lost_connection_is_told_above_the_view_and_made_again() {
     });
     assert!(!says(&window, "was lost"));
     assert_eq!(window.state().session().page().unwrap().view().name(), "operations");
+}
+
+/// What it may take to open the sample and draw a view of it: round trips, and bytes that travel.
+const FIRST_PICTURES: [(&str, u64, u64); 5] = [
+    ("summary", 30, 250_000),
+    ("execution-trace", 20, 250_000),
+    ("liveness", 15, 250_000),
+    ("operations", 40, 250_000),
+    ("memory", 8, 250_000),
+];
+
+#[test]
+fn first_pictures_take_few_round_trips_and_bytes() {
+    let address = PathBuf::from(format!("ssh://pod16{}", sample()));
+    for (view, round_trips, bytes) in FIRST_PICTURES {
+        let (questions, ask) = pipe().unwrap();
+        let (answers, answer) = pipe().unwrap();
+        std::thread::spawn(move || serve(questions, answer, None));
+        let report = open_through_pipes(&address, answers, ask).unwrap();
+        let opened = OpenReport::of(address.clone(), report).unwrap();
+        let report = opened.report.clone();
+        picture(Some(opened), view, (1280, 900), Theme::Dark);
+        let traffic = report.traffic().unwrap();
+        assert!(traffic.round_trips <= round_trips, "{view}: {traffic:?}");
+        assert!(traffic.bytes_sent + traffic.bytes_received <= bytes, "{view}: {traffic:?}");
+    }
+}
+
+#[test]
+fn bookmarks_beside_a_report_on_another_machine_lead_to_places_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let report = directory.path().join("profile.pop");
+    std::fs::copy(Path::new(&sample()).join("profile.pop"), &report).unwrap();
+    let notes = directory.path().join("tilescope-notes.json");
+    let link = format!("tilescope:{}?view=memory", report.display());
+    let bookmark = serde_json::json!({ "name": "the fullest tile", "note": "", "link": link });
+    let words = serde_json::json!({ "format": 1, "bookmarks": [bookmark] }).to_string();
+    std::fs::write(&notes, &words).unwrap();
+    let mut window = remote_tab();
+    connect(&mut window, "works", directory.path().to_str().unwrap());
+    until(&mut window, "open", is_open);
+    press(&mut window, Modifiers::CTRL | Modifiers::SHIFT, Key::M);
+    let name = window.get_by_label("Name of bookmark 1").value().unwrap();
+    assert_eq!(name, "the fullest tile");
+    window.get_by_role_and_label(Role::Button, "Go there").click();
+    until(&mut window, "there", |window| {
+        window.state().session().page().unwrap().view().name() == "memory"
+    });
+    assert_eq!(window.state().session().tab_titles().len(), 1);
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), words);
 }

@@ -12,6 +12,7 @@ use super::limits::{MAX_LIST_BYTES, MAX_LIST_TEXT_BYTES, MAX_NAME_BYTES, MAX_VAL
 use super::packed_columns::UnpackedRows;
 use super::remote::{DatabaseFacts, DatabaseKind, RemoteDatabase, TableFacts, TableNumber};
 use super::schema;
+use super::trace::LaneQuestion;
 use super::units::Quantity;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -64,7 +65,8 @@ impl QueryBudget {
     /// The smallest row takes about six bytes of file, and the most a scan does with a row is some
     /// hundred instructions.
     fn for_file(bytes: u64) -> Self {
-        let full = 50_000_000 + 64 * bytes;
+        // Another machine may say that its file has any number of bytes.
+        let full = bytes.saturating_mul(64).saturating_add(50_000_000);
         Self { left: Arc::new(AtomicU64::new(full)), full, cancel: Arc::default() }
     }
 
@@ -110,15 +112,15 @@ pub(super) struct SelectQuery<'a> {
 
 impl<'a> SelectQuery<'a> {
     /// All rows, in the order they lie in the file.
-    pub(super) fn all(table: &'a str, columns: &'a [&'a str]) -> Self {
+    pub(super) const fn all(table: &'a str, columns: &'a [&'a str]) -> Self {
         Self { table, columns, clauses: "", params: &[] }
     }
 
-    pub(super) fn clauses(self, rest: &'a str) -> Self {
+    pub(super) const fn clauses(self, rest: &'a str) -> Self {
         Self { clauses: rest, ..self }
     }
 
-    pub(super) fn params(self, params: &'a [i64]) -> Self {
+    pub(super) const fn params(self, params: &'a [i64]) -> Self {
         Self { params, ..self }
     }
 }
@@ -377,7 +379,7 @@ impl ReportDatabase {
 
     /// Refuses rows of a table that take more bytes than a few in the file should stand for.
     pub(super) fn check_raw_bytes(&self, table: &str, raw: u64) -> Result<(), ReportError> {
-        if raw > MOST_RAW_BYTES + MOST_RAW_PER_BYTE * self.bytes {
+        if raw > self.bytes.saturating_mul(MOST_RAW_PER_BYTE).saturating_add(MOST_RAW_BYTES) {
             return Err(self.damage(table, "more rows than a file of this size can hold"));
         }
         Ok(())
@@ -488,6 +490,44 @@ impl ReportDatabase {
         let sql = format!("SELECT {expression} FROM \"{table}\"");
         let value = connection.query_row(&sql, [], |row| Ok(integer(row.get_ref(0)?)));
         value.map_err(|e| self.failure(&e, table))
+    }
+
+    /// Whether the file is on another machine.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self.place, DatabasePlace::Remote(_))
+    }
+
+    /// Asks another machine for rows that will be read, all at once, each with how many of them are
+    /// enough; nothing happens for a file of this machine. What goes wrong is told to who reads.
+    pub(super) fn rows_ahead(&self, selects: &[(SelectQuery, Option<u64>)]) {
+        if let DatabasePlace::Remote(remote) = &self.place {
+            let known = |(select, _): &&(SelectQuery, Option<u64>)| self.has_table(select.table);
+            let selects: Vec<(SelectQuery, Option<u64>)> =
+                selects.iter().filter(known).copied().collect();
+            remote.rows_ahead(&selects, &self.budget.cancel);
+        }
+    }
+
+    /// What another machine answers to a question about a lane of the trace; `None` for a file of
+    /// this machine.
+    pub(super) fn lane(
+        &self,
+        lane: u32,
+        question: &LaneQuestion,
+    ) -> Result<Option<Vec<u8>>, ReportError> {
+        match &self.place {
+            DatabasePlace::File(_) => Ok(None),
+            DatabasePlace::Remote(remote) => {
+                remote.lane(lane, question, &self.budget.cancel).map(Some)
+            }
+        }
+    }
+
+    /// Asks several lanes at once all that each will be asked.
+    pub(super) fn lanes_ahead(&self, lanes: &[u32], questions: &[LaneQuestion]) {
+        if let DatabasePlace::Remote(remote) = &self.place {
+            remote.lanes_ahead(lanes, questions, &self.budget.cancel);
+        }
     }
 
     /// Walks two tables that are sorted by their first column at once: for each row of `right`,

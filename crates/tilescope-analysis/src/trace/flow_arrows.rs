@@ -1,12 +1,12 @@
 //! Data that goes from one IPU to another: which step sends it, and which step works on it next.
 
 use std::collections::BTreeMap;
-use tilescope_report::trace::{LaneStep, Trace, TraceLane};
+use tilescope_report::trace::{LaneQuestion, LaneStep, Trace, TraceLane};
 use tilescope_report::units::{Bytes, CycleRange, IpuId, ProgramId, StepId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// Steps behind an exchange among which the one that uses the data is sought.
-const MAX_STEPS_TO_CONSUMER: usize = 16;
+const STEPS_TO_CONSUMER: u32 = 16;
 
 /// Bytes that a program moves from one IPU to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,13 +94,20 @@ pub fn arrows(
     steps: &[StepId],
 ) -> Result<Vec<FlowArrow>, ReportError> {
     let mut arrows = Vec::new();
+    let lanes = || trace.lanes().iter().filter(|lane| lane.sub_lane == 0);
+    let question =
+        |step: &StepId| LaneQuestion::FindWithNext { step: *step, next: STEPS_TO_CONSUMER };
+    trace.ask_ahead(lanes(), &steps.iter().map(question).collect::<Vec<_>>());
     for step in steps {
-        let mut parts: BTreeMap<IpuId, LaneStep> = BTreeMap::new();
-        for info in trace.lanes().iter().filter(|lane| lane.sub_lane == 0) {
+        let (mut parts, mut behind) = (BTreeMap::new(), BTreeMap::new());
+        for info in lanes() {
             let lane = trace.lane_of(info.ipu, 0);
-            let part = lane.map(|lane| lane.find(*step)).transpose()?.flatten();
-            if let Some(part) = part.filter(|part| part.kind == ProgramKind::GlobalExchange) {
+            let found = lane.map(|lane| lane.find_with_next(*step, STEPS_TO_CONSUMER));
+            let found = found.transpose()?.unwrap_or_default();
+            let part = found.first().filter(|part| part.kind == ProgramKind::GlobalExchange);
+            if let Some(part) = part.copied() {
                 parts.insert(info.ipu, part);
+                behind.insert(info.ipu, found);
             }
         }
         let program = parts.values().find_map(|part| part.program);
@@ -108,8 +115,8 @@ pub fn arrows(
             let (Some(from), Some(to)) = (parts.get(&link.from), parts.get(&link.to)) else {
                 continue;
             };
-            let lane = trace.lane_of(link.to, 0);
-            let used = lane.map(|lane| first_consumer(lane, to)).transpose()?.flatten();
+            let behind = behind.get(&link.to).into_iter().flatten().skip(1);
+            let used = behind.copied().find(is_consumer);
             let used = used.map_or(to.range, |used| used.range);
             arrows.push(FlowArrow { step: *step, link, sent: from.range, used });
         }
@@ -126,14 +133,18 @@ pub fn first_consumer(
     step: &LaneStep,
 ) -> Result<Option<LaneStep>, ReportError> {
     let mut position = step.position;
-    for _ in 0..MAX_STEPS_TO_CONSUMER {
+    for _ in 0..STEPS_TO_CONSUMER {
         let Some(next) = lane.next(position)? else { return Ok(None) };
-        if matches!(next.kind, ProgramKind::OnTileExecute | ProgramKind::DoExchange) {
+        if is_consumer(&next) {
             return Ok(Some(next));
         }
         position = next.position;
     }
     Ok(None)
+}
+
+fn is_consumer(step: &LaneStep) -> bool {
+    matches!(step.kind, ProgramKind::OnTileExecute | ProgramKind::DoExchange)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! the edge between two columns are split by cycles, and nothing is lost or counted twice.
 
 use rayon::prelude::*;
-use tilescope_report::trace::{LaneSpan, PerActivity, StepBucket, Trace, TraceLane};
+use tilescope_report::trace::{LaneQuestion, LaneSpan, PerActivity, StepBucket, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, Cycles, Quantity};
 use tilescope_report::{ReportError, StepActivity};
 
@@ -138,18 +138,13 @@ pub fn lane_shares(
     window: CycleRange,
     columns: usize,
 ) -> Result<LaneShares, ReportError> {
-    let mut spans = lane.spans(window, columns.max(1) as u32)?;
-    // A bucket at an edge holds whole steps, also those that reach out of the window.
-    for span in &mut spans {
-        if let LaneSpan::Bucket(bucket) = span {
-            let inside = bucket.range.intersection(window);
-            if inside != bucket.range {
-                bucket.totals = lane.totals(inside)?;
-                bucket.range = inside;
-            }
-        }
-    }
+    let spans = lane.cut_spans(window, columns.max(1) as u32)?;
     Ok(LaneShares::from_spans(&spans, window, columns))
+}
+
+/// What [`narrow_step_cycles`] asks all lanes.
+pub fn step_lengths_question() -> LaneQuestion {
+    LaneQuestion::StepLengths { positions: 0..SAMPLED_STEPS }
 }
 
 /// The length that nearly all steps do not exceed, by the cycles in which IPUs work: where a pixel
@@ -158,20 +153,18 @@ pub fn lane_shares(
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn narrow_step_cycles(trace: &Trace) -> Result<Cycles, ReportError> {
+    trace.ask_ahead(trace.lanes(), &[step_lengths_question()]);
     let read = |at: usize| match trace.lane(at) {
-        Some(lane) => lane.program_totals(0..SAMPLED_STEPS),
+        Some(lane) => lane.step_lengths(0..SAMPLED_STEPS),
         None => Ok(Vec::new()),
     };
     let lanes: Result<Vec<_>, ReportError> =
         (0..trace.lanes().len()).into_par_iter().map(read).collect();
-    let mut lengths: Vec<(u64, u128)> = Vec::new();
-    for totals in lanes?.iter().flatten().filter(|t| t.activity() != StepActivity::Sync) {
-        let longest = totals.lengths.iter().map(|(lengths, count)| {
-            let longest = *lengths.end();
-            (longest, u128::from(longest) * u128::from(count))
-        });
-        lengths.extend(longest);
-    }
+    let lanes = lanes?;
+    let worked = lanes.iter().flatten().filter(|(activity, ..)| *activity != StepActivity::Sync);
+    let mut lengths: Vec<(u64, u128)> = worked
+        .map(|(_, longest, steps)| (*longest, u128::from(*longest) * u128::from(*steps)))
+        .collect();
     lengths.sort_unstable();
     let all: u128 = lengths.iter().map(|(_, cycles)| cycles).sum();
     let mut narrow = 0;

@@ -63,7 +63,7 @@ fn step_of(trace: &Trace, place: &ViewLocation) -> Result<Option<LaneStepLocatio
                 None => first_of(lane, program)?,
             },
             (Some(program), None) => first_of(lane, program)?,
-            (None, Some(cycles)) => longest_in(lane, cycles)?,
+            (None, Some(cycles)) => lane.longest_in(cycles)?,
             (None, None) => None,
         };
         let longer = |step: &LaneStep| {
@@ -93,33 +93,6 @@ fn longest_of(
 /// The first step of a program on a lane.
 fn first_of(lane: TraceLane<'_>, program: ProgramId) -> Result<Option<LaneStep>, ReportError> {
     first_position(lane, program)?.map_or(Ok(None), |first| lane.step(first))
-}
-
-/// The longest step of a window, found by halving it: sums know how long it is, but not where.
-fn longest_in(
-    lane: TraceLane<'_>,
-    mut window: CycleRange,
-) -> Result<Option<LaneStep>, ReportError> {
-    let length = |window| -> Result<Option<Cycles>, ReportError> {
-        Ok(lane.totals(window)?.longest.map(|longest| longest.cycles))
-    };
-    let Some(longest) = length(window)?.filter(|cycles| !cycles.is_zero()) else { return Ok(None) };
-    loop {
-        let middle = window.start + window.length() / 2;
-        let left = CycleRange::new(window.start, middle);
-        let right = CycleRange::new(middle, window.end);
-        if window.length() <= Cycles(1) {
-            return lane.step_at(window.start);
-        }
-        window = if length(left)? == Some(longest) {
-            left
-        } else if length(right)? == Some(longest) {
-            right
-        } else {
-            // The middle lies in it.
-            return lane.step_at(middle);
-        };
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Sums over a window of the trace, IPU by IPU.
 
 use crate::summary::{ActivityProportions, WORKING};
-use tilescope_report::trace::{PerActivity, Trace};
+use tilescope_report::trace::{LaneQuestion, PerActivity, Trace};
 use tilescope_report::units::{Bytes, CycleRange, Cycles, ReplicaIpu};
 use tilescope_report::{ReportError, StepActivity};
 
@@ -64,7 +64,9 @@ fn ipu_totals(trace: &Trace, window: CycleRange, at: ReplicaIpu) -> Result<IpuTo
         global_exchange: StreamTraffic::default(),
     };
     let lanes = trace.of_class(at.class).map_or(Vec::new(), |trace| trace.lanes().to_vec());
-    for info in lanes.iter().filter(|lane| lane.ipu == at.ipu) {
+    let own = || lanes.iter().filter(|lane| lane.ipu == at.ipu);
+    trace.ask_ahead(own(), &[LaneQuestion::Totals { window }]);
+    for info in own() {
         let Some(lane) = trace.lane_at(at, info.sub_lane) else { continue };
         let sums = lane.totals(window)?;
         totals.steps += sums.steps;

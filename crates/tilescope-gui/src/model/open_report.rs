@@ -1,5 +1,6 @@
 //! A report that is open.
 
+use crate::model::navigation::notes_name;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,6 +22,9 @@ pub struct OpenReport {
     /// What rests on operators of an imported model that are not modelled, in words, if there are
     /// any.
     pub unmodelled: Option<String>,
+    /// The file of bookmarks beside a report on another machine, if there is one, or why it cannot be
+    /// read.
+    pub(crate) notes_there: Result<Option<String>, String>,
 }
 
 impl OpenReport {
@@ -35,11 +39,22 @@ impl OpenReport {
         progress: &mut dyn FnMut(&str),
         cancel: &AtomicBool,
     ) -> Result<Self, ReportError> {
-        let report = Report::open_watched(path, progress, cancel)?;
+        Self::of(path.to_owned(), Report::open_watched(path, progress, cancel)?)
+    }
+
+    /// A report that was opened under a path, with what is shown of it at once.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn of(path: PathBuf, report: Report) -> Result<Self, ReportError> {
         let target = report.target()?;
         let outcome = report.outcome()?;
         let unmodelled = imported_model(&report)?.and_then(|model| model.unmodelled_words());
-        Ok(Self { path: path.to_owned(), report: Arc::new(report), target, outcome, unmodelled })
+        let notes = || report.sidecar_text(&notes_name(report.path()).to_string_lossy());
+        let notes_there = if report.is_remote() { notes() } else { Ok(None) };
+        let notes_there = notes_there.map_err(|error| error.to_string());
+        let report = Arc::new(report);
+        Ok(Self { path, report, target, outcome, unmodelled, notes_there })
     }
 
     /// Its machine, and how far the program got: `4 IPUs · Mk2 model`.

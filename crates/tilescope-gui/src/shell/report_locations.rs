@@ -1,6 +1,6 @@
 //! Where reports and what belongs to them lie: samples, simulated reports, notes.
 
-use crate::model::navigation::NOTES_FILE;
+use crate::model::navigation::notes_name;
 use std::path::{Path, PathBuf};
 use tilescope_report::REPORT_FILE;
 use tilescope_report::remote::{absolute_path, is_remote};
@@ -61,14 +61,7 @@ fn data_directory() -> PathBuf {
 /// machine, and in the user's data directory under a number made of its path.
 pub(crate) fn notes_files(report: &Path) -> Vec<PathBuf> {
     let report = absolute_path(report);
-    let beside = match report.file_name() {
-        Some(name) if name != REPORT_FILE => {
-            let mut name = name.to_owned();
-            name.push(".notes.json");
-            report.with_file_name(name)
-        }
-        _ => report.with_file_name(NOTES_FILE),
-    };
+    let beside = report.with_file_name(notes_name(&report));
     let bytes = report.as_os_str().as_encoded_bytes();
     let own = data_directory().join("notes").join(format!("{:016x}.json", stable_number(bytes)));
     // Nothing is written on other machines.

@@ -27,14 +27,17 @@ const VERTEX_TILES: TileRunSource<1> = TileRunSource {
     values: [("count", MAX_TILE_VERTICES)],
 };
 
+/// Names of compute sets.
+pub(super) const SET_NAMES: SelectQuery<'static> =
+    SelectQuery::all("compute_sets", &["compute_set", "name"]);
+
 impl Report {
     /// Names of all compute sets by id, read once.
     pub(crate) fn compute_set_names(
         &self,
     ) -> Result<Arc<BTreeMap<ComputeSetId, String>>, ReportError> {
         self.compute_set_names.get(|| {
-            let columns = ["compute_set", "name"];
-            let named = self.db.list(SelectQuery::all("compute_sets", &columns), |cells| {
+            let named = self.db.list(SET_NAMES, |cells| {
                 Some((ComputeSetId(cells.small(0)?), cells.text(1).unwrap_or_default()))
             })?;
             Ok(named.into_iter().flatten().collect())

@@ -1,6 +1,7 @@
 //! Program nodes and operations.
 
 use super::Report;
+use super::compute_sets::SET_NAMES;
 use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
@@ -120,8 +121,34 @@ impl ProgramNodeTable {
     }
 }
 
-const COLUMNS: [&str; 8] =
-    ["id", "name", "type", "ipu", "compute_set", "operation", "stream", "repeats"];
+const PROGRAMS: SelectQuery<'static> = SelectQuery::all(
+    "programs",
+    &["id", "name", "type", "ipu", "compute_set", "operation", "stream", "repeats"],
+)
+.clauses("ORDER BY id");
+const CHILDREN: SelectQuery<'static> =
+    SelectQuery::all("program_children", &["parent", "child"]).clauses("ORDER BY parent, position");
+const OUTLINED: SelectQuery<'static> =
+    SelectQuery::all("outlined_programs", &["program", "body", "call"]);
+const OPERATIONS: SelectQuery<'static> = SelectQuery::all(
+    "operations",
+    &[
+        "name",
+        "kind",
+        "pass",
+        "block",
+        "ipu",
+        "flops",
+        "shapes",
+        "plan",
+        "source",
+        "element_type",
+        "inner_runs",
+    ],
+);
+const OPERATION_INPUTS: SelectQuery<'static> =
+    SelectQuery::all("operation_inputs", &["operation", "input"])
+        .clauses("ORDER BY operation, position");
 
 impl Report {
     /// All program nodes, read once. In foreign files kinds are known of executed programs only,
@@ -132,8 +159,9 @@ impl Report {
             if !self.db.has("programs", "id") {
                 return Ok(programs);
             }
-            let all = SelectQuery::all("programs", &COLUMNS).clauses("ORDER BY id");
-            self.db.read(all, |cells| {
+            let all = [PROGRAMS, CHILDREN, OUTLINED, SET_NAMES, OPERATIONS, OPERATION_INPUTS];
+            self.db.rows_ahead(&all.map(|select| (select, None)));
+            self.db.read(PROGRAMS, |cells| {
                 programs.nodes.extend(cells.small(0).map(|id| (ProgramId(id), program(cells))));
                 Ok(ControlFlow::Continue(()))
             })?;
@@ -159,10 +187,8 @@ impl Report {
     fn read_children(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
         let table = "program_children";
         if ["parent", "position", "child"].iter().all(|column| self.db.has(table, column)) {
-            let all =
-                SelectQuery::all(table, &["parent", "child"]).clauses("ORDER BY parent, position");
             let mut lost = 0;
-            self.db.read(all, |cells| {
+            self.db.read(CHILDREN, |cells| {
                 let child =
                     cells.small(1).map(ProgramId).filter(|id| programs.place(*id).is_some());
                 let parent = cells.small(0).and_then(|id| programs.get_mut(ProgramId(id)));
@@ -185,9 +211,8 @@ impl Report {
 
     /// Which programs run outlined code.
     fn read_outlined(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
-        let all = SelectQuery::all("outlined_programs", &["program", "body", "call"]);
         let mut lost = 0;
-        for cells in self.db.list(all, |cells| [0, 1, 2].map(|column| cells.small(column)))? {
+        for cells in self.db.list(OUTLINED, |cells| [0, 1, 2].map(|column| cells.small(column)))? {
             let [program, body, call] = cells.map(|id| id.map(ProgramId));
             let exists = |id: &ProgramId| programs.place(*id).is_some();
             let outlined = body.filter(exists).zip(call.filter(exists));
@@ -243,38 +268,25 @@ impl Report {
             if !self.db.has_rows("operations") {
                 return Ok(self.debug_info()?.operations.clone());
             }
-            let columns = [
-                "name",
-                "kind",
-                "pass",
-                "block",
-                "ipu",
-                "flops",
-                "shapes",
-                "plan",
-                "source",
-                "element_type",
-                "inner_runs",
-            ];
-            let mut operations =
-                self.db.list(SelectQuery::all("operations", &columns), |cells| ModelOperation {
-                    name: cells.text(0).unwrap_or_default(),
-                    kind: cells.text(1).unwrap_or_default(),
-                    pass: cells
-                        .text(2)
-                        .and_then(|n| TrainingPass::from_name(&n))
-                        .unwrap_or(TrainingPass::Forward),
-                    block: cells.text(3),
-                    ipu: cells.small_up_to(4, MAX_IPUS - 1).map(IpuId),
-                    flops: cells.count(5, MAX_COUNT).unwrap_or(0),
-                    shapes: cells.text(6).unwrap_or_default(),
-                    plan: cells.long_text(7),
-                    source: cells.text(8),
-                    element_type: cells.named(9, ArithmeticType::from_name),
-                    // Executions are divided by it.
-                    inner_runs: cells.count(10, MAX_COUNT).filter(|runs| *runs > 0),
-                    inputs: Vec::new(),
-                })?;
+            self.db.rows_ahead(&[OPERATIONS, OPERATION_INPUTS].map(|select| (select, None)));
+            let mut operations = self.db.list(OPERATIONS, |cells| ModelOperation {
+                name: cells.text(0).unwrap_or_default(),
+                kind: cells.text(1).unwrap_or_default(),
+                pass: cells
+                    .text(2)
+                    .and_then(|n| TrainingPass::from_name(&n))
+                    .unwrap_or(TrainingPass::Forward),
+                block: cells.text(3),
+                ipu: cells.small_up_to(4, MAX_IPUS - 1).map(IpuId),
+                flops: cells.count(5, MAX_COUNT).unwrap_or(0),
+                shapes: cells.text(6).unwrap_or_default(),
+                plan: cells.long_text(7),
+                source: cells.text(8),
+                element_type: cells.named(9, ArithmeticType::from_name),
+                // Executions are divided by it.
+                inner_runs: cells.count(10, MAX_COUNT).filter(|runs| *runs > 0),
+                inputs: Vec::new(),
+            })?;
             self.read_operation_inputs(&mut operations)?;
             Ok(operations)
         })
@@ -286,10 +298,8 @@ impl Report {
         if !["operation", "position", "input"].iter().all(|column| self.db.has(table, column)) {
             return Ok(());
         }
-        let all = SelectQuery::all(table, &["operation", "input"])
-            .clauses("ORDER BY operation, position");
         let mut lost = 0;
-        self.db.read(all, |cells| {
+        self.db.read(OPERATION_INPUTS, |cells| {
             let pair = cells.small(0).zip(cells.small(1));
             let reader = pair.filter(|(of, input)| input < of).and_then(|(of, input)| {
                 Some((operations.get_mut(of as usize)?, OperationId(input)))

@@ -1,8 +1,8 @@
 //! What goes over the pipe between a report's reader and the machine that has it.
 //!
 //! Both sides send frames: four bytes of length, a byte for the kind, and so many bytes less one.
-//! Requests and most answers are JSON; rows are packed cells, compressed where that is shorter. No
-//! length is believed before it was compared with what the receiver takes.
+//! Requests and most answers are JSON; rows are packed cells, column after column and compressed
+//! where that is shorter. No length is believed before it was compared with what the receiver takes.
 
 // Everything here reads bytes that anybody may have sent.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
@@ -10,6 +10,7 @@
 use crate::codec::{self, VarintReader, write_varint};
 use crate::error::ReportError;
 use crate::limits::MAX_VALUE_BYTES;
+use crate::trace::LaneQuestion;
 use rusqlite::types::ValueRef;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,6 +28,11 @@ pub(super) const MAX_REQUEST: usize = 64 << 10;
 /// Longest frame of an answer, and longest rows in it once they are unpacked: two of the largest
 /// values that a file may have.
 pub(super) const MAX_ANSWER: usize = 2 * MAX_VALUE_BYTES as usize + (1 << 20);
+/// Columns of a table that are asked for at a time.
+pub(super) const MAX_COLUMNS: usize = 64;
+/// Pieces of rows that are sent before word comes that they were taken: as many as are on their way
+/// over a slow link.
+pub(super) const PIECES_AHEAD: u32 = 16;
 /// Bytes of rows from which on they are sent.
 pub(super) const PIECE_BYTES: usize = 256 << 10;
 
@@ -67,14 +73,14 @@ impl Greeting {
 }
 
 /// A request, and the number that its answers have.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) id: u64,
     pub(super) ask: Ask,
 }
 
 /// What is asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Ask {
     /// Opens the report at a path: the first request, and there is one.
     Open { path: String },
@@ -82,6 +88,8 @@ pub(super) enum Ask {
     Rows(RowsRequest),
     /// A number over the rows of a table.
     Number { database: DatabaseKind, table: String, number: TableNumber },
+    /// The same of several lanes of the trace, by their numbers: a row with a blob for each.
+    Lanes { lanes: Vec<u32>, question: LaneQuestion },
     /// More rows of the request with this number.
     More,
     /// No more of the request with this number.
@@ -313,6 +321,8 @@ pub(super) struct RowsPiece {
     pub(super) id: u64,
     /// Whether these are the last ones.
     pub(super) is_last: bool,
+    /// Cells of a row; 0 where rows of several tables lie behind each other.
+    pub(super) width: usize,
     /// Their cells, row after row.
     pub(super) cells: Vec<u8>,
 }
@@ -357,16 +367,61 @@ pub(super) fn read_frame<T: for<'a> Deserialize<'a>>(
 fn read_rows(body: &[u8]) -> Option<RowsPiece> {
     let mut reader = VarintReader::new(body);
     let (id, flags) = (reader.take()?, reader.take()?);
-    let cells = reader.bytes(reader.left())?;
-    let cells = match flags & COMPRESSED {
-        0 => cells.to_vec(),
-        _ => codec::unpack(cells, MAX_ANSWER)?,
-    };
-    (flags <= LAST | COMPRESSED).then_some(RowsPiece { id, is_last: flags & LAST != 0, cells })
+    let width = usize::try_from(reader.take()?).ok().filter(|width| *width <= MAX_COLUMNS)?;
+    (flags <= LAST | COMPRESSED | COLUMNS).then_some(())?;
+    let mut cells = reader.bytes(reader.left())?.to_vec();
+    if flags & COMPRESSED != 0 {
+        cells = codec::unpack(&cells, MAX_ANSWER)?;
+    }
+    if flags & COLUMNS != 0 {
+        cells = from_columns(&cells, width)?;
+    }
+    Some(RowsPiece { id, is_last: flags & LAST != 0, width, cells })
 }
 
 const LAST: u64 = 1;
 const COMPRESSED: u64 = 2;
+const COLUMNS: u64 = 4;
+
+/// Cells that lie row after row, column after column: the length of each column, and its cells, of
+/// which integers are differences to the one before. What is alike lies together then, and packs to
+/// half. `None` where they are no such rows.
+fn to_columns(cells: &[u8], width: usize) -> Option<Vec<u8>> {
+    let mut columns = vec![(Vec::new(), 0); width];
+    let mut cells = CellReader::new(cells);
+    while !cells.is_done() {
+        for (column, before) in &mut columns {
+            write_cell_after(column, cells.take()?, before);
+        }
+    }
+    let mut all = Vec::new();
+    for (column, _) in &columns {
+        write_varint(&mut all, column.len() as u64);
+        all.extend_from_slice(column);
+    }
+    Some(all)
+}
+
+/// The cells row after row again.
+fn from_columns(all: &[u8], width: usize) -> Option<Vec<u8>> {
+    let mut rest = VarintReader::new(all);
+    let mut columns = Vec::with_capacity(width);
+    for _ in 0..width {
+        let length = usize::try_from(rest.take()?).ok()?;
+        columns.push((VarintReader::new(rest.bytes(length)?), 0));
+    }
+    let mut cells = Vec::new();
+    while columns.first().is_some_and(|(column, _)| !column.is_done()) {
+        for (column, before) in &mut columns {
+            let value = take_cell(column, before)?;
+            write_cell(&mut cells, value);
+        }
+        // Numbers are longer than their differences.
+        (cells.len() <= MAX_ANSWER).then_some(())?;
+    }
+    let are_done = columns.iter().all(|(column, _)| column.is_done());
+    (rest.is_done() && are_done).then_some(cells)
+}
 
 /// Writes words as a frame; gives its bytes.
 pub(super) fn write_words(output: &mut impl Write, words: &impl Serialize) -> io::Result<u64> {
@@ -377,14 +432,42 @@ pub(super) fn write_words(output: &mut impl Write, words: &impl Serialize) -> io
 
 /// Writes rows as a frame.
 pub(super) fn write_rows(output: &mut impl Write, rows: &RowsPiece) -> io::Result<u64> {
-    let packed = codec::pack(&rows.cells);
-    let is_shorter = packed.len() < rows.cells.len();
+    let columns = (rows.width > 0).then(|| to_columns(&rows.cells, rows.width)).flatten();
+    let cells = columns.as_ref().unwrap_or(&rows.cells);
+    let packed = codec::pack(cells);
+    let is_shorter = packed.len() < cells.len();
+    let flag = |holds, flag| if holds { flag } else { 0 };
+    let flags =
+        flag(rows.is_last, LAST) | flag(is_shorter, COMPRESSED) | flag(columns.is_some(), COLUMNS);
     let mut body = vec![ROWS];
     write_varint(&mut body, rows.id);
-    let flags = if rows.is_last { LAST } else { 0 } | if is_shorter { COMPRESSED } else { 0 };
     write_varint(&mut body, flags);
-    body.extend_from_slice(if is_shorter { &packed } else { &rows.cells });
+    write_varint(&mut body, rows.width as u64);
+    body.extend_from_slice(if is_shorter { &packed } else { cells });
     write_frame(output, &body)
+}
+
+/// Answers as frames whose rows are not compressed, for tests that change them; whatever follows what
+/// is no frame is left away.
+pub(super) fn plain_frames(mut answers: &[u8]) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    loop {
+        let mut frame = Vec::new();
+        // Writing to memory cannot fail.
+        let _ = match read_frame::<serde_json::Value>(&mut answers, MAX_ANSWER) {
+            Ok(Some(Frame::Words(words))) => write_words(&mut frame, &words),
+            Ok(Some(Frame::Rows(RowsPiece { id, is_last, width, cells }))) => {
+                let mut body = vec![ROWS];
+                write_varint(&mut body, id);
+                write_varint(&mut body, if is_last { LAST } else { 0 });
+                write_varint(&mut body, width as u64);
+                body.extend(cells);
+                write_frame(&mut frame, &body)
+            }
+            Ok(None) | Err(_) => return frames,
+        };
+        frames.push(frame);
+    }
 }
 
 fn write_frame(output: &mut impl Write, body: &[u8]) -> io::Result<u64> {
@@ -403,11 +486,17 @@ const BLOB: u8 = 4;
 
 /// Appends a cell.
 pub(super) fn write_cell(cells: &mut Vec<u8>, value: ValueRef) {
+    write_cell_after(cells, value, &mut 0);
+}
+
+/// Appends a cell, an integer as the difference to the one `before`.
+fn write_cell_after(cells: &mut Vec<u8>, value: ValueRef, before: &mut u64) {
     let (kind, bytes) = match value {
         ValueRef::Null => return cells.push(NULL),
         ValueRef::Integer(value) => {
             cells.push(INTEGER);
-            return write_varint(cells, codec::difference(value as u64, 0));
+            let before = std::mem::replace(before, value as u64);
+            return write_varint(cells, codec::difference(value as u64, before));
         }
         ValueRef::Real(value) => {
             cells.push(REAL);
@@ -419,6 +508,25 @@ pub(super) fn write_cell(cells: &mut Vec<u8>, value: ValueRef) {
     cells.push(kind);
     write_varint(cells, bytes.len() as u64);
     cells.extend_from_slice(bytes);
+}
+
+/// The next cell, an integer as it follows the one `before`.
+fn take_cell<'a>(cells: &mut VarintReader<'a>, before: &mut u64) -> Option<ValueRef<'a>> {
+    let kind = *cells.bytes(1)?.first()?;
+    Some(match kind {
+        NULL => ValueRef::Null,
+        INTEGER => {
+            *before = codec::apply_zigzag_difference(cells.take()?, *before);
+            ValueRef::Integer(i64::from_ne_bytes(before.to_ne_bytes()))
+        }
+        REAL => ValueRef::Real(f64::from_le_bytes(cells.bytes(8)?.try_into().ok()?)),
+        TEXT | BLOB => {
+            let length = usize::try_from(cells.take()?).ok()?;
+            let bytes = cells.bytes(length)?;
+            if kind == TEXT { ValueRef::Text(bytes) } else { ValueRef::Blob(bytes) }
+        }
+        _ => return None,
+    })
 }
 
 /// Reads cells one after the other; `None` where they end or make no sense.
@@ -435,20 +543,7 @@ impl<'a> CellReader<'a> {
     }
 
     pub(super) fn take(&mut self) -> Option<ValueRef<'a>> {
-        let kind = *self.0.bytes(1)?.first()?;
-        Some(match kind {
-            NULL => ValueRef::Null,
-            INTEGER => ValueRef::Integer(i64::from_ne_bytes(
-                codec::apply_zigzag_difference(self.0.take()?, 0).to_ne_bytes(),
-            )),
-            REAL => ValueRef::Real(f64::from_le_bytes(self.0.bytes(8)?.try_into().ok()?)),
-            TEXT | BLOB => {
-                let length = usize::try_from(self.0.take()?).ok()?;
-                let bytes = self.0.bytes(length)?;
-                if kind == TEXT { ValueRef::Text(bytes) } else { ValueRef::Blob(bytes) }
-            }
-            _ => return None,
-        })
+        take_cell(&mut self.0, &mut 0)
     }
 }
 
@@ -484,10 +579,11 @@ mod tests {
             values in proptest::collection::vec(value(), 0..60),
             id in any::<u64>(),
             is_last in any::<bool>(),
+            width in 0usize..6,
         ) {
             let mut cells = Vec::new();
             values.iter().for_each(|value| write_cell(&mut cells, value.into()));
-            let rows = RowsPiece { id, is_last, cells };
+            let rows = RowsPiece { id, is_last, width, cells };
             let mut bytes = Vec::new();
             let written = write_rows(&mut bytes, &rows).unwrap();
             prop_assert_eq!(written, bytes.len() as u64);
@@ -506,6 +602,9 @@ mod tests {
             let _ = frames(&bytes);
             let mut cells = CellReader::new(&bytes);
             while cells.take().is_some() {}
+            for width in 0..4 {
+                let _ = from_columns(&bytes, width);
+            }
         }
 
         #[test]
@@ -522,7 +621,7 @@ mod tests {
             };
             write_words(&mut bytes, &Request { id: 7, ask }).unwrap();
             let cells = vec![NULL; 100];
-            write_rows(&mut bytes, &RowsPiece { id: 1, is_last: false, cells }).unwrap();
+            write_rows(&mut bytes, &RowsPiece { id: 1, is_last: false, width: 4, cells }).unwrap();
             let at = at.index(bytes.len());
             if cut {
                 bytes.truncate(at);
@@ -548,9 +647,26 @@ mod tests {
     #[test]
     fn rows_that_unpack_to_too_much_are_refused() {
         let bomb = codec::pack(&vec![0; MAX_ANSWER + 1]);
-        let mut body = vec![1, COMPRESSED as u8];
+        let mut body = vec![1, COMPRESSED as u8, 0];
         body.extend_from_slice(&bomb);
         assert!(bomb.len() < 1 << 20 && read_rows(&body).is_none());
+        // One large number, and as many differences of nothing, each of which is as large again.
+        let mut column = Vec::new();
+        write_cell(&mut column, ValueRef::Integer(i64::MIN));
+        column.extend(std::iter::repeat_n([INTEGER, 0], MAX_ANSWER / 4).flatten());
+        let mut columns = Vec::new();
+        write_varint(&mut columns, column.len() as u64);
+        columns.extend(column);
+        let mut body = vec![1, (COMPRESSED | COLUMNS) as u8, 1];
+        body.extend(codec::pack(&columns));
+        assert!(body.len() < 1 << 20 && read_rows(&body).is_none());
+    }
+
+    #[test]
+    fn columns_of_different_lengths_are_refused() {
+        assert_eq!(from_columns(&[2, NULL, NULL, 1, NULL], 2), None);
+        assert_eq!(from_columns(&[1, NULL, 1, NULL, 9], 2), None);
+        assert_eq!(from_columns(&[1, NULL, 1, NULL], 2), Some(vec![NULL, NULL]));
     }
 
     #[test]

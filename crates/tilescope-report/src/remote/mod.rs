@@ -31,6 +31,7 @@ pub use ssh::RemoteSettings;
 use crate::database::lock;
 use crate::error::ReportError;
 use crate::reader::{InvariantViolation, TraceState};
+use crate::trace::LaneQuestion;
 use messages::{Ask, FileFacts, Greeting, OpenedReport, PROTOCOL, RowsRequest, Said};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
@@ -87,15 +88,49 @@ impl RemoteDatabase {
         cancel: &AtomicBool,
         each: impl FnMut(&[ValueRef]) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
-        let request = RowsRequest {
+        self.session.rows(self.request(select, most), cancel, each)
+    }
+
+    /// Asks for rows that will be looked at, all at once, each with how many of them are enough.
+    pub(crate) fn rows_ahead(
+        &self,
+        selects: &[(crate::database::SelectQuery, Option<u64>)],
+        cancel: &AtomicBool,
+    ) {
+        let travels = selects.iter().filter(|(select, _)| !self.has_copy(select.table));
+        let requests = travels.map(|(select, most)| self.request(select, *most)).collect();
+        self.session.rows_ahead(requests, cancel);
+    }
+
+    fn request(&self, select: &crate::database::SelectQuery, most: Option<u64>) -> RowsRequest {
+        RowsRequest {
             database: self.kind,
             table: select.table.to_owned(),
             columns: select.columns.iter().map(|&column| column.to_owned()).collect(),
             clauses: select.clauses.to_owned(),
             params: select.params.to_vec(),
             most,
-        };
-        self.session.rows(request, cancel, each)
+        }
+    }
+
+    /// What the far side answers to a question about a lane of the trace.
+    pub(crate) fn lane(
+        &self,
+        lane: u32,
+        question: &LaneQuestion,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<u8>, ReportError> {
+        self.session.lane(lane, question, cancel)
+    }
+
+    /// Asks several lanes at once all that each will be asked.
+    pub(crate) fn lanes_ahead(
+        &self,
+        lanes: &[u32],
+        questions: &[LaneQuestion],
+        cancel: &AtomicBool,
+    ) {
+        self.session.lanes_ahead(lanes, questions, cancel);
     }
 
     /// A number over the rows of a table.
@@ -317,6 +352,14 @@ impl RemoteReport {
 
 fn time(nanoseconds: u64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_nanos(nanoseconds))
+}
+
+/// Answers of a far side as frames that are not compressed, for tests.
+#[doc(hidden)]
+pub fn plain_frames(answers: &[u8]) -> Vec<Vec<u8>> {
+    let behind = answers.windows(messages::MAGIC.len()).position(|bytes| bytes == messages::MAGIC);
+    let start = behind.map_or(0, |at| at + messages::MAGIC.len());
+    messages::plain_frames(answers.get(start..).unwrap_or_default())
 }
 
 /// A pipe to a `tilescope serve` in this very program, for tests.

@@ -8,17 +8,20 @@
 // Everything here reads bytes that anybody may have sent.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+use super::address::is_remote;
 use super::clauses::understood;
 use super::messages::{
     Answer, Ask, DatabaseFacts, DatabaseKind, Failure, FileFacts, Frame, FrameError, Greeting,
-    MAGIC, MAX_ANSWER, MAX_REQUEST, OpenedReport, PIECE_BYTES, PROTOCOL, Request, RowsPiece,
-    RowsRequest, Said, read_frame, write_cell, write_rows, write_words,
+    MAGIC, MAX_ANSWER, MAX_COLUMNS, MAX_REQUEST, OpenedReport, PIECE_BYTES, PIECES_AHEAD, PROTOCOL,
+    Request, RowsPiece, RowsRequest, Said, read_frame, write_cell, write_rows, write_words,
 };
 use super::session::GREETING;
 use super::small_tables;
 use crate::database::{ReportDatabase, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::reader::Report;
+use crate::trace::LaneQuestion;
+use rusqlite::types::ValueRef;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
@@ -29,11 +32,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 /// Questions to one database that may wait.
-const MAX_WAITING: usize = 256;
+const MAX_WAITING: usize = 512;
 /// What takes long, at a time.
 const MAX_JOBS: usize = 4;
-/// Pieces of rows that are sent before word comes that they were taken.
-const PIECES_AHEAD: u32 = 2;
 /// Progress is told when it is so much more.
 const PROGRESS_STEP: f64 = 0.005;
 
@@ -125,6 +126,9 @@ fn open(path: &str, root: Option<&Path>) -> Result<Report, Failure> {
         Some(root) => root.join(path),
         None => path,
     };
+    if is_remote(&path) {
+        return Err(Failure::Refused("a report on a third machine is not opened here".to_owned()));
+    }
     // Looked at before anything of it is opened: what lies elsewhere is told apart from nothing by
     // nobody.
     if let Some(root) = root
@@ -158,7 +162,7 @@ fn tell_opened(report: &Report, answers: &Answers) -> Result<(), Failure> {
         warnings: report.warnings(),
         files: files(report),
     })));
-    answers.rows(true, cells);
+    answers.rows(true, 0, cells);
     Ok(())
 }
 
@@ -197,8 +201,8 @@ impl Answers {
         let _ = write_words(&mut *lock(&self.output), &Answer { id: self.id, said });
     }
 
-    fn rows(&self, is_last: bool, cells: Vec<u8>) {
-        let rows = RowsPiece { id: self.id, is_last, cells };
+    fn rows(&self, is_last: bool, width: usize, cells: Vec<u8>) {
+        let rows = RowsPiece { id: self.id, is_last, width, cells };
         let _ = write_rows(&mut *lock(&self.output), &rows);
     }
 }
@@ -253,6 +257,7 @@ type Flows = Mutex<BTreeMap<u64, Arc<Flow>>>;
 enum Question {
     Rows(RowsRequest),
     Number(String, super::messages::TableNumber),
+    Lanes(Vec<u32>, LaneQuestion),
 }
 
 /// Hands requests to those who answer them.
@@ -304,6 +309,9 @@ impl Desk {
             Ask::Rows(rows) => self.ask(id, rows.database, Question::Rows(rows)),
             Ask::Number { database, table, number } => {
                 self.ask(id, database, Question::Number(table, number))
+            }
+            Ask::Lanes { lanes, question } => {
+                self.ask(id, DatabaseKind::Trace, Question::Lanes(lanes, question))
             }
             Ask::Open { .. } => Err(ServeError::Input("a second report to open".to_owned())),
             job => self.start(id, job),
@@ -357,9 +365,7 @@ fn answer_all(
         let flow = lock(flows).get(&id).cloned();
         let answers = answers.to(id);
         let answered = match flow {
-            Some(flow) if !flow.is_stopped() => {
-                report.with_database(kind, |database| answer(database, question, &flow, &answers))
-            }
+            Some(flow) if !flow.is_stopped() => answer(report, kind, question, &flow, &answers),
             _ => Ok(()),
         };
         if let Err(error) = answered {
@@ -370,22 +376,82 @@ fn answer_all(
 }
 
 fn answer(
-    database: &ReportDatabase,
+    report: &Report,
+    kind: DatabaseKind,
     question: Question,
     flow: &Flow,
     answers: &Answers,
 ) -> Result<(), ReportError> {
     match question {
-        Question::Rows(request) => match select_of(database, &request) {
-            Ok(clauses) => rows(database, &request, &clauses, flow, answers),
-            Err(problem) => {
-                answers.say(Said::Failed(Failure::Refused(problem.to_owned())));
-                Ok(())
-            }
-        },
+        Question::Rows(request) => {
+            report.with_database(kind, |database| match select_of(database, &request) {
+                Ok(clauses) => rows(database, &request, &clauses, flow, answers),
+                Err(problem) => {
+                    answers.say(Said::Failed(Failure::Refused(problem.to_owned())));
+                    Ok(())
+                }
+            })
+        }
         Question::Number(table, number) => {
-            answers.say(Said::Number(database.number(&table, &number)?));
+            let number = report.with_database(kind, |database| database.number(&table, &number))?;
+            answers.say(Said::Number(number));
             Ok(())
+        }
+        Question::Lanes(lanes, question) => {
+            ask_lanes(report, &lanes, &question, Pieces::new(1, flow, answers))
+        }
+    }
+}
+
+/// Asks some lanes of the trace the same, and sends what each answers.
+fn ask_lanes(
+    report: &Report,
+    lanes: &[u32],
+    question: &LaneQuestion,
+    mut pieces: Pieces,
+) -> Result<(), ReportError> {
+    let trace = report.trace()?;
+    for lane in lanes {
+        let answer = trace.as_ref().map(|trace| trace.answer(*lane, question)).transpose()?;
+        let Some(answer) = answer.flatten() else {
+            let refused = "a lane that is not there was asked, or something that no lane is asked";
+            pieces.answers.say(Said::Failed(Failure::Refused(refused.to_owned())));
+            return Ok(());
+        };
+        write_cell(&mut pieces.cells, ValueRef::Blob(&answer));
+        if !pieces.send_full() {
+            break;
+        }
+    }
+    pieces.finish();
+    Ok(())
+}
+
+/// Rows on their way to who asked.
+struct Pieces<'a> {
+    width: usize,
+    flow: &'a Flow,
+    answers: &'a Answers,
+    cells: Vec<u8>,
+}
+
+impl<'a> Pieces<'a> {
+    fn new(width: usize, flow: &'a Flow, answers: &'a Answers) -> Self {
+        Self { width, flow, answers, cells: Vec::new() }
+    }
+
+    /// Sends what there is, if that is enough, once it may be sent; false if no more is wanted.
+    fn send_full(&mut self) -> bool {
+        if self.cells.len() >= PIECE_BYTES && self.flow.wait() {
+            self.answers.rows(false, self.width, std::mem::take(&mut self.cells));
+        }
+        !self.flow.is_stopped()
+    }
+
+    /// Sends the rest.
+    fn finish(self) {
+        if !self.flow.is_stopped() {
+            self.answers.rows(true, self.width, self.cells);
         }
     }
 }
@@ -401,9 +467,6 @@ fn select_of(database: &ReportDatabase, request: &RowsRequest) -> Result<String,
         .ok_or("conditions that no reader has were asked for")
 }
 
-/// Columns of a table that are asked for at a time.
-const MAX_COLUMNS: usize = 64;
-
 fn rows(
     database: &ReportDatabase,
     request: &RowsRequest,
@@ -414,34 +477,25 @@ fn rows(
     let columns: Vec<&str> = request.columns.iter().map(String::as_str).collect();
     let select =
         SelectQuery::all(&request.table, &columns).clauses(clauses).params(&request.params);
-    let mut cells = Vec::new();
+    let mut pieces = Pieces::new(columns.len().max(1), flow, answers);
     let mut left = request.most.unwrap_or(u64::MAX);
-    let mut is_wanted = true;
     database.stream(select, |row| {
         if left == 0 {
             return Ok(ControlFlow::Break(()));
         }
         left -= 1;
-        let before = cells.len();
+        let before = pieces.cells.len();
         if columns.is_empty() {
-            write_cell(&mut cells, rusqlite::types::ValueRef::Integer(1));
+            write_cell(&mut pieces.cells, ValueRef::Integer(1));
         }
-        row.values().for_each(|value| write_cell(&mut cells, value));
-        if cells.len() - before > MAX_ANSWER - PIECE_BYTES {
+        row.values().for_each(|value| write_cell(&mut pieces.cells, value));
+        if pieces.cells.len() - before > MAX_ANSWER - PIECE_BYTES {
             return Err(database.damage(&request.table, "a row is too large"));
         }
-        if cells.len() >= PIECE_BYTES {
-            is_wanted = flow.wait();
-            if is_wanted {
-                answers.rows(false, std::mem::take(&mut cells));
-            }
-        }
-        let goes_on = is_wanted && left > 0 && !flow.is_stopped();
+        let goes_on = pieces.send_full() && left > 0;
         Ok(if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
-    if is_wanted && !flow.is_stopped() {
-        answers.rows(true, cells);
-    }
+    pieces.finish();
     Ok(())
 }
 
@@ -499,7 +553,7 @@ fn prepared(report: &Report, kind: DatabaseKind, answers: &Answers) -> Result<()
         Err(_) => (None, Vec::new()),
     };
     answers.say(Said::Prepared { database, warnings: report.warnings() });
-    answers.rows(true, cells);
+    answers.rows(true, 0, cells);
     Ok(())
 }
 

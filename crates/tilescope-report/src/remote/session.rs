@@ -1,18 +1,20 @@
 //! This side of the pipe: asks for what is looked at, from as many threads as there are.
 //!
 //! Questions do not wait for each other's answers, so that a slow link costs its delay once for all
-//! that is asked at a time. Answers that fit are kept: what was looked at once does not travel again.
+//! that is asked at a time: whoever knows what it will need asks ahead. Answers that fit are kept:
+//! what was looked at once does not travel again.
 
 // Everything here reads bytes that anybody may have sent.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::messages::{
-    Answer, Ask, CellReader, Frame, FrameError, Greeting, MAGIC, MAX_ANSWER, MAX_NOISE, Request,
-    RowsRequest, Said, read_frame, write_words,
+    Answer, Ask, CellReader, Frame, FrameError, Greeting, MAGIC, MAX_ANSWER, MAX_NOISE,
+    PIECES_AHEAD, Request, RowsRequest, Said, read_frame, write_words,
 };
 use super::ssh::Transport;
 use crate::database::lock;
 use crate::error::ReportError;
+use crate::trace::LaneQuestion;
 use rusqlite::types::ValueRef;
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -25,12 +27,15 @@ use std::time::Duration;
 
 /// How often it is looked whether somebody still waits.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Answers to one question that may wait to be taken: the far side sends two pieces of rows before it
-/// waits for word.
-const WAITING: usize = 8;
+/// Answers to one question that may wait to be taken, what is said beside rows among them.
+const WAITING: usize = PIECES_AHEAD as usize + 8;
 /// Bytes of rows that are kept, in all and of one question.
-const KEPT_BYTES: usize = 32 << 20;
-const MAX_KEPT: usize = 1 << 20;
+const KEPT_BYTES: usize = 64 << 20;
+const MAX_KEPT: usize = 4 << 20;
+/// Questions that are asked at a time by one who asks ahead: the far side lets some hundred wait.
+const MAX_AHEAD: usize = 256;
+/// Lanes that are asked the same in one question.
+const MAX_LANES: usize = 1024;
 
 /// The number of what the far side says first, to no question.
 pub(super) const GREETING: u64 = 0;
@@ -46,6 +51,8 @@ pub(super) enum Incoming {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemoteTraffic {
     pub questions: u64,
+    /// How often the delay of the link was waited for: questions that are asked together count once.
+    pub round_trips: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
 }
@@ -96,10 +103,17 @@ impl Inbox {
     }
 }
 
+/// A question whose answer is kept.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum KeptQuestion {
+    Rows(RowsRequest),
+    Lane(u32, LaneQuestion),
+}
+
 /// Rows of questions that were answered, the least recently used of which go first.
 #[derive(Default)]
 struct KeptRows {
-    rows: HashMap<RowsRequest, KeptAnswer>,
+    rows: HashMap<KeptQuestion, KeptAnswer>,
     bytes: usize,
     clock: u64,
 }
@@ -108,18 +122,18 @@ struct KeptRows {
 type KeptAnswer = (Arc<Vec<Vec<u8>>>, u64);
 
 impl KeptRows {
-    fn get(&mut self, request: &RowsRequest) -> Option<Arc<Vec<Vec<u8>>>> {
+    fn get(&mut self, question: &KeptQuestion) -> Option<Arc<Vec<Vec<u8>>>> {
         self.clock += 1;
-        let (rows, used) = self.rows.get_mut(request)?;
+        let (rows, used) = self.rows.get_mut(question)?;
         *used = self.clock;
         Some(rows.clone())
     }
 
-    fn put(&mut self, request: RowsRequest, rows: Vec<Vec<u8>>) {
+    fn put(&mut self, question: KeptQuestion, rows: Vec<Vec<u8>>) {
         let size = |rows: &[Vec<u8>]| rows.iter().map(Vec::len).sum::<usize>() + 256;
         self.clock += 1;
         self.bytes += size(&rows);
-        if let Some((replaced, _)) = self.rows.insert(request, (Arc::new(rows), self.clock)) {
+        if let Some((replaced, _)) = self.rows.insert(question, (Arc::new(rows), self.clock)) {
             self.bytes -= size(&replaced);
         }
         while self.bytes > KEPT_BYTES {
@@ -144,6 +158,9 @@ pub(crate) struct RemoteSession {
     end: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     next_id: AtomicU64,
     sent: AtomicU64,
+    round_trips: AtomicU64,
+    /// Held by who asks ahead: not all threads at once, of which each asks many things.
+    ahead: Mutex<()>,
     kept: Mutex<KeptRows>,
 }
 
@@ -164,6 +181,8 @@ impl RemoteSession {
             end: Mutex::new(Some(end)),
             next_id: AtomicU64::new(1),
             sent: AtomicU64::new(0),
+            round_trips: AtomicU64::new(0),
+            ahead: Mutex::default(),
             kept: Mutex::default(),
         };
         let reading = move || {
@@ -224,6 +243,7 @@ impl RemoteSession {
     pub(crate) fn traffic(&self) -> RemoteTraffic {
         RemoteTraffic {
             questions: self.next_id.load(Ordering::Relaxed) - 1,
+            round_trips: self.round_trips.load(Ordering::Relaxed),
             bytes_sent: self.sent.load(Ordering::Relaxed),
             bytes_received: self.inbox.received.load(Ordering::Relaxed),
         }
@@ -249,6 +269,12 @@ impl RemoteSession {
 
     /// Asks something; answers are taken one after the other.
     pub(super) fn ask(&self, ask: Ask) -> Result<PendingAnswers<'_>, ReportError> {
+        self.round_trips.fetch_add(1, Ordering::Relaxed);
+        self.send(ask)
+    }
+
+    /// The same for who asks more before it waits.
+    fn send(&self, ask: Ask) -> Result<PendingAnswers<'_>, ReportError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = sync_channel(WAITING);
         let has_progress = Arc::<AtomicBool>::default();
@@ -304,7 +330,8 @@ impl RemoteSession {
         mut each: impl FnMut(&[ValueRef]) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
         let width = request.columns.len().max(1);
-        if let Some(kept) = lock(&self.kept).get(&request) {
+        let question = KeptQuestion::Rows(request.clone());
+        if let Some(kept) = lock(&self.kept).get(&question) {
             for cells in kept.iter() {
                 if self.each_row(cells, width, &mut each)?.is_break() {
                     break;
@@ -312,37 +339,100 @@ impl RemoteSession {
             }
             return Ok(());
         }
-        let mut pending = self.ask(Ask::Rows(request.clone()))?;
+        let mut pending = self.ask(Ask::Rows(request))?;
         let (mut pieces, mut bytes) = (Vec::new(), 0);
-        loop {
-            let (is_last, cells) = match pending.next(cancel)? {
-                Incoming::Rows { is_last, cells } => (is_last, cells),
-                Incoming::Said(Said::Failed(failure)) => {
-                    pending.is_done = true;
-                    return Err(failure.error(&self.path));
-                }
-                Incoming::Said(_) => return Err(self.not_understood()),
-            };
-            pending.is_done = is_last;
-            if !is_last {
-                // Before the rows are looked at, so that the next ones are on their way meanwhile.
-                self.write(&Request { id: pending.id, ask: Ask::More })?;
-            }
-            if self.each_row(&cells, width, &mut each)?.is_break() && !is_last {
+        while !pending.is_done {
+            let cells = pending.next_rows(cancel)?;
+            if self.each_row(&cells, width, &mut each)?.is_break() && !pending.is_done {
                 return Ok(());
             }
             bytes += cells.len();
             if bytes <= MAX_KEPT {
                 pieces.push(cells);
             }
-            if is_last {
-                break;
-            }
         }
         if bytes <= MAX_KEPT {
-            lock(&self.kept).put(request, pieces);
+            lock(&self.kept).put(question, pieces);
         }
         Ok(())
+    }
+
+    /// Asks for rows that will be looked at, all at once. What goes wrong is told to who looks.
+    pub(crate) fn rows_ahead(&self, requests: Vec<RowsRequest>, cancel: &AtomicBool) {
+        let is_new = |request: &RowsRequest| {
+            lock(&self.kept).get(&KeptQuestion::Rows(request.clone())).is_none()
+        };
+        let _ahead = lock(&self.ahead);
+        let requests: Vec<RowsRequest> = requests.into_iter().filter(is_new).collect();
+        for some in requests.chunks(MAX_AHEAD) {
+            self.round_trips.fetch_add(1, Ordering::Relaxed);
+            let sent: Result<Vec<_>, ReportError> =
+                some.iter().map(|request| self.send(Ask::Rows(request.clone()))).collect();
+            let Ok(sent) = sent else { return };
+            for (request, pending) in some.iter().zip(sent) {
+                if let Ok(Some(pieces)) = pending.all_rows(cancel) {
+                    lock(&self.kept).put(KeptQuestion::Rows(request.clone()), pieces);
+                }
+            }
+        }
+    }
+
+    /// What is answered to a question about a lane.
+    pub(crate) fn lane(
+        &self,
+        lane: u32,
+        question: &LaneQuestion,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<u8>, ReportError> {
+        let of_lane = KeptQuestion::Lane(lane, question.clone());
+        let kept = lock(&self.kept).get(&of_lane);
+        if let Some(answer) = kept.and_then(|kept| kept.first().cloned()) {
+            return Ok(answer);
+        }
+        self.round_trips.fetch_add(1, Ordering::Relaxed);
+        let mut answers = self.send_lanes(&[lane], question)?.lane_answers(1, cancel)?;
+        let answer = answers.pop().ok_or_else(|| self.not_understood())?;
+        if answer.len() <= MAX_KEPT {
+            lock(&self.kept).put(of_lane, vec![answer.clone()]);
+        }
+        Ok(answer)
+    }
+
+    /// Asks several lanes at once all that each will be asked. What goes wrong is told to who asks
+    /// then.
+    pub(crate) fn lanes_ahead(
+        &self,
+        lanes: &[u32],
+        questions: &[LaneQuestion],
+        cancel: &AtomicBool,
+    ) {
+        let mut sent = Vec::new();
+        for question in questions {
+            let of = |lane: u32| KeptQuestion::Lane(lane, question.clone());
+            let is_new = |lane: &u32| lock(&self.kept).get(&of(*lane)).is_none();
+            let lanes: Vec<u32> = lanes.iter().copied().filter(is_new).collect();
+            for some in lanes.chunks(MAX_LANES) {
+                let Ok(pending) = self.send_lanes(some, question) else { return };
+                sent.push((some.iter().map(|lane| of(*lane)).collect::<Vec<_>>(), pending));
+            }
+        }
+        self.round_trips.fetch_add(u64::from(!sent.is_empty()), Ordering::Relaxed);
+        for (asked, pending) in sent {
+            let Ok(answers) = pending.lane_answers(asked.len(), cancel) else { continue };
+            for (of_lane, answer) in asked.into_iter().zip(answers) {
+                if answer.len() <= MAX_KEPT {
+                    lock(&self.kept).put(of_lane, vec![answer]);
+                }
+            }
+        }
+    }
+
+    fn send_lanes(
+        &self,
+        lanes: &[u32],
+        question: &LaneQuestion,
+    ) -> Result<PendingAnswers<'_>, ReportError> {
+        self.send(Ask::Lanes { lanes: lanes.to_vec(), question: question.clone() })
     }
 
     fn each_row(
@@ -372,10 +462,12 @@ impl Drop for RemoteSession {
             end();
         }
         if std::env::var_os(STATISTICS).is_some() {
-            let RemoteTraffic { questions, bytes_sent, bytes_received } = self.traffic();
+            let RemoteTraffic { questions, round_trips, bytes_sent, bytes_received } =
+                self.traffic();
             let place = self.path.display();
             let words = format!(
-                "{place}: {questions} questions, {bytes_sent} B sent, {bytes_received} B received"
+                "{place}: {questions} questions in {round_trips} round trips, {bytes_sent} B sent, \
+                 {bytes_received} B received"
             );
             // There is nobody to tell that it cannot be told.
             let _ = writeln!(io::stderr(), "{words}");
@@ -407,6 +499,61 @@ impl PendingAnswers<'_> {
 
     pub(super) fn done(mut self) {
         self.is_done = true;
+    }
+
+    /// Waits for the next rows, and has more sent unless they are the last.
+    fn next_rows(&mut self, cancel: &AtomicBool) -> Result<Vec<u8>, ReportError> {
+        match self.next(cancel)? {
+            Incoming::Rows { is_last, cells } => {
+                self.is_done = is_last;
+                if !is_last {
+                    // Before the rows are looked at, so that the next ones are on their way
+                    // meanwhile.
+                    self.session.write(&Request { id: self.id, ask: Ask::More })?;
+                }
+                Ok(cells)
+            }
+            Incoming::Said(Said::Failed(failure)) => {
+                self.is_done = true;
+                Err(failure.error(&self.session.path))
+            }
+            Incoming::Said(_) => Err(self.session.not_understood()),
+        }
+    }
+
+    /// One answer for each of so many lanes.
+    fn lane_answers(
+        mut self,
+        lanes: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<Vec<u8>>, ReportError> {
+        let mut answers = Vec::with_capacity(lanes);
+        while !self.is_done {
+            let cells = self.next_rows(cancel)?;
+            let mut cells = CellReader::new(&cells);
+            while !cells.is_done() {
+                let Some(ValueRef::Blob(answer)) = cells.take().filter(|_| answers.len() < lanes)
+                else {
+                    return Err(self.session.not_understood());
+                };
+                answers.push(answer.to_vec());
+            }
+        }
+        if answers.len() == lanes { Ok(answers) } else { Err(self.session.not_understood()) }
+    }
+
+    /// All rows, if they are few enough to be kept.
+    fn all_rows(mut self, cancel: &AtomicBool) -> Result<Option<Vec<Vec<u8>>>, ReportError> {
+        let (mut pieces, mut bytes) = (Vec::new(), 0);
+        while !self.is_done {
+            let cells = self.next_rows(cancel)?;
+            bytes += cells.len();
+            if bytes > MAX_KEPT {
+                return Ok(None);
+            }
+            pieces.push(cells);
+        }
+        Ok(Some(pieces))
     }
 }
 

@@ -171,6 +171,8 @@ fn explanation(
     complaint: &str,
     problem: Option<&FrameError>,
 ) -> String {
+    // It ends lines as terminals do.
+    let complaint = complaint.replace('\r', "");
     let complaint = complaint.trim();
     let contains = |words: &str| complaint.contains(words);
     let what = match (has_greeted, code) {
@@ -238,6 +240,7 @@ mod tests {
         for (text, expected) in cases {
             assert!(text.contains(expected), "{text}");
         }
-        assert!(say(false, Some(255), "Connection refused\n").ends_with("Connection refused"));
+        assert!(say(false, Some(255), "Connection refused\r\n").ends_with("Connection refused"));
+        assert!(!say(false, Some(255), "failed\r\nclosed\r\n").contains('\r'));
     }
 }

@@ -5,6 +5,7 @@
 
 use super::answers::{LaneInfo, LaneSpan, LaneStep, StepBucket, StepTotals};
 use super::chunk::CHUNK_STEPS;
+use super::lane_questions::{LaneQuestion, StepLengths};
 use super::place_in_piece;
 use super::program_totals::{
     ProgramStepSums, ProgramStepTotals, ProgramTotals, SEGMENT_STEPS, StepCounter, StepVisitor,
@@ -17,7 +18,7 @@ use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::StepOnIpu;
 use crate::units::{CycleRange, Cycles, StepId};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use std::sync::Arc;
 /// for that purpose only.
 #[derive(Clone, Copy)]
 pub struct TraceLane<'a> {
-    store: &'a TraceStore,
+    pub(super) store: &'a TraceStore,
     info: LaneInfo,
 }
 
@@ -52,26 +53,76 @@ impl<'a> TraceLane<'a> {
     /// Looks at O(pixels) nodes, and decodes a chunk of steps for each piece of the window where
     /// steps as wide as a pixel lie among narrower ones.
     pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
-        let touching = self.touching(window)?;
+        match self.spans_there(&LaneQuestion::Spans { window, pixels }, most_spans(pixels))? {
+            Some(spans) => Ok(spans),
+            None => self.read_spans(window, pixels),
+        }
+    }
+
+    /// The same from pieces of the lane, wherever it is: for many small windows beside each other,
+    /// which share them.
+    pub(super) fn read_spans(
+        &self,
+        window: CycleRange,
+        pixels: u32,
+    ) -> Result<Vec<LaneSpan>, ReportError> {
+        let touching = self.read_touching(window)?;
         // Rounded up, so that there are never more pixels than asked for; at least one cycle each.
         let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
         let mut spans = LaneSpanCollector { window, pixel_cycles, done: Vec::new(), bucket: None };
         self.walk(self.levels(), 0..u64::MAX, &touching, &mut spans)?;
         let spans = spans.finish();
         // Only a file whose nodes and steps disagree can break the bound.
-        let bound = 2 * u64::from(pixels.max(1)) + 1;
         debug_assert!(pixel_cycles > Cycles::ZERO, "a pixel shows at least one cycle");
-        if spans.len() as u64 > bound {
+        if spans.len() as u64 > most_spans(pixels) {
             Err(self.store.contradiction(self.info))
         } else {
             Ok(spans)
         }
     }
 
+    /// Like [`TraceLane::spans`], of buckets at the edges only what lies in the window: a bucket holds
+    /// whole steps, also those that reach out of it.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn cut_spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
+        let question = LaneQuestion::CutSpans { window, pixels };
+        if let Some(spans) = self.spans_there(&question, most_spans(pixels))? {
+            return Ok(spans);
+        }
+        let mut spans = self.read_spans(window, pixels)?;
+        for span in &mut spans {
+            if let LaneSpan::Bucket(bucket) = span {
+                let inside = bucket.range.intersection(window);
+                if inside != bucket.range {
+                    bucket.totals = self.totals(inside)?;
+                    bucket.range = inside;
+                }
+            }
+        }
+        Ok(spans)
+    }
+
     /// Sums over `window`: cycles and balances of the part of each step that lies in it, bytes and
     /// number of the steps that touch it. O(log steps).
     pub fn totals(&self, window: CycleRange) -> Result<StepTotals, ReportError> {
-        let touching = self.touching(window)?;
+        if window.is_empty() || !window.overlaps(self.reach()) {
+            return Ok(StepTotals::default());
+        }
+        match self.totals_there(window)? {
+            Some(totals) => Ok(totals),
+            None => self.read_totals(window),
+        }
+    }
+
+    /// The same from pieces of the lane, wherever it is.
+    pub(super) fn read_totals(&self, window: CycleRange) -> Result<StepTotals, ReportError> {
+        let lane = self.info().range;
+        if window.start <= lane.start && lane.end <= window.end {
+            return self.sum(0..self.info().steps);
+        }
+        let touching = self.read_touching(window)?;
         let mut totals = StepTotals::default();
         let Some(last) = touching.end.checked_sub(1).filter(|last| *last >= touching.start) else {
             return Ok(totals);
@@ -87,7 +138,10 @@ impl<'a> TraceLane<'a> {
 
     /// Sums over all steps of the lane. At most 16 nodes are added up.
     pub fn all_totals(&self) -> Result<StepTotals, ReportError> {
-        self.sum(0..self.info().steps)
+        match self.totals_there(self.info().range)? {
+            Some(totals) => Ok(totals),
+            None => self.sum(0..self.info().steps),
+        }
     }
 
     /// Totals by program and kind over the steps at `positions` (see [`TraceLane::touching`]),
@@ -96,10 +150,50 @@ impl<'a> TraceLane<'a> {
         &self,
         positions: Range<u64>,
     ) -> Result<Vec<ProgramStepTotals>, ReportError> {
+        match self.program_totals_there(&positions)? {
+            Some(totals) => Ok(totals),
+            None => Ok(self.sum_programs(&self.on_lane(&positions))?.into_totals()),
+        }
+    }
+
+    /// How many steps at `positions` were how long, by what they did, in the lengths that totals by
+    /// program tell apart; ordered by activity and length.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn step_lengths(&self, positions: Range<u64>) -> Result<Vec<StepLengths>, ReportError> {
+        if let Some(lengths) = self.step_lengths_there(&positions)? {
+            return Ok(lengths);
+        }
+        let totals = self.sum_programs(&self.on_lane(&positions))?;
+        let lengths = totals.iter().flat_map(|totals| {
+            let lengths = totals.lengths.iter();
+            lengths.map(|(lengths, steps)| ((totals.activity(), *lengths.end()), steps))
+        });
+        let mut counted = BTreeMap::new();
+        for (key, steps) in lengths {
+            *counted.entry(key).or_insert(0) += steps;
+        }
+        Ok(counted
+            .into_iter()
+            .map(|((activity, length), steps)| (activity, length, steps))
+            .collect())
+    }
+
+    /// The positions among these at which the lane has steps.
+    pub(super) fn on_lane(&self, positions: &Range<u64>) -> Range<u64> {
+        let end = positions.end.min(self.info().steps);
+        positions.start.min(end)..end
+    }
+
+    /// Totals by program over the steps at `positions`, which are on the lane.
+    pub(super) fn sum_programs(
+        &self,
+        positions: &Range<u64>,
+    ) -> Result<ProgramTotals, ReportError> {
         let levels =
             if self.store.has_totals() { segment_level_count(self.info().steps) } else { 0 };
-        let all = self.info().steps;
-        let end = positions.end.min(all);
+        let (all, end) = (self.info().steps, positions.end);
         let mut sum = ProgramTotals::default();
         let mut position = positions.start;
         while position < end {
@@ -123,7 +217,7 @@ impl<'a> TraceLane<'a> {
                 }
             }
         }
-        Ok(sum.into_totals())
+        Ok(sum)
     }
 
     /// Sums by program and kind over all steps of the lane, ordered by program and kind.
@@ -132,6 +226,9 @@ impl<'a> TraceLane<'a> {
     }
 
     fn read_program_sums(&self) -> Result<Vec<ProgramStepSums>, ReportError> {
+        if let Some(sums) = self.program_sums_there()? {
+            return Ok(sums);
+        }
         let all = self.info().steps;
         if !self.store.has_totals() {
             return Ok(self.program_totals(0..all)?.iter().map(ProgramStepSums::from).collect());
@@ -213,6 +310,9 @@ impl<'a> TraceLane<'a> {
 
     /// The step that runs at `cycle`, if one does.
     pub fn step_at(&self, cycle: Cycles) -> Result<Option<LaneStep>, ReportError> {
+        if let Some(found) = self.steps_there(&LaneQuestion::StepAt { cycle }, 1)? {
+            return Ok(found.into_iter().next());
+        }
         let step = self.step(self.first_behind(cycle)?)?;
         Ok(step.filter(|step| step.range.start <= cycle))
     }
@@ -221,6 +321,13 @@ impl<'a> TraceLane<'a> {
     pub fn step(&self, position: u64) -> Result<Option<LaneStep>, ReportError> {
         if position >= self.info().steps {
             return Ok(None);
+        }
+        // Of another machine some steps come at once, until a whole chunk was read.
+        if self.store.database().is_remote()
+            && !self.store.has_chunk(self.info, position / CHUNK_STEPS as u64)
+            && let Some(step) = self.step_there(position)?
+        {
+            return Ok(Some(step));
         }
         self.record(position).map(|record| Some(LaneStep::new(position, &record)))
     }
@@ -237,6 +344,9 @@ impl<'a> TraceLane<'a> {
 
     /// This lane's part of an executed step, if it took part. O(log steps).
     pub fn find(&self, step: StepId) -> Result<Option<LaneStep>, ReportError> {
+        if let Some(found) = self.steps_there(&LaneQuestion::Find { step }, 1)? {
+            return Ok(found.into_iter().find(|found| found.step == step));
+        }
         // Ids never fall along a lane, so the last step not above the id is the one, or there is
         // none.
         let position =
@@ -244,6 +354,53 @@ impl<'a> TraceLane<'a> {
         match position.checked_sub(1) {
             Some(position) => Ok(self.step(position)?.filter(|found| found.step == step)),
             None => Ok(None),
+        }
+    }
+
+    /// This lane's part of an executed step, if it took part, and the steps behind it, up to so many.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn find_with_next(&self, step: StepId, next: u32) -> Result<Vec<LaneStep>, ReportError> {
+        let question = LaneQuestion::FindWithNext { step, next };
+        if let Some(found) = self.steps_there(&question, u64::from(next) + 1)? {
+            let is_found = found.first().is_none_or(|first| first.step == step);
+            return if is_found { Ok(found) } else { Ok(Vec::new()) };
+        }
+        let Some(found) = self.find(step)? else { return Ok(Vec::new()) };
+        let behind = found.position.saturating_add(u64::from(next) + 1).min(self.info().steps);
+        self.steps_at(found.position..behind)
+    }
+
+    /// The longest step in a window, of which at the edges only the part in it counts; found by
+    /// halving it: sums know how long it is, but not where.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn longest_in(&self, mut window: CycleRange) -> Result<Option<LaneStep>, ReportError> {
+        if let Some(found) = self.steps_there(&LaneQuestion::LongestIn { window }, 1)? {
+            return Ok(found.into_iter().next());
+        }
+        let length = |window| -> Result<Option<Cycles>, ReportError> {
+            Ok(self.totals(window)?.longest.map(|longest| longest.cycles))
+        };
+        let longest = length(window)?.filter(|cycles| !cycles.is_zero());
+        let Some(longest) = longest else { return Ok(None) };
+        loop {
+            let middle = window.start + window.length() / 2;
+            let left = CycleRange::new(window.start, middle);
+            let right = CycleRange::new(middle, window.end);
+            if window.length() <= Cycles(1) {
+                return self.step_at(window.start);
+            }
+            window = if length(left)? == Some(longest) {
+                left
+            } else if length(right)? == Some(longest) {
+                right
+            } else {
+                // The middle lies in it.
+                return self.step_at(middle);
+            };
         }
     }
 
@@ -259,7 +416,7 @@ impl<'a> TraceLane<'a> {
         mut visit: impl FnMut(LaneStep, Option<StepOnIpu>),
     ) -> Result<(), ReportError> {
         let LaneInfo { ipu, sub_lane, .. } = self.info();
-        self.visit_chunks(positions, |chunk, positions| {
+        self.visit_chunks(positions, self.store.has_details(self.info), |chunk, positions| {
             let mut details = Vec::new();
             if self.store.has_details(self.info) {
                 let number = chunk.first / CHUNK_STEPS as u64;
@@ -285,24 +442,41 @@ impl<'a> TraceLane<'a> {
         positions: Range<u64>,
         mut visit: impl FnMut(LaneStep),
     ) -> Result<(), ReportError> {
-        self.visit_chunks(positions, |chunk, positions| {
+        self.visit_chunks(positions, false, |chunk, positions| {
             let records = (positions.start..).zip(self.part(chunk, positions)?);
             records.for_each(|(at, record)| visit(LaneStep::new(at, record)));
             Ok(())
         })
     }
 
+    /// Asks for the steps at `positions`, all at once, where they are on another machine: for those who
+    /// go through parts of them with [`TraceLane::visit_records`].
+    pub fn ask_ahead(&self, positions: &Range<u64>) {
+        let positions = self.on_lane(positions);
+        let end = positions.end.div_ceil(CHUNK_STEPS as u64);
+        let mut chunk = positions.start / CHUNK_STEPS as u64;
+        while chunk < end && self.store.database().is_remote() {
+            chunk = self.store.chunks_ahead(self.info, chunk..end, false);
+        }
+    }
+
     /// Hands every chunk with steps at `positions` to `visit`, with those of the positions that are
-    /// in it, and forgets it again.
+    /// in it, and forgets it again. `with_details` if their details are read, too.
     fn visit_chunks(
         &self,
         positions: Range<u64>,
+        with_details: bool,
         mut visit: impl FnMut(&Piece<StepRecord>, Range<u64>) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         let end = positions.end.min(self.info().steps);
         let mut position = positions.start;
+        let mut asked = 0;
         while position < end {
             let (number, stop) = (position / CHUNK_STEPS as u64, end_of_chunk(position).min(end));
+            if number >= asked {
+                let chunks = number..end.div_ceil(CHUNK_STEPS as u64);
+                asked = self.store.chunks_ahead(self.info, chunks, with_details);
+            }
             let items = Arc::new(self.store.read_chunk(self.info, number)?);
             visit(&Piece { first: number * CHUNK_STEPS as u64, items }, position..stop)?;
             position = stop;
@@ -417,8 +591,22 @@ impl<'a> TraceLane<'a> {
 
     /// Positions of the steps that touch `window`.
     pub fn touching(&self, window: CycleRange) -> Result<Range<u64>, ReportError> {
-        // The last step may be one of no cycles, at the very end of the lane.
-        let lane = CycleRange::new(self.info().range.start, self.info().range.end + Cycles(1));
+        if window.is_empty() || !window.overlaps(self.reach()) {
+            return Ok(0..0);
+        }
+        if window.start <= self.info().range.start && self.reach().end <= window.end {
+            return Ok(0..self.info().steps);
+        }
+        match self.touching_there(window)? {
+            Some(positions) => Ok(positions),
+            None => self.read_touching(window),
+        }
+    }
+
+    /// The same from pieces of the lane, wherever it is: for many small windows beside each other,
+    /// which share them.
+    pub(super) fn read_touching(&self, window: CycleRange) -> Result<Range<u64>, ReportError> {
+        let lane = self.reach();
         if window.is_empty() || !window.overlaps(lane) {
             return Ok(0..0);
         }
@@ -433,6 +621,25 @@ impl<'a> TraceLane<'a> {
                 .partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?,
         };
         Ok(first..end.max(first))
+    }
+
+    /// The cycles at which the lane can be hit: its last step may be one of no cycles, at the very
+    /// end.
+    fn reach(&self) -> CycleRange {
+        CycleRange::new(self.info().range.start, self.info().range.end + Cycles(1))
+    }
+
+    /// What the lane answers where the trace is on another machine, as `understood` reads it; `None`
+    /// where it is on this one.
+    pub(super) fn there<T>(
+        &self,
+        question: &LaneQuestion,
+        understood: impl FnOnce(&[u8], LaneInfo) -> Option<T>,
+    ) -> Result<Option<T>, ReportError> {
+        let db = self.store.database();
+        let Some(answer) = db.lane(self.info.number().number(), question)? else { return Ok(None) };
+        let read = understood(&answer, self.info);
+        read.map(Some).ok_or_else(|| self.store.contradiction(self.info))
     }
 
     fn levels(&self) -> u32 {
@@ -642,6 +849,11 @@ impl<'a> LaneStepCursor<'a> {
         self.position += 1;
         Ok(Some(LaneStep::new(self.position - 1, &record)))
     }
+}
+
+/// Most spans of a picture of so many pixels.
+fn most_spans(pixels: u32) -> u64 {
+    2 * u64::from(pixels.max(1)) + 1
 }
 
 /// A decoded chunk or block of nodes, and the position of its first item. It stays decoded as long

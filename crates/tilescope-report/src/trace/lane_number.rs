@@ -12,6 +12,9 @@ const LANES_OF_CLASS: u32 = MAX_IPUS * MAX_SUB_LANES as u32;
 pub(crate) struct LaneNumber(u32);
 
 impl LaneNumber {
+    /// Key of the first chunk of the classes of replicas behind the first.
+    pub(super) const FIRST_OF_OTHERS: i64 = (LANES_OF_CLASS as i64) << 40;
+
     pub(crate) fn new(class: ReplicaClassId, ipu: IpuId, sub_lane: u8) -> Self {
         debug_assert!(class.0 < MAX_REPLICAS && ipu.0 < MAX_IPUS, "checked by the writer");
         Self(class.0 * LANES_OF_CLASS + ipu.0 * u32::from(MAX_SUB_LANES) + u32::from(sub_lane))

@@ -33,6 +33,8 @@
 //!   per level.
 //! * Memory when reading: decoded pieces up to 64 MiB, whatever the size of the report.
 //!
+//! Lanes on another machine are asked there (`lane_questions`), so that what travels is the answer.
+//!
 //! Where it was learnt: the index-based pyramid is ftrace's and Tracy's answer to zooming; fixed
 //! time buckets (Perfetto's mipmaps) pay for empty buckets and split steps.
 //!
@@ -45,6 +47,7 @@ mod index_writer;
 mod lane;
 mod lane_builder;
 mod lane_number;
+mod lane_questions;
 mod lane_sums;
 mod log_histogram;
 mod program_totals;
@@ -64,6 +67,7 @@ pub(super) use lane::LaneStepCursor;
 pub use lane::TraceLane;
 pub(super) use lane_builder::TraceIndexBlob;
 pub(crate) use lane_number::LaneNumber;
+pub use lane_questions::{LaneQuestion, StepLengths};
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};

@@ -169,6 +169,46 @@ impl ProgramStepSums {
     }
 }
 
+/// What a lane on another machine answers.
+impl ProgramStepSums {
+    pub(super) fn encode(all: &[Self]) -> Vec<u8> {
+        let mut answer = Vec::new();
+        write_varint(&mut answer, all.len() as u64);
+        for sums in all {
+            write_varint(&mut answer, program_code(sums.program));
+            write_varint(&mut answer, sums.class.code());
+            write_varint(&mut answer, sums.steps);
+            write_varint(&mut answer, sums.cycles.0);
+            write_varint(&mut answer, sums.bytes_moved.0);
+            write_varint(&mut answer, sums.first_position);
+        }
+        answer
+    }
+
+    /// The sums over all of a lane of so many steps, if the answer is sound.
+    pub(super) fn decode_answer(answer: &[u8], steps: u64) -> Option<Vec<Self>> {
+        let mut cursor = VarintReader::new(answer);
+        let count = entry_count(&mut cursor)?;
+        let mut all: Vec<Self> = Vec::with_capacity(count);
+        let mut counted = 0u64;
+        for _ in 0..count {
+            let sums = Self {
+                program: program_from_code(cursor.take()?)?,
+                class: StepClass::from_code(cursor.take()?)?,
+                steps: cursor.take()?,
+                cycles: Cycles(cursor.take()?),
+                bytes_moved: Bytes(cursor.take()?),
+                first_position: cursor.take()?,
+            };
+            is_sane(sums.steps, sums.cycles.0, (0, sums.first_position), steps).then_some(())?;
+            counted = counted.checked_add(sums.steps)?;
+            all.last().is_none_or(|last| last.key() < sums.key()).then_some(())?;
+            all.push(sums);
+        }
+        (cursor.is_done() && counted == steps).then_some(all)
+    }
+}
+
 impl From<&ProgramStepTotals> for ProgramStepSums {
     fn from(totals: &ProgramStepTotals) -> Self {
         let &ProgramStepTotals { program, class, steps, cycles, .. } = totals;
@@ -295,7 +335,7 @@ impl ProgramTotals {
         let mut column = |value: &dyn Fn(&ProgramStepTotals) -> u64| {
             self.entries.iter().for_each(|totals| write_varint(&mut raw, value(totals)));
         };
-        column(&|totals| totals.program.map_or(0, |program| u64::from(program.0) + 1));
+        column(&|totals| program_code(totals.program));
         column(&|totals| totals.class.code());
         column(&|totals| totals.steps);
         column(&|totals| totals.cycles.0);
@@ -316,8 +356,12 @@ impl ProgramTotals {
     /// The segment of a blob that begins at position `first` and holds `steps` steps, if it is
     /// sound.
     pub(super) fn decode(blob: &[u8], first: u64, steps: u64) -> Option<Self> {
-        let raw = unpack(blob, MAX_SEGMENT_BYTES)?;
-        let mut cursor = VarintReader::new(&raw);
+        Self::decode_raw(&unpack(blob, MAX_SEGMENT_BYTES)?, first, steps)
+    }
+
+    /// The same of a blob that is not packed.
+    pub(super) fn decode_raw(raw: &[u8], first: u64, steps: u64) -> Option<Self> {
+        let mut cursor = VarintReader::new(raw);
         let count = entry_count(&mut cursor)?;
         let mut columns: [Vec<u64>; COLUMNS] = Default::default();
         for column in &mut columns {
@@ -451,6 +495,10 @@ fn entry_count(cursor: &mut VarintReader<'_>) -> Option<usize> {
     let count = usize::try_from(cursor.take()?).ok()?;
     // Every entry takes several bytes: a larger count is a lie, told before anything is allocated.
     (count <= MAX_ENTRIES && count <= cursor.left()).then_some(count)
+}
+
+fn program_code(program: Option<ProgramId>) -> u64 {
+    program.map_or(0, |program| u64::from(program.0) + 1)
 }
 
 /// The program of an entry; none where it is 0.

@@ -112,8 +112,12 @@ fn columns(nodes: &[PyramidNode]) -> [Vec<u64>; COLUMNS] {
 
 /// The nodes of a blob, if it is sound and holds exactly `count` of them.
 pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
-    let raw = unpack(blob, MAX_BLOCK_BYTES)?;
-    let mut cursor = VarintReader::new(&raw);
+    decode_raw(&unpack(blob, MAX_BLOCK_BYTES)?, count)
+}
+
+/// The same of a blob that is not packed.
+pub(super) fn decode_raw(raw: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
+    let mut cursor = VarintReader::new(raw);
     (count <= BLOCK_NODES && cursor.take()? == count as u64).then_some(())?;
     let used = cursor.take()?;
     // A column that this version does not know would shift all that follow.

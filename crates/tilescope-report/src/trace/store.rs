@@ -27,11 +27,18 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// Decoded pieces kept, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
+/// Chunks that are asked for at a time of another machine.
+const CHUNKS_AHEAD: u64 = 256;
 /// Most lanes of a report.
 const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;
 /// Tables of lanes: those of the first class of replicas, and those of the others.
 const LANES: &str = "trace_lanes";
 const REPLICA_LANES: &str = "replica_lanes";
+const BY_LANE: &str = "ORDER BY lane";
+/// Some details of the first class of replicas: their keys come before all others.
+const FIRST_DETAILS: SelectQuery<'static> = SelectQuery::all("trace_details", &["id"])
+    .clauses("WHERE id < ?1 LIMIT 1")
+    .params(&[LaneNumber::FIRST_OF_OTHERS]);
 
 #[derive(Clone)]
 enum CachedTracePiece {
@@ -126,6 +133,10 @@ impl TraceStore {
         disposable: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
         let columns = ["lane", "ipu", "sub_lane", "steps", "first_cycle", "end_cycle"];
+        db.rows_ahead(&[
+            (SelectQuery::all(LANES, &columns).clauses(BY_LANE), None),
+            (FIRST_DETAILS, Some(1)),
+        ]);
         let mut lanes = read_lanes(&db, LANES, &columns)?;
         if db.has(REPLICA_LANES, "lane") {
             let columns = [&columns[..], &["class"]].concat();
@@ -194,6 +205,34 @@ impl TraceStore {
         Ok(records)
     }
 
+    /// Whether the steps of a chunk are decoded.
+    pub(super) fn has_chunk(&self, lane: LaneInfo, chunk: u64) -> bool {
+        let key = TraceCacheKey::Chunk(lane.number().chunk_key(chunk));
+        lock(&self.recent).get(key).is_some()
+    }
+
+    /// Asks for the first of the chunks that will be read, as many as are worth a question to another
+    /// machine; gives the chunk behind them.
+    pub(super) fn chunks_ahead(
+        &self,
+        lane: LaneInfo,
+        chunks: Range<u64>,
+        with_details: bool,
+    ) -> u64 {
+        let behind = chunks.end.min(chunks.start + CHUNKS_AHEAD);
+        if self.db.is_remote() {
+            let keys = (chunks.start..behind).map(|chunk| [lane.number().chunk_key(chunk)]);
+            let keys: Vec<[i64; 1]> = keys.collect();
+            let select = |column: &'static BlobColumn| {
+                keys.iter().map(move |key| (column.select(key), Some(1)))
+            };
+            let details = with_details.then(|| select(&DETAILS)).into_iter().flatten();
+            let selects: Vec<(SelectQuery, Option<u64>)> = select(&CHUNKS).chain(details).collect();
+            self.db.rows_ahead(&selects);
+        }
+        behind
+    }
+
     /// Steps of one chunk, for those who go through all of them once: nothing is kept.
     pub(super) fn read_chunk(
         &self,
@@ -203,8 +242,7 @@ impl TraceStore {
         let expected = self.expectations(lane)?;
         let first = chunk * CHUNK_STEPS as u64;
         let count = place_in_piece(lane.steps.min(first + CHUNK_STEPS as u64), first);
-        let what = BlobColumn { table: "trace_chunks", column: "data", key: "id" };
-        self.decoded(&what, lane.number().chunk_key(chunk), |blob| {
+        self.decoded(&CHUNKS, lane.number().chunk_key(chunk), |blob| {
             chunk::decode(blob, count, &expected)
         })
     }
@@ -246,8 +284,7 @@ impl TraceStore {
     ) -> Result<Vec<StepRecordDetails>, ReportError> {
         let expected = self.expectations(lane)?;
         // Decoded against the steps of the chunk, since what is expected goes by their programs.
-        let what = BlobColumn { table: "trace_details", column: "data", key: "id" };
-        self.decoded(&what, lane.number().chunk_key(chunk), |blob| {
+        self.decoded(&DETAILS, lane.number().chunk_key(chunk), |blob| {
             chunk::decode_details(blob, records, &expected)
         })
     }
@@ -277,11 +314,10 @@ impl TraceStore {
         block: u64,
     ) -> Result<Vec<PyramidNode>, ReportError> {
         let all = pyramid::node_count(lane.steps, level);
-        let what = BlobColumn { table: "trace_nodes", column: "data", key: "id" };
         let first = block * BLOCK_NODES as u64;
         let count = place_in_piece(all.min(first + BLOCK_NODES as u64), first);
         let size = pyramid::steps_per_node(level);
-        self.decoded(&what, lane.number().block_key(level, block), |blob| {
+        self.decoded(&NODES, lane.number().block_key(level, block), |blob| {
             let nodes = pyramid::decode(blob, count)?;
             // All nodes are full but the last one.
             let full = |(at, node): (u64, &PyramidNode)| {
@@ -324,9 +360,8 @@ impl TraceStore {
     ) -> Result<T, ReportError> {
         let first = at * steps_per_segment(level);
         let steps = lane.steps.min(first + steps_per_segment(level)).saturating_sub(first);
-        let what = BlobColumn { table: "trace_totals", column: "data", key: "id" };
         let number = lane.number().block_key(level, at);
-        self.decoded(&what, number, |blob| decode(blob, first, steps))
+        self.decoded(&TOTALS, number, |blob| decode(blob, first, steps))
     }
 
     /// Sums by program over a whole lane, which `read` makes where they are not at hand.
@@ -440,10 +475,9 @@ impl TraceStore {
         block: u64,
         decode: fn(&[u8]) -> Option<T>,
     ) -> Result<T, ReportError> {
-        let what = BlobColumn { table: "trace_sync_points", column: "data", key: "id" };
         let (db, disposable) = self.points_db();
         let key = i64::try_from(block).unwrap_or(i64::MAX);
-        decoded(db, &what, key, decode).inspect_err(|_| discard(disposable))
+        decoded(db, &SYNC_POINTS, key, decode).inspect_err(|_| discard(disposable))
     }
 
     /// What ran beside compute tiles, by lane and program.
@@ -480,7 +514,7 @@ impl TraceStore {
             return Ok(expected);
         }
         let table = if lane.class == ReplicaClassId(0) { LANES } else { REPLICA_LANES };
-        let what = BlobColumn { table, column: "expectations", key: "lane" };
+        let what = BlobColumn { table, column: ["expectations"], row: "WHERE lane = ?1" };
         let number = i64::from(lane.number().number());
         let expected = Arc::new(self.decoded(&what, number, StepPredictor::decode)?);
         let bytes = expected.bytes();
@@ -510,10 +544,7 @@ fn decoded<T>(
     key: i64,
     decode: impl Fn(&[u8]) -> Option<T>,
 ) -> Result<T, ReportError> {
-    let rest = format!("WHERE {} = ?1", what.key);
-    let (columns, params) = ([what.column], [key]);
-    let select = SelectQuery::all(what.table, &columns).clauses(&rest).params(&params);
-    let blob = db.first(select, |cells| cells.blob(0).map(<[u8]>::to_vec))?;
+    let blob = db.first(what.select(&[key]), |cells| cells.blob(0).map(<[u8]>::to_vec))?;
     let decoded = blob.flatten().and_then(|blob| decode(&blob));
     decoded.ok_or_else(|| db.damage(what.table, &format!("piece {key} is broken")))
 }
@@ -533,10 +564,27 @@ impl LaneInfo {
     }
 }
 
+/// A column of blobs, and what finds the row of one.
 struct BlobColumn {
     table: &'static str,
-    column: &'static str,
-    key: &'static str,
+    column: [&'static str; 1],
+    row: &'static str,
+}
+
+static CHUNKS: BlobColumn = BlobColumn::of_pieces("trace_chunks");
+static DETAILS: BlobColumn = BlobColumn::of_pieces("trace_details");
+static NODES: BlobColumn = BlobColumn::of_pieces("trace_nodes");
+static TOTALS: BlobColumn = BlobColumn::of_pieces("trace_totals");
+static SYNC_POINTS: BlobColumn = BlobColumn::of_pieces("trace_sync_points");
+
+impl BlobColumn {
+    const fn of_pieces(table: &'static str) -> Self {
+        Self { table, column: ["data"], row: "WHERE id = ?1" }
+    }
+
+    fn select<'a>(&'a self, key: &'a [i64; 1]) -> SelectQuery<'a> {
+        SelectQuery::all(self.table, &self.column).clauses(self.row).params(key)
+    }
 }
 
 /// The lanes of a table, in order; their class is in the column behind the others, if there is one.
@@ -548,7 +596,7 @@ fn read_lanes(
     let mut lanes: Vec<LaneInfo> = Vec::new();
     let mut sound = true;
     let is_first = table == LANES;
-    db.read(SelectQuery::all(table, columns).clauses("ORDER BY lane"), |cells| {
+    db.read(SelectQuery::all(table, columns).clauses(BY_LANE), |cells| {
         let info = lane_info(cells, is_first);
         // A list without end must not fill the memory before it is refused.
         sound &= info.is_some() && lanes.len() < MAX_LANES;
@@ -558,12 +606,9 @@ fn read_lanes(
     if sound { Ok(lanes) } else { Err(db.damage(table, "an impossible lane")) }
 }
 
-/// Whether details of the first class of replicas are kept: their keys come before all others.
+/// Whether details of the first class of replicas are kept.
 fn has_details_of_first_class(db: &ReportDatabase) -> Result<bool, ReportError> {
-    let others = LaneNumber::new(ReplicaClassId(1), IpuId(0), 0).chunk_key(0);
-    let params = [others];
-    let select = SelectQuery::all("trace_details", &["id"]).clauses("WHERE id < ?1 LIMIT 1");
-    Ok(db.first(select.params(&params), |_| ())?.is_some())
+    Ok(db.first(FIRST_DETAILS, |_| ())?.is_some())
 }
 
 fn lane_info(cells: &RowCells, is_first: bool) -> Option<LaneInfo> {

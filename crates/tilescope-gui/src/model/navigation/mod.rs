@@ -11,4 +11,4 @@ pub(crate) use navigation_state::{
     set_view_prefs, view_prefs,
 };
 pub use report_link::{ReportLink, ReportLinkError};
-pub(crate) use report_notes::{NOTES_FILE, ReportBookmark, ReportNotes, SimulatedVariant};
+pub(crate) use report_notes::{ReportBookmark, ReportNotes, SimulatedVariant, notes_name};

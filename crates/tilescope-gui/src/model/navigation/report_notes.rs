@@ -1,16 +1,19 @@
 //! What is kept about a report: bookmarks with notes, and what was tried with its spec. In a file
-//! beside the report; in the user's data directory where the report cannot be written to.
+//! beside the report; in the user's data directory where the report cannot be written to. Bookmarks
+//! beside a report on another machine are taken in, and changes to them are kept here.
 
 use super::report_link::ReportLink;
 use crate::model::three_way_merge::merged_list;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use tilescope_report::REPORT_FILE;
 use tilescope_report::atomic_file::{AtomicFileError, move_aside, write_whole};
 use tilescope_report::text_file::read_text;
 use tilescope_report::units::Bytes;
 
 /// Name of the file beside `profile.pop`.
-pub(crate) const NOTES_FILE: &str = "tilescope-notes.json";
+const NOTES_FILE: &str = "tilescope-notes.json";
 /// What newer files would say instead.
 const FORMAT: u32 = 1;
 
@@ -23,6 +26,14 @@ pub struct ReportBookmark {
     pub note: String,
     /// Where it leads: a link.
     pub link: String,
+}
+
+impl ReportBookmark {
+    /// The same place in a report of another name; a link that makes no sense stays as it is.
+    fn leading_to(self, report: &Path) -> Self {
+        let link = self.link.parse().map(|link: ReportLink| ReportLink::new(report, link.place));
+        Self { link: link.map_or(self.link, |link| link.to_string()), ..self }
+    }
 }
 
 /// A changed spec that was simulated.
@@ -39,6 +50,9 @@ pub(crate) struct SimulatedVariant {
 struct ReportNotesFile {
     format: u32,
     bookmarks: Vec<ReportBookmark>,
+    /// Those of them that lay beside the report, if that is on another machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    there: Vec<ReportBookmark>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tried: Vec<SimulatedVariant>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,6 +66,8 @@ pub(crate) struct ReportNotes {
     pub bookmarks: Vec<ReportBookmark>,
     /// Specs that were tried, oldest first.
     pub tried: Vec<SimulatedVariant>,
+    /// Bookmarks beside a report on another machine, as far as they were taken in.
+    there: Vec<ReportBookmark>,
     /// The spec of what was measured, as the user has named it.
     pub measured_spec: Option<String>,
     /// Where they are kept, the best place first.
@@ -67,6 +83,8 @@ enum NotesFileError {
     NoPlace,
     #[error("a newer tilescope has written it")]
     Newer,
+    #[error("it is too long")]
+    TooLong,
     #[error(transparent)]
     Io(#[from] std::io::Error),
     #[error(transparent)]
@@ -107,6 +125,25 @@ impl ReportNotes {
         (notes, message)
     }
 
+    /// Takes in the bookmarks that lie beside a report on another machine, in the words of their file
+    /// if there is one: what was added and taken away there since, and not what was taken away here.
+    /// A message if they could not be understood.
+    pub(crate) fn take_in(&mut self, words: Option<&str>, report: &Path) -> Option<String> {
+        let there = match words.map(understood).transpose() {
+            Ok(stored) => stored.unwrap_or_default().bookmarks,
+            Err(problem) => {
+                let beside = report.with_file_name(notes_name(report));
+                let place = beside.display();
+                return Some(format!("Bookmarks could not be read: {problem}: {place}"));
+            }
+        };
+        let there: Vec<ReportBookmark> =
+            there.into_iter().map(|bookmark| bookmark.leading_to(report)).collect();
+        self.bookmarks = merged_list(&self.there, &self.bookmarks, &there);
+        self.there = there;
+        None
+    }
+
     /// Writes everything, together with what another window has written since.
     ///
     /// # Errors
@@ -137,6 +174,7 @@ impl ReportNotes {
         let mut stored = ReportNotesFile {
             format: FORMAT,
             bookmarks: self.bookmarks.clone(),
+            there: self.there.clone(),
             tried: self.tried.clone(),
             measured_spec: self.measured_spec.clone(),
         };
@@ -160,6 +198,7 @@ impl ReportNotes {
 
     fn take(&mut self, stored: ReportNotesFile) {
         self.bookmarks.clone_from(&stored.bookmarks);
+        self.there.clone_from(&stored.there);
         self.tried.clone_from(&stored.tried);
         self.measured_spec.clone_from(&stored.measured_spec);
         self.last_synced = stored;
@@ -180,11 +219,30 @@ fn read_file(path: &Path) -> Result<Option<ReportNotesFile>, NotesFileError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let stored: ReportNotesFile = serde_json::from_str(&text)?;
+    understood(&text).map(Some)
+}
+
+fn understood(text: &str) -> Result<ReportNotesFile, NotesFileError> {
+    if text.len() as u64 > MAX_NOTES_BYTES.0 {
+        return Err(NotesFileError::TooLong);
+    }
+    let stored: ReportNotesFile = serde_json::from_str(text)?;
     if stored.format > FORMAT {
         return Err(NotesFileError::Newer);
     }
-    Ok(Some(stored))
+    Ok(stored)
+}
+
+/// Name of the file beside a report.
+pub(crate) fn notes_name(report: &Path) -> OsString {
+    match report.file_name() {
+        Some(name) if name != REPORT_FILE => {
+            let mut name = name.to_owned();
+            name.push(".notes.json");
+            name
+        }
+        _ => NOTES_FILE.into(),
+    }
 }
 
 #[cfg(test)]
@@ -246,6 +304,42 @@ mod tests {
         found.add("new".to_owned(), &link());
         assert_eq!(found.save().unwrap(), None);
         assert!(directory.path().join("data/own.json").is_file());
+    }
+
+    #[test]
+    fn bookmarks_of_another_machine_are_taken_in_and_changed_here() {
+        let directory = tempfile::tempdir().unwrap();
+        let report = Path::new("ssh://pod16/data/out/profile.pop");
+        let file = |names: &[&str]| {
+            let bookmark = |name: &&str| {
+                let link = link().to_string();
+                ReportBookmark { name: (*name).to_owned(), note: "n".to_owned(), link }
+            };
+            let bookmarks = names.iter().map(bookmark).collect();
+            let file = ReportNotesFile { format: FORMAT, bookmarks, ..ReportNotesFile::default() };
+            serde_json::to_string(&file).unwrap()
+        };
+        let open = |words: Option<&str>| {
+            let (mut notes, _) = ReportNotes::read(vec![directory.path().join("own.json")]);
+            let message = notes.take_in(words, report);
+            (notes, message)
+        };
+        let names = |notes: &ReportNotes| {
+            notes.bookmarks.iter().map(|of| of.name.clone()).collect::<Vec<_>>()
+        };
+        let (mut notes, message) = open(Some(&file(&["one", "two"])));
+        assert_eq!((names(&notes), message), (vec!["one".to_owned(), "two".to_owned()], None));
+        assert!(notes.bookmarks[0].link.starts_with("tilescope:ssh"), "{:?}", notes.bookmarks);
+        notes.bookmarks.remove(0);
+        notes.add("own".to_owned(), &link());
+        assert_eq!(notes.save().unwrap(), None);
+        // What was taken away here stays away, what comes and goes there comes and goes.
+        let (notes, _) = open(Some(&file(&["one", "two", "three"])));
+        assert_eq!(names(&notes), ["two", "own", "three"]);
+        assert_eq!(names(&open(None).0), ["own"]);
+        let (notes, message) = open(Some("{"));
+        assert_eq!(names(&notes), ["two", "own"]);
+        assert!(message.unwrap().contains("ssh://pod16/data/out/tilescope-notes.json"));
     }
 
     #[test]

@@ -45,7 +45,15 @@ impl ReportPage {
         view: ViewId,
         selection: Selection,
     ) -> (Self, Option<StatusMessage>) {
-        let (notes, message) = ReportNotes::read(notes_files(opened.report.path()));
+        let report = opened.report.path();
+        let (mut notes, mut message) = ReportNotes::read(notes_files(report));
+        if is_remote(report) {
+            let told = match &opened.notes_there {
+                Ok(words) => notes.take_in(words.as_deref(), report),
+                Err(problem) => Some(format!("Bookmarks could not be read: {problem}")),
+            };
+            message = message.or(told);
+        }
         let page = Self {
             tab: ReportTab::new(opened, notes, view, selection),
             views: views::VIEWS.iter().map(|info| (info.id, (info.create)())).collect(),

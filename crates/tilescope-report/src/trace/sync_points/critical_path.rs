@@ -6,6 +6,7 @@
 use super::super::answers::{LaneInfo, LaneSpan, LaneStep, StepTotals};
 use super::super::lane::TraceLane;
 use super::super::lane_number::LaneNumber;
+use super::super::lane_questions::path_programs_there;
 use super::super::store::TraceStore;
 use super::overlap::BesideCompute;
 use super::path_index::{BlockDetails, LaneSlack, PathIndex, PathLead, StretchGroup};
@@ -165,7 +166,7 @@ impl CriticalPath {
                 let inside = stretch.range.intersection(window);
                 let own = match inside == stretch.range {
                     true => stretch.totals,
-                    false => self.lane(stretch.lane)?.totals(inside)?,
+                    false => self.lane(stretch.lane)?.read_totals(inside)?,
                 };
                 totals.add(&own);
                 Ok(())
@@ -196,7 +197,10 @@ impl CriticalPath {
 
     /// The same of the whole path; made once.
     pub fn programs(&self) -> Result<Arc<Vec<PathProgram>>, ReportError> {
-        self.store.path_programs(|| self.programs_in(self.range()))
+        self.store.path_programs(|| match path_programs_there(&self.store)? {
+            Some(programs) => Ok(programs),
+            None => self.programs_in(self.range()),
+        })
     }
 
     /// The first `limit` stretches that touch `window`.
@@ -475,7 +479,7 @@ impl PathSpanCollector<'_> {
         let inside = range.intersection(self.window);
         let pixels = inside.length().0.div_ceil(self.pixel.0.max(1));
         let pixels = u32::try_from(pixels).unwrap_or(u32::MAX);
-        for span in self.path.lane(lane)?.spans(inside, pixels)? {
+        for span in self.path.lane(lane)?.read_spans(inside, pixels)? {
             let range = span.range().intersection(range);
             self.done.push(PathSpan::OfLane { lane, range, span });
         }

@@ -6,7 +6,9 @@
 use super::super::lane::{HeldChunk, TraceLane};
 use super::super::program_totals::SEGMENT_STEPS;
 use super::super::step_record::{StepClass, StepRecord};
+use crate::codec::{VarintReader, write_varint};
 use crate::error::ReportError;
+use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::model::{ProgramKind, StepActivity};
 use crate::units::{CycleRange, Cycles, ProgramId};
 use std::collections::HashMap;
@@ -42,6 +44,41 @@ impl PathProgram {
     }
 }
 
+/// What a lane on another machine answers.
+impl PathProgram {
+    pub(in crate::trace) fn encode<'a>(all: impl Iterator<Item = &'a Self>) -> Vec<u8> {
+        let mut answer = Vec::new();
+        for Self { program, class, steps, cycles, position, longest, .. } in all {
+            let program = program.map_or(0, |program| u64::from(program.0) + 1);
+            let numbers = [program, class.code(), *steps, cycles.0, *position, longest.0];
+            numbers.into_iter().for_each(|number| write_varint(&mut answer, number));
+        }
+        answer
+    }
+
+    /// The programs of the lane at a position, which has so many steps, if the answer is sound.
+    pub(in crate::trace) fn decode(answer: &[u8], lane: usize, of: u64) -> Option<Vec<Self>> {
+        let mut reader = VarintReader::new(answer);
+        let mut all: Vec<Self> = Vec::new();
+        while !reader.is_done() {
+            let mut numbers = [0; 6];
+            for number in &mut numbers {
+                *number = reader.take()?;
+            }
+            let [program, class, steps, cycles, position, longest] = numbers;
+            let program = program.checked_sub(1).map(u32::try_from).transpose().ok()?;
+            let (cycles, longest) = (Cycles(cycles), Cycles(longest));
+            let is_sane =
+                steps <= MAX_STEPS && position < of && longest <= cycles && cycles <= MAX_CYCLES;
+            is_sane.then_some(())?;
+            let (program, class) = (program.map(ProgramId), StepClass::from_code(class)?);
+            all.push(Self { lane, program, class, steps, cycles, position, longest });
+        }
+        let in_order = all.is_sorted_by_key(|sum| (sum.program, sum.class.code()));
+        in_order.then_some(all)
+    }
+}
+
 /// Adds up cycles of steps.
 #[derive(Default)]
 pub(super) struct ProgramCycleCounter {
@@ -67,7 +104,7 @@ impl ProgramCycleCounter {
             (first..).zip(steps).for_each(|(at, record)| self.step(lane, at, record, range));
             return Ok(());
         }
-        let positions = of.touching(range)?;
+        let positions = of.read_touching(range)?;
         if let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty()) {
             self.held.insert(lane, of.held_chunk(last)?);
         }
