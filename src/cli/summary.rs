@@ -10,7 +10,7 @@ use tilescope_analysis::imported_model::ImportedModelSummary;
 use tilescope_analysis::limits::{LimitsSummary, UnknownUtilisation};
 use tilescope_analysis::replica_classes::sentence;
 use tilescope_analysis::running_costs::{RunningCostRow, RunningCosts};
-use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
+use tilescope_analysis::summary::{ExecutionSummary, MemorySummary, ReportSummary, summary};
 use tilescope_report::units::{
     Cycles, binary_bytes, exact_bytes, fine_percent, grouped, grouped_real, percent, seconds,
     with_prefix,
@@ -52,7 +52,7 @@ fn failed(error: tilescope_report::ReportError) -> CliError {
 pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), CliError> {
     let report = Report::open(path).map_err(failed)?;
     let figures = figures(&report)?;
-    let (target, memory) = (&figures.target, &figures.memory);
+    let target = &figures.target;
     let row =
         |output: &mut dyn Write, name: &str, text: String| writeln!(output, "  {name:10} {text}");
     row(
@@ -63,16 +63,16 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
     if !target.machine_changes.is_empty() || !target.calibration.is_empty() {
         row(output, "machine", target.machine.clone().unwrap_or_default())?;
     }
-    row(
-        output,
-        "memory",
+    let words = |memory: &MemorySummary| {
         format!(
             "{} in use, fullest tile {} of {}",
             binary_bytes(memory.total_excluding_gaps.0),
             binary_bytes(memory.max_tile_including_gaps.0),
             binary_bytes(target.bytes_per_tile.0),
-        ),
-    )?;
+        )
+    };
+    let memory = figures.memory.as_ref().map_or_else(|| "not recorded".to_owned(), words);
+    row(output, "memory", memory)?;
     if let Some(execution) = &figures.execution {
         row(output, "run", execution_line(execution))?;
     }

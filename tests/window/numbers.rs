@@ -51,8 +51,10 @@ fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
     let found = summary::summary(report)?;
     let graph = found.graph;
     let mut figures: Vec<String> =
-        [graph.compute_sets, graph.edges, graph.variables, graph.vertices].map(grouped).into();
-    let memory = found.memory;
+        [graph.compute_sets, graph.edges, graph.variables, graph.vertices]
+            .map(|count| grouped(count.unwrap()))
+            .into();
+    let memory = found.memory.unwrap();
     figures.push(format!("Fullest tile: {}", binary_bytes(memory.max_tile_including_gaps.0)));
     figures.push(format!("Memory in use: {}", binary_bytes(memory.total_excluding_gaps.0)));
     if let Some(run) = found.execution {

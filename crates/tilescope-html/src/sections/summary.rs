@@ -82,10 +82,10 @@ fn program(facts: &PageFacts<'_>) -> Result<Vec<Fact>, ReportError> {
             "Clock",
             known(target.clock_hz, format!("{} MHz", grouped(target.clock_hz / 1_000_000))),
         ),
-        Fact::new("Compute sets", count(summary.graph.compute_sets)),
-        Fact::new("Vertices", count(summary.graph.vertices)),
-        Fact::new("Edges", count(summary.graph.edges)),
-        Fact::new("Variables", count(summary.graph.variables)),
+        Fact::new("Compute sets", count(summary.graph.compute_sets.unwrap_or(0))),
+        Fact::new("Vertices", count(summary.graph.vertices.unwrap_or(0))),
+        Fact::new("Edges", count(summary.graph.edges.unwrap_or(0))),
+        Fact::new("Variables", count(summary.graph.variables.unwrap_or(0))),
     ];
     if let Some(batching) = facts.report.batching()? {
         let text = format!(

@@ -411,11 +411,15 @@ fn instrumentation(report: &Report) -> (&'static str, &'static str) {
 
 fn graph_ui(ui: &mut Ui, facts: &SummaryPageData) {
     let graph = &facts.summary.graph;
+    let counted = |count: Option<u64>| {
+        let count = count.unwrap_or(0);
+        known(count, grouped(count))
+    };
     let rows = [
-        row("Number of compute sets", known(graph.compute_sets, grouped(graph.compute_sets))),
-        row("Number of edges", known(graph.edges, grouped(graph.edges))),
-        row("Number of variables", known(graph.variables, grouped(graph.variables))),
-        row("Number of vertices", known(graph.vertices, grouped(graph.vertices))),
+        row("Number of compute sets", counted(graph.compute_sets)),
+        row("Number of edges", counted(graph.edges)),
+        row("Number of variables", counted(graph.variables)),
+        row("Number of vertices", counted(graph.vertices)),
     ];
     rows_ui(ui, "graph", &rows);
 }
