@@ -52,11 +52,16 @@ fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
     let graph = found.graph;
     let mut figures: Vec<String> =
         [graph.compute_sets, graph.edges, graph.variables, graph.vertices]
-            .map(|count| grouped(count.unwrap()))
+            .map(|count| count.map_or_else(|| "not recorded".to_owned(), grouped))
             .into();
-    let memory = found.memory.unwrap();
-    figures.push(format!("Fullest tile: {}", binary_bytes(memory.max_tile_including_gaps.0)));
-    figures.push(format!("Memory in use: {}", binary_bytes(memory.total_excluding_gaps.0)));
+    match found.memory {
+        None => figures.push("Fullest tile: not recorded".to_owned()),
+        Some(memory) => {
+            let fullest = binary_bytes(memory.max_tile_including_gaps.0);
+            figures.push(format!("Fullest tile: {fullest}"));
+            figures.push(format!("Memory in use: {}", binary_bytes(memory.total_excluding_gaps.0)));
+        }
+    }
     if let Some(run) = found.execution {
         figures.push(format!("Run: {} cycles", run.total_cycles));
         figures.extend(run.samples_per_second.map(|rate| grouped(rate.round() as u64)));

@@ -228,7 +228,7 @@ fn a_report_without_a_spec_says_so() {
     let mut window = opened_window(Variant::named("foreign").opened(), "summary", SIZE);
     window.key_press_modifiers(Modifiers::COMMAND, Key::T);
     settle(&mut window);
-    assert!(says(&window, "does not record the spec it was made from"));
+    assert!(says(&window, "does not record a spec. Name the spec of what ran"));
     assert!(!says(&window, "Simulate and compare"));
 }
 

@@ -127,8 +127,13 @@ impl ReportNotes {
 
     /// Takes in the bookmarks that lie beside a report on another machine, in the words of their file
     /// if there is one: what was added and taken away there since, and not what was taken away here.
-    /// A message if they could not be understood.
-    pub(crate) fn take_in(&mut self, words: Option<&str>, report: &Path) -> Option<String> {
+    /// `opened` is what the report was opened as: where its links lead. A message if they could not
+    /// be understood.
+    pub(crate) fn take_in(
+        &mut self,
+        words: Option<&str>,
+        (report, opened): (&Path, &Path),
+    ) -> Option<String> {
         let there = match words.map(understood).transpose() {
             Ok(stored) => stored.unwrap_or_default().bookmarks,
             Err(problem) => {
@@ -138,7 +143,7 @@ impl ReportNotes {
             }
         };
         let there: Vec<ReportBookmark> =
-            there.into_iter().map(|bookmark| bookmark.leading_to(report)).collect();
+            there.into_iter().map(|bookmark| bookmark.leading_to(opened)).collect();
         self.bookmarks = merged_list(&self.there, &self.bookmarks, &there);
         self.there = there;
         None
@@ -321,7 +326,7 @@ mod tests {
         };
         let open = |words: Option<&str>| {
             let (mut notes, _) = ReportNotes::read(vec![directory.path().join("own.json")]);
-            let message = notes.take_in(words, report);
+            let message = notes.take_in(words, (report, report));
             (notes, message)
         };
         let names = |notes: &ReportNotes| {

@@ -49,7 +49,7 @@ impl ReportPage {
         let (mut notes, mut message) = ReportNotes::read(notes_files(report));
         if is_remote(report) {
             let told = match &opened.notes_there {
-                Ok(words) => notes.take_in(words.as_deref(), report),
+                Ok(words) => notes.take_in(words.as_deref(), (report, &opened.path)),
                 Err(problem) => Some(format!("Bookmarks could not be read: {problem}")),
             };
             message = message.or(told);
