@@ -51,7 +51,7 @@ fn figures(report: &Report) -> Vec<(&'static str, u64)> {
         ("bars", trace.bars()),
         ("end", trace.range().end.0),
         ("cycles of steps", busy),
-        ("bytes in use", summary.memory.as_ref().expect("recorded").total_excluding_gaps.0),
+        ("bytes in use", summary.memory.as_ref().map_or(0, |memory| memory.total_excluding_gaps.0)),
         ("programs", report.programs().expect("programs").len() as u64),
         ("variables", variables.len() as u64),
         ("bytes of variables", variables.iter().map(|(_, v)| bytes_of(v)).sum()),
