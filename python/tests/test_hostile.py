@@ -178,7 +178,8 @@ class Files(unittest.TestCase):
             pass
         with self.assertRaises(ts.ReportError):
             ts.open(self.file)
-        with self.assertRaises(ts.QueryError):
+        # A question opens the file anew.
+        with self.assertRaises(ts.ReportError):
             report.sql("SELECT 1")
 
     def test_a_file_that_is_cut_or_overwritten_while_it_is_open(self):
