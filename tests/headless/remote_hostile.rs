@@ -223,9 +223,9 @@ impl Read for Lingering {
 
 /// Output that is counted.
 #[derive(Clone, Default)]
-struct Counted(Arc<AtomicUsize>);
+struct CountedBytes(Arc<AtomicUsize>);
 
-impl Write for Counted {
+impl Write for CountedBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.fetch_add(bytes.len(), Ordering::Relaxed);
         Ok(bytes.len())
@@ -252,7 +252,7 @@ fn any_stream_of_questions_is_answered_or_refused() {
     std::fs::copy(sample(), &report).unwrap();
     let before = contents(directory.path());
     let questions = questions(&report);
-    let told = Counted::default();
+    let told = CountedBytes::default();
     serve(Lingering(Cursor::new(questions.concat()), Duration::from_secs(2)), told.clone(), None)
         .unwrap();
     assert!(told.0.load(Ordering::Relaxed) > 10_000, "unchanged, they are answered");
@@ -262,7 +262,7 @@ fn any_stream_of_questions_is_answered_or_refused() {
         let mut frames = questions.clone();
         changes.iter().for_each(|change| apply(&mut frames, change));
         let input = Lingering(Cursor::new(frames.concat()), Duration::from_millis(4));
-        let (told, start) = (Counted::default(), Instant::now());
+        let (told, start) = (CountedBytes::default(), Instant::now());
         if let Err(error) = serve(input, told.clone(), None) {
             prop_assert!(!error.to_string().is_empty());
         }
@@ -315,9 +315,9 @@ fn number_of(body: &[u8]) -> u64 {
 }
 
 /// Takes questions, and forgets them.
-struct Asking(Asked);
+struct AskingEnd(Asked);
 
-impl Write for Asking {
+impl Write for AskingEnd {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Lengths are written on their own.
         if bytes.len() > 4 {
@@ -395,7 +395,7 @@ fn replay(frames: Vec<Vec<u8>>, patience: Duration) -> Result<(), ReportError> {
     let frames: Vec<(u64, Vec<u8>)> = frames.into_iter().map(&mut numbered).collect();
     let current = Cursor::new(b"\0tilescope serve\n".to_vec());
     let replayed = Replayed { frames: frames.into_iter(), current, asked: asked.clone(), patience };
-    let report = open_through_pipes(Path::new("ssh://pod16/a"), replayed, Asking(asked))?;
+    let report = open_through_pipes(Path::new("ssh://pod16/a"), replayed, AskingEnd(asked))?;
     look(&report)
 }
 

@@ -103,14 +103,14 @@ fn only_what_was_asked_for_is_read() {
     }
 }
 
-/// Words with their lengths; notes for which one it was asked.
-struct Words {
+/// WordTable with their lengths; notes for which one it was asked.
+struct WordTable {
     asked: Mutex<Vec<Option<String>>>,
 }
 
 struct WordRows(std::vec::IntoIter<&'static str>, &'static str);
 
-impl VirtualTable for Words {
+impl VirtualTable for WordTable {
     fn columns(&self) -> &'static [VirtualColumn] {
         const WORD: VirtualColumn = VirtualColumn {
             name: "word",
@@ -158,7 +158,7 @@ impl VirtualRows for WordRows {
 #[test]
 fn a_text_narrows_only_where_it_is_compared_byte_by_byte() {
     let connection = Connection::open_in_memory().unwrap();
-    let words = Arc::new(Words { asked: Mutex::default() });
+    let words = Arc::new(WordTable { asked: Mutex::default() });
     register(&connection, "words", words.clone()).unwrap();
     let cases = [
         ("word = 'stage'", 1, Some("stage")),

@@ -238,6 +238,9 @@ impl Answer {
         let connection = connection::open(report, &self.clock)?;
         let failed = |error| problem::of(error, &question.sql, &connection);
         let mut statement = connection.prepare(&question.sql).map_err(failed)?;
+        if !statement.readonly() {
+            return Err(SqlError::Question(problem::denied("this would change the file")));
+        }
         if statement.column_count() == 0 {
             let problem = "a question is a SELECT, and this asks for nothing";
             return Err(SqlError::Question(problem.to_owned()));

@@ -40,7 +40,8 @@ pub(super) fn of(error: Error, sql: &str, connection: &Connection) -> SqlError {
     }
 }
 
-fn denied(message: &str) -> String {
+/// What is said of a question that would change something.
+pub(super) fn denied(message: &str) -> String {
     format!("a question only reads tables, and calls functions that change nothing ({message})")
 }
 

@@ -318,7 +318,7 @@ fn errors_say_where_and_what_would_be_right() {
         ("DROP TABLE temp.steps", "a question only reads tables"),
         ("SELECT load_extension('x')", "a question only reads tables"),
         ("BEGIN", "a question only reads tables"),
-        ("VACUUM", "a question is a SELECT"),
+        ("VACUUM", "a question only reads tables"),
         ("", "a question is a SELECT"),
         ("-- nothing", "a question is a SELECT"),
         ("SELECT ?", "parameter number 1 has no value"),

@@ -63,7 +63,7 @@ impl AxisOfValues {
     }
 }
 
-pub(super) struct FigurePlot<'a> {
+pub(super) struct FigureSvg<'a> {
     of: &'a SeriesFacts<'a>,
     figure: &'a SeriesFigure,
     /// The value of each run.
@@ -76,7 +76,7 @@ pub(super) struct FigurePlot<'a> {
     marked: Vec<usize>,
 }
 
-impl<'a> FigurePlot<'a> {
+impl<'a> FigureSvg<'a> {
     /// A plot in which each run has a mark, or those that are told in words.
     pub(super) fn new(
         of: &'a SeriesFacts<'a>,

@@ -1,6 +1,6 @@
 //! A line for each figure over the runs.
 
-use super::figure_plot::FigurePlot;
+use super::figure_plot::FigureSvg;
 use super::{SeriesFacts, SeriesSection};
 use crate::block::Block;
 use crate::names::prose;
@@ -27,7 +27,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
         blocks.push(Block::note(text));
     }
     for (figure, trend) in of.figures() {
-        let plot = FigurePlot::new(of, (figure, trend), each_is_shown);
+        let plot = FigureSvg::new(of, (figure, trend), each_is_shown);
         blocks.push(Block::heading(figure.title(series, telling)));
         if plot.is_empty() {
             blocks.push(Block::note("No run has this figure."));

@@ -497,12 +497,13 @@ fn entry_count(cursor: &mut VarintReader<'_>) -> Option<usize> {
     (count <= MAX_ENTRIES && count <= cursor.left()).then_some(count)
 }
 
-fn program_code(program: Option<ProgramId>) -> u64 {
+/// The program of an entry as a number: 0 where there is none.
+pub(super) fn program_code(program: Option<ProgramId>) -> u64 {
     program.map_or(0, |program| u64::from(program.0) + 1)
 }
 
 /// The program of an entry; none where it is 0.
-fn program_from_code(code: u64) -> Option<Option<ProgramId>> {
+pub(super) fn program_from_code(code: u64) -> Option<Option<ProgramId>> {
     Some(code.checked_sub(1).map(u32::try_from).transpose().ok()?.map(ProgramId))
 }
 

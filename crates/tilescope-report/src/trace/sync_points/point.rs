@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::answers::{ACTIVITIES, LongestStep, PerActivity, StepTotals};
+use super::super::program_totals::{program_code, program_from_code};
 use super::super::step_record::{StepClass, StepRecord};
 use crate::codec::{self, VarintReader, apply_zigzag_difference, difference, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
@@ -238,7 +239,7 @@ impl SyncPointBlock {
             | mark(NO_TAILS, join.members.iter().all(|member| member.tail.is_zero()));
         write_varint(raw, marks);
         write_varint(raw, release);
-        write_varint(raw, join.program.map_or(0, |program| u64::from(program.0) + 1));
+        write_varint(raw, program_code(join.program));
         write_varint(raw, join.cost.0);
         write_varint(raw, join.last as u64);
         if marks & SAME_LANES == 0 {
@@ -284,7 +285,7 @@ fn write_stretch(raw: &mut Vec<u8>, stretch: &StretchSums, release: Cycles) {
     let class = longest.map_or(0, |l| StepClass::from_activity(l.kind, l.activity).code() + 1);
     write_varint(raw, class);
     if let Some(longest) = longest {
-        write_varint(raw, longest.program.map_or(0, |program| u64::from(program.0) + 1));
+        write_varint(raw, program_code(longest.program));
         write_varint(raw, longest.cycles.0);
     }
     // One bit per sum that there is: most activities never occur in a stretch.
@@ -352,7 +353,7 @@ fn read_join(
     marks: u64,
     release: Cycles,
 ) -> Option<LaneJoin> {
-    let program = program(cursor.take()?)?;
+    let program = program_from_code(cursor.take()?)?;
     let cost = cycles(cursor.take()?).filter(|cost| *cost <= release)?;
     let last = usize::try_from(cursor.take()?).ok()?;
     if marks & SAME_LANES == 0 {
@@ -413,10 +414,6 @@ fn read_hand_over(
     Some(LaneHandOver { number, from, to, lag, wait, in_step: marks & IN_STEP != 0 })
 }
 
-fn program(code: u64) -> Option<Option<ProgramId>> {
-    Some(code.checked_sub(1).map(u32::try_from).transpose().ok()?.map(ProgramId))
-}
-
 fn read_stretch(cursor: &mut VarintReader<'_>, release: Cycles) -> Option<StretchSums> {
     let start = release.checked_sub(Cycles(cursor.take()?))?;
     let steps = cursor.take()?;
@@ -426,7 +423,7 @@ fn read_stretch(cursor: &mut VarintReader<'_>, release: Cycles) -> Option<Stretc
         Some(class) => {
             let class = StepClass::from_code(class)?;
             let (kind, activity) = (class.kind(), class.activity());
-            let program = program(cursor.take()?)?;
+            let program = program_from_code(cursor.take()?)?;
             Some(LongestStep { program, kind, activity, cycles: cycles(cursor.take()?)? })
         }
     };

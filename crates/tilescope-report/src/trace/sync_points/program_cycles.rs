@@ -4,7 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::lane::{HeldChunk, TraceLane};
-use super::super::program_totals::SEGMENT_STEPS;
+use super::super::program_totals::{SEGMENT_STEPS, program_code, program_from_code};
 use super::super::step_record::{StepClass, StepRecord};
 use crate::codec::{VarintReader, write_varint};
 use crate::error::ReportError;
@@ -49,8 +49,8 @@ impl PathProgram {
     pub(in crate::trace) fn encode<'a>(all: impl Iterator<Item = &'a Self>) -> Vec<u8> {
         let mut answer = Vec::new();
         for Self { program, class, steps, cycles, position, longest, .. } in all {
-            let program = program.map_or(0, |program| u64::from(program.0) + 1);
-            let numbers = [program, class.code(), *steps, cycles.0, *position, longest.0];
+            let numbers =
+                [program_code(*program), class.code(), *steps, cycles.0, *position, longest.0];
             numbers.into_iter().for_each(|number| write_varint(&mut answer, number));
         }
         answer
@@ -66,12 +66,11 @@ impl PathProgram {
                 *number = reader.take()?;
             }
             let [program, class, steps, cycles, position, longest] = numbers;
-            let program = program.checked_sub(1).map(u32::try_from).transpose().ok()?;
             let (cycles, longest) = (Cycles(cycles), Cycles(longest));
             let is_sane =
                 steps <= MAX_STEPS && position < of && longest <= cycles && cycles <= MAX_CYCLES;
             is_sane.then_some(())?;
-            let (program, class) = (program.map(ProgramId), StepClass::from_code(class)?);
+            let (program, class) = (program_from_code(program)?, StepClass::from_code(class)?);
             all.push(Self { lane, program, class, steps, cycles, position, longest });
         }
         let in_order = all.is_sorted_by_key(|sum| (sum.program, sum.class.code()));
