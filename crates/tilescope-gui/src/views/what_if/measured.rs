@@ -1,12 +1,11 @@
 //! What if, from a measurement: the spec of what was measured, and what a change of it would make of
 //! the measured cycles: `tilescope calibrate --changed`, asked and drawn.
 
+use super::asked_question::AskedQuestion;
 use super::spec_draft::SpecDraft;
 use super::spec_keys::SpecQueries;
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::widgets::background_query::{
-    BackgroundQuery, BackgroundQueryError, BackgroundWorkers, QueryState,
-};
+use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
 use crate::widgets::gain_bars::{GainBar, GainRange, gain_bars_ui};
 use crate::widgets::hint_ui;
 use egui::{Button, Key, Label, RichText, TextEdit, Ui};
@@ -118,8 +117,7 @@ pub(super) struct MeasuredSection {
     /// The one that was taken.
     taken: Option<String>,
     spec: BackgroundQuery<String, String>,
-    asked: Option<MeasuredQuestion>,
-    answer: BackgroundQuery<MeasuredQuestion, MeasuredPrediction>,
+    prediction: AskedQuestion<MeasuredQuestion, MeasuredPrediction>,
 }
 
 impl MeasuredSection {
@@ -156,7 +154,10 @@ impl MeasuredSection {
                 self.taken = None;
                 return Some((*text).clone());
             }
-            QueryState::Failed(error) => error_ui(ui, &error),
+            QueryState::Failed(error) => {
+                let colour = ThemePalette::for_ui(ui).error;
+                ui.add(Label::new(RichText::new(error.to_string()).color(colour)).wrap());
+            }
             QueryState::Stale { .. } | QueryState::Waiting { .. } => {
                 ui.spinner();
             }
@@ -173,7 +174,6 @@ impl MeasuredSection {
         draft: &SpecDraft,
         sane: bool,
     ) -> bool {
-        let palette = ThemePalette::for_ui(ui);
         let mut another = false;
         ui.label(RichText::new("From the measurement").strong());
         ui.horizontal_wrapped(|ui| {
@@ -182,8 +182,7 @@ impl MeasuredSection {
                         was measured";
             let button = ui.add_enabled(sane, Button::new("Predict the measured run"));
             if button.on_hover_text(hint).clicked() {
-                self.answer.retry();
-                self.asked = Some(MeasuredQuestion {
+                self.prediction.ask(MeasuredQuestion {
                     report: report.to_owned(),
                     ran: ran.to_owned(),
                     changed: draft.whole_text(),
@@ -192,39 +191,19 @@ impl MeasuredSection {
             let hint = "Name another spec as that of what ran";
             another = ui.button("Another spec…").on_hover_text(hint).clicked();
         });
-        let Some(asked) = self.asked.clone() else { return another };
-        let directory = draft.check_directory().to_owned();
-        let state =
-            self.answer.ask_newest(ui.ctx(), workers, &asked, move |question, cancelled| {
-                (queries.predict)(&directory, question, cancelled)
-            });
-        match state.fresh_only() {
-            QueryState::Fresh(answer) => {
-                if asked.changed != draft.whole_text() {
-                    let words = "The spec has changed since this was asked.";
-                    ui.label(RichText::new(words).color(palette.weak_text));
-                }
-                prediction_ui(ui, &answer);
-            }
-            QueryState::Failed(BackgroundQueryError::Cancelled) => self.asked = None,
-            QueryState::Failed(error) => error_ui(ui, &error),
-            QueryState::Stale { .. } | QueryState::Waiting { .. } => {
-                ui.horizontal(|ui| {
-                    ui.spinner();
-                    ui.label("Simulating without and with the change…");
-                    if ui.button("Stop").clicked() {
-                        self.answer.cancel();
-                    }
-                });
-            }
+        let (directory, current) = (draft.check_directory().to_owned(), draft.whole_text());
+        let answer = self.prediction.ui(
+            ui,
+            workers,
+            "Simulating without and with the change…",
+            |asked| asked.changed == current,
+            move |question, cancelled| (queries.predict)(&directory, question, cancelled),
+        );
+        if let Some(answer) = answer {
+            prediction_ui(ui, &answer);
         }
         another
     }
-}
-
-fn error_ui(ui: &mut Ui, error: &BackgroundQueryError) {
-    let colour = ThemePalette::for_ui(ui).error;
-    ui.add(Label::new(RichText::new(error.to_string()).color(colour)).wrap());
 }
 
 fn prediction_ui(ui: &mut Ui, answer: &MeasuredPrediction) {

@@ -1,6 +1,7 @@
 //! What if: the spec of a report beside its views, to be changed and simulated again. The result is
 //! compared with the report it began with, and every variant that was tried is kept in a list.
 
+mod asked_question;
 mod key_rows;
 pub(crate) mod measured;
 pub(crate) mod model_file;

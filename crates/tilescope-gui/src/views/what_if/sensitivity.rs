@@ -1,13 +1,12 @@
 //! What a better machine would make of the spec: `tilescope sensitivity`, asked and drawn.
 
+use super::asked_question::AskedQuestion;
 use super::spec_draft::SpecDraft;
 use super::spec_keys::SpecQueries;
 use super::spec_text::with_value;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::widgets::background_query::{
-    BackgroundQuery, BackgroundQueryError, BackgroundWorkers, QueryState,
-};
+use crate::widgets::background_query::BackgroundWorkers;
 use crate::widgets::gain_bars::{GainBar, GainRange, gain_bars_ui};
 use egui::{Button, Label, RichText, Ui};
 use serde::Deserialize;
@@ -92,17 +91,12 @@ impl OperationAnswer {
 
 /// The part of the panel that tries other machines.
 #[derive(Default)]
-pub(super) struct SensitivitySection {
-    /// The spec that was asked about.
-    asked: Option<String>,
-    answer: BackgroundQuery<String, SensitivityAnswer>,
-}
+pub(super) struct SensitivitySection(AskedQuestion<String, SensitivityAnswer>);
 
 impl SensitivitySection {
     /// Asks about a spec, in place of another one that is worked on.
     pub(super) fn ask(&mut self, spec: String) {
-        self.answer.retry();
-        self.asked = Some(spec);
+        self.0.ask(spec);
     }
 
     /// The button and what was found. A click on a machine takes its changes into the spec.
@@ -113,7 +107,6 @@ impl SensitivitySection {
         draft: &mut SpecDraft,
         sane: bool,
     ) {
-        let palette = ThemePalette::for_ui(ui);
         ui.label(RichText::new("Other machines").strong());
         ui.horizontal(|ui| {
             let hint = "Simulate the spec with twice the exchange, clock, memory, links, host, …, \
@@ -123,36 +116,18 @@ impl SensitivitySection {
                 self.ask(draft.whole_text());
             }
         });
-        let Some(asked) = self.asked.clone() else { return };
-        let directory = draft.check_directory().to_owned();
-        let state = self.answer.ask_newest(ui.ctx(), workers, &asked, move |text, cancelled| {
-            (queries.sensitivity)(&directory, text, cancelled)
-        });
-        match state.fresh_only() {
-            QueryState::Fresh(answer) => {
-                if asked != draft.whole_text() {
-                    let words = "The spec has changed since this was asked.";
-                    ui.label(RichText::new(words).color(palette.weak_text));
-                }
-                if let Some(changes) = answer_ui(ui, &answer) {
-                    draft.text = changes.iter().fold(draft.text.clone(), |text, (key, value)| {
-                        with_value(&text, key, &value.to_string())
-                    });
-                }
-            }
-            QueryState::Failed(BackgroundQueryError::Cancelled) => self.asked = None,
-            QueryState::Failed(error) => {
-                ui.add(Label::new(RichText::new(error.to_string()).color(palette.error)).wrap());
-            }
-            QueryState::Stale { .. } | QueryState::Waiting { .. } => {
-                ui.horizontal(|ui| {
-                    ui.spinner();
-                    ui.label("Simulating other machines…");
-                    if ui.button("Stop").clicked() {
-                        self.answer.cancel();
-                    }
-                });
-            }
+        let (directory, current) = (draft.check_directory().to_owned(), draft.whole_text());
+        let answer = self.0.ui(
+            ui,
+            workers,
+            "Simulating other machines…",
+            |asked| *asked == current,
+            move |text, cancelled| (queries.sensitivity)(&directory, text, cancelled),
+        );
+        if let Some(changes) = answer.as_ref().and_then(|answer| answer_ui(ui, answer)) {
+            draft.text = changes.iter().fold(draft.text.clone(), |text, (key, value)| {
+                with_value(&text, key, &value.to_string())
+            });
         }
     }
 }
