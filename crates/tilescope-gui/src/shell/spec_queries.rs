@@ -96,11 +96,7 @@ fn ask_sensitivity(
     with_spec_file(directory, text, |file| {
         let mut question = program()?;
         question.args(["sensitivity", "--json"]).arg(file);
-        let answer = answer(question, cancelled)?;
-        match answer.refusal(file) {
-            Some(problem) => Err(ChildProgramError::Refused(problem.message)),
-            None => answer.parsed(),
-        }
+        answer(question, cancelled)?.parsed_about(file)
     })
 }
 
@@ -141,11 +137,7 @@ fn ask_prediction(
             asked.args(["calibrate", "--json", "--limit", "0", "--changed"]).arg(changed);
             // A name may begin like an option.
             asked.arg("--").arg(&question.report).arg(ran);
-            let answer = answer(asked, cancelled)?;
-            match answer.refusal(changed) {
-                Some(problem) => Err(ChildProgramError::Refused(problem.message)),
-                None => answer.parsed(),
-            }
+            answer(asked, cancelled)?.parsed_about(changed)
         })
     })
 }
@@ -219,6 +211,14 @@ impl ChildAnswer {
     fn refusal(&self, file: &Path) -> Option<SpecProblem> {
         let said = || problem(&String::from_utf8_lossy(&self.errors), file);
         (!self.status.success()).then(said)
+    }
+
+    /// The output as JSON, where the child was asked about the spec in a file.
+    fn parsed_about<T: DeserializeOwned>(self, file: &Path) -> Result<T, ChildProgramError> {
+        match self.refusal(file) {
+            Some(problem) => Err(ChildProgramError::Refused(problem.message)),
+            None => self.parsed(),
+        }
     }
 
     /// The output as JSON.

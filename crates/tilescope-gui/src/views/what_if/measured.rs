@@ -191,12 +191,12 @@ impl MeasuredSection {
             let hint = "Name another spec as that of what ran";
             another = ui.button("Another spec…").on_hover_text(hint).clicked();
         });
-        let (directory, current) = (draft.check_directory().to_owned(), draft.whole_text());
+        let directory = draft.check_directory().to_owned();
         let answer = self.prediction.ui(
             ui,
             workers,
             "Simulating without and with the change…",
-            |asked| asked.changed == current,
+            |asked| asked.changed == draft.whole_text(),
             move |question, cancelled| (queries.predict)(&directory, question, cancelled),
         );
         if let Some(answer) = answer {

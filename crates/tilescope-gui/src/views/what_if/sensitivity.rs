@@ -116,12 +116,12 @@ impl SensitivitySection {
                 self.ask(draft.whole_text());
             }
         });
-        let (directory, current) = (draft.check_directory().to_owned(), draft.whole_text());
+        let directory = draft.check_directory().to_owned();
         let answer = self.0.ui(
             ui,
             workers,
             "Simulating other machines…",
-            |asked| *asked == current,
+            |asked| *asked == draft.whole_text(),
             move |text, cancelled| (queries.sensitivity)(&directory, text, cancelled),
         );
         if let Some(changes) = answer.as_ref().and_then(|answer| answer_ui(ui, answer)) {
