@@ -523,10 +523,10 @@ impl ReportDatabase {
         }
     }
 
-    /// Asks several lanes at once all that each will be asked.
-    pub(super) fn lanes_ahead(&self, lanes: &[u32], questions: &[LaneQuestion]) {
+    /// Asks lanes at once all that they will be asked: questions, each with the lanes it is for.
+    pub(super) fn lanes_ahead(&self, asked: &[(Vec<u32>, LaneQuestion)]) {
         if let DatabasePlace::Remote(remote) = &self.place {
-            remote.lanes_ahead(lanes, questions, &self.budget.cancel);
+            remote.lanes_ahead(asked, &self.budget.cancel);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sums over a window of the trace, IPU by IPU.
 
 use crate::summary::{ActivityProportions, WORKING};
-use tilescope_report::trace::{LaneQuestion, PerActivity, Trace};
+use tilescope_report::trace::{LaneInfo, LaneQuestion, PerActivity, Trace};
 use tilescope_report::units::{Bytes, CycleRange, Cycles, ReplicaIpu};
 use tilescope_report::{ReportError, StepActivity};
 
@@ -48,12 +48,24 @@ pub fn window_summary(
     window: CycleRange,
     ipus: &[ReplicaIpu],
 ) -> Result<WindowSummary, ReportError> {
+    let lanes: Vec<Vec<LaneInfo>> = ipus.iter().map(|at| lanes_of(trace, *at)).collect();
+    trace.ask_ahead(lanes.iter().flatten(), &[LaneQuestion::Totals { window }]);
     let ipus: Result<Vec<IpuTotals>, ReportError> =
-        ipus.iter().map(|at| ipu_totals(trace, window, *at)).collect();
+        ipus.iter().zip(&lanes).map(|(at, own)| ipu_totals(trace, window, *at, own)).collect();
     Ok(WindowSummary { window, ipus: ipus? })
 }
 
-fn ipu_totals(trace: &Trace, window: CycleRange, at: ReplicaIpu) -> Result<IpuTotals, ReportError> {
+fn lanes_of(trace: &Trace, at: ReplicaIpu) -> Vec<LaneInfo> {
+    let Some(of_class) = trace.of_class(at.class) else { return Vec::new() };
+    of_class.lanes().iter().filter(|lane| lane.ipu == at.ipu).copied().collect()
+}
+
+fn ipu_totals(
+    trace: &Trace,
+    window: CycleRange,
+    at: ReplicaIpu,
+    own: &[LaneInfo],
+) -> Result<IpuTotals, ReportError> {
     let mut totals = IpuTotals {
         at,
         steps: 0,
@@ -63,10 +75,7 @@ fn ipu_totals(trace: &Trace, window: CycleRange, at: ReplicaIpu) -> Result<IpuTo
         remote_buffer: StreamTraffic::default(),
         global_exchange: StreamTraffic::default(),
     };
-    let lanes = trace.of_class(at.class).map_or(Vec::new(), |trace| trace.lanes().to_vec());
-    let own = || lanes.iter().filter(|lane| lane.ipu == at.ipu);
-    trace.ask_ahead(own(), &[LaneQuestion::Totals { window }]);
-    for info in own() {
+    for info in own {
         let Some(lane) = trace.lane_at(at, info.sub_lane) else { continue };
         let sums = lane.totals(window)?;
         totals.steps += sums.steps;

@@ -123,14 +123,9 @@ impl RemoteDatabase {
         self.session.lane(lane, question, cancel)
     }
 
-    /// Asks several lanes at once all that each will be asked.
-    pub(crate) fn lanes_ahead(
-        &self,
-        lanes: &[u32],
-        questions: &[LaneQuestion],
-        cancel: &AtomicBool,
-    ) {
-        self.session.lanes_ahead(lanes, questions, cancel);
+    /// Asks lanes at once all that they will be asked: questions, each with the lanes it is for.
+    pub(crate) fn lanes_ahead(&self, asked: &[(Vec<u32>, LaneQuestion)], cancel: &AtomicBool) {
+        self.session.lanes_ahead(asked, cancel);
     }
 
     /// A number over the rows of a table.

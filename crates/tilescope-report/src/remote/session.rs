@@ -398,16 +398,15 @@ impl RemoteSession {
         Ok(answer)
     }
 
-    /// Asks several lanes at once all that each will be asked. What goes wrong is told to who asks
-    /// then.
-    pub(crate) fn lanes_ahead(
-        &self,
-        lanes: &[u32],
-        questions: &[LaneQuestion],
-        cancel: &AtomicBool,
-    ) {
+    /// Asks lanes at once all that they will be asked: questions, each with the lanes it is for. What
+    /// goes wrong is told to who asks then.
+    pub(crate) fn lanes_ahead(&self, asked: &[(Vec<u32>, LaneQuestion)], cancel: &AtomicBool) {
+        asked.chunks(MAX_AHEAD).for_each(|some| self.some_lanes_ahead(some, cancel));
+    }
+
+    fn some_lanes_ahead(&self, asked: &[(Vec<u32>, LaneQuestion)], cancel: &AtomicBool) {
         let mut sent = Vec::new();
-        for question in questions {
+        for (lanes, question) in asked {
             let of = |lane: u32| KeptQuestion::Lane(lane, question.clone());
             let is_new = |lane: &u32| lock(&self.kept).get(&of(*lane)).is_none();
             let lanes: Vec<u32> = lanes.iter().copied().filter(is_new).collect();

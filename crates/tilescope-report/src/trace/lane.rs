@@ -3,7 +3,7 @@
 // Blobs may have been written by anybody.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-use super::answers::{LaneInfo, LaneSpan, LaneStep, StepBucket, StepTotals};
+use super::answers::{LaneInfo, LaneStep, StepTotals};
 use super::chunk::CHUNK_STEPS;
 use super::lane_questions::{LaneQuestion, StepLengths};
 use super::place_in_piece;
@@ -40,68 +40,6 @@ impl<'a> TraceLane<'a> {
     /// Which lane this is, and how long.
     pub fn info(&self) -> LaneInfo {
         self.info
-    }
-
-    /// What to draw of `window` on `pixels` pixels: every step that touches the window is in
-    /// exactly one span, spans come in order and do not overlap, gaps are not covered, and there
-    /// are at most `2 * pixels + 1` spans.
-    ///
-    /// Steps at least one pixel wide come as they are. Narrower ones come in buckets, one per
-    /// pixel: those that start in it, up to a pixel's worth at a time, so that a bucket covers less
-    /// than two pixels of the window.
-    ///
-    /// Looks at O(pixels) nodes, and decodes a chunk of steps for each piece of the window where
-    /// steps as wide as a pixel lie among narrower ones.
-    pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
-        match self.spans_there(&LaneQuestion::Spans { window, pixels }, most_spans(pixels))? {
-            Some(spans) => Ok(spans),
-            None => self.read_spans(window, pixels),
-        }
-    }
-
-    /// The same from pieces of the lane, wherever it is: for many small windows beside each other,
-    /// which share them.
-    pub(super) fn read_spans(
-        &self,
-        window: CycleRange,
-        pixels: u32,
-    ) -> Result<Vec<LaneSpan>, ReportError> {
-        let touching = self.read_touching(window)?;
-        // Rounded up, so that there are never more pixels than asked for; at least one cycle each.
-        let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
-        let mut spans = LaneSpanCollector { window, pixel_cycles, done: Vec::new(), bucket: None };
-        self.walk(self.levels(), 0..u64::MAX, &touching, &mut spans)?;
-        let spans = spans.finish();
-        // Only a file whose nodes and steps disagree can break the bound.
-        debug_assert!(pixel_cycles > Cycles::ZERO, "a pixel shows at least one cycle");
-        if spans.len() as u64 > most_spans(pixels) {
-            Err(self.store.contradiction(self.info))
-        } else {
-            Ok(spans)
-        }
-    }
-
-    /// Like [`TraceLane::spans`], of buckets at the edges only what lies in the window: a bucket holds
-    /// whole steps, also those that reach out of it.
-    ///
-    /// # Errors
-    /// Parts of the file that cannot be read.
-    pub fn cut_spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
-        let question = LaneQuestion::CutSpans { window, pixels };
-        if let Some(spans) = self.spans_there(&question, most_spans(pixels))? {
-            return Ok(spans);
-        }
-        let mut spans = self.read_spans(window, pixels)?;
-        for span in &mut spans {
-            if let LaneSpan::Bucket(bucket) = span {
-                let inside = bucket.range.intersection(window);
-                if inside != bucket.range {
-                    bucket.totals = self.totals(inside)?;
-                    bucket.range = inside;
-                }
-            }
-        }
-        Ok(spans)
     }
 
     /// Sums over `window`: cycles and balances of the part of each step that lies in it, bytes and
@@ -642,7 +580,7 @@ impl<'a> TraceLane<'a> {
         read.map(Some).ok_or_else(|| self.store.contradiction(self.info))
     }
 
-    fn levels(&self) -> u32 {
+    pub(super) fn levels(&self) -> u32 {
         pyramid::level_count(self.info().steps)
     }
 
@@ -693,7 +631,11 @@ impl<'a> TraceLane<'a> {
     }
 
     /// The block that holds a node of `level`.
-    fn block_of(&self, level: u32, node: u64) -> Result<Piece<PyramidNode>, ReportError> {
+    pub(super) fn block_of(
+        &self,
+        level: u32,
+        node: u64,
+    ) -> Result<Piece<PyramidNode>, ReportError> {
         let block = node / BLOCK_NODES as u64;
         let items = self.store.nodes(self.info, level, block)?;
         Ok(Piece { first: block * BLOCK_NODES as u64, items })
@@ -705,7 +647,7 @@ impl<'a> TraceLane<'a> {
     }
 
     /// The chunk that holds a step.
-    fn chunk_of(&self, position: u64) -> Result<Piece<StepRecord>, ReportError> {
+    pub(super) fn chunk_of(&self, position: u64) -> Result<Piece<StepRecord>, ReportError> {
         let chunk = position / CHUNK_STEPS as u64;
         let items = self.store.chunk(self.info, chunk)?;
         Ok(Piece { first: chunk * CHUNK_STEPS as u64, items })
@@ -720,7 +662,7 @@ impl<'a> TraceLane<'a> {
 
     /// The part of a piece at `positions`, which must not reach out of it. Pieces are stored apart:
     /// those of a damaged file may disagree.
-    fn part<'p, T>(
+    pub(super) fn part<'p, T>(
         &self,
         piece: &'p Piece<T>,
         positions: Range<u64>,
@@ -775,40 +717,6 @@ impl<'a> TraceLane<'a> {
         }
         Ok(totals)
     }
-
-    /// Goes down from the nodes `range` of `level` as far as their content is worth telling apart.
-    fn walk(
-        &self,
-        level: u32,
-        range: Range<u64>,
-        touching: &Range<u64>,
-        spans: &mut LaneSpanCollector,
-    ) -> Result<(), ReportError> {
-        let size = pyramid::steps_per_node(level);
-        let start = range.start.max(touching.start / size);
-        let end = range.end.min(touching.end.div_ceil(size));
-        if touching.is_empty() || start >= end {
-            return Ok(());
-        }
-        let block = self.block_of(level, start)?;
-        for (at, node) in (start..).zip(self.part(&block, start..end)?) {
-            let steps = at * size..at * size + node.totals.steps;
-            let whole = steps.start >= touching.start && steps.end <= touching.end;
-            if whole && spans.are_narrow(node) {
-                spans.add_narrow(node, steps.start);
-            } else if level > 1 {
-                // The depth is bounded by the number of levels, at most ten.
-                self.walk(level - 1, at * FAN_OUT..(at + 1) * FAN_OUT, touching, spans)?;
-            } else {
-                let chunk = self.chunk_of(steps.start)?;
-                let from = steps.start.max(touching.start);
-                let to = steps.end.min(touching.end);
-                let records = self.part(&chunk, from..to)?;
-                (from..).zip(records).for_each(|(position, record)| spans.add(position, record));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The steps of a lane one after the other; one chunk of them stays decoded.
@@ -851,15 +759,10 @@ impl<'a> LaneStepCursor<'a> {
     }
 }
 
-/// Most spans of a picture of so many pixels.
-fn most_spans(pixels: u32) -> u64 {
-    2 * u64::from(pixels.max(1)) + 1
-}
-
 /// A decoded chunk or block of nodes, and the position of its first item. It stays decoded as long
 /// as it is looked at.
 #[derive(Clone)]
-struct Piece<T> {
+pub(super) struct Piece<T> {
     first: u64,
     items: Arc<Vec<T>>,
 }
@@ -892,72 +795,4 @@ fn end_of_chunk(position: u64) -> u64 {
 /// The cycles at which a step can be hit.
 fn hit_range(range: CycleRange) -> CycleRange {
     CycleRange::new(range.start, range.end.max(range.start + Cycles(1)))
-}
-
-/// Spans of a window, collected from left to right.
-struct LaneSpanCollector {
-    window: CycleRange,
-    pixel_cycles: Cycles,
-    done: Vec<LaneSpan>,
-    bucket: Option<(u64, StepBucket)>,
-}
-
-impl LaneSpanCollector {
-    /// Whether a node may go into a bucket whole: no step of it, nor all of it, fills a pixel.
-    fn are_narrow(&self, node: &PyramidNode) -> bool {
-        // The node's length bounds that of its steps.
-        node.range.length() < self.pixel_cycles
-    }
-
-    fn add(&mut self, position: u64, record: &StepRecord) {
-        if record.range.length() >= self.pixel_cycles {
-            self.close_bucket();
-            self.done.push(LaneSpan::Step(LaneStep::new(position, record)));
-            return;
-        }
-        let pixel = self.pixel(record.range);
-        match &mut self.bucket {
-            Some((at, bucket)) if *at == pixel => {
-                bucket.range = CycleRange::new(bucket.range.start, record.range.end);
-                bucket.totals.add_step(record);
-            }
-            _ => self.open_bucket(pixel, &PyramidNode::from_record(record), position),
-        }
-    }
-
-    fn add_narrow(&mut self, node: &PyramidNode, position: u64) {
-        let pixel = self.pixel(node.range);
-        match &mut self.bucket {
-            Some((at, bucket)) if *at == pixel => {
-                bucket.range = CycleRange::new(bucket.range.start, node.range.end);
-                bucket.totals.add(&node.totals);
-            }
-            _ => self.open_bucket(pixel, node, position),
-        }
-    }
-
-    /// The pixel in which a range starts.
-    fn pixel(&self, range: CycleRange) -> u64 {
-        range.start.saturating_sub(self.window.start) / self.pixel_cycles
-    }
-
-    fn open_bucket(&mut self, pixel: u64, node: &PyramidNode, position: u64) {
-        self.close_bucket();
-        let bucket = StepBucket {
-            range: node.range,
-            first_position: position,
-            first_step: node.first_step,
-            totals: node.totals,
-        };
-        self.bucket = Some((pixel, bucket));
-    }
-
-    fn close_bucket(&mut self) {
-        self.done.extend(self.bucket.take().map(|(_, bucket)| LaneSpan::Bucket(bucket)));
-    }
-
-    fn finish(mut self) -> Vec<LaneSpan> {
-        self.close_bucket();
-        self.done
-    }
 }

@@ -168,7 +168,19 @@ fn lanes_ahead<'a>(
 ) {
     if db.is_remote() {
         let lanes: Vec<u32> = lanes.into_iter().map(|lane| lane.number().number()).collect();
-        db.lanes_ahead(&lanes, questions);
+        let asked: Vec<_> = questions.iter().map(|of| (lanes.clone(), of.clone())).collect();
+        db.lanes_ahead(&asked);
+    }
+}
+
+/// Asks lanes on another machine at once, each something else.
+pub(super) fn each_ahead(
+    db: &ReportDatabase,
+    asked: impl IntoIterator<Item = (LaneInfo, LaneQuestion)>,
+) {
+    if db.is_remote() {
+        let asked = asked.into_iter().map(|(lane, of)| (vec![lane.number().number()], of));
+        db.lanes_ahead(&asked.collect::<Vec<_>>());
     }
 }
 

@@ -48,6 +48,7 @@ mod lane;
 mod lane_builder;
 mod lane_number;
 mod lane_questions;
+mod lane_spans;
 mod lane_sums;
 mod log_histogram;
 mod program_totals;

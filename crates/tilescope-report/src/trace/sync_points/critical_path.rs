@@ -6,7 +6,7 @@
 use super::super::answers::{LaneInfo, LaneSpan, LaneStep, StepTotals};
 use super::super::lane::TraceLane;
 use super::super::lane_number::LaneNumber;
-use super::super::lane_questions::path_programs_there;
+use super::super::lane_questions::{LaneQuestion, each_ahead, path_programs_there};
 use super::super::store::TraceStore;
 use super::overlap::BesideCompute;
 use super::path_index::{BlockDetails, LaneSlack, PathIndex, PathLead, StretchGroup};
@@ -138,20 +138,51 @@ impl CriticalPath {
     /// `6 * pixels + 6` spans.
     pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<PathSpan>, ReportError> {
         let pixel = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
-        let mut spans =
-            PathSpanCollector { path: self, window, pixel, done: Vec::new(), narrow: None };
+        let mut parts = PathPartCollector { window, pixel, done: Vec::new(), narrow: None };
         for group in self.groups_in(window) {
             if group.range.length() < pixel {
-                spans.add_narrow(*group);
+                parts.add_narrow(*group);
                 continue;
             }
             self.visit_stretches(group.range.intersection(window), &mut |stretch| {
-                spans.add(stretch)
+                parts.add(stretch);
+                Ok(())
             })?;
         }
-        spans.close();
-        debug_assert!(spans.done.len() <= 6 * pixels as usize + 6, "a screen of spans");
-        Ok(spans.done)
+        parts.close();
+        let spans = self.spans_of(&parts.done, pixel)?;
+        debug_assert!(spans.len() <= 6 * pixels as usize + 6, "a screen of spans");
+        Ok(spans)
+    }
+
+    /// What to draw of parts of the path. Lanes on another machine are asked at once.
+    fn spans_of(&self, parts: &[PathPart], pixel: Cycles) -> Result<Vec<PathSpan>, ReportError> {
+        let pixels = |range: CycleRange| {
+            u32::try_from(range.length().0.div_ceil(pixel.0.max(1))).unwrap_or(u32::MAX)
+        };
+        let asked = parts.iter().filter_map(|part| match part {
+            PathPart::OfLane { lane, inside, .. } => {
+                let question = LaneQuestion::Spans { window: *inside, pixels: pixels(*inside) };
+                Some((*self.store.lanes.get(*lane)?, question))
+            }
+            PathPart::Narrow(_) => None,
+        });
+        each_ahead(self.store.database(), asked);
+        let mut spans = Vec::with_capacity(parts.len());
+        for part in parts {
+            match *part {
+                PathPart::OfLane { lane, range, inside } => {
+                    for span in self.lane(lane)?.spans(inside, pixels(inside))? {
+                        let range = span.range().intersection(range);
+                        spans.push(PathSpan::OfLane { lane, range, span });
+                    }
+                }
+                PathPart::Narrow(StretchGroup { range, totals, stretches, lane }) => {
+                    spans.push(PathSpan::Stretches { range, stretches, totals, lane });
+                }
+            }
+        }
+        Ok(spans)
     }
 
     /// Sums over `window`, as [`TraceLane::totals`] has them of a lane.
@@ -457,33 +488,38 @@ impl CriticalPath {
     }
 }
 
-/// Spans of a window, collected from left to right.
-struct PathSpanCollector<'a> {
-    path: &'a CriticalPath,
+/// A part of the path in a window.
+enum PathPart {
+    /// What a lane does in a stretch that is at least as wide as a pixel, and what of it is in the
+    /// window.
+    OfLane {
+        lane: usize,
+        range: CycleRange,
+        inside: CycleRange,
+    },
+    Narrow(StretchGroup),
+}
+
+/// Parts of a window, collected from left to right.
+struct PathPartCollector {
     window: CycleRange,
     /// Cycles of a pixel.
     pixel: Cycles,
-    done: Vec<PathSpan>,
+    done: Vec<PathPart>,
     /// Narrow stretches of a pixel, and that pixel.
     narrow: Option<(u64, StretchGroup)>,
 }
 
-impl PathSpanCollector<'_> {
-    fn add(&mut self, stretch: PathStretch) -> Result<(), ReportError> {
+impl PathPartCollector {
+    fn add(&mut self, stretch: PathStretch) {
         let PathStretch { lane, range, totals, .. } = stretch;
         if range.length() < self.pixel {
             self.add_narrow(StretchGroup { range, totals, stretches: 1, lane: Some(lane) });
-            return Ok(());
+            return;
         }
         self.close();
         let inside = range.intersection(self.window);
-        let pixels = inside.length().0.div_ceil(self.pixel.0.max(1));
-        let pixels = u32::try_from(pixels).unwrap_or(u32::MAX);
-        for span in self.path.lane(lane)?.read_spans(inside, pixels)? {
-            let range = span.range().intersection(range);
-            self.done.push(PathSpan::OfLane { lane, range, span });
-        }
-        Ok(())
+        self.done.push(PathPart::OfLane { lane, range, inside });
     }
 
     fn add_narrow(&mut self, group: StretchGroup) {
@@ -498,9 +534,6 @@ impl PathSpanCollector<'_> {
     }
 
     fn close(&mut self) {
-        self.done.extend(self.narrow.take().map(|(_, group)| {
-            let StretchGroup { range, totals, stretches, lane } = group;
-            PathSpan::Stretches { range, stretches, totals, lane }
-        }));
+        self.done.extend(self.narrow.take().map(|(_, group)| PathPart::Narrow(group)));
     }
 }

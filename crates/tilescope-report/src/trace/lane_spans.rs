@@ -1,0 +1,179 @@
+//! What to draw of a lane: steps as wide as a pixel as they are, narrower ones in buckets.
+
+// Blobs may have been written by anybody.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::answers::{LaneSpan, LaneStep, StepBucket};
+use super::lane::TraceLane;
+use super::lane_questions::LaneQuestion;
+use super::pyramid::{self, FAN_OUT, PyramidNode};
+use super::step_record::StepRecord;
+use crate::error::ReportError;
+use crate::units::{CycleRange, Cycles};
+use std::ops::Range;
+
+impl TraceLane<'_> {
+    /// What to draw of `window` on `pixels` pixels: every step that touches the window is in
+    /// exactly one span, spans come in order and do not overlap, gaps are not covered, and there
+    /// are at most `2 * pixels + 1` spans.
+    ///
+    /// Steps at least one pixel wide come as they are. Narrower ones come in buckets, one per
+    /// pixel: those that start in it, up to a pixel's worth at a time, so that a bucket covers less
+    /// than two pixels of the window.
+    ///
+    /// Looks at O(pixels) nodes, and decodes a chunk of steps for each piece of the window where
+    /// steps as wide as a pixel lie among narrower ones.
+    pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
+        match self.spans_there(&LaneQuestion::Spans { window, pixels }, most_spans(pixels))? {
+            Some(spans) => Ok(spans),
+            None => self.read_spans(window, pixels),
+        }
+    }
+
+    /// The same, read here.
+    fn read_spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
+        let touching = self.read_touching(window)?;
+        // Rounded up, so that there are never more pixels than asked for; at least one cycle each.
+        let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
+        let mut spans = LaneSpanCollector { window, pixel_cycles, done: Vec::new(), bucket: None };
+        self.walk(self.levels(), 0..u64::MAX, &touching, &mut spans)?;
+        let spans = spans.finish();
+        // Only a file whose nodes and steps disagree can break the bound.
+        debug_assert!(pixel_cycles > Cycles::ZERO, "a pixel shows at least one cycle");
+        if spans.len() as u64 > most_spans(pixels) {
+            Err(self.store.contradiction(self.info()))
+        } else {
+            Ok(spans)
+        }
+    }
+
+    /// Like [`TraceLane::spans`], of buckets at the edges only what lies in the window: a bucket holds
+    /// whole steps, also those that reach out of it.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn cut_spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
+        let question = LaneQuestion::CutSpans { window, pixels };
+        if let Some(spans) = self.spans_there(&question, most_spans(pixels))? {
+            return Ok(spans);
+        }
+        let mut spans = self.read_spans(window, pixels)?;
+        for span in &mut spans {
+            if let LaneSpan::Bucket(bucket) = span {
+                let inside = bucket.range.intersection(window);
+                if inside != bucket.range {
+                    bucket.totals = self.totals(inside)?;
+                    bucket.range = inside;
+                }
+            }
+        }
+        Ok(spans)
+    }
+
+    /// Goes down from the nodes `range` of `level` as far as their content is worth telling apart.
+    fn walk(
+        &self,
+        level: u32,
+        range: Range<u64>,
+        touching: &Range<u64>,
+        spans: &mut LaneSpanCollector,
+    ) -> Result<(), ReportError> {
+        let size = pyramid::steps_per_node(level);
+        let start = range.start.max(touching.start / size);
+        let end = range.end.min(touching.end.div_ceil(size));
+        if touching.is_empty() || start >= end {
+            return Ok(());
+        }
+        let block = self.block_of(level, start)?;
+        for (at, node) in (start..).zip(self.part(&block, start..end)?) {
+            let steps = at * size..at * size + node.totals.steps;
+            let whole = steps.start >= touching.start && steps.end <= touching.end;
+            if whole && spans.are_narrow(node) {
+                spans.add_narrow(node, steps.start);
+            } else if level > 1 {
+                // The depth is bounded by the number of levels, at most ten.
+                self.walk(level - 1, at * FAN_OUT..(at + 1) * FAN_OUT, touching, spans)?;
+            } else {
+                let chunk = self.chunk_of(steps.start)?;
+                let from = steps.start.max(touching.start);
+                let to = steps.end.min(touching.end);
+                let records = self.part(&chunk, from..to)?;
+                (from..).zip(records).for_each(|(position, record)| spans.add(position, record));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Most spans of a picture of so many pixels.
+fn most_spans(pixels: u32) -> u64 {
+    2 * u64::from(pixels.max(1)) + 1
+}
+
+/// Spans of a window, collected from left to right.
+struct LaneSpanCollector {
+    window: CycleRange,
+    pixel_cycles: Cycles,
+    done: Vec<LaneSpan>,
+    bucket: Option<(u64, StepBucket)>,
+}
+
+impl LaneSpanCollector {
+    /// Whether a node may go into a bucket whole: no step of it, nor all of it, fills a pixel.
+    fn are_narrow(&self, node: &PyramidNode) -> bool {
+        // The node's length bounds that of its steps.
+        node.range.length() < self.pixel_cycles
+    }
+
+    fn add(&mut self, position: u64, record: &StepRecord) {
+        if record.range.length() >= self.pixel_cycles {
+            self.close_bucket();
+            self.done.push(LaneSpan::Step(LaneStep::new(position, record)));
+            return;
+        }
+        let pixel = self.pixel(record.range);
+        match &mut self.bucket {
+            Some((at, bucket)) if *at == pixel => {
+                bucket.range = CycleRange::new(bucket.range.start, record.range.end);
+                bucket.totals.add_step(record);
+            }
+            _ => self.open_bucket(pixel, &PyramidNode::from_record(record), position),
+        }
+    }
+
+    fn add_narrow(&mut self, node: &PyramidNode, position: u64) {
+        let pixel = self.pixel(node.range);
+        match &mut self.bucket {
+            Some((at, bucket)) if *at == pixel => {
+                bucket.range = CycleRange::new(bucket.range.start, node.range.end);
+                bucket.totals.add(&node.totals);
+            }
+            _ => self.open_bucket(pixel, node, position),
+        }
+    }
+
+    /// The pixel in which a range starts.
+    fn pixel(&self, range: CycleRange) -> u64 {
+        range.start.saturating_sub(self.window.start) / self.pixel_cycles
+    }
+
+    fn open_bucket(&mut self, pixel: u64, node: &PyramidNode, position: u64) {
+        self.close_bucket();
+        let bucket = StepBucket {
+            range: node.range,
+            first_position: position,
+            first_step: node.first_step,
+            totals: node.totals,
+        };
+        self.bucket = Some((pixel, bucket));
+    }
+
+    fn close_bucket(&mut self) {
+        self.done.extend(self.bucket.take().map(|(_, bucket)| LaneSpan::Bucket(bucket)));
+    }
+
+    fn finish(mut self) -> Vec<LaneSpan> {
+        self.close_bucket();
+        self.done
+    }
+}
