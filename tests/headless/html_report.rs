@@ -81,7 +81,10 @@ fn browsers_show_pages_as_they_should() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let foreign = directory.path().join("foreign.pop");
+    // A page is as wide as its screen, however long the path of a report.
+    let long = directory.path().join("a_directory_with_no_place_to_break_a_line".repeat(4));
+    std::fs::create_dir(&long).unwrap();
+    let foreign = long.join("foreign.pop");
     Foreign::default().write(&foreign);
     let foreign = foreign.to_string_lossy().into_owned();
     let (pipeline, chain, large) =
