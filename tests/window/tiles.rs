@@ -7,9 +7,11 @@ use egui::{Key, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 use tilescope_analysis::exchange_code::{self, ExchangeFlow, ExchangeFlows, ExchangePattern};
 use tilescope_analysis::{liveness, memory};
+use tilescope_fixtures::ipu_stack_profile::IpuStackProfile;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme};
 use tilescope_report::trace::PerActivity;
@@ -30,8 +32,13 @@ fn window(view: &str) -> Window {
     let path = directory.path().join("report");
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
     common::report_file(&spec, &path);
-    let opened = OpenReport::read(&path).expect("opens");
-    let report = Report::open(&path).expect("opens");
+    window_of(directory, &path, view)
+}
+
+/// A report in a view.
+fn window_of(directory: tempfile::TempDir, path: &Path, view: &str) -> Window {
+    let opened = OpenReport::read(path).expect("opens");
+    let report = Report::open(path).expect("opens");
     let mut app = TilescopeApp::detached(&egui::Context::default(), Some(opened));
     app.show_view(view);
     let state = State { app, report, _directory: directory };
@@ -95,6 +102,19 @@ fn exchange_code_is_that_of_the_report() {
     assert!(says(&window, &largest.name));
     let all: Bytes = programs.iter().map(|row| row.traffic.code_bytes).sum();
     assert!(says(&window, &exact_bytes(all.0)), "the row of totals");
+}
+
+#[test]
+fn what_measured_tiles_do_is_found_from_where_it_is_looked_for() {
+    for view in ["exchange-code", "tile-mapping"] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("profile.capnp");
+        std::fs::write(&path, IpuStackProfile::layers(8, 3).bytes()).expect("written");
+        let mut window = window_of(directory, &path, view);
+        press(&mut window, Role::Button, "Show tiles in the trace");
+        settle(&mut window);
+        assert!(says(&window, "of tiles at the cursor"), "{view}");
+    }
 }
 
 #[test]

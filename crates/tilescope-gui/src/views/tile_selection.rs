@@ -3,6 +3,7 @@
 use super::ViewContext;
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
+use crate::theme::spacing;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::tile_graph::{
@@ -41,6 +42,21 @@ pub(crate) fn trace_cursor_button_ui(bar: &mut ToolbarBuilder<'_>, context: &Vie
     {
         context.commands.push(AppCommand::ShowTables(ViewId::ExecutionTrace, "Tiles"));
     }
+}
+
+/// Under what a profile of measured tiles does not record: where it is seen what they do.
+pub(crate) fn measured_tiles_ui(ui: &mut Ui, context: &ViewContext<'_>) {
+    if !context.opened.report.has_tile_samples() {
+        return;
+    }
+    ui.vertical_centered(|ui| {
+        ui.add_space(spacing::M);
+        ui.label("It has the measured cycles of every tile.");
+        ui.add_space(spacing::XS);
+        if ui.button("Show tiles in the trace").clicked() {
+            context.commands.push(AppCommand::ShowTables(ViewId::ExecutionTrace, "Tiles"));
+        }
+    });
 }
 
 /// A graph over tiles or IPUs; a click chooses.

@@ -13,7 +13,9 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing};
-use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui, trace_cursor_button_ui};
+use crate::views::tile_selection::{
+    measured_tiles_ui, tile_graph_ui, tile_picker_ui, trace_cursor_button_ui,
+};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::heat_scale::HeatScale;
@@ -106,7 +108,8 @@ struct ExchangeCodeView {
 impl ReportView for ExchangeCodeView {
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if let Some((heading, sentence)) = why_empty(&context.opened.report) {
-            return empty_state_ui(ui, heading, sentence);
+            empty_state_ui(ui, heading, sentence);
+            return measured_tiles_ui(ui, context);
         }
         self.notice_program(context);
         self.jump.update(ui.ctx(), context);

@@ -9,7 +9,9 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui, trace_cursor_button_ui};
+use crate::views::tile_selection::{
+    floor_plan_ui, measured_tiles_ui, tile_picker_ui, trace_cursor_button_ui,
+};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
@@ -112,7 +114,8 @@ impl ReportView for TileMappingView {
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         if !recorded(&context.opened.report, self.kind) {
             let (heading, sentence) = why_empty(self.kind);
-            return empty_state_ui(ui, heading, sentence);
+            empty_state_ui(ui, heading, sentence);
+            return measured_tiles_ui(ui, context);
         }
         let report = context.opened.report.clone();
         let question = move |kind: &MappingSubjectKind| listed(&report, *kind);
