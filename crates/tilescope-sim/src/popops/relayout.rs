@@ -302,7 +302,9 @@ mod tests {
         }
 
         /// An odd layout costs at least as much for each byte as its neighbour padded to whole
-        /// groups; the busiest tile of either may have a grain more than the mean.
+        /// groups; the busiest tile of either may have a grain more than the mean. Halves in blocks
+        /// of four by four are not odd: no larger block is transposed as fast (TransposeWorkerCycles
+        /// takes 4 cycles for each).
         #[test]
         fn odd_layouts_are_no_cheaper_than_padded_ones(
             [rows, columns] in [1000u64..4000, 1000u64..4000],
@@ -310,6 +312,8 @@ mod tests {
             half: bool,
         ) {
             let dtype = if half { DType::Half } else { DType::Float };
+            let in_fours = rows.is_multiple_of(4) && columns.is_multiple_of(4);
+            prop_assume!(!(regrouped && half && in_fours));
             let odd = cycles_per_byte(dtype, [rows, columns], regrouped);
             let padded = [rows, columns].map(|size| size.next_multiple_of(16));
             let even = cycles_per_byte(dtype, padded, regrouped);
