@@ -489,7 +489,7 @@ impl CriticalPath {
 }
 
 /// A part of the path in a window.
-#[expect(clippy::large_enum_variant, reason = "there are at most some thousand, mostly narrow ones")]
+#[expect(clippy::large_enum_variant, reason = "some thousand at most, mostly narrow")]
 enum PathPart {
     /// What a lane does in a stretch that is at least as wide as a pixel, and what of it is in the
     /// window.
