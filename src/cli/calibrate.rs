@@ -4,6 +4,7 @@
 mod constants;
 mod listing;
 
+use super::interrupt::TemporaryDirectory;
 use super::progress::ProgressReporter;
 use super::report_or_spec::temporary_directory;
 use super::simulate::{overrides, set_argument};
@@ -218,7 +219,7 @@ struct Simulations {
 /// A simulated report, which is gone with it.
 struct SimulatedRun {
     report: Report,
-    _directory: tempfile::TempDir,
+    _directory: TemporaryDirectory,
 }
 
 impl Simulations {

@@ -1,22 +1,21 @@
-//! Ctrl-C, and being asked to end, while something is written: what is half done is removed first.
+//! Ctrl-C, and being asked to end: what is half done and what is only for a while is removed first.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError};
 
 /// Whether the user wants the program to end.
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// Whether somebody looks at that, and ends by itself.
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+/// Directories that go with the program.
+static DIRECTORIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// From here on a first interruption is only noted, for whoever asks; a second one ends the program
 /// at once.
 pub(super) fn watch() {
-    let note = || {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            // As a shell has it for a program that was interrupted.
-            std::process::exit(130);
-        }
-    };
-    // Where the system gives no handler, an interruption ends the program as it always did.
-    let _ = ctrlc::set_handler(note);
+    IS_WATCHED.store(true, Ordering::Relaxed);
+    handle();
 }
 
 /// Whether there was an interruption.
@@ -27,4 +26,59 @@ pub(super) fn is_interrupted() -> bool {
 /// The same for those who look by themselves.
 pub(super) fn flag() -> Arc<AtomicBool> {
     INTERRUPTED.clone()
+}
+
+/// A directory that is gone with this, and also where an interruption ends the program.
+pub(super) struct TemporaryDirectory(tempfile::TempDir);
+
+impl TemporaryDirectory {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// No place for it.
+    pub(super) fn new() -> std::io::Result<Self> {
+        // Held until it is in the list: an interruption in between would leave it.
+        let mut directories = directories();
+        handle();
+        let directory = tempfile::Builder::new().prefix("tilescope-").tempdir()?;
+        directories.push(directory.path().to_owned());
+        Ok(Self(directory))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        directories().retain(|directory| directory != self.0.path());
+    }
+}
+
+fn directories() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
+    DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn handle() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Where the system gives no handler, an interruption ends the program as it always did.
+        let _ = ctrlc::set_handler(on_interruption);
+    });
+}
+
+fn on_interruption() {
+    let is_first = !INTERRUPTED.swap(true, Ordering::Relaxed);
+    if is_first && IS_WATCHED.load(Ordering::Relaxed) {
+        return;
+    }
+    // Held to the end: nobody makes another one.
+    let directories = directories();
+    for directory in directories.iter() {
+        // What cannot be removed stays; there is nobody to tell.
+        let _ = std::fs::remove_dir_all(directory);
+    }
+    // As a shell has it for a program that was interrupted.
+    std::process::exit(130);
 }

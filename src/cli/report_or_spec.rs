@@ -1,5 +1,6 @@
 //! Arguments that name a report, or a spec that is simulated to have one.
 
+use super::interrupt::TemporaryDirectory;
 use super::trials::{SpecChanges, TrialRunner};
 use super::{CliError, open_path, simulate};
 use std::num::NonZeroUsize;
@@ -45,7 +46,7 @@ pub(super) fn open_or_simulate(
 }
 
 /// A directory that is gone when the command ends.
-pub(super) fn temporary_directory() -> Result<tempfile::TempDir, CliError> {
+pub(super) fn temporary_directory() -> Result<TemporaryDirectory, CliError> {
     let failed = |error| CliError::Failed(format!("no directory for temporary files: {error}"));
-    tempfile::Builder::new().prefix("tilescope-").tempdir().map_err(failed)
+    TemporaryDirectory::new().map_err(failed)
 }

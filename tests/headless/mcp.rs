@@ -26,6 +26,35 @@ fn served(lines: &str, directory: &Path) -> Output {
     child.wait_with_output().expect("it ends with its input")
 }
 
+/// Whoever ends it in the middle of a simulation finds nothing of it.
+#[cfg(unix)]
+#[test]
+fn ended_in_the_middle_it_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().expect("directory");
+    let left = || std::fs::read_dir(directory.path()).expect("a directory").count();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tilescope"))
+        .arg("mcp")
+        .env("TMPDIR", directory.path())
+        .env("XDG_CACHE_HOME", directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    // Held to the end: it would end with its input.
+    let mut input = child.stdin.take().expect("an input");
+    let call = json!({ "name": "summary", "arguments": { "report": "bert_large_pod16" } });
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call });
+    writeln!(input, "{request}").expect("written");
+    while left() == 0 {
+        assert!(child.try_wait().expect("a state").is_none(), "it works");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let ended = Command::new("kill").arg(child.id().to_string()).status().expect("kill runs");
+    assert!(ended.success());
+    let status = child.wait().expect("it ends");
+    assert_eq!((status.code(), left()), (Some(130), 0));
+}
+
 /// A report in a directory, and another one for temporary files.
 struct Workplace {
     directory: tempfile::TempDir,

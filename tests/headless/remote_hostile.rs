@@ -100,7 +100,10 @@ fn apply(frames: &mut Vec<Vec<u8>>, change: &Change) {
     match change {
         Change::Byte(frame, at, byte) => {
             let body = &mut frames[frame.index(count)][4..];
-            body[at.index(body.len())] = *byte;
+            // Cuts leave frames of nothing.
+            if !body.is_empty() {
+                body[at.index(body.len())] = *byte;
+            }
         }
         Change::Number(frame, at, number) => {
             let frame = &mut frames[frame.index(count)];
@@ -111,7 +114,7 @@ fn apply(frames: &mut Vec<Vec<u8>>, change: &Change) {
                 .filter(|(at, letter)| digit(*letter) && !text[..*at].ends_with(digit))
                 .map(|(at, _)| at)
                 .collect();
-            if frame[4] == b'J' && !starts.is_empty() {
+            if frame.get(4) == Some(&b'J') && !starts.is_empty() {
                 let start = starts[at.index(starts.len())];
                 let rest = text[start..].trim_start_matches(digit);
                 *frame = framed(format!("{}{number}{rest}", &text[..start]).as_bytes());
@@ -120,7 +123,7 @@ fn apply(frames: &mut Vec<Vec<u8>>, change: &Change) {
         Change::Cut(frame, at, length) => {
             let frame = &mut frames[frame.index(count)];
             let mut body = frame[4..].to_vec();
-            let start = at.index(body.len());
+            let start = at.index(body.len() + 1);
             let end = (start + usize::from(*length)).min(body.len());
             body.drain(start..end);
             *frame = framed(&body);
@@ -128,7 +131,7 @@ fn apply(frames: &mut Vec<Vec<u8>>, change: &Change) {
         Change::Insert(frame, at, bytes) => {
             let frame = &mut frames[frame.index(count)];
             let mut body = frame[4..].to_vec();
-            let start = at.index(body.len());
+            let start = at.index(body.len() + 1);
             body.splice(start..start, bytes.iter().copied());
             *frame = framed(&body);
         }

@@ -2,6 +2,7 @@
 //! processes and into a directory that is gone with the session.
 
 use crate::cli::CliError;
+use crate::cli::interrupt::TemporaryDirectory;
 use crate::cli::report_or_spec::{is_report, temporary_directory};
 use crate::cli::search::SpecCopy;
 use crate::cli::trials::{SpecChanges, TrialRunner, set_arguments};
@@ -20,7 +21,7 @@ const MAX_SIMULATED: usize = 4;
 #[derive(Default)]
 pub(super) struct McpSession {
     /// Made when it is first needed.
-    directory: Option<tempfile::TempDir>,
+    directory: Option<TemporaryDirectory>,
     /// The last ones at the end.
     simulated: Vec<SimulatedSpec>,
     /// Specs that were simulated, for names of directories.

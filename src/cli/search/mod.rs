@@ -14,6 +14,8 @@ pub(super) use point::{FIGURES, Point, is_on_front};
 pub(super) use results_file::{ResultsFile, SearchedSpec, changes_text};
 pub(super) use varied_key::VariedKey;
 
+use super::interrupt::TemporaryDirectory;
+use super::report_or_spec::temporary_directory;
 use super::trials::TrialOutcome;
 use super::{CliError, simulate};
 use clap::{Arg, ArgMatches, value_parser};
@@ -24,7 +26,7 @@ use tilescope_sim::spec::Spec;
 /// A directory with the spec that is searched, for children to read: whoever edits the file
 /// meanwhile changes nothing.
 pub(super) struct SpecCopy {
-    directory: tempfile::TempDir,
+    directory: TemporaryDirectory,
     /// The spec as the user names it.
     name: String,
 }
@@ -35,13 +37,10 @@ impl SpecCopy {
     /// # Errors
     /// No place to write it to.
     pub(super) fn write(spec: &Spec, name: &str) -> Result<Self, CliError> {
-        let failed = |error: std::io::Error| {
-            CliError::Failed(format!("no directory for temporary files: {error}"))
-        };
-        let directory =
-            tempfile::Builder::new().prefix("tilescope-search").tempdir().map_err(failed)?;
-        let copy = Self { directory, name: name.to_owned() };
-        std::fs::write(copy.path(), &spec.text).map_err(failed)?;
+        let copy = Self { directory: temporary_directory()?, name: name.to_owned() };
+        let path = copy.path();
+        std::fs::write(&path, &spec.text)
+            .map_err(|error| CliError::Failed(format!("{}: {error}", path.display())))?;
         Ok(copy)
     }
 
