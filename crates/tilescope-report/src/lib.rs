@@ -36,6 +36,7 @@ mod profile_readers;
 mod reader;
 pub mod remote;
 mod reports_inside;
+mod row_cells;
 mod row_writer;
 pub mod schema;
 mod slice;

@@ -2,11 +2,12 @@
 
 use super::step_row::{COLUMNS, StepRow};
 use super::{Report, ReportOrigin, StepDetails};
-use crate::database::{RowCells, SelectQuery};
+use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{ProgramKind, StepOnIpu};
 use crate::remote::TableNumber;
+use crate::row_cells::RowCells;
 use crate::units::{ComputeSetId, CycleRange, ProgramId, ReplicaClassId, StepId};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};

@@ -1,11 +1,12 @@
 //! Marks: rows in small reports, compressed columns in those of long runs.
 
 use super::{MarkFilter, Report};
-use crate::database::{RowCells, SelectQuery};
+use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_LIST_BYTES, MAX_STEPS};
 use crate::model::{MarkKind, TraceMark, TrainingPass};
 use crate::packed_columns::MAX_PART_ROWS;
+use crate::row_cells::RowCells;
 use crate::schema;
 use crate::units::{CycleRange, Cycles, IpuId, ReplicaClassId, StepId};
 use std::ops::ControlFlow;

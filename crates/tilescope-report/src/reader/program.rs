@@ -2,13 +2,14 @@
 
 use super::Report;
 use super::compute_sets::SET_NAMES;
-use crate::database::{RowCells, SelectQuery};
+use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
 use crate::model::{
     ArithmeticType, ModelOperation, OutlinedCall, ProgramKind, ProgramNode, StreamEndpoint,
     TrainingPass,
 };
+use crate::row_cells::RowCells;
 use crate::units::{ComputeSetId, IpuId, OperationId, ProgramId};
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! One row of `steps_by_ipu`, as far as it is filled in.
 
-use crate::database::RowCells;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
 use crate::model::StepOnIpu;
+use crate::row_cells::RowCells;
 use crate::trace::FixedPointBalance;
 use crate::units::{Bytes, CycleRange, Cycles, IpuId, StepId};
 

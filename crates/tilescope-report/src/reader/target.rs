@@ -11,6 +11,7 @@ use crate::model::{
     Target, TargetKind,
 };
 use crate::remote::TableNumber;
+use crate::row_cells::RowCells;
 use crate::units::{Bytes, Hertz, IpuId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -229,7 +230,7 @@ impl Report {
     pub fn batching(&self) -> Result<Option<BatchingConfig>, ReportError> {
         let columns = ["micro_batch", "gradient_accumulation", "replicas", "device_iterations"];
         // Four factors of at most 15 bits each keep the product inside 64 bits.
-        let count = |cells: &crate::database::RowCells, column| cells.count(column, MAX_COUNT);
+        let count = |cells: &RowCells, column| cells.count(column, MAX_COUNT);
         let read = self.db.first(SelectQuery::all("batching", &columns), |cells| {
             Some(BatchingConfig {
                 micro_batch: count(cells, 0)?,

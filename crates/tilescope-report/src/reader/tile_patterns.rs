@@ -2,9 +2,10 @@
 
 use super::Report;
 use super::tile_run_collector::{TileRunCollector, strided_runs_at};
-use crate::database::{RowCells, SelectQuery};
+use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_PATTERN_RUNS, MAX_TILES};
+use crate::row_cells::RowCells;
 use crate::strided_tile_runs::StridedTileRuns;
 use crate::units::{TileId, TileRuns};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,7 +1,8 @@
 //! Runs of tiles out of rows that may say anything.
 
-use crate::database::{ReportDatabase, RowCells};
+use crate::database::ReportDatabase;
 use crate::limits::MAX_TILES;
+use crate::row_cells::RowCells;
 use crate::strided_tile_runs::StridedTileRuns;
 use crate::units::{TileId, TileRange, TileRuns};
 

@@ -2,11 +2,12 @@
 
 use super::Report;
 use crate::codec::VarintReader;
-use crate::database::{RowCells, SelectQuery};
+use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::model::{ExchangeActivity, ExchangeActivityKind, SampleKind, SampleLabel, TileSample};
 use crate::packed_columns::MAX_PART_ROWS;
+use crate::row_cells::RowCells;
 use crate::schema::{TILE_SAMPLE_CHUNKS, TILE_SAMPLES};
 use crate::units::{CycleRange, Cycles, StepId, TileId};
 use std::collections::BTreeMap;

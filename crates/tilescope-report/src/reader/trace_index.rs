@@ -7,11 +7,12 @@
 use super::index_cache::{self, CacheFile, CachePlace};
 use super::step_row::{COLUMNS, StepRow};
 use super::{Report, ReportOrigin, ReportPart, TraceState};
-use crate::database::{ReportDatabase, RowCells, SelectQuery, lock};
+use crate::database::{ReportDatabase, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
 use crate::model::{ProgramKind, StreamEndpoint};
 use crate::remote::RemoteReport;
+use crate::row_cells::RowCells;
 use crate::row_writer::RowWriter;
 use crate::schema;
 use crate::trace::{

@@ -15,10 +15,11 @@ use super::sync_points::{
     self, BesideCompute, BlockDetails, LanePlaces, PathIndex, PathIndexBuilder, PathProgram,
     SyncPoint,
 };
-use crate::database::{ReportDatabase, RowCells, SelectQuery, lock};
+use crate::database::{ReportDatabase, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_REPLICAS, MAX_STEPS, MAX_SUB_LANES};
 use crate::model::{ProgramKind, StreamEndpoint};
+use crate::row_cells::RowCells;
 use crate::units::{CycleRange, Cycles, IpuId, ProgramId, ReplicaClassId};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};

@@ -1,10 +1,11 @@
 //! Laws of marks, whose rows may be compressed columns, which SQLite cannot join.
 
 use super::{InvariantCheck, Report};
-use crate::database::{RowCells, SelectQuery};
+use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::model::{MarkKind, TrainingPass};
 use crate::reader::marks::PackedMarks;
+use crate::row_cells::RowCells;
 use crate::units::{Cycles, ReplicaClassId};
 use std::collections::BTreeMap;
 

@@ -1,0 +1,156 @@
+//! Cells of the rows of a report: what is of the wrong type, or larger than a report's values are,
+//! counts as missing.
+
+// Everything here reads bytes that anybody may have written.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::database::{ReportDatabase, SelectQuery};
+use super::limits::MAX_NAME_BYTES;
+use super::packed_columns::UnpackedRows;
+use super::units::Quantity;
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+use std::cell::Cell;
+
+/// A whole number, in whatever type it was written.
+pub(super) fn integer(value: ValueRef) -> Option<i64> {
+    match value {
+        ValueRef::Integer(value) => Some(value),
+        #[expect(clippy::cast_possible_truncation, reason = "whole, and below 2^53")]
+        ValueRef::Real(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(value as i64),
+        ValueRef::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// Where the cells of a row are.
+pub(super) enum RowSource<'a> {
+    Sqlite(&'a Row<'a>),
+    Packed(&'a UnpackedRows, usize),
+    Cells(&'a [ValueRef<'a>]),
+}
+
+/// One row. Every getter gives `None` for NULL and, with a warning, for what cannot be meant.
+pub(super) struct RowCells<'a> {
+    row: RowSource<'a>,
+    select: &'a SelectQuery<'a>,
+    db: &'a ReportDatabase,
+    handed: Cell<usize>,
+}
+
+impl<'a> RowCells<'a> {
+    pub(super) fn new(
+        row: RowSource<'a>,
+        select: &'a SelectQuery<'a>,
+        db: &'a ReportDatabase,
+    ) -> Self {
+        Self { row, select, db, handed: Cell::new(0) }
+    }
+
+    /// Bytes of text that were handed out so far.
+    pub(super) fn bytes_handed(&self) -> usize {
+        self.handed.get()
+    }
+
+    /// All columns in order, as they are.
+    pub(super) fn values(&self) -> impl Iterator<Item = ValueRef<'_>> {
+        (0..self.select.columns.len()).map(|column| self.value(column))
+    }
+
+    fn value(&self, column: usize) -> ValueRef<'_> {
+        match &self.row {
+            RowSource::Sqlite(row) => row.get_ref(column).unwrap_or(ValueRef::Null),
+            RowSource::Packed(rows, row) => rows.value(column, *row),
+            RowSource::Cells(cells) => cells.get(column).copied().unwrap_or(ValueRef::Null),
+        }
+    }
+
+    fn reject_value<T>(&self, column: usize) -> Option<T> {
+        let (table, column) = (self.select.table, self.select.columns.get(column).unwrap_or(&"?"));
+        self.db.warnings.add(format!("{table}.{column} holds invalid values; they are left out"));
+        None
+    }
+
+    /// Any integer.
+    pub(super) fn int(&self, column: usize) -> Option<i64> {
+        match self.value(column) {
+            ValueRef::Null => None,
+            value => integer(value).or_else(|| self.reject_value(column)),
+        }
+    }
+
+    /// A number or an amount from 0 to `most`.
+    pub(super) fn count<Q: Quantity>(&self, column: usize, most: Q) -> Option<Q> {
+        let value = self.int(column)?;
+        let value = u64::try_from(value).ok().map(Q::from_number).filter(|value| *value <= most);
+        value.or_else(|| self.reject_value(column))
+    }
+
+    /// An id or another small number.
+    pub(super) fn small(&self, column: usize) -> Option<u32> {
+        self.small_up_to(column, u32::MAX - 1)
+    }
+
+    /// A small number from 0 to `most`.
+    pub(super) fn small_up_to(&self, column: usize, most: u32) -> Option<u32> {
+        u32::try_from(self.count(column, u64::from(most))?).ok()
+    }
+
+    /// A finite number.
+    pub(super) fn real(&self, column: usize) -> Option<f64> {
+        match self.value(column) {
+            ValueRef::Null => None,
+            ValueRef::Real(value) if value.is_finite() => Some(value),
+            ValueRef::Integer(value) => Some(value as f64),
+            _ => self.reject_value(column),
+        }
+    }
+
+    /// A text; what is longer than any name is cut.
+    pub(super) fn text(&self, column: usize) -> Option<String> {
+        self.text_within(column, MAX_NAME_BYTES)
+    }
+
+    /// What a text is the name of.
+    pub(super) fn named<T>(&self, column: usize, value: impl Fn(&str) -> Option<T>) -> Option<T> {
+        match self.value(column) {
+            // Read where it lies.
+            ValueRef::Text(name) => value(std::str::from_utf8(name).ok()?),
+            _ => value(&self.text(column)?),
+        }
+    }
+
+    /// A text of any length up to the largest value a file may have.
+    pub(super) fn long_text(&self, column: usize) -> Option<String> {
+        self.text_within(column, usize::MAX)
+    }
+
+    /// A text, and nothing that only reads like one.
+    pub(super) fn text_only(&self, column: usize) -> Option<String> {
+        matches!(self.value(column), ValueRef::Text(_)).then(|| self.text(column))?
+    }
+
+    fn text_within(&self, column: usize, most: usize) -> Option<String> {
+        match self.value(column) {
+            ValueRef::Null => None,
+            ValueRef::Text(bytes) => {
+                let cut = bytes.get(..most).unwrap_or(bytes);
+                if cut.len() < bytes.len() {
+                    self.reject_value::<()>(column);
+                }
+                self.handed.set(self.handed.get() + cut.len());
+                Some(String::from_utf8_lossy(cut).into_owned())
+            }
+            ValueRef::Integer(value) => Some(value.to_string()),
+            _ => self.reject_value(column),
+        }
+    }
+
+    pub(super) fn blob(&self, column: usize) -> Option<&[u8]> {
+        match self.value(column) {
+            ValueRef::Blob(bytes) => Some(bytes),
+            ValueRef::Null => None,
+            _ => self.reject_value(column),
+        }
+    }
+}
