@@ -136,14 +136,23 @@ impl KeptRows {
         if let Some((replaced, _)) = self.rows.insert(question, (Arc::new(rows), self.clock)) {
             self.bytes -= size(&replaced);
         }
-        while self.bytes > KEPT_BYTES {
-            #[expect(clippy::disallowed_methods, reason = "no two were used at the same time")]
-            let oldest = self.rows.iter().min_by_key(|(_, (_, used))| *used);
-            let Some(oldest) = oldest.map(|(request, _)| request.clone()) else { break };
-            if let Some((dropped, _)) = self.rows.remove(&oldest) {
-                self.bytes -= size(&dropped);
-            }
+        if self.bytes <= KEPT_BYTES {
+            return;
         }
+        // Some at once: parts of a picture are thousands of small answers, and to look for the oldest
+        // of all with each of them would take longer than to ask again.
+        #[expect(clippy::disallowed_methods, reason = "sorted next")]
+        let mut oldest: Vec<(u64, usize)> =
+            self.rows.values().map(|(rows, used)| (*used, size(rows))).collect();
+        oldest.sort_unstable();
+        let mut dropped = 0;
+        for (used, bytes) in oldest {
+            if self.bytes <= KEPT_BYTES / 4 * 3 {
+                break;
+            }
+            (self.bytes, dropped) = (self.bytes - bytes, used);
+        }
+        self.rows.retain(|_, (_, used)| *used > dropped);
     }
 }
 
@@ -614,5 +623,25 @@ impl<R: Read> Read for CountedReader<'_, R> {
         let read = self.input.read(buffer)?;
         self.count.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::StepId;
+
+    #[test]
+    fn kept_answers_have_a_bound_and_the_last_ones_stay() {
+        let of = |step| KeptQuestion::Lane(0, LaneQuestion::Find { step: StepId(step) });
+        let (mut kept, count) = (KeptRows::default(), 2 * (KEPT_BYTES / MAX_KEPT) as u64);
+        for step in 0..count {
+            kept.put(of(step), vec![vec![0; MAX_KEPT]]);
+            assert!(kept.bytes <= KEPT_BYTES, "{}", kept.bytes);
+            assert!(kept.get(&of(step)).is_some() && kept.get(&of(0)).is_some(), "{step}");
+        }
+        assert!(kept.get(&of(1)).is_none(), "the least recently used go first");
+        let bytes: usize = kept.rows.len() * (MAX_KEPT + 256);
+        assert_eq!(kept.bytes, bytes);
     }
 }

@@ -138,46 +138,50 @@ impl CriticalPath {
     /// `6 * pixels + 6` spans.
     pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<PathSpan>, ReportError> {
         let pixel = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
-        let mut parts = PathPartCollector { window, pixel, done: Vec::new(), narrow: None };
+        let mut sources = SpanSourceCollector { window, pixel, done: Vec::new(), narrow: None };
         for group in self.groups_in(window) {
             if group.range.length() < pixel {
-                parts.add_narrow(*group);
+                sources.add_narrow(*group);
                 continue;
             }
             self.visit_stretches(group.range.intersection(window), &mut |stretch| {
-                parts.add(stretch);
+                sources.add(stretch);
                 Ok(())
             })?;
         }
-        parts.close();
-        let spans = self.spans_of(&parts.done, pixel)?;
+        sources.close();
+        let spans = self.spans_of(&sources.done, pixel)?;
         debug_assert!(spans.len() <= 6 * pixels as usize + 6, "a screen of spans");
         Ok(spans)
     }
 
-    /// What to draw of parts of the path. Lanes on another machine are asked at once.
-    fn spans_of(&self, parts: &[PathPart], pixel: Cycles) -> Result<Vec<PathSpan>, ReportError> {
+    /// What to draw of the path, from these sources. Lanes on another machine are asked at once.
+    fn spans_of(
+        &self,
+        sources: &[PathSpanSource],
+        pixel: Cycles,
+    ) -> Result<Vec<PathSpan>, ReportError> {
         let pixels = |range: CycleRange| {
             u32::try_from(range.length().0.div_ceil(pixel.0.max(1))).unwrap_or(u32::MAX)
         };
-        let asked = parts.iter().filter_map(|part| match part {
-            PathPart::OfLane { lane, inside, .. } => {
+        let asked = sources.iter().filter_map(|source| match source {
+            PathSpanSource::OfLane { lane, inside, .. } => {
                 let question = LaneQuestion::Spans { window: *inside, pixels: pixels(*inside) };
                 Some((*self.store.lanes.get(*lane)?, question))
             }
-            PathPart::Narrow(_) => None,
+            PathSpanSource::Narrow(_) => None,
         });
         each_ahead(self.store.database(), asked);
-        let mut spans = Vec::with_capacity(parts.len());
-        for part in parts {
-            match *part {
-                PathPart::OfLane { lane, range, inside } => {
+        let mut spans = Vec::with_capacity(sources.len());
+        for source in sources {
+            match *source {
+                PathSpanSource::OfLane { lane, range, inside } => {
                     for span in self.lane(lane)?.spans(inside, pixels(inside))? {
                         let range = span.range().intersection(range);
                         spans.push(PathSpan::OfLane { lane, range, span });
                     }
                 }
-                PathPart::Narrow(StretchGroup { range, totals, stretches, lane }) => {
+                PathSpanSource::Narrow(StretchGroup { range, totals, stretches, lane }) => {
                     spans.push(PathSpan::Stretches { range, stretches, totals, lane });
                 }
             }
@@ -488,9 +492,9 @@ impl CriticalPath {
     }
 }
 
-/// A part of the path in a window.
+/// Where spans of a part of the path come from.
 #[expect(clippy::large_enum_variant, reason = "some thousand at most, mostly narrow")]
-enum PathPart {
+enum PathSpanSource {
     /// What a lane does in a stretch that is at least as wide as a pixel, and what of it is in the
     /// window.
     OfLane {
@@ -501,17 +505,17 @@ enum PathPart {
     Narrow(StretchGroup),
 }
 
-/// Parts of a window, collected from left to right.
-struct PathPartCollector {
+/// Sources of the spans of a window, collected from left to right.
+struct SpanSourceCollector {
     window: CycleRange,
     /// Cycles of a pixel.
     pixel: Cycles,
-    done: Vec<PathPart>,
+    done: Vec<PathSpanSource>,
     /// Narrow stretches of a pixel, and that pixel.
     narrow: Option<(u64, StretchGroup)>,
 }
 
-impl PathPartCollector {
+impl SpanSourceCollector {
     fn add(&mut self, stretch: PathStretch) {
         let PathStretch { lane, range, totals, .. } = stretch;
         if range.length() < self.pixel {
@@ -520,7 +524,7 @@ impl PathPartCollector {
         }
         self.close();
         let inside = range.intersection(self.window);
-        self.done.push(PathPart::OfLane { lane, range, inside });
+        self.done.push(PathSpanSource::OfLane { lane, range, inside });
     }
 
     fn add_narrow(&mut self, group: StretchGroup) {
@@ -535,6 +539,6 @@ impl PathPartCollector {
     }
 
     fn close(&mut self) {
-        self.done.extend(self.narrow.take().map(|(_, group)| PathPart::Narrow(group)));
+        self.done.extend(self.narrow.take().map(|(_, group)| PathSpanSource::Narrow(group)));
     }
 }
