@@ -3,8 +3,9 @@
 mod explanation;
 mod spec_difference;
 
+use super::interrupt::TemporaryDirectory;
 use super::progress::ProgressReporter;
-use super::report_or_spec::{is_report, temporary_directory};
+use super::report_or_spec::is_report;
 use super::search::{self, SearchBudget};
 use super::trials::{
     SpecChanges, TrialFigures, TrialOutcome, TrialRunner, end_with_parent, in_parallel,
@@ -172,7 +173,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let [good, bad] = [spec_text(path_of(matches, "good"))?, spec_text(path_of(matches, "bad"))?];
     let difference = SpecDifference::of(&good, &bad)
         .map_err(|error| CliError::Failed(format!("the specs cannot be read: {error}")))?;
-    let directory = temporary_directory()?;
+    let directory = TemporaryDirectory::new()?;
     let jobs = search::jobs(matches);
     let mut trials = Trials {
         difference: &difference,

@@ -6,7 +6,6 @@ mod listing;
 
 use super::interrupt::TemporaryDirectory;
 use super::progress::ProgressReporter;
-use super::report_or_spec::temporary_directory;
 use super::simulate::{overrides, set_argument};
 use super::trials::{SpecChanges, TrialRunner, in_parallel};
 use super::{CliCommand, CliError, json_argument, open_path, path_of};
@@ -122,7 +121,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         );
         return Err(CliError::Failed(problem));
     }
-    let directory = temporary_directory()?;
+    let directory = TemporaryDirectory::new()?;
     let name = spec_name(matches, &measured, directory.path())?;
     let found = |name: &str| {
         SpecSource::find(name, &[]).map_err(|error| CliError::Usage(error.to_string()))
@@ -231,7 +230,7 @@ impl Simulations {
     /// Simulates the spec with changes, and opens the report.
     fn run(&self, overrides: &[String], changes: &SpecChanges) -> Result<SimulatedRun, CliError> {
         let runner = TrialRunner::new(&self.name, overrides.to_vec(), self.jobs)?;
-        let directory = temporary_directory()?;
+        let directory = TemporaryDirectory::new()?;
         let path = runner.report(changes, directory.path())?;
         let report = Report::open(&path).map_err(failed)?;
         if !report.has(ReportPart::Execution) {

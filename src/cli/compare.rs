@@ -1,7 +1,8 @@
 //! `compare`: two reports side by side, and a gate for jobs that watch cycles and memory.
 
 use super::gates::{self, CheckedGates};
-use super::report_or_spec::{open_or_simulate, temporary_directory};
+use super::interrupt::TemporaryDirectory;
+use super::report_or_spec::open_or_simulate;
 use super::{CliCommand, CliError, json_argument, open_path, path_of};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches};
@@ -115,7 +116,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let problem = "--junit writes gates, and there are none: name them with --fail-if";
         return Err(CliError::Usage(problem.to_owned()));
     }
-    let directory = temporary_directory()?;
+    let directory = TemporaryDirectory::new()?;
     let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
     let (source, target) = (open("source")?, open("target")?);
     let alignment = ReportAlignment::without_links(&source, &target).map_err(failed)?;

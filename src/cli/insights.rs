@@ -1,8 +1,9 @@
 //! `insights`: what is worth doing about a program, and whether it helps.
 
+use super::interrupt::TemporaryDirectory;
 use super::plain_output::stderr;
 use super::proof::{ProofRequest, prove};
-use super::report_or_spec::{open_or_simulate, temporary_directory};
+use super::report_or_spec::open_or_simulate;
 use super::trials::end_with_parent;
 use super::{CliCommand, CliError, json_argument, path_of, simulate};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -61,7 +62,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     end_with_parent();
-    let directory = temporary_directory()?;
+    let directory = TemporaryDirectory::new()?;
     let overrides = simulate::overrides(matches);
     let simulated = directory.path().join("report");
     let report = open_or_simulate(path_of(matches, "report"), &overrides, &simulated)?;

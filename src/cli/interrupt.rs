@@ -1,5 +1,6 @@
 //! Ctrl-C, and being asked to end: what is half done and what is only for a while is removed first.
 
+use super::CliError;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError};
@@ -29,30 +30,35 @@ pub(super) fn flag() -> Arc<AtomicBool> {
 }
 
 /// A directory that is gone with this, and also where an interruption ends the program.
-pub(super) struct TemporaryDirectory(tempfile::TempDir);
+pub(super) struct TemporaryDirectory(PathBuf);
 
 impl TemporaryDirectory {
     /// Makes one.
     ///
     /// # Errors
     /// No place for it.
-    pub(super) fn new() -> std::io::Result<Self> {
+    pub(super) fn new() -> Result<Self, CliError> {
         // Held until it is in the list: an interruption in between would leave it.
         let mut directories = directories();
         handle();
-        let directory = tempfile::Builder::new().prefix("tilescope-").tempdir()?;
-        directories.push(directory.path().to_owned());
-        Ok(Self(directory))
+        let failed = |error| CliError::Failed(format!("no directory for temporary files: {error}"));
+        let made = tempfile::Builder::new().prefix("tilescope-").tempdir().map_err(failed)?.keep();
+        directories.push(made.clone());
+        Ok(Self(made))
     }
 
     pub(super) fn path(&self) -> &Path {
-        self.0.path()
+        &self.0
     }
 }
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
-        directories().retain(|directory| directory != self.0.path());
+        // Held until it is gone: an interruption in between would leave a part.
+        let mut directories = directories();
+        // What cannot be removed stays; there is nobody to tell.
+        let _ = std::fs::remove_dir_all(&self.0);
+        directories.retain(|directory| *directory != self.0);
     }
 }
 
@@ -76,7 +82,6 @@ fn on_interruption() {
     // Held to the end: nobody makes another one.
     let directories = directories();
     for directory in directories.iter() {
-        // What cannot be removed stays; there is nobody to tell.
         let _ = std::fs::remove_dir_all(directory);
     }
     // As a shell has it for a program that was interrupted.

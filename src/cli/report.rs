@@ -1,8 +1,9 @@
 //! `report`: a report, or two compared, as one HTML page to send or to keep beside a job.
 
 use super::gates::{self, CheckedGates};
+use super::interrupt::TemporaryDirectory;
 use super::page_file::{keep_inputs, write_page};
-use super::report_or_spec::{open_or_simulate, temporary_directory};
+use super::report_or_spec::open_or_simulate;
 use super::{CliCommand, CliError, compare, path_of};
 use clap::{Arg, ArgMatches, value_parser};
 use std::io::Write;
@@ -56,7 +57,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let inputs = ["report", "target"].map(|name| matches.get_one::<PathBuf>(name));
     keep_inputs(file, inputs.into_iter().flatten().map(PathBuf::as_path))?;
     let gates = gates::asked(matches)?;
-    let directory = temporary_directory()?;
+    let directory = TemporaryDirectory::new()?;
     let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
     let first = open("report")?;
     let name = |side| path_of(matches, side).display().to_string();

@@ -1,6 +1,5 @@
 //! Arguments that name a report, or a spec that is simulated to have one.
 
-use super::interrupt::TemporaryDirectory;
 use super::trials::{SpecChanges, TrialRunner};
 use super::{CliError, open_path, simulate};
 use std::num::NonZeroUsize;
@@ -43,10 +42,4 @@ pub(super) fn open_or_simulate(
         }
         _ => open_path(path),
     }
-}
-
-/// A directory that is gone when the command ends.
-pub(super) fn temporary_directory() -> Result<TemporaryDirectory, CliError> {
-    let failed = |error| CliError::Failed(format!("no directory for temporary files: {error}"));
-    TemporaryDirectory::new().map_err(failed)
 }

@@ -3,10 +3,11 @@
 mod revisions;
 mod text;
 
+use super::interrupt::TemporaryDirectory;
 use super::page_file::{keep_inputs, write_page};
 use super::plain_output::stderr;
 use super::progress::ProgressReporter;
-use super::report_or_spec::{is_report, temporary_directory};
+use super::report_or_spec::is_report;
 use super::{CliCommand, CliError, compare, json_argument};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::collections::BTreeMap;
@@ -147,7 +148,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if let Some(file) = page {
         keep_inputs(file, inputs.sources.iter().map(|source| source.path.as_path()))?;
     }
-    let directory = temporary_directory()?;
+    let directory = TemporaryDirectory::new()?;
     let series = inputs.read(&choice, directory.path())?;
     let baseline = match matches.get_one::<String>("baseline") {
         None => 0,

@@ -3,7 +3,7 @@
 
 use crate::cli::CliError;
 use crate::cli::interrupt::TemporaryDirectory;
-use crate::cli::report_or_spec::{is_report, temporary_directory};
+use crate::cli::report_or_spec::is_report;
 use crate::cli::search::SpecCopy;
 use crate::cli::trials::{SpecChanges, TrialRunner, set_arguments};
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ impl McpSession {
     pub(super) fn directory(&mut self) -> Result<&Path, CliError> {
         let directory = match self.directory.take() {
             Some(directory) => directory,
-            None => temporary_directory()?,
+            None => TemporaryDirectory::new()?,
         };
         Ok(self.directory.insert(directory).path())
     }

@@ -15,7 +15,6 @@ pub(super) use results_file::{ResultsFile, SearchedSpec, changes_text};
 pub(super) use varied_key::VariedKey;
 
 use super::interrupt::TemporaryDirectory;
-use super::report_or_spec::temporary_directory;
 use super::trials::TrialOutcome;
 use super::{CliError, simulate};
 use clap::{Arg, ArgMatches, value_parser};
@@ -37,7 +36,7 @@ impl SpecCopy {
     /// # Errors
     /// No place to write it to.
     pub(super) fn write(spec: &Spec, name: &str) -> Result<Self, CliError> {
-        let copy = Self { directory: temporary_directory()?, name: name.to_owned() };
+        let copy = Self { directory: TemporaryDirectory::new()?, name: name.to_owned() };
         let path = copy.path();
         std::fs::write(&path, &spec.text)
             .map_err(|error| CliError::Failed(format!("{}: {error}", path.display())))?;
