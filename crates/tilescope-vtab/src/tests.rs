@@ -103,7 +103,7 @@ fn only_what_was_asked_for_is_read() {
     }
 }
 
-/// WordTable with their lengths; notes for which one it was asked.
+/// Words with their lengths; notes for which one it was asked.
 struct WordTable {
     asked: Mutex<Vec<Option<String>>>,
 }

@@ -40,11 +40,16 @@ pub(crate) fn trace_cursor_button_ui(bar: &mut ToolbarBuilder<'_>, context: &Vie
                 trace, which has the time cursor";
     if context.opened.report.has(ReportPart::Execution) && bar.button("At the trace's cursor", hint)
     {
-        context.commands.push(AppCommand::ShowTables(ViewId::ExecutionTrace, "Tiles"));
+        show_tiles_of_trace(context);
     }
 }
 
-/// Under what a profile of measured tiles does not record: where it is seen what they do.
+fn show_tiles_of_trace(context: &ViewContext<'_>) {
+    context.commands.push(AppCommand::ShowTables(ViewId::ExecutionTrace, "Tiles"));
+}
+
+/// Below the words about what a profile of measured tiles does not have: a button that leads to what
+/// it has.
 pub(crate) fn measured_tiles_ui(ui: &mut Ui, context: &ViewContext<'_>) {
     if !context.opened.report.has_tile_samples() {
         return;
@@ -54,7 +59,7 @@ pub(crate) fn measured_tiles_ui(ui: &mut Ui, context: &ViewContext<'_>) {
         ui.label("It has the measured cycles of every tile.");
         ui.add_space(spacing::XS);
         if ui.button("Show tiles in the trace").clicked() {
-            context.commands.push(AppCommand::ShowTables(ViewId::ExecutionTrace, "Tiles"));
+            show_tiles_of_trace(context);
         }
     });
 }
