@@ -7,20 +7,19 @@
 // Everything here reads bytes that anybody may have written.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+use super::bounded_connection::{QueryBudget, harden_connection, plain_tables};
 use super::error::ReportError;
-use super::limits::{MAX_LIST_BYTES, MAX_LIST_TEXT_BYTES, MAX_VALUE_BYTES};
+use super::limits::{MAX_LIST_BYTES, MAX_LIST_TEXT_BYTES};
 use super::packed_columns::UnpackedRows;
 use super::remote::{DatabaseFacts, DatabaseKind, RemoteDatabase, TableFacts, TableNumber};
 use super::row_cells::{RowCells, RowSource, integer};
 use super::schema;
 use super::trace::LaneQuestion;
-use rusqlite::config::DbConfig;
-use rusqlite::limits::Limit;
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Locks; what a panicking thread left behind is still sound, for all guarded data here is
@@ -45,37 +44,6 @@ impl ReportWarnings {
 
     pub(super) fn all(&self) -> Vec<String> {
         lock(&self.0).clone()
-    }
-}
-
-/// SQLite instructions between two looks at the budget.
-const INSTRUCTIONS_PER_LOOK: i32 = 10_000;
-
-/// Bounds the work of a query; shared with SQLite's progress handler.
-#[derive(Clone)]
-struct QueryBudget {
-    left: Arc<AtomicU64>,
-    full: u64,
-    cancel: Arc<AtomicBool>,
-}
-
-impl QueryBudget {
-    /// The smallest row takes about six bytes of file, and the most a scan does with a row is some
-    /// hundred instructions.
-    fn for_file(bytes: u64) -> Self {
-        // Another machine may say that its file has any number of bytes.
-        let full = bytes.saturating_mul(64).saturating_add(50_000_000);
-        Self { left: Arc::new(AtomicU64::new(full)), full, cancel: Arc::default() }
-    }
-
-    fn refill(&self) {
-        self.left.store(self.full, Ordering::Relaxed);
-    }
-
-    fn is_spent(&self) -> bool {
-        let left = self.left.load(Ordering::Relaxed);
-        self.left.store(left.saturating_sub(INSTRUCTIONS_PER_LOOK as u64), Ordering::Relaxed);
-        left == 0 || self.cancel.load(Ordering::Relaxed)
     }
 }
 
@@ -218,11 +186,9 @@ impl ReportDatabase {
     /// Setting this flag makes the query that runs stop with an error.
     pub(super) fn set_cancel(&mut self, cancel: Arc<AtomicBool>) -> Result<(), ReportError> {
         self.budget.cancel = cancel;
-        let budget = self.budget.clone();
-        let handler = Some(move || budget.is_spent());
         let DatabasePlace::File(connection) = &self.place else { return Ok(()) };
-        lock(connection)
-            .progress_handler(INSTRUCTIONS_PER_LOOK, handler)
+        self.budget
+            .watch(&mut lock(connection))
             .map_err(|e| ReportError::sqlite_reading(&e, "header", &self.path))
     }
 
@@ -657,48 +623,4 @@ fn sql(select: &SelectQuery, existing: &[String]) -> String {
         columns.push("1".to_owned());
     }
     format!("SELECT {} FROM \"{}\" {}", columns.join(", "), select.table, select.clauses)
-}
-
-/// Settings for files nobody vouches for, as SQLite's own documentation advises.
-fn harden_connection(connection: &mut Connection, budget: &QueryBudget) -> rusqlite::Result<()> {
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 16)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_EXPR_DEPTH, 64)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_WORKER_THREADS, 0)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    // No memory mapping: a file that shrinks while it is mapped ends the process. The limit is of
-    // all connections of the process, beyond what twenty reports need.
-    connection.execute_batch(
-        "PRAGMA cell_size_check = ON; PRAGMA query_only = ON; PRAGMA mmap_size = 0;
-         PRAGMA cache_size = -8192; PRAGMA hard_heap_limit = 402653184;",
-    )?;
-    let budget = budget.clone();
-    connection.progress_handler(INSTRUCTIONS_PER_LOOK, Some(move || budget.is_spent()))
-}
-
-/// The plain tables among `known`, with their plain columns.
-fn plain_tables(
-    connection: &Connection,
-    known: &[&str],
-) -> rusqlite::Result<BTreeMap<String, Vec<String>>> {
-    let mut is_plain = connection.prepare(
-        "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE
-         AND rootpage > 0",
-    )?;
-    let mut columns =
-        connection.prepare("SELECT lower(name) FROM pragma_table_xinfo(?1) WHERE hidden = 0")?;
-    let mut tables = BTreeMap::new();
-    for name in known {
-        if is_plain.exists([name])? {
-            let names = columns.query_map([name], |row| row.get::<_, String>(0))?;
-            tables.insert((*name).to_owned(), names.collect::<rusqlite::Result<Vec<_>>>()?);
-        }
-    }
-    Ok(tables)
 }

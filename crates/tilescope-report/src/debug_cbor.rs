@@ -12,10 +12,12 @@
 // Everything here reads bytes that anybody may have written.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-use cbor4ii::core::dec::{Decode, Error, IgnoredAny, Read, is_break};
+mod cbor_stream;
+
+use cbor_stream::{CborStream, MAX_NAME_BYTES, Reading, Stop, problem_of};
+use cbor4ii::core::dec::{Decode, Error};
 use cbor4ii::core::major;
-use cbor4ii::core::types::{Array, Map, Tag};
-use cbor4ii::core::utils::IoReader;
+use cbor4ii::core::types::{Array, Map};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -27,8 +29,6 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 const MAX_CONTEXTS: usize = 1 << 22;
 /// Most bytes of all names and layers.
 const MAX_TEXT_BYTES: usize = 128 << 20;
-/// Most bytes of one of them; what is longer is cut.
-const MAX_NAME_BYTES: usize = 4096;
 /// Most ancestors that are looked at.
 const MAX_ANCESTORS: usize = 256;
 /// Most names that one name is joined of.
@@ -117,14 +117,14 @@ impl DebugContexts {
     }
 
     fn read_from(bytes: impl BufRead) -> Result<Self, DebugCborError> {
-        let mut stream = CborStream { reader: IoReader::new(bytes), at: 0 };
+        let mut stream = CborStream::new(bytes);
         let mut reading = DebugCborReading::default();
         match reading.file(&mut stream) {
             Ok(()) => reading.finish(),
             Err(Stop::Cbor(Error::Read(error))) => Err(error.into()),
             Err(Stop::Cbor(error)) => {
                 let problem = problem_of(&error).to_owned();
-                Err(DebugCborError::Format { problem, at: stream.at })
+                Err(DebugCborError::Format { problem, at: stream.at() })
             }
             Err(Stop::TooLarge(words)) => Err(DebugCborError::TooLarge(words)),
         }
@@ -198,175 +198,6 @@ impl DebugContexts {
             WrittenText::InTable(place) => self.table.get(place as usize).copied(),
         };
         id.and_then(|id| self.texts.get(id.0 as usize)).map_or("", String::as_str)
-    }
-}
-
-/// What is wrong with bytes that are not as they should be.
-fn problem_of(error: &Error<io::Error>) -> &'static str {
-    match error {
-        Error::Eof { .. } | Error::RequireLength { .. } => "it is cut off",
-        Error::DepthOverflow { .. } => "it is nested deeper than 256 levels",
-        _ => "it is no valid CBOR",
-    }
-}
-
-/// Why reading ends before the file does.
-enum Stop {
-    Cbor(Error<io::Error>),
-    TooLarge(&'static str),
-}
-
-impl From<Error<io::Error>> for Stop {
-    fn from(error: Error<io::Error>) -> Self {
-        Self::Cbor(error)
-    }
-}
-
-/// The bytes of a file, with the position that messages name.
-struct CborStream<R> {
-    reader: IoReader<R>,
-    at: u64,
-}
-
-impl<'de, R: BufRead> Read<'de> for CborStream<R> {
-    type Error = io::Error;
-
-    fn fill<'short>(
-        &'short mut self,
-        want: usize,
-    ) -> Result<cbor4ii::core::dec::Reference<'de, 'short>, io::Error> {
-        self.reader.fill(want)
-    }
-
-    fn advance(&mut self, count: usize) {
-        self.at += count as u64;
-        self.reader.advance(count);
-    }
-
-    fn step_in(&mut self) -> bool {
-        <IoReader<R> as Read<'de>>::step_in(&mut self.reader)
-    }
-
-    fn step_out(&mut self) {
-        <IoReader<R> as Read<'de>>::step_out(&mut self.reader);
-    }
-}
-
-type Reading<T> = Result<T, Stop>;
-
-impl<R: BufRead> CborStream<R> {
-    /// The kind of what comes next.
-    fn major(&mut self) -> Reading<u8> {
-        let bytes = self.fill(1).map_err(Error::Read)?;
-        let byte = bytes.as_ref().first().copied();
-        byte.map(|byte| byte >> 5).ok_or_else(|| self.cut_off())
-    }
-
-    /// The error of a stream that ends too early: asking for a number tells it.
-    fn cut_off(&mut self) -> Stop {
-        match u64::decode(self) {
-            Err(error) => Stop::Cbor(error),
-            Ok(_) => Stop::TooLarge("it cannot be read"),
-        }
-    }
-
-    fn skip(&mut self) -> Reading<()> {
-        IgnoredAny::decode(self)?;
-        Ok(())
-    }
-
-    /// Leaves out the tags before a value.
-    fn skip_tags(&mut self) -> Reading<u8> {
-        loop {
-            let kind = self.major()?;
-            if kind != major::TAG {
-                return Ok(kind);
-            }
-            Tag::<()>::tag(self)?;
-        }
-    }
-
-    /// Whether a list or map of so many items, or of an unknown number of them, goes on.
-    fn goes_on(&mut self, left: &mut Option<usize>) -> Reading<bool> {
-        match left {
-            Some(0) => Ok(false),
-            Some(left) => {
-                *left -= 1;
-                Ok(true)
-            }
-            None => Ok(!is_break(self)?),
-        }
-    }
-
-    /// A text, of which at most [`MAX_NAME_BYTES`] are kept; nothing if something else comes next,
-    /// which is passed over.
-    fn text(&mut self) -> Reading<Option<String>> {
-        if self.skip_tags()? != major::STRING {
-            self.skip()?;
-            return Ok(None);
-        }
-        let mut kept = Vec::new();
-        match self.length()? {
-            Some(length) => self.keep(length, &mut kept)?,
-            None => {
-                while !is_break(self)? {
-                    if self.major()? != major::STRING {
-                        return Err(self.not_a_chunk());
-                    }
-                    let Some(length) = self.length()? else { return Err(self.not_a_chunk()) };
-                    self.keep(length, &mut kept)?;
-                }
-            }
-        }
-        Ok(Some(String::from_utf8_lossy(&kept).into_owned()))
-    }
-
-    fn not_a_chunk(&self) -> Stop {
-        Stop::Cbor(Error::Mismatch { name: &"str", found: 0 })
-    }
-
-    /// The length of a text whose first byte comes next; nothing if its chunks end with a break.
-    fn length(&mut self) -> Reading<Option<u64>> {
-        let first = self.byte()?;
-        let bytes = match first & 0x1f {
-            length @ 0..=23 => return Ok(Some(length.into())),
-            24 => 1,
-            25 => 2,
-            26 => 4,
-            27 => 8,
-            31 => return Ok(None),
-            _ => return Err(self.not_a_chunk()),
-        };
-        let mut length = 0;
-        for _ in 0..bytes {
-            length = length << 8 | u64::from(self.byte()?);
-        }
-        Ok(Some(length))
-    }
-
-    fn byte(&mut self) -> Reading<u8> {
-        let byte = self.fill(1).map_err(Error::Read)?.as_ref().first().copied();
-        let byte = byte.ok_or_else(|| self.cut_off())?;
-        self.advance(1);
-        Ok(byte)
-    }
-
-    /// Takes so many bytes, and keeps the first of them.
-    fn keep(&mut self, length: u64, kept: &mut Vec<u8>) -> Reading<()> {
-        let mut left = length;
-        while left > 0 {
-            let bytes = self.fill(1).map_err(Error::Read)?;
-            let bytes = bytes.as_ref();
-            let count = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            let room = MAX_NAME_BYTES.saturating_sub(kept.len()).min(count);
-            kept.extend_from_slice(bytes.get(..room).unwrap_or_default());
-            if count == 0 {
-                return Err(self.cut_off());
-            }
-            self.advance(count);
-            left -= count as u64;
-        }
-        Ok(())
     }
 }
 

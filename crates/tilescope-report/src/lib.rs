@@ -24,6 +24,7 @@
 
 mod address_blob;
 pub mod atomic_file;
+mod bounded_connection;
 mod codec;
 mod database;
 mod debug_cbor;
