@@ -43,6 +43,7 @@ fn check(trace: &Trace, path: &CriticalPath) {
     let of_programs: Cycles = programs.iter().map(|program| program.cycles).sum();
     assert_eq!(of_programs, path.totals().cycles.total());
     assert!(of_programs <= path.range().length());
+    assert_eq!(*programs, path.programs_in(path.range()).unwrap(), "those of the file");
     for stretch in all.iter().step_by(all.len().div_ceil(50)) {
         check_stretch(path, stretch);
     }
@@ -192,6 +193,35 @@ fn older_reports_have_the_same_path() {
     assert!(exposure(&report).unwrap().is_none());
     checked(&report);
     check_sums(&report);
+}
+
+/// Sums in a file that are not those of its path are told, and are not shown.
+#[test]
+fn a_part_of_the_sums_is_not_taken_for_all() {
+    let programs = |report: &Report| {
+        let path = report.critical_path().unwrap().expect("a run has a path");
+        path.programs().unwrap()
+    };
+    let (report, directory) = common::report("mnist_pipeline", &["options.device_iterations=2"]);
+    let whole = programs(&report);
+    drop(report);
+    let file = directory.path().join(REPORT_FILE);
+    for change in [
+        "DELETE FROM trace_path_programs WHERE id = (SELECT max(id) FROM trace_path_programs)",
+        "UPDATE trace_path_programs SET lane = 7777 WHERE id = 0",
+        "UPDATE trace_path_programs SET cycles = cycles + 1 WHERE id = 0",
+        "UPDATE trace_path_programs SET cycles = 9223372036854775807",
+    ] {
+        let broken = directory.path().join("broken.pop");
+        std::fs::copy(&file, &broken).unwrap();
+        let db = rusqlite::Connection::open(&broken).unwrap();
+        db.execute_batch(&format!("{change}; DELETE FROM checksums")).unwrap();
+        drop(db);
+        let report = Report::open_with_cache(&broken, None).unwrap();
+        assert_eq!(programs(&report), whole, "{change}");
+        let told = report.verify().unwrap();
+        assert!(told.iter().any(|of| of.text.contains("trace_path_programs")), "{change}");
+    }
 }
 
 /// The chain of the step of a program that waits longest.

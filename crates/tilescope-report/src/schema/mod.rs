@@ -34,7 +34,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, view_of_samples, views_with
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub const FORMAT: (i32, i32) = (2, 7);
+pub const FORMAT: (i32, i32) = (2, 8);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -551,6 +551,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     trace::TRACE_TOTALS,
     trace::TRACE_SYNC_POINTS,
     trace::TRACE_BESIDE,
+    trace::TRACE_PATH_PROGRAMS,
     trace::MARK_CHUNKS,
     replicas::MARK_CHUNKS,
     samples::LABELS,
@@ -592,6 +593,7 @@ pub(crate) const TRACE_TABLES: &[&str] = &[
     "trace_totals",
     "trace_sync_points",
     "trace_beside",
+    "trace_path_programs",
 ];
 
 /// Every table and column as Markdown, for `docs/format.md`.

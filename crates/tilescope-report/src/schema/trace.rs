@@ -149,6 +149,23 @@ pub(super) const TRACE_BESIDE: SchemaTable = table(
     "",
 );
 
+pub(super) const TRACE_PATH_PROGRAMS: SchemaTable = table(
+    "trace_path_programs",
+    "what steps of a program on a lane add to the critical path of the run; since version 2.8",
+    &[
+        col("id", KEY, "position"),
+        col("lane", ID, "trace_lanes.lane or replica_lanes.lane"),
+        col("program", ID, "programs.id"),
+        col("type", TEXT, "steps.type"),
+        col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
+        col("steps", COUNT, "how many of them are on the path"),
+        col("cycles", CYCLES, "how long the path goes over them"),
+        col("position", NUMBER, "position on the lane of one worth showing"),
+        col("longest_cycles", CYCLES, "cycles of that one on the path; 0 if it was not looked at"),
+    ],
+    "",
+);
+
 pub(super) const MARK_CHUNKS: SchemaTable = table(
     super::MARK_CHUNKS,
     "marks of one kind on one IPU, where there are too many for rows; since version 2.0",

@@ -47,6 +47,7 @@ mod index_writer;
 mod lane;
 mod lane_builder;
 mod lane_number;
+mod lane_pieces;
 mod lane_questions;
 mod lane_spans;
 mod lane_sums;
@@ -64,10 +65,10 @@ pub use answers::{
     StepTotals,
 };
 pub(super) use index_writer::{LaneRecord, TileHandOver, TraceEvent, TraceIndexWriter};
-pub(super) use lane::LaneStepCursor;
 pub use lane::TraceLane;
 pub(super) use lane_builder::TraceIndexBlob;
 pub(crate) use lane_number::LaneNumber;
+pub(super) use lane_pieces::LaneStepCursor;
 pub use lane_questions::{LaneQuestion, StepLengths};
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};

@@ -451,6 +451,11 @@ impl TraceStore {
         Ok(programs.clone().unwrap_or_default())
     }
 
+    /// The same as the file has them; none in files of older versions.
+    pub(super) fn stored_path_programs(&self) -> Result<Vec<PathProgram>, ReportError> {
+        PathProgram::read_all(self.points_db().0, &self.lanes, &self.lane_places())
+    }
+
     /// Places of lanes in the list of them, by number.
     pub(super) fn lane_places(&self) -> LanePlaces {
         (0..).zip(&self.lanes).map(|(place, lane)| (lane.number().number(), place)).collect()

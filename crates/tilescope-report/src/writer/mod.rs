@@ -15,6 +15,7 @@ mod tile_samples;
 pub use recorder::Recorder;
 
 use super::atomic_file::AtomicFile;
+use super::database::ReportDatabase;
 use super::error::ReportError;
 use super::model::{
     CompilationReport, ExecutionStep, ImportedModel, SampleLabel, TileSample, TraceMark,
@@ -24,13 +25,14 @@ use super::row_writer::RowWriter;
 use super::schema;
 use super::slice::SliceOrigin;
 use super::table_checksums::{TableChecksums, TablePart};
-use super::trace::TraceIndexWriter;
+use super::trace::{CriticalPath, Trace, TraceIndexWriter};
 use crate::units::{IpuId, ReplicaClassId};
 use execution::{ExecutionWriter, sync_programs};
 use rusqlite::{Connection, OpenFlags, ToSql, params};
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tile_samples::TileSampleWriter;
 
 const PAGE_BYTES: u64 = 4096;
@@ -88,6 +90,17 @@ fn tables_of_few() -> impl Iterator<Item = &'static str> {
     few.chain(schema::SAMPLE_TABLES).chain([schema::TILE_SAMPLES])
 }
 
+/// The trace in a file that is being written, between transactions.
+fn open_written_trace(path: &Path) -> Result<Trace, ReportError> {
+    let bytes = fs::metadata(path).map_err(|e| ReportError::reading(e, path))?.len();
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)
+        .map_err(|e| ReportError::sqlite_reading(&e, "header", path))?;
+    let tables: Vec<&str> =
+        schema::TRACE_TABLES.iter().chain(&schema::REPLICA_TABLES).copied().collect();
+    Trace::open(ReportDatabase::new(connection, path, bytes, &tables, Arc::default())?, None)
+}
+
 /// Writes one `profile.pop`.
 ///
 /// The file grows under a temporary name beside its place and takes that place, whole, in
@@ -128,7 +141,7 @@ impl ReportWriter {
         };
         writer.rows().execute(&format!(
             "PRAGMA page_size = {PAGE_BYTES}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
-             PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -32768; PRAGMA secure_delete = FAST;
+             PRAGMA cache_size = -32768; PRAGMA secure_delete = FAST;
              PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN",
             schema::APPLICATION_ID,
             schema::user_version(schema::FORMAT),
@@ -315,9 +328,13 @@ impl ReportWriter {
             return Err(ReportError::invalid_input("a report has a compilation"));
         };
         self.rows().insert("meta", params!["layout", self.layout.name()])?;
+        let is_executed = execution.last_step().is_some();
         execution.finish(lanes, &self.rows())?;
         if let Some(mut samples) = self.samples.take() {
             samples.complete(&self.rows())?;
+        }
+        if is_executed {
+            self.write_path_programs()?;
         }
         // After everything that is summed, before views take the place of empty tables.
         self.write_checksums()?;
@@ -333,6 +350,16 @@ impl ReportWriter {
             .close()
             .map_err(|(_, e)| ReportError::sqlite_writing(&e, part.temporary_path()))?;
         Ok(part.commit()?)
+    }
+
+    /// Writes what programs add to the critical path. It is found from its end, and then its steps
+    /// are read, so that everything else of the run is in the file by now.
+    fn write_path_programs(&self) -> Result<(), ReportError> {
+        self.rows().execute("COMMIT")?;
+        let path = open_written_trace(self.part.temporary_path())?.critical_path()?;
+        let programs = path.as_ref().map(CriticalPath::programs).transpose()?;
+        self.rows().execute("BEGIN")?;
+        path.zip(programs).map_or(Ok(()), |(path, all)| path.write_programs(&all, &self.rows()))
     }
 
     /// Creates tables that not every report has.

@@ -10,13 +10,14 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 39] = [
+const NUMBERED_TABLES: [(&str, &str); 40] = [
     ("machine_changes", "id"),
     ("running_costs", "id"),
     ("bandwidths", "id"),
     ("action_costs", "id"),
     ("trace_sync_points", "id"),
     ("trace_beside", "id"),
+    ("trace_path_programs", "id"),
     ("sync_groups", "id"),
     ("error_bands", "id"),
     ("options", "id"),
@@ -53,7 +54,7 @@ const NUMBERED_TABLES: [(&str, &str); 39] = [
 ];
 
 /// Columns whose numbers are found in a column of another table.
-const REFERENCES: [(&str, &str, &str, &str); 45] = [
+const REFERENCES: [(&str, &str, &str, &str); 46] = [
     ("operation_inputs", "operation", "operations", "id"),
     ("operation_inputs", "input", "operations", "id"),
     ("programs", "compute_set", "compute_sets", "compute_set"),
@@ -83,6 +84,7 @@ const REFERENCES: [(&str, &str, &str, &str); 45] = [
     ("exchange_cycles", "pattern", "tile_patterns", "id"),
     ("control_code", "program", "programs", "id"),
     ("trace_beside", "program", "programs", "id"),
+    ("trace_path_programs", "program", "programs", "id"),
     ("control_code", "pattern", "tile_patterns", "id"),
     ("exchange_routes", "program", "exchanges", "program"),
     ("data_accesses", "program", "programs", "id"),

@@ -3,7 +3,7 @@
 // Points may come from a file that anybody wrote.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-use super::super::answers::{LaneInfo, LaneSpan, LaneStep, StepTotals};
+use super::super::answers::{LaneInfo, LaneSpan, LaneStep, PerActivity, StepTotals};
 use super::super::lane::TraceLane;
 use super::super::lane_number::LaneNumber;
 use super::super::lane_questions::{LaneQuestion, each_ahead, path_programs_there};
@@ -11,12 +11,18 @@ use super::super::store::TraceStore;
 use super::overlap::BesideCompute;
 use super::path_index::{BlockDetails, LaneSlack, PathIndex, PathLead, StretchGroup};
 use super::point::SyncPoint;
-use super::program_cycles::{PathProgram, ProgramCycleCounter};
+use super::program_cycles::{PathProgram, ProgramCycleCounter, are_same_sums};
 use super::walk::{FoundStretch, PathHop};
 use crate::error::ReportError;
 use crate::model::StepActivity;
+use crate::row_writer::RowWriter;
 use crate::units::{CycleRange, Cycles, ProgramId, ReplicaIpu};
+use std::ops::Range;
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
+
+/// Threads that go over steps of the path, each with a decoded chunk of every lane.
+const MOST_THREADS: usize = 8;
 
 /// The longest chain of steps of a run, each of which waits for the one before it: from the first
 /// cycle to the last, without a gap. At a join it goes on where the last one came from, and where
@@ -214,11 +220,44 @@ impl CriticalPath {
     /// only the cycles that are in it. Decodes all steps of the path there are in the window.
     pub fn programs_in(&self, window: CycleRange) -> Result<Vec<PathProgram>, ReportError> {
         let mut counter = ProgramCycleCounter::default();
-        self.visit_stretches(window, &mut |stretch| {
-            let inside = stretch.range.intersection(window);
-            counter.add(stretch.lane, self.lane(stretch.lane)?, inside)
-        })?;
+        self.visit_first(window, &mut |stretch| self.count(&mut counter, stretch, window))?;
+        self.count_blocks(window)?.into_iter().for_each(|other| counter.merge(other));
         Ok(counter.finish())
+    }
+
+    /// What is counted in the blocks of a window, by threads that each take a share of every block:
+    /// some have most of the run. No pool, since who waits for one may be given work that waits for
+    /// this.
+    fn count_blocks(&self, window: CycleRange) -> Result<Vec<ProgramCycleCounter>, ReportError> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let count = |thread: usize| {
+            let mut counter = ProgramCycleCounter::default();
+            for block in self.blocks_in(window) {
+                let details = self.details(block)?;
+                let bound = |shares| details.stretches.len() * shares / threads;
+                let share = details.stretches.get(bound(thread)..bound(thread + 1));
+                within(share.unwrap_or_default(), window)
+                    .try_for_each(|stretch| self.count(&mut counter, stretch, window))?;
+            }
+            Ok(counter)
+        };
+        std::thread::scope(|scope| {
+            let counting: Vec<_> =
+                (0..threads).map(|thread| scope.spawn(move || count(thread))).collect();
+            let ended = counting.into_iter().map(ScopedJoinHandle::join);
+            ended
+                .map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
+    }
+
+    fn count(
+        &self,
+        counter: &mut ProgramCycleCounter,
+        PathStretch { lane, range, .. }: PathStretch,
+        window: CycleRange,
+    ) -> Result<(), ReportError> {
+        counter.add(lane, self.lane(lane)?, range.intersection(window))
     }
 
     /// The same over what led to a place, see [`CriticalPath::path_to`].
@@ -230,12 +269,28 @@ impl CriticalPath {
         Ok(counter.finish())
     }
 
-    /// The same of the whole path; made once.
+    /// The same of the whole path, which a report has since version 2.8; made once of others.
     pub fn programs(&self) -> Result<Arc<Vec<PathProgram>>, ReportError> {
-        self.store.path_programs(|| match path_programs_there(&self.store)? {
-            Some(programs) => Ok(programs),
-            None => self.programs_in(self.range()),
+        self.store.path_programs(|| {
+            if let Some(programs) = path_programs_there(&self.store)? {
+                return Ok(programs);
+            }
+            let stored = self.store.stored_path_programs()?;
+            match self.is_whole(&stored) {
+                true => Ok(stored),
+                false => self.programs_in(self.range()),
+            }
         })
+    }
+
+    /// Whether sums by program come to those of the path: less would be a part of it.
+    fn is_whole(&self, programs: &[PathProgram]) -> bool {
+        let mut cycles = PerActivity::default();
+        for sum in programs {
+            let own = &mut cycles[sum.activity()];
+            *own = Cycles::saturating_add(*own, sum.cycles);
+        }
+        cycles == self.totals().cycles
     }
 
     /// The first `limit` stretches that touch `window`.
@@ -390,6 +445,11 @@ impl CriticalPath {
         if sums.cycles != self.totals().cycles {
             wrong.push("the path is not the sum of its stretches".to_owned());
         }
+        let stored = self.store.stored_path_programs()?;
+        if !stored.is_empty() && !are_same_sums(&stored, &self.programs_in(self.range())?) {
+            let problem = "trace_path_programs does not say what programs add to the path";
+            wrong.push(problem.to_owned());
+        }
         Ok(wrong)
     }
 
@@ -403,6 +463,15 @@ impl CriticalPath {
                 Some(BesideProgram { lane, program, activity: class.activity(), hidden })
             })
             .collect())
+    }
+
+    /// Writes what programs add to the path.
+    pub(crate) fn write_programs(
+        &self,
+        programs: &[PathProgram],
+        rows: &RowWriter,
+    ) -> Result<(), ReportError> {
+        PathProgram::insert_all(programs, &self.store.lanes, rows)
     }
 
     /// The number of a lane in files.
@@ -472,24 +541,43 @@ impl CriticalPath {
         window: CycleRange,
         each: &mut dyn FnMut(PathStretch) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
-        let mut tell = |found: &FoundStretch| {
-            let FoundStretch { lane, range, totals, hop } = *found;
-            if range.overlaps(window) {
-                each(PathStretch { lane, range, totals, hop })
-            } else {
-                Ok(())
-            }
-        };
-        self.index.first.iter().try_for_each(&mut tell)?;
-        let blocks = &self.index.blocks;
-        // The stretch at the start of the window may have begun in an earlier block.
-        let first = blocks.partition_point(|block| block.from <= window.start).saturating_sub(1);
-        let end = blocks.partition_point(|block| block.from < window.end);
-        for block in first..end {
-            self.details(block)?.stretches.iter().try_for_each(&mut tell)?;
+        self.visit_first(window, each)?;
+        for block in self.blocks_in(window) {
+            within(&self.details(block)?.stretches, window).try_for_each(&mut *each)?;
         }
         Ok(())
     }
+
+    /// The same of the stretches in front of all blocks.
+    fn visit_first(
+        &self,
+        window: CycleRange,
+        each: &mut dyn FnMut(PathStretch) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        within(self.index.first.as_slice(), window).try_for_each(each)
+    }
+
+    /// Blocks of the stretches that share a cycle with a window.
+    fn blocks_in(&self, window: CycleRange) -> Range<usize> {
+        let blocks = &self.index.blocks;
+        // The stretch at the start of the window may have begun in an earlier block.
+        let first = blocks.partition_point(|block| block.from <= window.start).saturating_sub(1);
+        first..blocks.partition_point(|block| block.from < window.end).max(first)
+    }
+}
+
+/// Stretches that share a cycle with a window.
+fn within(
+    stretches: &[FoundStretch],
+    window: CycleRange,
+) -> impl Iterator<Item = PathStretch> + use<'_> {
+    let in_window = stretches.iter().filter(move |found| found.range.overlaps(window));
+    in_window.map(|&FoundStretch { lane, range, totals, hop }| PathStretch {
+        lane,
+        range,
+        totals,
+        hop,
+    })
 }
 
 /// Where spans of a part of the path come from.

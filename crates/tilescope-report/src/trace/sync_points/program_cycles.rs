@@ -3,14 +3,21 @@
 // Steps may come from a file that anybody wrote.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-use super::super::lane::{HeldChunk, TraceLane};
+use super::super::answers::LaneInfo;
+use super::super::lane::TraceLane;
+use super::super::lane_pieces::HeldChunk;
 use super::super::program_totals::{SEGMENT_STEPS, program_code, program_from_code};
 use super::super::step_record::{StepClass, StepRecord};
+use super::walk::LanePlaces;
 use crate::codec::{VarintReader, write_varint};
+use crate::database::{ReportDatabase, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
-use crate::model::{ProgramKind, StepActivity};
+use crate::model::{ProgramKind, StepActivity, StreamEndpoint};
+use crate::row_writer::RowWriter;
 use crate::units::{CycleRange, Cycles, ProgramId};
+use rusqlite::params;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -67,15 +74,77 @@ impl PathProgram {
             }
             let [program, class, steps, cycles, position, longest] = numbers;
             let (cycles, longest) = (Cycles(cycles), Cycles(longest));
-            let is_sane =
-                steps <= MAX_STEPS && position < of && longest <= cycles && cycles <= MAX_CYCLES;
-            is_sane.then_some(())?;
             let (program, class) = (program_from_code(program)?, StepClass::from_code(class)?);
-            all.push(Self { lane, program, class, steps, cycles, position, longest });
+            let sum = Self { lane, program, class, steps, cycles, position, longest };
+            all.push(Some(sum).filter(|sum| sum.is_sane(of))?);
         }
-        let in_order = all.is_sorted_by_key(|sum| (sum.program, sum.class.code()));
-        in_order.then_some(all)
+        all.is_sorted_by_key(Self::key).then_some(all)
     }
+
+    /// Whether it could be of a lane of so many steps.
+    fn is_sane(&self, of: u64) -> bool {
+        let Self { steps, cycles, position, longest, .. } = *self;
+        steps <= MAX_STEPS && position < of && longest <= cycles && cycles <= MAX_CYCLES
+    }
+
+    /// What the sums of a path are sorted by.
+    fn key(&self) -> (usize, Option<ProgramId>, u64) {
+        (self.lane, self.program, self.class.code())
+    }
+}
+
+/// Rows of `trace_path_programs`.
+impl PathProgram {
+    /// Writes the sums of a path over these lanes.
+    pub(in crate::trace) fn insert_all(
+        all: &[Self],
+        lanes: &[LaneInfo],
+        rows: &RowWriter,
+    ) -> Result<(), ReportError> {
+        for (id, sum) in (0i64..).zip(all) {
+            let lane = lanes.get(sum.lane).map(|info| info.number().number());
+            let Self { class, program, steps, cycles, position, longest, .. } = *sum;
+            let (program, kind) = (program.map(|program| program.0), class.kind().name());
+            let stream = class.stream().name();
+            let [steps, cycles, position, longest] =
+                [steps, cycles.0, position, longest.0].map(|number| number as i64);
+            rows.insert(
+                "trace_path_programs",
+                params![id, lane, program, kind, stream, steps, cycles, position, longest],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// All rows of sums that could be of these lanes, in order.
+    pub(in crate::trace) fn read_all(
+        db: &ReportDatabase,
+        lanes: &[LaneInfo],
+        places: &LanePlaces,
+    ) -> Result<Vec<Self>, ReportError> {
+        let columns =
+            ["lane", "program", "type", "stream", "steps", "cycles", "position", "longest_cycles"];
+        let select = SelectQuery::all("trace_path_programs", &columns).clauses("ORDER BY id");
+        let rows = db.list(select, |cells| {
+            let lane = *places.get(&cells.small(0)?)?;
+            let kind = cells.named(2, |name| Some(ProgramKind::from_name(name)))?;
+            let class = StepClass::new(kind, cells.named(3, StreamEndpoint::from_name)?);
+            let (steps, cycles) = (cells.count(4, MAX_STEPS)?, cells.count(5, MAX_CYCLES)?);
+            let (position, longest) = (cells.count(6, MAX_STEPS)?, cells.count(7, MAX_CYCLES)?);
+            let program = cells.small(1).map(ProgramId);
+            let sum = Self { lane, program, class, steps, cycles, position, longest };
+            Some(sum).filter(|sum| lanes.get(lane).is_some_and(|info| sum.is_sane(info.steps)))
+        })?;
+        let mut all: Vec<Self> = rows.into_iter().flatten().collect();
+        all.sort_by_key(Self::key);
+        Ok(all)
+    }
+}
+
+/// Whether sums by program say the same, whichever steps they show.
+pub(super) fn are_same_sums(these: &[PathProgram], those: &[PathProgram]) -> bool {
+    let figures = |sum: &PathProgram| (sum.key(), sum.steps, sum.cycles);
+    these.iter().map(figures).eq(those.iter().map(figures))
 }
 
 /// Adds up cycles of steps.
@@ -176,9 +245,22 @@ impl ProgramCycleCounter {
         }
     }
 
+    /// Adds what was counted of other steps.
+    pub(super) fn merge(&mut self, other: Self) {
+        for PathProgram { lane, program, class, steps, cycles, position, longest } in other.sums {
+            let place = self.place(lane, program, class, position);
+            self.add_to(place, steps, cycles);
+            if let Some(sum) = self.sums.get_mut(place) {
+                // The first one among equals, whoever counted it.
+                let best = (sum.longest, Reverse(sum.position)).max((longest, Reverse(position)));
+                (sum.longest, sum.position) = (best.0, best.1.0);
+            }
+        }
+    }
+
     /// All sums, by lane, program and kind.
     pub(super) fn finish(mut self) -> Vec<PathProgram> {
-        self.sums.sort_unstable_by_key(|sum| (sum.lane, sum.program, sum.class.code()));
+        self.sums.sort_unstable_by_key(PathProgram::key);
         self.sums
     }
 }

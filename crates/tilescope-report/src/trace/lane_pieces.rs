@@ -1,0 +1,88 @@
+//! Decoded pieces of a lane, which stay decoded as long as they are looked at, and a walk over its
+//! steps.
+
+// Steps may come from a file that anybody wrote.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::answers::{LaneInfo, LaneStep};
+use super::chunk::CHUNK_STEPS;
+use super::lane::TraceLane;
+use super::place_in_piece;
+use super::step_record::StepRecord;
+use crate::error::ReportError;
+use crate::units::{CycleRange, Cycles};
+use std::sync::Arc;
+
+/// The steps of a lane one after the other; one chunk of them stays decoded.
+pub(crate) struct LaneStepCursor<'a> {
+    lane: TraceLane<'a>,
+    position: u64,
+    chunk: Option<Piece<StepRecord>>,
+}
+
+impl<'a> LaneStepCursor<'a> {
+    /// In front of the first step of `lane`.
+    pub(crate) fn new(lane: TraceLane<'a>) -> Self {
+        Self { lane, position: 0, chunk: None }
+    }
+
+    /// The lane that is walked.
+    pub(crate) fn lane(&self) -> LaneInfo {
+        self.lane.info()
+    }
+
+    /// Number of steps that were handed out.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The next step; `None` behind the last.
+    pub(crate) fn next_step(&mut self) -> Result<Option<LaneStep>, ReportError> {
+        if self.position >= self.lane.info().steps {
+            return Ok(None);
+        }
+        let chunk = match self.chunk.take() {
+            Some(chunk) if self.position < chunk.first + CHUNK_STEPS as u64 => chunk,
+            _ => self.lane.chunk_of(self.position)?,
+        };
+        let record = chunk.items.get(place_in_piece(self.position, chunk.first)).copied();
+        self.chunk = Some(chunk);
+        let record = record.ok_or_else(|| self.lane.store.contradiction(self.lane.info()))?;
+        self.position += 1;
+        Ok(Some(LaneStep::new(self.position - 1, &record)))
+    }
+}
+
+/// A decoded chunk or block of nodes, and the position of its first item. It stays decoded as long
+/// as it is looked at.
+#[derive(Clone)]
+pub(super) struct Piece<T> {
+    /// Its position on the lane.
+    pub(super) first: u64,
+    pub(super) items: Arc<Vec<T>>,
+}
+
+/// Consecutive steps of a lane at hand.
+#[derive(Clone)]
+pub(super) struct HeldChunk(pub(super) Piece<StepRecord>);
+
+impl HeldChunk {
+    /// The steps that touch `window`, with the position of the first, as [`TraceLane::touching`]
+    /// finds them; nothing where some may be outside of the chunk.
+    pub(super) fn touching(&self, window: CycleRange) -> Option<(u64, &[StepRecord])> {
+        let steps = &self.0.items;
+        // A step of no cycles in front of the chunk touches what begins where the chunk does.
+        let begins_before = steps.first()?.range.start < window.start;
+        if window.is_empty() || !begins_before || steps.last()?.range.start < window.end {
+            return None;
+        }
+        let first = steps.partition_point(|step| hit_range(step.range).end <= window.start);
+        let end = steps.partition_point(|step| step.range.start < window.end);
+        Some((self.0.first + first as u64, steps.get(first..end.max(first))?))
+    }
+}
+
+/// The cycles at which a step can be hit.
+pub(super) fn hit_range(range: CycleRange) -> CycleRange {
+    CycleRange::new(range.start, range.end.max(range.start + Cycles(1)))
+}
