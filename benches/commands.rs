@@ -1,0 +1,275 @@
+//! What jobs wait for: commands on reports of real size, with what they take and what is asked of
+//! them: `cargo bench --bench commands`, `-- NAME …` for some of [`MEASUREMENTS`]. Reports are made
+//! once, in `target/tmp` (1 GB); delete them to have them made by a newer program.
+//!
+//! Each command runs three times, and the fastest counts: what else the machine does only adds.
+
+#![expect(clippy::unwrap_used, reason = "a measurement may fail")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tilescope_fixtures::ipu_stack_profile::IpuStackProfile;
+
+/// A command and what is asked of it.
+struct Measurement {
+    name: &'static str,
+    /// What it reads or writes, and how much that is.
+    about: &'static str,
+    /// The command line for a directory of reports, some of which it makes.
+    command: fn(&Reports) -> Vec<String>,
+    most_seconds: f64,
+    most_mb: Option<f64>,
+    /// The code that the command exits with.
+    exits: i32,
+}
+
+const MEASUREMENTS: [Measurement; 12] = [
+    Measurement {
+        name: "query",
+        about: "ten names with most cycles, 119 million records",
+        command: |reports| words(["query", &reports.bert(4, true), "slowest-programs"]),
+        most_seconds: 2.0,
+        most_mb: None,
+        exits: 0,
+    },
+    Measurement {
+        name: "query-iteration",
+        about: "programs of an iteration of MNIST, 97 million records",
+        command: |reports| {
+            words(["query", &reports.mnist(31_000), "slowest-programs-of-an-iteration"])
+        },
+        most_seconds: 0.05,
+        most_mb: None,
+        exits: 0,
+    },
+    Measurement {
+        name: "parquet",
+        about: "steps of BERT-Large, 29.7 million rows; 2 million rows a second are asked",
+        command: |reports| {
+            let file = reports.file("steps.parquet");
+            words(["export", &reports.bert(1, true), "--format", "parquet", "-o", &file])
+        },
+        most_seconds: 15.0,
+        most_mb: Some(300.0),
+        exits: 0,
+    },
+    Measurement {
+        name: "perfetto",
+        about: "trace of BERT-Large, 29.7 million rows; 2 million rows a second are asked",
+        command: |reports| {
+            let file = reports.file("trace.perfetto-trace");
+            words(["export", &reports.bert(1, true), "--format", "perfetto", "-o", &file])
+        },
+        most_seconds: 15.0,
+        most_mb: Some(300.0),
+        exits: 0,
+    },
+    Measurement {
+        name: "report",
+        about: "page of BERT-Large on 64 IPUs; at most 3 MB",
+        command: |reports| {
+            let pod = reports.simulated("pod64", "bert_large_pod64", &[]);
+            words(["report", &pod, "-o", &reports.file("page.html")])
+        },
+        most_seconds: 5.0,
+        most_mb: None,
+        exits: 0,
+    },
+    Measurement {
+        name: "gates",
+        about: "two reports of 119 million records, gates hold",
+        command: |reports| gates(reports, "execution.total_cycles > +100%"),
+        most_seconds: 2.0,
+        most_mb: Some(300.0),
+        exits: 0,
+    },
+    Measurement {
+        name: "violated-gate",
+        about: "the same, a gate is violated: what changed is printed",
+        command: |reports| gates(reports, "execution.total_cycles > 1"),
+        most_seconds: 2.0,
+        most_mb: Some(300.0),
+        exits: 3,
+    },
+    Measurement {
+        name: "series",
+        about: "100 reports of MNIST",
+        command: |reports| words(["series", &reports.series(100)]),
+        most_seconds: 5.0,
+        most_mb: None,
+        exits: 0,
+    },
+    Measurement {
+        name: "profile",
+        about: "a profile of 100 MB that was never opened, to its first picture",
+        command: |reports| {
+            let picture = reports.file("profile.png");
+            words([
+                "export",
+                &reports.profile(100 << 20),
+                "--view",
+                "execution-trace",
+                "-o",
+                &picture,
+            ])
+        },
+        most_seconds: 2.0,
+        most_mb: Some(500.0),
+        exits: 0,
+    },
+    Measurement {
+        name: "why",
+        about: "path of BERT-Large, 29.7 million records",
+        command: |reports| words(["why", &reports.bert(1, true), "--json"]),
+        most_seconds: 0.5,
+        most_mb: None,
+        exits: 0,
+    },
+    Measurement {
+        name: "prove",
+        about: "proposals for MNIST, each simulated",
+        command: |_| words(["insights", "mnist_pipeline", "--prove"]),
+        most_seconds: 10.0,
+        most_mb: None,
+        exits: 0,
+    },
+    Measurement {
+        name: "simulate",
+        about: "BERT-Large, 29.7 million records",
+        command: |reports| {
+            words(["simulate", "bert_large_pod16", "--yes", "-o", &reports.file("simulated")])
+        },
+        most_seconds: 5.0,
+        most_mb: None,
+        exits: 0,
+    },
+];
+
+fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).to_vec()
+}
+
+fn gates(reports: &Reports, gate: &str) -> Vec<String> {
+    let (before, after) = (reports.bert(4, true), reports.bert(4, false));
+    words(["compare", &before, &after, "--fail-if", gate])
+}
+
+/// A directory of reports, which are made when they are first asked for.
+struct Reports(PathBuf);
+
+impl Reports {
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+
+    /// A bundled spec with changes, simulated.
+    fn simulated(&self, name: &str, spec: &str, set: &[String]) -> String {
+        let directory = self.file(name);
+        if !Path::new(&directory).join("profile.pop").is_file() {
+            let set = set.iter().flat_map(|change| ["--set", change]);
+            let mut command = program(&self.file("cache"));
+            command.args(["simulate", spec, "--yes", "-o", &directory]).args(set);
+            assert!(command.stdout(Stdio::null()).status().unwrap().success(), "{name}");
+        }
+        directory
+    }
+
+    /// BERT-Large on 16 IPUs for so many iterations, rounded stochastically or not.
+    fn bert(&self, iterations: u32, stochastic: bool) -> String {
+        let set = [
+            format!("options.device_iterations={iterations}"),
+            format!("options.stochastic_rounding={stochastic}"),
+        ];
+        self.simulated(&format!("bert-{iterations}-{stochastic}"), "bert_large_pod16", &set)
+    }
+
+    fn mnist(&self, iterations: u32) -> String {
+        let set = [format!("options.device_iterations={iterations}")];
+        self.simulated(&format!("mnist-{iterations}"), "mnist_pipeline", &set)
+    }
+
+    /// A directory of so many reports of MNIST.
+    fn series(&self, count: u32) -> String {
+        for number in 0..count {
+            let set = [format!("options.gradient_accumulation={}", 10 + number % 7)];
+            self.simulated(&format!("series/{number}"), "mnist_pipeline", &set);
+        }
+        self.file("series")
+    }
+
+    /// A profile of measured tiles with at least so many bytes.
+    fn profile(&self, bytes: usize) -> String {
+        let file = self.file("profile.capnp");
+        if !Path::new(&file).is_file() {
+            let of = |layers| IpuStackProfile::layers(1472, layers).bytes();
+            let of_ten = of(10).len() as f64 / 10.0;
+            fs::write(&file, of((bytes as f64 / of_ten).ceil() as u32)).unwrap();
+        }
+        file
+    }
+}
+
+/// The program, with caches in a directory of its own.
+fn program(cache: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tilescope"));
+    command.env("XDG_CACHE_HOME", cache);
+    command
+}
+
+/// What one run took.
+struct Taken {
+    time: Duration,
+    mb: f64,
+}
+
+fn run(measurement: &Measurement, words: &[String], reports: &Reports) -> Taken {
+    // What a command made of a file of another tool is made again.
+    let cache = reports.file("cache");
+    if Path::new(&cache).exists() {
+        fs::remove_dir_all(&cache).unwrap();
+    }
+    let started = Instant::now();
+    let mut child = program(&cache).args(words).stdout(Stdio::null()).spawn().unwrap();
+    let mut mb: f64 = 0.0;
+    let status = loop {
+        mb = mb.max(most_memory(&child).unwrap_or(0.0));
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let time = started.elapsed();
+    assert_eq!(status.code(), Some(measurement.exits), "{words:?}");
+    Taken { time, mb }
+}
+
+/// Most memory that a process has had so far, in MB; none where the system does not tell.
+fn most_memory(child: &Child) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.split_whitespace().next()?.parse::<f64>().ok()? / 1000.0)
+}
+
+fn main() {
+    let asked: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let reports = Reports(Path::new(env!("CARGO_TARGET_TMPDIR")).join("commands"));
+    fs::create_dir_all(&reports.0).unwrap();
+    let is_asked = |of: &&Measurement| asked.is_empty() || asked.iter().any(|word| word == of.name);
+    for measurement in MEASUREMENTS.iter().filter(is_asked) {
+        let words = (measurement.command)(&reports);
+        let runs: Vec<Taken> = (0..3).map(|_| run(measurement, &words, &reports)).collect();
+        let seconds = runs.iter().map(|taken| taken.time.as_secs_f64()).fold(f64::MAX, f64::min);
+        let mb = runs.iter().map(|taken| taken.mb).fold(0.0, f64::max);
+        let Measurement { name, about, most_seconds, most_mb, .. } = measurement;
+        let memory = most_mb.map_or(String::new(), |most| format!(" (< {most})"));
+        let verdict = match seconds < *most_seconds && most_mb.is_none_or(|most| mb < most) {
+            true => "ok",
+            false => "MISSED",
+        };
+        println!(
+            "{name:16} {seconds:6.2} s (< {most_seconds}), {mb:4.0} MB{memory}: {verdict}; {about}"
+        );
+    }
+}
