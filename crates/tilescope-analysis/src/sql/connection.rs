@@ -72,11 +72,12 @@ fn prepare(
     ))?;
     for table in RUN_TABLES {
         let name = table.name;
-        if table.replaces_rows && !lacks_rows(connection, report, name)? {
+        let stands_in = table.stands_in(report) && lacks_rows(connection, name)?;
+        if !table.is_function() && !stands_in {
             continue;
         }
         tilescope_vtab::register(connection, name, table.of(run.clone()))?;
-        if table.replaces_rows {
+        if stands_in {
             // In front of what the file has in its place.
             connection.execute_batch(&format!("CREATE VIRTUAL TABLE temp.{name} USING {name}"))?;
         }
@@ -88,11 +89,8 @@ fn prepare(
     connection.authorizer(Some(move |context: AuthContext| permission(&context, &strange)))
 }
 
-/// Whether a table of the run has no rows because they are kept as columns.
-fn lacks_rows(connection: &Connection, report: &Report, name: &str) -> rusqlite::Result<bool> {
-    if !report.has_columns() {
-        return Ok(false);
-    }
+/// Whether a table of the run has no rows, in a report that keeps them as columns.
+fn lacks_rows(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
     // In its place is a view that says so; files before version 2.0 have rows of marks.
     let sql = "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1";
     let is_table = connection.prepare(sql)?.exists([name])?;

@@ -44,16 +44,16 @@ pub fn list_tables(report: &Arc<Report>) -> Result<Vec<ListedTable>, SqlError> {
     let mut statement = connection.prepare(sql).map_err(failed)?;
     let names = statement.query_map([], |row| row.get::<_, String>(0)).map_err(failed)?;
     let names: Vec<String> = names.filter_map(Result::ok).collect();
-    let replaced = |name: &str| {
-        report.has_columns() && RUN_TABLES.iter().any(|t| t.replaces_rows && t.name == name)
-    };
+    let replaced =
+        |name: &str| RUN_TABLES.iter().any(|table| table.stands_in(report) && table.name == name);
     let mut tables: Vec<ListedTable> = Vec::new();
     for name in names.into_iter().filter(|name| !replaced(name)) {
         let columns = columns_of(&connection, &name).map_err(failed)?;
         let about = schema::about(&name).unwrap_or_default().to_owned();
         tables.push(ListedTable { name, about, columns });
     }
-    let of_the_run = RUN_TABLES.iter().filter(|table| !table.replaces_rows || report.has_columns());
+    let of_the_run =
+        RUN_TABLES.iter().filter(|table| table.is_function() || table.stands_in(report));
     tables.extend(of_the_run.map(listed));
     tables.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(tables)
@@ -92,7 +92,7 @@ fn listed(table: &RunTable) -> ListedTable {
 /// The functions of a run as Markdown, for `docs/format.md`.
 pub fn function_document() -> String {
     let mut text = String::new();
-    for table in RUN_TABLES.iter().filter(|table| !table.replaces_rows) {
+    for table in RUN_TABLES.iter().filter(|table| table.is_function()) {
         // Writing into a text cannot fail.
         let _ = write!(
             text,

@@ -4,8 +4,11 @@ use super::*;
 use proptest::prelude::*;
 use std::path::Path;
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::{Bytes, Cycles, IpuId};
-use tilescope_report::{MarkKind, ProgramKind, StepLayout, TraceMark, TrainingPass};
+use tilescope_fixtures::ipu_stack_profile::IpuStackProfile;
+use tilescope_report::units::{Bytes, Cycles, IpuId, StepId};
+use tilescope_report::{
+    ExchangeActivity, MarkKind, ProgramKind, StepLayout, TraceMark, TrainingPass,
+};
 
 /// Steps of the run: more than a chunk holds.
 const STEPS: u64 = 6000;
@@ -525,4 +528,48 @@ fn damaged_reports_are_asked_without_harm() {
             let _ = run(&report, &question, &mut Counted(0));
         }
     }
+}
+
+#[test]
+fn samples_of_tiles_have_the_rows_of_the_report() {
+    let directories = [(); 2].map(|()| tempfile::tempdir().expect("directory"));
+    let [profile, converted] =
+        [directories[0].path().join("profile.capnp"), directories[1].path().into()];
+    std::fs::write(&profile, IpuStackProfile::layers(12, 4).bytes()).expect("a profile");
+    tilescope_report::convert_profile(&profile, &converted).expect("converted");
+    let report = Arc::new(Report::open_with_cache(&converted, None).expect("opens"));
+    let mut samples = Vec::new();
+    let all = StepId(0)..StepId(u64::MAX);
+    report.visit_tile_samples(all, |step, sample| samples.push((step, sample))).expect("samples");
+    let sql = "SELECT step, tile, label, first_cycle, cycles, activities FROM tile_samples";
+    let answer = ask(&report, sql).expect(sql).rows;
+    assert_eq!(answer.len(), samples.len());
+    for (row, (step, sample)) in answer.iter().zip(&samples) {
+        let number = |number: u64| SqlValue::Integer(number as i64);
+        let (start, length) = (sample.cycles.start.0, sample.cycles.length().0);
+        let packed = ExchangeActivity::pack(&sample.activities);
+        let expected = [
+            number(step.0),
+            number(sample.tile.0.into()),
+            number(sample.label.into()),
+            number(start),
+            number(length),
+            if packed.is_empty() { SqlValue::Null } else { SqlValue::Blob(packed) },
+        ];
+        assert_eq!(row.as_slice(), expected, "{step}");
+    }
+    let of_some = "SELECT count(*) FROM tile_samples WHERE step BETWEEN 3 AND 5";
+    let wanted = samples.iter().filter(|(step, _)| (3..=5).contains(&step.0)).count();
+    assert!(wanted > 0);
+    assert_eq!(number(&report, of_some), wanted as i64);
+    let by_operation = "SELECT l.operation, sum(s.cycles) FROM tile_samples s
+                        JOIN sample_labels l ON l.id = s.label GROUP BY 1 ORDER BY 2 DESC";
+    assert!(!ask(&report, by_operation).expect(by_operation).rows.is_empty());
+    let columns = |tables: &[ListedTable]| -> Vec<String> {
+        let own = tables.iter().filter(|table| table.name == "tile_samples");
+        own.flat_map(|table| table.columns.iter().map(|column| column.name.clone())).collect()
+    };
+    let known = tilescope_report::schema::columns_of("tile_samples");
+    let names: Vec<&str> = known.iter().map(|column| column.name).collect();
+    assert_eq!(columns(&list_tables(&report).expect("tables")), names);
 }

@@ -1,5 +1,6 @@
 //! What was measured of single tiles: when each of them began and ended each step.
 
+use crate::codec::{VarintReader, write_varint};
 use crate::units::{CycleRange, Cycles, TileId};
 
 /// What a tile was measured doing.
@@ -84,6 +85,31 @@ impl ExchangeActivity {
     /// Its length; 0 where it ends before it starts.
     pub fn cycles(&self) -> Cycles {
         Cycles(self.end.saturating_sub(self.start).into())
+    }
+
+    /// Stretches as a file has them: of each, three LEB128.
+    pub fn pack(all: &[Self]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for activity in all {
+            let kind = ExchangeActivityKind::ALL.into_iter().position(|kind| kind == activity.kind);
+            for number in [kind.unwrap_or(0) as u64, activity.start.into(), activity.end.into()] {
+                write_varint(&mut bytes, number);
+            }
+        }
+        bytes
+    }
+
+    /// What was packed, if that is sound.
+    pub(crate) fn unpack(bytes: &[u8]) -> Option<Vec<Self>> {
+        let mut reader = VarintReader::new(bytes);
+        let mut found = Vec::new();
+        while !reader.is_done() {
+            let kind = usize::try_from(reader.take()?).ok()?;
+            let kind = ExchangeActivityKind::ALL.get(kind).copied()?;
+            let mut cycle = || u32::try_from(reader.take()?).ok();
+            found.push(Self { kind, start: cycle()?, end: cycle()? });
+        }
+        Some(found)
     }
 }
 

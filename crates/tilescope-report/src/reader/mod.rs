@@ -41,6 +41,7 @@ pub(crate) use index_cache::file_version;
 pub use marks::PackedMarks;
 pub use program::ProgramNodeTable;
 pub use sidecar_files::SidecarFile;
+pub use tile_samples::PackedSamples;
 
 use super::database::{ReportDatabase, ReportWarnings, SelectQuery, lock};
 use super::error::ReportError;
@@ -121,7 +122,7 @@ pub struct Report {
     mark_chunks: ReadOnceCell<Vec<marks::PackedMarks>>,
     replica_mark_chunks: ReadOnceCell<Vec<marks::PackedMarks>>,
     sample_labels: ReadOnceCell<Vec<SampleLabel>>,
-    sample_chunks: ReadOnceCell<Vec<tile_samples::SampleChunkInfo>>,
+    sample_chunks: ReadOnceCell<Vec<tile_samples::PackedSamples>>,
     trace: Mutex<Option<trace_index::PreparedTrace>>,
     building: Mutex<()>,
     /// What is asked beside tables where the file is on another machine.
@@ -298,8 +299,7 @@ impl Report {
     /// Files that cannot be opened, are others by now, or lie on another machine.
     pub fn another_sqlite_connection(&self) -> Result<rusqlite::Connection, ReportError> {
         if self.is_remote() {
-            let problem =
-                "questions in SQL are answered where the file is: run tilescope query there";
+            let problem = "questions in SQL are answered where the file is, by tilescope query";
             return Err(ReportError::Remote {
                 problem: problem.to_owned(),
                 path: self.path.clone(),

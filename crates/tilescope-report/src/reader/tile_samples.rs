@@ -1,11 +1,10 @@
 //! Samples of tiles: when each of them began and ended each step, where that was measured.
 
 use super::Report;
-use crate::codec::VarintReader;
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
-use crate::model::{ExchangeActivity, ExchangeActivityKind, SampleKind, SampleLabel, TileSample};
+use crate::model::{ExchangeActivity, SampleKind, SampleLabel, TileSample};
 use crate::packed_columns::MAX_PART_ROWS;
 use crate::row_cells::RowCells;
 use crate::schema::{TILE_SAMPLE_CHUNKS, TILE_SAMPLES};
@@ -27,9 +26,9 @@ const COLUMNS: [&str; 10] = [
     "activities",
 ];
 
-/// A row of `tile_sample_chunks` without its samples.
-#[derive(Clone, Copy)]
-pub(super) struct SampleChunkInfo {
+/// Samples that are packed together: a row of `tile_sample_chunks` without them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedSamples {
     id: i64,
     first_step: StepId,
     last_step: StepId,
@@ -78,41 +77,65 @@ impl Report {
         steps: Range<StepId>,
         mut each: impl FnMut(StepId, TileSample),
     ) -> Result<(), ReportError> {
-        let (labels, target) = (self.sample_labels()?, self.target()?);
-        let chunks = self.sample_chunks()?;
-        // Chunks follow each other, so that those of some steps do, too.
-        let first = chunks.partition_point(|chunk| chunk.last_step < steps.start);
-        let wanted = chunks.iter().skip(first).take_while(|chunk| chunk.first_step < steps.end);
-        for chunk in wanted {
-            let select = SelectQuery::all(TILE_SAMPLES, &COLUMNS);
-            let piece = (chunk.id, chunk.rows);
-            self.db.read_piece(TILE_SAMPLE_CHUNKS, piece, select, |cells| {
-                let read = sample(cells).filter(|(_, sample)| {
-                    (sample.label as usize) < labels.len() && target.has_tile(sample.tile)
-                });
-                match read {
-                    Some((step, sample)) if steps.contains(&step) => each(step, sample),
-                    Some(_) => {}
-                    None => self.warnings.add("tile_samples has invalid rows; they are left out"),
-                }
-            })?;
+        for packed in self.packed_samples_of(steps.clone())? {
+            let of_these = |step: &StepId| steps.contains(step);
+            let samples = self.unpack_samples(&packed)?.into_iter();
+            samples.filter(|(step, _)| of_these(step)).for_each(|(step, own)| each(step, own));
         }
         Ok(())
     }
 
-    fn sample_chunks(&self) -> Result<Arc<Vec<SampleChunkInfo>>, ReportError> {
+    /// Where the samples of steps are, in order; those of other steps may be with them.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn packed_samples_of(
+        &self,
+        steps: Range<StepId>,
+    ) -> Result<Vec<PackedSamples>, ReportError> {
+        let chunks = self.sample_chunks()?;
+        // Chunks follow each other, so that those of some steps do, too.
+        let first = chunks.partition_point(|chunk| chunk.last_step < steps.start);
+        let wanted = chunks.iter().skip(first).take_while(|chunk| chunk.first_step < steps.end);
+        Ok(wanted.copied().collect())
+    }
+
+    /// Samples that are packed together, step by step and in a step by tile.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn unpack_samples(
+        &self,
+        packed: &PackedSamples,
+    ) -> Result<Vec<(StepId, TileSample)>, ReportError> {
+        let (labels, target) = (self.sample_labels()?, self.target()?);
+        let mut samples = Vec::with_capacity(packed.rows.min(MAX_PART_ROWS));
+        let select = SelectQuery::all(TILE_SAMPLES, &COLUMNS);
+        self.db.read_piece(TILE_SAMPLE_CHUNKS, (packed.id, packed.rows), select, |cells| {
+            let read = sample(cells).filter(|(_, sample)| {
+                (sample.label as usize) < labels.len() && target.has_tile(sample.tile)
+            });
+            match read {
+                Some(sample) => samples.push(sample),
+                None => self.warnings.add("tile_samples has invalid rows; they are left out"),
+            }
+        })?;
+        Ok(samples)
+    }
+
+    fn sample_chunks(&self) -> Result<Arc<Vec<PackedSamples>>, ReportError> {
         self.sample_chunks.get(|| {
             let columns = ["id", "first_step", "last_step", "rows"];
             let select = SelectQuery::all(TILE_SAMPLE_CHUNKS, &columns).clauses("ORDER BY id");
             let chunks = self.db.list(select, |cells| {
-                Some(SampleChunkInfo {
+                Some(PackedSamples {
                     id: cells.int(0)?,
                     first_step: StepId(cells.count(1, MAX_STEPS)?),
                     last_step: StepId(cells.count(2, MAX_STEPS)?),
                     rows: cells.small_up_to(3, u32::try_from(MAX_PART_ROWS).unwrap_or(0))? as usize,
                 })
             })?;
-            let known: Option<Vec<SampleChunkInfo>> = chunks.into_iter().collect();
+            let known: Option<Vec<PackedSamples>> = chunks.into_iter().collect();
             let known =
                 known.ok_or_else(|| self.db.damage(TILE_SAMPLE_CHUNKS, "a row is broken"))?;
             let follow = known.windows(2).all(|pair| match pair {
@@ -140,7 +163,7 @@ fn sample(cells: &RowCells) -> Option<(StepId, TileSample)> {
         exchange_cycles: Cycles(
             cells.int(8).and_then(|cycles| u64::try_from(cycles).ok()).unwrap_or(0),
         ),
-        activities: activities(cells.blob(9).unwrap_or_default())?,
+        activities: ExchangeActivity::unpack(cells.blob(9).unwrap_or_default())?,
     };
     Some((StepId(cells.count(0, MAX_STEPS)?), sample))
 }
@@ -148,16 +171,4 @@ fn sample(cells: &RowCells) -> Option<(StepId, TileSample)> {
 /// A number of 32 bits, all of which may be set.
 fn number(cells: &RowCells, column: usize) -> Option<u32> {
     u32::try_from(cells.int(column)?).ok()
-}
-
-fn activities(bytes: &[u8]) -> Option<Vec<ExchangeActivity>> {
-    let mut reader = VarintReader::new(bytes);
-    let mut found = Vec::new();
-    while !reader.is_done() {
-        let kind = usize::try_from(reader.take()?).ok()?;
-        let kind = ExchangeActivityKind::ALL.get(kind).copied()?;
-        let mut cycle = || u32::try_from(reader.take()?).ok();
-        found.push(ExchangeActivity { kind, start: cycle()?, end: cycle()? });
-    }
-    Some(found)
 }

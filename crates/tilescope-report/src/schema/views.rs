@@ -139,8 +139,7 @@ pub(crate) fn views_without_rows() -> String {
 
 /// A view in place of the samples of tiles, which are never rows.
 pub(crate) fn view_of_samples() -> String {
-    let how = "its rows are compressed columns, see docs/format.md; sums: tilescope export REPORT \
-               --format csv --view execution-trace --table samples-by-operation";
+    let how = "its rows are compressed columns; ask with: tilescope query REPORT 'SELECT ...'";
     format!("CREATE VIEW {TILE_SAMPLES} AS SELECT * FROM \"{TILE_SAMPLES}: {how}\";")
 }
 /// Tables that a report with steps as columns has no rows of.

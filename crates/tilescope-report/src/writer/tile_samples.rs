@@ -2,7 +2,7 @@
 
 use crate::error::ReportError;
 use crate::limits::MAX_CYCLES;
-use crate::model::{ExchangeActivityKind, SampleLabel, TileSample};
+use crate::model::{ExchangeActivity, SampleLabel, TileSample};
 use crate::packed_columns::{ColumnPacker, PackedRows};
 use crate::row_writer::{RowWriter, checked_i64, resolve, stored};
 use crate::schema;
@@ -57,7 +57,8 @@ impl TileSampleWriter {
         let end = checked_i64(sample.cycles.end, MAX_CYCLES, || of("end"))?;
         let start = checked_i64(sample.cycles.start, sample.cycles.end, || of("start"))?;
         let planned = i64::try_from(sample.exchange_cycles.0).ok().filter(|cycles| *cycles > 0);
-        let activities = activities(sample);
+        let activities = Some(ExchangeActivity::pack(&sample.activities));
+        let activities = activities.filter(|bytes| !bytes.is_empty());
         let columns: [&dyn ToSql; 10] = [
             &(step.0 as i64),
             &tile,
@@ -92,16 +93,4 @@ impl TileSampleWriter {
         self.chunks += 1;
         Ok(())
     }
-}
-
-/// The activities of a sample in one piece; nothing if it has none.
-fn activities(sample: &TileSample) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    for activity in &sample.activities {
-        let kind = ExchangeActivityKind::ALL.into_iter().position(|kind| kind == activity.kind);
-        for number in [kind.unwrap_or(0) as u64, activity.start.into(), activity.end.into()] {
-            crate::codec::write_varint(&mut bytes, number);
-        }
-    }
-    (!bytes.is_empty()).then_some(bytes)
 }

@@ -16,7 +16,7 @@ pub(super) const TABLE: RunTable = RunTable {
     name: "activity_cycles",
     about: "what an IPU spends on an activity, over all of the run or in a window of cycles: \
             activity_cycles(first_cycle, end_cycle)",
-    replaces_rows: false,
+    stands_in: None,
     columns: || COLUMNS,
     order: &[IPU, SUB_LANE],
     estimate,

@@ -4,14 +4,14 @@ use super::steps::columns_as_in_rows;
 use super::{Asked, FoundRows, RunReader, RunTable, WantedColumns, text, whole, whole_or_null};
 use rusqlite::types::ValueRef;
 use std::sync::{Arc, LazyLock};
-use tilescope_report::{PackedMarks, TraceMark};
+use tilescope_report::{PackedMarks, Report, TraceMark};
 use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError};
 
 /// `marks`
 pub(super) const TABLE: RunTable = RunTable {
     name: "marks",
     about: "a stretch of the trace with a meaning",
-    replaces_rows: true,
+    stands_in: Some(Report::has_columns),
     columns,
     order: &[],
     estimate,

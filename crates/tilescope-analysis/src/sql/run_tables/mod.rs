@@ -11,6 +11,7 @@ mod step_merge;
 mod steps;
 mod steps_between;
 mod steps_by_ipu;
+mod tile_samples;
 
 use super::clock::QueryClock;
 use rusqlite::types::ValueRef;
@@ -29,8 +30,8 @@ pub(super) struct RunTable {
     pub(super) name: &'static str,
     /// What a row is.
     pub(super) about: &'static str,
-    /// Whether it stands for a table of files with rows of steps; else it is a function.
-    pub(super) replaces_rows: bool,
+    /// Of a table that stands in for rows, which reports have none of; else it is a function.
+    pub(super) stands_in: Option<fn(&Report) -> bool>,
     columns: fn() -> &'static [VirtualColumn],
     /// Columns by which rows come in order.
     order: &'static [usize],
@@ -67,6 +68,7 @@ pub(super) const RUN_TABLES: &[RunTable] = &[
     steps::TABLE,
     steps_by_ipu::TABLE,
     marks::TABLE,
+    tile_samples::TABLE,
     program_cycles::TABLE,
     activity_cycles::TABLE,
     steps_between::TABLE,
@@ -75,10 +77,20 @@ pub(super) const RUN_TABLES: &[RunTable] = &[
 /// Whether a question names a function of the run, which reads the trace index.
 pub(super) fn are_named_in(sql: &str) -> bool {
     let sql = sql.to_lowercase();
-    RUN_TABLES.iter().any(|table| !table.replaces_rows && sql.contains(table.name))
+    RUN_TABLES.iter().any(|table| table.is_function() && sql.contains(table.name))
 }
 
 impl RunTable {
+    /// Whether it is a function of a window of cycles, which every report answers.
+    pub(super) fn is_function(&self) -> bool {
+        self.stands_in.is_none()
+    }
+
+    /// Whether it stands in for rows that a report does not have.
+    pub(super) fn stands_in(&self, report: &Report) -> bool {
+        self.stands_in.is_some_and(|is_in| is_in(report))
+    }
+
     pub(super) fn columns(&self) -> &'static [VirtualColumn] {
         (self.columns)()
     }

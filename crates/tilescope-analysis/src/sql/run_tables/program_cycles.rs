@@ -18,7 +18,7 @@ pub(super) const TABLE: RunTable = RunTable {
     name: "program_cycles",
     about: "what the steps of a program come to on an IPU, over all of the run or in a window of \
             cycles: program_cycles(first_cycle, end_cycle)",
-    replaces_rows: false,
+    stands_in: None,
     columns: || COLUMNS,
     order: &[IPU, SUB_LANE, PROGRAM],
     estimate,

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
 use tilescope_report::trace::TraceLane;
 use tilescope_report::units::{ProgramId, StepId};
-use tilescope_report::{ProgramNodeTable, ReportError, schema};
+use tilescope_report::{ProgramNodeTable, Report, ReportError, schema};
 use tilescope_vtab::{
     ColumnBounds, ColumnRole, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError,
 };
@@ -16,7 +16,7 @@ use tilescope_vtab::{
 pub(super) const TABLE: RunTable = RunTable {
     name: "steps",
     about: "an executed step",
-    replaces_rows: true,
+    stands_in: Some(Report::has_columns),
     columns,
     order: &[ID],
     estimate,

@@ -18,7 +18,7 @@ pub(super) const TABLE: RunTable = RunTable {
     name: "steps_between",
     about: "an executed step on an IPU that shares a cycle with a window: \
             steps_between(first_cycle, end_cycle)",
-    replaces_rows: false,
+    stands_in: None,
     columns: || COLUMNS,
     order: &[IPU, SUB_LANE, STEP_ID],
     estimate,

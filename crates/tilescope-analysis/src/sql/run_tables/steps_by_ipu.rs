@@ -5,6 +5,7 @@ use super::steps::{columns_as_in_rows, ids_within};
 use super::{Asked, FoundRows, RunReader, RunTable, WantedColumns, lanes_within, whole};
 use rusqlite::types::ValueRef;
 use std::sync::{Arc, LazyLock};
+use tilescope_report::Report;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError};
 
@@ -12,7 +13,7 @@ use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn, VirtualRows, Virt
 pub(super) const TABLE: RunTable = RunTable {
     name: "steps_by_ipu",
     about: "what a step did on an IPU",
-    replaces_rows: true,
+    stands_in: Some(Report::has_columns),
     columns,
     order: &[STEP_ID, IPU, SUB_LANE],
     estimate,
