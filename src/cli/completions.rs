@@ -60,6 +60,9 @@ impl EnvCompleter for BashScript {
 /// How arguments that take specs are called in help texts; those of `compare` are two of them.
 const SPECS: [&str; 3] = ["SPEC", "SOURCE", "TARGET"];
 
+/// How an argument that takes nothing but a bundled spec is called.
+pub(super) const BUNDLED_SPEC: &str = "BUNDLED_SPEC";
+
 const AFTER_HELP: &str = "\
 Examples:
   source <(tilescope completions bash)                  in ~/.bashrc
@@ -99,29 +102,39 @@ pub(super) fn answered(given: &[OsString]) -> Result<bool, clap::Error> {
 
 /// Adds to all arguments of a command that take specs or keys what these may be.
 pub(super) fn with_candidates(command: clap::Command) -> clap::Command {
-    command.mut_args(|argument| {
-        let names = argument.get_value_names().unwrap_or_default();
-        let is = |wanted: fn(&str) -> bool| names.iter().any(|name| wanted(name.as_str()));
-        if is(|name| name.starts_with("KEY=")) {
-            argument.add(ArgValueCompleter::new(keys))
-        } else if is(|name| name.split('|').any(|part| SPECS.contains(&part))) {
-            argument.add(ArgValueCompleter::new(specs))
-        } else {
-            argument
-        }
-    })
+    command.mut_args(argument_with_candidates)
+}
+
+/// The same for one argument.
+pub(super) fn argument_with_candidates(argument: Arg) -> Arg {
+    let names = argument.get_value_names().unwrap_or_default();
+    let is = |wanted: fn(&str) -> bool| names.iter().any(|name| wanted(name.as_str()));
+    if is(|name| name.starts_with("KEY=")) {
+        argument.add(ArgValueCompleter::new(keys))
+    } else if is(|name| name == BUNDLED_SPEC) {
+        argument.add(ArgValueCompleter::new(bundled_specs))
+    } else if is(|name| name.split('|').any(|part| SPECS.contains(&part))) {
+        argument.add(ArgValueCompleter::new(specs))
+    } else {
+        argument
+    }
 }
 
 fn candidate(text: String, about: &str) -> CompletionCandidate {
     CompletionCandidate::new(text).help(Some(about.to_owned().into()))
 }
 
-/// Bundled specs, and files.
-fn specs(typed: &OsStr) -> Vec<CompletionCandidate> {
+fn bundled_specs(typed: &OsStr) -> Vec<CompletionCandidate> {
     let start = typed.to_string_lossy();
     let bundled = BUNDLED_SPECS.iter().filter(|spec| spec.name.starts_with(&*start));
-    let bundled = bundled.map(|spec| candidate(spec.name.to_owned(), spec.about()));
-    bundled.chain(PathCompleter::any().complete(typed)).collect()
+    bundled.map(|spec| candidate(spec.name.to_owned(), spec.about())).collect()
+}
+
+/// Bundled specs, and files.
+fn specs(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let mut found = bundled_specs(typed);
+    found.extend(PathCompleter::any().complete(typed));
+    found
 }
 
 /// Keys of specs, and after the sign the words that a key takes.

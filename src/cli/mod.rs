@@ -171,7 +171,7 @@ pub(crate) fn arguments() -> clap::Command {
                 .requires("report")
                 .help("Second report, shown beside the first"),
         )
-        .arg(
+        .arg(completions::argument_with_candidates(
             Arg::new("headless")
                 .long("headless")
                 .value_name("SPEC")
@@ -179,9 +179,9 @@ pub(crate) fn arguments() -> clap::Command {
                 .default_missing_value(simulate::DEFAULT_SPEC)
                 .conflicts_with("report")
                 .help("Simulate SPEC (default: the bundled MNIST pipeline) and write a report, without a display"),
-        )
+        ))
         .arg(simulate::output_argument().requires("headless"))
-        .arg(simulate::set_argument().requires("headless"))
+        .arg(completions::argument_with_candidates(simulate::set_argument().requires("headless")))
         .arg(simulate::yes_argument().requires("headless"));
     program = with_remote_program(program);
     for command in COMMANDS {

@@ -1,5 +1,6 @@
 //! `specs`: lists the bundled specs, prints one, lists the keys of specs, or prints their schema.
 
+use super::completions::BUNDLED_SPEC;
 use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "specs", arguments, ru
 fn arguments(command: clap::Command) -> clap::Command {
     command
         .about("List the bundled specs, print one as a starting point, or list every key of a spec")
-        .arg(Arg::new("name").value_name("NAME").help("Bundled spec to print"))
+        .arg(Arg::new("name").value_name(BUNDLED_SPEC).help("Bundled spec to print"))
         .arg(
             Arg::new("keys")
                 .long("keys")

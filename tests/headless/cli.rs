@@ -535,6 +535,9 @@ fn shells_complete_commands_specs_and_keys() {
     has(&["simulate", "mnist"], "mnist_pipeline");
     has(&["compare", "mnist"], "mnist_pipeline");
     has(&["insights", "io_"], "io_overlap");
+    has(&["specs", "mnist"], "mnist_pipeline");
+    has(&["--headless", "mnist"], "mnist_pipeline");
+    has(&["--headless", "x", "--set", "options.num_io"], "options.num_io_tiles=");
     has(&["simulate", "mnist_pipeline", "--set", "options.num_io"], "options.num_io_tiles=");
     has(
         &["simulate", "x", "--set", "options.pipeline_schedule=g"],
