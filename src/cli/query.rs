@@ -2,6 +2,7 @@
 
 #[cfg_attr(not(feature = "parquet"), path = "query/no_parquet_file.rs")]
 mod parquet_file;
+mod there;
 
 use super::exported_file::ExportedFile;
 use super::{CliCommand, CliError, interrupt, report_argument};
@@ -16,6 +17,7 @@ use tilescope_analysis::sql::{
     SqlQuestion, SqlSummary, TextRows,
 };
 use tilescope_report::Report;
+use tilescope_report::remote::{RemoteAddress, RemoteAddressError};
 
 /// `tilescope query`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "query", arguments, run };
@@ -29,8 +31,8 @@ const FORMATS: [&str; 4] = ["table", "csv", "json", PARQUET];
 const PARQUET: &str = "parquet";
 
 const AFTER_HELP: &str = "\
-Tables are those of the file (--tables, docs/format.md). On reports of any size, steps, steps_by_ipu
-and marks answer as tables, and three functions have what would take long to add up:
+Tables are those of the file (--tables, docs/format.md). On reports of any size, steps, steps_by_ipu,
+marks and tile_samples answer as tables, and three functions have what would take long to add up:
   program_cycles(first_cycle, end_cycle)    steps, cycles and bytes by program and IPU
   activity_cycles(first_cycle, end_cycle)   cycles by activity and IPU
   steps_between(first_cycle, end_cycle)     executed steps in a window
@@ -49,6 +51,7 @@ Examples:
   tilescope query out 'SELECT * FROM steps_between(0, 10000) WHERE ipu = 2' --format csv -o steps.csv
   tilescope query out 'SELECT * FROM steps_by_ipu' --format parquet -o steps.parquet
   tilescope query out --file question.sql --format json
+  tilescope query ssh://pod16/data/out slowest-programs      answered on pod16
   tilescope query --list";
 
 fn arguments(command: clap::Command) -> clap::Command {
@@ -131,6 +134,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         parquet_file::check(file.map(PathBuf::as_path))?;
     }
     let question = if matches.get_flag("tables") { None } else { Some(question(matches)?) };
+    let path = super::path_of(matches, "report");
+    let wrong = |error: RemoteAddressError| CliError::Usage(error.to_string());
+    if let Some(address) = RemoteAddress::of_path(path).map_err(wrong)? {
+        return there::run(&address, question, matches, output);
+    }
     let report = Arc::new(super::open_report(matches)?);
     let Some(question) = question else { return tables(&report, output) };
     let question = question.sql_for(&report)?;
@@ -142,7 +150,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let Some(file) = file else {
         return answer(&report, &question, format, output).map_err(failure);
     };
-    keep_report(&report, file)?;
+    keep_report(report.path(), file)?;
     interrupt::watch();
     let question = SqlQuestion { cancel: interrupt::flag(), ..question };
     if format == PARQUET {
@@ -225,10 +233,10 @@ fn read_sql(from: impl Read) -> Result<String, CliError> {
 }
 
 /// Refuses to write an answer over the report that it is taken from, or over another one.
-fn keep_report(report: &Report, file: &Path) -> Result<(), CliError> {
+fn keep_report(report: &Path, file: &Path) -> Result<(), CliError> {
     let is_report = file.extension().is_some_and(|ending| ending == "pop");
     let same = fs::canonicalize(file)
-        .is_ok_and(|file| fs::canonicalize(report.path()).is_ok_and(|report| report == file));
+        .is_ok_and(|file| fs::canonicalize(report).is_ok_and(|report| report == file));
     if is_report || same {
         let problem = "is the name of a report; choose one that ends in .csv, .json or .parquet";
         return Err(CliError::Usage(format!("{} {problem}", file.display())));

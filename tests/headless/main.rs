@@ -51,6 +51,7 @@ mod query;
 mod readme;
 mod remote;
 mod remote_hostile;
+mod remote_query;
 mod replicas;
 mod replicated_sharding;
 mod report_damage;

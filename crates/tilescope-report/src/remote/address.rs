@@ -1,5 +1,6 @@
 //! Addresses of reports on other machines: `ssh://[user@]host[:port]/path`.
 
+use crate::error::ReportError;
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -68,6 +69,11 @@ impl RemoteAddress {
         }
         arguments.extend(["--".to_owned(), self.host.clone()]);
         arguments
+    }
+
+    /// What does not work there.
+    pub(super) fn failed(&self, problem: String) -> ReportError {
+        ReportError::Remote { problem, path: self.to_path() }
     }
 
     /// The address as the path of a report, as everything that opens reports takes it.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `address` | `ssh://[user@]host[:port]/path` |
 //! | `ssh` | starts `ssh`, and says what it means when it ends |
+//! | `command` | a command that is run where the report is |
 //! | `messages` | frames, requests, answers, rows |
 //! | `session` | asks, from any number of threads; keeps rows that were looked at |
 //! | `clauses` | the conditions that can be asked over the pipe |
@@ -16,6 +17,7 @@
 
 mod address;
 mod clauses;
+mod command;
 mod messages;
 mod server;
 mod session;
@@ -23,6 +25,7 @@ mod small_tables;
 mod ssh;
 
 pub use address::{RemoteAddress, RemoteAddressError, absolute_path, is_remote};
+pub use command::{RemoteCommandError, run_there};
 pub(crate) use messages::{DatabaseFacts, DatabaseKind, TableFacts, TableNumber};
 pub use server::{ServeError, serve};
 pub use session::RemoteTraffic;

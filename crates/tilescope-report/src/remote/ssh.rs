@@ -72,39 +72,22 @@ pub(super) fn connect(
     address: &RemoteAddress,
     settings: &RemoteSettings,
 ) -> Result<Transport, ReportError> {
-    let failed = |problem: String| ReportError::Remote { problem, path: address.to_path() };
-    let (ssh, program) = (settings.ssh(), settings.program());
-    let serve = format!("{} serve --stdio", quoted(&program).map_err(failed)?);
-    let mut command = Command::new(&ssh);
-    command.arg("-T").args(ALIVE);
-    if settings.without_terminal {
-        if std::env::var_os("SSH_ASKPASS").is_some() {
-            command.env("SSH_ASKPASS_REQUIRE", "force");
-        } else {
-            command.args(["-o", "BatchMode=yes"]);
-        }
-    }
-    command.args(address.ssh_arguments()).arg(serve);
+    let mut command = command(address, settings, &["serve", "--stdio"])?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => failed(format!(
-            "there is no {ssh} on this machine: reports on other machines are read through it; \
-             install OpenSSH's client, or name another one in TILESCOPE_SSH"
-        )),
-        _ => failed(format!("{ssh} cannot be started: {error}")),
-    })?;
+    let mut child = command.spawn().map_err(|error| not_started(address, settings, &error))?;
     let (Some(output), Some(input), Some(stderr)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
-        return Err(failed(format!("{ssh} has no pipes")));
+        return Err(address.failed("ssh has no pipes".to_owned()));
     };
+    let program = settings.program();
     let complaint = Arc::<Mutex<Vec<u8>>>::default();
     let heard = complaint.clone();
-    let listen = move || listen_to(stderr, &heard);
+    let listen = move || listen_to(stderr, MAX_COMPLAINT, &heard);
     std::thread::Builder::new()
         .name("ssh".to_owned())
         .spawn(listen)
-        .map_err(|error| failed(format!("no thread to read what ssh says: {error}")))?;
+        .map_err(|error| address.failed(format!("no thread to read what ssh says: {error}")))?;
     let child = Arc::new(Mutex::new(child));
     let (ended, host) = (child.clone(), address.host().into_owned());
     Ok(Transport {
@@ -124,28 +107,80 @@ pub(super) fn connect(
     })
 }
 
-/// A program's path as the shell on the far side reads it.
-fn quoted(program: &str) -> Result<String, String> {
-    if program.chars().any(char::is_control) {
-        return Err(format!("the program on the far side cannot be called {program:?}"));
+/// `ssh` that runs tilescope with these words on the far side.
+pub(super) fn command(
+    address: &RemoteAddress,
+    settings: &RemoteSettings,
+    words: &[&str],
+) -> Result<Command, ReportError> {
+    let program = settings.program();
+    let words = std::iter::once(program.as_str()).chain(words.iter().copied()).map(quoted);
+    let words: Vec<String> =
+        words.collect::<Result<_, _>>().map_err(|problem| address.failed(problem))?;
+    let mut command = Command::new(settings.ssh());
+    command.arg("-T").args(ALIVE);
+    if settings.without_terminal {
+        if std::env::var_os("SSH_ASKPASS").is_some() {
+            command.env("SSH_ASKPASS_REQUIRE", "force");
+        } else {
+            command.args(["-o", "BatchMode=yes"]);
+        }
     }
-    let quote = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
-    Ok(match program.strip_prefix("~/") {
-        // The shell puts the home directory there, unless that is quoted too.
-        Some(rest) => format!("~/{}", quote(rest)),
-        None => quote(program),
+    command.args(address.ssh_arguments()).arg(words.join(" "));
+    Ok(command)
+}
+
+/// Why `ssh` is not even started.
+pub(super) fn not_started(
+    address: &RemoteAddress,
+    settings: &RemoteSettings,
+    error: &io::Error,
+) -> ReportError {
+    let ssh = settings.ssh();
+    address.failed(match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "there is no {ssh} on this machine: reports on other machines are read through it; \
+             install OpenSSH's client, or name another one in TILESCOPE_SSH"
+        ),
+        _ => format!("{ssh} cannot be started: {error}"),
     })
 }
 
-/// Keeps the last of what `ssh` complains about.
-fn listen_to(mut stderr: ChildStderr, heard: &Mutex<Vec<u8>>) {
+/// A word as the shell on the far side reads it; a path may begin in the home directory.
+fn quoted(word: &str) -> Result<String, String> {
+    if word.chars().any(char::is_control) {
+        return Err(format!("nothing on the far side can be called {word:?}"));
+    }
+    let quote = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    Ok(match word.strip_prefix("~/") {
+        // The shell puts the home directory there, unless that is quoted too.
+        Some(rest) => format!("~/{}", quote(rest)),
+        None => quote(word),
+    })
+}
+
+/// Keeps the last bytes, so many at most, of what `ssh` complains about.
+fn listen_to(mut stderr: ChildStderr, most: usize, heard: &Mutex<Vec<u8>>) {
     let mut buffer = [0; 1024];
     while let Ok(count @ 1..) = stderr.read(&mut buffer) {
         let mut heard = lock(heard);
         heard.extend_from_slice(buffer.get(..count).unwrap_or_default());
-        let surplus = heard.len().saturating_sub(MAX_COMPLAINT);
+        let surplus = heard.len().saturating_sub(most);
         heard.drain(..surplus);
     }
+}
+
+/// The last that is said before the end, so many bytes at most.
+pub(super) fn last_words(stderr: ChildStderr, most: usize) -> String {
+    let heard = Mutex::default();
+    listen_to(stderr, most, &heard);
+    String::from_utf8_lossy(&lock(&heard)).into_owned()
+}
+
+/// What it means that a command did not run on the far side.
+pub(super) fn explain_start(address: &RemoteAddress, code: Option<i32>, complaint: &str) -> String {
+    let program = RemoteSettings::current().program();
+    explanation(&address.host(), &program, false, code, complaint, None)
 }
 
 /// The exit code of a program whose pipe has ended; `None` if it was ended or does not end.

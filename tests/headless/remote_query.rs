@@ -1,0 +1,119 @@
+//! Questions in SQL to reports on other machines are answered there, by a program that stands for
+//! `ssh` and runs the command here.
+#![cfg(unix)]
+
+use crate::common::{stderr, stdout};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::{TempDir, tempdir};
+
+/// Runs what it is asked to run, with a shell, as `ssh` does on the other machine.
+const SSH: &str = "#!/bin/sh\nfor asked; do :; done\nexec sh -c \"$asked\"\n";
+/// A key that may run `serve` and nothing else.
+const ONLY_SERVE: &str =
+    "#!/bin/sh\nfor asked; do :; done\nexec \"$TILESCOPE_REMOTE_PROGRAM\" serve --stdio\n";
+
+struct FarSide {
+    directory: TempDir,
+    ssh: PathBuf,
+    report: String,
+}
+
+impl FarSide {
+    fn new(ssh: &str) -> Self {
+        let directory = tempdir().unwrap();
+        let place = directory.path().join("ssh");
+        fs::write(&place, ssh).unwrap();
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
+        let report = directory.path().join("it's a report");
+        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports/mnist_pipeline");
+        fs::create_dir(&report).unwrap();
+        fs::copy(sample.join("profile.pop"), report.join("profile.pop")).unwrap();
+        Self { ssh: place, report: report.to_string_lossy().into_owned(), directory }
+    }
+
+    /// Asks the report here, or there.
+    fn query(&self, there: bool, arguments: &[&str]) -> Output {
+        let address = format!("ssh://pod16{}", self.report);
+        Command::new(env!("CARGO_BIN_EXE_tilescope"))
+            .args(["query", if there { &address } else { &self.report }])
+            .args(arguments)
+            .env("TILESCOPE_SSH", &self.ssh)
+            .env("TILESCOPE_REMOTE_PROGRAM", env!("CARGO_BIN_EXE_tilescope"))
+            .current_dir(self.directory.path())
+            .output()
+            .unwrap()
+    }
+}
+
+#[test]
+fn questions_are_answered_there_as_here() {
+    let far = FarSide::new(SSH);
+    for arguments in [
+        &["slowest-programs"][..],
+        &["slowest-programs", "--format", "csv"],
+        &[
+            "SELECT name, 'it''s \"odd\" $HOME `x`' AS said\nFROM programs LIMIT 3",
+            "--format",
+            "json",
+        ],
+        &["SELECT count(*) FROM steps_between(0, 100000)", "--timeout", "20"],
+        &["--tables"],
+    ] {
+        let [here, there] = [false, true].map(|there| far.query(there, arguments));
+        assert!(there.status.success(), "{arguments:?}: {}", stderr(&there));
+        assert_eq!(stdout(&there), stdout(&here), "{arguments:?}");
+        assert!(!stdout(&there).is_empty(), "{arguments:?}");
+        assert_eq!(stderr(&there), stderr(&here), "{arguments:?}");
+    }
+}
+
+#[test]
+fn errors_are_those_of_the_far_side() {
+    let far = FarSide::new(SSH);
+    for arguments in [
+        &["SELECT nam FROM programs"][..],
+        &["slowest-program"],
+        &["SELECT 1 FROM nothing"],
+        &["DELETE FROM programs"],
+    ] {
+        let [here, there] = [false, true].map(|there| far.query(there, arguments));
+        assert_eq!(there.status.code(), here.status.code(), "{arguments:?}");
+        assert_eq!(stderr(&there), stderr(&here), "{arguments:?}");
+        assert_eq!(stdout(&there), "", "{arguments:?}");
+    }
+    let parquet = far.query(true, &["slowest-programs", "--format", "parquet", "-o", "x.parquet"]);
+    assert_eq!(parquet.status.code(), Some(2));
+    assert!(stderr(&parquet).contains("run the command on pod16"), "{}", stderr(&parquet));
+}
+
+#[test]
+fn a_file_is_written_here_and_whole_or_not_at_all() {
+    let far = FarSide::new(SSH);
+    let file = far.directory.path().join("answer.csv");
+    let asked = ["slowest-programs", "--format", "csv"];
+    let written = far.query(true, &[&asked[..], &["-o", "answer.csv"]].concat());
+    assert!(written.status.success(), "{}", stderr(&written));
+    assert_eq!(fs::read_to_string(&file).unwrap(), stdout(&far.query(false, &asked)));
+    fs::remove_file(&file).unwrap();
+    let wrong = far.query(true, &["SELECT nothing", "--format", "csv", "-o", "answer.csv"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(!file.exists());
+    let over = far.query(true, &["slowest-programs", "-o", "other.pop"]);
+    assert_eq!(over.status.code(), Some(2), "{}", stderr(&over));
+}
+
+#[test]
+fn who_may_not_run_it_there_is_told() {
+    let serve = FarSide::new(ONLY_SERVE).query(true, &["slowest-programs"]);
+    assert_eq!((serve.status.code(), stdout(&serve).as_str()), (Some(1), ""));
+    assert!(stderr(&serve).contains("nothing but `serve`"), "{}", stderr(&serve));
+    let missing = FarSide::new("#!/bin/sh\nexit 127\n").query(true, &["slowest-programs"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(stderr(&missing).contains("install it there"), "{}", stderr(&missing));
+    let refused = FarSide::new("#!/bin/sh\necho 'Connection refused' >&2\nexit 255\n");
+    let refused = refused.query(true, &["slowest-programs"]);
+    assert!(stderr(&refused).contains("could not connect to pod16"), "{}", stderr(&refused));
+}
