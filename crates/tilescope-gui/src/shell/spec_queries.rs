@@ -137,7 +137,11 @@ fn ask_prediction(
             asked.args(["calibrate", "--json", "--limit", "0", "--changed"]).arg(changed);
             // A name may begin like an option.
             asked.arg("--").arg(&question.report).arg(ran);
-            answer(asked, cancelled)?.parsed_about(changed)
+            let answer = answer(asked, cancelled)?;
+            match answer.refusal_naming(ran, "The spec of what ran") {
+                Some(problem) => Err(ChildProgramError::Refused(problem)),
+                None => answer.parsed_about(changed),
+            }
         })
     })
 }
@@ -211,6 +215,14 @@ impl ChildAnswer {
     fn refusal(&self, file: &Path) -> Option<SpecProblem> {
         let said = || problem(&String::from_utf8_lossy(&self.errors), file);
         (!self.status.success()).then(said)
+    }
+
+    /// The same of a spec that is not the one in the panel, if the child names its file.
+    fn refusal_naming(&self, file: &Path, title: &str) -> Option<String> {
+        let is_named = String::from_utf8_lossy(&self.errors).contains(&*file.to_string_lossy());
+        let SpecProblem { line, message } = self.refusal(file).filter(|_| is_named)?;
+        let place = line.map_or_else(String::new, |line| format!(", line {line}"));
+        Some(format!("{title}{place}: {message}"))
     }
 
     /// The output as JSON, where the child was asked about the spec in a file.
