@@ -21,7 +21,7 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "completions", argumen
 const VARIABLE: &str = "TILESCOPE_COMPLETE";
 
 /// Shells that can ask.
-const SHELLS: Shells<'static> = Shells(&[&BashScript, &Elvish, &Fish, &Powershell, &Zsh]);
+const SHELLS: Shells<'static> = Shells(&[&BashScript, &Elvish, &Fish, &QuotedPowershell, &Zsh]);
 
 /// Bash with a script of our own: it takes the sign in `--set KEY=VALUE` for the end of a word.
 struct BashScript;
@@ -54,6 +54,57 @@ impl EnvCompleter for BashScript {
         output: &mut dyn Write,
     ) -> io::Result<()> {
         Bash.write_complete(command, words, directory, output)
+    }
+}
+
+/// PowerShell, which takes what is completed as it comes: words are quoted here where it would take
+/// them for more than one, or for something to run.
+struct QuotedPowershell;
+
+impl EnvCompleter for QuotedPowershell {
+    fn name(&self) -> &'static str {
+        Powershell.name()
+    }
+
+    fn is(&self, name: &str) -> bool {
+        Powershell.is(name)
+    }
+
+    fn write_registration(
+        &self,
+        variable: &str,
+        name: &str,
+        program: &str,
+        completer: &str,
+        output: &mut dyn Write,
+    ) -> io::Result<()> {
+        Powershell.write_registration(variable, name, program, completer, output)
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut clap::Command,
+        words: Vec<OsString>,
+        directory: Option<&Path>,
+        output: &mut dyn Write,
+    ) -> io::Result<()> {
+        let mut answer = Vec::new();
+        Powershell.write_complete(command, words, directory, &mut answer)?;
+        for line in String::from_utf8_lossy(&answer).lines() {
+            // A tab and what it means come behind a word.
+            let (word, meaning) = line.split_at(line.find('\t').unwrap_or(line.len()));
+            writeln!(output, "{}{meaning}", in_powershell(word))?;
+        }
+        Ok(())
+    }
+}
+
+/// A word as PowerShell takes it for itself.
+fn in_powershell(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-./\\:=+~%".contains(letter);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "''")),
     }
 }
 

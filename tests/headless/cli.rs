@@ -549,6 +549,27 @@ fn shells_complete_commands_specs_and_keys() {
     assert!(fish.iter().any(|line| line.starts_with("mnist_pipeline\t")), "{fish:?}");
 }
 
+#[test]
+fn powershell_gets_words_that_stay_one() {
+    let directory = tempfile::tempdir().expect("directory");
+    for name in ["my report.pop", "it's $HOME.pop", "plain.pop"] {
+        std::fs::write(directory.path().join(name), "").expect("a file");
+    }
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tilescope"))
+        .args(["--", "tilescope", "summary", ""])
+        .env("TILESCOPE_COMPLETE", "powershell")
+        .current_dir(directory.path())
+        .output()
+        .expect("an answer");
+    let answer = stdout(&output);
+    let words: Vec<&str> = answer.lines().filter_map(|line| line.split('\t').next()).collect();
+    for wanted in ["'my report.pop'", "'it''s $HOME.pop'", "plain.pop"] {
+        assert!(words.contains(&wanted), "{wanted}: {words:?}");
+    }
+    let keys = completed("powershell", &["simulate", "x", "--set", "options.num_io"]);
+    assert!(keys.iter().any(|line| line.starts_with("options.num_io_tiles=\t")), "{keys:?}");
+}
+
 /// Runs a script in a shell that finds the program; nothing where there is no such shell.
 fn in_shell(shell: &str, arguments: &[&str]) -> Option<String> {
     let program = Path::new(env!("CARGO_BIN_EXE_tilescope"));

@@ -196,6 +196,13 @@ fn any_column_may_be_missing() {
         if !["step_id", "ipu"].contains(&column.1) {
             let trace = report.trace().unwrap().unwrap();
             assert_eq!(trace.bars(), 120, "without {column:?}: {:?}", report.warnings());
+        } else if column.0 == "steps_by_ipu" {
+            // Rows that are of no step or IPU are no run.
+            assert!(report.trace().unwrap().is_none(), "{column:?}");
+            assert!(report.critical_path().unwrap().is_none(), "{column:?}");
+            assert_eq!(report.trace_state().unwrap(), TraceState::None, "{column:?}");
+            let told = format!("steps_by_ipu has no column {}: its steps are left out", column.1);
+            assert!(report.warnings().contains(&told), "{:?}", report.warnings());
         }
     }
 }

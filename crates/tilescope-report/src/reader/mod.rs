@@ -206,6 +206,7 @@ impl Report {
         let meta =
             if origin == ReportOrigin::Tilescope { read_meta(&db)? } else { BTreeMap::new() };
         warn_of_unknown_layout(&meta, &warnings);
+        warn_of_unplaced_steps(&db);
         Ok(Self {
             db,
             second: Mutex::new(second),
@@ -380,7 +381,7 @@ impl Report {
             {
                 any("trace_lanes")
             }
-            ReportPart::Execution => column("steps_by_ipu", "step_id"),
+            ReportPart::Execution => STEP_KEYS.into_iter().all(|key| column("steps_by_ipu", key)),
             ReportPart::TileBalance => column("steps_by_ipu", "active_tile_balance"),
             ReportPart::ActiveTiles => column("steps_by_ipu", "active_tiles"),
             ReportPart::StepBytes => column("steps_by_ipu", "bytes_in"),
@@ -536,6 +537,17 @@ fn origin(db: &ReportDatabase, path: &Path) -> Result<ReportOrigin, ReportError>
         ));
     }
     Ok(ReportOrigin::Tilescope)
+}
+
+/// Columns of `steps_by_ipu` without which a row belongs nowhere.
+const STEP_KEYS: [&str; 2] = ["step_id", "ipu"];
+
+/// Warns of steps that belong nowhere.
+fn warn_of_unplaced_steps(db: &ReportDatabase) {
+    let missing = STEP_KEYS.into_iter().find(|key| !db.has("steps_by_ipu", key));
+    if let Some(missing) = missing.filter(|_| db.has_table("steps_by_ipu")) {
+        db.warnings.add(format!("steps_by_ipu has no column {missing}: its steps are left out"));
+    }
 }
 
 /// Warns of steps that lie where this version does not look.

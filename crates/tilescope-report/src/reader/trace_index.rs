@@ -64,13 +64,18 @@ impl PreparedTrace {
     pub(super) fn trace(&self) -> &Trace {
         &self.trace
     }
+
+    fn has_steps(&self) -> bool {
+        !self.trace.lanes().is_empty()
+    }
 }
 
 impl Report {
     /// Whether the trace can be shown at once.
     pub fn trace_state(&self) -> Result<TraceState, ReportError> {
-        if self.prepared().is_some() {
-            return Ok(TraceState::Ready);
+        if let Some(prepared) = self.prepared() {
+            // Of another tool's rows, none may say where they belong.
+            return Ok(if prepared.has_steps() { TraceState::Ready } else { TraceState::None });
         }
         // An index that came with the report needs no cache and no second look at the rows.
         if self.open_own_index()? {
@@ -91,7 +96,7 @@ impl Report {
             }
             None => self.open_cached_index()?,
         };
-        Ok(if cached { TraceState::Ready } else { TraceState::NeedsIndex })
+        if cached { self.trace_state() } else { Ok(TraceState::NeedsIndex) }
     }
 
     /// Makes the trace of a foreign file ready; nothing to do for others. Reads every row once in
@@ -118,7 +123,7 @@ impl Report {
     }
 
     pub(super) fn prepared_trace(&self) -> Option<Trace> {
-        self.prepared().map(|prepared| prepared.trace)
+        self.prepared().filter(PreparedTrace::has_steps).map(|prepared| prepared.trace)
     }
 
     /// Programs that ran in a foreign file, with their kind and compute set.

@@ -397,9 +397,9 @@ impl TraceStore {
         beside.map_or((&self.db, &self.disposable), |(db, disposable)| (db, disposable))
     }
 
-    /// The critical path; none where there are no sync points.
+    /// The critical path; none where there are no sync points, or no lanes for them to be on.
     pub(super) fn path_index(&self) -> Result<Option<Arc<PathIndex>>, ReportError> {
-        if !self.has_sync_points() {
+        if !self.has_sync_points() || self.lanes.is_empty() {
             return Ok(None);
         }
         // Held while the path is made: others who ask meanwhile would make the same.
