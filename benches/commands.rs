@@ -1,6 +1,6 @@
 //! What jobs wait for: commands on reports of real size, with what they take and what is asked of
 //! them: `cargo bench --bench commands`, `-- NAME …` for some of [`MEASUREMENTS`]. Reports are made
-//! once, in `target/tmp` (1 GB); delete them to have them made by a newer program.
+//! once, in `target/tmp` (4 GB); delete them to have them made by a newer program.
 //!
 //! Each command runs three times, and the fastest counts: what else the machine does only adds.
 
@@ -231,7 +231,9 @@ fn run(measurement: &Measurement, words: &[String], reports: &Reports) -> Taken 
         fs::remove_dir_all(&cache).unwrap();
     }
     let started = Instant::now();
-    let mut child = program(&cache).args(words).stdout(Stdio::null()).spawn().unwrap();
+    let mut command = program(&cache);
+    command.args(words).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
     let mut mb: f64 = 0.0;
     let status = loop {
         mb = mb.max(most_memory(&child).unwrap_or(0.0));
