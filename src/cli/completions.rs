@@ -21,53 +21,36 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "completions", argumen
 const VARIABLE: &str = "TILESCOPE_COMPLETE";
 
 /// Shells that can ask.
-const SHELLS: Shells<'static> = Shells(&[&BashScript, &Elvish, &Fish, &QuotedPowershell, &Zsh]);
+const SHELLS: Shells<'static> = Shells(&[&BASH, &Elvish, &Fish, &POWERSHELL, &Zsh]);
 
 /// Bash with a script of our own: it takes the sign in `--set KEY=VALUE` for the end of a word.
-struct BashScript;
-
-impl EnvCompleter for BashScript {
-    fn name(&self) -> &'static str {
-        Bash.name()
-    }
-
-    fn is(&self, name: &str) -> bool {
-        Bash.is(name)
-    }
-
-    fn write_registration(
-        &self,
-        _: &str,
-        _: &str,
-        _: &str,
-        _: &str,
-        output: &mut dyn Write,
-    ) -> io::Result<()> {
-        output.write_all(include_bytes!("completions/tilescope.bash"))
-    }
-
-    fn write_complete(
-        &self,
-        command: &mut clap::Command,
-        words: Vec<OsString>,
-        directory: Option<&Path>,
-        output: &mut dyn Write,
-    ) -> io::Result<()> {
-        Bash.write_complete(command, words, directory, output)
-    }
-}
+const BASH: AdaptedShell = AdaptedShell {
+    shell: &Bash,
+    script: Some(include_bytes!("completions/tilescope.bash")),
+    quote: None,
+};
 
 /// PowerShell, which takes what is completed as it comes: words are quoted here where it would take
 /// them for more than one, or for something to run.
-struct QuotedPowershell;
+const POWERSHELL: AdaptedShell =
+    AdaptedShell { shell: &Powershell, script: None, quote: Some(in_powershell) };
 
-impl EnvCompleter for QuotedPowershell {
+/// A shell that clap knows, and what is different here.
+struct AdaptedShell {
+    shell: &'static dyn EnvCompleter,
+    /// In place of clap's.
+    script: Option<&'static [u8]>,
+    /// How words are handed over.
+    quote: Option<fn(&str) -> String>,
+}
+
+impl EnvCompleter for AdaptedShell {
     fn name(&self) -> &'static str {
-        Powershell.name()
+        self.shell.name()
     }
 
     fn is(&self, name: &str) -> bool {
-        Powershell.is(name)
+        self.shell.is(name)
     }
 
     fn write_registration(
@@ -78,7 +61,10 @@ impl EnvCompleter for QuotedPowershell {
         completer: &str,
         output: &mut dyn Write,
     ) -> io::Result<()> {
-        Powershell.write_registration(variable, name, program, completer, output)
+        match self.script {
+            Some(script) => output.write_all(script),
+            None => self.shell.write_registration(variable, name, program, completer, output),
+        }
     }
 
     fn write_complete(
@@ -88,12 +74,15 @@ impl EnvCompleter for QuotedPowershell {
         directory: Option<&Path>,
         output: &mut dyn Write,
     ) -> io::Result<()> {
+        let Some(quote) = self.quote else {
+            return self.shell.write_complete(command, words, directory, output);
+        };
         let mut answer = Vec::new();
-        Powershell.write_complete(command, words, directory, &mut answer)?;
+        self.shell.write_complete(command, words, directory, &mut answer)?;
         for line in String::from_utf8_lossy(&answer).lines() {
             // A tab and what it means come behind a word.
             let (word, meaning) = line.split_at(line.find('\t').unwrap_or(line.len()));
-            writeln!(output, "{}{meaning}", in_powershell(word))?;
+            writeln!(output, "{}{meaning}", quote(word))?;
         }
         Ok(())
     }

@@ -137,7 +137,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let path = super::path_of(matches, "report");
     let wrong = |error: RemoteAddressError| CliError::Usage(error.to_string());
     if let Some(address) = RemoteAddress::of_path(path).map_err(wrong)? {
-        return there::run(&address, question, matches, output);
+        return there::run(&address, question, format, matches, output);
     }
     let report = Arc::new(super::open_report(matches)?);
     let Some(question) = question else { return tables(&report, output) };
@@ -156,14 +156,22 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if format == PARQUET {
         parquet_file::write(&report, &question, file)?;
     } else {
-        let mut written = ExportedFile::create(file)?;
-        answer(&report, &question, format, &mut written).map_err(|error| match error {
-            SqlError::Output(problem) => written.error(problem),
-            error => failure(error),
-        })?;
-        written.finish()?;
+        write_file(file, |written| answer(&report, &question, format, written).map_err(failure))?;
     }
     Ok(writeln!(output, "{}", file.display())?)
+}
+
+/// Writes an answer to a file: whole, or not at all.
+fn write_file(
+    file: &Path,
+    answer: impl FnOnce(&mut dyn Write) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let mut written = ExportedFile::create(file)?;
+    answer(&mut written).map_err(|error| match error {
+        CliError::Output(problem) => written.error(problem),
+        error => error,
+    })?;
+    written.finish()
 }
 
 /// What the user asks.

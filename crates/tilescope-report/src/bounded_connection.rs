@@ -1,6 +1,9 @@
 //! A connection to an SQLite file that anybody may have written: its settings, how much work a query
 //! may take, and the tables that can be read without running what the file says.
 
+// Everything here reads bytes that anybody may have written.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use super::limits::MAX_VALUE_BYTES;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;

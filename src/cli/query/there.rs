@@ -1,7 +1,6 @@
 //! A question to a report on another machine: `tilescope query` answers it there.
 
-use super::{Asked, FORMATS, PARQUET, keep_report};
-use crate::cli::exported_file::ExportedFile;
+use super::{Asked, PARQUET, keep_report, write_file};
 use crate::cli::{CliError, interrupt, stderr};
 use clap::ArgMatches;
 use std::io::Write;
@@ -13,10 +12,10 @@ use tilescope_report::remote::{RemoteAddress, RemoteCommandError, run_there};
 pub(super) fn run(
     address: &RemoteAddress,
     question: Option<Asked>,
+    format: &str,
     matches: &ArgMatches,
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let format = matches.get_one::<String>("format").map_or(FORMATS[0], String::as_str);
     if format == PARQUET {
         let problem = "is written where the report is; ask for csv or json, or run the command on";
         return Err(CliError::Usage(format!("--format parquet {problem} {}", address.host())));
@@ -37,12 +36,7 @@ pub(super) fn run(
     let Some(file) = file else { return answer(address, &words, sql, output) };
     keep_report(Path::new(address.path()), file)?;
     interrupt::watch();
-    let mut written = ExportedFile::create(file)?;
-    answer(address, &words, sql, &mut written).map_err(|error| match error {
-        CliError::Output(problem) => written.error(problem),
-        error => error,
-    })?;
-    written.finish()?;
+    write_file(file, |written| answer(address, &words, sql, written))?;
     Ok(writeln!(output, "{}", file.display())?)
 }
 

@@ -554,7 +554,7 @@ fn samples_of_tiles_have_the_rows_of_the_report() {
             number(sample.label.into()),
             number(start),
             number(length),
-            if packed.is_empty() { SqlValue::Null } else { SqlValue::Blob(packed) },
+            packed.map_or(SqlValue::Null, SqlValue::Blob),
         ];
         assert_eq!(row.as_slice(), expected, "{step}");
     }

@@ -87,8 +87,8 @@ impl ExchangeActivity {
         Cycles(self.end.saturating_sub(self.start).into())
     }
 
-    /// Stretches as a file has them: of each, three LEB128.
-    pub fn pack(all: &[Self]) -> Vec<u8> {
+    /// Stretches as a file has them: of each, three LEB128; nothing where there are none.
+    pub fn pack(all: &[Self]) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         for activity in all {
             let kind = ExchangeActivityKind::ALL.into_iter().position(|kind| kind == activity.kind);
@@ -96,7 +96,7 @@ impl ExchangeActivity {
                 write_varint(&mut bytes, number);
             }
         }
-        bytes
+        (!bytes.is_empty()).then_some(bytes)
     }
 
     /// What was packed, if that is sound.

@@ -78,9 +78,11 @@ impl Report {
         mut each: impl FnMut(StepId, TileSample),
     ) -> Result<(), ReportError> {
         for packed in self.packed_samples_of(steps.clone())? {
-            let of_these = |step: &StepId| steps.contains(step);
-            let samples = self.unpack_samples(&packed)?.into_iter();
-            samples.filter(|(step, _)| of_these(step)).for_each(|(step, own)| each(step, own));
+            for (step, sample) in self.unpack_samples(&packed)? {
+                if steps.contains(&step) {
+                    each(step, sample);
+                }
+            }
         }
         Ok(())
     }

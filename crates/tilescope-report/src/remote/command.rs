@@ -2,12 +2,15 @@
 //!
 //! It is run by the user's own `ssh` as the user's own command: what `serve` refuses stays refused.
 
+// Everything here reads bytes that anybody may have sent.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use super::address::RemoteAddress;
 use super::messages::MAGIC;
-use super::ssh::{self, RemoteSettings};
+use super::ssh::{self, RemoteSettings, SshProcess};
 use crate::error::ReportError;
 use std::io::{self, Read, Write};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::ChildStdout;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -49,13 +52,8 @@ pub fn run_there(
     output: &mut dyn Write,
     cancel: &AtomicBool,
 ) -> Result<String, RemoteCommandError> {
-    let mut child = start(address, words)?;
-    let failed = |problem: &str| address.failed(problem.to_owned());
-    let (Some(stdin), Some(stdout), Some(stderr)) =
-        (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
-        return Err(failed("ssh has no pipes").into());
-    };
+    let settings = RemoteSettings::current();
+    let SshProcess { mut child, stdin, stdout, stderr } = ssh::start(address, &settings, words)?;
     let written = std::thread::scope(|scope| {
         // A command that ends early reads no more: what it says is what counts.
         scope.spawn(move || {
@@ -74,20 +72,13 @@ pub fn run_there(
         let said = said.join().unwrap_or_default();
         written.map(|()| said)
     });
-    let status = child.wait().map_err(|error| failed(&error.to_string()))?;
+    let status = child.wait().map_err(|error| address.failed(error.to_string()))?;
     let said = written?;
     match status.code() {
         Some(0) => Ok(said),
         Some(code @ (1..=125 | 128..=254)) => Err(RemoteCommandError::Ended { code, said }),
-        code => Err(address.failed(ssh::explain_start(address, code, &said)).into()),
+        code => Err(address.failed(ssh::explain_start(address, &settings, code, &said)).into()),
     }
-}
-
-fn start(address: &RemoteAddress, words: &[&str]) -> Result<Child, ReportError> {
-    let settings = RemoteSettings::current();
-    let mut command = ssh::command(address, &settings, words)?;
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().map_err(|error| ssh::not_started(address, &settings, &error))
 }
 
 /// Reads until the end, or until nobody takes what is read.

@@ -5,7 +5,7 @@ use super::messages::FrameError;
 use crate::database::lock;
 use crate::error::ReportError;
 use std::io::{self, Read, Write};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -72,14 +72,8 @@ pub(super) fn connect(
     address: &RemoteAddress,
     settings: &RemoteSettings,
 ) -> Result<Transport, ReportError> {
-    let mut command = command(address, settings, &["serve", "--stdio"])?;
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| not_started(address, settings, &error))?;
-    let (Some(output), Some(input), Some(stderr)) =
-        (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
-        return Err(address.failed("ssh has no pipes".to_owned()));
-    };
+    let SshProcess { child, stdin: output, stdout: input, stderr } =
+        start(address, settings, &["serve", "--stdio"])?;
     let program = settings.program();
     let complaint = Arc::<Mutex<Vec<u8>>>::default();
     let heard = complaint.clone();
@@ -107,17 +101,25 @@ pub(super) fn connect(
     })
 }
 
-/// `ssh` that runs tilescope with these words on the far side.
-pub(super) fn command(
+/// `ssh` while it runs, with its pipes.
+pub(super) struct SshProcess {
+    pub(super) child: Child,
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+/// Starts `ssh`, and tilescope with these words on the far side.
+pub(super) fn start(
     address: &RemoteAddress,
     settings: &RemoteSettings,
     words: &[&str],
-) -> Result<Command, ReportError> {
-    let program = settings.program();
+) -> Result<SshProcess, ReportError> {
+    let (ssh, program) = (settings.ssh(), settings.program());
     let words = std::iter::once(program.as_str()).chain(words.iter().copied()).map(quoted);
     let words: Vec<String> =
         words.collect::<Result<_, _>>().map_err(|problem| address.failed(problem))?;
-    let mut command = Command::new(settings.ssh());
+    let mut command = Command::new(&ssh);
     command.arg("-T").args(ALIVE);
     if settings.without_terminal {
         if std::env::var_os("SSH_ASKPASS").is_some() {
@@ -127,23 +129,22 @@ pub(super) fn command(
         }
     }
     command.args(address.ssh_arguments()).arg(words.join(" "));
-    Ok(command)
-}
-
-/// Why `ssh` is not even started.
-pub(super) fn not_started(
-    address: &RemoteAddress,
-    settings: &RemoteSettings,
-    error: &io::Error,
-) -> ReportError {
-    let ssh = settings.ssh();
-    address.failed(match error.kind() {
-        io::ErrorKind::NotFound => format!(
-            "there is no {ssh} on this machine: reports on other machines are read through it; \
-             install OpenSSH's client, or name another one in TILESCOPE_SSH"
-        ),
-        _ => format!("{ssh} cannot be started: {error}"),
-    })
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| {
+        address.failed(match error.kind() {
+            io::ErrorKind::NotFound => format!(
+                "there is no {ssh} on this machine: reports on other machines are read through it; \
+                 install OpenSSH's client, or name another one in TILESCOPE_SSH"
+            ),
+            _ => format!("{ssh} cannot be started: {error}"),
+        })
+    })?;
+    match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
+        (Some(stdin), Some(stdout), Some(stderr)) => {
+            Ok(SshProcess { child, stdin, stdout, stderr })
+        }
+        _ => Err(address.failed(format!("{ssh} has no pipes"))),
+    }
 }
 
 /// A word as the shell on the far side reads it; a path may begin in the home directory.
@@ -178,9 +179,13 @@ pub(super) fn last_words(stderr: ChildStderr, most: usize) -> String {
 }
 
 /// What it means that a command did not run on the far side.
-pub(super) fn explain_start(address: &RemoteAddress, code: Option<i32>, complaint: &str) -> String {
-    let program = RemoteSettings::current().program();
-    explanation(&address.host(), &program, false, code, complaint, None)
+pub(super) fn explain_start(
+    address: &RemoteAddress,
+    settings: &RemoteSettings,
+    code: Option<i32>,
+    complaint: &str,
+) -> String {
+    explanation(&address.host(), &settings.program(), false, code, complaint, None)
 }
 
 /// The exit code of a program whose pipe has ended; `None` if it was ended or does not end.

@@ -57,8 +57,7 @@ impl TileSampleWriter {
         let end = checked_i64(sample.cycles.end, MAX_CYCLES, || of("end"))?;
         let start = checked_i64(sample.cycles.start, sample.cycles.end, || of("start"))?;
         let planned = i64::try_from(sample.exchange_cycles.0).ok().filter(|cycles| *cycles > 0);
-        let activities = Some(ExchangeActivity::pack(&sample.activities));
-        let activities = activities.filter(|bytes| !bytes.is_empty());
+        let activities = ExchangeActivity::pack(&sample.activities);
         let columns: [&dyn ToSql; 10] = [
             &(step.0 as i64),
             &tile,

@@ -1,11 +1,12 @@
 //! `marks` of a report that has them as compressed columns.
 
+use super::packed_rows::{PackedRow, PackedRows};
 use super::steps::columns_as_in_rows;
 use super::{Asked, FoundRows, RunReader, RunTable, WantedColumns, text, whole, whole_or_null};
 use rusqlite::types::ValueRef;
 use std::sync::{Arc, LazyLock};
-use tilescope_report::{PackedMarks, Report, TraceMark};
-use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError};
+use tilescope_report::{PackedMarks, Report, ReportError, TraceMark};
+use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn};
 
 /// `marks`
 pub(super) const TABLE: RunTable = RunTable {
@@ -60,37 +61,22 @@ fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundR
     let chunks = run.report.packed_marks()?;
     let chunks: Vec<PackedMarks> =
         chunks.iter().filter(|chunk| is_wanted(chunk)).copied().collect();
-    Ok(Box::new(MarkRows {
-        run: run.clone(),
-        chunks: chunks.into_iter(),
-        marks: Vec::new().into_iter(),
-        mark: None,
-    }))
+    Ok(Box::new(PackedRows::<MarkRow>::of(run, chunks)))
 }
 
-/// Marks, chunk by chunk.
-struct MarkRows {
-    run: Arc<RunReader>,
-    chunks: std::vec::IntoIter<PackedMarks>,
-    marks: std::vec::IntoIter<(i64, TraceMark)>,
-    mark: Option<(i64, TraceMark)>,
-}
+/// A mark with its id.
+struct MarkRow(i64, TraceMark);
 
-impl VirtualRows for MarkRows {
-    fn advance(&mut self) -> Result<bool, VirtualTableError> {
-        loop {
-            self.mark = self.marks.next();
-            if self.mark.is_some() {
-                return Ok(true);
-            }
-            let Some(chunk) = self.chunks.next() else { return Ok(false) };
-            self.marks = self.run.report.unpack_marks(&chunk)?.into_iter();
-            self.run.check_time(self.marks.len())?;
-        }
+impl PackedRow for MarkRow {
+    type Chunk = PackedMarks;
+
+    fn unpack(report: &Report, chunk: &PackedMarks) -> Result<Vec<Self>, ReportError> {
+        let marks = report.unpack_marks(chunk)?;
+        Ok(marks.into_iter().map(|(id, mark)| Self(id, mark)).collect())
     }
 
     fn value(&self, column: usize) -> ValueRef<'_> {
-        let Some((id, mark)) = &self.mark else { return ValueRef::Null };
+        let Self(id, mark) = self;
         match column {
             0 => ValueRef::Integer(*id),
             KIND => text(mark.kind.name()),
@@ -107,6 +93,6 @@ impl VirtualRows for MarkRows {
     }
 
     fn rowid(&self) -> Option<i64> {
-        self.mark.as_ref().map(|(id, _)| *id)
+        Some(self.0)
     }
 }

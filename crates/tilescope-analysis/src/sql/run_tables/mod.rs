@@ -6,6 +6,7 @@
 
 mod activity_cycles;
 mod marks;
+mod packed_rows;
 mod program_cycles;
 mod step_merge;
 mod steps;

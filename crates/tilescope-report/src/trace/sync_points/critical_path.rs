@@ -264,7 +264,7 @@ impl CriticalPath {
     pub fn programs_of(&self, stretches: &[PathStretch]) -> Result<Vec<PathProgram>, ReportError> {
         let mut counter = ProgramCycleCounter::default();
         for stretch in stretches {
-            counter.add(stretch.lane, self.lane(stretch.lane)?, stretch.range)?;
+            self.count(&mut counter, *stretch, stretch.range)?;
         }
         Ok(counter.finish())
     }
