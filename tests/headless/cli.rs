@@ -3,6 +3,7 @@
 use crate::common::{stderr, stdout, tilescope};
 use serde_json::Value;
 use std::path::Path;
+use tilescope_test_tiers::skipped_in_the_fast_tier;
 
 /// Runs a command that must fail, and gives its exit code and message.
 fn failure(arguments: &[&str]) -> (i32, String) {
@@ -413,6 +414,9 @@ fn a_check_refuses_what_simulating_refuses() {
 /// Splits of BERT-Large that would be faster need more memory than there is: they are not taken.
 #[test]
 fn a_balanced_split_fits_in_memory_where_one_does() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let directory = tempfile::tempdir().expect("directory");
     let out = path(&directory, "out");
     let short = ["options.device_iterations=1", "options.gradient_accumulation=9"];

@@ -17,6 +17,7 @@ use tilescope_analysis::summary::summary;
 use tilescope_report::trace::{CriticalPath, PathSpan, PathStretch, Trace};
 use tilescope_report::units::*;
 use tilescope_report::*;
+use tilescope_test_tiers::cases;
 
 /// Everything that holds of any path.
 fn check(trace: &Trace, path: &CriticalPath) {
@@ -100,7 +101,7 @@ fn checked(report: &Report) -> CriticalPath {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(60), ..ProptestConfig::default() })]
 
     #[test]
     fn every_run_has_a_path(seed in any::<u64>(), steps in 1u64..400) {

@@ -10,6 +10,7 @@ use tilescope_fixtures::ReportBuilder;
 use tilescope_report::trace::{ProgramStepTotals, Trace};
 use tilescope_report::units::*;
 use tilescope_report::*;
+use tilescope_test_tiers::up_to;
 
 /// Bytes of a file that `export` writes of a report.
 fn exported(report: &Path, rest: &[&str]) -> Vec<u8> {
@@ -432,7 +433,8 @@ fn a_slice_verifies_and_has_the_sums_of_its_window() {
         let (report, directory) = report("mnist_pipeline", set);
         let run = report.trace().unwrap().unwrap().range();
         let at = |share: u64| run.start + run.length().share(share, 100);
-        for (from, to) in [(0, 100), (0, 30), (37, 39), (70, 100), (50, 51)] {
+        let windows = [(37, 39), (0, 100), (0, 30), (70, 100), (50, 51)];
+        for (from, to) in windows.into_iter().take(up_to(2)) {
             let window = CycleRange::new(at(from), at(to) + Cycles(1));
             let slice = check_slice(directory.path(), &report, window, None);
             let origin = slice.slice_origin().unwrap();

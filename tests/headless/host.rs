@@ -12,6 +12,7 @@ use tilescope_report::{
 use tilescope_sim::compile;
 use tilescope_sim::run::{StepSink, dry_run, run};
 use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_test_tiers::cases;
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
 
@@ -320,7 +321,7 @@ fn only_what_was_simulated_has_a_host() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(cases(32)))]
 
     #[test]
     fn epochs_work_on_every_sample_or_leave_out_what_fills_no_call(

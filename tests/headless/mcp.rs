@@ -288,7 +288,7 @@ fn links_lead_to_places_of_reports_that_stay() {
 fn gains_are_proven_and_gates_judged() {
     let workplace = Workplace::new();
     let arguments = json!({
-        "report": "data_loading", "prove": true, "limit": 50,
+        "report": "prefetch", "prove": true, "limit": 50,
         "changes": { "options.device_iterations": 1 },
     });
     let found = workplace.answer("insights", arguments);

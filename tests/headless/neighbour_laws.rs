@@ -3,15 +3,16 @@
 
 use crate::common::{encoder_operations, encoder_spec, layer_cost, operation_cliffs};
 use tilescope_sim::compile;
+use tilescope_test_tiers::up_to;
 
 /// The throughput of neighbours differs by less.
 const LAYER: f64 = 1.3;
 
 /// Batches and tokens, over 1 to 32 and 64 to 512, that are compared with the next token.
 const TOKENS: [[u64; 2]; 10] = [
-    [8, 64],
-    [8, 127],
     [8, 128],
+    [8, 127],
+    [8, 64],
     [8, 129],
     [8, 255],
     [1, 420],
@@ -61,9 +62,13 @@ fn explained(neighbours: [[u64; 2]; 2]) -> usize {
 
 #[test]
 fn a_token_or_a_sample_more_changes_little_or_is_explained() {
-    let next_token = TOKENS.map(|[batch, tokens]| [[batch, tokens], [batch, tokens + 1]]);
-    let next_sample = SAMPLES.map(|[batch, tokens]| [[batch, tokens], [batch + 1, tokens]]);
-    let found = next_token.into_iter().chain(next_sample).map(explained).sum::<usize>();
+    let mut found = 0;
+    for [batch, tokens] in TOKENS.into_iter().take(up_to(2)) {
+        found += explained([[batch, tokens], [batch, tokens + 1]]);
+    }
+    for [batch, tokens] in SAMPLES.into_iter().take(up_to(1)) {
+        found += explained([[batch, tokens], [batch + 1, tokens]]);
+    }
     assert!(found > 0, "softmax of odd tokens is there to be explained");
 }
 

@@ -11,6 +11,7 @@ use tilescope_report::{MarkFilter, ModelOperation, ProgramKind, Report, TileMemo
 use tilescope_sim::compile;
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
+use tilescope_test_tiers::up_to;
 
 /// A file of `tests/data/onnx`, simulated with changes.
 fn spec(name: &str, overrides: &[&str]) -> Spec {
@@ -449,18 +450,19 @@ fn what_all_say_is_the_option_of_the_program() {
             ],
         ),
     ];
-    for (option, attributes) in cases {
-        for training in ["model.loss=none", "model.loss=cross_entropy"] {
-            let base = |options: &[&str]| {
-                let options = [&[training, "model.precision=float16"], options].concat();
-                spec("guide_mnist.onnx", &options)
-            };
+    for training in ["model.loss=cross_entropy", "model.loss=none"].into_iter().take(up_to(1)) {
+        let base = |options: &[&str]| {
+            let options = [&[training, "model.precision=float16"], options].concat();
+            spec("guide_mnist.onnx", &options)
+        };
+        let plain = program(&base(&[]));
+        for (option, attributes) in &cases {
             let annotated = annotated(base(&[]), |_, node| {
                 if is_product(node) { attributes.clone() } else { Vec::new() }
             });
             let found = program(&annotated);
             assert!(found == program(&base(&[option])), "{option}, {training}: {:?}", found.0);
-            assert!(found != program(&base(&[])), "{option}, {training}: {:?}", found.0);
+            assert!(found != plain, "{option}, {training}: {:?}", found.0);
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::common;
 use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
+use tilescope_test_tiers::up_to;
 
 /// A file of `tests/data/onnx`.
 fn file(name: &str) -> String {
@@ -72,7 +73,7 @@ fn the_network_of_the_tutorial_is_the_built_in_one() {
 
 #[test]
 fn every_small_file_compiles_with_all_defaults() {
-    for name in [
+    let names = [
         "guide_mnist.onnx",
         "guide_mnist_loss.onnx",
         "guide_classification.onnx",
@@ -80,14 +81,15 @@ fn every_small_file_compiles_with_all_defaults() {
         "mnist_dynamo.onnx",
         "lstm.onnx",
         "transformer.onnx",
-        "resnet18.onnx",
-        "resnet18_dynamo.onnx",
-        "resnet18_train.onnx",
         "bert.onnx",
         "bert_dynamo.onnx",
+        "resnet18_dynamo.onnx",
+        "resnet18.onnx",
+        "resnet18_train.onnx",
         "bert_train.onnx",
         "bert_dynamo_train.onnx",
-    ] {
+    ];
+    for name in names.into_iter().take(up_to(10)) {
         let figures = figures(&spec(name, &[]));
         assert!(figures.fullest_tile.0 > 0 && figures.samples > 0, "{name}");
     }
@@ -145,12 +147,12 @@ fn exported_networks_are_the_built_in_ones() {
         "model.masked_tokens=5",
     ];
     let cases: [(&str, &[&str], bool, &[&str]); 4] = [
+        ("bert", &bert, false, &["bert.onnx", "bert_dynamo.onnx"]),
         ("resnet18", &resnet, false, &["resnet18.onnx", "resnet18_dynamo.onnx"]),
         ("resnet18", &resnet, true, &["resnet18_train.onnx"]),
-        ("bert", &bert, false, &["bert.onnx", "bert_dynamo.onnx"]),
         ("bert", &bert, true, &["bert_train.onnx", "bert_dynamo_train.onnx"]),
     ];
-    for (model, sizes, training, files) in cases {
+    for (model, sizes, training, files) in cases.into_iter().take(up_to(2)) {
         let training = format!("model.training={training}");
         let common = ["model.precision=float16", &training];
         let text = format!("[model]\nname = \"{model}\"\n");
@@ -191,14 +193,15 @@ fn product_flops(spec: &Spec) -> u64 {
 /// Joining nodes changes how a graph runs, not what it multiplies.
 #[test]
 fn joined_nodes_multiply_as_much() {
-    for (name, training) in [
+    let files = [
         ("transformer.onnx", false),
-        ("bert.onnx", false),
         ("bert_dynamo.onnx", false),
+        ("guide_mnist_loss.onnx", true),
+        ("bert.onnx", false),
         ("bert_train.onnx", true),
         ("resnet18_dynamo.onnx", false),
-        ("guide_mnist_loss.onnx", true),
-    ] {
+    ];
+    for (name, training) in files.into_iter().take(up_to(3)) {
         let training = format!("model.training={training}");
         let flops =
             |fuse: &str| product_flops(&spec(name, &[&format!("model.fuse={fuse}"), &training]));

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OpenFlags};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::Report;
 use tilescope_sim::compile;
+use tilescope_test_tiers::skipped_in_the_fast_tier;
 
 /// A simulated spec.
 struct Run {
@@ -190,6 +191,9 @@ const SQUAD: [&str; 4] = [
 /// one IPU (nlp/bert/popart and vision/cnns/tensorflow1, benchmarks.yml), and many replicas.
 #[test]
 fn programs_that_ran_fit() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let base = ["model.batch_size=80", "options.available_memory_proportion=0.55"];
     let images = [
         "target.name=mk2",

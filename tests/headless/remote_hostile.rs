@@ -13,25 +13,17 @@ use tilescope_report::remote::{open_through_pipes, plain_frames, serve};
 use tilescope_report::trace::LaneQuestion;
 use tilescope_report::units::{CycleRange, Cycles, StepId};
 use tilescope_report::{MarkFilter, Report, ReportError};
+use tilescope_test_tiers::cases;
 
 /// What the far side may answer to all questions of a stream: some times the report.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Streams that are tried, `TILESCOPE_REMOTE_CASES` for more than a suite has time for.
-fn asked_cases() -> Option<u32> {
-    std::env::var("TILESCOPE_REMOTE_CASES").ok().and_then(|text| text.parse().ok())
+fn few_cases() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(60)) }
 }
 
-fn cases() -> ProptestConfig {
-    let cases = asked_cases().unwrap_or(60);
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
-}
-
-/// What one stream may take: on a machine that does nothing else two seconds, and otherwise no end is
-/// an end.
-fn most_time() -> Duration {
-    Duration::from_secs(if asked_cases().is_some() { 2 } else { 60 })
-}
+/// The time after which a stream counts as one that never ends, on a machine of any speed.
+const MOST_TIME: Duration = Duration::from_secs(60);
 
 /// Panics in the code that reads and answers, in whichever thread.
 fn panics() -> usize {
@@ -261,7 +253,7 @@ fn any_stream_of_questions_is_answered_or_refused() {
     assert!(told.0.load(Ordering::Relaxed) > 10_000, "unchanged, they are answered");
     let panicked = panics();
     let streams = prop::collection::vec(change(), 1..6);
-    let tried = TestRunner::new(cases()).run(&streams, |changes| {
+    let tried = TestRunner::new(few_cases()).run(&streams, |changes| {
         let mut frames = questions.clone();
         changes.iter().for_each(|change| apply(&mut frames, change));
         let input = Lingering(Cursor::new(frames.concat()), Duration::from_millis(4));
@@ -269,7 +261,7 @@ fn any_stream_of_questions_is_answered_or_refused() {
         if let Err(error) = serve(input, told.clone(), None) {
             prop_assert!(!error.to_string().is_empty());
         }
-        prop_assert!(start.elapsed() < most_time(), "{:?}", start.elapsed());
+        prop_assert!(start.elapsed() < MOST_TIME, "{:?}", start.elapsed());
         prop_assert!(told.0.load(Ordering::Relaxed) < MOST_BYTES);
         prop_assert_eq!(panics(), panicked);
         Ok(())
@@ -409,14 +401,14 @@ fn any_stream_of_answers_is_taken_or_refused() {
     replay(recorded.clone(), Duration::from_secs(60)).expect("unchanged, it is a report");
     let panicked = panics();
     let streams = prop::collection::vec(change(), 1..6);
-    let tried = TestRunner::new(cases()).run(&streams, |changes| {
+    let tried = TestRunner::new(few_cases()).run(&streams, |changes| {
         let mut frames = recorded.clone();
         changes.iter().for_each(|change| apply(&mut frames, change));
         let start = Instant::now();
         if let Err(error) = replay(frames, Duration::from_millis(5)) {
             prop_assert!(!error.to_string().is_empty());
         }
-        prop_assert!(start.elapsed() < most_time(), "{:?}", start.elapsed());
+        prop_assert!(start.elapsed() < MOST_TIME, "{:?}", start.elapsed());
         prop_assert_eq!(panics(), panicked);
         Ok(())
     });

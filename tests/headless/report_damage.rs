@@ -11,6 +11,7 @@ use tempfile::tempdir;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::*;
 use tilescope_report::*;
+use tilescope_test_tiers::cases;
 
 /// Asks for everything and takes any answer.
 fn ask(path: &Path) -> Vec<String> {
@@ -165,13 +166,7 @@ fn cut_off_anywhere() {
 
 #[test]
 fn bits_flipped_anywhere() {
-    flip_bits(150, 2);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn bits_flipped_for_long() {
-    flip_bits(10_000, 4);
+    flip_bits(cases(150), 2);
 }
 
 fn flip_bits(times: u32, seed: u64) {
@@ -203,7 +198,7 @@ fn pages_replaced_by_others() {
         let pages = whole.len() as u64 / 4096;
         let broken = directory.path().join("broken.pop");
         let dice = &mut Dice::new(3);
-        for _ in 0..60 {
+        for _ in 0..cases(60) {
             let mut bytes = whole.clone();
             let (from, to) = (dice.below(pages) as usize, 1 + dice.below(pages - 1) as usize);
             bytes.copy_within(from * 4096..(from + 1) * 4096, to * 4096);
@@ -233,13 +228,7 @@ fn full_report(steps: u64) -> ReportBuilder {
 
 #[test]
 fn pieces_of_the_index_that_lie() {
-    lie(40, 5);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn pieces_of_the_index_that_lie_for_long() {
-    lie(4000, 6);
+    lie(cases(400), 5);
 }
 
 /// Changes what is inside the compressed pieces, and makes their checksums right again.

@@ -6,6 +6,7 @@ use tempfile::tempdir;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::*;
 use tilescope_report::*;
+use tilescope_test_tiers::cases;
 
 fn check_round_trip(report: &ReportBuilder) {
     let directory = tempdir().unwrap();
@@ -63,7 +64,7 @@ fn check_single_answers(read: &Report, report: &ReportBuilder) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(60), failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn everything_comes_back(seed in any::<u64>(), steps in 0u64..60) {
@@ -139,7 +140,7 @@ fn marks_are_filtered() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(cases(12)))]
 
     /// Marks of a long run are found in chunks of columns, those of others in rows.
     #[test]

@@ -9,6 +9,7 @@ use tilescope_report::trace::*;
 use tilescope_report::units::Cycles;
 use tilescope_report::units::*;
 use tilescope_report::*;
+use tilescope_test_tiers::cases;
 
 /// A report with its steps, lane by lane, as they were written.
 struct Sample {
@@ -224,7 +225,7 @@ fn check(report: &ReportBuilder, rng: &mut Dice, windows: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(40), failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn short_lanes_answer_exactly(seed in any::<u64>(), steps in 1u64..200) {

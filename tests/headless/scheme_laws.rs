@@ -10,6 +10,7 @@ use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{StepSink, dry_run, run};
 use tilescope_sim::spec::{ExecutionStrategy, PipelineSchedule, Spec, SpecSource, SyncPattern};
+use tilescope_test_tiers::cases;
 
 /// Steps and marks of a run.
 #[derive(Default)]
@@ -274,7 +275,7 @@ fn memory_belongs_to_one_ipu(compiled: &CompiledProgram) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(cases(48)))]
 
     #[test]
     fn whatever_is_accepted_obeys_the_laws(overrides in any_options()) {

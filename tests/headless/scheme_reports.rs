@@ -6,6 +6,7 @@ use tilescope_report::units::{Cycles, IpuId};
 use tilescope_report::{MarkFilter, MarkKind, Report, TraceMark};
 use tilescope_sim::compile;
 use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_test_tiers::cases;
 
 fn marks(report: &Report, kind: MarkKind) -> Vec<TraceMark> {
     let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: usize::MAX };
@@ -59,7 +60,7 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(cases(24)))]
 
     #[test]
     fn any_options_are_simulated_by_the_laws_or_refused_with_a_word(overrides in any_options()) {

@@ -14,6 +14,7 @@ use tilescope_analysis::tile_samples::{SampleFilter, SampleGrouping, SampleKey, 
 use tilescope_fixtures::ipu_stack_profile::*;
 use tilescope_report::units::*;
 use tilescope_report::*;
+use tilescope_test_tiers::cases;
 
 const EVERY_STEP: std::ops::Range<StepId> = StepId(0)..StepId(u64::MAX);
 
@@ -421,28 +422,13 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(2_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_bytes_are_a_report_or_an_error(bytes in mutated()) {
         let directory = tempdir().unwrap();
         look_at(&bytes, directory.path());
     }
-}
-
-#[test]
-#[ignore = "minutes: the same with ten thousand files"]
-fn ten_thousand_mutated_profiles_are_reports_or_errors() {
-    let config =
-        ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() };
-    let mut runner = proptest::test_runner::TestRunner::new(config);
-    let directory = tempdir().unwrap();
-    runner
-        .run(&mutated(), |bytes| {
-            look_at(&bytes, directory.path());
-            Ok(())
-        })
-        .unwrap();
 }
 
 #[test]

@@ -1,8 +1,13 @@
-//! Measures the house style of tilescope, so that its rules are figures instead of opinions.
+//! Measures what the rules of tilescope are about, so that they are figures instead of opinions: the
+//! house style of its code, and how long its tests take.
 //!
 //! ```text
 //! cargo xtask style [--list] [--json] [--check] [DIR…]
+//! cargo xtask test-times [--limit SECONDS] [--top N] [-- ARGUMENTS OF CARGO TEST]
+//! cargo xtask notices
 //! ```
+//!
+//! `test_times.rs` and `notices.rs` describe the other commands; the rest of this page is about the first.
 //!
 //! Without DIR: `src` and `crates/*/src` of this workspace. Always exits with 0, unless `--check` is
 //! given and a target is missed or a file could not be parsed (1), or the command line is wrong (2).
@@ -49,7 +54,9 @@ mod count;
 mod imports;
 mod metrics;
 mod names;
+mod notices;
 mod source;
+mod test_times;
 
 use metrics::StyleReport;
 use source::SourceTree;
@@ -93,8 +100,16 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let done = match arguments.next().as_deref() {
         Some("style") => style(arguments),
+        Some("test-times") => {
+            workspace_root().and_then(|root| test_times::test_times(arguments, &root))
+        }
+        Some("notices") => workspace_root().and_then(|root| notices::notices(&root)),
+        Some("run-test") => match test_times::run_test(arguments) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Some("help" | "--help" | "-h") => {
-            println!("{HELP}");
+            println!("{HELP}\n\n{}\n\n{}", test_times::HELP, notices::HELP);
             Ok(true)
         }
         Some(other) => Err(format!("there is no command {other}\n\n{HELP}").into()),

@@ -219,8 +219,10 @@ pub(crate) fn is_short(trace: &Trace) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn figures_are_in_order_and_add_up(mut values in proptest::collection::vec(any::<u64>(), 0..200)) {
             let of = ValueStatistics::from_values(&mut values);

@@ -450,11 +450,13 @@ fn isotonic(wanted: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     const DOWN: LayoutLane = LayoutLane { band: 0, goes_up: false };
     const UP: LayoutLane = LayoutLane { band: 0, goes_up: true };
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn no_node_lies_on_another_and_edges_go_the_way_of_their_lane(
             lane_of in proptest::collection::vec(0..4_usize, 1..40),

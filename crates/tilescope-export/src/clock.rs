@@ -45,8 +45,10 @@ impl NanosecondClock {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn edges_are_right_to_half_a_nanosecond_and_in_order(
             cycle in 0u64..1 << 47,

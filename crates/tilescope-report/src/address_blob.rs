@@ -76,12 +76,14 @@ fn decode_next_run(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn runs(values: &[Option<Bytes>]) -> TileRuns<Bytes> {
         TileRuns::from_tiles(TileId(0), values.iter().copied())
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn addresses_come_back(values in prop::collection::vec(prop::option::of((0u64..5).prop_map(Bytes)), 0..120)) {
             let tiles = values.len() as u32;

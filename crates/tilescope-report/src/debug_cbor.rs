@@ -387,6 +387,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::{Value, json};
+    use tilescope_test_tiers::cases;
 
     /// A JSON value as CBOR, maps and lists with or without their lengths.
     fn cbor(value: &Value, endless: bool, bytes: &mut Vec<u8>) {
@@ -533,13 +534,8 @@ mod tests {
         bytes
     }
 
-    /// How many files are tried: more with `TILESCOPE_CBOR_CASES`.
-    fn cases() -> u32 {
-        std::env::var("TILESCOPE_CBOR_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
-    }
-
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(cases()))]
+        #![proptest_config(ProptestConfig::with_cases(cases(300)))]
         #[test]
         fn nothing_panics_on_files_of_strangers(
             changes in prop::collection::vec(any::<(u16, u8, u8)>(), 0..12),

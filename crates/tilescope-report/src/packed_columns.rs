@@ -199,6 +199,7 @@ mod tests {
     use crate::schema;
     use proptest::prelude::*;
     use rusqlite::types::Value;
+    use tilescope_test_tiers::cases;
 
     fn columns() -> Vec<&'static str> {
         schema::find("marks").unwrap().columns.iter().map(|column| column.name).collect()
@@ -222,6 +223,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn rows_come_back(rows in prop::collection::vec(row(), 1..40)) {
             let marks = schema::find("marks").unwrap();

@@ -102,6 +102,7 @@ pub(super) fn strided_runs_of<T: Clone + Ord>(runs: &TileRuns<T>) -> Vec<(Stride
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     #[test]
     fn a_repeating_pattern_is_a_row_per_value() {
@@ -113,6 +114,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn combs_cover_each_tile_once(tiles in prop::collection::vec(prop::option::of(0u64..3), 0..120)) {
             let runs = TileRuns::from_tiles(TileId(0), tiles.clone());

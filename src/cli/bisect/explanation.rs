@@ -286,6 +286,7 @@ impl<M: Measure> Known<'_, M> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     /// Measures with a function.
     struct Made<F> {
@@ -380,6 +381,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn parts_add_up_and_each_key_is_in_one(
             effects in proptest::collection::vec(-1000_i64..1000, 1..24),

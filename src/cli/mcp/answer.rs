@@ -106,6 +106,7 @@ fn shorten(text: &mut String, letters: usize) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     #[test]
     fn lists_say_what_they_leave_off() {
@@ -146,6 +147,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn any_value_is_bounded(value in any_json(), most in 200_usize..2_000) {
             prop_assert!(bounded_to(value, most).to_string().len() <= most);

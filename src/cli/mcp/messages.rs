@@ -199,6 +199,7 @@ fn call(parameters: &Value, session: &mut McpSession) -> Result<Value, RpcError>
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn answer(line: &[u8]) -> Option<Value> {
         reply(line, &mut McpSession::default())
@@ -257,6 +258,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn any_bytes_are_answered_or_refused(line in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = answer(&line);

@@ -178,6 +178,7 @@ fn longest_rising(pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn check(a: &[u32], b: &[u32]) -> Vec<(u32, u32)> {
         let pairs = align(a, b);
@@ -189,6 +190,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn pairs_rise_and_sides_can_be_exchanged(
             a in prop::collection::vec(0u32..6, 0..400),

@@ -234,6 +234,7 @@ fn binned(values: &TileRuns<Bytes>, window: TileRange, bins: usize) -> Vec<(usiz
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn flow(sent: Vec<u64>, received: Vec<u64>, in_order: bool) -> ExchangeFlows {
         let runs = |values: Vec<u64>| {
@@ -278,6 +279,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn parts_hold_every_cell_once(
             (sent, received) in ends(), cells in 1usize..50, most in 1usize..60,

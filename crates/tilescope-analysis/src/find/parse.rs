@@ -341,6 +341,7 @@ fn number(word: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn parsed(text: &str) -> SearchQuery {
         text.parse().unwrap()
@@ -445,6 +446,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn anything_typed_is_a_query_or_an_error_inside_of_it(text in any::<String>()) {
             match text.parse::<SearchQuery>() {

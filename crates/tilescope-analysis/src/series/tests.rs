@@ -3,6 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use std::fs;
+use tilescope_test_tiers::cases;
 
 /// Runs at which values change for good.
 fn changes(values: &[f64]) -> Vec<usize> {
@@ -108,6 +109,7 @@ fn runs_without_the_figure_are_passed_over() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(250)))]
     #[test]
     fn the_same_value_over_and_over_has_no_trend(value in any::<f64>(), count in 0_usize..200) {
         prop_assert_eq!(trend(&vec![Some(value); count], 0.0), FigureTrend::default());

@@ -9,6 +9,7 @@ use tilescope_report::units::{Bytes, Cycles, IpuId, StepId};
 use tilescope_report::{
     ExchangeActivity, MarkKind, ProgramKind, StepLayout, TraceMark, TrainingPass,
 };
+use tilescope_test_tiers::cases;
 
 /// Steps of the run: more than a chunk holds.
 const STEPS: u64 = 6000;
@@ -468,16 +469,10 @@ fn scraps() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Cases of a property test: `TILESCOPE_SQL_CASES` for more than a suite has time for.
-fn cases() -> u32 {
-    let asked = std::env::var("TILESCOPE_SQL_CASES").ok().and_then(|text| text.parse().ok());
-    asked.unwrap_or(200)
-}
-
 #[test]
 fn nonsense_is_answered_or_refused() {
     let ([_, report], _directories) = both_layouts();
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(cases()));
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(cases(200)));
     let done = runner.run(&scraps(), |sql| {
         let question =
             SqlQuestion { time_limit: Duration::from_millis(500), ..SqlQuestion::new(&sql) };
@@ -509,7 +504,7 @@ fn damaged_reports_are_asked_without_harm() {
         "SELECT count(*) FROM vars_info, compute_set_cycles",
     ];
     let mut noise = 1u64;
-    for _ in 0..cases() / 4 {
+    for _ in 0..cases(50) {
         let mut bytes = whole.clone();
         for _ in 0..1 + noise % 6 {
             noise = noise

@@ -186,6 +186,7 @@ mod tests {
     use tilescope_report::trace::StepTotals;
     use tilescope_report::units::{IpuId, StepId};
     use tilescope_report::{ProgramKind, Report};
+    use tilescope_test_tiers::cases;
 
     /// Steps of all lengths and of several activities, some after a pause.
     static TRACE: LazyLock<Trace> = LazyLock::new(|| {
@@ -261,6 +262,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn all_columns_add_up_to_the_totals_of_the_window(
             start in 0u64..400_000,

@@ -371,6 +371,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use tilescope_report::units::{IpuId, StepId};
+    use tilescope_test_tiers::cases;
 
     fn mark(index: u64, cycles: CycleRange) -> TraceMark {
         TraceMark {
@@ -398,6 +399,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn the_stages_of_a_micro_batch_are_found_wherever_they_are(
             numbers in prop::collection::vec(0..40u64, 1..300),

@@ -90,6 +90,7 @@ impl<T> TabList<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn tabs(names: &str, shown: Option<usize>) -> TabList<char> {
         TabList { tabs: names.chars().collect(), shown }
@@ -120,6 +121,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn what_is_shown_exists(steps in proptest::collection::vec((0u8..4, 0usize..5), 0..40)) {
             let mut tabs = TabList::default();

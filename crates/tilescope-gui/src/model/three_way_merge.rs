@@ -48,6 +48,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::json;
+    use tilescope_test_tiers::cases;
 
     #[test]
     fn what_either_side_changed_holds() {
@@ -61,6 +62,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn a_side_that_changed_nothing_changes_nothing(
             known in proptest::collection::vec(0..9u8, 0..6),

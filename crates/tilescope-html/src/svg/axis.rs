@@ -160,6 +160,7 @@ pub(crate) fn left(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn labels(low: f64, high: f64, most: usize, unit: AxisUnit) -> Vec<String> {
         let scale = Scale::linear((low, high), (0.0, 100.0));
@@ -182,6 +183,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn ticks_lie_on_the_scale_and_are_no_more_than_fit(
             low in 0.0..1e12f64,

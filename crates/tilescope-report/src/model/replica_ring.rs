@@ -265,6 +265,7 @@ impl ReplicaPlaces {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn ring(order: RingOrder, links: RingLinks, ranks: u32, clockwise: f64) -> ReplicaRing {
         ReplicaRing { order, links, ranks, spacing: 1, clockwise, programs: Vec::new() }
@@ -315,6 +316,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn every_replica_sends_as_much_as_it_receives(
             order in prop::sample::select(vec![RingOrder::Flat, RingOrder::Interleaved]),

@@ -339,6 +339,7 @@ fn mark(cells: &RowCells) -> Option<TraceMark> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn mark_at(start: u64) -> TraceMark {
         TraceMark {
@@ -353,6 +354,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn first_marks_are_those_of_the_sorted_list(
             starts in prop::collection::vec(0u64..50, 0..200),

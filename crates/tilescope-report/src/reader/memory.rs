@@ -229,8 +229,10 @@ fn runs_of<T: Clone + PartialEq>(tiles: impl Iterator<Item = (TileId, T)>) -> Ti
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn sums_do_not_depend_on_the_order_of_rows(
             rows in prop::collection::vec((0u32..6, 0usize..4, 0u64..9), 0..80),

@@ -204,6 +204,7 @@ impl fmt::Display for RemoteAddress {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn address(text: &str) -> RemoteAddress {
         text.parse().unwrap_or_else(|error| panic!("{error}"))
@@ -254,6 +255,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn an_address_reads_as_it_is_written(
             user in proptest::option::of("[a-z][a-z0-9_.-]{0,8}"),

@@ -189,6 +189,7 @@ fn between(text: &str, quote: char) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn read(text: &str) -> Option<String> {
         let columns = ["id", "ipu", "kind", "first_cycle", "tile", "odd\"name"].map(str::to_owned);
@@ -244,6 +245,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn what_is_understood_is_understood_again(
             words in proptest::collection::vec(

@@ -553,6 +553,7 @@ mod tests {
     use proptest::prelude::*;
     use rusqlite::types::Value;
     use std::path::PathBuf;
+    use tilescope_test_tiers::cases;
 
     fn value() -> impl Strategy<Value = Value> {
         prop_oneof![
@@ -574,6 +575,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn rows_come_back(
             values in proptest::collection::vec(value(), 0..60),

@@ -37,8 +37,10 @@ impl KeptSteps {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn new_ids_count_the_kept_ones_before(
             ids in prop::collection::btree_set(0u64..100, 0..40),

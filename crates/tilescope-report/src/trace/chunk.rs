@@ -317,6 +317,7 @@ mod tests {
     use crate::codec::pack;
     use crate::model::{ProgramKind, StreamEndpoint};
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn record(step: u64, start: u64, cycles: u64, program: u32) -> StepRecord {
         StepRecord {
@@ -364,6 +365,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn steps_come_back(
             steps in prop::collection::vec((0u64..3, 0u64..5, 0u64..9, 0u32..10), 1..200),

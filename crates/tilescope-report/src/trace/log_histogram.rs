@@ -172,6 +172,7 @@ fn lengths(bucket: u16) -> RangeInclusive<u64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn histogram(values: &[u64]) -> LogHistogram {
         let mut counted = LogHistogram::default();
@@ -192,6 +193,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn percentiles_are_an_eighth_too_long_at_most(
             mut values in prop::collection::vec(0u64..1 << 40, 1..200),

@@ -549,6 +549,7 @@ mod tests {
     use crate::units::{CycleRange, IpuId, ReplicaClassId, StepId};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+    use tilescope_test_tiers::cases;
 
     fn lane() -> LaneNumber {
         LaneNumber::new(ReplicaClassId(1), IpuId(0), 3)
@@ -590,7 +591,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: cases(40), ..ProptestConfig::default() })]
 
         #[test]
         fn segments_of_all_levels_are_sums_of_their_steps(

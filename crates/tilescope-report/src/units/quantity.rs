@@ -303,6 +303,7 @@ impl fmt::Display for Elements {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     /// Amounts small enough that no product of three of them overflows.
     fn small() -> std::ops::Range<u64> {
@@ -310,6 +311,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn amounts_add_and_multiply_as_numbers_do(a in small(), b in small(), times in small()) {
             let (x, y) = (Cycles(a), Cycles(b));

@@ -156,6 +156,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use tilescope_report::units::TileRange;
+    use tilescope_test_tiers::cases;
 
     const SPEED: BytesPerCycle = BytesPerCycle(4);
 
@@ -167,6 +168,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn every_value_of_the_matrix_has_its_vertex(
             rows in 1u64..3_000, columns in 1u64..300, tiles in 1u32..200,

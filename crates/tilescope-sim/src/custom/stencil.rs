@@ -304,6 +304,7 @@ fn vertices(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     /// Counted by hand in the vectorised codelet of simehaa/IPU HeatEquation2D/codelets.cpp: five
     /// loads, two stores, seven sums and products, four pointers; measured 18.4 for two cells.
@@ -313,6 +314,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn every_cell_has_one_tile(height in 1u64..400, width in 1u64..400, tiles in 1u32..1473) {
             let field = StencilField { height, width, channels: 3, dtype: DType::Half };

@@ -170,8 +170,10 @@ pub(crate) fn broadcast(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn what_is_sent_arrives(holders in 1u32..40, bytes in 1u64..10_000, receivers in 1u32..100) {
             let held = TileRuns::uniform(TileRange::first_tiles(holders), Bytes(bytes));

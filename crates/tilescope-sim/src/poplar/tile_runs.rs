@@ -90,6 +90,7 @@ pub(crate) fn trimmed(elements: &TileRuns<Elements>, real: Elements) -> TileRuns
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn runs() -> impl Strategy<Value = TileRuns<u64>> {
         prop::collection::vec(0u64..3, 0..40)
@@ -97,6 +98,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn sums_are_those_of_each_tile(a in runs(), b in runs()) {
             let sum = add_per_tile(&a, &b);

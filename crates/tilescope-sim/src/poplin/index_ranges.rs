@@ -235,6 +235,7 @@ mod tests {
     use super::*;
     use crate::poplin::params::OutputTransform;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     #[test]
     fn padding_cuts_the_outputs_of_outer_kernel_elements() {
@@ -307,6 +308,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn ranges_are_those_of_a_walk(dim in any_dim()) {
             for kernel in 0..dim.kernel {

@@ -196,6 +196,7 @@ mod tests {
     use crate::targets::{SystemRates, find_system};
     use proptest::prelude::*;
     use tilescope_report::TargetKind;
+    use tilescope_test_tiers::cases;
 
     #[test]
     fn methods_follow_the_table() {
@@ -222,6 +223,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn every_half_moves_all_but_the_own_part(
             log in 1u32..7, ipus in prop_oneof![Just(1u64), Just(4)], bytes in 1u64..1 << 30

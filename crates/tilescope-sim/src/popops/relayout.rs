@@ -232,6 +232,7 @@ mod tests {
     use crate::poputil::tensor_layout::ElementOrder;
     use crate::targets::MK2;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn machine() -> IpuTarget {
         IpuTarget::all_tiles_of(MK2)
@@ -281,6 +282,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn every_byte_moves_once_in_each_exchange(
             [rows, columns] in [1u64..2000, 1u64..500],

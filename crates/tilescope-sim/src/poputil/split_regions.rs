@@ -62,6 +62,7 @@ pub(crate) fn split_regions(stretches: &[Range<u64>], bounds: SplitBounds) -> Ve
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn sizes(total: u64, grain: u64, most: u64, least: u64) -> Vec<u64> {
         split_evenly(total, SplitBounds { grain, most, least })
@@ -87,6 +88,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn parts_cover_all_once(total in 0u64..1_000_000, grain in 1u64..20, most in 1u64..2000, least in 0u64..200) {
             let mut next = 0;

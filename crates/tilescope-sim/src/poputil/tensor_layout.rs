@@ -283,6 +283,7 @@ pub(crate) fn linear_mapping(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     #[test]
     fn small_tensors_stay_on_few_tiles() {
@@ -327,6 +328,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn slices_are_all_of_it(
             shape in prop::collection::vec(1u64..20, 1..4),

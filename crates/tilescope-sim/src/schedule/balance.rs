@@ -57,6 +57,7 @@ fn split_within_bound(costs: &[Cycles], bound: Cycles) -> Vec<Range<usize>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     /// The least longest stretch, by trying every cut.
     fn best(costs: &[Cycles], stages: usize) -> Cycles {
@@ -69,6 +70,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn no_other_split_has_a_shorter_longest_stage(
             costs in proptest::collection::vec((1u64..100).prop_map(Cycles), 1..9), stages in 1usize..5

@@ -134,6 +134,7 @@ impl PipelineTiming {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     /// Slot in which a stage makes a pass for a micro-batch.
     fn when(slots: &[ScheduleSlot], stage: usize, pass: TrainingPass, micro_batch: u64) -> usize {
@@ -155,6 +156,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn each_micro_batch_goes_up_and_down_the_stages_within_its_stash(
             form in any_form(), extra in 0u64..8

@@ -90,6 +90,7 @@ mod tests {
     use crate::model::selection::Selection;
     use proptest::prelude::*;
     use tilescope_report::units::TileId;
+    use tilescope_test_tiers::cases;
 
     fn place(name: u8) -> NavigationState {
         let selection = Selection { tiles: vec![TileId(name.into())], ..Selection::default() };
@@ -104,6 +105,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn undo_then_redo_changes_nothing(
             names in proptest::collection::vec(any::<u8>(), 1..30),

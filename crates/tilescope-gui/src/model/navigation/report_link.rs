@@ -167,6 +167,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use tilescope_report::units::{IpuId, StepId, TileId};
+    use tilescope_test_tiers::cases;
 
     fn value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
@@ -183,6 +184,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn a_link_reads_as_it_is_written(
             path in "/[^\0]{0,20}",

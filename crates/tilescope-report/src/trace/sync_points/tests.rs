@@ -12,6 +12,7 @@ use crate::units::{
     Bytes, CycleRange, Cycles, IpuId, ProgramId, ReplicaClassId, ReplicaIpu, StepId,
 };
 use proptest::prelude::*;
+use tilescope_test_tiers::cases;
 
 /// Something that a small machine does next.
 #[derive(Clone, Debug)]
@@ -262,7 +263,7 @@ fn order() -> impl Strategy<Value = Order> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(500), ..ProptestConfig::default() })]
 
     #[test]
     fn slack_is_what_a_step_can_be_put_off(orders in prop::collection::vec(order(), 1..60)) {

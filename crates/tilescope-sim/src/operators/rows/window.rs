@@ -64,8 +64,10 @@ impl RowWindow {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn parts_read_what_the_whole_reads(
             rows in 1u64..60, kernel in 1u64..8, stride in 1u64..4, parts in 1u64..6

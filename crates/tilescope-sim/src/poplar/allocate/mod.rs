@@ -246,6 +246,7 @@ mod tests {
     use crate::targets::MK2;
     use proptest::prelude::*;
     use tilescope_report::units::TileId;
+    use tilescope_test_tiers::cases;
 
     fn wanted(bytes: u64, lifetime: Option<Range<u32>>, interleaved: bool) -> AllocationRequest {
         let place = if interleaved { MemoryConstraint::Interleaved } else { MemoryConstraint::Any };
@@ -315,6 +316,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn sums_agree(sizes in prop::collection::vec((1u64..40_000, 0u32..20, 0u32..10, any::<bool>(), any::<bool>()), 1..40)) {
             let variables: Vec<AllocationRequest> = sizes

@@ -7,6 +7,7 @@ use super::*;
 use crate::targets::MK2;
 use proptest::prelude::*;
 use tilescope_report::units::Cycles;
+use tilescope_test_tiers::cases;
 
 /// Numbers of parts of an axis of `grains` grains that are the smallest to give their largest part.
 fn parts(grains: u64, most: u64) -> impl Iterator<Item = u64> + Clone {
@@ -147,7 +148,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 160, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(160), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_beats_what_the_search_finds(
@@ -186,7 +187,7 @@ fn models(task: &ConvPlanningTask) -> Vec<ConvPlanCandidate> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(48), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The whole as one part has all elements, the parts of a split no fewer.
     #[test]

@@ -98,6 +98,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
+    use tilescope_test_tiers::cases;
 
     fn axis() -> impl Strategy<Value = PoolAxis> {
         (1u64..20, 1u64..6, 1u64..5, 0u64..4, 0u64..4)
@@ -124,6 +125,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn what_is_read_is_counted_once(axis in axis()) {
             let elements: BTreeSet<u64> = pairs(axis).into_iter().map(|pair| pair.2).collect();

@@ -198,6 +198,7 @@ pub(crate) fn lists(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn axis(elements: u64, kernel: u64, stride: u64, before: u64) -> PoolAxis {
         PoolAxis { elements, kernel, stride, before, behind: before }
@@ -218,6 +219,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn every_pair_of_window_and_element_is_in_a_list(
             elements in 1u64..12, kernel in 1u64..5, stride in 1u64..4, before in 0u64..3,

@@ -252,6 +252,7 @@ pub(crate) fn dynamic_slice(dtype: DType, Elements(region): Elements, parts: u64
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     #[test]
     fn vertices_cost_what_the_estimators_say() {
@@ -284,6 +285,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn more_elements_never_cost_less(elements in 0u64..100_000, more in 0u64..1000, half: bool) {
             let dtype = if half { DType::Half } else { DType::Float };

@@ -255,6 +255,7 @@ fn following(
 pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     fn dim(size: u64, reduced: bool) -> ReduceDim {
         ReduceDim { size, reduced }
@@ -303,6 +304,7 @@ pub(crate) mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn every_element_is_in_one_group(dims in dims(), from in 0u64..1000, to in 0u64..1000) {
             let range = stretch(&dims, from, to);

@@ -92,8 +92,10 @@ mod tests {
     use super::super::introspection::tests::{dims, stretch};
     use super::*;
     use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn a_stretch_looks_the_same_from_its_first_column(
             dims in dims(),

@@ -4,6 +4,7 @@ use crate::poputil::tensor_layout::TensorLayout;
 use crate::targets::MK2;
 use proptest::prelude::*;
 use tilescope_report::units::{Cycles, Elements, TileId};
+use tilescope_test_tiers::cases;
 
 struct ReductionOutcome {
     work: OperationWork,
@@ -115,6 +116,7 @@ const OPERATIONS: [ReduceOperation; 6] = [
 ];
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(250)))]
     #[test]
     fn every_result_is_made_once_and_what_is_sent_arrives(
         dims in prop::collection::vec((1u64..40, any::<bool>()), 1..5),

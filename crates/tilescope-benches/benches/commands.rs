@@ -8,8 +8,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
+use tilescope_benches::peak_memory;
 use tilescope_fixtures::ipu_stack_profile::IpuStackProfile;
 
 /// A command and what is asked of it.
@@ -213,7 +215,8 @@ impl Reports {
 
 /// The program, with caches in a directory of its own.
 fn program(cache: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tilescope"));
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(tilescope_benches::program);
+    let mut command = Command::new(&*PROGRAM);
     command.env("XDG_CACHE_HOME", cache);
     command
 }
@@ -236,7 +239,7 @@ fn run(measurement: &Measurement, words: &[String], reports: &Reports) -> Taken 
     let mut child = command.spawn().unwrap();
     let mut mb: f64 = 0.0;
     let status = loop {
-        mb = mb.max(most_memory(&child).unwrap_or(0.0));
+        mb = mb.max(peak_memory(child.id()).unwrap_or(0) as f64 * 1024e-6);
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
@@ -245,13 +248,6 @@ fn run(measurement: &Measurement, words: &[String], reports: &Reports) -> Taken 
     let time = started.elapsed();
     assert_eq!(status.code(), Some(measurement.exits), "{words:?}");
     Taken { time, mb }
-}
-
-/// Most memory that a process has had so far, in MB; none where the system does not tell.
-fn most_memory(child: &Child) -> Option<f64> {
-    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.split_whitespace().next()?.parse::<f64>().ok()? / 1000.0)
 }
 
 fn main() {

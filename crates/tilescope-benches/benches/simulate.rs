@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
+use tilescope_benches::{peak_memory, program};
 use tilescope_sim::compile;
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{BUNDLED_SPECS, Spec, SpecSource};
@@ -28,16 +29,9 @@ fn bundled_specs(criterion: &mut Criterion) {
     }
 }
 
-/// Most memory in use so far of a process that runs, in KiB; Linux only.
-fn high_water_mark(process: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse().ok()
-}
-
 /// Most memory of the program, in KiB, while it simulates a spec into `directory`.
-fn peak_memory(spec: &str, directory: &Path) -> Option<u64> {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tilescope"))
+fn memory_of(program: &Path, spec: &str, directory: &Path) -> Option<u64> {
+    let mut child = Command::new(program)
         .args(["simulate", spec, "-o"])
         .arg(directory)
         .stdout(Stdio::null())
@@ -46,7 +40,7 @@ fn peak_memory(spec: &str, directory: &Path) -> Option<u64> {
         .ok()?;
     let mut most = None;
     while child.try_wait().ok()?.is_none() {
-        most = most.max(high_water_mark(child.id()));
+        most = most.max(peak_memory(child.id()));
         sleep(Duration::from_millis(5));
     }
     most
@@ -55,8 +49,9 @@ fn peak_memory(spec: &str, directory: &Path) -> Option<u64> {
 /// Prints what each bundled spec needs; memory is no time, so criterion does not measure it.
 fn peak_memories(_: &mut Criterion) {
     let directory = tempfile::tempdir().expect("temporary directory");
+    let program = program();
     for bundled in BUNDLED_SPECS {
-        match peak_memory(bundled.name, directory.path()) {
+        match memory_of(&program, bundled.name, directory.path()) {
             Some(kib) => println!("peak memory {}: {} MiB", bundled.name, kib / 1024),
             None => println!("peak memory {}: not known on this system", bundled.name),
         }

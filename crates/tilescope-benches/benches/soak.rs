@@ -31,7 +31,7 @@ fn reports() -> Vec<PathBuf> {
         return named;
     }
     ["mnist_pipeline", "matmul_chain", "too_large"]
-        .map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports").join(name))
+        .map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sample_reports").join(name))
         .to_vec()
 }
 

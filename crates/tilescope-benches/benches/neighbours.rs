@@ -4,12 +4,11 @@
 //!
 //! `cargo bench --bench neighbours` takes some minutes. These are predicted cycles, not times.
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-
-use common::{encoder_operations, layer_cost, layer_cycles, operation_cliffs};
 use tilescope_report::units::Cycles;
 use tilescope_sim::shape::DType;
+use tilescope_test_support::operations::{
+    encoder_operations, layer_cost, layer_cycles, operation_cliffs,
+};
 
 /// What is counted.
 const CLIFF: f64 = 1.3;
