@@ -21,6 +21,7 @@ use tilescope_gui::{
 };
 use tilescope_report::units::IpuId;
 use tilescope_report::{ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StepOnIpu};
+use tilescope_test_tiers::spread;
 
 /// Kinds of reports, and what each view says about them.
 pub(crate) struct Variant {
@@ -432,15 +433,20 @@ pub(crate) fn says(window: &Window, words: &str) -> bool {
     window.query_all_by_label_contains(words).next().is_some()
 }
 
-/// Tries every view on each of `variants`, on as many threads as there are processors.
+/// Tries every view on each of `variants`, on as many threads as there are processors. The fast tier
+/// tries each of `variants` on two views.
 pub(crate) fn each_pair(variants: &[Variant], check: impl Fn(&Variant, &'static str) + Sync) {
     let views = view_names();
+    each_combination(&[variants.len(), views.len()], |row| check(&variants[row[0]], views[row[1]]));
+}
+
+/// Tries the combinations of [`spread`], on as many threads as there are processors.
+pub(crate) fn each_combination(axes: &[usize], check: impl Fn(&[usize]) + Sync) {
+    let rows = spread(axes);
     let next = AtomicUsize::new(0);
     let work = || {
-        loop {
-            let pair = next.fetch_add(1, Ordering::Relaxed);
-            let Some(variant) = variants.get(pair / views.len()) else { return };
-            check(variant, views[pair % views.len()]);
+        while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
+            check(row);
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

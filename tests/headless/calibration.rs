@@ -13,6 +13,7 @@ use std::process::Output;
 use tempfile::TempDir;
 use tilescope_report::{Report, ReportOrigin};
 use tilescope_sim::spec::keys::{KEYS, SpecKeyType};
+use tilescope_test_tiers::skipped_in_the_fast_tier;
 
 /// The program: MNIST on one IPU, two micro-batches.
 const CHANGES: [&str; 4] = [
@@ -107,6 +108,9 @@ fn constant<'a>(found: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn constants_of_a_machine_are_found_again() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let place = Place::new();
     let (spec, measured, file) = (place.spec(), place.measured(0.01), place.at("fitted.toml"));
     assert_eq!(Report::open(&measured).unwrap().origin(), ReportOrigin::Foreign);
@@ -176,6 +180,9 @@ fn every_place_says_that_it_is_calibrated(place: &Place, spec: &str, file: &str)
 /// the measurement is the simulation.
 #[test]
 fn a_change_scales_what_was_measured() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let place = Place::new();
     let spec = place.spec();
     let measured = place.at("measured.pop");

@@ -18,7 +18,7 @@ use tilescope_sim::shape::{DType, TensorInfo, TensorRole};
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::{CHIPS, MK2, find_chip};
 use tilescope_sim::validate::{RowCosts, validate};
-use tilescope_test_tiers::cases;
+use tilescope_test_tiers::long_cases;
 
 /// Costs of rows of one family on one chip.
 fn costs(family: &str, target: &str, configs: &[String]) -> Vec<RowCosts> {
@@ -154,7 +154,7 @@ fn any_case() -> impl Strategy<Value = Case> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(40), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: long_cases(40), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_beats_the_machine(case in any_case(), target in prop::sample::select(vec!["mk1", "mk2", "bow"])) {
@@ -175,7 +175,7 @@ fn whole() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(40), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: long_cases(40), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Twice the work takes about as long at least. Executed cycles are not what a plan is chosen
     /// by, so a larger product may have the luckier plan: a quarter is allowed.
@@ -325,7 +325,7 @@ fn check_exchanges(machine: &IpuTarget, work: &OperationWork) -> Result<(), Test
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(24), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: long_cases(24), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Windows that touch but do not overlap read each element once, wherever tiles meet.
     #[test]
@@ -348,7 +348,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(24), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: long_cases(24), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_operators_send_arrives(
@@ -415,7 +415,7 @@ fn factor(one: Cycles, other: Cycles) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(100), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: long_cases(100), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Popops can copy the bias to every row and add that; what it does instead is no slower.
     #[test]
@@ -440,7 +440,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(24), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: long_cases(24), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// In layers of any number of rows, as the product leaves its result.
     #[test]

@@ -71,8 +71,7 @@ fn code_spans(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Folders in which a path of the repository may begin.
-const FOLDERS: [&str; 8] =
-    ["crates/", "src/", "docs/", "assets/", "tests/", "benches/", "xtask/", ".ci/"];
+const FOLDERS: [&str; 7] = ["crates/", "src/", "docs/", "assets/", "tests/", "xtask/", ".ci/"];
 
 /// The paths a span stands for: none if it is no path or has a `<placeholder>`, several if it has
 /// `{a,b}`.

@@ -83,7 +83,7 @@ fn every_cell_is_computed_once() {
         let split = compile(&stencil(ipus, &[])).expect("compiles");
         assert_eq!(flops(&split, "stencil"), flops(&whole, "stencil"));
     }
-    for ipus in [2, 3, 4] {
+    for ipus in [3, 2, 4].into_iter().take(up_to(1)) {
         let split = compile(&network(ipus, "")).expect("compiles");
         assert_eq!(flops(&split, "conv2d"), flops(&network_whole, "conv2d"));
     }
@@ -130,7 +130,7 @@ fn every_way_to_share_rows_is_causal() {
         // Weights may be shared out over replicas besides.
         "replication_factor = 2\nlocation.weights.replicated_tensor_sharding = true",
     ];
-    for options in options.into_iter().take(up_to(2)) {
+    for options in options.into_iter().take(up_to(1)) {
         cycles(&network(4, options));
     }
 }
@@ -145,7 +145,7 @@ fn training_computes_every_row_once() {
     for size in sizes.into_iter().take(up_to(1)) {
         let compiled = |ipus| compile(&residual(ipus, size, "")).expect("compiles");
         let whole = compiled(1);
-        for ipus in [2, 3, 4] {
+        for ipus in [3, 2, 4].into_iter().take(up_to(1)) {
             let split = compiled(ipus);
             for kind in BY_ROWS {
                 assert_eq!(flops(&split, kind), flops(&whole, kind), "{size}: {kind} on {ipus}");
@@ -219,7 +219,7 @@ fn training_takes_less_memory_and_time_on_more_ipus() {
         let options = "merge_collectives = true\ngradient_accumulation = 16";
         let spec = match slow_tests() {
             true => residual(ipus, "image_size = 64\nbatch_size = 8", options),
-            false => tutorial(ipus, 96, options),
+            false => tutorial(ipus, 64, options),
         };
         let compiled = compile(&spec).expect("compiles");
         let tiles = compiled.compilation.tile_memory.iter();
@@ -251,7 +251,7 @@ fn every_way_to_train_by_rows_is_causal() {
     for (index, sync) in syncs.into_iter().enumerate() {
         for (place, location) in locations.iter().enumerate() {
             // In the fast tier, each sync and each location once or twice.
-            if !slow_tests() && (index + place) % 3 != 0 {
+            if !slow_tests() && (index + 2 * place) % 6 != 0 {
                 continue;
             }
             // Each of the ways comes with each sync and with each location.
@@ -291,8 +291,11 @@ fn replicas_that_are_trained_by_rows_are_causal() {
 #[test]
 fn odd_and_few_rows_are_trained() {
     let sides = [(3, 32), (4, 21), (2, 33), (5, 37), (8, 40)];
-    for (ipus, side) in sides.into_iter().take(up_to(2)) {
+    for (ipus, side) in sides.into_iter().take(up_to(1)) {
         cycles(&tutorial(ipus, side, ""));
+    }
+    if !slow_tests() {
+        return;
     }
     // The last layers have four rows for eight IPUs: IPU 0 goes on alone, with weights of its own.
     let compiled = compile(&residual(8, "image_size = 32", "")).expect("compiles");

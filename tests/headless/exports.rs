@@ -10,7 +10,7 @@ use tilescope_fixtures::ReportBuilder;
 use tilescope_report::trace::{ProgramStepTotals, Trace};
 use tilescope_report::units::*;
 use tilescope_report::*;
-use tilescope_test_tiers::up_to;
+use tilescope_test_tiers::{slow_tests, up_to};
 
 /// Bytes of a file that `export` writes of a report.
 fn exported(report: &Path, rest: &[&str]) -> Vec<u8> {
@@ -430,7 +430,8 @@ fn a_slice_verifies_and_has_the_sums_of_its_window() {
     ];
     let overlapped = ["options.num_io_tiles=32", "options.overlap_io=inner_loop"];
     for set in [&[][..], &overlapped, &differing] {
-        let (report, directory) = report("mnist_pipeline", set);
+        let short: &[&str] = if slow_tests() { &[] } else { &["options.device_iterations=2"] };
+        let (report, directory) = report("mnist_pipeline", &[set, short].concat());
         let run = report.trace().unwrap().unwrap().range();
         let at = |share: u64| run.start + run.length().share(share, 100);
         let windows = [(37, 39), (0, 100), (0, 30), (70, 100), (50, 51)];

@@ -3,7 +3,7 @@
 
 use crate::common::{encoder_operations, encoder_spec, layer_cost, operation_cliffs};
 use tilescope_sim::compile;
-use tilescope_test_tiers::up_to;
+use tilescope_test_tiers::{slow_tests, up_to};
 
 /// The throughput of neighbours differs by less.
 const LAYER: f64 = 1.3;
@@ -69,7 +69,7 @@ fn a_token_or_a_sample_more_changes_little_or_is_explained() {
     for [batch, tokens] in SAMPLES.into_iter().take(up_to(1)) {
         found += explained([[batch, tokens], [batch + 1, tokens]]);
     }
-    assert!(found > 0, "softmax of odd tokens is there to be explained");
+    assert!(found > 0 || !slow_tests(), "softmax of odd tokens is there to be explained");
 }
 
 #[test]

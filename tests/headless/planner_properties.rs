@@ -15,7 +15,7 @@ use tilescope_sim::shape::DType;
 use tilescope_sim::spec::Proportion;
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::{CHIPS, find_chip};
-use tilescope_test_tiers::cases;
+use tilescope_test_tiers::{cases, long_cases};
 
 /// Of a forward pass in training, with that share of memory and those partials.
 fn training_options(share: f64, partials_type: DType) -> ConvOptions {
@@ -447,7 +447,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(250), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: long_cases(250), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever the shape, planning and lowering end without a panic: with a plan or an error.
     #[test]

@@ -17,14 +17,8 @@ fn names(rows: &[Value]) -> Vec<&str> {
     rows.iter().filter_map(|row| row["name"].as_str()).collect()
 }
 
-/// The shortest run that fills the pipeline.
-const SHORT: [&str; 5] = [
-    "mnist_pipeline",
-    "--set",
-    "options.device_iterations=1",
-    "--set",
-    "options.gradient_accumulation=7",
-];
+/// A small pipeline.
+const SHORT: [&str; 1] = ["tests/data/specs/perceptron.toml"];
 
 #[test]
 fn bars_stand_in_the_order_of_their_gains() {

@@ -39,7 +39,7 @@ fn way(found: &Value) -> Value {
 fn every_step_gains_and_the_spec_is_as_fast_as_claimed() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("better.toml");
-    let found = tune(&["prefetch", "--budget", "40", "-o", text(&file)]);
+    let found = tune(&["prefetch", "--budget", "20", "-o", text(&file)]);
     let mut before = figure(&found["base"], "seconds_per_sample");
     let path = list(&found, "path");
     assert!(!path.is_empty());
@@ -61,9 +61,9 @@ fn every_step_gains_and_the_spec_is_as_fast_as_claimed() {
         let time = end["point"]["seconds_per_sample"].as_f64();
         assert!(time.is_none_or(|time| time > before * 0.995), "{end}");
     }
-    assert!(found["simulations"].as_u64().expect("a number") <= 40);
+    assert!(found["simulations"].as_u64().expect("a number") <= 20);
     // The text has the same steps.
-    let output = tilescope(&["tune", "prefetch", "--budget", "40"]);
+    let output = tilescope(&["tune", "prefetch", "--budget", "20"]);
     let said = stdout(&output);
     for step in path {
         let reason = step["reasons"][0]["sentence"].as_str().expect("words");
@@ -78,7 +78,7 @@ fn every_step_gains_and_the_spec_is_as_fast_as_claimed() {
 fn the_path_is_drawn() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("path.svg");
-    let found = tune(&["prefetch", "--budget", "25", "--plot", text(&file)]);
+    let found = tune(&["prefetch", "--budget", "15", "--plot", text(&file)]);
     let drawn = std::fs::read_to_string(&file).expect("a picture");
     assert!(drawn.contains("Path from prefetch") && drawn.contains("Time per sample"));
     for step in list(&found, "path") {
@@ -96,8 +96,8 @@ fn the_path_is_drawn() {
 
 #[test]
 fn the_path_is_the_same_however_many_run_at_once() {
-    let one = tune(&["prefetch", "--budget", "25", "--jobs", "1"]);
-    let three = tune(&["prefetch", "--budget", "25", "--jobs", "3"]);
+    let one = tune(&["prefetch", "--budget", "15", "--jobs", "1"]);
+    let three = tune(&["prefetch", "--budget", "15", "--jobs", "3"]);
     assert_eq!(way(&one), way(&three));
 }
 
@@ -107,16 +107,16 @@ fn a_search_that_was_stopped_goes_on() {
     let file = directory.path().join("tune.db");
     let arguments =
         |budget: &'static str| ["prefetch", "--budget", budget, "--results", text(&file)];
-    let whole = tune(&["prefetch", "--budget", "25"]);
+    let whole = tune(&["prefetch", "--budget", "15"]);
     assert_eq!(tune(&arguments("9"))["simulated_now"], 9);
-    let rest = tune(&arguments("25"));
+    let rest = tune(&arguments("15"));
     assert_eq!(way(&rest), way(&whole));
     assert_eq!(
         rest["simulated_now"].as_u64().map(|new| new + 9),
         whole["simulated_now"].as_u64(),
         "what was known is not run again"
     );
-    let again = tune(&arguments("25"));
+    let again = tune(&arguments("15"));
     assert_eq!((way(&again), &again["simulated_now"]), (way(&whole), &Value::from(0)));
     // All that was tried is there to look at.
     let output = tilescope(&["sweep", "--merge", text(&file), "--format", "json"]);
@@ -138,13 +138,13 @@ fn a_search_that_was_stopped_goes_on() {
     let merge = ["sweep", "--merge", text(&file), "--format", "json"];
     let merged = || -> Value { serde_json::from_str(&stdout(&tilescope(&merge))).expect("JSON") };
     assert_eq!(merged()["search"], Value::Null);
-    tune(&arguments("25"));
+    tune(&arguments("15"));
     assert_eq!(way(&merged()["search"]), way(&whole));
 }
 
 #[test]
 fn what_is_computed_is_left_alone_unless_it_is_freed() {
-    let found = tune(&["prefetch", "--budget", "25"]);
+    let found = tune(&["prefetch", "--budget", "15"]);
     let fixed = ["model.", "target.", "options.gradient_accumulation", "options.partials_type"];
     for key in changed(&found) {
         assert!(!fixed.iter().any(|fixed| key.starts_with(fixed)), "{key}");
@@ -154,13 +154,13 @@ fn what_is_computed_is_left_alone_unless_it_is_freed() {
         left.iter().any(|of| list(of, "fixed").iter().any(|fixed| fixed.as_str() == Some(key)))
     };
     assert!(proposed("model.batch_size"), "{left:?}");
-    let free = tune(&["prefetch", "--budget", "25", "--free", "model.batch_size"]);
+    let free = tune(&["prefetch", "--budget", "15", "--free", "model.batch_size"]);
     assert!(changed(&free).contains(&"model.batch_size".to_owned()), "{free}");
     let faster = |of: &Value| figure(&of["best"], "seconds_per_sample");
     assert!(faster(&free) < faster(&found));
     // What is fixed stays, whatever it would gain.
     let key = changed(&found).into_iter().next().expect("a change");
-    let without = tune(&["prefetch", "--budget", "25", "--fix", &key]);
+    let without = tune(&["prefetch", "--budget", "15", "--fix", &key]);
     assert!(!changed(&without).contains(&key), "{key}");
 }
 
@@ -169,9 +169,9 @@ fn conditions_hold_at_the_end() {
     let base = tune(&["prefetch", "--budget", "2"]);
     let memory = figure(&base["base"], "memory");
     let limit = format!("memory <= {memory}");
-    let found = tune(&["prefetch", "--budget", "25", "--where", &limit]);
+    let found = tune(&["prefetch", "--budget", "15", "--where", &limit]);
     assert!(figure(&found["best"], "memory") <= memory);
-    let kept = tune(&["prefetch", "--budget", "25", "--where", "device_iterations == 200"]);
+    let kept = tune(&["prefetch", "--budget", "15", "--where", "device_iterations == 200"]);
     assert!(!changed(&kept).contains(&"options.device_iterations".to_owned()));
     for point in list(&found, "pareto_front") {
         assert!(figure(point, "memory") <= memory, "{point}");
@@ -208,7 +208,7 @@ fn other_objectives_are_made_small() {
         ("mnist_pipeline", "ipus", "ipus"),
     ];
     for (spec, objective, name) in cases.into_iter().take(up_to(2)) {
-        let found = tune(&[spec, "--budget", "30", "--objective", objective]);
+        let found = tune(&[spec, "--budget", "20", "--objective", objective]);
         let [base, best] = [&found["base"], &found["best"]].map(|point| figure(point, name));
         assert!(best <= base, "{objective}: {best} above {base}");
         assert!(!list(&found, "path").is_empty(), "{objective}");

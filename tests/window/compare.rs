@@ -11,6 +11,7 @@ use tilescope_analysis::compare::{
 };
 use tilescope_gui::{PictureFormat, PictureOptions, Theme, picture_file, view_names};
 use tilescope_report::units::{NumberFormat, TileId};
+use tilescope_test_tiers::slow_tests;
 
 #[test]
 fn every_view_has_a_comparison() {
@@ -26,7 +27,10 @@ fn every_view_compares_every_kind_of_report() {
     for (at, source) in VARIANTS.iter().enumerate() {
         for target in [source, &VARIANTS[(at + 1) % VARIANTS.len()]] {
             let mut window = compared(source, target, view_names()[0]);
-            for view in view_names() {
+            for (place, view) in view_names().into_iter().enumerate() {
+                if !slow_tests() && (place + at) % 4 != 0 {
+                    continue;
+                }
                 window.state_mut().show_view(view);
                 settle(&mut window);
                 let words = format!("{} / {}: {view}", source.name, target.name);

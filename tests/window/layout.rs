@@ -2,7 +2,8 @@
 //! still: every view on every kind of report, in small and large windows, with text of the usual size and twice as large.
 
 use crate::gui_support::{
-    VARIANTS, Variant, Window, each_pair, opened_window, press, press_role, scaled_window, settle,
+    VARIANTS, Variant, Window, each_combination, opened_window, press, press_role, scaled_window,
+    settle,
 };
 use egui::accesskit::Role;
 use egui::epaint::TextShape;
@@ -165,26 +166,27 @@ fn outside(window: &Window, size: Vec2) -> Vec<String> {
 #[test]
 fn words_lie_beside_each_other_and_controls_inside_the_window() {
     let problems = Mutex::new(Vec::new());
-    each_pair(VARIANTS, |variant, view| {
-        for (size, scale) in SCREENS {
-            let mut window = scaled_window(variant, view, size, scale);
-            let check = |window: &mut Window, tab: &str| {
-                let found = wrong(window, size / scale);
-                let place = format!("{} {view} {tab} {size:?} x {scale}", variant.name);
-                let mut problems = problems.lock().unwrap();
-                problems.extend(found.into_iter().map(|problem| format!("{place}: {problem}")));
-            };
-            check(&mut window, "");
-            for tab in tabs(&window) {
-                if press_role(&mut window, Role::Tab, &tab) {
-                    settle(&mut window);
-                    check(&mut window, &tab);
-                }
-            }
-            if press_role(&mut window, Role::Button, "More controls") {
+    let views = view_names();
+    each_combination(&[VARIANTS.len(), views.len(), SCREENS.len()], |row| {
+        let (variant, view) = (&VARIANTS[row[0]], views[row[1]]);
+        let (size, scale) = SCREENS[row[2]];
+        let mut window = scaled_window(variant, view, size, scale);
+        let check = |window: &mut Window, tab: &str| {
+            let found = wrong(window, size / scale);
+            let place = format!("{} {view} {tab} {size:?} x {scale}", variant.name);
+            let mut problems = problems.lock().unwrap();
+            problems.extend(found.into_iter().map(|problem| format!("{place}: {problem}")));
+        };
+        check(&mut window, "");
+        for tab in tabs(&window) {
+            if press_role(&mut window, Role::Tab, &tab) {
                 settle(&mut window);
-                check(&mut window, "all controls");
+                check(&mut window, &tab);
             }
+        }
+        if press_role(&mut window, Role::Button, "More controls") {
+            settle(&mut window);
+            check(&mut window, "all controls");
         }
     });
     let problems = problems.into_inner().unwrap();

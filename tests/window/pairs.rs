@@ -3,13 +3,12 @@
 
 use crate::common;
 use crate::gui_support::{
-    COMPARING, Variant, Window, compared, link, look_around, opened_window, says, settle,
-    show_the_same,
+    COMPARING, Variant, Window, compared, each_combination, link, look_around, opened_window, says,
+    settle, show_the_same,
 };
 use egui::accesskit::Role;
 use egui_kittest::kittest::Queryable;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tilescope_analysis::compare::{ComparisonTable, WorkUnit, comparison, differences};
 use tilescope_gui::view_names;
@@ -53,19 +52,10 @@ fn named(name: &str) -> &'static Variant {
 }
 
 fn each_pair_in_each_view(check: impl Fn(&Variant, &Variant, &'static str) + Sync) {
-    let (views, next) = (view_names(), AtomicUsize::new(0));
-    let work = || {
-        loop {
-            let turn = next.fetch_add(1, Ordering::Relaxed);
-            let Some((source, target)) = PAIRS.get(turn / views.len()) else { return };
-            check(named(source), named(target), views[turn % views.len()]);
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(work);
-        }
+    let views = view_names();
+    each_combination(&[PAIRS.len(), views.len()], |row| {
+        let (source, target) = PAIRS[row[0]];
+        check(named(source), named(target), views[row[1]]);
     });
 }
 

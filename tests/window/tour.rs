@@ -26,6 +26,7 @@ use tilescope_report::Report;
 use tilescope_report::units::{
     Bytes, Cycles, NumberFormat, TileId, exact_bytes, fine_percent, grouped, percent,
 };
+use tilescope_test_tiers::skipped_in_the_fast_tier;
 
 /// Most clicks for an answer.
 const MOST: usize = 9;
@@ -259,6 +260,9 @@ fn how_good_a_run_is_and_where_the_rest_goes() {
 
 #[test]
 fn a_slow_program_becomes_a_fast_one_in_ten_clicks() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     simulator();
     let directory = simulated("mnist_pipeline", &[]);
     let mut walk = Walk::new(directory.path());
@@ -375,6 +379,9 @@ fn simulated_once(name: &str, overrides: &[&str]) -> PathBuf {
 
 #[test]
 fn which_ipu_is_the_bottleneck_of_bert_and_why_the_first_one_waits() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let mut walk = Walk::new(bert());
     walk.click(Role::Button, "Insights");
     let sentence = walk.sentence("stage_balance");
@@ -389,6 +396,9 @@ fn which_ipu_is_the_bottleneck_of_bert_and_why_the_first_one_waits() {
 
 #[test]
 fn what_the_optimiser_update_of_bert_costs() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let mut walk = Walk::new(bert());
     walk.click(Role::Button, "Operations");
     walk.click(Role::Button, "Show tables");
@@ -403,6 +413,9 @@ fn what_the_optimiser_update_of_bert_costs() {
 
 #[test]
 fn which_operation_of_bert_wastes_most_in_exchange() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let mut walk = Walk::new(bert());
     walk.click(Role::Button, "Operations");
     walk.click(Role::ColumnHeader, "Exchange (run)");
@@ -421,6 +434,9 @@ fn which_operation_of_bert_wastes_most_in_exchange() {
 
 #[test]
 fn all_columns_of_the_operations_of_bert_are_seen_without_scrolling() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let size = Vec2::new(1280.0, 720.0);
     let window = gui_support::opened_window(OpenReport::read(bert()).unwrap(), "operations", size);
     let heads = window.query_all_by_role(Role::ColumnHeader).map(|node| node.rect().right());
@@ -430,6 +446,9 @@ fn all_columns_of_the_operations_of_bert_are_seen_without_scrolling() {
 
 #[test]
 fn what_fills_tile_700_of_bert_at_its_fullest_step() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let mut walk = Walk::new(bert());
     walk.click(Role::Button, "Liveness");
     walk.set_number("Tile", "700");
@@ -445,6 +464,9 @@ fn what_fills_tile_700_of_bert_at_its_fullest_step() {
 
 #[test]
 fn what_changed_against_twice_the_accumulation_of_bert() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let twice = bert_of_twice_the_accumulation();
     let mut walk = Walk::new(bert());
     walk.window.key_press_modifiers(egui::Modifiers::COMMAND, Key::D);

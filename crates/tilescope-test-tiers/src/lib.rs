@@ -28,6 +28,12 @@ pub fn cases(slow: u32) -> u32 {
     if slow_tests() { slow } else { slow.min(32) }
 }
 
+/// The number of cases of a property test whose cases take long: at most 8 in the fast tier.
+pub fn long_cases(slow: u32) -> u32 {
+    let cases = cases(slow);
+    if slow_tests() { cases } else { cases.min(8) }
+}
+
 /// The number of entries of a list that a test goes through: `fast` in the fast tier, all of them in
 /// the slow one. For `take`, behind entries in the order of what they find.
 pub fn up_to(fast: usize) -> usize {
@@ -66,10 +72,39 @@ pub fn product(axes: &[usize]) -> Vec<Vec<usize>> {
     rows
 }
 
+/// Returns the combinations that a test over a large product tries: all of [`product`] in the slow
+/// tier, in the fast one two for each choice of the longest axis, in which every choice occurs.
+pub fn spread(axes: &[usize]) -> Vec<Vec<usize>> {
+    if slow_tests() { product(axes) } else { diagonals(axes, 2) }
+}
+
+/// Rows in which every choice of every axis occurs: those of the longest axis `turns` times, each
+/// time beside other choices.
+fn diagonals(axes: &[usize], turns: usize) -> Vec<Vec<usize>> {
+    let longest = axes.iter().copied().max().unwrap_or(0);
+    if axes.contains(&0) {
+        return Vec::new();
+    }
+    let mut rows = BTreeSet::new();
+    for turn in 0..turns {
+        for place in 0..longest {
+            let row =
+                axes.iter().enumerate().map(|(axis, choices)| (place + turn * axis) % choices);
+            rows.insert(row.collect());
+        }
+    }
+    rows.into_iter().collect()
+}
+
 /// Returns the places of the rows that a test over many combinations tries: all of them in the slow
-/// tier, those of [`pairwise`] in the fast one.
+/// tier, in the fast one the rows of [`pairwise`] that hold most pairs, at most 16.
 pub fn sample(rows: &[Vec<usize>]) -> Vec<usize> {
-    if slow_tests() { (0..rows.len()).collect() } else { pairwise(rows) }
+    if slow_tests() {
+        return (0..rows.len()).collect();
+    }
+    let mut places = pairwise(rows);
+    places.truncate(16);
+    places
 }
 
 /// Returns the places of rows in which every pair of choices of two axes occurs that occurs in any
@@ -118,6 +153,21 @@ mod tests {
         let rows = product(&[2, 3, 4]);
         let distinct: BTreeSet<_> = rows.iter().collect();
         assert_eq!((rows.len(), distinct.len()), (24, 24));
+    }
+
+    #[test]
+    fn diagonals_hold_every_choice() {
+        for axes in [&[19, 11][..], &[7, 11, 4], &[1, 11], &[3, 3]] {
+            let rows = diagonals(axes, 2);
+            for (axis, choices) in axes.iter().enumerate() {
+                let held: BTreeSet<usize> = rows.iter().map(|row| row[axis]).collect();
+                assert_eq!(held.len(), *choices, "{axes:?}");
+            }
+            let all: BTreeSet<_> = product(axes).into_iter().collect();
+            assert!(rows.iter().all(|row| all.contains(row)));
+        }
+        assert_eq!(diagonals(&[19, 11], 2).len(), 38);
+        assert_eq!(diagonals(&[3, 0], 2), Vec::<Vec<usize>>::new());
     }
 
     #[test]
