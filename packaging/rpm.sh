@@ -36,6 +36,7 @@ cp -a $work/staged/. %{buildroot}/
 %files
 /usr/bin/tilescope
 /usr/share/applications/tilescope.desktop
+/usr/share/doc/tilescope/THIRD-PARTY-NOTICES.gz
 /usr/share/icons/hicolor/*/apps/tilescope.*
 %license /usr/share/licenses/tilescope
 /usr/share/man/man1/tilescope*.1.gz

@@ -30,6 +30,10 @@ mkdir -p python/tilescope/bin
 install -m 755 "$executable" python/tilescope/bin/tilescope
 # Line tables are two thirds of a build that is not for packages.
 strip python/tilescope/bin/tilescope
+# The licence files that pyproject.toml names.
+cp LICENSE-MIT LICENSE-APACHE python/
+cp assets/fonts/OFL.txt python/LICENSE-Inter-OFL
+cargo xtask notices >python/THIRD-PARTY-NOTICES
 "$maturin" build --locked --profile "$profile" --manifest-path python/Cargo.toml \
     --out "$work/wheels" >&2
 mkdir -p "$target/packages"

@@ -15,6 +15,10 @@ for size in 16 24 32 48 64 128 256 512; do
         "$share/icons/hicolor/${size}x$size/apps/tilescope.png"
 done
 install -Dm644 icons/tilescope.svg "$share/icons/hicolor/scalable/apps/tilescope.svg"
+licences=$share/doc/tilescope
+install -dm755 "$licences"
+(cd ../.. && cargo xtask notices) >"$licences/THIRD-PARTY-NOTICES"
+gzip -9n "$licences/THIRD-PARTY-NOTICES"
 install -dm755 "$share/man/man1"
 "$executable" man -o "$share/man/man1" >/dev/null
 gzip -9n "$share"/man/man1/*.1

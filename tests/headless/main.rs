@@ -24,6 +24,7 @@ mod exchange;
 mod exports;
 mod find;
 mod format_document;
+mod goldens;
 mod host;
 mod html_report;
 mod insights;

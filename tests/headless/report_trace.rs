@@ -9,7 +9,7 @@ use tilescope_report::trace::*;
 use tilescope_report::units::Cycles;
 use tilescope_report::units::*;
 use tilescope_report::*;
-use tilescope_test_tiers::cases;
+use tilescope_test_tiers::{cases, up_to};
 
 /// A report with its steps, lane by lane, as they were written.
 struct Sample {
@@ -237,7 +237,7 @@ proptest! {
 
 #[test]
 fn long_lanes_answer_exactly() {
-    for seed in [1, 2, 3] {
+    for seed in [1, 2, 3].into_iter().take(up_to(1)) {
         check(&random_report(seed, 40_000), &mut Dice::new(seed), 25);
     }
 }
