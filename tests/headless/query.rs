@@ -334,7 +334,7 @@ fn bombs_go_out() {
         assert!(matches!(code, Some(1 | 2)), "{sql}: {code:?} {}", stderr(&output));
         assert!(stderr(&output).starts_with("error: "), "{sql}: {}", stderr(&output));
         // However long one function of SQLite's goes on.
-        assert!(began.elapsed().as_secs() < 20, "{sql}: {:?}", began.elapsed());
+        assert!(began.elapsed().as_secs() < 60, "{sql}: {:?}", began.elapsed());
     }
 }
 
