@@ -84,7 +84,7 @@ fn a_balanced_split_is_never_longer_than_the_written_one() {
     let perceptron = "tests/data/specs/perceptron.toml";
     let uneven = "model.layers=6 target.ipus=2 options.stages=[[\"L0\",\"L1\",\"L2\",\"L3\",\"L4\"],[\"L5\"]]";
     let mut specs = vec![(perceptron, uneven.to_owned())];
-    for execution in ["sharded", "phased"] {
+    for execution in ["sharded", "phased"].into_iter().take(up_to(1)) {
         specs.push((perceptron, format!("{uneven} options.execution={execution}")));
     }
     for name in ["mnist_pipeline", "vit_base_pod16"].into_iter().take(up_to(1)) {

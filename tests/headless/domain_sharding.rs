@@ -141,11 +141,14 @@ const BY_ROWS: [&str; 6] =
 
 #[test]
 fn training_computes_every_row_once() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let sizes = ["image_size = 57", "image_size = 64", "image_size = 80"];
-    for size in sizes.into_iter().take(up_to(1)) {
+    for size in sizes {
         let compiled = |ipus| compile(&residual(ipus, size, "")).expect("compiles");
         let whole = compiled(1);
-        for ipus in [3, 2, 4].into_iter().take(up_to(1)) {
+        for ipus in [2, 3, 4] {
             let split = compiled(ipus);
             for kind in BY_ROWS {
                 assert_eq!(flops(&split, kind), flops(&whole, kind), "{size}: {kind} on {ipus}");

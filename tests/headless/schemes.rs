@@ -336,7 +336,7 @@ fn cost(base: &[&str], more: &[&str]) -> (Bytes, Cycles) {
 fn every_scheme_moves_memory_and_time_as_the_guides_say() {
     let mut wrong = Vec::new();
     let mut bases = BTreeMap::new();
-    let every = if slow_tests() { 1 } else { 3 };
+    let every = if slow_tests() { 1 } else { 5 };
     for scheme in SCHEMES.iter().step_by(every) {
         let (bytes, cycles) = *bases.entry(scheme.base).or_insert_with(|| cost(scheme.base, &[]));
         let (bytes_with, cycles_with) = cost(scheme.base, scheme.on);

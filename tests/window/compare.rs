@@ -28,7 +28,7 @@ fn every_view_compares_every_kind_of_report() {
         for target in [source, &VARIANTS[(at + 1) % VARIANTS.len()]] {
             let mut window = compared(source, target, view_names()[0]);
             for (place, view) in view_names().into_iter().enumerate() {
-                if !slow_tests() && (place + at) % 4 != 0 {
+                if !slow_tests() && (place + at) % 6 != 0 {
                     continue;
                 }
                 window.state_mut().show_view(view);

@@ -169,6 +169,9 @@ fn the_keyboard_is_enough() {
     let controls = ["Task", "Precision", "System"];
     let mut reached = Vec::new();
     for _ in 0..40 {
+        if controls.iter().all(|name| reached.iter().any(|label: &String| label == name)) {
+            break;
+        }
         press(&mut window, Modifiers::NONE, Key::Tab);
         let of_roles = [Role::ComboBox, Role::SpinButton];
         let nodes = window.root().children_recursive();

@@ -97,13 +97,13 @@ fn diagonals(axes: &[usize], turns: usize) -> Vec<Vec<usize>> {
 }
 
 /// Returns the places of the rows that a test over many combinations tries: all of them in the slow
-/// tier, in the fast one the rows of [`pairwise`] that hold most pairs, at most 16.
+/// tier, in the fast one the rows of [`pairwise`] that hold most pairs, at most 10.
 pub fn sample(rows: &[Vec<usize>]) -> Vec<usize> {
     if slow_tests() {
         return (0..rows.len()).collect();
     }
     let mut places = pairwise(rows);
-    places.truncate(16);
+    places.truncate(10);
     places
 }
 
