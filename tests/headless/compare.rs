@@ -15,7 +15,7 @@ use tilescope_fixtures::ReportBuilder;
 use tilescope_report::trace::TraceLane;
 use tilescope_report::units::{Cycles, IpuId, NumberFormat};
 use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, Report};
-use tilescope_test_tiers::{pairs_of_entries, slow_tests};
+use tilescope_test_tiers::{pairs_of_entries, slow_tests, up_to};
 
 /// Writes one kind of report into a directory.
 type Write = fn(&Path);
@@ -379,12 +379,7 @@ fn what_explains_a_difference_adds_up_to_it() {
     let mut explained = 0;
     for (index, (a_name, a)) in reports.iter().enumerate() {
         // Each report with itself and the next one; in the slow tier, with all.
-        let others = if slow_tests() {
-            &reports[index..]
-        } else {
-            &reports[index..][..2.min(reports.len() - index)]
-        };
-        for (b_name, b) in others {
+        for (b_name, b) in reports[index..].iter().take(up_to(2)) {
             let alignment = &ReportAlignment::read(a, b).expect("aligns");
             let numbers = NumberFormat::default();
             for unit in WorkUnit::ALL {

@@ -21,7 +21,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// What a spec is compiled to.
+/// The text of the program that a spec compiles to.
 fn described(name: &str, text: &str) -> String {
     let spec = Spec::build(&SpecSource::from_text(name, text)).expect("a sane spec");
     let figures = Simulation::compile(&spec, MOST_RECORDS).expect("compiles").figures();

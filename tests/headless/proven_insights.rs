@@ -292,7 +292,7 @@ fn what_is_advised_was_tried() {
     documented("proposals that save memory", &table_of_memory(&of_memory));
 }
 
-/// What some programs gain is what `docs/insights.md` says of them.
+/// Checks that the measured gains of some programs are those of `docs/insights.md`.
 fn documented_among_others(tried: Vec<Tried>) {
     let document = std::fs::read_to_string(document()).expect("docs/insights.md");
     let (of_memory, of_time): (Vec<Tried>, Vec<Tried>) =

@@ -118,7 +118,7 @@ pub fn layer_cost(operations: &[(String, f64)]) -> f64 {
 pub struct OperationCliff {
     pub name: String,
     pub factor: f64,
-    /// Which of the two sizes is the dearer one.
+    /// The place of the size that costs more.
     pub dearer: usize,
 }
 
