@@ -66,7 +66,7 @@ fn matrix_products_cost_what_poplar_says() {
 }
 
 #[test]
-#[ignore = "slow without optimisation: cargo test --release --test validate -- --ignored"]
+#[ignore = "slow without optimisation: cargo test --release --test headless validate:: -- --ignored"]
 fn fully_connected_layers_and_convolutions_cost_what_poplar_says() {
     check("fc", [3.0, 5.0, 2.0]);
     check("conv", [3.5, 6.0, 1.5]);
