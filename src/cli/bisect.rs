@@ -1,28 +1,25 @@
 //! `bisect`: which option makes the difference between two specs, and in which operations.
 
-mod explanation;
-mod spec_difference;
-
 use super::interrupt::TemporaryDirectory;
 use super::progress::ProgressReporter;
 use super::report_or_spec::is_report;
-use super::search::{self, SearchBudget};
-use super::trials::{
-    SpecChanges, TrialFigures, TrialOutcome, TrialRunner, end_with_parent, in_parallel,
-};
-use super::{CliCommand, CliError, compare, json_argument, open_path, path_of, simulate};
+use super::{CliCommand, CliError, compare, json_argument, open_path, path_of, search, simulate};
 use clap::{Arg, ArgMatches, value_parser};
-use explanation::{EndWithoutFigure, Explanation, Measure, Measured, Part, UnitSet, explain};
 use serde_json::{Value, json};
-use spec_difference::{KeyDifference, SpecDifference};
 use std::io::Write;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use tilescope_analysis::compare::{
     ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison, overview, table_named,
 };
-use tilescope_report::units::{NumberFormat, exact_bytes, grouped_real};
+use tilescope_experiments::budget::SearchBudget;
+use tilescope_experiments::spec_difference::{KeyDifference, SpecDifference};
+use tilescope_experiments::strategies::difference::{DifferenceFigure, DifferenceTrials};
+use tilescope_experiments::strategies::explain::{
+    EndWithoutFigure, ExplainError, Explanation, PairInteraction, Part, PartOrigin, UnitSet,
+    explain,
+};
+use tilescope_experiments::trial::end_with_parent;
+use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 use tilescope_sim::spec::{Spec, SpecSource};
 
@@ -61,8 +58,8 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("figure")
                 .long("figure")
                 .value_name("FIGURE")
-                .value_parser(BisectFigure::ALL.map(BisectFigure::name))
-                .default_value(BisectFigure::Cycles.name())
+                .value_parser(DifferenceFigure::ALL.map(DifferenceFigure::name))
+                .default_value(DifferenceFigure::Cycles.name())
                 .help("Cycles per sample, or memory of the fullest tile"),
         )
         .arg(
@@ -86,84 +83,11 @@ fn arguments(command: clap::Command) -> clap::Command {
         .after_help(AFTER_HELP)
 }
 
-/// What the difference is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BisectFigure {
-    Cycles,
-    Memory,
-}
-
-impl BisectFigure {
-    const ALL: [Self; 2] = [Self::Cycles, Self::Memory];
-
-    /// Units of a cycle, so small that rounding to them says nothing; a power of two, so that sums of
-    /// them as fractions of a cycle stay exact.
-    const PER_CYCLE: u128 = 1024;
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Cycles => "cycles",
-            Self::Memory => "memory",
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Self::Cycles => "cycles per sample",
-            Self::Memory => "bytes of the fullest tile",
-        }
-    }
-
-    fn measured(self, outcome: &TrialOutcome) -> Measured {
-        let figures = match outcome {
-            TrialOutcome::Figures(figures) => figures,
-            TrialOutcome::Refused(problem) | TrialOutcome::Died(problem) => {
-                return Measured::None(problem.clone());
-            }
-        };
-        let units = match self {
-            Self::Memory => i64::try_from(figures.fullest_tile_bytes.0).ok(),
-            Self::Cycles => figures.cycles.and_then(|_| Self::cycle_units(figures)),
-        };
-        units
-            .map_or_else(|| Measured::None("it does not fit in memory".to_owned()), Measured::Units)
-    }
-
-    fn cycle_units(figures: &TrialFigures) -> Option<i64> {
-        let samples = u128::from(figures.samples.max(1));
-        let all = u128::from(figures.cycles?.0) * Self::PER_CYCLE;
-        i64::try_from((all + samples / 2) / samples).ok()
-    }
-
-    /// Cycles or bytes.
-    fn value(self, units: i64) -> f64 {
-        match self {
-            Self::Cycles => units as f64 / Self::PER_CYCLE as f64,
-            Self::Memory => units as f64,
-        }
-    }
-
-    fn text(self, units: i64) -> String {
-        match self {
-            Self::Cycles => grouped_real(self.value(units)),
-            Self::Memory => exact_bytes(units.unsigned_abs()),
-        }
-    }
-
-    fn change_text(self, units: i64) -> String {
-        let sign = if units < 0 { "-" } else { "+" };
-        match self {
-            Self::Cycles => format!("{sign}{}", grouped_real(self.value(units).abs())),
-            Self::Memory => format!("{sign}{}", exact_bytes(units.unsigned_abs())),
-        }
-    }
-}
-
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     end_with_parent();
     let name = matches.get_one::<String>("figure").map_or("", String::as_str);
-    let figure = BisectFigure::ALL.into_iter().find(|figure| figure.name() == name);
-    let figure = figure.unwrap_or(BisectFigure::Cycles);
+    let figure = DifferenceFigure::ALL.into_iter().find(|figure| figure.name() == name);
+    let figure = figure.unwrap_or(DifferenceFigure::Cycles);
     let budget = matches.get_one::<SearchBudget>("budget").copied();
     let budget = budget.unwrap_or(SearchBudget::Simulations(2));
     if budget.left(0) < 2 {
@@ -175,20 +99,25 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         .map_err(|error| CliError::Failed(format!("the specs cannot be read: {error}")))?;
     let directory = TemporaryDirectory::new()?;
     let jobs = search::jobs(matches);
-    let mut trials = Trials {
+    let progress = ProgressReporter::new("simulating");
+    let mut trials = DifferenceTrials {
         difference: &difference,
         figure,
         directory: directory.path(),
         jobs,
         budget,
         done: 0,
+        progress: &|share| progress.at(share),
     };
-    let found = explain(difference.units.len(), &mut trials)?;
-    let simulations = trials.done;
-    let found = found.map_err(|EndWithoutFigure { is_good, reason }| {
-        let end = path_of(matches, if is_good { "good" } else { "bad" }).display();
-        CliError::Failed(format!("{end} has no {}: {reason}", figure.words()))
+    let found = explain(difference.units.len(), &mut trials).map_err(|error| match error {
+        ExplainError::Measure(error) => error.into(),
+        ExplainError::End(EndWithoutFigure { is_good, reason }) => {
+            let end = path_of(matches, if is_good { "good" } else { "bad" }).display();
+            CliError::Failed(format!("{end} has no {}: {reason}", figure.words()))
+        }
     })?;
+    let simulations = trials.done;
+    drop(progress);
     let operations = match found.parts.first() {
         Some(part) if part.explains.as_ref().is_ok_and(|units| *units != 0) => {
             Some(operations(&difference, part, figure, directory.path())?)
@@ -223,76 +152,17 @@ fn spec_text(path: &Path) -> Result<String, CliError> {
     Ok(simulate::build(&source)?.text)
 }
 
-/// Simulates specs between both ends, each in a process of its own.
-struct Trials<'a> {
-    difference: &'a SpecDifference,
-    figure: BisectFigure,
-    directory: &'a Path,
-    jobs: NonZeroUsize,
-    budget: SearchBudget,
-    done: usize,
-}
-
-impl Measure for Trials<'_> {
-    type Error = CliError;
-
-    fn measure(&mut self, sets: &[UnitSet]) -> Result<Vec<Measured>, CliError> {
-        let mut trials = Vec::new();
-        for (set, number) in sets.iter().zip(self.done..) {
-            let path = self.directory.join(format!("{number}.toml"));
-            let text = self.difference.between(set.iter().copied());
-            let failed =
-                |error: std::io::Error| CliError::Failed(format!("{}: {error}", path.display()));
-            std::fs::write(&path, text).map_err(failed)?;
-            trials.push(path);
-        }
-        let progress = Mutex::new((ProgressReporter::new("simulating"), self.done));
-        let outcomes = in_parallel(self.jobs, &trials, |_, path| {
-            let name = path.display().to_string();
-            let runner = TrialRunner::new(&name, Vec::new(), self.jobs)?;
-            let outcome = runner.figures(&SpecChanges::new());
-            if let Ok(mut progress) = progress.lock() {
-                progress.1 += 1;
-                let share = self.budget.share(progress.1);
-                progress.0.at(share);
-            }
-            // What is wrong is so of the spec between, which is gone when this ends.
-            Ok(without_place(outcome?, &name))
-        });
-        if let Ok(progress) = progress.lock() {
-            progress.0.finish();
-        }
-        self.done += sets.len();
-        let outcomes: Vec<TrialOutcome> = outcomes.into_iter().collect::<Result<_, CliError>>()?;
-        Ok(outcomes.iter().map(|outcome| self.figure.measured(outcome)).collect())
-    }
-
-    fn left(&self) -> usize {
-        self.budget.left(self.done)
-    }
-}
-
-/// An outcome whose problem does not name the file that was written for it.
-fn without_place(outcome: TrialOutcome, file: &str) -> TrialOutcome {
-    let short = |problem: String| problem.replace(&format!("{file}:"), "line ").replace(file, "it");
-    match outcome {
-        TrialOutcome::Figures(_) => outcome,
-        TrialOutcome::Refused(problem) => TrialOutcome::Refused(short(problem)),
-        TrialOutcome::Died(problem) => TrialOutcome::Died(short(problem)),
-    }
-}
-
 /// The operations of the specs without and with a part, or with and without it put back.
 fn operations(
     difference: &SpecDifference,
     part: &Part,
-    figure: BisectFigure,
+    figure: DifferenceFigure,
     directory: &Path,
 ) -> Result<ComparisonTable, CliError> {
     let all: UnitSet = (0..difference.units.len()).collect();
     let (without, with) = match part.origin {
-        explanation::PartOrigin::Changed => (UnitSet::new(), part.units.clone()),
-        explanation::PartOrigin::PutBack => (all.difference(&part.units).copied().collect(), all),
+        PartOrigin::Changed => (UnitSet::new(), part.units.clone()),
+        PartOrigin::PutBack => (all.difference(&part.units).copied().collect(), all),
     };
     let simulated = |set: &UnitSet, name: &str| -> Result<Report, CliError> {
         let text = difference.between(set.iter().copied());
@@ -308,8 +178,8 @@ fn operations(
     let sides =
         ComparedReports { source: &source, target: &target, alignment: &alignment, numbers, unit };
     let (tables, name) = match figure {
-        BisectFigure::Cycles => (overview(&sides).map_err(failed)?.tables, "operations"),
-        BisectFigure::Memory => {
+        DifferenceFigure::Cycles => (overview(&sides).map_err(failed)?.tables, "operations"),
+        DifferenceFigure::Memory => {
             let view = comparison("operations").map(|view| (view.tables)(&sides));
             (view.unwrap_or_else(|| Ok(Vec::new())).map_err(failed)?, "memory")
         }
@@ -322,7 +192,7 @@ struct BisectAnswer {
     /// The ends as they were named.
     names: [String; 2],
     difference: SpecDifference,
-    figure: BisectFigure,
+    figure: DifferenceFigure,
     found: Explanation,
     operations: Option<ComparisonTable>,
     simulations: usize,
@@ -346,8 +216,8 @@ impl BisectAnswer {
     fn json(&self) -> Result<Value, CliError> {
         let (found, figure) = (&self.found, self.figure);
         let number = |units: i64| match figure {
-            BisectFigure::Cycles => json!(figure.value(units)),
-            BisectFigure::Memory => json!(units),
+            DifferenceFigure::Cycles => json!(figure.value(units)),
+            DifferenceFigure::Memory => json!(units),
         };
         let key =
             |key: &KeyDifference| json!({ "key": key.name(), "good": key.good, "bad": key.bad });
@@ -361,7 +231,7 @@ impl BisectAnswer {
                 "problem": part.explains.as_ref().err(),
             })
         };
-        let pair = |pair: &explanation::PairInteraction| {
+        let pair = |pair: &PairInteraction| {
             json!({
                 "parts": pair.parts,
                 "change": number(pair.units),

@@ -7,18 +7,18 @@ mod listing;
 use super::interrupt::TemporaryDirectory;
 use super::progress::ProgressReporter;
 use super::simulate::{overrides, set_argument};
-use super::trials::{SpecChanges, TrialRunner, in_parallel};
 use super::{CliCommand, CliError, json_argument, open_path, path_of};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use constants::{CalibrationFile, moved};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::calibration::{
     ConstantFit, ConstantState, FitConstant, FitResult, MeasuredBesideSimulated, fit, predict,
 };
+use tilescope_analysis::insights::SpecChanges;
+use tilescope_experiments::trial::{TrialRunner, in_parallel};
 use tilescope_report::atomic_file::write_whole;
 use tilescope_report::{ProgramKind, Report, ReportError, ReportPart};
 use tilescope_sim::spec::SpecSource;
@@ -262,14 +262,12 @@ fn fitted(
     mut constants: Vec<FitConstant>,
     (base, aligned): (&Report, &MeasuredBesideSimulated),
 ) -> Result<FittedConstants, CliError> {
-    let progress = Mutex::new(ProgressReporter::new("simulating"));
+    let progress = ProgressReporter::new("simulating");
     let done = AtomicUsize::new(0);
     let all = constants.len() + ROUNDS;
     let advance = || {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Ok(mut progress) = progress.lock() {
-            progress.at(done as f64 / all as f64);
-        }
+        progress.at(done as f64 / all as f64);
     };
     let slopes = in_parallel(simulations.jobs, &constants, |_, constant| {
         let value = moved(constant);
@@ -310,9 +308,6 @@ fn fitted(
             break;
         }
         (result, simulated) = (next, error);
-    }
-    if let Ok(progress) = progress.lock() {
-        progress.finish();
     }
     Ok(FittedConstants { start, result, first, simulated })
 }

@@ -109,8 +109,4 @@ impl ExportProgress {
         self.reporter.at(done as f64 / all.max(1) as f64);
         !interrupt::is_interrupted()
     }
-
-    pub(super) fn finish(&self) {
-        self.reporter.finish();
-    }
 }

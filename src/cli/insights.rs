@@ -2,9 +2,8 @@
 
 use super::interrupt::TemporaryDirectory;
 use super::plain_output::stderr;
-use super::proof::{ProofRequest, prove};
+use super::progress::ProgressReporter;
 use super::report_or_spec::open_or_simulate;
-use super::trials::end_with_parent;
 use super::{CliCommand, CliError, json_argument, path_of, simulate};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::Write;
@@ -12,6 +11,8 @@ use std::num::NonZeroUsize;
 use tilescope_analysis::insights::{
     InsightFinding, InsightSubject, TRIED_FILE, TriedFindings, insights, insights_with_tried,
 };
+use tilescope_experiments::strategies::proposals::{ProofRequest, prove};
+use tilescope_experiments::trial::end_with_parent;
 use tilescope_report::atomic_file::write_whole;
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
@@ -75,7 +76,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         })?;
         let jobs = matches.get_one::<NonZeroUsize>("jobs").copied();
         let found = insights(&report, NumberFormat::default()).map_err(failed)?;
-        let found = prove(found, &ProofRequest { spec, directory: directory.path(), jobs })?;
+        let reporter = ProgressReporter::new("trying proposals");
+        let progress = &|share| reporter.at(share);
+        let request = ProofRequest { spec, directory: directory.path(), jobs, progress };
+        let found = prove(found, &request)?;
+        drop(reporter);
         if !report.path().starts_with(directory.path()) {
             keep(&report, &TriedFindings::of(spec, &found));
         }

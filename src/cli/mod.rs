@@ -22,7 +22,6 @@ mod page_file;
 mod picture;
 mod plain_output;
 mod progress;
-mod proof;
 mod query;
 mod report;
 mod report_or_spec;
@@ -38,7 +37,6 @@ mod slice;
 mod specs;
 mod summary;
 mod sweep;
-mod trials;
 mod tune;
 mod validate;
 mod verify;
@@ -52,6 +50,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::LazyLock;
+use tilescope_experiments::ExperimentError;
 use tilescope_report::atomic_file::AtomicFileError;
 use tilescope_report::remote::RemoteSettings;
 
@@ -115,6 +114,9 @@ pub(crate) enum CliError {
     /// A file could not be written: exit code 1.
     #[error(transparent)]
     File(#[from] AtomicFileError),
+    /// An experiment has no result: exit code 1 or 2.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
     /// Writing results failed.
     #[error("cannot write results: {0}")]
     Output(#[from] io::Error),
@@ -123,7 +125,8 @@ pub(crate) enum CliError {
 impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Failed(_) | Self::File(_) | Self::Output(_) => 1,
+            Self::Experiment(error) if error.is_usage() => 2,
+            Self::Failed(_) | Self::Experiment(_) | Self::File(_) | Self::Output(_) => 1,
             Self::Usage(_) => 2,
             Self::Violated(_) => 3,
         }
@@ -337,6 +340,12 @@ fn open_path(path: &Path) -> Result<tilescope_report::Report, CliError> {
         let _ = writeln!(stderr(), "warning: {warning}");
     }
     Ok(report)
+}
+
+/// Writes a value as indented JSON.
+fn print_json(value: &impl serde::Serialize, output: &mut dyn Write) -> Result<(), CliError> {
+    let json = serde_json::to_value(value).map_err(|error| CliError::Failed(error.to_string()))?;
+    Ok(writeln!(output, "{json:#}")?)
 }
 
 #[cfg(test)]

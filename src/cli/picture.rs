@@ -1,17 +1,15 @@
 //! Pictures of what a command found, where this build can draw.
 
 use super::CliError;
-use serde_json::Value;
+use tilescope_experiments::answers::{SensitivityAnswer, SweepAnswer, TuneAnswer};
 
 /// What is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FoundPicture {
-    /// `sensitivity --json`
-    Sensitivity,
-    /// `sweep --format json`
-    Sweep,
-    /// `tune --json`
-    Tune,
+#[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "gui"), expect(dead_code, reason = "this build draws nothing"))]
+pub(super) enum FoundPicture<'a> {
+    Sensitivity(&'a SensitivityAnswer),
+    Sweep(&'a SweepAnswer),
+    Tune(&'a TuneAnswer),
 }
 
 /// Refuses what no picture can be written to, before anything is simulated.
@@ -24,7 +22,7 @@ pub(super) fn check(_: &str) -> Result<(), CliError> {
 
 /// Draws what was found into a file.
 #[cfg(not(feature = "gui"))]
-pub(super) fn write(_: FoundPicture, _: &Value, file: &str) -> Result<(), CliError> {
+pub(super) fn write(_: FoundPicture<'_>, file: &str) -> Result<(), CliError> {
     check(file)
 }
 
@@ -47,11 +45,13 @@ fn format(file: &str) -> Result<tilescope_gui::PictureFormat, CliError> {
 
 /// Draws what was found into a file.
 #[cfg(feature = "gui")]
-pub(super) fn write(kind: FoundPicture, found: &Value, file: &str) -> Result<(), CliError> {
-    let drawn = match kind {
-        FoundPicture::Sensitivity => tilescope_gui::sensitivity_picture(found, format(file)?),
-        FoundPicture::Sweep => tilescope_gui::sweep_picture(found, format(file)?),
-        FoundPicture::Tune => tilescope_gui::tune_picture(found, format(file)?),
+pub(super) fn write(found: FoundPicture<'_>, file: &str) -> Result<(), CliError> {
+    let drawn = match found {
+        FoundPicture::Sensitivity(found) => {
+            tilescope_gui::sensitivity_picture(found, format(file)?)
+        }
+        FoundPicture::Sweep(found) => tilescope_gui::sweep_picture(found, format(file)?),
+        FoundPicture::Tune(found) => tilescope_gui::tune_picture(found, format(file)?),
     };
     let bytes = drawn.map_err(|error| CliError::Failed(error.to_string()))?;
     Ok(tilescope_report::atomic_file::write_whole(file.as_ref(), &bytes)?)

@@ -1,9 +1,10 @@
 //! Arguments that name a report, or a spec that is simulated to have one.
 
-use super::trials::{SpecChanges, TrialRunner};
 use super::{CliError, open_path, simulate};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use tilescope_analysis::insights::SpecChanges;
+use tilescope_experiments::trial::TrialRunner;
 use tilescope_report::remote::is_remote;
 use tilescope_report::{PROFILE_READERS, REPORT_FILE, Report};
 use tilescope_sim::spec::SpecSource;

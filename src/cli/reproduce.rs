@@ -15,7 +15,6 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_sim::spec::Spec;
 
@@ -184,20 +183,15 @@ fn rows<'a>(
     programs: &BTreeMap<String, SpecWithOverrides>,
     compared: &'a [ComparedFigure<'a>],
 ) -> Result<Vec<PublishedFigureRow<'a>>, CliError> {
-    let progress = Mutex::new(ProgressReporter::new("simulating"));
+    let progress = ProgressReporter::new("simulating");
     let done = AtomicUsize::new(0);
     let simulate = |(name, program): (&String, &SpecWithOverrides)| {
         let simulated = SimulatedProgram::new(program)?;
         let share = (done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / programs.len() as f64;
-        if let Ok(mut progress) = progress.lock() {
-            progress.at(share);
-        }
+        progress.at(share);
         Ok((name.clone(), simulated))
     };
     let simulated: Result<BTreeMap<_, _>, CliError> = programs.par_iter().map(simulate).collect();
-    if let Ok(progress) = progress.lock() {
-        progress.finish();
-    }
     let simulated = simulated?;
     compared.iter().map(|figure| row(figure, &simulated)).collect()
 }

@@ -4,15 +4,13 @@ use super::picture::{self, FoundPicture};
 use super::progress::ProgressReporter;
 use super::{CliCommand, CliError, json_argument, simulate};
 use clap::{Arg, ArgMatches};
-use serde_json::{Map, Value, json};
 use std::io::Write;
-use std::sync::Mutex;
 use tilescope_analysis::sensitivity::{path_words, run_words};
-use tilescope_report::units::grouped;
-use tilescope_sim::sensitivity::{
-    ChangedRun, FACTORS, OperationSensitivity, ProgramSensitivity, ResourceSensitivity, RunFigures,
-    SensitivityError, SensitivityRequest, sensitivity,
+use tilescope_experiments::answers::{
+    OperationAnswer, ResourceAnswer, RunAnswer, SensitivityAnswer,
 };
+use tilescope_report::units::grouped;
+use tilescope_sim::sensitivity::{FACTORS, SensitivityError, SensitivityRequest, sensitivity};
 
 /// `tilescope sensitivity`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "sensitivity", arguments, run };
@@ -82,113 +80,45 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         factor: matches.get_one::<f64>("factor").copied().unwrap_or(2.0),
         operations: matches.get_one::<u16>("operations").copied().unwrap_or(0).into(),
     };
-    let progress = Mutex::new(ProgressReporter::new("simulating"));
+    let progress = ProgressReporter::new("simulating");
     let found = sensitivity(&source, request, |share| {
-        if let Ok(mut progress) = progress.lock() {
-            progress.at(share);
-        }
+        progress.at(share);
     });
-    if let Ok(progress) = progress.lock() {
-        progress.finish();
-    }
     let found = found.map_err(|error| match error {
         SensitivityError::Spec(error) => CliError::Usage(error.to_string()),
         SensitivityError::Simulate(error) => simulate::failure(error),
     })?;
-    let json = to_json(name, &found);
+    let answer = SensitivityAnswer::new(name, &found);
     if let Some(file) = picture {
-        picture::write(FoundPicture::Sensitivity, &json, file)?;
+        picture::write(FoundPicture::Sensitivity(&answer), file)?;
         return Ok(writeln!(output, "{file}")?);
     }
     if matches.get_flag("json") {
-        return Ok(writeln!(output, "{json:#}")?);
+        return super::print_json(&answer, output);
     }
-    print(name, &found, output)
+    print(&answer, output)
 }
 
-/// The share of time by which a run changes; nothing where one of them is none.
-fn change(base: &ChangedRun, run: Option<&RunFigures>) -> Option<f64> {
-    Some(run?.change_from(base.figures()?))
-}
-
-fn to_json(name: &str, found: &ProgramSensitivity) -> Value {
-    let ProgramSensitivity { machine, factor, base, shortened, resources, operations } = found;
-    let resource = |of: &ResourceSensitivity| {
-        let ResourceSensitivity { name, title, changes, detail, run } = of;
-        let changes: Map<String, Value> = changes
-            .iter()
-            .map(|(key, value)| (key.clone(), value.parse::<Value>().unwrap_or(json!(value))))
-            .collect();
-        let refused = match run {
-            ChangedRun::Refused(problem) => json!(problem),
-            ChangedRun::Runs(_) | ChangedRun::DoesNotFit => Value::Null,
-        };
-        json!({
-            "name": name,
-            "title": title,
-            "changes": changes,
-            "detail": detail,
-            "fits": *run != ChangedRun::DoesNotFit,
-            "refused": refused,
-            "run": run.figures().map(run_json),
-            "change": change(base, run.figures()),
-        })
-    };
-    let operation = |of: &OperationSensitivity| {
-        let OperationSensitivity { name, pass, cycles, run, off_path_beyond } = of;
-        let of_run = base.figures().map(|base| cycles.as_f64() / base.cycles.as_f64().max(1.0));
-        json!({
-            "name": name,
-            "pass": pass.name(),
-            "cycles": cycles.0,
-            "share": of_run,
-            "run": run_json(run),
-            "change": change(base, Some(run)),
-            "off_path_beyond": off_path_beyond,
-        })
-    };
-    json!({
-        "spec": name,
-        "machine": machine,
-        "factor": factor,
-        "shortened": shortened,
-        "fits": *base != ChangedRun::DoesNotFit,
-        "run": base.figures().map(run_json),
-        "resources": resources.iter().map(resource).collect::<Vec<_>>(),
-        "operations": operations.iter().map(operation).collect::<Vec<_>>(),
-    })
-}
-
-fn run_json(run: &RunFigures) -> Value {
-    json!({
-        "cycles": run.cycles.0,
-        "seconds": run.seconds,
-        "samples_per_second": run.samples_per_second,
-    })
-}
-
-fn print(name: &str, found: &ProgramSensitivity, output: &mut dyn Write) -> Result<(), CliError> {
-    let ProgramSensitivity { machine, base, shortened, resources, operations, factor } = found;
-    match base.figures() {
-        Some(run) => writeln!(output, "{name} on {machine}: {}", figures_text(run))?,
-        None => writeln!(output, "{name} on {machine} does not fit in memory")?,
+fn print(answer: &SensitivityAnswer, output: &mut dyn Write) -> Result<(), CliError> {
+    let SensitivityAnswer { spec, machine, factor, resources, operations, .. } = answer;
+    match &answer.run {
+        Some(run) => writeln!(output, "{spec} on {machine}: {}", figures_text(run))?,
+        None => writeln!(output, "{spec} on {machine} does not fit in memory")?,
     }
-    if let Some(shortened) = shortened {
+    if let Some(shortened) = &answer.shortened {
         writeln!(output, "Its run is shortened: {shortened}")?;
     }
     writeln!(output)?;
-    let changes = resources.iter().map(|of| change(base, of.run.figures()));
-    let changes = changes.chain(operations.iter().map(|of| change(base, Some(&of.run))));
-    let bars = TextBars::new(changes);
+    let changes = resources.iter().map(|of| of.change);
+    let bars = TextBars::new(changes.chain(operations.iter().map(|of| of.change)));
     let width = resources.iter().map(|of| of.title.len()).max().unwrap_or(0);
-    for ResourceSensitivity { title, detail, run, .. } in resources {
-        let change = change(base, run.figures());
-        let text = match run {
-            ChangedRun::Runs(run) => figures_text(run),
-            ChangedRun::DoesNotFit => "does not fit in memory".to_owned(),
-            ChangedRun::Refused(problem) => problem.clone(),
+    for ResourceAnswer { title, detail, refused, run, change, .. } in resources {
+        let text = match (run, refused) {
+            (Some(run), _) => figures_text(run),
+            (None, Some(problem)) => problem.clone(),
+            (None, None) => "does not fit in memory".to_owned(),
         };
-        let (gain, bar) = (change_text(change), bars.of(change));
+        let (gain, bar) = (change_text(*change), bars.of(*change));
         writeln!(output, "{title:width$}  {gain:>8}  {bar:BAR$}  {text}  ({detail})")?;
     }
     if operations.is_empty() {
@@ -196,12 +126,10 @@ fn print(name: &str, found: &ProgramSensitivity, output: &mut dyn Write) -> Resu
     }
     writeln!(output, "\nOperations {factor} times as fast")?;
     let width = operations.iter().map(|of| of.name.len()).max().unwrap_or(0);
-    for of in operations {
-        let change = change(base, Some(&of.run));
-        let cycles = grouped(of.cycles.0);
+    for OperationAnswer { name, cycles, change, off_path_beyond, .. } in operations {
         let (gain, bar, path) =
-            (change_text(change), bars.of(change), path_words(of.off_path_beyond));
-        let name = &of.name;
+            (change_text(*change), bars.of(*change), path_words(*off_path_beyond));
+        let cycles = grouped(cycles.0);
         writeln!(output, "{name:width$}  {gain:>8}  {bar:BAR$}  {cycles:>14} cycles  {path}")?;
     }
     Ok(())
@@ -217,7 +145,7 @@ fn nearly_zero(change: f64) -> f64 {
     if change.abs() < 0.0005 { 0.0 } else { change }
 }
 
-fn figures_text(run: &RunFigures) -> String {
+fn figures_text(run: &RunAnswer) -> String {
     run_words(run.seconds, run.samples_per_second)
 }
 

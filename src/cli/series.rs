@@ -271,7 +271,7 @@ impl SeriesInputs {
         let mut refused = std::mem::take(&mut self.refused);
         let mut places = BTreeMap::new();
         let simulated = self.specs.len() as f64;
-        let mut progress = ProgressReporter::new("simulating");
+        let progress = ProgressReporter::new("simulating");
         self.sources.retain_mut(|source| {
             let Some(spec) = self.specs.get(&source.path) else { return true };
             let place = directory.join(places.len().to_string());
@@ -285,14 +285,12 @@ impl SeriesInputs {
                 })
                 .is_ok()
         });
-        progress.finish();
-        let mut progress = ProgressReporter::new("reading");
+        let progress = ProgressReporter::new("reading");
         let all = self.sources.len().max(1) as f64;
         let mut series = read_reports(&self.sources, choice, |done| {
             progress.at(done as f64 / all);
             true
         });
-        progress.finish();
         for run in &mut series.runs {
             // Where it was simulated is gone when the command ends.
             if let Some(spec) = places.remove(&run.name) {

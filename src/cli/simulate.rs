@@ -1,13 +1,13 @@
 //! `simulate` and `--headless`: a spec in, a report out.
 
 use super::progress::ProgressReporter;
-use super::trials::{TrialFigures, end_with_parent};
 use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
 use tilescope_analysis::running_costs::machine_rate;
+use tilescope_experiments::trial::{TrialFigures, end_with_parent};
 use tilescope_report::RunningCostKind;
 use tilescope_report::units::{IpuId, NumberFormat, exact_bytes, grouped};
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -282,9 +282,8 @@ fn write_report<'a>(
     output: &mut dyn Write,
 ) -> Result<&'a str, CliError> {
     let directory = matches.get_one::<String>("output").map_or(DEFAULT_DIRECTORY, String::as_str);
-    let mut progress = ProgressReporter::new("simulating");
+    let progress = ProgressReporter::new("simulating");
     let result = simulation.write(Path::new(directory), |share| progress.at(share));
-    progress.finish();
     let path = result.map_err(failure)?;
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
     writeln!(output, "{} ({})", path.display(), exact_bytes(size))?;

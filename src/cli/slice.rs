@@ -51,11 +51,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let target = report.target().map_err(failed)?;
     let ipus = selection::ipus(matches, &target)?;
     let window = selection::window(matches, &report)?.unwrap_or_default();
-    let mut progress = ProgressReporter::new("slicing");
+    let progress = ProgressReporter::new("slicing");
     let mut on_progress = |share| progress.at(share);
     let selection = SliceSelection { window, ipus };
     let written = report.write_slice(&selection, directory, &mut on_progress, &interrupt::flag());
-    progress.finish();
     Ok(writeln!(output, "{}", written.map_err(failed)?.display())?)
 }
 

@@ -1,27 +1,26 @@
 //! `sweep`: a spec with every combination of values.
 
-mod shard;
 mod table;
 
+use super::interrupt::TemporaryDirectory;
 use super::picture::{self, FoundPicture};
 use super::progress::{FoundReporter, ProgressReporter};
-use super::search::{
-    self, Condition, EffectiveKeys, Point, ResultsFile, SearchedSpec, SpecCopy, VariedKey,
-    changes_text,
-};
-use super::trials::{SpecChanges, TrialOutcome, TrialRunner, end_with_parent, in_parallel};
-use super::{CliCommand, CliError, simulate};
+use super::{CliCommand, CliError, search, simulate};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use serde_json::Value;
-use shard::Shard;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use table::SweepTable;
-use tilescope_sim::spec::Spec;
+use tilescope_experiments::ExperimentError;
+use tilescope_experiments::answers::{SweepAnswer, sorted_by_keys};
+use tilescope_experiments::condition::Condition;
+use tilescope_experiments::effective_keys::EffectiveKeys;
+use tilescope_experiments::point::Point;
+use tilescope_experiments::results_file::{ResultsFile, SearchedSpec, changes_text};
+use tilescope_experiments::shard::Shard;
+use tilescope_experiments::spec_copy::SpecCopy;
+use tilescope_experiments::strategies::grid::{self, GridRun, KnownOutcomes};
+use tilescope_experiments::trial::{TrialRunner, end_with_parent};
+use tilescope_experiments::varied_key::VariedKey;
 
 /// `tilescope sweep`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "sweep", arguments, run };
@@ -116,17 +115,17 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         None => simulated(matches)?,
     };
     match matches.get_one::<String>("format").map_or("", String::as_str) {
-        "csv" => write!(output, "{}", found.csv())?,
-        "json" => writeln!(output, "{:#}", found.json())?,
-        _ => found.print(output)?,
+        "csv" => write!(output, "{}", table::csv(&found))?,
+        "json" => super::print_json(&found, output)?,
+        _ => table::print(&found, output)?,
     }
     if let Some(file) = picture {
-        picture::write(FoundPicture::Sweep, &found.json(), file)?;
+        picture::write(FoundPicture::Sweep(&found), file)?;
     }
     if let Some(stopped) = stopped {
-        return Err(stopped);
+        return Err(stopped.into());
     }
-    let died = found.points.iter().filter(|point| is_unfinished(point)).count();
+    let died = found.points.iter().filter(|point| point.point.died()).count();
     if died > 0 {
         let again = match matches.contains_id("results") {
             true => "the same command tries them again",
@@ -138,11 +137,6 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         )));
     }
     Ok(())
-}
-
-/// Whether a point is to be tried again.
-fn is_unfinished(point: &Point) -> bool {
-    matches!(point.outcome, TrialOutcome::Died(_))
 }
 
 /// What is asked of a sweep.
@@ -172,26 +166,6 @@ impl SweepRequest {
         let conditions = conditions(matches, &paths)?;
         Ok(Self { keys, conditions })
     }
-
-    /// The combinations of values that meet the conditions on keys: the last key varies fastest.
-    fn points(&self) -> Vec<SpecChanges> {
-        let mut points = vec![SpecChanges::new()];
-        for VariedKey { path, values } in &self.keys {
-            let longer = points.iter().flat_map(|point| {
-                values.iter().map(move |value| {
-                    let mut point = point.clone();
-                    point.insert(path.clone(), value.clone());
-                    point
-                })
-            });
-            points = longer.collect();
-        }
-        points.retain(|point| {
-            let holds = |condition: &Condition| condition.of_keys(|path| point.get(path));
-            self.conditions.iter().all(|condition| holds(condition) != Some(false))
-        });
-        points
-    }
 }
 
 /// `--where`, on figures and on keys of these paths.
@@ -202,101 +176,47 @@ fn conditions(matches: &ArgMatches, paths: &[&str]) -> Result<Vec<Condition>, Cl
     read.map_err(|problem| CliError::Usage(format!("--where: {problem}")))
 }
 
-/// Simulates the points that are not in the file of results yet; gives all, and why it stopped
-/// before the last one, if it did.
-fn simulated(matches: &ArgMatches) -> Result<(SweepTable, Option<CliError>), CliError> {
+/// Simulates the points that are not in the file of results yet. Returns all, and the error that
+/// stopped it before the last one.
+fn simulated(matches: &ArgMatches) -> Result<(SweepAnswer, Option<ExperimentError>), CliError> {
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
     let shard = matches.get_one::<String>("shard").map(|text| Shard::parse(text)).transpose();
     let shard = shard.map_err(|problem| CliError::Usage(format!("--shard: {problem}")))?;
     let spec = search::spec(name, matches)?;
-    let request = SweepRequest::read(matches, &EffectiveKeys::of(&spec))?;
-    let mut points = request.points();
+    let SweepRequest { keys, conditions } = SweepRequest::read(matches, &EffectiveKeys::of(&spec))?;
+    let mut changes = grid::combinations(&keys, &conditions);
     if let Some(shard) = shard {
-        points = shard.of(points);
+        changes = shard.of(changes);
     }
-    let results = matches.get_one::<PathBuf>("results");
-    let results = results.map(|path| ResultsFile::open(path, &SearchedSpec::of(name, &spec)));
-    let results = results.transpose()?;
-    let mut known: BTreeMap<String, TrialOutcome> = BTreeMap::new();
-    if let Some(results) = &results {
-        let finished = results.points()?.into_iter().filter(|point| !is_unfinished(point));
-        known.extend(finished.map(|point| (changes_text(&point.changes), point.outcome)));
-    }
-    let is_new = |changes: &&SpecChanges| !known.contains_key(&changes_text(changes));
-    let new: Vec<SpecChanges> = points.iter().filter(is_new).cloned().collect();
-    let SweepRequest { keys, conditions } = request;
     let keys: Vec<String> = keys.into_iter().map(|key| key.path).collect();
-    let table = |known: &BTreeMap<String, TrialOutcome>| {
-        let point = |changes: &SpecChanges| {
-            let outcome = known.get(&changes_text(changes))?.clone();
-            Some(Point { changes: changes.clone(), outcome })
-        };
-        let points = points.iter().filter_map(point).collect();
-        let (spec, text) = (name.to_owned(), spec.text.clone());
-        SweepTable { spec, text, keys: keys.clone(), points, search: None }.filtered(&conditions)
+    let searched = SearchedSpec::of(name, &spec);
+    let results = match matches.get_one::<PathBuf>("results") {
+        Some(path) => Some(ResultsFile::open(path, &searched)?),
+        None => None,
     };
-    let sweep = SweepRun { spec: &spec, name, results, jobs: search::jobs(matches) };
-    let (known, stopped) = sweep.simulate(&new, known, |known| table(known).json())?;
-    Ok((table(&known), stopped))
-}
-
-/// What each point is a change of, and where it goes.
-struct SweepRun<'a> {
-    spec: &'a Spec,
-    name: &'a str,
-    results: Option<ResultsFile>,
-    jobs: NonZeroUsize,
-}
-
-impl SweepRun<'_> {
-    /// Simulates changed specs, and writes each as it ends; gives what is known then, and why the
-    /// others were not begun, if anything went wrong. `found` says what is known so far.
-    fn simulate(
-        self,
-        new: &[SpecChanges],
-        known: BTreeMap<String, TrialOutcome>,
-        found: impl Fn(&BTreeMap<String, TrialOutcome>) -> Value + Sync,
-    ) -> Result<(BTreeMap<String, TrialOutcome>, Option<CliError>), CliError> {
-        let copy = SpecCopy::write(self.spec, self.name)?;
-        let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), self.jobs)?;
-        let progress = Mutex::new((ProgressReporter::new("simulating"), FoundReporter::new()));
-        let (known, stopped) = (Mutex::new(known), Mutex::new(None));
-        let (done, results) = (AtomicUsize::new(0), Mutex::new(self.results));
-        let stop = |error: CliError| {
-            if let Ok(mut stopped) = stopped.lock() {
-                stopped.get_or_insert(error);
-            }
-        };
-        in_parallel(self.jobs, new, |_, changes| {
-            if stopped.lock().map_or(true, |stopped| stopped.is_some()) {
-                return;
-            }
-            let Ok(outcome) = runner.figures(changes).map_err(stop) else { return };
-            let point = Point { changes: changes.clone(), outcome: copy.spoken_of(outcome) };
-            if let Ok(results) = results.lock()
-                && let Some(results) = results.as_ref()
-            {
-                results.add(&point).unwrap_or_else(stop);
-            }
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            if let Ok(mut known) = known.lock() {
-                known.insert(changes_text(&point.changes), point.outcome);
-                if let Ok(mut progress) = progress.lock() {
-                    progress.0.at(done as f64 / new.len() as f64);
-                    progress.1.tell(|| found(&known));
-                }
-            }
-        });
-        if let Ok(progress) = progress.lock() {
-            progress.0.finish();
-        }
-        let stopped = stopped.into_inner().ok().flatten();
-        Ok((known.into_inner().unwrap_or_else(PoisonError::into_inner), stopped))
-    }
+    let known = match &results {
+        Some(results) => KnownOutcomes::of_file(results)?,
+        None => KnownOutcomes::default(),
+    };
+    let directory = TemporaryDirectory::new()?;
+    let copy = SpecCopy::write(&spec.text, name, directory.path())?;
+    let runner = TrialRunner::new(copy.file_name(), Vec::new(), search::jobs(matches))?;
+    let answer = |known: &KnownOutcomes| {
+        SweepAnswer::new(&searched, keys.clone(), known.points(&changes), &conditions)
+    };
+    let (progress, found) = (ProgressReporter::new("simulating"), FoundReporter::new());
+    let (known, stopped) = grid::simulate(
+        &changes,
+        known,
+        &GridRun { copy: &copy, runner: &runner, progress: &|share| progress.at(share) },
+        results,
+        |known| found.tell(|| answer(known)),
+    );
+    Ok((answer(&known), stopped))
 }
 
 /// The points of several files of results of one spec.
-fn merged(files: &[&Path], matches: &ArgMatches) -> Result<SweepTable, CliError> {
+fn merged(files: &[&Path], matches: &ArgMatches) -> Result<SweepAnswer, CliError> {
     let mut first: Option<(SearchedSpec, &Path)> = None;
     let mut points: BTreeMap<String, Point> = BTreeMap::new();
     let mut search = None;
@@ -318,7 +238,7 @@ fn merged(files: &[&Path], matches: &ArgMatches) -> Result<SweepTable, CliError>
         for point in file.points()? {
             let known = points.entry(changes_text(&point.changes)).or_insert_with(|| point.clone());
             // Whoever tried it again knows better.
-            if is_unfinished(known) {
+            if known.died() {
                 *known = point;
             }
         }
@@ -328,8 +248,9 @@ fn merged(files: &[&Path], matches: &ArgMatches) -> Result<SweepTable, CliError>
     if let Some(path) = matches.get_one::<PathBuf>("results") {
         ResultsFile::open(path, &spec)?.add_all(&points)?;
     }
-    let table = SweepTable { search, ..SweepTable::of_any(spec, points) };
-    let paths: Vec<&str> = table.keys.iter().map(String::as_str).collect();
+    let (keys, points) = sorted_by_keys(points);
+    let paths: Vec<&str> = keys.iter().map(String::as_str).collect();
     let conditions = conditions(matches, &paths)?;
-    Ok(table.filtered(&conditions))
+    let answer = SweepAnswer::new(&spec, keys, points, &conditions);
+    Ok(SweepAnswer { search: search.map(Box::new), ..answer })
 }

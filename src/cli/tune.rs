@@ -1,29 +1,29 @@
 //! `tune`: a guided search for a better spec.
 
-mod levers;
-mod moves;
-mod objective;
 mod summary;
-mod trial_store;
-mod tuner;
 
+use super::interrupt::TemporaryDirectory;
 use super::picture::{self, FoundPicture};
-use super::progress::FoundReporter;
-use super::search::{
-    self, Condition, EffectiveKeys, ResultsFile, SearchBudget, SearchedSpec, SpecCopy,
-};
-use super::trials::{TrialRunner, end_with_parent, set_arguments};
-use super::{CliCommand, CliError, json_argument, simulate};
+use super::progress::{FoundReporter, ProgressReporter};
+use super::{CliCommand, CliError, json_argument, search, simulate};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use moves::TuneSpace;
-use objective::TuneObjective;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use summary::TuneSummary;
+use tilescope_experiments::budget::SearchBudget;
+use tilescope_experiments::condition::Condition;
+use tilescope_experiments::effective_keys::EffectiveKeys;
+use tilescope_experiments::objective::TuneObjective;
+use tilescope_experiments::point::Point;
+use tilescope_experiments::results_file::{ResultsFile, SearchedSpec};
+use tilescope_experiments::spec_copy::SpecCopy;
+use tilescope_experiments::strategies::guided::Tuner;
+use tilescope_experiments::strategies::levers;
+use tilescope_experiments::strategies::moves::TuneSpace;
+use tilescope_experiments::trial::{TrialRunner, end_with_parent, set_arguments};
+use tilescope_experiments::trial_store::TrialStore;
 use tilescope_report::atomic_file::write_whole;
 use tilescope_sim::spec::{Spec, SpecSource};
-use trial_store::TrialStore;
-use tuner::Tuner;
 
 /// `tilescope tune`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "tune", arguments, run };
@@ -109,42 +109,47 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let source = simulate::source(name, matches)?;
     let spec = simulate::build(&source)?;
     let space = space(matches, &spec)?;
-    let results = matches.get_one::<PathBuf>("results");
-    let results = results.map(|path| ResultsFile::open(path, &SearchedSpec::of(name, &spec)));
-    let copy = SpecCopy::write(&spec, name)?;
-    let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), search::jobs(matches))?;
+    let results = match matches.get_one::<PathBuf>("results") {
+        Some(path) => Some(ResultsFile::open(path, &SearchedSpec::of(name, &spec))?),
+        None => None,
+    };
+    let directory = TemporaryDirectory::new()?;
+    let copy = SpecCopy::write(&spec.text, name, directory.path())?;
+    let runner = TrialRunner::new(copy.file_name(), Vec::new(), search::jobs(matches))?;
     let budget = matches.get_one::<SearchBudget>("budget").copied();
     let budget = budget.unwrap_or(SearchBudget::Simulations(1));
-    let mut store = TrialStore::new(runner, copy, results.transpose()?, budget)?;
+    let reporter = ProgressReporter::new("searching");
+    let progress = |share| reporter.at(share);
+    let mut store = TrialStore::new(runner, copy, results, budget, &progress)?;
     let overrides = simulate::overrides(matches);
-    let (space, overrides) = (&space, overrides.as_slice());
-    let mut reporter = FoundReporter::new();
-    let begun = Tuner::begin(space, &mut store);
-    let found = begun.map(|tuner| {
-        tuner.run(|path, store| {
-            let answer = TuneSummary { name, overrides, space, store, path, file };
-            // What cannot be written now is told when a point or the end cannot be.
-            let _ = store.keep_path(&answer.json());
-            reporter.tell(|| answer.json());
-        })
+    let summary = TuneSummary { name, overrides: &overrides, space: &space, file };
+    let found = FoundReporter::new();
+    let (path, stopped) = Tuner::begin(&space, &mut store)?.run(|path, store| {
+        let answer = summary.answer(path, store);
+        // What cannot be written now is told when a point or the end cannot be.
+        let _ = store.keep_path(&answer);
+        found.tell(|| answer);
     });
-    store.finish();
-    let (path, stopped) = found?;
-    let answer = TuneSummary { name, overrides, space, store: &store, path: &path, file };
-    let shortfall = answer.shortfall();
-    let kept = store.keep_path(&answer.json());
-    if let Some(file) = file.filter(|_| shortfall.is_none()) {
-        write_spec(&answer, &source, file)?;
+    reporter.clear();
+    let answer = summary.answer(&path, &store);
+    let kept = store.keep_path(&answer);
+    if let Some(file) = file.filter(|_| answer.shortfall.is_none()) {
+        write_spec(&summary.headline(&answer), &answer.best, &source, file)?;
     }
     match matches.get_flag("json") {
-        true => writeln!(output, "{:#}", answer.json())?,
-        false => answer.print(output)?,
+        true => super::print_json(&answer, output)?,
+        false => summary.print(&answer, output)?,
     }
     if let Some(file) = drawn {
-        picture::write(FoundPicture::Tune, &answer.json(), file)?;
+        picture::write(FoundPicture::Tune(&answer), file)?;
     }
-    let short = shortfall.map(|problem| CliError::Failed(problem.to_owned()));
-    stopped.or(kept.err()).or(short).map_or(Ok(()), Err)
+    if let Some(error) = stopped.or(kept.err()) {
+        return Err(error.into());
+    }
+    match answer.shortfall {
+        Some(problem) => Err(CliError::Failed(problem)),
+        None => Ok(()),
+    }
 }
 
 /// What may be changed, and what is asked of it.
@@ -192,11 +197,16 @@ fn check_output(file: &Path, name: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes the spec of the last point.
-fn write_spec(answer: &TuneSummary<'_>, source: &SpecSource, file: &Path) -> Result<(), CliError> {
+/// Writes the spec of a point, with a comment above it.
+fn write_spec(
+    comment: &str,
+    point: &Point,
+    source: &SpecSource,
+    file: &Path,
+) -> Result<(), CliError> {
     let mut source = source.clone();
-    source.overrides.extend(set_arguments(&answer.path.best().changes));
+    source.overrides.extend(set_arguments(&point.changes));
     let spec = Spec::build(&source).map_err(|error| CliError::Failed(error.to_string()))?;
-    let text = format!("# {}\n\n{}", answer.headline(), spec.text);
+    let text = format!("# {comment}\n\n{}", spec.text);
     Ok(write_whole(file, text.as_bytes())?)
 }

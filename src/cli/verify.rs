@@ -21,9 +21,8 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let report = open_report(matches)?;
-    let mut progress = ProgressReporter::new("verifying");
+    let progress = ProgressReporter::new("verifying");
     let findings = report.verify_with(&mut |share| progress.at(share), &Arc::default());
-    progress.finish();
     let findings = findings.map_err(|error| CliError::Failed(error.to_string()))?;
     let path = report.path().display();
     if matches.get_flag("json") {

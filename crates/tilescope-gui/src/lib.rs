@@ -63,15 +63,6 @@ pub enum GuiError {
     /// The picture could not be written.
     #[error(transparent)]
     Write(#[from] AtomicFileError),
-    /// What is to be drawn is not what `tilescope sensitivity` says.
-    #[error("not the gains of a spec on other machines: {0}")]
-    Sensitivity(serde_json::Error),
-    /// What is to be drawn is not what `tilescope sweep` says.
-    #[error("not the points of a sweep: {0}")]
-    Sweep(serde_json::Error),
-    /// What is to be drawn is not what `tilescope tune` says.
-    #[error("not the path of a search: {0}")]
-    Tune(serde_json::Error),
     /// It has more lines than a picture has room for.
     #[error("there is too much of it for a picture")]
     PictureHeight,

@@ -51,7 +51,7 @@ pub(super) fn write(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
     let mut on_rows = |done| progress.at(done, all);
     let (schema, batches) = (table.schema(), table.batches());
     let written = write_batches(&schema, batches, format, &mut output, &mut on_rows);
-    progress.finish();
+    drop(progress);
     match written {
         Ok(()) => output.finish(),
         Err(ArrowFileError::Write(problem)) => Err(output.error(problem)),

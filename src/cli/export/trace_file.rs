@@ -37,7 +37,7 @@ fn write(matches: &ArgMatches, file: &str, format: TraceFormat) -> Result<(), Cl
     let mut output = ExportedFile::create(file.as_ref())?;
     let mut on_steps = |done, all| progress.at(done, all);
     let written = write_trace(&report, &selection, format, &mut output, &mut on_steps);
-    progress.finish();
+    drop(progress);
     match written {
         Ok(_) => output.finish(),
         Err(TraceExportError::Write(error)) => Err(output.error(error)),

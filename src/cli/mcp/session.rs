@@ -4,12 +4,14 @@
 use crate::cli::CliError;
 use crate::cli::interrupt::TemporaryDirectory;
 use crate::cli::report_or_spec::is_report;
-use crate::cli::search::SpecCopy;
-use crate::cli::trials::{SpecChanges, TrialRunner, set_arguments};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use tilescope_analysis::insights::SpecChanges;
 use tilescope_analysis::view_location::ViewLocation;
+use tilescope_experiments::ExperimentError;
+use tilescope_experiments::spec_copy::SpecCopy;
+use tilescope_experiments::trial::{TrialRunner, set_arguments};
 use tilescope_report::remote::is_remote;
 use tilescope_report::{Report, ReportError};
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -114,10 +116,11 @@ impl McpSession {
         self.count += 1;
         let name_of_directory = format!("report-{}", self.count);
         let directory = self.directory()?.join(name_of_directory);
-        let copy = SpecCopy::write(spec, name)?;
-        let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), NonZeroUsize::MIN)?;
+        let place = TemporaryDirectory::new()?;
+        let copy = SpecCopy::write(&spec.text, name, place.path())?;
+        let runner = TrialRunner::new(copy.file_name(), Vec::new(), NonZeroUsize::MIN)?;
         runner.report(&SpecChanges::new(), &directory).map_err(|error| match error {
-            CliError::Usage(problem) => CliError::Usage(copy.named(&problem)),
+            ExperimentError::SpecRefused(problem) => CliError::Usage(copy.named(&problem)),
             error => CliError::Failed(copy.named(&error.to_string())),
         })?;
         let text = spec.text.clone();

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_sim::cost_constants::{self, CostConstant};
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -120,7 +119,7 @@ fn rows(
     specs: &[&str],
     base: &[Prediction],
 ) -> Result<Vec<ConstantSensitivity>, CliError> {
-    let progress = Mutex::new(ProgressReporter::new("simulating"));
+    let progress = ProgressReporter::new("simulating");
     let done = AtomicUsize::new(0);
     let row = |constant: &&'static CostConstant| {
         let moved = MOVES.iter().map(|share| {
@@ -130,16 +129,10 @@ fn rows(
         });
         let shifts: Result<Vec<Vec<PredictionShift>>, CliError> = moved.collect();
         let share = (done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / constants.len() as f64;
-        if let Ok(mut progress) = progress.lock() {
-            progress.at(share);
-        }
+        progress.at(share);
         Ok(ConstantSensitivity { constant, shifts: shifts? })
     };
-    let rows = constants.par_iter().map(row).collect();
-    if let Ok(progress) = progress.lock() {
-        progress.finish();
-    }
-    rows
+    constants.par_iter().map(row).collect()
 }
 
 /// Predictions of a child process with one constant changed.

@@ -1,58 +1,53 @@
 //! What a search found, in words and as JSON.
 
-use super::moves::{TuneMove, TuneSpace, changes_words};
-use super::objective::ScoreClass;
-use super::trial_store::TrialStore;
-use super::tuner::{DeadEnd, TunePath, TuneStep, Untried};
 use crate::cli::CliError;
-use crate::cli::search::{Point, is_on_front};
-use crate::cli::trials::{SpecChanges, TrialFigures, set_arguments};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
-use tilescope_report::units::{NumberFormat, percent, seconds};
+use tilescope_analysis::insights::SpecChanges;
+use tilescope_experiments::answers::{StepAnswer, TuneAnswer};
+use tilescope_experiments::objective::ScoreClass;
+use tilescope_experiments::point::{Point, is_on_front};
+use tilescope_experiments::strategies::guided::{DeadEnd, TunePath, TuneStep, Untried};
+use tilescope_experiments::strategies::moves::{TuneSpace, changes_words};
+use tilescope_experiments::trial::{TrialFigures, set_arguments};
+use tilescope_experiments::trial_store::TrialStore;
+use tilescope_report::units::percent;
 
 /// Dead ends, and points of the front, that are printed; JSON has all.
 const PRINTED: usize = 12;
 
-/// What a search found.
+/// What was asked of a search.
 pub(super) struct TuneSummary<'a> {
     /// The spec as the user names it.
     pub name: &'a str,
     /// What `--set` changes of it.
     pub overrides: &'a [String],
     pub space: &'a TuneSpace,
-    pub store: &'a TrialStore,
-    pub path: &'a TunePath,
     /// Where the spec that was found is written to.
     pub file: Option<&'a Path>,
 }
 
 impl TuneSummary<'_> {
     /// What was gained, in a line.
-    pub(super) fn headline(&self) -> String {
-        let (base, best) = (&self.path.base, self.path.best());
+    pub(super) fn headline(&self, answer: &TuneAnswer) -> String {
         let objective = self.space.objective;
         let text = |point: &Point| {
             point.figures().map_or_else(String::new, |figures| objective.text(figures))
         };
-        if !base.fits() {
-            let (words, value) = (objective.words(), text(best));
-            return format!("{}, tuned: it fits in memory, with {words} {value}", self.name);
+        let best = text(&answer.best);
+        if !answer.base.fits() {
+            let words = objective.words();
+            return format!("{}, tuned: it fits in memory, with {words} {best}", self.name);
         }
-        let gain = self.gain().map_or_else(String::new, |gain| format!(", {}", change(gain)));
-        format!(
-            "{}, tuned: {} {} instead of {}{gain}",
-            self.name,
-            objective.words(),
-            text(best),
-            text(base),
-        )
+        let gain = answer.gain.map_or_else(String::new, |gain| format!(", {}", change(gain)));
+        let (words, base) = (objective.words(), text(&answer.base));
+        format!("{}, tuned: {words} {best} instead of {base}{gain}", self.name)
     }
 
     /// Why the end of the path is not what was asked for.
-    pub(super) fn shortfall(&self) -> Option<&'static str> {
-        let score = self.space.objective.score(self.path.best(), &self.space.conditions);
+    fn shortfall(&self, best: &Point) -> Option<&'static str> {
+        let score = self.space.objective.score(best, &self.space.conditions);
         match score.map(|score| score.class) {
             Some(ScoreClass::Good) => None,
             Some(ScoreClass::MissesConditions) => {
@@ -64,9 +59,9 @@ impl TuneSummary<'_> {
 
     /// The share of the objective that was gained; nothing where the spec did not meet what was
     /// asked of it.
-    fn gain(&self) -> Option<f64> {
+    fn gain(&self, path: &TunePath) -> Option<f64> {
         let score = |point: &Point| self.space.objective.score(point, &self.space.conditions);
-        score(self.path.best())?.gain_over(score(&self.path.base)?)
+        score(path.best())?.gain_over(score(&path.base)?)
     }
 
     /// How to simulate a point: into a directory for each step.
@@ -85,18 +80,13 @@ impl TuneSummary<'_> {
         format!("tilescope simulate {} -o step{step}{sets}", quoted(self.name))
     }
 
-    /// How to see what a step changed.
-    fn compare_command(step: usize) -> String {
-        format!("tilescope compare step{} step{step}", step - 1)
-    }
-
     /// All points that fit, and that none is better than in everything; the fewest changes where
     /// several are alike.
-    fn front(&self) -> Vec<&Point> {
+    fn front<'p>(&self, store: &'p TrialStore<'_>) -> Vec<&'p Point> {
         let is_wanted = |point: &&Point| {
             self.space.conditions.iter().all(|condition| condition.of_figures(point) != Some(false))
         };
-        let points: Vec<&Point> = self.store.points().iter().filter(is_wanted).collect();
+        let points: Vec<&Point> = store.points().iter().filter(is_wanted).collect();
         let on_front = is_on_front(points.iter().copied());
         let mut front: Vec<&Point> = points
             .into_iter()
@@ -122,76 +112,56 @@ impl TuneSummary<'_> {
         front
     }
 
-    /// `{spec, objective, simulations, base, path, best, dead_ends, untried, pareto_front, …}`
-    pub(super) fn json(&self) -> Value {
-        let path = self.path;
-        let moved = |by: &TuneMove| -> Map<String, Value> {
-            [("change".to_owned(), json!(by.changes)), ("reasons".to_owned(), json!(by.reasons))]
-                .into_iter()
-                .collect()
+    /// All of it, as it is printed, kept and read again.
+    pub(super) fn answer(&self, path: &TunePath, store: &TrialStore<'_>) -> TuneAnswer {
+        let step = |(number, step): (usize, &TuneStep)| StepAnswer {
+            step: step.clone(),
+            simulate: self.simulate_command(number, &step.point.changes),
+            compare: format!("tilescope compare step{} step{number}", number - 1),
         };
-        let step = |(number, step): (usize, &TuneStep)| {
-            let mut json = moved(&step.moved);
-            json.insert("gain".to_owned(), json!(step.gain));
-            json.insert("point".to_owned(), Value::Object(step.point.json()));
-            json.insert(
-                "simulate".to_owned(),
-                json!(self.simulate_command(number, &step.point.changes)),
-            );
-            json.insert("compare".to_owned(), json!(Self::compare_command(number)));
-            Value::Object(json)
-        };
-        let dead_end = |end: &DeadEnd| {
-            let mut json = moved(&end.moved);
-            json.insert("after_step".to_owned(), json!(end.after));
-            json.insert("gain".to_owned(), json!(end.gain));
-            json.insert("point".to_owned(), Value::Object(end.point.json()));
-            Value::Object(json)
-        };
-        let untried = |untried: &Untried| {
-            let mut json = moved(&untried.moved);
-            json.insert("fixed".to_owned(), json!(untried.forbidden));
-            Value::Object(json)
-        };
-        let (simulations, new) = self.store.counts();
-        json!({
-            "spec": self.name,
-            "objective": self.space.objective.name(),
-            "simulations": simulations,
-            "simulated_now": new,
-            "exhausted": path.exhausted,
-            "gain": self.gain(),
-            "base": path.base.json(),
-            "simulate": self.simulate_command(0, &path.base.changes),
-            "path": (1..).zip(&path.steps).map(step).collect::<Vec<_>>(),
-            "best": path.best().json(),
-            "dead_ends": path.dead_ends.iter().map(dead_end).collect::<Vec<_>>(),
-            "untried": path.untried.iter().map(untried).collect::<Vec<_>>(),
-            "hopeless": path.hopeless,
-            "untold": self.store.untold(),
-            "pareto_front": self.front().into_iter().map(Point::json).collect::<Vec<_>>(),
-            "shortfall": self.shortfall(),
-        })
+        let (simulations, simulated_now) = store.counts();
+        TuneAnswer {
+            spec: self.name.to_owned(),
+            objective: self.space.objective.name().to_owned(),
+            simulations,
+            simulated_now,
+            exhausted: path.exhausted,
+            gain: self.gain(path),
+            base: path.base.clone(),
+            simulate: self.simulate_command(0, &path.base.changes),
+            path: (1..).zip(&path.steps).map(step).collect(),
+            best: path.best().clone(),
+            dead_ends: path.dead_ends.clone(),
+            untried: path.untried.clone(),
+            hopeless: path.hopeless,
+            untold: store.untold(),
+            pareto_front: self.front(store).into_iter().cloned().collect(),
+            shortfall: self.shortfall(path.best()).map(str::to_owned),
+        }
     }
 
     /// The path, then dead ends, what was left alone and the Pareto front.
-    pub(super) fn print(&self, output: &mut dyn Write) -> Result<(), CliError> {
-        let path = self.path;
-        writeln!(output, "{}: {}", self.name, figures_text(&path.base))?;
-        for (number, step) in (1..).zip(&path.steps) {
-            self.print_step(number, step, output)?;
+    pub(super) fn print(
+        &self,
+        answer: &TuneAnswer,
+        output: &mut dyn Write,
+    ) -> Result<(), CliError> {
+        writeln!(output, "{}: {}", self.name, answer.base.figures_text())?;
+        for (number, step) in (1..).zip(&answer.path) {
+            self.print_step(number, &step.step, output)?;
         }
-        writeln!(output, "\n{}", self.shortfall().map_or_else(|| self.headline(), str::to_owned))?;
-        let (simulations, new) = self.store.counts();
+        let headline = answer.shortfall.clone().unwrap_or_else(|| self.headline(answer));
+        writeln!(output, "\n{headline}")?;
+        let (simulations, new) = (answer.simulations, answer.simulated_now);
         let known = match simulations - new {
             0 => String::new(),
             known => format!(", {known} of them from the file of results"),
         };
-        let end = match path.exhausted {
+        let end = match answer.exhausted {
             true => "nothing is left to try",
             false => "more may be found with a larger --budget",
         };
-        let (plural, hopeless) = (plural(simulations), path.hopeless);
+        let (plural, hopeless) = (plural(simulations), answer.hopeless);
         writeln!(output, "{simulations} simulation{plural}{known}; {end}")?;
         if hopeless > 0 {
             writeln!(
@@ -199,8 +169,8 @@ impl TuneSummary<'_> {
                 "{hopeless} proposals beside the path could not beat it, by their bounds"
             )?;
         }
-        if self.store.untold() > 0 {
-            let points = self.store.untold();
+        if answer.untold > 0 {
+            let points = answer.untold;
             let verb = if points == 1 { "is" } else { "are" };
             let plural = if points == 1 { "" } else { "s" };
             writeln!(
@@ -208,18 +178,18 @@ impl TuneSummary<'_> {
                 "Proposals at {points} point{plural} {verb} not known: the process asked for them died"
             )?;
         }
-        if let Some(file) = self.file.filter(|_| self.shortfall().is_none()) {
+        if let Some(file) = self.file.filter(|_| answer.shortfall.is_none()) {
             writeln!(output, "The spec is in {}", file.display())?;
         }
-        if !path.steps.is_empty() {
+        if !answer.path.is_empty() {
             writeln!(output, "\nTo compare")?;
-            writeln!(output, "  {}", self.simulate_command(0, &path.base.changes))?;
+            writeln!(output, "  {}", answer.simulate)?;
         }
-        for (number, step) in (1..).zip(&path.steps) {
-            writeln!(output, "  {}", self.simulate_command(number, &step.point.changes))?;
-            writeln!(output, "  {}", Self::compare_command(number))?;
+        for step in &answer.path {
+            writeln!(output, "  {}", step.simulate)?;
+            writeln!(output, "  {}", step.compare)?;
         }
-        self.print_rest(output)
+        print_rest(answer, output)
     }
 
     fn print_step(
@@ -239,45 +209,43 @@ impl TuneSummary<'_> {
         let bound =
             bound.map_or_else(String::new, |bound| format!(" (at most {})", percent(bound)));
         let gain = step.gain.map_or_else(|| "now meets what was asked".to_owned(), change);
-        writeln!(output, "    {gain}{bound}: {}", figures_text(&step.point))?;
+        writeln!(output, "    {gain}{bound}: {}", step.point.figures_text())?;
         Ok(())
     }
+}
 
-    fn print_rest(&self, output: &mut dyn Write) -> Result<(), CliError> {
-        let path = self.path;
-        if !path.dead_ends.is_empty() {
-            writeln!(output, "\nDead ends")?;
-        }
-        for end in path.dead_ends.iter().take(PRINTED) {
-            let (after, text) = (end.after, end.moved.text());
-            writeln!(output, "  after step {after}: {text}: {}", outcome_text(end))?;
-        }
-        more(path.dead_ends.len(), output)?;
-        let fixed: Vec<&Untried> =
-            path.untried.iter().filter(|untried| !untried.forbidden.is_empty()).collect();
-        if !fixed.is_empty() {
-            writeln!(output, "\nLeft alone")?;
-        }
-        for Untried { moved, forbidden } in fixed {
-            let bound = moved.bound();
-            let bound =
-                bound.map_or_else(String::new, |bound| format!(", up to {}", percent(bound)));
-            let keys = forbidden.iter().map(|key| format!("--free {key}")).collect::<Vec<_>>();
-            writeln!(output, "  {}{bound}: {} tries it", moved.text(), keys.join(" "))?;
-        }
-        let front = self.front();
-        if !front.is_empty() {
-            writeln!(output, "\nPareto front of time, memory and IPUs")?;
-        }
-        for point in front.iter().take(PRINTED) {
-            let changes = match changes_words(&point.changes) {
-                none if none.is_empty() => "the spec as it is".to_owned(),
-                changes => changes,
-            };
-            writeln!(output, "  {}: {changes}", figures_text(point))?;
-        }
-        more(front.len(), output)
+fn print_rest(answer: &TuneAnswer, output: &mut dyn Write) -> Result<(), CliError> {
+    if !answer.dead_ends.is_empty() {
+        writeln!(output, "\nDead ends")?;
     }
+    for end in answer.dead_ends.iter().take(PRINTED) {
+        let (after, text) = (end.after, end.moved.text());
+        writeln!(output, "  after step {after}: {text}: {}", outcome_text(end))?;
+    }
+    more(answer.dead_ends.len(), output)?;
+    let fixed: Vec<&Untried> =
+        answer.untried.iter().filter(|untried| !untried.forbidden.is_empty()).collect();
+    if !fixed.is_empty() {
+        writeln!(output, "\nLeft alone")?;
+    }
+    for Untried { moved, forbidden } in fixed {
+        let bound = moved.bound();
+        let bound = bound.map_or_else(String::new, |bound| format!(", up to {}", percent(bound)));
+        let keys = forbidden.iter().map(|key| format!("--free {key}")).collect::<Vec<_>>();
+        writeln!(output, "  {}{bound}: {} tries it", moved.text(), keys.join(" "))?;
+    }
+    let front = &answer.pareto_front;
+    if !front.is_empty() {
+        writeln!(output, "\nPareto front of time, memory and IPUs")?;
+    }
+    for point in front.iter().take(PRINTED) {
+        let changes = match changes_words(&point.changes) {
+            none if none.is_empty() => "the spec as it is".to_owned(),
+            changes => changes,
+        };
+        writeln!(output, "  {}: {changes}", point.figures_text())?;
+    }
+    more(front.len(), output)
 }
 
 /// Says how many lines are left out.
@@ -310,19 +278,6 @@ fn outcome_text(end: &DeadEnd) -> String {
         (false, "", None) => "does not fit in memory".to_owned(),
         (false, problem, _) => format!("{}: {problem}", end.point.outcome_words()),
     }
-}
-
-/// `1.61 us a sample, fullest tile 211 KiB, 4 IPUs`
-fn figures_text(point: &Point) -> String {
-    let Some(figures) = point.figures() else { return point.outcome_words().to_owned() };
-    let time = figures.seconds_per_sample();
-    let time = time.map_or_else(
-        || "does not fit in memory".to_owned(),
-        |time| format!("{} a sample", seconds(time)),
-    );
-    let memory = NumberFormat::default().bytes(figures.fullest_tile_bytes.0);
-    let ipus = figures.ipus;
-    format!("{time}, fullest tile {memory}, {ipus} IPU{}", plural(ipus as usize))
 }
 
 /// A word of a shell.

@@ -7,13 +7,13 @@ use crate::model::open_report::OpenReport;
 use crate::model::preferences::AppearancePrefs;
 use crate::paint::{RenderedImage, SoftwareRenderer};
 use crate::shell::app::TilescopeApp;
-use crate::views::what_if::search::found::{FoundPoints, SearchAnswer, SweepAnswer, TuneAnswer};
+use crate::views::what_if::search::found::{FoundPoints, SearchAnswer};
 use crate::views::what_if::search::search_page_ui;
-use crate::views::what_if::sensitivity::{SensitivityAnswer, sensitivity_page_ui};
+use crate::views::what_if::sensitivity::sensitivity_page_ui;
 use egui::{CentralPanel, Context, Frame, FullOutput, Pos2, RawInput, Rect, Theme, Ui, Vec2, vec2};
-use serde::Deserialize;
 use std::path::Path;
 use std::time::Duration;
+use tilescope_experiments::answers::{SensitivityAnswer, SweepAnswer, TuneAnswer};
 
 /// Frames after which a picture is taken even if something still moves.
 const MAX_FRAMES: usize = 200;
@@ -99,33 +99,29 @@ const PAGE_MARGIN: i8 = 20;
 /// as it takes.
 ///
 /// # Errors
-/// JSON of another kind, more lines than a picture has room for, a picture that cannot be encoded.
+/// More lines than a picture has room for, a picture that cannot be encoded.
 pub fn sensitivity_picture(
-    said: &serde_json::Value,
+    answer: &SensitivityAnswer,
     format: PictureFormat,
 ) -> Result<Vec<u8>, GuiError> {
-    let answer = SensitivityAnswer::deserialize(said).map_err(GuiError::Sensitivity)?;
-    let name = said["spec"].as_str().unwrap_or_default();
-    page_picture(SENSITIVITY_WIDTH, format, |ui| sensitivity_page_ui(ui, name, &answer))
+    page_picture(SENSITIVITY_WIDTH, format, |ui| sensitivity_page_ui(ui, &answer.spec, answer))
 }
 
 /// The bytes of a file with the plots of what `tilescope sweep --format json` says.
 ///
 /// # Errors
-/// JSON of another kind, a picture that cannot be encoded.
-pub fn sweep_picture(said: &serde_json::Value, format: PictureFormat) -> Result<Vec<u8>, GuiError> {
-    let answer = SweepAnswer::deserialize(said).map_err(GuiError::Sweep)?;
-    let found = FoundPoints::new(SearchAnswer::Sweep(answer));
+/// A picture that cannot be encoded.
+pub fn sweep_picture(answer: &SweepAnswer, format: PictureFormat) -> Result<Vec<u8>, GuiError> {
+    let found = FoundPoints::new(SearchAnswer::Sweep(answer.clone()));
     page_picture(SWEEP_WIDTH, format, |ui| search_page_ui(ui, &found))
 }
 
 /// The bytes of a file with the path that `tilescope tune --json` says.
 ///
 /// # Errors
-/// JSON of another kind, more steps than a picture has room for, a picture that cannot be encoded.
-pub fn tune_picture(said: &serde_json::Value, format: PictureFormat) -> Result<Vec<u8>, GuiError> {
-    let answer = TuneAnswer::deserialize(said).map_err(GuiError::Tune)?;
-    let found = FoundPoints::new(SearchAnswer::Tune(Box::new(answer)));
+/// More steps than a picture has room for, a picture that cannot be encoded.
+pub fn tune_picture(answer: &TuneAnswer, format: PictureFormat) -> Result<Vec<u8>, GuiError> {
+    let found = FoundPoints::new(SearchAnswer::tune(answer.clone()));
     page_picture(SWEEP_WIDTH, format, |ui| search_page_ui(ui, &found))
 }
 
@@ -250,28 +246,29 @@ fn run_until_idle<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     /// Gains of a spec with so many operations.
-    fn said(operations: usize) -> Value {
-        let run = json!({ "seconds": 0.01, "samples_per_second": 1e5 });
+    fn answer(operations: usize) -> SensitivityAnswer {
+        let run = json!({ "cycles": 10_000, "seconds": 0.01, "samples_per_second": 1e5 });
         let operation = |number: usize| {
             json!({
-                "name": format!("operation{number}"), "cycles": 100, "run": run, "change": -0.01,
-                "off_path_beyond": null,
+                "name": format!("operation{number}"), "pass": "forward", "cycles": 100, "share": 0.01,
+                "run": run, "change": -0.01, "off_path_beyond": null,
             })
         };
-        json!({
-            "spec": "a_spec", "machine": "mk2", "factor": 2.0, "shortened": null, "run": run,
-            "resources": [],
+        let answer = json!({
+            "spec": "a_spec", "machine": "mk2", "factor": 2.0, "shortened": null, "fits": true,
+            "run": run, "resources": [],
             "operations": (0..operations).map(operation).collect::<Vec<_>>(),
-        })
+        });
+        serde_json::from_value(answer).expect("an answer")
     }
 
     #[test]
     fn pictures_are_as_high_as_what_is_on_them_or_refused() {
         let height = |operations: usize| {
-            let svg = sensitivity_picture(&said(operations), PictureFormat::Svg)?;
+            let svg = sensitivity_picture(&answer(operations), PictureFormat::Svg)?;
             let svg = String::from_utf8(svg).expect("text");
             assert!(svg.contains(&format!("operation{}", operations - 1)));
             let height = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next());

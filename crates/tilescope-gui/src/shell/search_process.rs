@@ -5,12 +5,13 @@ use crate::shell::child_program::{read_answer, wait_or_kill};
 use crate::shell::simulation_process::{ChildProgramError, PROGRESS_VARIABLE, program};
 use crate::shell::spec_queries::write_spec;
 use crate::views::what_if::search::form::SearchKind;
-use crate::views::what_if::search::found::{FoundPoints, SearchAnswer, SweepAnswer};
+use crate::views::what_if::search::found::{FoundPoints, SearchAnswer};
 use crate::views::what_if::search::{SearchOutcome, SearchProgress, SearchQuestion};
 use crate::views::what_if::spec_keys::{Cancelled, said_problem};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use tilescope_experiments::answers::SweepAnswer;
 
 /// Tells a child that it ends when its standard input does: with this window.
 const PARENT_VARIABLE: &str = "TILESCOPE_ENDS_WITH_INPUT";
@@ -128,6 +129,6 @@ fn told(errors: Option<impl Read>, kind: SearchKind, progress: &SearchProgress) 
 fn parsed(kind: SearchKind, text: &[u8]) -> Result<SearchAnswer, serde_json::Error> {
     match kind {
         SearchKind::Sweep => serde_json::from_slice::<SweepAnswer>(text).map(SearchAnswer::of_file),
-        SearchKind::Guided => serde_json::from_slice(text).map(SearchAnswer::Tune),
+        SearchKind::Guided => serde_json::from_slice(text).map(SearchAnswer::tune),
     }
 }

@@ -5,7 +5,6 @@ use crate::shell::search_process::search;
 use crate::shell::simulation_process::{ChildProgramError, program};
 use crate::views::what_if::measured::{MeasuredPrediction, MeasuredQuestion};
 use crate::views::what_if::model_file::{ModelFile, ModelQuestion};
-use crate::views::what_if::sensitivity::SensitivityAnswer;
 use crate::views::what_if::spec_keys::{
     Cancelled, CheckedSpec, SpecKeyInfo, SpecProblem, SpecQueries, problem, said_problem,
 };
@@ -18,6 +17,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tilescope_analysis::insights::TriedFinding;
+use tilescope_experiments::answers::SensitivityAnswer;
 use tilescope_report::text_file::read_text;
 use tilescope_report::units::Bytes;
 

@@ -5,9 +5,9 @@ use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, OpenedReport, failed, json_of};
 use super::{CHANGES, LIMIT, McpTool, REPORT};
 use crate::cli::CliError;
-use crate::cli::proof::{ProofRequest, prove};
 use serde_json::{Value, json};
 use tilescope_analysis::insights::{InsightFinding, insights, insights_with_tried};
+use tilescope_experiments::strategies::proposals::{ProofRequest, prove};
 use tilescope_report::units::NumberFormat;
 
 const PROVE: ToolArgument = ToolArgument::optional(
@@ -62,7 +62,8 @@ fn proven(
         CliError::Usage(problem.to_owned())
     })?;
     let found = insights(report, NumberFormat::default()).map_err(failed)?;
-    prove(found, &ProofRequest { spec, directory: session.directory()?, jobs: None })
+    let (directory, jobs) = (session.directory()?, None);
+    Ok(prove(found, &ProofRequest { spec, directory, jobs, progress: &|_| () })?)
 }
 
 fn finding_json(opened: &OpenedReport, finding: &InsightFinding) -> Result<Value, CliError> {

@@ -4,12 +4,13 @@ use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, failed, json_of};
 use super::{McpTool, REPORT};
 use crate::cli::CliError;
-use crate::cli::proof::compared;
-use crate::cli::search::SpecCopy;
-use crate::cli::trials::{SpecChanges, TrialFigures, TrialOutcome, TrialRunner};
+use crate::cli::interrupt::TemporaryDirectory;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
-use tilescope_analysis::insights::{InsightFinding, InsightSubject, insights};
+use tilescope_analysis::insights::{InsightFinding, InsightSubject, SpecChanges, insights};
+use tilescope_experiments::spec_copy::SpecCopy;
+use tilescope_experiments::strategies::proposals::compared;
+use tilescope_experiments::trial::{TrialFigures, TrialOutcome, TrialRunner};
 use tilescope_report::units::NumberFormat;
 
 const CHANGES: ToolArgument = ToolArgument::required(
@@ -34,13 +35,14 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     // What is wrong with the changes is said before anything is simulated.
     session.spec(name, &changes)?;
     let spec = session.spec(name, &SpecChanges::new())?;
-    let copy = SpecCopy::write(&spec, name)?;
+    let directory = TemporaryDirectory::new()?;
+    let copy = SpecCopy::write(&spec.text, name, directory.path())?;
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let runner = TrialRunner::new(&copy.file_name()?, Vec::new(), cores)?;
+    let runner = TrialRunner::new(copy.file_name(), Vec::new(), cores)?;
     let mut outcomes = runner.run(&[SpecChanges::new(), changes.clone()], |_, _| ())?.into_iter();
     let mut outcome = || {
         let missing = TrialOutcome::Died("it was not run".to_owned());
-        copy.spoken_of(outcomes.next().unwrap_or(missing))
+        copy.named_outcome(outcomes.next().unwrap_or(missing))
     };
     let before = match outcome() {
         TrialOutcome::Figures(figures) => figures,

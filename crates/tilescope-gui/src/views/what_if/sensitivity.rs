@@ -9,84 +9,36 @@ use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::BackgroundWorkers;
 use crate::widgets::gain_bars::{GainBar, GainRange, gain_bars_ui};
 use egui::{Button, Label, RichText, Ui};
-use serde::Deserialize;
-use std::collections::BTreeMap;
+use tilescope_analysis::insights::SpecChanges;
 use tilescope_analysis::sensitivity::{path_words, run_words};
+use tilescope_experiments::answers::{
+    OperationAnswer, ResourceAnswer, RunAnswer, SensitivityAnswer,
+};
 use tilescope_report::units::grouped;
 
-/// What the program says about a spec on other machines.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub(crate) struct SensitivityAnswer {
-    /// `mk2`
-    machine: String,
-    factor: f64,
-    /// What was left out of the run.
-    shortened: Option<String>,
-    /// The run on the machine of the spec; `None` where it does not fit in memory.
-    run: Option<SensitivityRun>,
-    resources: Vec<ResourceAnswer>,
-    operations: Vec<OperationAnswer>,
+fn resource_bar(of: &ResourceAnswer) -> GainBar {
+    let outcome = match (&of.run, &of.refused) {
+        (Some(run), _) => words_of(run),
+        (None, Some(problem)) => problem.clone(),
+        (None, None) => "does not fit in memory".to_owned(),
+    };
+    let note = match of.run {
+        Some(_) => of.detail.clone(),
+        None => outcome.clone(),
+    };
+    let words = format!("{outcome} ({})", of.detail);
+    let on_click = (!of.changes.is_empty()).then_some("take this into the spec");
+    GainBar { title: of.title.clone(), change: of.change, note, words, on_click }
 }
 
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct SensitivityRun {
-    seconds: f64,
-    samples_per_second: Option<f64>,
+fn operation_bar(of: &OperationAnswer) -> GainBar {
+    let path = path_words(of.off_path_beyond);
+    let words = format!("{path}, {}; {} cycles", words_of(&of.run), grouped(of.cycles.0));
+    GainBar { title: of.name.clone(), change: of.change, note: path, words, on_click: None }
 }
 
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct ResourceAnswer {
-    title: String,
-    /// Keys of the spec, and what they are set to.
-    changes: BTreeMap<String, serde_json::Value>,
-    detail: String,
-    /// Why there is no such machine.
-    refused: Option<String>,
-    run: Option<SensitivityRun>,
-    /// By which share the run gets longer.
-    change: Option<f64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct OperationAnswer {
-    name: String,
-    cycles: u64,
-    run: SensitivityRun,
-    change: Option<f64>,
-    /// How many times as fast it must be not to hold the run up.
-    off_path_beyond: Option<f64>,
-}
-
-impl SensitivityRun {
-    fn words(&self) -> String {
-        run_words(self.seconds, self.samples_per_second)
-    }
-}
-
-impl ResourceAnswer {
-    fn bar(&self) -> GainBar {
-        let outcome = match (&self.run, &self.refused) {
-            (Some(run), _) => run.words(),
-            (None, Some(problem)) => problem.clone(),
-            (None, None) => "does not fit in memory".to_owned(),
-        };
-        let note = match self.run {
-            Some(_) => self.detail.clone(),
-            None => outcome.clone(),
-        };
-        let words = format!("{outcome} ({})", self.detail);
-        let on_click = (!self.changes.is_empty()).then_some("take this into the spec");
-        GainBar { title: self.title.clone(), change: self.change, note, words, on_click }
-    }
-}
-
-impl OperationAnswer {
-    fn bar(&self) -> GainBar {
-        let path = path_words(self.off_path_beyond);
-        let words = format!("{path}, {}; {} cycles", self.run.words(), grouped(self.cycles));
-        let title = self.name.clone();
-        GainBar { title, change: self.change, note: path, words, on_click: None }
-    }
+fn words_of(run: &RunAnswer) -> String {
+    run_words(run.seconds, run.samples_per_second)
 }
 
 /// The part of the panel that tries other machines.
@@ -132,9 +84,6 @@ impl SensitivitySection {
     }
 }
 
-/// Keys of a spec and the values they are to have.
-type SpecChanges = BTreeMap<String, serde_json::Value>;
-
 /// What was found; the changes of the machine that was clicked.
 fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecChanges> {
     let palette = ThemePalette::for_ui(ui);
@@ -142,7 +91,7 @@ fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecC
         let words = RichText::new(words).color(palette.weak_text).size(text_size::SMALL);
         ui.add(Label::new(words).wrap());
     };
-    let run = answer.run.as_ref().map(SensitivityRun::words);
+    let run = answer.run.as_ref().map(words_of);
     let run = run.unwrap_or_else(|| "does not fit in memory".to_owned());
     weak(ui, format!("{}: {run}", answer.machine));
     if let Some(shortened) = &answer.shortened {
@@ -150,12 +99,12 @@ fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecC
     }
     let changes = answer.resources.iter().map(|of| of.change);
     let range = GainRange::of(changes.chain(answer.operations.iter().map(|of| of.change)));
-    let bars: Vec<GainBar> = answer.resources.iter().map(ResourceAnswer::bar).collect();
+    let bars: Vec<GainBar> = answer.resources.iter().map(resource_bar).collect();
     let clicked = gain_bars_ui(ui, &bars, range).and_then(|place| answer.resources.get(place));
     if !answer.operations.is_empty() {
         ui.add_space(spacing::S);
         weak(ui, format!("Operations {} times as fast", answer.factor));
-        let bars: Vec<GainBar> = answer.operations.iter().map(OperationAnswer::bar).collect();
+        let bars: Vec<GainBar> = answer.operations.iter().map(operation_bar).collect();
         gain_bars_ui(ui, &bars, range);
     }
     clicked.map(|resource| &resource.changes)

@@ -3,7 +3,6 @@
 use super::measured::{MeasuredPrediction, MeasuredQuestion};
 use super::model_file::{ModelFile, ModelQuestion};
 use super::search::{SearchOutcome, SearchProgress, SearchQuestion};
-use super::sensitivity::SensitivityAnswer;
 use crate::widgets::background_query::BackgroundQueryError;
 use serde::Deserialize;
 use std::fmt;
@@ -11,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tilescope_analysis::insights::TriedFinding;
+use tilescope_experiments::answers::SensitivityAnswer;
 
 /// A key of a spec.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -19,7 +19,7 @@ use crate::widgets::table::TableState;
 use egui::accesskit::Live;
 use egui::{Button, Context, Label, ProgressBar, RichText, Ui, vec2};
 use form::SearchForm;
-use found::{FoundPoints, SearchAnswer};
+use found::{FoundPoints, SearchAnswer, point_words};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -344,7 +344,7 @@ impl SpecSearch {
         let place = self.chosen.as_ref().and_then(|changes| found.place_of(changes));
         let point = place.and_then(|at| found.point(at));
         let words = match point {
-            Some(point) => point.words(),
+            Some(point) => point_words(point),
             None => "Choose a point in a plot or in the table.".to_owned(),
         };
         let colour = if point.is_some() { palette.text } else { palette.weak_text };
@@ -378,7 +378,9 @@ fn found_ui(ui: &mut Ui, found: &FoundPoints, chosen: Option<usize>) -> Option<u
         SearchAnswer::Sweep(answer) => {
             sweep_plots::sweep_page_ui(ui, answer, found.scene.as_ref(), chosen)
         }
-        SearchAnswer::Tune(answer) => tune_path::tune_page_ui(ui, answer, chosen),
+        SearchAnswer::Tune { answer, others, .. } => {
+            tune_path::tune_page_ui(ui, answer, *others, chosen)
+        }
     }
 }
 
@@ -386,7 +388,7 @@ fn found_ui(ui: &mut Ui, found: &FoundPoints, chosen: Option<usize>) -> Option<u
 pub(crate) fn search_page_ui(ui: &mut Ui, found: &FoundPoints) {
     let title = match &found.answer {
         SearchAnswer::Sweep(answer) => format!("Sweep of {}", answer.spec),
-        SearchAnswer::Tune(answer) => format!("Path from {}", answer.spec),
+        SearchAnswer::Tune { answer, .. } => format!("Path from {}", answer.spec),
     };
     ui.label(strong(title).size(text_size::TITLE));
     ui.add_space(spacing::S);

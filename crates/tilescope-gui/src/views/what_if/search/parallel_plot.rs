@@ -1,6 +1,6 @@
 //! Parallel coordinates: an axis for each key that varies and each figure, a line for each point.
 
-use super::found::{FoundPoint, SweepAnswer, last_name, value_words};
+use super::found::last_name;
 use super::plot_choice::{PlacedPoint, PlotChoice};
 use super::sweep_plots::TimeUnit;
 use crate::theme::{ThemePalette, spacing, text_size};
@@ -11,6 +11,8 @@ use egui::{Align2, Color32, Label, RichText, Ui};
 use egui_plot::{GridMark, Line, LineStyle, MarkerShape, PlotPoint, PlotUi, Points, Text, VLine};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
+use tilescope_experiments::point::Point;
 use tilescope_report::units::{grouped, grouped_real};
 
 /// Height of the plot, and the most that it is wide.
@@ -117,7 +119,7 @@ struct KeyScale {
 
 impl KeyScale {
     fn new(answer: &SweepAnswer, path: &str) -> Self {
-        let unset = answer.points.iter().any(|point| !point.changes.contains_key(path));
+        let unset = answer.points.iter().any(|found| !found.point.changes.contains_key(path));
         let values = answer.values_of(path).into_iter().map(Some);
         let values = unset.then_some(None).into_iter().chain(values).collect();
         Self { path: path.to_owned(), values }
@@ -130,7 +132,7 @@ impl KeyScale {
         }
     }
 
-    fn height(&self, point: &FoundPoint) -> f64 {
+    fn height(&self, point: &Point) -> f64 {
         let value = point.changes.get(&self.path);
         let at = self.values.iter().position(|own| own.as_ref() == value);
         self.place(at.unwrap_or(0))
@@ -141,7 +143,10 @@ impl KeyScale {
         let is_shown = |at: usize| last < MOST_VALUES || at == 0 || at == last;
         let words = self.values.iter().enumerate().filter(|(at, _)| is_shown(*at));
         let words = words.map(|(at, value)| {
-            let text = value.as_ref().map_or_else(|| "as it is".to_owned(), value_words);
+            let text = match value {
+                None => "as it is".to_owned(),
+                value => value_text(value.as_ref()),
+            };
             (self.place(at), text)
         });
         ParallelAxis { name: last_name(&self.path).to_owned(), words: words.collect() }
@@ -155,21 +160,22 @@ impl ParallelScene {
         let varied: Vec<KeyScale> = keys.filter(|key| key.values.len() > 1).collect();
         let left_out = varied.len().saturating_sub(MOST_KEYS);
         let keys = &varied[..varied.len() - left_out];
-        let points = || answer.points.iter();
-        let time = ValueScale::of(points().filter_map(|point| point.seconds_per_sample));
-        let memory = ValueScale::of(points().filter_map(|point| point.memory));
-        let ipus = ValueScale::of(points().filter_map(|point| point.ipus).map(|ipus| ipus as f64));
-        let heights = |point: &FoundPoint| -> Option<Vec<f64>> {
+        let points = || answer.points.iter().map(|found| &found.point);
+        let ipus_of = |point: &Point| Some(f64::from(point.figures()?.ipus));
+        let time = ValueScale::of(points().filter_map(Point::seconds_per_sample));
+        let memory = ValueScale::of(points().filter_map(Point::memory));
+        let ipus = ValueScale::of(points().filter_map(ipus_of));
+        let heights = |point: &Point| -> Option<Vec<f64>> {
             let figures = [
-                point.seconds_per_sample.map_or(UNFIT, |seconds| time.height(seconds)),
-                memory.height(point.memory?),
-                ipus.height(point.ipus? as f64),
+                point.seconds_per_sample().map_or(UNFIT, |seconds| time.height(seconds)),
+                memory.height(point.memory()?),
+                ipus.height(ipus_of(point)?),
             ];
             Some(keys.iter().map(|key| key.height(point)).chain(figures).collect())
         };
         let heights: Vec<Option<Vec<f64>>> = points().map(heights).collect();
         let mut time_words = time.words(|seconds| grouped_real(seconds * unit.scale));
-        if points().any(|point| point.seconds_per_sample.is_none() && point.memory.is_some()) {
+        if points().any(|point| !point.fits() && point.figures().is_some()) {
             time_words.push((UNFIT, "does not fit".to_owned()));
         }
         let figures = [
@@ -193,11 +199,11 @@ impl ParallelScene {
     }
 }
 
-fn kind(point: &FoundPoint) -> LineKind {
-    match (point.pareto_front, point.seconds_per_sample) {
+fn kind(found: &SweepPoint) -> LineKind {
+    match (found.pareto_front, found.point.fits()) {
         (true, _) => LineKind::OnFront,
-        (false, Some(_)) => LineKind::Beside,
-        (false, None) => LineKind::DoesNotFit,
+        (false, true) => LineKind::Beside,
+        (false, false) => LineKind::DoesNotFit,
     }
 }
 

@@ -1,11 +1,12 @@
 //! Points of plots that are pointed at, clicked and ringed.
 
-use super::found::FoundPoint;
+use super::found::{all_changes_words, figures_words};
 use crate::theme::ThemePalette;
 use crate::widgets::plot_marker::RADIUS;
 use egui::accesskit::Role;
 use egui::{Response, WidgetInfo};
 use egui_plot::{MarkerShape, PlotPoint, PlotResponse, PlotUi, Points};
+use tilescope_experiments::point::Point;
 
 /// How near the pointer has to come to a point.
 const REACH: f32 = 14.0;
@@ -15,7 +16,7 @@ pub(super) type PlacedPoint = ([f64; 2], usize);
 
 /// The points of a page, which of them is chosen, and the one that was clicked.
 pub(super) struct PlotChoice<'a> {
-    pub point: &'a dyn Fn(usize) -> Option<&'a FoundPoint>,
+    pub point: &'a dyn Fn(usize) -> Option<&'a Point>,
     pub chosen: Option<usize>,
     pub clicked: Option<usize>,
 }
@@ -64,9 +65,9 @@ fn nearest(shown: &PlotResponse<()>, drawn: &[PlacedPoint]) -> Option<usize> {
     near.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, place)| place)
 }
 
-fn hover_ui(response: &Response, point: &FoundPoint) {
+fn hover_ui(response: &Response, point: &Point) {
     response.clone().on_hover_ui_at_pointer(|ui| {
-        ui.label(point.changes_words());
-        ui.label(point.figures_words());
+        ui.label(all_changes_words(point));
+        ui.label(figures_words(point));
     });
 }

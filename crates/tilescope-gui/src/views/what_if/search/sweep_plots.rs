@@ -1,7 +1,7 @@
 //! What `tilescope sweep` found, as plots: time over the values of a key, time beside memory, and
 //! keys beside figures.
 
-use super::found::{FoundPoint, SweepAnswer, changes_words, value_words};
+use super::found::{changes_words, point_words};
 use super::parallel_plot::{ParallelScene, parallel_ui};
 use super::plot_choice::{PlacedPoint, PlotChoice};
 use crate::theme::{ThemePalette, spacing, text_size};
@@ -11,6 +11,7 @@ use crate::widgets::plot_marker::{OUTLINE, RADIUS, marker_label_ui};
 use egui::{Align2, Label, RichText, Ui, Vec2, vec2};
 use egui_plot::{AxisHints, GridMark, Line, MarkerShape, Plot, PlotPoint, Points, Text};
 use std::collections::BTreeSet;
+use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
 
 /// Largest and least size of a plot.
 const SIZE: Vec2 = vec2(520.0, 400.0);
@@ -81,14 +82,14 @@ pub(crate) struct SweepScene {
 impl SweepScene {
     /// Nothing where no point fits in memory.
     pub(crate) fn new(answer: &SweepAnswer) -> Option<Self> {
-        let times = answer.points.iter().filter_map(|point| point.seconds_per_sample);
+        let times = answer.points.iter().filter_map(|found| found.point.seconds_per_sample());
         let largest = times.fold(0.0, f64::max);
         if largest <= 0.0 {
             return None;
         }
         let unit = TimeUnit::of(largest);
-        let place = |point: &FoundPoint| {
-            Some([point.memory? / 1024.0, point.seconds_per_sample? * unit.scale])
+        let place = |SweepPoint { point, .. }: &SweepPoint| {
+            Some([point.memory()? / 1024.0, point.seconds_per_sample()? * unit.scale])
         };
         let placed = |wanted: bool| {
             let own = answer.points.iter().enumerate();
@@ -101,7 +102,7 @@ impl SweepScene {
         let lines = key.map(|key| lines(answer, key, unit)).unwrap_or_default();
         Some(Self {
             unit,
-            values: values.iter().map(value_words).collect(),
+            values: values.iter().map(|value| value_text(Some(value))).collect(),
             lines,
             front: on.iter().map(|(_, at)| *at).collect(),
             on,
@@ -114,10 +115,10 @@ impl SweepScene {
 fn lines(answer: &SweepAnswer, key: &str, unit: TimeUnit) -> Vec<SweepLine> {
     let values = answer.values_of(key);
     let mut lines: Vec<SweepLine> = Vec::new();
-    for (at, point) in answer.points.iter().enumerate() {
+    for (at, SweepPoint { point, .. }) in answer.points.iter().enumerate() {
         let name = changes_words(point.changes.iter().filter(|(path, _)| *path != key));
         let place = values.iter().position(|value| Some(value) == point.changes.get(key));
-        let (Some(place), Some(time)) = (place, point.seconds_per_sample) else { continue };
+        let (Some(place), Some(time)) = (place, point.seconds_per_sample()) else { continue };
         let point = ([place as f64, time * unit.scale], at);
         match lines.iter_mut().find(|line| line.name == name) {
             Some(line) => line.points.push(point),
@@ -159,7 +160,7 @@ pub(super) fn sweep_page_ui(
         ui.label(words);
         return None;
     };
-    let point = |at: usize| answer.points.get(at);
+    let point = |at: usize| Some(&answer.points.get(at)?.point);
     let mut choice = PlotChoice { point: &point, chosen, clicked: None };
     let (width, gap) = (ui.available_width(), ui.spacing().item_spacing.x);
     let half = ((width - gap) / 2.0).min(SIZE.x);
@@ -188,7 +189,7 @@ pub(super) fn sweep_page_ui(
     ui.label(RichText::new(words).color(palette.weak_text).size(text_size::SMALL));
     let front = scene.front.iter().filter_map(|at| point(*at));
     for (number, point) in (1..).zip(front).take(MOST_NUMBERED) {
-        let words = format!("{number}  {}", point.words());
+        let words = format!("{number}  {}", point_words(point));
         ui.add(Label::new(RichText::new(words).size(text_size::SMALL)).wrap());
     }
     if scene.front.len() > MOST_NUMBERED {

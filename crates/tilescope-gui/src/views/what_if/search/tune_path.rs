@@ -1,6 +1,6 @@
 //! What `tilescope tune` found: the path as a plot, and the reasons of its steps.
 
-use super::found::{FoundPoint, TuneAnswer, changes_words};
+use super::found::changes_words;
 use super::plot_choice::{PlacedPoint, PlotChoice};
 use super::sweep_plots::{TimeUnit, plot_with_axes};
 use crate::theme::{ThemePalette, spacing, text_size};
@@ -8,6 +8,8 @@ use crate::widgets::plot_axis::titled_x_axis;
 use egui::{Align2, Label, RichText, Ui, vec2};
 use egui_plot::{GridMark, Line, MarkerShape, PlotPoint, Points, Text};
 use std::collections::BTreeMap;
+use tilescope_experiments::answers::{StepAnswer, TuneAnswer};
+use tilescope_experiments::objective::TuneObjective;
 use tilescope_report::units::grouped;
 
 /// Size of the plot.
@@ -20,33 +22,24 @@ const HEADROOM: f64 = 0.25;
 /// Dead ends stand between the step that they were tried after and the next one, within this.
 const DEAD_END_WIDTH: f64 = 0.7;
 
-impl TuneAnswer {
-    /// What is made small at a point, in seconds, bytes, IPUs, joules or money.
-    fn value(&self, point: &FoundPoint) -> Option<f64> {
-        match self.objective.as_str() {
-            "latency" => point.seconds,
-            "memory" => point.memory,
-            "ipus" => point.ipus.map(|ipus| ipus as f64),
-            "energy" => point.joules_per_million_samples,
-            "cost" => point.cost_per_million_samples,
-            _ => point.seconds_per_sample,
-        }
-    }
+/// The objective of a search, by its name.
+fn objective(answer: &TuneAnswer) -> TuneObjective {
+    TuneObjective::named(&answer.objective).unwrap_or(TuneObjective::Throughput)
+}
 
-    /// The factor and the title of the axis of what is made small.
-    fn axis(&self, largest: f64) -> (f64, String) {
-        let time = |title: &str| {
-            let unit = TimeUnit::of(largest);
-            (unit.scale, format!("{title} ({})", unit.name))
-        };
-        match self.objective.as_str() {
-            "latency" => time("Time of a host call"),
-            "memory" => (1.0 / 1024.0, "Memory of the fullest tile (KiB)".to_owned()),
-            "ipus" => (1.0, "IPUs".to_owned()),
-            "energy" => (1.0, "Joules per million samples".to_owned()),
-            "cost" => (1.0, "Cost of a million samples".to_owned()),
-            _ => time("Time per sample"),
-        }
+/// The factor and the title of the axis of an objective.
+fn axis(objective: TuneObjective, largest: f64) -> (f64, String) {
+    let time = |title: &str| {
+        let unit = TimeUnit::of(largest);
+        (unit.scale, format!("{title} ({})", unit.name))
+    };
+    match objective {
+        TuneObjective::Throughput => time("Time per sample"),
+        TuneObjective::Latency => time("Time of a host call"),
+        TuneObjective::Memory => (1.0 / 1024.0, "Memory of the fullest tile (KiB)".to_owned()),
+        TuneObjective::Ipus => (1.0, "IPUs".to_owned()),
+        TuneObjective::Energy => (1.0, "Joules per million samples".to_owned()),
+        TuneObjective::Cost => (1.0, "Cost of a million samples".to_owned()),
     }
 }
 
@@ -54,16 +47,18 @@ impl TuneAnswer {
 pub(super) fn tune_page_ui(
     ui: &mut Ui,
     answer: &TuneAnswer,
+    others: usize,
     chosen: Option<usize>,
 ) -> Option<usize> {
-    let points = std::iter::once(&answer.base).chain(answer.path.iter().map(|step| &step.point));
-    let values: Vec<Option<f64>> = points.map(|point| answer.value(point)).collect();
+    let objective = objective(answer);
+    let points = std::iter::once(&answer.base).chain(answer.path.iter().map(|of| &of.step.point));
+    let values: Vec<Option<f64>> = points.map(|point| objective.value_of(point)).collect();
     let largest = values.iter().flatten().copied().fold(0.0, f64::max);
     if largest <= 0.0 {
         ui.label("Nothing that was tried fits in memory.");
         return None;
     }
-    let (scale, title) = answer.axis(largest);
+    let (scale, title) = axis(objective, largest);
     let top = largest * scale * (1.0 + HEADROOM);
     let (ends, above): (Vec<PlacedPoint>, Vec<PlacedPoint>) =
         dead_ends(answer, scale).into_iter().partition(|(end, _)| end[1] <= top);
@@ -76,7 +71,7 @@ pub(super) fn tune_page_ui(
     let mut choice = PlotChoice { point: &point, chosen, clicked: None };
     path_ui(ui, answer, (&title, top), (&path, &ends), &mut choice);
     ui.add_space(spacing::S);
-    steps_ui(ui, answer, above.len());
+    steps_ui(ui, answer, others, above.len());
     choice.clicked
 }
 
@@ -123,7 +118,7 @@ fn path_ui(
 }
 
 /// A line for each step, with its reasons.
-fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, above: usize) {
+fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, others: usize, above: usize) {
     let palette = ThemePalette::for_ui(ui);
     let weak = |ui: &mut Ui, words: String| {
         let words = RichText::new(words).color(palette.weak_text).size(text_size::SMALL);
@@ -134,28 +129,26 @@ fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, above: usize) {
         beyond => format!("; {} more would be above the plot", grouped(beyond as u64)),
     };
     weak(ui, format!("Crosses were tried in vain{beyond}."));
-    if answer.others > 0 {
-        let others = grouped(answer.others as u64);
+    if others > 0 {
+        let others = grouped(others as u64);
         let words = format!(
             "{others} more points of the file are not shown: they gained less than a step, or are of \
              another search. tilescope sweep --merge lists all."
         );
         weak(ui, words);
     }
-    if !answer.simulate.is_empty() && !answer.path.is_empty() {
+    if !answer.path.is_empty() {
         let words = "Steps can be compared as reports. That of the spec as it is";
         weak(ui, format!("{words}: {}", answer.simulate));
     }
-    for (number, step) in (1..).zip(&answer.path) {
+    for (number, StepAnswer { step, simulate, compare }) in (1..).zip(&answer.path) {
         let gain = step.gain.map_or_else(String::new, |gain| format!(" {:+.1} %", -100.0 * gain));
-        let words = format!("{number} {gain}  {}", changes_words(step.change.iter()));
+        let words = format!("{number} {gain}  {}", changes_words(step.moved.changes.iter()));
         ui.add(Label::new(RichText::new(words).size(text_size::SMALL)).wrap());
-        for reason in &step.reasons {
+        for reason in &step.moved.reasons {
             weak(ui, format!("      {}", reason.sentence));
         }
-        if !step.compare.is_empty() {
-            weak(ui, format!("      To compare: {}; {}", step.simulate, step.compare));
-        }
+        weak(ui, format!("      To compare: {simulate}; {compare}"));
     }
 }
 
@@ -165,8 +158,8 @@ fn dead_ends(answer: &TuneAnswer, scale: f64) -> Vec<PlacedPoint> {
     let first = 1 + answer.path.len();
     let mut of_step: BTreeMap<usize, Vec<(f64, usize)>> = BTreeMap::new();
     for (at, end) in answer.dead_ends.iter().enumerate() {
-        if let Some(value) = answer.value(&end.point) {
-            of_step.entry(end.after_step).or_default().push((value * scale, first + at));
+        if let Some(value) = objective(answer).value_of(&end.point) {
+            of_step.entry(end.after).or_default().push((value * scale, first + at));
         }
     }
     let places = |(step, values): (usize, Vec<(f64, usize)>)| {

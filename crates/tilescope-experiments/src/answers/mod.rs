@@ -1,0 +1,163 @@
+//! Results of experiments as commands print them in JSON, files of results keep them and the window
+//! reads them.
+
+mod sensitivity;
+
+pub use sensitivity::{OperationAnswer, ResourceAnswer, RunAnswer, SensitivityAnswer};
+
+use crate::condition::Condition;
+use crate::point::{Point, is_on_front};
+use crate::results_file::SearchedSpec;
+use crate::strategies::guided::{DeadEnd, TuneStep, Untried};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+/// A point of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepPoint {
+    #[serde(flatten)]
+    pub point: Point,
+    /// Whether no other point is better in time, memory or IPUs without being worse in another.
+    pub pareto_front: bool,
+}
+
+/// The result of a sweep, or the contents of a file of results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepAnswer {
+    /// The spec as the user names it.
+    pub spec: String,
+    /// The keys that the spec sets, as TOML.
+    pub text: String,
+    /// Paths of the keys that vary.
+    pub keys: Vec<String>,
+    pub points: Vec<SweepPoint>,
+    /// The path of a guided search, where the points are of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Box<TuneAnswer>>,
+}
+
+impl SweepAnswer {
+    /// Points that meet the conditions. Points without figures are kept with their reason.
+    #[must_use]
+    pub fn new(
+        spec: &SearchedSpec,
+        keys: Vec<String>,
+        points: Vec<Point>,
+        conditions: &[Condition],
+    ) -> Self {
+        let mut points = points;
+        points.retain(|point| conditions.iter().all(|condition| condition.admits(point)));
+        let front = is_on_front(points.iter());
+        let points = points
+            .into_iter()
+            .zip(front)
+            .map(|(point, pareto_front)| SweepPoint { point, pareto_front })
+            .collect();
+        let (spec, text) = (spec.name.clone(), spec.text.clone());
+        Self { spec, text, keys, points, search: None }
+    }
+
+    /// Values of a key without duplicates: numbers in ascending order, others as they come.
+    #[must_use]
+    pub fn values_of(&self, key: &str) -> Vec<Value> {
+        let mut values: Vec<Value> = Vec::new();
+        for value in self.points.iter().filter_map(|point| point.point.changes.get(key)) {
+            if !values.contains(value) {
+                values.push(value.clone());
+            }
+        }
+        if values.iter().all(Value::is_number) {
+            values.sort_by(|a, b| value_order(Some(a), Some(b)));
+        }
+        values
+    }
+}
+
+/// Paths of all keys that points change, and the points in the order of the values of these.
+#[must_use]
+pub fn sorted_by_keys(points: Vec<Point>) -> (Vec<String>, Vec<Point>) {
+    let mut points = points;
+    let keys: BTreeSet<&String> = points.iter().flat_map(|point| point.changes.keys()).collect();
+    let keys: Vec<String> = keys.into_iter().cloned().collect();
+    points.sort_by(|a, b| {
+        for key in &keys {
+            let order = value_order(a.changes.get(key), b.changes.get(key));
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        Ordering::Equal
+    });
+    (keys, points)
+}
+
+/// A value of a key as it is written in a spec, words without quotes; empty where it is missing.
+#[must_use]
+pub fn value_text(value: Option<&Value>) -> String {
+    match value {
+        None => String::new(),
+        Some(Value::String(word)) => word.clone(),
+        Some(value) => value.to_string(),
+    }
+}
+
+fn value_order(a: Option<&Value>, b: Option<&Value>) -> Ordering {
+    match (a.and_then(Value::as_f64), b.and_then(Value::as_f64)) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        _ => value_text(a).cmp(&value_text(b)),
+    }
+}
+
+/// A step of the path of a guided search, with commands that show what it changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepAnswer {
+    #[serde(flatten)]
+    pub step: TuneStep,
+    /// The command that writes its report.
+    pub simulate: String,
+    /// The command that compares it with the step before.
+    pub compare: String,
+}
+
+/// The result of a guided search, also while it goes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TuneAnswer {
+    /// The spec as the user names it.
+    pub spec: String,
+    /// Name of the objective.
+    pub objective: String,
+    /// Simulations that were asked for.
+    pub simulations: usize,
+    /// Those of them that were not in the file of results.
+    pub simulated_now: usize,
+    /// Whether nothing was left to try.
+    pub exhausted: bool,
+    /// The share of the objective that was gained; nothing where the spec did not meet what was asked.
+    pub gain: Option<f64>,
+    pub base: Point,
+    /// The command that writes the report of the spec as it is.
+    pub simulate: String,
+    pub path: Vec<StepAnswer>,
+    /// The last point of the path.
+    pub best: Point,
+    pub dead_ends: Vec<DeadEnd>,
+    pub untried: Vec<Untried>,
+    /// Proposals beside the path that could not beat it by their bounds.
+    pub hopeless: usize,
+    /// Points whose proposals are not known, because the process that was asked for them died.
+    pub untold: usize,
+    pub pareto_front: Vec<Point>,
+    /// Why the last point is not what was asked for.
+    pub shortfall: Option<String>,
+}
+
+impl TuneAnswer {
+    /// Every point: the spec as it is, those of the path, dead ends.
+    pub fn points(&self) -> impl Iterator<Item = &Point> {
+        let path = self.path.iter().map(|answer| &answer.step.point);
+        let ends = self.dead_ends.iter().map(|end| &end.point);
+        std::iter::once(&self.base).chain(path).chain(ends)
+    }
+}

@@ -1,0 +1,141 @@
+//! The run of a spec on machines that have more of one thing each.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tilescope_analysis::insights::SpecChanges;
+use tilescope_report::units::Cycles;
+use tilescope_sim::sensitivity::{
+    ChangedRun, OperationSensitivity, ProgramSensitivity, ResourceSensitivity, RunFigures,
+};
+
+/// The run of a spec on other machines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SensitivityAnswer {
+    /// The spec as the user names it.
+    pub spec: String,
+    /// The machine of the spec: `mk2`.
+    pub machine: String,
+    /// How many times as fast, or as large, each resource is.
+    pub factor: f64,
+    /// What was left out of the run to keep it short.
+    pub shortened: Option<String>,
+    pub fits: bool,
+    /// The run on the machine of the spec; nothing where it does not fit in memory.
+    pub run: Option<RunAnswer>,
+    pub resources: Vec<ResourceAnswer>,
+    pub operations: Vec<OperationAnswer>,
+}
+
+/// The length of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunAnswer {
+    pub cycles: Cycles,
+    pub seconds: f64,
+    /// Nothing for a model that works on no samples.
+    pub samples_per_second: Option<f64>,
+}
+
+/// The run on a machine that has more of a resource.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResourceAnswer {
+    /// `exchange`, `host_handshake`, …
+    pub name: String,
+    /// `exchange x2`
+    pub title: String,
+    /// Keys of the spec and their values; empty for what no key changes.
+    pub changes: SpecChanges,
+    /// `4 B/cycle to 8 B/cycle`
+    pub detail: String,
+    pub fits: bool,
+    /// Why there is no such machine.
+    pub refused: Option<String>,
+    pub run: Option<RunAnswer>,
+    /// The share by which the run takes longer; nothing where one of both does not run.
+    pub change: Option<f64>,
+}
+
+/// The run with an operation that is several times as fast.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationAnswer {
+    pub name: String,
+    /// `forward`, `backward`, …
+    pub pass: String,
+    /// Its cycles in the run.
+    pub cycles: Cycles,
+    /// The share of these in the run.
+    pub share: Option<f64>,
+    pub run: RunAnswer,
+    /// The share by which the run takes longer.
+    pub change: Option<f64>,
+    /// How many times as fast it must be not to be on the critical path.
+    pub off_path_beyond: Option<f64>,
+}
+
+impl From<&RunFigures> for RunAnswer {
+    fn from(run: &RunFigures) -> Self {
+        let RunFigures { cycles, seconds, samples_per_second } = *run;
+        Self { cycles, seconds, samples_per_second }
+    }
+}
+
+impl SensitivityAnswer {
+    /// The answer for the spec that the user calls `spec`.
+    #[must_use]
+    pub fn new(spec: &str, found: &ProgramSensitivity) -> Self {
+        let base = found.base.figures();
+        Self {
+            spec: spec.to_owned(),
+            machine: found.machine.clone(),
+            factor: found.factor,
+            shortened: found.shortened.clone(),
+            fits: found.base != ChangedRun::DoesNotFit,
+            run: base.map(RunAnswer::from),
+            resources: found.resources.iter().map(|of| ResourceAnswer::new(of, base)).collect(),
+            operations: found.operations.iter().map(|of| OperationAnswer::new(of, base)).collect(),
+        }
+    }
+}
+
+impl ResourceAnswer {
+    fn new(of: &ResourceSensitivity, base: Option<&RunFigures>) -> Self {
+        let mut changes = SpecChanges::new();
+        for (key, value) in &of.changes {
+            let value = value.parse().unwrap_or_else(|_| Value::from(value.as_str()));
+            changes.insert(key.clone(), value);
+        }
+        let refused = match &of.run {
+            ChangedRun::Refused(problem) => Some(problem.clone()),
+            ChangedRun::Runs(_) | ChangedRun::DoesNotFit => None,
+        };
+        let run = of.run.figures();
+        Self {
+            name: of.name.to_owned(),
+            title: of.title.clone(),
+            changes,
+            detail: of.detail.clone(),
+            fits: of.run != ChangedRun::DoesNotFit,
+            refused,
+            run: run.map(RunAnswer::from),
+            change: change(base, run),
+        }
+    }
+}
+
+impl OperationAnswer {
+    fn new(of: &OperationSensitivity, base: Option<&RunFigures>) -> Self {
+        Self {
+            name: of.name.clone(),
+            pass: of.pass.name().to_owned(),
+            cycles: of.cycles,
+            share: base.map(|base| of.cycles.as_f64() / base.cycles.as_f64().max(1.0)),
+            run: RunAnswer::from(&of.run),
+            change: change(base, Some(&of.run)),
+            off_path_beyond: of.off_path_beyond,
+        }
+    }
+}
+
+/// The share of time by which a run changes; nothing where one of both does not run.
+fn change(base: Option<&RunFigures>, run: Option<&RunFigures>) -> Option<f64> {
+    Some(run?.change_from(base?))
+}

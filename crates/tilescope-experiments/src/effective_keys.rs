@@ -1,0 +1,92 @@
+//! The keys of a spec: which there are, what values they take, and which they have.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tilescope_sim::model::MODELS;
+use tilescope_sim::spec::keys::{KEYS, SpecKey, SpecKeyType};
+use tilescope_sim::spec::{Spec, nearest};
+
+/// Below this a file of ONNX has its dimensions, which no list of keys has.
+const DIMENSIONS: &str = "model.dim.";
+
+/// The keys that apply to a spec, with the values in effect.
+pub struct EffectiveKeys {
+    values: BTreeMap<String, Value>,
+}
+
+impl EffectiveKeys {
+    /// Those of a checked spec.
+    pub fn of(spec: &Spec) -> Self {
+        let value = |(path, text): &(String, String)| {
+            let read = find(path).and_then(|key| key.read(text).ok());
+            (path.clone(), read.map_or_else(|| json_of(text), |read| json_of(&read)))
+        };
+        Self { values: spec.effective_values.iter().map(value).collect() }
+    }
+
+    /// Paths of all keys.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
+    }
+
+    /// Whether there is such a key.
+    pub fn has(&self, path: &str) -> bool {
+        self.values.contains_key(path)
+    }
+
+    /// The value in effect.
+    pub fn value(&self, path: &str) -> Option<&Value> {
+        self.values.get(path)
+    }
+
+    /// The key that is meant by a path, in words.
+    pub fn unknown(&self, path: &str) -> String {
+        let paths: Vec<&str> = self.paths().collect();
+        match nearest(path, &paths) {
+            Some(near) => format!("there is no key {path:?}; did you mean {near}?"),
+            None => {
+                format!("there is no key {path:?}; tilescope specs --keys lists them")
+            }
+        }
+    }
+}
+
+/// What is known of a key; nothing for the dimensions of an ONNX file.
+pub fn find(path: &str) -> Option<&'static SpecKey> {
+    let own = MODELS.iter().flat_map(|model| model.sizes);
+    KEYS.iter().chain(own).find(|key| key.path == path)
+}
+
+/// The values that a key takes: whole numbers for the dimensions of an ONNX file.
+pub fn value_type(path: &str) -> SpecKeyType {
+    match find(path) {
+        Some(key) => key.value_type,
+        None if path.starts_with(DIMENSIONS) => SpecKeyType::Integer(1, i64::MAX),
+        None => SpecKeyType::Text,
+    }
+}
+
+/// A value of a key as somebody writes it.
+///
+/// # Errors
+/// What was expected instead.
+pub fn read(path: &str, written: &str) -> Result<Value, String> {
+    match find(path) {
+        Some(key) => key.read(written).map(|text| json_of(&text)).map_err(|error| {
+            let near = match key.value_type {
+                SpecKeyType::OneOf(words) => nearest(written, words),
+                _ => None,
+            };
+            near.map_or_else(|| error.to_string(), |near| format!("{error}; did you mean {near}?"))
+        }),
+        None => Ok(json_of(written)),
+    }
+}
+
+/// A value of TOML as JSON; a word that is no TOML is a text.
+fn json_of(text: &str) -> Value {
+    let table = toml::from_str::<toml::Table>(&format!("value = {text}"));
+    let value = table.ok().and_then(|mut table| table.remove("value"));
+    let value = value.and_then(|value| serde_json::to_value(value).ok());
+    value.unwrap_or_else(|| Value::String(text.to_owned()))
+}

@@ -1,0 +1,148 @@
+//! What a search makes small.
+
+use crate::condition::Condition;
+use crate::point::Point;
+use crate::trial::TrialFigures;
+use tilescope_analysis::insights::TriedProposal;
+use tilescope_report::units::{NumberFormat, grouped, grouped_real, seconds};
+
+/// What a search makes small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TuneObjective {
+    /// Time of a sample.
+    Throughput,
+    /// Time of a host call.
+    Latency,
+    /// Memory of the fullest tile.
+    Memory,
+    Ipus,
+    /// Energy of a million samples.
+    Energy,
+    /// Money for a million samples.
+    Cost,
+}
+
+impl TuneObjective {
+    /// All objectives.
+    pub const ALL: [Self; 6] =
+        [Self::Throughput, Self::Latency, Self::Memory, Self::Ipus, Self::Energy, Self::Cost];
+
+    /// As it is asked for.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Latency => "latency",
+            Self::Memory => "memory",
+            Self::Ipus => "ipus",
+            Self::Energy => "energy",
+            Self::Cost => "cost",
+        }
+    }
+
+    /// The objective of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|objective| objective.name() == name)
+    }
+
+    /// The value of a point, in seconds, bytes, IPUs, joules or money; nothing where it is not known.
+    #[must_use]
+    pub fn value_of(self, point: &Point) -> Option<f64> {
+        self.value(point.figures()?)
+    }
+
+    /// What is made small, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Throughput => "time per sample",
+            Self::Latency => "time of a host call",
+            Self::Memory => "memory of the fullest tile",
+            Self::Ipus => "IPUs",
+            Self::Energy => "joules per million samples",
+            Self::Cost => "cost of a million samples",
+        }
+    }
+
+    /// Whether it is about time, which bounds of gains are bounds of.
+    pub fn is_time(self) -> bool {
+        matches!(self, Self::Throughput | Self::Latency)
+    }
+
+    /// Whether fewer IPUs may be better by themselves.
+    pub fn is_of_machine(self) -> bool {
+        matches!(self, Self::Ipus | Self::Energy | Self::Cost)
+    }
+
+    fn value(self, figures: &TrialFigures) -> Option<f64> {
+        match self {
+            Self::Throughput => figures.seconds_per_sample(),
+            Self::Latency => figures.seconds,
+            Self::Memory => Some(figures.fullest_tile_bytes.as_f64()),
+            Self::Ipus => Some(figures.ipus.into()),
+            Self::Energy => figures.joules(),
+            Self::Cost => figures.cost(),
+        }
+    }
+
+    /// The figure of a point, in words.
+    pub fn text(self, figures: &TrialFigures) -> String {
+        let Some(value) = self.value(figures) else { return "does not fit".to_owned() };
+        match self {
+            Self::Throughput | Self::Latency => seconds(value),
+            Self::Memory => NumberFormat::default().bytes(figures.fullest_tile_bytes.0),
+            Self::Ipus => grouped(figures.ipus.into()),
+            Self::Energy | Self::Cost => grouped_real(value),
+        }
+    }
+
+    /// How good a point is; nothing for what has no figures.
+    pub fn score(self, point: &Point, conditions: &[Condition]) -> Option<Score> {
+        let figures = point.figures()?;
+        if !point.fits() {
+            let value = figures.fullest_tile_bytes.as_f64();
+            return Some(Score { class: ScoreClass::DoesNotFit, value });
+        }
+        let distance: f64 = conditions.iter().map(|condition| condition.distance(figures)).sum();
+        if distance > 0.0 {
+            return Some(Score { class: ScoreClass::MissesConditions, value: distance });
+        }
+        Some(Score { class: ScoreClass::Good, value: self.value(figures)? })
+    }
+}
+
+/// What a score is the value of: the first is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ScoreClass {
+    /// The objective.
+    Good,
+    /// How far figures are from what was asked of them.
+    MissesConditions,
+    /// Bytes of the fullest tile.
+    DoesNotFit,
+}
+
+/// How good a point is: less is better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    pub class: ScoreClass,
+    pub value: f64,
+}
+
+impl Score {
+    /// Whether it is better than another by more than a run varies with its length.
+    pub fn beats(self, other: Self) -> bool {
+        let limit = other.value * (1.0 - TriedProposal::LEAST_GAIN);
+        self.class < other.class || (self.class == other.class && self.value <= limit)
+    }
+
+    /// The share by which it is less than another one; nothing where they are not of one kind.
+    pub fn gain_over(self, other: Self) -> Option<f64> {
+        let least = f64::MIN_POSITIVE;
+        (self.class == other.class).then(|| 1.0 - self.value / other.value.max(least))
+    }
+
+    /// Whether a gain of at most this share could beat another one.
+    pub fn may_beat(self, bound: f64, other: Self) -> bool {
+        Self { class: self.class, value: self.value * (1.0 - bound) }.beats(other)
+    }
+}

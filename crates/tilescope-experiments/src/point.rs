@@ -1,0 +1,291 @@
+//! A changed spec and what came of it.
+
+use crate::trial::{TrialFigures, TrialOutcome};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
+use tilescope_analysis::gates::GateQuantity;
+use tilescope_analysis::insights::SpecChanges;
+use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, seconds};
+
+/// A changed spec that was tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    pub changes: SpecChanges,
+    pub outcome: TrialOutcome,
+}
+
+/// JSON names of what a point has beside its figures.
+const CHANGES: &str = "changes";
+const OUTCOME: &str = "outcome";
+const PROBLEM: &str = "problem";
+const FITS: &str = "fits";
+const DOES_NOT_FIT: &str = "does_not_fit";
+
+/// A figure of a point.
+pub struct PointFigure {
+    /// As conditions, columns and JSON name it.
+    pub name: &'static str,
+    /// The name that gates of reports have for it, if they have another.
+    pub also: &'static str,
+    pub quantity: GateQuantity,
+    pub of: fn(&TrialFigures) -> Option<f64>,
+}
+
+/// Figures of points that fit; those of memory and IPUs are known of others too.
+pub static FIGURES: &[PointFigure] = &[
+    PointFigure {
+        name: "seconds_per_sample",
+        also: "",
+        quantity: GateQuantity::Seconds,
+        of: TrialFigures::seconds_per_sample,
+    },
+    PointFigure {
+        name: "samples_per_second",
+        also: "throughput",
+        quantity: GateQuantity::PerSecond,
+        of: |figures| figures.seconds_per_sample().map(f64::recip),
+    },
+    PointFigure {
+        name: "cycles",
+        also: "",
+        quantity: GateQuantity::Cycles,
+        of: |figures| figures.cycles.map(|cycles| cycles.as_f64()),
+    },
+    PointFigure {
+        name: "seconds",
+        also: "",
+        quantity: GateQuantity::Seconds,
+        of: |figures| figures.seconds,
+    },
+    PointFigure {
+        name: "samples",
+        also: "",
+        quantity: GateQuantity::Count,
+        of: |figures| Some(figures.samples as f64),
+    },
+    PointFigure {
+        name: "memory",
+        also: "max_tile",
+        quantity: GateQuantity::Bytes,
+        of: |figures| Some(figures.fullest_tile_bytes.as_f64()),
+    },
+    PointFigure {
+        name: "ipus",
+        also: "",
+        quantity: GateQuantity::Count,
+        of: |figures| Some(figures.ipus.into()),
+    },
+    PointFigure {
+        name: "joules_per_million_samples",
+        also: "",
+        quantity: GateQuantity::Count,
+        of: TrialFigures::joules,
+    },
+    PointFigure {
+        name: "cost_per_million_samples",
+        also: "",
+        quantity: GateQuantity::Count,
+        of: TrialFigures::cost,
+    },
+];
+
+impl Point {
+    /// Its figures, where it was simulated.
+    pub fn figures(&self) -> Option<&TrialFigures> {
+        match &self.outcome {
+            TrialOutcome::Figures(figures) => Some(figures),
+            TrialOutcome::Refused(_) | TrialOutcome::Died(_) => None,
+        }
+    }
+
+    /// Whether it fits in memory, so that it has a time.
+    pub fn fits(&self) -> bool {
+        self.figures().is_some_and(|figures| figures.cycles.is_some())
+    }
+
+    /// Whether its process died, so that it is worth trying again.
+    #[must_use]
+    pub fn died(&self) -> bool {
+        matches!(self.outcome, TrialOutcome::Died(_))
+    }
+
+    /// `fits`, `does not fit`, `refused` or `died`
+    pub fn outcome_words(&self) -> &'static str {
+        match &self.outcome {
+            TrialOutcome::Figures(figures) if figures.cycles.is_some() => "fits",
+            TrialOutcome::Figures(_) => "does not fit",
+            TrialOutcome::Refused(_) => "refused",
+            TrialOutcome::Died(_) => "died",
+        }
+    }
+
+    /// Why it has no figures; empty where it has some.
+    pub fn problem(&self) -> &str {
+        match &self.outcome {
+            TrialOutcome::Figures(_) => "",
+            TrialOutcome::Refused(problem) | TrialOutcome::Died(problem) => problem,
+        }
+    }
+
+    /// Time that a sample takes; nothing where it does not run.
+    #[must_use]
+    pub fn seconds_per_sample(&self) -> Option<f64> {
+        self.figures()?.seconds_per_sample()
+    }
+
+    /// Bytes of the fullest tile; nothing where it was not simulated.
+    #[must_use]
+    pub fn memory(&self) -> Option<f64> {
+        Some(self.figures()?.fullest_tile_bytes.as_f64())
+    }
+
+    /// The value of a figure; nothing where it is not known.
+    #[must_use]
+    pub fn figure(&self, figure: &PointFigure) -> Option<f64> {
+        (figure.of)(self.figures()?)
+    }
+
+    /// The value of a figure as JSON: counts, bytes and cycles are whole numbers.
+    #[must_use]
+    pub fn figure_json(&self, figure: &PointFigure) -> Value {
+        let Some(value) = self.figure(figure) else { return Value::Null };
+        match figure.quantity {
+            GateQuantity::Count | GateQuantity::Bytes | GateQuantity::Cycles => json!(value as u64),
+            _ => json!(value),
+        }
+    }
+
+    /// `1.61 us a sample, fullest tile 211 KiB, 4 IPUs`; the outcome where there are no figures.
+    #[must_use]
+    pub fn figures_text(&self) -> String {
+        let Some(figures) = self.figures() else { return self.outcome_words().to_owned() };
+        let time = match figures.seconds_per_sample() {
+            Some(time) => format!("{} a sample", seconds(time)),
+            None => "does not fit in memory".to_owned(),
+        };
+        let memory = NumberFormat::default().bytes(figures.fullest_tile_bytes.0);
+        let plural = if figures.ipus == 1 { "" } else { "s" };
+        format!("{time}, fullest tile {memory}, {} IPU{plural}", grouped(figures.ipus.into()))
+    }
+
+    /// What is made small: time of a sample, memory of the fullest tile, IPUs.
+    fn costs(&self) -> Option<[f64; 3]> {
+        let figures = self.figures()?;
+        let memory = figures.fullest_tile_bytes.as_f64();
+        Some([figures.seconds_per_sample()?, memory, figures.ipus.into()])
+    }
+}
+
+/// Writes changes, outcome, all [`FIGURES`] and the problem, null where they are not known; power and
+/// price of the machine where they are.
+impl Serialize for Point {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut json = Map::new();
+        json.insert(CHANGES.to_owned(), json!(self.changes));
+        json.insert(OUTCOME.to_owned(), json!(self.outcome_words().replace(' ', "_")));
+        for figure in FIGURES {
+            json.insert(figure.name.to_owned(), self.figure_json(figure));
+        }
+        let problem = Some(self.problem()).filter(|problem| !problem.is_empty());
+        json.insert(PROBLEM.to_owned(), json!(problem));
+        let machine = self.figures().map(|figures| (figures.watts, figures.price_per_hour));
+        if let Some((Some(watts), _)) = machine {
+            json.insert("watts".to_owned(), json!(watts));
+        }
+        if let Some((_, Some(price))) = machine {
+            json.insert("price_per_hour".to_owned(), json!(price));
+        }
+        json.serialize(serializer)
+    }
+}
+
+/// What a point is read from: what it is written as, without the figures that follow from others.
+#[derive(Deserialize)]
+struct PointRecord {
+    changes: SpecChanges,
+    outcome: String,
+    problem: Option<String>,
+    cycles: Option<Cycles>,
+    seconds: Option<f64>,
+    samples: Option<u64>,
+    memory: Option<Bytes>,
+    ipus: Option<u32>,
+    watts: Option<f64>,
+    price_per_hour: Option<f64>,
+}
+
+impl<'de> Deserialize<'de> for Point {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let record = PointRecord::deserialize(deserializer)?;
+        let problem = record.problem.unwrap_or_default();
+        let outcome = match record.outcome.as_str() {
+            FITS | DOES_NOT_FIT => TrialOutcome::Figures(TrialFigures {
+                cycles: record.cycles,
+                seconds: record.seconds,
+                samples: record.samples.unwrap_or(1),
+                fullest_tile_bytes: record.memory.unwrap_or_default(),
+                ipus: record.ipus.unwrap_or(1),
+                watts: record.watts,
+                price_per_hour: record.price_per_hour,
+            }),
+            "refused" => TrialOutcome::Refused(problem),
+            _ => TrialOutcome::Died(problem),
+        };
+        Ok(Self { changes: record.changes, outcome })
+    }
+}
+
+/// Whether each point is on the Pareto front: none that fits is better in time of a sample, memory
+/// of the fullest tile or IPUs without being worse in another.
+pub fn is_on_front<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<bool> {
+    let costs: Vec<Option<[f64; 3]>> = points.map(Point::costs).collect();
+    let mut order: Vec<(usize, [f64; 3])> =
+        costs.iter().enumerate().filter_map(|(at, costs)| Some((at, (*costs)?))).collect();
+    // Whoever is better than a point comes before it.
+    order.sort_by(|(_, a), (_, b)| {
+        a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])).then(a[2].total_cmp(&b[2]))
+    });
+    let mut is_on_front = vec![false; costs.len()];
+    let mut front: Vec<[f64; 3]> = Vec::new();
+    for (at, own) in order {
+        let is_better = |other: &[f64; 3]| {
+            *other != own && other.iter().zip(&own).all(|(other, own)| other <= own)
+        };
+        if !front.iter().any(is_better) {
+            is_on_front[at] = true;
+            front.push(own);
+        }
+    }
+    is_on_front
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_read_as_they_are_written() {
+        let figures = TrialFigures {
+            cycles: Some(Cycles(1_000_003)),
+            seconds: Some(0.7),
+            samples: 3,
+            fullest_tile_bytes: Bytes(638_976),
+            ipus: 5,
+            watts: Some(190.0),
+            price_per_hour: None,
+        };
+        let unfit = TrialFigures { cycles: None, seconds: None, watts: None, ..figures };
+        let outcomes = [
+            TrialOutcome::Figures(figures),
+            TrialOutcome::Figures(unfit),
+            TrialOutcome::Refused("no such key".to_owned()),
+            TrialOutcome::Died("killed".to_owned()),
+        ];
+        for outcome in outcomes {
+            let changes = [("options.num_io_tiles".to_owned(), json!(33))].into();
+            let point = Point { changes, outcome };
+            let text = serde_json::to_string(&point).expect("JSON");
+            assert_eq!(serde_json::from_str::<Point>(&text).expect(&text), point);
+        }
+    }
+}

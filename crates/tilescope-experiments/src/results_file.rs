@@ -1,0 +1,352 @@
+//! What was tried, in a SQLite file: each simulation is written as it ends, so that whatever happens
+//! then, it is not run again.
+
+use super::point::Point;
+use crate::ExperimentError;
+use crate::answers::TuneAnswer;
+use crate::trial::{TrialFigures, TrialFinding, TrialOutcome};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use std::path::{Path, PathBuf};
+use tilescope_analysis::insights::SpecChanges;
+use tilescope_report::units::{Bytes, Cycles};
+use tilescope_sim::spec::Spec;
+
+/// Tells these files from other SQLite files: "TSRS".
+const APPLICATION_ID: i64 = 0x5453_5253;
+
+/// Version of the tables.
+const FORMAT: i64 = 3;
+
+/// The version before the table `search`; its files are understood, and get it when they are gone on
+/// with.
+const WITHOUT_SEARCH: i64 = 2;
+
+/// At most one row: what `tune` found, as it prints it as JSON.
+const SEARCH_TABLE: &str = "CREATE TABLE search (json TEXT NOT NULL);";
+
+/// One row of `spec`; a row of `points` for each simulation, one of `findings` for each changed spec
+/// whose insights were asked for.
+const SCHEMA: &str = "
+CREATE TABLE spec (name TEXT NOT NULL, text TEXT NOT NULL, program_version TEXT NOT NULL);
+CREATE TABLE points (
+    changes TEXT PRIMARY KEY,
+    outcome TEXT NOT NULL CHECK (outcome IN ('simulated', 'refused', 'died')),
+    cycles INTEGER,
+    seconds REAL,
+    samples INTEGER,
+    fullest_tile_bytes INTEGER,
+    ipus INTEGER,
+    watts REAL,
+    price_per_hour REAL,
+    problem TEXT
+);
+CREATE TABLE findings (changes TEXT PRIMARY KEY, json TEXT NOT NULL);
+";
+
+/// The spec that points are changes of, and the program that simulated them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchedSpec {
+    /// As it was named.
+    pub name: String,
+    /// The keys that are set, as TOML.
+    pub text: String,
+    pub program_version: String,
+}
+
+impl SearchedSpec {
+    /// A checked spec, and this program.
+    pub fn of(name: &str, spec: &Spec) -> Self {
+        let program_version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { name: name.to_owned(), text: spec.text.clone(), program_version }
+    }
+
+    /// In what another one differs, in words; nothing where points of both can stand in one table.
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        if self.program_version != other.program_version {
+            return Some(format!(
+                "tilescope {} wrote it, and this is {}",
+                other.program_version, self.program_version
+            ));
+        }
+        let lines = |text: &str| -> Vec<String> {
+            text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
+        };
+        let (own, others) = (lines(&self.text), lines(&other.text));
+        let only = |these: &[String], those: &[String]| {
+            let first = these.iter().find(|line| !those.contains(line)).cloned();
+            first.map_or_else(|| "nothing else".to_owned(), |line| format!("`{line}`"))
+        };
+        (own != others).then(|| {
+            let (there, here) = (only(&others, &own), only(&own, &others));
+            format!(
+                "it is of another spec ({}): it has {there} where {} has {here}",
+                other.name, self.name
+            )
+        })
+    }
+}
+
+/// An open file of results.
+pub struct ResultsFile {
+    path: PathBuf,
+    connection: Connection,
+}
+
+impl ResultsFile {
+    /// Opens the results of a spec, or begins a file for them.
+    ///
+    /// # Errors
+    /// A file of another spec or program, one that is no file of results, one that another process
+    /// writes to.
+    pub fn open(path: &Path, spec: &SearchedSpec) -> Result<Self, ExperimentError> {
+        let connection =
+            Connection::open(path).map_err(|error| ExperimentError::of_results(path, &error))?;
+        let file = Self { path: path.to_owned(), connection };
+        file.begin(spec)?;
+        let difference = spec.difference(&file.spec()?);
+        match difference {
+            None => Ok(file),
+            Some(difference) => Err(ExperimentError::WrongResults(format!(
+                "{}: {difference}; name another file with --results",
+                path.display()
+            ))),
+        }
+    }
+
+    /// Opens a file to read it.
+    ///
+    /// # Errors
+    /// Those of reading, and a file that is no file of results.
+    pub fn read(path: &Path) -> Result<Self, ExperimentError> {
+        // Whoever was killed while writing left something to be undone, which is writing too.
+        let open = |flags: OpenFlags| Connection::open_with_flags(path, flags);
+        let connection = open(OpenFlags::SQLITE_OPEN_READ_WRITE)
+            .or_else(|_| open(OpenFlags::SQLITE_OPEN_READ_ONLY))
+            .map_err(|error| ExperimentError::of_results(path, &error))?;
+        let file = Self { path: path.to_owned(), connection };
+        file.check()?;
+        Ok(file)
+    }
+
+    /// Makes the tables of a new file, and keeps others from writing to it.
+    fn begin(&self, spec: &SearchedSpec) -> Result<(), ExperimentError> {
+        let run = |sql: &str| {
+            self.connection
+                .execute_batch(sql)
+                .map_err(|error| ExperimentError::of_results(&self.path, &error))
+        };
+        run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; BEGIN EXCLUSIVE")?;
+        let tables: i64 = self.number("SELECT count(*) FROM sqlite_schema")?;
+        if tables == 0 {
+            run(&format!(
+                "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}"
+            ))?;
+            run(SCHEMA)?;
+            run(SEARCH_TABLE)?;
+            let row = params![spec.name, spec.text, spec.program_version];
+            let insert = "INSERT INTO spec VALUES (?1, ?2, ?3)";
+            self.connection
+                .execute(insert, row)
+                .map_err(|error| ExperimentError::of_results(&self.path, &error))?;
+        } else if self.check()? == WITHOUT_SEARCH {
+            run(&format!("{SEARCH_TABLE} PRAGMA user_version = {FORMAT}"))?;
+        }
+        run("COMMIT")?;
+        self.check().map(|_| ())
+    }
+
+    /// The version of its tables; refuses other files of SQLite.
+    fn check(&self) -> Result<i64, ExperimentError> {
+        let path = self.path.display();
+        if self.number("PRAGMA application_id")? != APPLICATION_ID {
+            return Err(ExperimentError::WrongResults(format!("{path} is no file of results")));
+        }
+        let format = self.number("PRAGMA user_version")?;
+        if !(WITHOUT_SEARCH..=FORMAT).contains(&format) {
+            let problem = format!(
+                "{path} has format {format} of results, this program knows {WITHOUT_SEARCH} to {FORMAT}"
+            );
+            return Err(ExperimentError::WrongResults(problem));
+        }
+        Ok(format)
+    }
+
+    fn number(&self, sql: &str) -> Result<i64, ExperimentError> {
+        let number = self.connection.query_row(sql, [], |row| row.get(0));
+        number.map_err(|error| ExperimentError::of_results(&self.path, &error))
+    }
+
+    /// The spec that its points are changes of.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn spec(&self) -> Result<SearchedSpec, ExperimentError> {
+        let spec = |row: &Row<'_>| {
+            Ok(SearchedSpec { name: row.get(0)?, text: row.get(1)?, program_version: row.get(2)? })
+        };
+        let found =
+            self.connection.query_row("SELECT name, text, program_version FROM spec", [], spec);
+        found.map_err(|error| ExperimentError::of_results(&self.path, &error))
+    }
+
+    /// All points, in the order in which they ended.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn points(&self) -> Result<Vec<Point>, ExperimentError> {
+        let failed = |error: rusqlite::Error| ExperimentError::of_results(&self.path, &error);
+        let mut statement = self
+            .connection
+            .prepare(
+                "SELECT changes, outcome, cycles, seconds, samples, fullest_tile_bytes, ipus, watts,
+                 price_per_hour, problem FROM points ORDER BY rowid",
+            )
+            .map_err(failed)?;
+        let rows = statement.query_map([], point).map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// Writes what came of a point, in the place of what came of it before.
+    ///
+    /// # Errors
+    /// A disk that is full, and others of writing: what was written before is kept.
+    pub fn add(&self, point: &Point) -> Result<(), ExperimentError> {
+        let figures = point.figures();
+        let outcome = match &point.outcome {
+            TrialOutcome::Figures(_) => "simulated",
+            TrialOutcome::Refused(_) => "refused",
+            TrialOutcome::Died(_) => "died",
+        };
+        let problem = Some(point.problem()).filter(|problem| !problem.is_empty());
+        let number = |value: Option<u64>| value.and_then(|value| i64::try_from(value).ok());
+        let row = params![
+            changes_text(&point.changes),
+            outcome,
+            number(figures.and_then(|of| of.cycles).map(|cycles| cycles.0)),
+            figures.and_then(|of| of.seconds),
+            number(figures.map(|of| of.samples)),
+            number(figures.map(|of| of.fullest_tile_bytes.0)),
+            figures.map(|of| of.ipus),
+            figures.and_then(|of| of.watts),
+            figures.and_then(|of| of.price_per_hour),
+            problem,
+        ];
+        let insert =
+            "INSERT OR REPLACE INTO points VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        self.written(self.connection.execute(insert, row))
+    }
+
+    /// Writes what came of several points, all of them or none.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn add_all(&self, points: &[Point]) -> Result<(), ExperimentError> {
+        let run = |sql: &str| {
+            self.connection
+                .execute_batch(sql)
+                .map_err(|error| ExperimentError::of_results(&self.path, &error))
+        };
+        run("BEGIN")?;
+        points.iter().try_for_each(|point| self.add(point))?;
+        run("COMMIT")
+    }
+
+    /// What a guided search has found; nothing where there was none.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn search(&self) -> Result<Option<TuneAnswer>, ExperimentError> {
+        if self.check()? == WITHOUT_SEARCH {
+            return Ok(None);
+        }
+        let select = "SELECT json FROM search";
+        let json = self.connection.query_row(select, [], |row| row.get::<_, String>(0)).optional();
+        let json = json.map_err(|error| ExperimentError::of_results(&self.path, &error))?;
+        Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
+    }
+
+    /// Writes what a guided search has found, in the place of what one has found before.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn set_search(&self, found: &TuneAnswer) -> Result<(), ExperimentError> {
+        let json = serde_json::to_value(found).unwrap_or_default().to_string();
+        let insert = "INSERT OR REPLACE INTO search (rowid, json) VALUES (1, ?1)";
+        self.written(self.connection.execute(insert, [json]))
+    }
+
+    /// What insights said of a changed spec; nothing where they were not asked.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn findings(
+        &self,
+        changes: &SpecChanges,
+    ) -> Result<Option<Vec<TrialFinding>>, ExperimentError> {
+        let select = "SELECT json FROM findings WHERE changes = ?1";
+        let json = self
+            .connection
+            .query_row(select, [changes_text(changes)], |row| row.get::<_, String>(0))
+            .optional()
+            .map_err(|error| ExperimentError::of_results(&self.path, &error))?;
+        Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
+    }
+
+    /// Writes what insights say of a changed spec.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn add_findings(
+        &self,
+        changes: &SpecChanges,
+        findings: &[TrialFinding],
+    ) -> Result<(), ExperimentError> {
+        let json = serde_json::to_string(findings).unwrap_or_default();
+        let insert = "INSERT OR REPLACE INTO findings VALUES (?1, ?2)";
+        self.written(self.connection.execute(insert, params![changes_text(changes), json]))
+    }
+
+    fn written(&self, result: rusqlite::Result<usize>) -> Result<(), ExperimentError> {
+        result.map(|_| ()).map_err(|error| match ExperimentError::of_results(&self.path, &error) {
+            ExperimentError::Results(problem) => ExperimentError::Results(format!(
+                "{problem}; what was simulated before is kept there, and the same command goes \
+                     on from it"
+            )),
+            other => other,
+        })
+    }
+}
+
+/// Changes in the one way in which they are written: keys in their order.
+pub fn changes_text(changes: &SpecChanges) -> String {
+    serde_json::to_string(changes).unwrap_or_default()
+}
+
+fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
+    let changes: String = row.get(0)?;
+    let outcome: String = row.get(1)?;
+    let problem = || row.get::<_, Option<String>>(9).map(Option::unwrap_or_default);
+    // Negative numbers are nobody's; they are as good as none.
+    let number = |at: usize| -> rusqlite::Result<Option<u64>> {
+        Ok(row.get::<_, Option<i64>>(at)?.and_then(|value| u64::try_from(value).ok()))
+    };
+    let unreadable = |error: serde_json::Error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+    };
+    Ok(Point {
+        changes: serde_json::from_str(&changes).map_err(unreadable)?,
+        outcome: match outcome.as_str() {
+            "refused" => TrialOutcome::Refused(problem()?),
+            "died" => TrialOutcome::Died(problem()?),
+            _ => TrialOutcome::Figures(TrialFigures {
+                cycles: number(2)?.map(Cycles),
+                seconds: row.get(3)?,
+                samples: number(4)?.unwrap_or(1),
+                fullest_tile_bytes: Bytes(number(5)?.unwrap_or(0)),
+                ipus: row.get::<_, Option<u32>>(6)?.unwrap_or(1),
+                watts: row.get(7)?,
+                price_per_hour: row.get(8)?,
+            }),
+        },
+    })
+}

@@ -1,0 +1,73 @@
+//! `--shard I/N`: the part of a sweep that one of several workers does.
+
+/// One of so many parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Counted from 0.
+    part: usize,
+    parts: usize,
+}
+
+impl Shard {
+    /// Reads `3/8`: the third of eight parts.
+    ///
+    /// # Errors
+    /// What was expected instead.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once('/').and_then(|(part, parts)| {
+            Some((part.trim().parse::<usize>().ok()?, parts.trim().parse::<usize>().ok()?))
+        });
+        match numbers {
+            Some((part, parts)) if (1..=parts).contains(&part) => {
+                Ok(Self { part: part - 1, parts })
+            }
+            Some((0, 1..)) => {
+                Err(format!("shards are counted from 1, not {text:?}: the first of 8 is 1/8"))
+            }
+            Some((part, parts)) => Err(format!("there is no shard {part} of {parts}")),
+            None => {
+                Err(format!("expected a shard and how many there are, as in 3/8, not {text:?}"))
+            }
+        }
+    }
+
+    /// Its points: neighbours go to different shards, since they take about as long as each other.
+    pub fn of<T>(self, points: Vec<T>) -> Vec<T> {
+        points.into_iter().skip(self.part).step_by(self.parts).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_disjoint_and_together_the_whole() {
+        for parts in 1..9 {
+            let mut all: Vec<u32> = (1..=parts)
+                .flat_map(|part| {
+                    let shard = Shard::parse(&format!("{part}/{parts}")).expect("a shard");
+                    shard.of((0..20).collect())
+                })
+                .collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..20).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn other_shards_are_refused() {
+        let cases = [
+            ("0/8", "counted from 1"),
+            ("9/8", "there is no shard 9 of 8"),
+            ("1/0", "there is no shard 1 of 0"),
+            ("3", "as in 3/8"),
+            ("a/b", "as in 3/8"),
+            ("-1/8", "as in 3/8"),
+        ];
+        for (text, words) in cases {
+            let problem = Shard::parse(text).expect_err(text);
+            assert!(problem.contains(words), "{text}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Every combination of values of some keys.
+
+use crate::condition::Condition;
+use crate::point::Point;
+use crate::results_file::{ResultsFile, changes_text};
+use crate::spec_copy::SpecCopy;
+use crate::trial::{TrialOutcome, TrialRunner, in_parallel};
+use crate::varied_key::VariedKey;
+use crate::{ExperimentError, ExperimentProgress};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tilescope_analysis::insights::SpecChanges;
+
+/// The combinations of values that meet the conditions on keys: the last key varies fastest.
+#[must_use]
+pub fn combinations(keys: &[VariedKey], conditions: &[Condition]) -> Vec<SpecChanges> {
+    let mut points = vec![SpecChanges::new()];
+    for VariedKey { path, values } in keys {
+        let mut longer = Vec::with_capacity(points.len() * values.len());
+        for point in &points {
+            for value in values {
+                let mut point = point.clone();
+                point.insert(path.clone(), value.clone());
+                longer.push(point);
+            }
+        }
+        points = longer;
+    }
+    points.retain(|point| {
+        let meets = |condition: &Condition| condition.of_keys(|path| point.get(path));
+        conditions.iter().all(|condition| meets(condition) != Some(false))
+    });
+    points
+}
+
+/// Outcomes by the text of their changes.
+#[derive(Clone, Debug, Default)]
+pub struct KnownOutcomes(BTreeMap<String, TrialOutcome>);
+
+impl KnownOutcomes {
+    /// The outcomes of a file of results. Points that died are tried again and left out.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn of_file(results: &ResultsFile) -> Result<Self, ExperimentError> {
+        let mut known = Self::default();
+        for point in results.points()? {
+            if !point.died() {
+                known.insert(point);
+            }
+        }
+        Ok(known)
+    }
+
+    /// Keeps the outcome of a point.
+    pub fn insert(&mut self, point: Point) {
+        self.0.insert(changes_text(&point.changes), point.outcome);
+    }
+
+    /// The outcome of changes.
+    #[must_use]
+    pub fn get(&self, changes: &SpecChanges) -> Option<&TrialOutcome> {
+        self.0.get(&changes_text(changes))
+    }
+
+    /// Those of the changes that have an outcome, in their order.
+    #[must_use]
+    pub fn points(&self, changes: &[SpecChanges]) -> Vec<Point> {
+        let mut points = Vec::new();
+        for changes in changes {
+            if let Some(outcome) = self.get(changes) {
+                points.push(Point { changes: changes.clone(), outcome: outcome.clone() });
+            }
+        }
+        points
+    }
+}
+
+/// What a grid is simulated with.
+pub struct GridRun<'a> {
+    pub copy: &'a SpecCopy,
+    pub runner: &'a TrialRunner,
+    pub progress: &'a ExperimentProgress<'a>,
+}
+
+/// Simulates those of the changed specs that have no outcome yet, and writes each to the file of
+/// results as it ends. Returns all outcomes, and the error that kept the others from being begun.
+/// `found` is called with the outcomes so far.
+pub fn simulate(
+    changes: &[SpecChanges],
+    known: KnownOutcomes,
+    run: &GridRun<'_>,
+    results: Option<ResultsFile>,
+    found: impl Fn(&KnownOutcomes) + Sync,
+) -> (KnownOutcomes, Option<ExperimentError>) {
+    let is_new = |changes: &&SpecChanges| known.get(changes).is_none();
+    let new: Vec<SpecChanges> = changes.iter().filter(is_new).cloned().collect();
+    let known = Mutex::new(known);
+    let stopped: Mutex<Option<ExperimentError>> = Mutex::new(None);
+    let results = Mutex::new(results);
+    let done = AtomicUsize::new(0);
+    in_parallel(run.runner.jobs(), &new, |_, changes| {
+        let stop = |error: ExperimentError| {
+            if let Ok(mut stopped) = stopped.lock() {
+                stopped.get_or_insert(error);
+            }
+        };
+        if stopped.lock().map_or(true, |stopped| stopped.is_some()) {
+            return;
+        }
+        let outcome = match run.runner.figures(changes) {
+            Ok(outcome) => run.copy.named_outcome(outcome),
+            Err(error) => return stop(error),
+        };
+        let point = Point { changes: changes.clone(), outcome };
+        if let Ok(results) = results.lock()
+            && let Some(results) = results.as_ref()
+            && let Err(error) = results.add(&point)
+        {
+            stop(error);
+        }
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Ok(mut known) = known.lock() {
+            known.insert(point);
+            (run.progress)(done as f64 / new.len() as f64);
+            found(&known);
+        }
+    });
+    let stopped = stopped.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (known.into_inner().unwrap_or_else(PoisonError::into_inner), stopped)
+}

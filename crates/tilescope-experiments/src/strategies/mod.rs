@@ -1,0 +1,9 @@
+//! Ways to choose the changes that are tried.
+
+pub mod difference;
+pub mod explain;
+pub mod grid;
+pub mod guided;
+pub mod levers;
+pub mod moves;
+pub mod proposals;

@@ -1,0 +1,324 @@
+//! Changes that a search tries.
+
+use super::levers::{LEVERS, Lever, LeverUse, MEANING, NUMBERS, NUMBERS_OF_MEMORY, is_below};
+use crate::condition::Condition;
+use crate::effective_keys::{EffectiveKeys, value_type};
+use crate::objective::TuneObjective;
+use crate::trial::TrialFinding;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tilescope_analysis::insights::{SpecChanges, TriedProposal};
+use tilescope_sim::spec::keys::SpecKeyType;
+
+/// Most ways to cut a pipeline that are tried from one point.
+const MOST_STAGE_MOVES: usize = 24;
+
+/// Factors of numbers: coarse ones first.
+const FACTORS: [[f64; 2]; 3] = [[2.0, 0.5], [1.5, 0.75], [1.25, 0.875]];
+
+/// Why a change is tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MoveReason {
+    /// The rule of insights that proposes it; what it is else: `lever`, `number`, `stages`.
+    pub rule: String,
+    pub sentence: String,
+    /// What is given up for it; empty where nothing is known of that.
+    pub price: String,
+    /// The share of the time that it gains at most.
+    pub bound: Option<f64>,
+    /// What it changes of all that is changed.
+    pub changes: SpecChanges,
+}
+
+/// A change of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TuneMove {
+    #[serde(rename = "change")]
+    pub changes: SpecChanges,
+    /// Several for a combination.
+    pub reasons: Vec<MoveReason>,
+}
+
+impl TuneMove {
+    fn of(rule: &str, changes: SpecChanges, sentence: String) -> Self {
+        let (rule, price) = (rule.to_owned(), String::new());
+        let reason = MoveReason { rule, sentence, price, bound: None, changes: changes.clone() };
+        Self { changes, reasons: vec![reason] }
+    }
+
+    /// What a finding proposes.
+    pub fn proposed(finding: &TrialFinding) -> Option<Self> {
+        let of_time = ["time", "everything"].contains(&finding.gain.of.as_str());
+        let reason = MoveReason {
+            rule: finding.rule.clone(),
+            sentence: finding.sentence.clone(),
+            price: finding.cost.clone(),
+            bound: finding.gain.share.filter(|_| of_time),
+            changes: finding.changes.clone(),
+        };
+        let changes = finding.changes.clone();
+        (!changes.is_empty()).then(|| Self { changes, reasons: vec![reason] })
+    }
+
+    /// Several at once; those that change a key of one before them are left out.
+    pub fn together(parts: &[Self]) -> Self {
+        let mut all = Self { changes: SpecChanges::new(), reasons: Vec::new() };
+        for part in parts {
+            if !part.overlaps(&all) {
+                all.changes.extend(part.changes.clone());
+                all.reasons.extend(part.reasons.clone());
+            }
+        }
+        all
+    }
+
+    /// The changes that it is made of, each with its reason.
+    pub fn parts(&self) -> Vec<Self> {
+        let part = |reason: &MoveReason| Self {
+            changes: reason.changes.clone(),
+            reasons: vec![reason.clone()],
+        };
+        self.reasons.iter().map(part).collect()
+    }
+
+    /// Whether both change a key.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.changes.keys().any(|key| other.changes.contains_key(key))
+    }
+
+    /// The share of the time that it gains at most; nothing where nobody knows.
+    pub fn bound(&self) -> Option<f64> {
+        match self.reasons.as_slice() {
+            [reason] => reason.bound,
+            _ => None,
+        }
+    }
+
+    /// `options.num_io_tiles = 32, options.overlap_io = "loops"`
+    pub fn text(&self) -> String {
+        changes_words(&self.changes)
+    }
+}
+
+/// Changes in one line.
+pub fn changes_words(changes: &SpecChanges) -> String {
+    let changes = changes.iter().map(|(key, value)| format!("{key} = {value}"));
+    changes.collect::<Vec<_>>().join(", ")
+}
+
+/// What may be changed of a spec.
+pub struct TuneSpace {
+    pub keys: EffectiveKeys,
+    /// Keys and tables that `--free` names.
+    pub free: Vec<String>,
+    /// Keys and tables that `--fix` names.
+    pub fixed: Vec<String>,
+    pub objective: TuneObjective,
+    pub conditions: Vec<Condition>,
+}
+
+impl TuneSpace {
+    /// The value of a key at a point.
+    pub fn value<'a>(&'a self, at: &'a SpecChanges, path: &str) -> Option<&'a Value> {
+        at.get(path).or_else(|| self.keys.value(path))
+    }
+
+    /// A point with more changes. Keys that have the value of the spec again are no changes.
+    pub fn moved(&self, from: &SpecChanges, by: &TuneMove) -> SpecChanges {
+        let mut changes = from.clone();
+        changes.extend(by.changes.clone());
+        changes.retain(|path, value| self.keys.value(path) != Some(value));
+        changes
+    }
+
+    /// The keys of a change that must not be touched.
+    pub fn forbidden<'a>(&self, changes: &'a SpecChanges) -> Vec<&'a str> {
+        let is_free = |path: &str| {
+            !is_below(path, &self.fixed) && (is_below(path, &self.free) || !is_below(path, MEANING))
+        };
+        changes.keys().map(String::as_str).filter(|path| !is_free(path)).collect()
+    }
+
+    /// Whether conditions on keys are met, and nothing is touched that is fixed.
+    pub fn allows(&self, from: &SpecChanges, by: &TuneMove) -> bool {
+        let to = self.moved(from, by);
+        let meets = |condition: &Condition| condition.of_keys(|path| self.value(&to, path));
+        self.forbidden(&by.changes).is_empty()
+            && self.conditions.iter().all(|condition| meets(condition) != Some(false))
+    }
+
+    /// What findings propose, the largest bound first: what saves memory where that counts, and what
+    /// saves time where that does.
+    pub fn proposals(&self, findings: &[TrialFinding], saves_memory: bool) -> Vec<TuneMove> {
+        let counts = |finding: &&TrialFinding| match finding.gain.of.as_str() {
+            "time" => self.objective != TuneObjective::Memory,
+            "memory" => saves_memory,
+            _ => true,
+        };
+        let findings = findings.iter().filter(counts);
+        let mut found: Vec<TuneMove> = findings.filter_map(TuneMove::proposed).collect();
+        let bound = |by: &TuneMove| by.bound().unwrap_or(0.0);
+        found.sort_by(|a, b| bound(b).total_cmp(&bound(a)));
+        found
+    }
+
+    /// Other values of keys that a point has changed, coarse and then finer ones.
+    pub fn neighbours(&self, at: &SpecChanges, proposed: &[String]) -> Vec<Vec<TuneMove>> {
+        let freed = self.free.iter().filter(|path| self.keys.has(path)).map(String::as_str);
+        let own = at.keys().map(String::as_str);
+        let named = proposed.iter().map(String::as_str);
+        let numbers = match self.objective {
+            TuneObjective::Memory => NUMBERS_OF_MEMORY,
+            _ => NUMBERS,
+        };
+        let mut paths: Vec<&str> = Vec::new();
+        for path in own.chain(freed).chain(named).chain(numbers.iter().copied()) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        let level = |factors: &[f64; 2]| {
+            let of = |path: &&str| {
+                factors
+                    .iter()
+                    .filter_map(|factor| self.number(at, path, *factor))
+                    .collect::<Vec<_>>()
+            };
+            paths.iter().flat_map(of).collect()
+        };
+        FACTORS.iter().map(level).collect()
+    }
+
+    /// A number times a factor, within what its key takes.
+    fn number(&self, at: &SpecChanges, path: &str, factor: f64) -> Option<TuneMove> {
+        let now = self.value(at, path)?;
+        let value = match value_type(path) {
+            SpecKeyType::Integer(least, most) => {
+                let whole = now.as_i64()?;
+                // Halves of even numbers stay even as far as they can: I/O tiles come in pairs.
+                let grain = if whole % 2 == 0 && whole > 2 { 2.0 } else { 1.0 };
+                let value = ((whole as f64 * factor / grain).round() * grain) as i64;
+                json!(value.clamp(least, most))
+            }
+            SpecKeyType::PowerOfTwo(most) if factor == 2.0 || factor == 0.5 => {
+                json!(((now.as_i64()? as f64 * factor) as i64).clamp(1, most))
+            }
+            SpecKeyType::RealAbove(least, most)
+            | SpecKeyType::RealAboveOr(least, most, _)
+            | SpecKeyType::RealFrom(least, most) => {
+                let value = (now.as_f64()? * factor).clamp(least, most);
+                // Few digits: nobody sets a proportion to the billionth.
+                json!((value * 1e4).round() / 1e4)
+            }
+            _ => return None,
+        };
+        let times = match factor {
+            2.0 => "twice".to_owned(),
+            0.5 => "half".to_owned(),
+            factor => format!("{factor} times"),
+        };
+        let is_new = value.as_f64() != now.as_f64() && value.as_f64() != Some(0.0);
+        let sentence = format!("{path} is {now}: {times} as much is tried.");
+        is_new.then(|| TuneMove::of("number", [(path.to_owned(), value)].into(), sentence))
+    }
+
+    /// Options that are one of several words, and keys of that kind that are freed.
+    pub fn levers(&self, at: &SpecChanges, saves_memory: bool) -> Vec<TuneMove> {
+        let used = |lever: &&Lever| match lever.used {
+            LeverUse::Always => true,
+            LeverUse::Training => self.value(at, "model.training") == Some(&json!(true)),
+            LeverUse::SeveralIpus => self.is_above_one(at, "target.ipus"),
+            LeverUse::Replicas => self.is_above_one(at, "options.replication_factor"),
+        };
+        let mut found = Vec::new();
+        for Lever { key, faster, smaller, .. } in LEVERS.iter().filter(used) {
+            let words = if saves_memory { smaller } else { faster };
+            found.extend(words.iter().filter_map(|word| self.word(at, key, word)));
+        }
+        for path in self.free.iter().filter(|path| self.keys.has(path)) {
+            let words: &[&str] = match value_type(path) {
+                SpecKeyType::OneOf(words) => words,
+                SpecKeyType::Boolean => &["true", "false"],
+                _ => &[],
+            };
+            found.extend(words.iter().filter_map(|word| self.word(at, path, word)));
+        }
+        found
+    }
+
+    fn is_above_one(&self, at: &SpecChanges, path: &str) -> bool {
+        self.value(at, path).and_then(Value::as_i64).is_some_and(|count| count > 1)
+    }
+
+    fn word(&self, at: &SpecChanges, path: &str, word: &str) -> Option<TuneMove> {
+        let now = self.value(at, path)?;
+        let value = word.parse::<bool>().map_or_else(|_| json!(word), |flag| json!(flag));
+        let sentence = format!("{path} is {now}: {value} is tried.");
+        (*now != value).then(|| TuneMove::of("lever", [(path.to_owned(), value)].into(), sentence))
+    }
+
+    /// Fewer stages, and borders of stages one block further; none where stages are not written.
+    pub fn stage_moves(&self, at: &SpecChanges) -> Vec<TuneMove> {
+        const KEY: &str = "options.stages";
+        let stages = self.value(at, KEY).and_then(written_stages).unwrap_or_default();
+        let mut found = Vec::new();
+        let mut add = |stages: Vec<Vec<String>>, sentence: String| {
+            found.push(TuneMove::of("stages", [(KEY.to_owned(), json!(stages))].into(), sentence));
+        };
+        for left in 0..stages.len().saturating_sub(1) {
+            let (names, others) = (stages[left].join(" + "), stages[left + 1].join(" + "));
+            let mut merged = stages.clone();
+            let right = merged.remove(left + 1);
+            merged[left].extend(right);
+            add(merged, format!("{names} and {others} are two stages: one is tried."));
+            if let [_, .., last] = stages[left].as_slice() {
+                let mut later = stages.clone();
+                let last = last.clone();
+                later[left].pop();
+                later[left + 1].insert(0, last.clone());
+                add(later, format!("{last} ends stage {names}: it is tried in the next one."));
+            }
+            if let [first, _, ..] = stages[left + 1].as_slice() {
+                let mut earlier = stages.clone();
+                let first = first.clone();
+                earlier[left + 1].remove(0);
+                earlier[left].push(first.clone());
+                add(
+                    earlier,
+                    format!("{first} begins stage {others}: it is tried in the one before."),
+                );
+            }
+        }
+        found.truncate(MOST_STAGE_MOVES);
+        found
+    }
+
+    /// Half the IPUs, with blocks dealt to those that are left; where that may be better by itself.
+    pub fn fewer_ipus(&self, at: &SpecChanges) -> Vec<TuneMove> {
+        let ipus = self.value(at, "target.ipus").and_then(Value::as_i64).unwrap_or(1);
+        if !self.objective.is_of_machine() || ipus < 2 {
+            return Vec::new();
+        }
+        let fewer = |auto_stage: &str| {
+            let changes = [
+                ("target.ipus".to_owned(), json!(ipus / 2)),
+                ("options.stages".to_owned(), json!([])),
+                ("options.auto_stage".to_owned(), json!(auto_stage)),
+            ];
+            let sentence = format!("It runs on {ipus} IPUs of a replica: half are tried.");
+            TuneMove::of("ipus", changes.into(), sentence)
+        };
+        vec![fewer("same_as_ipu"), fewer("balanced")]
+    }
+
+    /// Whether a change is worth trying for what it gains at most.
+    pub fn is_hopeless(&self, by: &TuneMove) -> bool {
+        self.objective.is_time()
+            && by.bound().is_some_and(|bound| bound < TriedProposal::LEAST_GAIN)
+    }
+}
+
+/// Stages that are lists of blocks.
+fn written_stages(value: &Value) -> Option<Vec<Vec<String>>> {
+    serde_json::from_value(value.clone()).ok()
+}

@@ -1,0 +1,204 @@
+//! Simulations of a search: each is run once, counted, and written to the file of results.
+
+use crate::answers::TuneAnswer;
+use crate::budget::SearchBudget;
+use crate::point::Point;
+use crate::results_file::{ResultsFile, changes_text};
+use crate::spec_copy::SpecCopy;
+use crate::trial::{TrialFinding, TrialOutcome, TrialRunner, in_parallel};
+use crate::{ExperimentError, ExperimentProgress};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use tilescope_analysis::insights::SpecChanges;
+
+/// A simulation that is asked for.
+#[derive(Clone, Debug)]
+pub enum TrialTask {
+    /// Its figures.
+    Figures(SpecChanges),
+    /// What insights say of it.
+    Findings(SpecChanges),
+}
+
+/// What came of one.
+enum TrialAnswer {
+    Figures(Point),
+    /// Nothing where they were not told.
+    Findings(SpecChanges, Option<Vec<TrialFinding>>),
+}
+
+/// Everything that was tried.
+pub struct TrialStore<'p> {
+    runner: TrialRunner,
+    copy: SpecCopy,
+    results: Mutex<Option<ResultsFile>>,
+    budget: SearchBudget,
+    progress: &'p ExperimentProgress<'p>,
+    /// What the file of results knew before.
+    known: BTreeMap<String, TrialOutcome>,
+    /// What this search asked for, in its order.
+    points: Vec<Point>,
+    places: BTreeMap<String, usize>,
+    findings: BTreeMap<String, Vec<TrialFinding>>,
+    /// Points of which insights said nothing, because their process died.
+    untold: usize,
+    tasks: usize,
+    /// Those of them that were not in the file of results.
+    simulated: usize,
+}
+
+impl<'p> TrialStore<'p> {
+    /// A store that goes on from a file of results; what died is tried again.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub fn new(
+        runner: TrialRunner,
+        copy: SpecCopy,
+        results: Option<ResultsFile>,
+        budget: SearchBudget,
+        progress: &'p ExperimentProgress<'p>,
+    ) -> Result<Self, ExperimentError> {
+        let mut known = BTreeMap::new();
+        for point in results.as_ref().map_or_else(|| Ok(Vec::new()), ResultsFile::points)? {
+            if !matches!(point.outcome, TrialOutcome::Died(_)) {
+                known.insert(changes_text(&point.changes), point.outcome);
+            }
+        }
+        Ok(Self {
+            runner,
+            copy,
+            results: Mutex::new(results),
+            budget,
+            progress,
+            known,
+            points: Vec::new(),
+            places: BTreeMap::new(),
+            findings: BTreeMap::new(),
+            untold: 0,
+            tasks: 0,
+            simulated: 0,
+        })
+    }
+
+    /// What came of a changed spec, where it was tried.
+    pub fn point(&self, changes: &SpecChanges) -> Option<&Point> {
+        Some(&self.points[*self.places.get(&changes_text(changes))?])
+    }
+
+    /// All that was tried, in its order.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// What insights say of a changed spec, where they were asked.
+    pub fn findings(&self, changes: &SpecChanges) -> Option<&[TrialFinding]> {
+        self.findings.get(&changes_text(changes)).map(Vec::as_slice)
+    }
+
+    /// Simulations that were asked for, and those of them that were run now.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.tasks, self.simulated)
+    }
+
+    /// Points whose proposals are not known, because the process that was asked for them died.
+    pub fn untold(&self) -> usize {
+        self.untold
+    }
+
+    /// How many more may be asked for.
+    pub fn left(&self) -> usize {
+        self.budget.left(self.tasks)
+    }
+
+    /// Runs what was not run yet, with several at once.
+    ///
+    /// # Errors
+    /// Children that cannot be started, results that cannot be written.
+    pub fn run(&mut self, tasks: Vec<TrialTask>) -> Result<(), ExperimentError> {
+        self.tasks += tasks.len();
+        let mut new = Vec::new();
+        for task in tasks {
+            match self.known_answer(&task)? {
+                Some(answer) => self.keep(answer),
+                None => new.push(task),
+            }
+        }
+        self.simulated += new.len();
+        let answers = in_parallel(self.runner.jobs(), &new, |_, task| self.answer(task));
+        let mut stopped = None;
+        for answer in answers {
+            match answer {
+                Ok(answer) => self.keep(answer),
+                Err(error) => stopped = stopped.or(Some(error)),
+            }
+        }
+        (self.progress)(self.budget.share(self.tasks));
+        stopped.map_or(Ok(()), Err)
+    }
+
+    /// Keeps what was found so far in the file of results, if there is one.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn keep_path(&self, found: &TuneAnswer) -> Result<(), ExperimentError> {
+        self.write(|results| results.set_search(found))
+    }
+
+    fn known_answer(&self, task: &TrialTask) -> Result<Option<TrialAnswer>, ExperimentError> {
+        match task {
+            TrialTask::Figures(changes) => {
+                let outcome = self.known.get(&changes_text(changes)).cloned();
+                let point = |outcome| Point { changes: changes.clone(), outcome };
+                Ok(outcome.map(point).map(TrialAnswer::Figures))
+            }
+            TrialTask::Findings(changes) => {
+                let Ok(results) = self.results.lock() else { return Ok(None) };
+                let found = results.as_ref().map_or(Ok(None), |file| file.findings(changes))?;
+                Ok(found.map(|found| TrialAnswer::Findings(changes.clone(), Some(found))))
+            }
+        }
+    }
+
+    fn answer(&self, task: &TrialTask) -> Result<TrialAnswer, ExperimentError> {
+        match task {
+            TrialTask::Figures(changes) => {
+                let outcome = self.copy.named_outcome(self.runner.figures(changes)?);
+                let point = Point { changes: changes.clone(), outcome };
+                self.write(|results| results.add(&point))?;
+                Ok(TrialAnswer::Figures(point))
+            }
+            TrialTask::Findings(changes) => {
+                let found = self.runner.findings(changes)?;
+                // Whoever goes on asks again for what was not told.
+                if let Some(found) = &found {
+                    self.write(|results| results.add_findings(changes, found))?;
+                }
+                Ok(TrialAnswer::Findings(changes.clone(), found))
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        write: impl FnOnce(&ResultsFile) -> Result<(), ExperimentError>,
+    ) -> Result<(), ExperimentError> {
+        match self.results.lock() {
+            Ok(results) => results.as_ref().map_or(Ok(()), write),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, answer: TrialAnswer) {
+        match answer {
+            TrialAnswer::Figures(point) => {
+                self.places.insert(changes_text(&point.changes), self.points.len());
+                self.points.push(point);
+            }
+            TrialAnswer::Findings(changes, found) => {
+                self.untold += usize::from(found.is_none());
+                self.findings.insert(changes_text(&changes), found.unwrap_or_default());
+            }
+        }
+    }
+}
