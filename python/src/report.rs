@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tilescope_analysis::find::{SearchCatalogue, SearchQuery, SearchQueryError, find};
+use tilescope_analysis::topics::{TOPICS, topic};
 use tilescope_analysis::{insights, summary};
 use tilescope_arrow::{RowSelection, read_table, tables};
 use tilescope_report::units::NumberFormat;
@@ -121,6 +122,18 @@ impl Report {
         seconds: f64,
     ) -> PyResult<SqlColumns> {
         sql::ask(py, &self.report, query, parameters, seconds)
+    }
+
+    /// Names of the topics, each with the question that it answers.
+    #[staticmethod]
+    fn topics() -> Vec<(&'static str, &'static str)> {
+        TOPICS.iter().map(|topic| (topic.id, topic.about)).collect()
+    }
+
+    /// Facts, figures and tables of a topic, as JSON.
+    fn topic_json(&self, py: Python<'_>, name: &str) -> PyResult<String> {
+        let topic = topic(name).map_err(|error| unknown_name(error.to_string()))?;
+        text(&self.read(py, |report| topic.read(report))?)
     }
 
     /// Names of the tables, each with what it holds.

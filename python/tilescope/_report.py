@@ -92,6 +92,19 @@ class Report:
         return Table.from_columns(columns, f"find {query}")
 
     @property
+    def topics(self) -> dict[str, str]:
+        """Names of the topics, each with the question that it answers."""
+        return dict(self._core.topics())
+
+    def topic(self, name: str) -> dict[str, Any]:
+        """Everything that a topic says: `facts`, `figures` (bars, points or lines with axes and
+        units) and `tables`, as `tilescope export --view NAME --format json` writes it.
+
+        Raises `QueryError` where there is no such topic.
+        """
+        return _json(self._core.topic_json(name))
+
+    @property
     def tables(self) -> dict[str, str]:
         """Names of the tables, each with what a row is. Those with a slash are what the views of
         the window show."""

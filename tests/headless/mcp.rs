@@ -155,6 +155,7 @@ fn questions(report: &str) -> Vec<(&'static str, Value)> {
         ("try_change", json!({ "report": report, "changes": changes })),
         ("compare", json!({ "source": report, "target": report, "target_changes": changes })),
         ("find", json!({ "report": report, "query": "in:operations cycles>0" })),
+        ("topic", json!({ "report": report, "topic": "limits" })),
         ("table", json!({ "report": report, "view": "memory", "table": "variables" })),
         ("query", json!({ "report": report, "sql": "slowest-programs" })),
         ("specs", json!({})),

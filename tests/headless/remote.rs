@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tilescope_analysis::tables::TABLES;
+use tilescope_analysis::tables;
 use tilescope_report::remote::{ServeError, open_through_pipes, serve};
 use tilescope_report::units::{CycleRange, Cycles, ReplicaClassId, StepId};
 use tilescope_report::{MarkFilter, Report, ReportError, StepLayout, TraceState};
@@ -69,7 +69,7 @@ fn answers(report: &Report) -> Vec<(String, String)> {
         add("programs of the path", told(path.programs()));
         add("beside compute", told(path.beside_compute()));
     }
-    for table in TABLES {
+    for table in tables::all() {
         let csv = (table.read)(report).map(|rows| rows.csv());
         add(table.name, csv.unwrap_or_else(|error| format!("error: {error}")));
     }

@@ -109,6 +109,30 @@ fn collectives_move_all_but_the_own_share() {
     }
 }
 
+/// Replicas that hold the same share in different instances add it up over each other.
+#[test]
+fn shares_are_added_up_over_the_instances() {
+    for (replicas, instances) in [(4, 2), (8, 2), (12, 3)] {
+        let whole = compile(&perceptron(replicas, 1, &[], &[])).expect("compiles");
+        let weights: Bytes = kept_tensors(&whole)
+            .into_iter()
+            .filter(|(name, _)| !name.contains("___"))
+            .map(|(_, bytes)| bytes)
+            .sum();
+        let spec = perceptron(replicas, instances, &["accumulators"], &[]);
+        let compiled = compile(&spec).expect("compiles");
+        let (domain, others) = (replicas / instances, instances - 1);
+        // Of its share, all but the own part goes out twice: to be added up, and as the sum.
+        let share = weights.as_f64() / f64::from(domain);
+        let expected = 2.0 * share * f64::from(others) / f64::from(instances);
+        let (moved, grain) = bytes_of_collectives(&compiled, &spec, "/share");
+        assert!(
+            moved >= expected && moved <= expected + 2.0 * grain,
+            "{moved} B, not {expected} B"
+        );
+    }
+}
+
 #[test]
 fn gathered_weights_are_there_only_while_they_are_used() {
     let spec = perceptron(4, 1, &["weights"], &[]);

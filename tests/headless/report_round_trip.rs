@@ -252,7 +252,7 @@ fn check_laws(layout: StepLayout) {
 #[test]
 fn broken_laws_are_found() {
     type Spoil = fn(&mut ReportBuilder);
-    let cases: [(&str, Spoil); 11] = [
+    let cases: [(&str, Spoil); 12] = [
         ("traffic_balances", |r| {
             let id = r.exchange("e", 64);
             let traffic = TileTraffic { bytes_in: Bytes(1), ..TileTraffic::default() };
@@ -345,6 +345,35 @@ fn broken_laws_are_found() {
             r.live(work, 4).live(work, 0);
             let variable = r.variable("v", MemoryCategory::Variable, 0..1, 4, Some(0..1));
             r.parts.variable_uses = vec![VariableUse { variable, steps: 0..2 }];
+        }),
+        ("reads_follow_writes", |r| {
+            // I/O tiles write the next input while compute tiles still read this one.
+            let work = r.compute("w", 100);
+            let fetch = r.program(ProgramKind::StreamCopyMid, "fetch");
+            r.root(ProgramKind::Sequence, "main", &[work, fetch]);
+            r.parts.target.io_tiles_per_ipu = 1;
+            let buffer = |name: &str, place, filled| DataBuffer {
+                name: name.to_owned(),
+                place,
+                ipu: IpuId(0),
+                entries: 1,
+                persistent: false,
+                filled,
+            };
+            r.parts.data_flows.buffers = vec![
+                buffer("host", DataPlace::Host, true),
+                buffer("input", DataPlace::Tiles, true),
+            ];
+            let (read, write) = (DataAccessKind::Read, DataAccessKind::Write);
+            for (flow, program, at, kind) in
+                [(0, work, 1, read), (1, fetch, 0, read), (1, fetch, 1, write)]
+            {
+                let (flow, buffer) = (DataFlowId(flow), DataBufferId(at));
+                r.parts.data_flows.accesses.push(DataAccess { flow, program, buffer, kind });
+            }
+            r.run(work, 0..100);
+            let bar = StepOnIpu { sub_lane: 1, active_tiles: 1, ..r.bar(IpuId(0), 50..80) };
+            r.steps.push(ExecutionStep::new(fetch, vec![bar]));
         }),
         ("marks_in_range", |r| {
             let work = r.compute("w", 1);

@@ -242,6 +242,24 @@ fn long_lanes_answer_exactly() {
     }
 }
 
+/// Sums of a lane are kept in segments of 262,144 steps.
+#[test]
+fn sums_of_a_lane_of_several_segments_are_those_of_its_steps() {
+    let mut report = ReportBuilder::new(1, 1);
+    report.layout = StepLayout::Columns;
+    let works = [report.compute("often", 3), report.compute("at the end", 5)];
+    let steps = (1 << 18) + 10;
+    for at in 0..steps {
+        report.run(works[usize::from(at + 3 > steps)], 4 * at..4 * at + 3);
+    }
+    let directory = tempdir().unwrap();
+    report.write(directory.path()).unwrap();
+    let trace = Report::open(directory.path()).unwrap().trace().unwrap().unwrap();
+    let lane = trace.lane(0).unwrap();
+    assert_eq!(lane.info().steps, steps);
+    check_whole_lane(lane);
+}
+
 #[test]
 fn edge_windows_are_fine() {
     let mut report = ReportBuilder::new(1, 1);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tempfile::{TempDir, tempdir};
 use tilescope_analysis::exchange_code::exchange_cycles;
-use tilescope_analysis::tables::{TABLES, named};
+use tilescope_analysis::tables::{all, named};
 use tilescope_analysis::tile_samples::{SampleFilter, SampleGrouping, SampleKey, sample_groups};
 use tilescope_fixtures::ipu_stack_profile::*;
 use tilescope_report::units::*;
@@ -314,7 +314,7 @@ fn a_converted_profile_is_a_report_with_the_same_bytes_every_time() {
     );
     assert_eq!(samples(&kept), samples(&opened));
     assert_eq!(opened.path(), path);
-    for table in TABLES {
+    for table in all() {
         assert_eq!((table.read)(&kept).unwrap(), (table.read)(&opened).unwrap(), "{}", table.name);
     }
     let output = tilescope(&["convert", &out.path().join("one").to_string_lossy()]);
@@ -384,7 +384,7 @@ fn look_at(bytes: &[u8], directory: &Path) {
     fs::write(&path, bytes).unwrap();
     if let Ok(report) = Report::open_with_cache(&path, None) {
         assert_eq!(report.verify().unwrap(), []);
-        for table in TABLES.iter().filter(|table| table.view == "execution-trace") {
+        for table in all().filter(|table| table.view == "execution-trace") {
             let _ = (table.read)(&report);
         }
     }

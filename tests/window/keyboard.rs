@@ -114,7 +114,7 @@ const PATHS: &[Path] = &[
 ];
 
 /// Views in which nothing is chosen: they are read, and what leads on from them is a link.
-const READ: [&str; 2] = ["summary", "insights"];
+const READ: [&str; 3] = ["summary", "insights", "topics"];
 
 fn selection(window: &Window) -> &Selection {
     window.state().session().selection()

@@ -37,6 +37,7 @@ mod searches;
 mod series;
 mod shares;
 mod tiles;
+mod topics;
 mod tour;
 mod tuning_loop;
 mod what_if;

@@ -1,8 +1,10 @@
 //! A table as every reader has it: views, CSV files, the command line and comparisons draw from
 //! the same columns and cells, so that what is seen is what is saved.
 
-use serde::ser::{Serialize, Serializer};
+use serde::Serialize;
+use serde::ser::Serializer;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped, grouped_real, percent};
 
@@ -199,7 +201,7 @@ pub enum ColumnAlignment {
 }
 
 /// A column of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TableColumn {
     /// Words above it.
     pub title: String,
@@ -208,11 +210,15 @@ pub struct TableColumn {
     /// What it holds in full, and how it is worked out; empty where the title says it.
     pub about: &'static str,
     /// On which side its cells stand.
+    /// On which side of a column its cells stand.
+    #[serde(skip)]
     pub alignment: ColumnAlignment,
     /// Whether its words are of few letters.
+    #[serde(skip)]
     pub short: bool,
     /// Whether a sum of its numbers means something: bytes that never live together, and cycles of
     /// IPUs that run at the same time, add up to nothing.
+    #[serde(skip)]
     pub summed: bool,
 }
 
@@ -261,17 +267,25 @@ impl TableColumn {
 }
 
 /// Columns and rows.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DataTable {
     /// The columns.
     pub columns: Vec<TableColumn>,
     /// The rows, each with one cell per column.
     pub rows: Vec<Vec<TableCell>>,
     /// Whether a row of sums makes sense.
+    #[serde(skip)]
     pub totals: bool,
 }
 
 impl DataTable {
+    /// Names of columns for programs, no two of them alike: `live_bytes` for `Live (bytes)`.
+    pub fn identifiers(&self) -> Vec<String> {
+        let mut taken = BTreeSet::new();
+        let name = |column: &TableColumn| unique(identifier(&column.head()), &mut taken);
+        self.columns.iter().map(name).collect()
+    }
+
     /// A table without a row of sums.
     pub fn new(columns: Vec<TableColumn>, rows: Vec<Vec<TableCell>>) -> Self {
         debug_assert!(rows.iter().all(|row| row.len() == columns.len()), "a cell for each column");
@@ -368,6 +382,30 @@ fn quoted(text: &str) -> String {
     } else {
         text.to_owned()
     }
+}
+
+/// The head of a column as a name in Python: `Live (bytes)` is `live_bytes`.
+fn identifier(head: &str) -> String {
+    let mut name = String::new();
+    for letter in head.to_lowercase().chars() {
+        match letter {
+            letter if letter.is_alphanumeric() => name.push(letter),
+            '%' => name.push_str("percent"),
+            _ if !name.is_empty() && !name.ends_with('_') => name.push('_'),
+            _ => {}
+        }
+    }
+    name.trim_end_matches('_').to_owned()
+}
+
+/// A name that no other column has.
+fn unique(name: String, taken: &mut BTreeSet<String>) -> String {
+    let name = if name.is_empty() { "column".to_owned() } else { name };
+    let numbered = (2..).map(|number| format!("{name}_{number}"));
+    let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
+    let free = free.unwrap_or(name);
+    taken.insert(free.clone());
+    free
 }
 
 #[cfg(test)]

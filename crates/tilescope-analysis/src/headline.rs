@@ -2,11 +2,12 @@
 
 use crate::limits::LimitsSummary;
 use crate::summary::{ExecutionSummary, MemorySummary, ReportSummary};
+use serde::Serialize;
 use tilescope_report::units::{NumberFormat, fine_percent, grouped, percent, seconds, with_prefix};
 use tilescope_report::{ProgramOutcome, Target};
 
 /// A figure that stands out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HeadlineFigure {
     pub title: &'static str,
     pub value: String,

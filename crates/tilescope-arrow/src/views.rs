@@ -2,14 +2,13 @@
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::ArrowError;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableCell};
-use tilescope_analysis::tables::{ReportTable, TABLES, named};
+use tilescope_analysis::tables::{ReportTable, all, named};
 
 /// Names of all tables of views, `memory/tiles`, each with what it holds.
 pub(crate) fn names() -> impl Iterator<Item = (String, &'static str)> {
-    TABLES.iter().map(|table| (format!("{}/{}", table.view, table.name), table.about))
+    all().map(|table| (format!("{}/{}", table.view, table.name), table.about))
 }
 
 /// The table of a name, `memory/tiles`; the first one of the view for `memory`.
@@ -23,36 +22,11 @@ pub(crate) fn find(name: &str) -> Option<&'static ReportTable> {
 /// # Errors
 /// Columns of different lengths: a bug of ours.
 pub fn batch(table: &DataTable) -> Result<RecordBatch, ArrowError> {
-    let mut taken = BTreeSet::new();
-    let columns = table.columns.iter().enumerate().map(|(at, column)| {
+    let columns = table.identifiers().into_iter().enumerate().map(|(at, name)| {
         let cells: Vec<&TableCell> = table.rows.iter().filter_map(|row| row.get(at)).collect();
-        (unique(identifier(&column.head()), &mut taken), array(&cells), true)
+        (name, array(&cells), true)
     });
     RecordBatch::try_from_iter_with_nullable(columns)
-}
-
-/// The head of a column as a name in Python: `Live (bytes)` is `live_bytes`.
-fn identifier(head: &str) -> String {
-    let mut name = String::new();
-    for letter in head.to_lowercase().chars() {
-        match letter {
-            letter if letter.is_alphanumeric() => name.push(letter),
-            '%' => name.push_str("percent"),
-            _ if !name.is_empty() && !name.ends_with('_') => name.push('_'),
-            _ => {}
-        }
-    }
-    name.trim_end_matches('_').to_owned()
-}
-
-/// A name that no other column has.
-fn unique(name: String, taken: &mut BTreeSet<String>) -> String {
-    let name = if name.is_empty() { "column".to_owned() } else { name };
-    let numbered = (2..).map(|number| format!("{name}_{number}"));
-    let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
-    let free = free.unwrap_or(name);
-    taken.insert(free.clone());
-    free
 }
 
 /// Whole numbers where all are, texts where any is one, else real numbers.

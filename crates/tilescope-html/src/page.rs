@@ -83,6 +83,7 @@ pub fn page(
     for entry in SECTIONS {
         sections.extend(entry.of((entry.build)(&facts)?));
     }
+    sections.extend(crate::sections::topics::sections(&facts)?);
     let head = PageHead { title: title(&facts), subtitle: subtitle(&facts)? };
     rendered(head, &sections, Some(&facts.summary))
 }

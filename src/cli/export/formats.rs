@@ -25,6 +25,8 @@ const OF_PICTURES: &[&str] =
     &["view", "compare", "at", "size", "theme", "palette", "units", "text-size"];
 /// Options of CSV files.
 const OF_CSV: &[&str] = &["view", "table", "compare", "per"];
+/// Options of JSON files.
+const OF_JSON: &[&str] = &["view"];
 /// Options of Parquet and Arrow files.
 const OF_TABLE_FILES: &[&str] = &["view", "table", "range", "ipus", "tiles"];
 /// Options of traces.
@@ -58,10 +60,11 @@ const fn of_trace(
 }
 
 /// Every format.
-pub(super) const FORMATS: [ExportFormat; 7] = [
+pub(super) const FORMATS: [ExportFormat; 8] = [
     of_view("png", OF_PICTURES, super::draw),
     of_view("svg", OF_PICTURES, super::draw),
     of_view("csv", OF_CSV, super::csv),
+    of_view("json", OF_JSON, super::topic_json),
     of_table("parquet"),
     of_table("arrow"),
     of_trace("perfetto", "perfetto-trace", super::trace_file::perfetto),
@@ -87,7 +90,7 @@ const SOME_TAKE: [&str; 13] = [
 
 /// The format that the user asks for, with options that it takes.
 pub(super) fn chosen(matches: &ArgMatches) -> Result<&'static ExportFormat, CliError> {
-    static ALL: [ExportFormat; 7] = FORMATS;
+    static ALL: [ExportFormat; 8] = FORMATS;
     let name = matches.get_one::<String>("format").map_or("", String::as_str);
     let Some(format) = ALL.iter().find(|format| format.name == name) else {
         return Err(CliError::Usage(format!("there is no format {name:?}")));

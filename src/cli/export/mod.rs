@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use formats::{ExportFormat, FORMATS};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tilescope_analysis::tables::{self, TABLES};
+use tilescope_analysis::{tables, topics};
 use tilescope_report::atomic_file::write_whole;
 use tilescope_report::units::ByteUnits;
 
@@ -118,7 +118,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if matches.get_flag("list-tables") {
-        for table in TABLES {
+        for table in tables::all() {
             writeln!(output, "{:16} {:14} {}", table.view, table.name, table.about)?;
         }
         #[cfg(feature = "parquet")]
@@ -162,6 +162,17 @@ fn csv(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
     let report = open_report(matches)?;
     let rows = (table.read)(&report).map_err(|error| CliError::Failed(error.to_string()))?;
     Ok(write_whole(file.as_ref(), rows.csv().as_bytes())?)
+}
+
+/// Writes facts, figures and tables of a topic.
+fn topic_json(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+    let view = matches.get_one::<String>("view").map_or("", String::as_str);
+    let topic = topics::topic(view).map_err(|error| CliError::Usage(error.to_string()))?;
+    let report = open_report(matches)?;
+    let answer = topic.read(&report).map_err(|error| CliError::Failed(error.to_string()))?;
+    let text = serde_json::to_string_pretty(&answer)
+        .map_err(|error| CliError::Failed(error.to_string()))?;
+    Ok(write_whole(file.as_ref(), text.as_bytes())?)
 }
 
 /// Refuses to write a picture, a table or a trace over a report.

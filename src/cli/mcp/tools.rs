@@ -10,6 +10,7 @@ mod specs;
 mod summary;
 mod table;
 mod table_json;
+mod topic;
 mod try_change;
 mod why;
 
@@ -36,6 +37,7 @@ pub(super) static TOOLS: &[McpTool] = &[
     try_change::TOOL,
     compare::TOOL,
     find::TOOL,
+    topic::TOOL,
     table::TOOL,
     query::TOOL,
     specs::TOOL,

@@ -29,6 +29,7 @@ mod sequence_alignment;
 mod step_alignment;
 mod summary;
 mod tile_mapping;
+mod topics;
 
 pub use comparison_table::{ComparisonRow, ComparisonTable};
 pub(crate) use cycle_owners::{CycleOwner, RunCycles, run_cycles};
@@ -148,6 +149,7 @@ pub static COMPARISONS: &[ViewComparison] = &[
     execution_trace::COMPARISON,
     exchange_code::COMPARISON,
     tile_mapping::COMPARISON,
+    topics::COMPARISON,
 ];
 
 /// Aligns two reports and compares what a view shows of them, figures of the run per `unit`: its

@@ -3,6 +3,7 @@
 use super::SqlError;
 use super::clock::QueryClock;
 use super::run_tables::{RUN_TABLES, RunReader};
+use super::view_tables;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -31,12 +32,20 @@ const PRAGMAS: [&str; 9] = [
     "user_version",
 ];
 
-/// Opens the file of a report for questions, with the tables of its run.
-pub(super) fn open(report: &Arc<Report>, clock: &Arc<QueryClock>) -> Result<Connection, SqlError> {
+/// Opens the file of a report for a question, with the tables of its run and those of views that
+/// the question names.
+pub(super) fn open(
+    report: &Arc<Report>,
+    clock: &Arc<QueryClock>,
+    sql: &str,
+) -> Result<Connection, SqlError> {
     let mut connection = report.another_sqlite_connection()?;
     let run = Arc::new(RunReader { report: report.clone(), clock: clock.clone() });
-    let prepared = prepare(&mut connection, report, run, clock);
-    prepared.map_err(|error| SqlError::Failed(format!("the report cannot be asked: {error}")))?;
+    let failed =
+        |error: rusqlite::Error| SqlError::Failed(format!("the report cannot be asked: {error}"));
+    prepare(&mut connection, report, run).map_err(failed)?;
+    view_tables::make(&connection, report, sql)?;
+    lock(&mut connection, clock).map_err(failed)?;
     Ok(connection)
 }
 
@@ -44,7 +53,6 @@ fn prepare(
     connection: &mut Connection,
     report: &Report,
     run: Arc<RunReader>,
-    clock: &Arc<QueryClock>,
 ) -> rusqlite::Result<()> {
     let limits = [
         (Limit::SQLITE_LIMIT_LENGTH, VALUE_LIMIT),
@@ -82,6 +90,11 @@ fn prepare(
             connection.execute_batch(&format!("CREATE VIRTUAL TABLE temp.{name} USING {name}"))?;
         }
     }
+    Ok(())
+}
+
+/// Allows reading alone, for as long as the clock goes.
+fn lock(connection: &mut Connection, clock: &Arc<QueryClock>) -> rusqlite::Result<()> {
     connection.execute_batch("PRAGMA query_only = ON")?;
     let strange = virtual_tables_of_the_file(connection)?;
     let time = clock.clone();

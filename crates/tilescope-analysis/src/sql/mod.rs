@@ -11,6 +11,7 @@ mod output;
 mod problem;
 mod ready;
 mod run_tables;
+mod view_tables;
 
 pub use listing::{ListedColumn, ListedTable, function_document, list_tables};
 pub use output::{CsvRows, JsonRows, TextRows, json_value};
@@ -235,7 +236,7 @@ struct Answer {
 
 impl Answer {
     fn make(&self, report: &Arc<Report>, question: &SqlQuestion) -> Result<(), SqlError> {
-        let connection = connection::open(report, &self.clock)?;
+        let connection = connection::open(report, &self.clock, &question.sql)?;
         let failed = |error| problem::of(error, &question.sql, &connection);
         let mut statement = connection.prepare(&question.sql).map_err(failed)?;
         if !statement.readonly() {

@@ -16,6 +16,7 @@ pub mod tile_samples;
 pub use report_tables::TABLES;
 
 use crate::data_table::{DataTable, TableColumn};
+use crate::topics::TOPICS;
 use tilescope_report::units::{TileId, grouped};
 use tilescope_report::{Report, ReportError};
 
@@ -54,9 +55,14 @@ pub enum UnknownTableError {
     },
 }
 
-/// The tables of a view, the most important first.
-pub fn of_view(view: &str) -> impl Iterator<Item = &'static ReportTable> {
-    TABLES.iter().filter(move |table| table.view == view)
+/// Every table: those of views, then those of topics that no view has.
+pub fn all() -> impl Iterator<Item = &'static ReportTable> {
+    TABLES.iter().chain(TOPICS.iter().flat_map(|topic| topic.tables))
+}
+
+/// The tables of a view or a topic, the most important first.
+pub fn of_view(view: &str) -> impl Iterator<Item = &'static ReportTable> + use<'_> {
+    all().filter(move |table| table.view == view)
 }
 
 /// The table of this name, or the first one of the view; what there is if there is no such table.

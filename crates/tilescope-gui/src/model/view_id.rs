@@ -30,11 +30,13 @@ pub enum ViewId {
     ExchangeCode,
     /// Where tensors and vertices lie.
     TileMapping,
+    /// All facts, figures and tables, topic by topic.
+    Topics,
 }
 
 /// Every view with its name in links, preferences and on the command line, and its title in menus;
 /// in the order of the menu.
-const VIEW_NAMES: [(ViewId, &str, &str); 11] = [
+const VIEW_NAMES: [(ViewId, &str, &str); 12] = [
     (ViewId::Summary, "summary", "Summary"),
     (ViewId::Insights, "insights", "Insights"),
     (ViewId::Memory, "memory", "Memory"),
@@ -46,6 +48,7 @@ const VIEW_NAMES: [(ViewId, &str, &str); 11] = [
     (ViewId::ExecutionTrace, "execution-trace", "Execution trace"),
     (ViewId::ExchangeCode, "exchange-code", "Exchange code"),
     (ViewId::TileMapping, "tile-mapping", "Tile mapping"),
+    (ViewId::Topics, "topics", "Topics"),
 ];
 
 impl ViewId {

@@ -18,6 +18,7 @@ pub(crate) mod series;
 mod summary;
 mod tile_mapping;
 mod tile_selection;
+mod topics;
 mod trace_jump;
 pub(crate) mod what_if;
 
@@ -190,6 +191,7 @@ pub(crate) static VIEWS: &[ViewDescriptor] = &[
     execution_trace::VIEW,
     exchange_code::VIEW,
     tile_mapping::VIEW,
+    topics::VIEW,
 ];
 
 #[cfg(test)]

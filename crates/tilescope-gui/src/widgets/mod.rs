@@ -4,6 +4,7 @@ pub(crate) mod background_query;
 pub(crate) mod background_task;
 pub(crate) mod bottom_panel;
 pub(crate) mod elided_text;
+pub(crate) mod figure;
 pub(crate) mod fixed_plot;
 pub(crate) mod floor_plan;
 pub(crate) mod gain_bars;

@@ -9,6 +9,7 @@ mod liveness;
 mod memory;
 mod operations;
 mod summary;
+pub(crate) mod topics;
 mod trace;
 
 use crate::block::Block;
@@ -104,7 +105,7 @@ impl<'a> PageFacts<'a> {
     }
 }
 
-/// A table of [`tilescope_analysis::tables::TABLES`] that this crate names.
+/// A table of [`tilescope_analysis::tables`] that this crate names.
 fn view_table(view: &str, name: &str) -> &'static ReportTable {
     static NONE: ReportTable = ReportTable {
         view: "",

@@ -1,7 +1,8 @@
 //! The figures of a report at a glance.
 
+use super::topics::card;
 use super::{PageFacts, SectionEntry};
-use crate::block::{Block, Card, Fact};
+use crate::block::{Block, Fact};
 use crate::names::prose;
 use tilescope_analysis::headline::headline_figures;
 use tilescope_analysis::host::{HostSummary, bottleneck_title, part_title, source_title};
@@ -15,13 +16,6 @@ pub(super) const SECTION: SectionEntry = SectionEntry { id: "summary", title: "S
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let figures =
         headline_figures(&facts.summary, facts.report.outcome()?, &facts.target, facts.numbers);
-    let card = |figure: tilescope_analysis::headline::HeadlineFigure| Card {
-        title: figure.title.to_owned(),
-        value: figure.value,
-        about: figure.about,
-        formula: figure.formula.to_owned(),
-        bad: figure.bad,
-    };
     let mut blocks = vec![Block::Cards { cards: figures.into_iter().map(card).collect() }];
     blocks.extend(facts.report.warnings().iter().map(|text| Block::note(prose(text))));
     blocks.extend(facts.report.notes()?.iter().map(|text| Block::note(prose(text))));

@@ -1,6 +1,7 @@
 //! Pictures as SVG: shapes with the classes of the page's style sheet, so that they follow its theme.
 
 pub(crate) mod axis;
+pub(crate) mod figure;
 
 use crate::names::{escaped, shown};
 use std::fmt::{self, Write};

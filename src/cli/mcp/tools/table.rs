@@ -1,6 +1,5 @@
 //! Any table of any view.
 
-use super::super::answer::first;
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, failed};
 use super::table_json::table_json;
@@ -8,7 +7,7 @@ use super::{CHANGES, LIMIT, McpTool, REPORT};
 use crate::cli::CliError;
 use serde_json::{Value, json};
 use tilescope_analysis::data_table::DataTable;
-use tilescope_analysis::tables::{ReportTable, TABLES, named};
+use tilescope_analysis::tables::{ReportTable, all, named};
 use tilescope_analysis::view_location::ViewLocation;
 
 const OPTIONAL_REPORT: ToolArgument = ToolArgument { required: false, ..REPORT };
@@ -37,7 +36,7 @@ pub(super) const TOOL: McpTool = McpTool {
 fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
     let Some(view) = arguments.text(VIEW.name) else {
         let table = |table: &ReportTable| json!({ "view": table.view, "table": table.name, "about": table.about });
-        return Ok(json!({ "tables": first(TABLES.iter(), TABLES.len(), table) }));
+        return Ok(json!({ "tables": all().map(table).collect::<Vec<_>>() }));
     };
     let table = named(view, arguments.text(TABLE.name))
         .map_err(|error| CliError::Usage(error.to_string()))?;

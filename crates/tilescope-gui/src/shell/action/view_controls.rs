@@ -139,4 +139,5 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
         strip: &["Map", "Show", "Logarithmic colours", "At the trace's cursor", "Select tiles"],
         tabs: &["Choose", "Regions", "Vertices", "Rearrangements", "Replicas"],
     },
+    ViewControls { view: ViewId::Topics, strip: &["Topic", "Table"], tabs: &[] },
 ];

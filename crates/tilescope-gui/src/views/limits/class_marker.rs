@@ -2,25 +2,17 @@
 //! that neither is needed to tell them apart.
 
 use crate::theme::{ThemePalette, spacing};
+use crate::widgets::figure::marker_shape;
 use crate::widgets::plot_marker::marker_label_ui;
 use egui::{Ui, vec2};
 use egui_plot::MarkerShape;
+use tilescope_analysis::figures::Marker;
 use tilescope_analysis::limits::CycleClass;
 use tilescope_report::units::grouped;
 
-/// Shape of the points of a class.
+/// The shape of the points of a class.
 pub(super) fn marker(class: CycleClass) -> MarkerShape {
-    match class {
-        CycleClass::Compute => MarkerShape::Circle,
-        CycleClass::Balance => MarkerShape::Diamond,
-        CycleClass::Exchange => MarkerShape::Square,
-        CycleClass::Rearrangement => MarkerShape::Up,
-        CycleClass::SyncAndStart => MarkerShape::Down,
-        CycleClass::Host => MarkerShape::Left,
-        CycleClass::RemoteBuffers => MarkerShape::Right,
-        CycleClass::Links => MarkerShape::Plus,
-        CycleClass::Other => MarkerShape::Cross,
-    }
+    marker_shape(Marker::of_class(class))
 }
 
 /// What shapes and colours stand for, with the number of points of each.

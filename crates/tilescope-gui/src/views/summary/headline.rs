@@ -18,7 +18,11 @@ const GAP: f32 = spacing::L;
 /// Shows them side by side.
 pub(crate) fn headline_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
     let (summary, target) = (&facts.summary, &opened.target);
-    let cards = headline_figures(summary, opened.outcome, target, numbers(ui));
+    facts_ui(ui, &headline_figures(summary, opened.outcome, target, numbers(ui)));
+}
+
+/// Shows facts side by side, in rows of two where there is little room.
+pub(crate) fn facts_ui(ui: &mut Ui, cards: &[HeadlineFigure]) {
     let columns = if ui.available_width() > ONE_ROW { cards.len() } else { 2 };
     let width = (ui.available_width() - GAP * (columns as f32 - 1.0)) / columns as f32;
     for row in cards.chunks(columns) {

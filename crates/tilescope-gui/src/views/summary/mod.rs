@@ -4,6 +4,8 @@ mod confidence;
 mod critical_path;
 mod files;
 mod headline;
+
+pub(crate) use headline::facts_ui;
 mod host;
 mod replicas;
 mod running_costs;

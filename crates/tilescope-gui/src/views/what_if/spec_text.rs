@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::insights::SpecChanges;
+use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
 /// The key of the file of an imported model.
 pub(crate) const MODEL_FILE: &str = "model.onnx";
@@ -31,8 +32,9 @@ struct SpecLine {
 
 fn lines(text: &str) -> Vec<SpecLine> {
     let mut table = String::new();
-    let line = |line| {
-        let trimmed = str::trim(line);
+    let line = |line: &str| {
+        let code = outside_quotes(line, '#').map_or(line, |at| &line[..at]);
+        let trimmed = str::trim(code);
         if let Some(name) = trimmed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'))
             && !name.contains(['[', '"', '='])
         {
@@ -91,20 +93,6 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A key as TOML writes it inside a table.
-fn written_key(path: &str, table: &str) -> String {
-    let inside = if table.is_empty() { path } else { &path[table.len() + 1..] };
-    let Some(name) = dim_name(path) else { return inside.to_owned() };
-    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let is_bare = !name.is_empty() && name.chars().all(bare);
-    let name = if is_bare { name.to_owned() } else { quoted(name) };
-    match table {
-        "model.dim" => name,
-        "model" => format!("dim.{name}"),
-        _ => format!("{DIM_PREFIX}{name}"),
-    }
-}
-
 impl SpecLine {
     fn path(&self) -> Option<String> {
         let key = self.key.as_ref()?;
@@ -141,49 +129,51 @@ fn flatten(above: &str, table: &toml::Table, values: &mut BTreeMap<String, Strin
     }
 }
 
-/// The text with a key set to a value: its line changed, or a line more in its table.
+/// The parts of a key; the name of a symbolic dimension is one of them, whatever it has in it.
+fn parts(path: &str) -> Vec<&str> {
+    match dim_name(path) {
+        Some(name) => vec!["model", "dim", name],
+        None => path.split('.').collect(),
+    }
+}
+
+/// The text with a key set to a value, as TOML writes it; comments, order and layout of everything
+/// else stay. A text that is no TOML gets the key at its end, for the user to see.
 pub(crate) fn with_value(text: &str, path: &str, value: &str) -> String {
-    let known = lines(text);
-    let mut all: Vec<String> = text.lines().map(str::to_owned).collect();
-    if let Some(at) = known.iter().position(|line| line.path().as_deref() == Some(path)) {
-        let old = &all[at];
-        let front = assignment(old).map_or("", |at| &old[..at]).trim_end();
-        let comment = outside_quotes(old, '#').map_or("", |at| &old[at..]);
-        let gap = if comment.is_empty() { "" } else { " " };
-        all[at] = format!("{front} = {value}{gap}{comment}");
-        // A value over several lines goes as a whole.
-        if text.parse::<toml::Table>().is_ok() && all.join("\n").parse::<toml::Table>().is_err() {
-            let end = (at + 1..all.len())
-                .find(|end| without_lines(&all, at + 1, *end).parse::<toml::Table>().is_ok());
-            let end = end.unwrap_or(at);
-            all.drain(at + 1..=end.max(at));
-        }
-        return all.join("\n") + "\n";
-    }
-    // The longest table that the path is in; `[options]` for `options.host.loader`.
-    let inside = |line: &SpecLine| {
-        line.key.is_none()
-            && !line.table.is_empty()
-            && path.starts_with(&format!("{}.", line.table))
+    let (Ok(mut document), Ok(value)) = (text.parse::<DocumentMut>(), value.parse::<Value>())
+    else {
+        let (table, key) = path.split_once('.').unwrap_or(("options", path));
+        return format!("{}\n\n[{table}]\n{key} = {value}\n", text.trim_end());
     };
-    let table = known.iter().filter(|line| inside(line)).map(|line| line.table.clone());
-    match table.max_by_key(String::len) {
-        Some(table) => {
-            let last = known
-                .iter()
-                .enumerate()
-                .rev()
-                .find(|(at, line)| line.table == table && !all[*at].trim().is_empty());
-            let at = last.map_or(all.len(), |(at, _)| at + 1);
-            all.insert(at, format!("{} = {value}", written_key(path, &table)));
-        }
-        None => {
-            let (table, _) = path.split_once('.').unwrap_or(("options", path));
-            let key = written_key(path, table);
-            all.extend([String::new(), format!("[{table}]"), format!("{key} = {value}")]);
+    let parts = parts(path);
+    let Some((key, tables)) = parts.split_last() else { return text.to_owned() };
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for (depth, name) in tables.iter().enumerate() {
+        let missing = || {
+            let mut table = Table::new();
+            // Below a table that is written, keys are dotted.
+            table.set_dotted(depth > 0);
+            Item::Table(table)
+        };
+        let below = match table.contains_key(name) {
+            true => table.get_mut(name),
+            false => Some(table.entry(name).or_insert(missing())),
+        };
+        match below.and_then(Item::as_table_like_mut) {
+            Some(below) => table = below,
+            // The name of a table is that of a value: nothing can be set below it.
+            None => return text.to_owned(),
         }
     }
-    all.join("\n") + "\n"
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(old) => {
+            let decor = old.decor().clone();
+            *old = value;
+            *old.decor_mut() = decor;
+        }
+        None => drop(table.insert(key, Item::Value(value))),
+    }
+    document.to_string()
 }
 
 /// The text with keys set to values, as `--set` takes them.
@@ -195,11 +185,30 @@ pub(crate) fn with_changes(text: &str, changes: &SpecChanges) -> String {
     })
 }
 
-/// The text without a key on a line of its own.
+/// The text without a key. Comments above the key stay where that is possible.
 pub(crate) fn without_value(text: &str, path: &str) -> String {
+    let mut expected = values(text);
+    if expected.remove(path).is_none() {
+        return text.to_owned();
+    }
     let known = lines(text);
     let others = text.lines().zip(&known).filter(|(_, line)| line.path().as_deref() != Some(path));
-    others.map(|(line, _)| format!("{line}\n")).collect()
+    let without: String = others.map(|(line, _)| format!("{line}\n")).collect();
+    if values(&without) == expected {
+        return without;
+    }
+    let Ok(mut document) = text.parse::<DocumentMut>() else { return text.to_owned() };
+    let parts = parts(path);
+    let Some((key, tables)) = parts.split_last() else { return text.to_owned() };
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for name in tables {
+        match table.get_mut(name).and_then(Item::as_table_like_mut) {
+            Some(below) => table = below,
+            None => return text.to_owned(),
+        }
+    }
+    table.remove(key);
+    document.to_string()
 }
 
 /// The file of the model that a spec names, if it names one; relative paths lie in `base`.
@@ -235,12 +244,6 @@ pub(crate) fn for_directory(text: &str, directory: &Path) -> String {
         Some(inside) => with_value(text, MODEL_FILE, &quoted(inside)),
         None => text.to_owned(),
     }
-}
-
-/// Lines with those from `from` to `to`, both included, left out.
-fn without_lines(lines: &[String], from: usize, to: usize) -> String {
-    let kept = lines[..from].iter().chain(lines.get(to + 1..).unwrap_or_default());
-    kept.map(String::as_str).collect::<Vec<_>>().join("\n")
 }
 
 /// What is set otherwise than in another spec, in words: `options.num_io_tiles = 32`.
@@ -282,6 +285,37 @@ mod tests {
             assert_eq!(with_value(&changed, path, value), changed, "{path}");
             assert!(changed.contains("# a small one"));
         }
+    }
+
+    #[test]
+    fn whatever_toml_allows_is_changed_in_its_place() {
+        let cases = [
+            ("[options] # mine\nnum_io_tiles = 32\n", "options.num_io_tiles", "64"),
+            ("[options.host] # c\nloader = \"sync\"\n", "options.host.loader", "\"async\""),
+            ("[options.host]\nloader = \"sync\"\n", "options.num_io_tiles", "64"),
+            ("options = { num_io_tiles = 8, a = 1 } # both\n", "options.num_io_tiles", "64"),
+            ("options = { a = 1 }\n", "options.host.loader", "\"sync\""),
+            ("[model]\nnote = \"\"\"\nnum_io_tiles = 5\n\"\"\"\n[options]\nnum_io_tiles = 8\n", "options.num_io_tiles", "64"),
+            ("options.num_io_tiles = 8 # dotted\n", "options.num_io_tiles", "64"),
+            ("[ options ]\n\"num_io_tiles\" = 8 # \"quoted\" = 7\n", "options.num_io_tiles", "64"),
+            ("# all of it\n\n[options]\nstages = [ # cut\n  [\"a\"], # first\n]\n", "options.stages", "[[\"b\"]]"),
+        ];
+        for (text, path, value) in cases {
+            let changed = with_value(text, path, value);
+            let mut expected = values(text);
+            expected.insert(path.to_owned(), value.to_owned());
+            assert_eq!(values(&changed), expected, "{path}: {changed}");
+            assert_eq!(with_value(&changed, path, value), changed, "{path}: {changed}");
+            for comment in ["# mine", "# c", "# both", "# dotted", "# \"quoted\"", "# all of it"] {
+                assert_eq!(text.contains(comment), changed.contains(comment), "{changed}");
+            }
+            let back = without_value(&changed, path);
+            expected.remove(path);
+            assert_eq!(values(&back), expected, "{path}: {back}");
+        }
+        // What is a value cannot be a table.
+        assert_eq!(with_value("options = 3\n", "options.a", "1"), "options = 3\n");
+        assert_eq!(without_value("options = 3\n", "options.a"), "options = 3\n");
     }
 
     #[test]

@@ -5,11 +5,13 @@ mod roofline_plot;
 
 use super::{NOT_RUN, PageFacts, SectionEntry};
 use crate::block::Block;
-use crate::colours;
 use crate::names::prose;
+use crate::svg::figure::colour;
 use crate::table::{BarPart, HtmlTable};
-use tilescope_analysis::limits::{RunLimits, UnknownUtilisation, WaterfallStep};
+use tilescope_analysis::figures::{BarPart as FigurePart, FigureMarks};
+use tilescope_analysis::limits::{RunLimits, UnknownUtilisation};
 use tilescope_analysis::tables::limits::{operations, waterfall};
+use tilescope_analysis::topics::waterfall_figure;
 use tilescope_report::ReportError;
 use tilescope_report::units::fine_percent;
 
@@ -40,20 +42,20 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
 
 /// What is lost from the peak down, each row with a bar below that of the row before.
 fn waterfall_table(run: &RunLimits) -> HtmlTable {
-    let known = run.all.iter().filter(|(_, cycles)| !cycles.is_zero());
-    let mut left = 1.0;
-    let bars: Vec<Vec<BarPart>> = known
-        .map(|(step, _)| {
-            let share = run.all.share(step);
-            let colour = colours::waterfall(step);
-            if step == WaterfallStep::Achieved {
-                return vec![BarPart { from: 0.0, to: share, colour }];
-            }
-            left -= share;
-            vec![BarPart { from: left, to: left + share, colour }]
-        })
-        .collect();
-    let bar = |at: usize| bars.get(at).cloned().unwrap_or_default();
+    let figure = waterfall_figure(&run.all, None);
+    let FigureMarks::Bars(rows) = &figure.marks else {
+        return HtmlTable::new("limits/waterfall", "From the peak down", &waterfall(&run.all));
+    };
+    // The table has no row of the peak.
+    let bar = |at: usize| {
+        let parts = rows.get(at + 1).map_or(&[][..], |row| &row.parts);
+        let part = |part: &FigurePart| BarPart {
+            from: part.from,
+            to: part.to,
+            colour: colour(figure.series[part.series].shade),
+        };
+        parts.iter().map(part).collect::<Vec<_>>()
+    };
     let data = waterfall(&run.all);
     // What goes into each step is in its words; the column would leave no room for bars.
     let data = data.with_columns(|column| column < 3);

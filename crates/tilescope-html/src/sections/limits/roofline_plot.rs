@@ -5,7 +5,9 @@ use crate::colours;
 use crate::names::shown;
 use crate::sections::PageFacts;
 use crate::svg::axis::{self, AxisUnit, Scale};
+use crate::svg::figure::marked;
 use crate::svg::{Anchor, Px, Svg, width_of};
+use tilescope_analysis::figures::Marker;
 use tilescope_analysis::limits::{
     CycleClass, LimitsRow, Roof, RoofKind, Roofline, RooflinePoint, roofline,
 };
@@ -157,7 +159,8 @@ impl<'a> RooflinePlot<'a> {
             let peak = row.limits.of_peak.map_or_else(|| "not known".to_owned(), fine_percent);
             format!("{}: {} cycles, {peak} of its engine", shown(&row.name), row.limits.total())
         });
-        marker(svg, (x, y), class, title.as_deref().unwrap_or(""));
+        let (marker, colour) = (Marker::of_class(class), colours::cycle_class(class));
+        marked(svg, (x, y), marker, colour, title.as_deref().unwrap_or(""));
     }
 
     /// Classes of the points, with how many there are of each.
@@ -170,7 +173,8 @@ impl<'a> RooflinePlot<'a> {
         let there = classes.filter(|(_, count)| *count > 0);
         there
             .map(|(class, count)| {
-                let name = format!("{} {} ({})", sign(class), class.title(), grouped(count as u64));
+                let sign = Marker::of_class(class).sign();
+                let name = format!("{sign} {} ({})", class.title(), grouped(count as u64));
                 LegendEntry::new(colours::cycle_class(class), name)
             })
             .collect()
@@ -207,38 +211,6 @@ fn place_words(svg: &mut Svg, words: Vec<RoofWords>) {
         svg.push(&format!("<g transform=\"translate({} {}) rotate({})\">", Px(x), Px(y), Px(turn)));
         svg.text((0.0, 0.0), anchor, "label", &text);
         svg.push("</g>");
-    }
-}
-
-/// A point, in the shape of its class: neither shape nor colour is needed to tell classes apart.
-fn marker(svg: &mut Svg, (x, y): (f64, f64), class: CycleClass, title: &str) {
-    if class == CycleClass::Compute {
-        svg.dot((x, y), 4.5, colours::cycle_class(class), title);
-        return;
-    }
-    let corners: &[(f64, f64)] = match class {
-        CycleClass::Balance => &[(0.0, -6.0), (6.0, 0.0), (0.0, 6.0), (-6.0, 0.0)],
-        CycleClass::Exchange => &[(-4.5, -4.5), (4.5, -4.5), (4.5, 4.5), (-4.5, 4.5)],
-        CycleClass::Rearrangement => &[(0.0, -5.5), (5.5, 4.5), (-5.5, 4.5)],
-        CycleClass::SyncAndStart => &[(0.0, 5.5), (5.5, -4.5), (-5.5, -4.5)],
-        CycleClass::Host => &[(-5.5, 0.0), (4.5, -5.5), (4.5, 5.5)],
-        CycleClass::RemoteBuffers => &[(5.5, 0.0), (-4.5, -5.5), (-4.5, 5.5)],
-        _ => &[(-5.5, -2.0), (5.5, -2.0), (5.5, 2.0), (-5.5, 2.0)],
-    };
-    svg.shape((x, y), corners, colours::cycle_class(class), title);
-}
-
-/// A letter that looks like the marker of a class.
-fn sign(class: CycleClass) -> &'static str {
-    match class {
-        CycleClass::Compute => "●",
-        CycleClass::Balance => "◆",
-        CycleClass::Exchange => "■",
-        CycleClass::Rearrangement => "▲",
-        CycleClass::SyncAndStart => "▼",
-        CycleClass::Host => "◀",
-        CycleClass::RemoteBuffers => "▶",
-        CycleClass::Links | CycleClass::Other => "▬",
     }
 }
 

@@ -310,3 +310,25 @@ fn the_path_goes_on_where_the_last_one_came_from() {
     let leads: Vec<u64> = index.lanes.iter().map(|lane| lane.lead.0).collect();
     assert_eq!(leads, [25, 30 + 7]);
 }
+
+#[test]
+fn where_several_came_at_once_the_path_goes_on_where_the_first_of_them_is() {
+    let orders = [
+        Order::Work { ipu: 0, io: false, cycles: 10 },
+        Order::Work { ipu: 1, io: false, cycles: 10 },
+        Order::Work { ipu: 2, io: false, cycles: 10 },
+        Order::Sync { ipus: 7, io: false, cost: 2 },
+        Order::Work { ipu: 0, io: false, cycles: 5 },
+        Order::Work { ipu: 1, io: false, cycles: 5 },
+    ];
+    check(&orders);
+    let mut recording = Recording::new();
+    run(&orders, None, Some(&mut recording));
+    let (lanes, blocks) = recording.finish();
+    let ranges: Vec<CycleRange> = lanes.iter().map(|(_, range)| *range).collect();
+    let mut builder = PathIndexBuilder::new(&ranges);
+    builder.block(&decode(&pack(&blocks[0])).unwrap(), &places(&lanes)).unwrap();
+    let index = builder.finish(&[Cycles::ZERO; 3]).unwrap();
+    let path: Vec<u64> = index.lanes.iter().map(|lane| lane.path_cycles.0).collect();
+    assert_eq!(path, [17, 0, 0]);
+}

@@ -287,6 +287,17 @@ mod tests {
     }
 
     #[test]
+    fn variables_begin_at_the_width_of_a_load() {
+        let sizes = [1001, 777, 335, 12, 3];
+        let variables: Vec<AllocationRequest> =
+            sizes.iter().map(|bytes| wanted(*bytes, Some(0..2), false)).collect();
+        for placed in allocate(&MK2, &variables, 1).placements {
+            let offset = placed.get(TileId(0)).expect("placed").offset;
+            assert!(offset.0.is_multiple_of(8), "{offset:?}");
+        }
+    }
+
+    #[test]
     fn one_interleaved_variable_makes_the_extent_jump() {
         let tile = memory(&[wanted(100, None, false), wanted(6400, Some(1..2), true)]);
         assert_eq!(tile.including_gaps, Bytes(212_992 + 24 + 6400));
@@ -307,6 +318,17 @@ mod tests {
     fn another_order_is_tried_before_memory_overflows() {
         let [small, large] = [wanted(10_000, Some(0..3), true), wanted(420_000, Some(0..3), false)];
         assert_eq!(memory(&[small, large]).including_gaps, Bytes(430_000));
+    }
+
+    /// Temporaries of equal operations share an address: it is taken while any of them lives.
+    #[test]
+    fn an_address_is_taken_in_every_life_of_those_that_share_it() {
+        let temporary = wanted(1000, Some(0..2), false);
+        let again = AllocationRequest { lifetime: Some(4..6), ..temporary.clone() };
+        let beside = wanted(900, Some(4..6), false);
+        let found = allocate(&MK2, &[temporary, again, beside], 1).placements;
+        let offset = |at: usize| found[at].get(TileId(0)).expect("placed").offset;
+        assert_eq!([offset(0), offset(1), offset(2)], [Bytes(0), Bytes(0), Bytes(1000)]);
     }
 
     #[test]

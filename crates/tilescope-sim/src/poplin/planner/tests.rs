@@ -174,6 +174,27 @@ proptest! {
     }
 }
 
+/// Whether an estimate is the sum of the phases that it tells.
+fn adds_up(of: &ConvPlanEstimate) -> bool {
+    let once = [of.rearrange_before_slice, of.zero, of.cast];
+    let each = [
+        of.dynamic_slice,
+        of.transform_copy,
+        of.transform_exchange,
+        of.input_exchange,
+        of.weight_exchange,
+        of.first_reduce_exchange,
+        of.later_reduce_exchange,
+        of.tile_transform,
+        of.calculate,
+        of.reduce,
+        of.dynamic_update,
+        of.add_in_place,
+    ];
+    let sum = |phases: &[Cycles]| -> Cycles { phases.iter().copied().sum() };
+    of.total_cycles == sum(&once) + of.serial * sum(&each)
+}
+
 /// The models of every candidate for a shape.
 fn models(task: &ConvPlanningTask) -> Vec<ConvPlanCandidate> {
     let transformed = transforms::candidates(&task.params, &task.options, false);
@@ -204,7 +225,11 @@ proptest! {
             prop_assert_eq!(all.weights, shape.weight_elements());
             prop_assert!(all.outputs >= shape.output_elements() && all.partials >= all.outputs);
             for split in splits(&candidate, machine.tiles.into()) {
-                let part = model.elements(&model.part_size(&split));
+                let size = model.part_size(&split);
+                if let Some(calculate) = model.compute_cycles(&split, &size) {
+                    prop_assert!(adds_up(&model.estimate(&split, &size, calculate)));
+                }
+                let part = model.elements(&size);
                 let times = split.tiles() * split.serial();
                 let users = [split.out_channels * split.out_channels_serial, split.batch * split.field_parts()];
                 prop_assert!(part.inputs * (times / users[0]) >= all.inputs / split.kernel_parts());

@@ -262,6 +262,32 @@ mod tests {
     }
 
     #[test]
+    fn a_callback_waits_until_a_buffer_is_empty() {
+        for depth in [1, 2, 5] {
+            let text = format!(
+                "[model]\nname = \"mnist\"\n[options]\nprefetch_depth = {depth}\n\
+                 [options.host]\nseconds_per_micro_batch = 1e-6"
+            );
+            let spec = Spec::build(&SpecSource::from_text("host", &text)).expect("valid");
+            let (bytes, stream) = (Bytes(100), ProgramId(0));
+            let replicas = AlikeReplicas::of(&spec);
+            let mut host = HostTimeline::new(&spec, &replicas[0], bytes, Cycles::ZERO);
+            host.launched(Cycles::ZERO);
+            // The IPU comes late each time: nothing but a free buffer is waited for.
+            let emptied = |at: usize| Cycles((at as u64 + 1) * 1_000_000);
+            for at in 0..10_usize {
+                let ready = host.fill_next_buffer(stream, bytes, Cycles::ZERO);
+                let free = at.checked_sub(depth).map_or(Cycles::ZERO, emptied);
+                assert!(
+                    ready >= free && ready < free + Cycles(500_000),
+                    "{depth}: {at}: {ready:?}"
+                );
+                host.buffer_emptied(stream, emptied(at));
+            }
+        }
+    }
+
+    #[test]
     fn noise_has_no_bias() {
         let mean: f64 = (0..10_000).map(noise).sum::<f64>() / 10_000.0;
         assert!(mean.abs() < 0.02, "{mean}");

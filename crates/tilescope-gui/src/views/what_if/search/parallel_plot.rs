@@ -378,23 +378,28 @@ mod tests {
     use serde_json::json;
 
     fn answer() -> SweepAnswer {
-        let point = |tiles: u64, time: Option<f64>, memory: Option<f64>, front: bool| {
+        let point = |tiles: u64, time: Option<f64>, memory: Option<u64>, front: bool| {
+            let outcome = match (time, memory) {
+                (Some(_), _) => "fits",
+                (None, Some(_)) => "does_not_fit",
+                (None, None) => "refused",
+            };
+            let cycles = time.map(|time| (time * 1e9) as u64);
             json!({
                 "changes": { "options.num_io_tiles": tiles, "model.same": 1 },
-                "outcome": if time.is_some() { "fits" } else { "does_not_fit" },
-                "problem": null, "seconds": time, "seconds_per_sample": time, "memory": memory,
-                "ipus": 4, "pareto_front": front,
+                "outcome": outcome, "problem": null, "cycles": cycles, "seconds": time,
+                "samples": 1, "memory": memory, "ipus": 4, "pareto_front": front,
             })
         };
         let points = [
-            point(32, Some(1e-3), Some(1024.0), true),
-            point(64, Some(2e-3), Some(3072.0), false),
-            point(64, Some(2e-3), Some(3072.0), false),
-            point(128, None, Some(5120.0), false),
+            point(32, Some(1e-3), Some(1024), true),
+            point(64, Some(2e-3), Some(3072), false),
+            point(64, Some(2e-3), Some(3072), false),
+            point(128, None, Some(5120), false),
             point(256, None, None, false),
         ];
         let answer = json!({
-            "spec": "a", "keys": ["options.num_io_tiles", "model.same"], "points": points,
+            "spec": "a", "text": "", "keys": ["options.num_io_tiles", "model.same"], "points": points,
         });
         serde_json::from_value(answer).unwrap()
     }

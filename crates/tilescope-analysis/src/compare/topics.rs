@@ -1,0 +1,92 @@
+//! Figures and tables of topics, row by row, without knowing the topic.
+
+use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
+use super::normalization::WorkDivisors;
+use super::{ComparedReports, ViewComparison};
+use crate::data_table::{DataTable, TableCell};
+use crate::figures::{Figure, FigureMarks, FigureUnit};
+use crate::topics::TOPICS;
+use tilescope_report::ReportError;
+use tilescope_report::units::{Bytes, Cycles};
+
+pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "topics", tables };
+
+/// A row of a figure or a table.
+struct TopicRow {
+    name: String,
+    value: TableCell,
+    /// Whether it grows with what a run works on.
+    of_run: bool,
+}
+
+/// Bars of every topic, and tables that no view compares.
+fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
+    let per = sides.normalization()?.divisors();
+    let mut tables = Vec::new();
+    for topic in TOPICS {
+        for figure in topic.figures {
+            let (source, target) = sides.both(figure.read)?;
+            let (source, target) = (bars(&source), bars(&target));
+            if !source.is_empty() || !target.is_empty() {
+                tables.push(compared(figure.about, (source, target), per));
+            }
+        }
+        for table in topic.tables {
+            let (source, target) = sides.both(table.read)?;
+            tables.push(compared(table.about, (cells(&source), cells(&target)), per));
+        }
+    }
+    Ok(tables)
+}
+
+fn compared(
+    title: &'static str,
+    (source, target): (Vec<TopicRow>, Vec<TopicRow>),
+    per: WorkDivisors,
+) -> ComparisonTable {
+    let keyed = |rows: Vec<TopicRow>| rows.into_iter().map(|row| (row.name.clone(), row));
+    let mut rows = Vec::new();
+    for (source, target) in pair_by_key(keyed(source), keyed(target)) {
+        let Some(any) = source.as_ref().or(target.as_ref()) else { continue };
+        let (name, of_run) = (any.name.clone(), any.of_run);
+        let row = ComparisonRow::new(name, source.map(|of| of.value), target.map(|of| of.value));
+        rows.push(if of_run { row.per(per) } else { row });
+    }
+    ComparisonTable::new(title, "Row", rows)
+}
+
+/// Lengths of bars; figures of points and lines have no rows.
+fn bars(figure: &Figure) -> Vec<TopicRow> {
+    let FigureMarks::Bars(bars) = &figure.marks else { return Vec::new() };
+    let mut rows = Vec::new();
+    for bar in bars {
+        let length: f64 = bar.parts.iter().map(|part| part.to - part.from).sum();
+        let value = match figure.x.unit {
+            FigureUnit::Bytes => TableCell::Bytes(Bytes(length as u64)),
+            FigureUnit::Cycles => TableCell::Count(Cycles::from_f64(length).0),
+            FigureUnit::Count => TableCell::Real(length),
+            FigureUnit::Share => TableCell::Share(length),
+        };
+        let of_run = figure.x.unit == FigureUnit::Cycles;
+        rows.push(TopicRow { name: bar.name.clone(), value, of_run });
+    }
+    rows
+}
+
+/// Numbers of a table, each named by the words of its row and the head of its column.
+fn cells(table: &DataTable) -> Vec<TopicRow> {
+    let mut rows = Vec::new();
+    for row in &table.rows {
+        let words: Vec<String> =
+            row.iter().filter(|cell| cell.is_name()).map(TableCell::text).collect();
+        for (column, cell) in table.columns.iter().zip(row) {
+            if cell.is_name() || cell.number().is_none() {
+                continue;
+            }
+            let name = format!("{}: {}", words.join(", "), column.title);
+            let of_run = column.title.to_lowercase().contains("cycles");
+            rows.push(TopicRow { name, value: cell.clone(), of_run });
+        }
+    }
+    rows
+}

@@ -1,0 +1,84 @@
+//! Tables of views and topics, by the names that files and Python have for them: `"memory/variables"`.
+//!
+//! Those that a question names are made before it is asked, and are gone with its connection.
+
+use super::SqlError;
+use crate::data_table::{DataTable, TableCell};
+use crate::tables::{self, ReportTable};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+use tilescope_report::Report;
+
+/// Makes the tables that a question names in quotes.
+///
+/// # Errors
+/// Reports that cannot be read, and more rows than a question may have in memory.
+pub(super) fn make(connection: &Connection, report: &Report, sql: &str) -> Result<(), SqlError> {
+    for table in tables::all() {
+        let name = name_of(table);
+        if sql.contains(&format!("\"{name}\"")) {
+            let rows = (table.read)(report)?;
+            insert(connection, &name, &rows).map_err(|error| match error.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::OutOfMemory) => SqlError::TooMuchMemory,
+                _ => SqlError::Failed(error.to_string()),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn name_of(table: &ReportTable) -> String {
+    format!("{}/{}", table.view, table.name)
+}
+
+fn insert(connection: &Connection, name: &str, table: &DataTable) -> rusqlite::Result<()> {
+    let columns: Vec<String> =
+        table.identifiers().iter().map(|column| format!("\"{column}\"")).collect();
+    let columns = columns.join(", ");
+    connection.execute_batch(&format!("CREATE TEMP TABLE \"{name}\" ({columns})"))?;
+    let places = vec!["?"; table.columns.len()].join(", ");
+    let mut statement =
+        connection.prepare(&format!("INSERT INTO temp.\"{name}\" VALUES ({places})"))?;
+    for row in &table.rows {
+        statement.execute(params_from_iter(row.iter().map(value)))?;
+    }
+    Ok(())
+}
+
+fn value(cell: &TableCell) -> Value {
+    match cell {
+        TableCell::Missing => Value::Null,
+        TableCell::Text(text) => Value::Text(text.clone()),
+        cell => match cell.whole().map(i64::try_from) {
+            Some(Ok(whole)) => Value::Integer(whole),
+            _ => cell.number().map_or(Value::Null, Value::Real),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::{JsonRows, SqlQuestion, run};
+    use std::sync::Arc;
+    use tilescope_fixtures::ReportBuilder;
+
+    #[test]
+    fn every_table_of_every_topic_is_asked_in_sql() {
+        let mut builder = ReportBuilder::new(2, 8);
+        let work = builder.compute("a/Convolve", 1_234);
+        builder.run(work, 0..1_234);
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = builder.write(directory.path()).expect("written");
+        let report = Arc::new(Report::open(path).expect("opened"));
+        for table in tables::all() {
+            let name = name_of(table);
+            let question = SqlQuestion::new(format!("SELECT * FROM \"{name}\""));
+            let mut text = Vec::new();
+            let found = run(&report, &question, &mut JsonRows::new(&mut text));
+            let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let rows = (table.read)(&report).expect("read").rows.len();
+            assert_eq!(found.rows, rows as u64, "{name}");
+        }
+    }
+}

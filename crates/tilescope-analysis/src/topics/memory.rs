@@ -1,0 +1,39 @@
+//! What fills the tiles.
+
+use super::{Topic, TopicFigure};
+use crate::figures::{Figure, FigureAxis, FigureBar, FigureSeries, FigureUnit, Shade};
+use std::collections::BTreeMap;
+use tilescope_report::units::Bytes;
+use tilescope_report::{MemoryCategory, Report, ReportError};
+
+pub(super) const TOPIC: Topic = Topic::of_view(
+    "memory",
+    "Memory",
+    "What fills the memory of the tiles?",
+    &[TopicFigure {
+        name: "categories",
+        about: "Bytes by kind of data and code, over all tiles",
+        read: categories,
+    }],
+);
+
+fn categories(report: &Report) -> Result<Figure, ReportError> {
+    let mut sums: BTreeMap<MemoryCategory, Bytes> = BTreeMap::new();
+    for (range, parts) in report.tile_categories()?.iter() {
+        let tiles = u64::from(range.count());
+        for part in parts {
+            *sums.entry(part.category).or_default() += Bytes(part.bytes.0 * tiles);
+        }
+    }
+    let mut sums: Vec<(MemoryCategory, Bytes)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    let mut bars = Vec::new();
+    for (category, bytes) in sums {
+        if bytes > Bytes::ZERO {
+            bars.push(FigureBar::of(category.name(), bytes.as_f64(), FigureUnit::Bytes, 0));
+        }
+    }
+    let x = FigureAxis::new("Bytes over all tiles", FigureUnit::Bytes);
+    let series = vec![FigureSeries::new("Bytes", Shade::Plain)];
+    Ok(Figure::bars("Memory by category", x, series, bars))
+}

@@ -1,0 +1,164 @@
+//! Topics: what can be asked of a report, each with its facts, figures and tables.
+//!
+//! A topic is a file here and an entry of [`TOPICS`]. The window, the HTML page, CSV, Parquet, SQL,
+//! JSON, the server for agents and Python show any of the three without knowing the topic.
+//!
+//! Topics with the name of a view are drawn by that view as well; their tables are those of
+//! [`TABLES`](crate::tables::TABLES).
+
+mod execution_trace;
+mod limits;
+mod liveness;
+mod memory;
+mod summary;
+
+pub use limits::waterfall_figure;
+
+use crate::data_table::DataTable;
+use crate::figures::Figure;
+use crate::headline::HeadlineFigure;
+use crate::tables::{self, ReportTable};
+use serde::Serialize;
+use tilescope_report::{Report, ReportError};
+
+/// A topic.
+#[derive(Debug)]
+pub struct Topic {
+    /// Its name in links and on the command line: that of a view, or of its own.
+    pub id: &'static str,
+    pub title: &'static str,
+    /// The question that it answers.
+    pub about: &'static str,
+    /// Figures that stand out.
+    pub facts: fn(&Report) -> Result<Vec<HeadlineFigure>, ReportError>,
+    pub figures: &'static [TopicFigure],
+    /// Tables that no view has.
+    pub tables: &'static [ReportTable],
+}
+
+/// A figure of a topic.
+#[derive(Debug)]
+pub struct TopicFigure {
+    /// Its name within the topic.
+    pub name: &'static str,
+    pub about: &'static str,
+    /// Makes it; one without marks where the report has nothing to draw.
+    pub read: fn(&Report) -> Result<Figure, ReportError>,
+}
+
+/// Every topic.
+pub static TOPICS: &[Topic] = &[
+    summary::TOPIC,
+    Topic::of_view("insights", "Insights", "What is worth doing about the program?", &[]),
+    memory::TOPIC,
+    liveness::TOPIC,
+    Topic::of_view("program-tree", "Program tree", "What does Poplar run, in which order?", &[]),
+    Topic::of_view("operations", "Operations", "What does each operation cost?", &[]),
+    limits::TOPIC,
+    Topic::of_view("operations-graph", "Operations graph", "Which operation reads which?", &[]),
+    execution_trace::TOPIC,
+    Topic::of_view("exchange-code", "Exchange code", "Which tiles send to which?", &[]),
+    Topic::of_view("tile-mapping", "Tile mapping", "Which tiles hold which tensor?", &[]),
+];
+
+impl Topic {
+    /// The topic of a view, with figures and without facts.
+    const fn of_view(
+        id: &'static str,
+        title: &'static str,
+        about: &'static str,
+        figures: &'static [TopicFigure],
+    ) -> Self {
+        Self { id, title, about, facts: |_| Ok(Vec::new()), figures, tables: &[] }
+    }
+
+    /// All its tables, also those of the view of its name.
+    pub fn all_tables(&self) -> impl Iterator<Item = &'static ReportTable> {
+        tables::of_view(self.id)
+    }
+
+    /// Everything that it says of a report.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn read(&self, report: &Report) -> Result<TopicAnswer, ReportError> {
+        let mut figures = Vec::new();
+        for figure in self.figures {
+            figures.push(NamedFigure { name: figure.name, figure: (figure.read)(report)? });
+        }
+        let mut tables = Vec::new();
+        for table in self.all_tables() {
+            tables.push(NamedTable { name: table.name, table: (table.read)(report)? });
+        }
+        let (topic, title, about) = (self.id, self.title, self.about);
+        Ok(TopicAnswer { topic, title, about, facts: (self.facts)(report)?, figures, tables })
+    }
+}
+
+/// Facts, figures and tables of a report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TopicAnswer {
+    pub topic: &'static str,
+    pub title: &'static str,
+    pub about: &'static str,
+    pub facts: Vec<HeadlineFigure>,
+    pub figures: Vec<NamedFigure>,
+    pub tables: Vec<NamedTable>,
+}
+
+/// A figure with its name within its topic.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NamedFigure {
+    pub name: &'static str,
+    #[serde(flatten)]
+    pub figure: Figure,
+}
+
+/// A table with its name within its topic.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NamedTable {
+    pub name: &'static str,
+    #[serde(flatten)]
+    pub table: DataTable,
+}
+
+/// A topic that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no topic {0:?}; topics are: {known}", known = known_topics())]
+pub struct UnknownTopicError(pub String);
+
+fn known_topics() -> String {
+    let names: Vec<&str> = TOPICS.iter().map(|topic| topic.id).collect();
+    names.join(", ")
+}
+
+/// The topic of a name.
+///
+/// # Errors
+/// The topics that there are.
+pub fn topic(id: &str) -> Result<&'static Topic, UnknownTopicError> {
+    let found = TOPICS.iter().find(|topic| topic.id == id);
+    found.ok_or_else(|| UnknownTopicError(id.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_table_has_a_topic() {
+        for (at, own) in TOPICS.iter().enumerate() {
+            assert!(TOPICS[..at].iter().all(|other| other.id != own.id), "{}", own.id);
+            for (at, figure) in own.figures.iter().enumerate() {
+                let others = &own.figures[..at];
+                assert!(others.iter().all(|other| other.name != figure.name), "{}", figure.name);
+            }
+            assert!(own.about.ends_with('?'), "{}: {:?} is no question", own.id, own.about);
+            assert!(own.tables.iter().all(|table| table.view == own.id), "{}", own.id);
+        }
+        for table in tables::all() {
+            assert!(topic(table.view).is_ok(), "{} has no topic", table.view);
+        }
+        assert!(topic("nonsense").unwrap_err().to_string().contains("limits"));
+    }
+}

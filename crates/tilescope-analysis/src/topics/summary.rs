@@ -1,0 +1,21 @@
+//! The figures people look for first.
+
+use super::Topic;
+use crate::headline::{HeadlineFigure, headline_figures};
+use tilescope_report::units::NumberFormat;
+use tilescope_report::{Report, ReportError};
+
+pub(super) const TOPIC: Topic = Topic {
+    id: "summary",
+    title: "Summary",
+    about: "How long does it take, and does it fit?",
+    facts,
+    figures: &[],
+    tables: &[],
+};
+
+fn facts(report: &Report) -> Result<Vec<HeadlineFigure>, ReportError> {
+    let summary = crate::summary::summary(report)?;
+    let (outcome, target) = (report.outcome()?, report.target()?);
+    Ok(headline_figures(&summary, outcome, &target, NumberFormat::default()))
+}

@@ -1,0 +1,196 @@
+//! Topics: facts, figures and tables of a report, topic by topic, drawn without knowing the topic.
+
+use super::summary::facts_ui;
+use super::{ReportView, ViewContext, ViewDescriptor};
+use crate::model::selection::Selection;
+use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
+use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::bottom_panel::{BottomPanel, LOW, closed_ui, tabs_row_ui};
+use crate::widgets::figure::{figure_ui, height_of};
+use crate::widgets::icons::Icon;
+use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
+use crate::widgets::table::TableState;
+use crate::widgets::toolbar::toolbar_ui;
+use crate::widgets::{hint_ui, tables_height};
+use egui::{CentralPanel, Frame, Label, Margin, RichText, ScrollArea, Ui, vec2};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tilescope_analysis::data_table::DataTable;
+use tilescope_analysis::figures::Figure;
+use tilescope_analysis::headline::HeadlineFigure;
+use tilescope_analysis::tables::ReportTable;
+use tilescope_analysis::topics::{TOPICS, Topic};
+use tilescope_report::{Report, ReportError};
+
+/// This view, for the list.
+pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
+    id: ViewId::Topics,
+    help: include_str!("../../../../../assets/help/topics.md"),
+    icon: Icon::Table,
+    settings: &["topic"],
+    create: || Box::<TopicsView>::default(),
+};
+
+/// Width from which on figures stand two in a row.
+const TWO_FIGURES: f32 = 1_100.0;
+
+/// Facts and figures of a topic.
+struct TopicPage {
+    facts: Vec<HeadlineFigure>,
+    figures: Vec<(&'static str, Figure)>,
+}
+
+impl TopicPage {
+    fn read(report: &Report, topic: &'static Topic) -> Result<Self, ReportError> {
+        let mut figures = Vec::new();
+        for figure in topic.figures {
+            figures.push((figure.about, (figure.read)(report)?));
+        }
+        Ok(Self { facts: (topic.facts)(report)?, figures })
+    }
+}
+
+/// State of the view.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct TopicsView {
+    /// The topic that is shown; the first if it is none.
+    topic: String,
+    /// The table of it that is shown; the first if it has none of this name.
+    table: String,
+    rows: TableState,
+    panel: BottomPanel,
+    #[serde(skip)]
+    page: BackgroundQuery<&'static str, TopicPage>,
+    #[serde(skip)]
+    listed: BackgroundQuery<(&'static str, &'static str), Arc<DataTable>>,
+}
+
+impl ReportView for TopicsView {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+        let topic = self.topic();
+        toolbar_ui(ui, VIEW.id.name(), |bar| {
+            let topics: Vec<_> = TOPICS.iter().map(|topic| (topic.id, topic.title)).collect();
+            if let Some(id) = bar.choice("Topic", &topics, topic.id) {
+                id.clone_into(&mut self.topic);
+                self.rows = TableState::default();
+            }
+            let tables: Vec<_> =
+                self.topic().all_tables().map(|table| (table.name, table.name)).collect();
+            let shown = self.table().map_or("", |table| table.name);
+            if let Some(name) = bar.choice("Table", &tables, shown) {
+                name.clone_into(&mut self.table);
+                self.rows = TableState::default();
+            }
+        });
+        let topic = self.topic();
+        let mut panel = std::mem::take(&mut self.panel);
+        let room = (tables_height(ui, 0.5), LOW);
+        panel.ui(ui, "topic tables", room, |ui, open| self.table_ui(ui, context, *open));
+        self.panel = panel;
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
+        CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, topic));
+    }
+
+    fn state(&self) -> ViewState {
+        to_view_state(self)
+    }
+
+    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = from_view_state(state);
+        strange
+    }
+}
+
+impl TopicsView {
+    fn topic(&self) -> &'static Topic {
+        TOPICS.iter().find(|topic| topic.id == self.topic).unwrap_or(&TOPICS[0])
+    }
+
+    /// Facts and figures.
+    fn page_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, topic: &'static Topic) {
+        let report = context.opened.report.clone();
+        let question = move |_: &&'static str| TopicPage::read(&report, topic);
+        let texts = QueryTexts { waiting: "Reading…", failed: "The topic cannot be read" };
+        let asked = self.page.ask(ui.ctx(), context.workers, &topic.id, question);
+        let frame = Frame::new().inner_margin(Margin::same(spacing::M as i8));
+        asked.fresh_only().show(ui, texts, |ui, page| {
+            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                frame.show(ui, |ui| page_of_topic_ui(ui, topic, page));
+            });
+        });
+    }
+
+    /// The table that is shown; nothing for a topic without tables.
+    fn table(&self) -> Option<&'static ReportTable> {
+        let mut tables = self.topic().all_tables();
+        let first = tables.next();
+        let mut all = first.into_iter().chain(tables);
+        all.find(|table| table.name == self.table).or(first)
+    }
+
+    fn table_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, open: bool) {
+        let Some(table) = self.table() else { return };
+        if !open {
+            return closed_ui(ui, table.about);
+        }
+        tabs_row_ui(ui, |ui| ui.label(strong(table.about)));
+        ui.add_space(spacing::XS);
+        let report = context.opened.report.clone();
+        let question = move |_: &(&'static str, &'static str)| (table.read)(&report).map(Arc::new);
+        let key = (table.view, table.name);
+        let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
+        listed.fresh_only().show(ui, LIST_TEXTS, |ui, rows| {
+            self.rows.ui(ui, context.workers, rows, rows.version(), "Filter rows");
+        });
+    }
+}
+
+fn page_of_topic_ui(ui: &mut Ui, topic: &Topic, page: &TopicPage) {
+    let palette = ThemePalette::for_ui(ui);
+    ui.label(strong(topic.title).size(text_size::SUBHEADING));
+    ui.add(Label::new(RichText::new(topic.about).color(palette.weak_text)).wrap());
+    ui.add_space(spacing::S);
+    if !page.facts.is_empty() {
+        facts_ui(ui, &page.facts);
+    }
+    let (drawn, empty): (Vec<_>, Vec<_>) =
+        page.figures.iter().partition(|(_, figure)| !figure.is_empty());
+    if page.facts.is_empty() && drawn.is_empty() && empty.is_empty() {
+        hint_ui(ui, "This topic has no figures; its tables are below.");
+    }
+    let columns = if ui.available_width() >= TWO_FIGURES { 2 } else { 1 };
+    let gap = spacing::L;
+    let width = (ui.available_width() - gap * (columns as f32 - 1.0)) / columns as f32;
+    for row in drawn.chunks(columns) {
+        ui.horizontal_top(|ui| {
+            ui.spacing_mut().item_spacing.x = gap;
+            for (about, figure) in row {
+                let size = vec2(width, height_of(figure) + 2.0 * text_size::BODY + spacing::M);
+                ui.allocate_ui(size, |ui| {
+                    ui.vertical(|ui| {
+                        ui.set_width(width);
+                        ui.set_max_height(size.y);
+                        ui.label(strong(&figure.title)).on_hover_text(*about);
+                        figure_ui(ui, figure);
+                    });
+                });
+            }
+        });
+        ui.add_space(spacing::M);
+    }
+    for (_, figure) in empty {
+        let reason = if figure.note.is_empty() { "Nothing to draw." } else { &figure.note };
+        hint_ui(ui, &format!("{}: {reason}", figure.title));
+    }
+}
+
+/// A table as the view has it.
+#[cfg(test)]
+pub(in crate::views) fn seen(report: &Report, table: &ReportTable) -> DataTable {
+    (table.read)(report).unwrap()
+}
