@@ -12,6 +12,7 @@ use tilescope_report::units::grouped;
 /// Opens a choice and takes one of its entries.
 fn choose(window: &mut Window, choice: &str, entry: &str) {
     assert!(press_role(window, Role::ComboBox, choice), "the choice {choice}");
+    settle(window);
     let entries = window.query_all_by_label(entry);
     entries.last().unwrap_or_else(|| panic!("{entry} in {choice}")).click();
     settle(window);
@@ -49,7 +50,7 @@ fn every_topic_shows_what_files_have_of_it() {
                 continue;
             }
             let count = format!("{} rows", grouped(rows.rows.len() as u64));
-            assert!(says(&window, &count), "{place}: {count}");
+            assert!(says(&window, &count), "{place}: {count}: {:?}", painted(&window));
             // Short tables are on the screen as a whole: every name of the file is seen.
             let csv = rows.csv();
             if rows.rows.len() > 8 {

@@ -158,7 +158,7 @@ pub fn is_stream_copy(kind: ProgramKind) -> bool {
 
 /// Whether a program waits for other IPUs or the host.
 fn is_external_sync(program: &ProgramNode) -> bool {
-    program.kind == ProgramKind::Sync && program.name == "External"
+    program.is_external_sync()
 }
 
 /// What the steps of a node took in the run, over all IPUs and all its places in the tree.

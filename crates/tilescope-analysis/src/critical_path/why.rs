@@ -5,6 +5,7 @@ use super::mechanism::Mechanism;
 use crate::replica_classes::ipu_words;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use tilescope_report::INTERNAL_SYNC;
 use tilescope_report::trace::{CriticalPath, LaneStep, LaneWait, PathHop};
 use tilescope_report::units::{
     CycleRange, Cycles, NumberFormat, OperationId, ProgramId, ReplicaIpu, StepId, percent,
@@ -313,7 +314,7 @@ impl<'a> WhyFacts<'a> {
                 let links = if collective { Mechanism::Collective } else { Mechanism::IpuLinks };
                 (links, rate)
             }
-            (ProgramKind::Sync, _) if name == "Internal" => (Mechanism::InternalSync, plain),
+            (ProgramKind::Sync, _) if name == INTERNAL_SYNC => (Mechanism::InternalSync, plain),
             (ProgramKind::Sync, _) => {
                 (Mechanism::ExternalSync, format!("{cycles} cycles: it is the last to come"))
             }

@@ -8,7 +8,7 @@ use super::{InsightFacts, InsightFinding, InsightRule};
 use crate::label_conventions::is_partials;
 use serde_json::json;
 use tilescope_report::units::percent;
-use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode};
+use tilescope_report::{MemoryCategory, ProgramNode};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "memory_proportion",
@@ -54,12 +54,10 @@ fn larger(facts: &InsightFacts) -> Option<InsightFinding> {
     let is_limited = |program: &ProgramNode| {
         facts.plan_of(program.operation).is_some_and(OperationPlan::is_limited)
     };
-    let is_internal =
-        |program: &ProgramNode| program.kind == ProgramKind::Sync && program.name == "Internal";
     let gain = facts.gain(|part| {
         let share = facts.wasted_by_plans.get(&part.id).copied();
         // Parts that are computed at once need fewer syncs.
-        let share = share.unwrap_or(if is_internal(part.program) { 1.0 } else { 0.0 });
+        let share = share.unwrap_or(if part.program.is_internal_sync() { 1.0 } else { 0.0 });
         share * part.cycles.as_f64()
     });
     let saved = SavedTime::of(facts, gain, MIN_SHARE, is_limited)?;

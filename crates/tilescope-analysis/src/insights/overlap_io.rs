@@ -75,5 +75,5 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 
 /// Whether a program is a sync with the host or between IPUs.
 pub(super) fn is_external(program: &ProgramNode) -> bool {
-    program.kind == ProgramKind::Sync && program.name == "External"
+    program.is_external_sync()
 }

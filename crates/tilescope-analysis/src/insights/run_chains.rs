@@ -126,7 +126,7 @@ impl RunChains {
     /// Cycles in which steps wait for other IPUs or the host.
     pub(crate) fn waiting(&self, part: ChainPart<'_>) -> Cycles {
         match part.kind {
-            ProgramKind::Sync if part.program.name == "Internal" => Cycles::ZERO,
+            _ if part.program.is_internal_sync() => Cycles::ZERO,
             ProgramKind::Sync => part.cycles,
             ProgramKind::StreamCopyBegin => {
                 part.cycles.saturating_sub(self.handshake.saturating_mul(part.steps))

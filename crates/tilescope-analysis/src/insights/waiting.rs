@@ -20,7 +20,7 @@ const MIN_SHARE: f64 = 0.1;
 /// Whether a program waits for other IPUs.
 fn waits(program: &ProgramNode) -> bool {
     program.kind == ProgramKind::Sync
-        && program.name != "Internal"
+        && !program.is_internal_sync()
         && awaited_part(program).is_none()
 }
 

@@ -195,6 +195,9 @@ pub(crate) fn tables_height(ui: &Ui, share: f32) -> f32 {
     (height * share).min(height - 250.0).clamp(100.0, 460.0)
 }
 
+/// Height of an unfolded choice, from which on it scrolls.
+const CHOICE_HEIGHT: f32 = 420.0;
+
 /// A choice between a few words, with its name in front.
 pub(crate) fn choice_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
@@ -205,7 +208,8 @@ pub(crate) fn choice_ui<T: Copy + PartialEq>(
     let title = choices.iter().find(|(value, _)| *value == current).map_or("", |(_, text)| *text);
     let mut picked = None;
     ui.label(RichText::new(name).color(ThemePalette::for_ui(ui).weak_text));
-    let shown = egui::ComboBox::from_id_salt(name).selected_text(title).show_ui(ui, |ui| {
+    let list = egui::ComboBox::from_id_salt(name).selected_text(title).height(CHOICE_HEIGHT);
+    let shown = list.show_ui(ui, |ui| {
         for (value, text) in choices {
             if ui.selectable_label(*value == current, *text).clicked() {
                 picked = Some(*value);

@@ -96,6 +96,12 @@ pub enum ProgramKind {
     Unknown,
 }
 
+/// Name of syncs of the tiles of an IPU.
+pub const INTERNAL_SYNC: &str = "Internal";
+
+/// Name of syncs with other IPUs or the host.
+pub const EXTERNAL_SYNC: &str = "External";
+
 impl ProgramKind {
     /// Every kind, in the order of the enum.
     pub const ALL: [ProgramKind; 13] = [
@@ -200,6 +206,16 @@ pub struct OutlinedCall {
 }
 
 impl ProgramNode {
+    /// Whether it waits for the tiles of an IPU alone.
+    pub fn is_internal_sync(&self) -> bool {
+        self.kind == ProgramKind::Sync && self.name == INTERNAL_SYNC
+    }
+
+    /// Whether it waits for other IPUs or the host.
+    pub fn is_external_sync(&self) -> bool {
+        self.kind == ProgramKind::Sync && self.name == EXTERNAL_SYNC
+    }
+
     /// A leaf that belongs to no IPU, compute set or operation; a stream copy is one of the host.
     pub fn new(kind: ProgramKind, name: impl Into<String>) -> Self {
         Self {

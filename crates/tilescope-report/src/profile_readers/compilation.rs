@@ -3,6 +3,7 @@
 
 use super::run::{MeasuredProgram, MeasuredRun, TILES_PER_IPU};
 use crate::model::*;
+use crate::model::{EXTERNAL_SYNC, INTERNAL_SYNC};
 use crate::units::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -239,7 +240,7 @@ fn program_name(run: &MeasuredRun<'_>, program: &MeasuredProgram) -> String {
 
 /// A sync of one IPU is one of its tiles; those of several wait for each other.
 fn sync_name(run: &MeasuredRun<'_>) -> &'static str {
-    if run.ipus == 1 { "Internal" } else { "External" }
+    if run.ipus == 1 { INTERNAL_SYNC } else { EXTERNAL_SYNC }
 }
 
 /// The first of some names, and how many more there are.

@@ -10,6 +10,7 @@ use super::{Report, ReportOrigin, ReportPart, TraceState};
 use crate::database::{ReportDatabase, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
+use crate::model::INTERNAL_SYNC;
 use crate::model::{ProgramKind, StreamEndpoint};
 use crate::remote::RemoteReport;
 use crate::row_cells::RowCells;
@@ -266,7 +267,7 @@ fn remote_programs(db: &ReportDatabase) -> Result<HashSet<u32>, ReportError> {
 fn sync_programs(db: &ReportDatabase) -> Result<SyncPrograms, ReportError> {
     let (mut internal, mut found) = (SyncPrograms::default(), 0);
     db.stream(SelectQuery::all("programs", &["id", "name"]), |cells| {
-        let is_internal = cells.text(1).is_some_and(|name| name == SyncPrograms::NAME);
+        let is_internal = cells.text(1).is_some_and(|name| name == INTERNAL_SYNC);
         let id = cells.small_up_to(0, MAX_PROGRAM_ID).filter(|_| is_internal);
         found += usize::from(id.is_some());
         id.into_iter().for_each(|id| internal.add(ProgramId(id)));

@@ -37,8 +37,14 @@ pub struct HostStreamCopy {
     pub stage: usize,
     /// IPU of the replica.
     pub ipu: IpuId,
-    /// The sync before it, and its three steps.
-    pub programs: [ProgramId; 4],
+    /// The sync before it; exchanges that are merged share one.
+    pub sync: ProgramId,
+    /// Its steps: the handshake,
+    pub begin: ProgramId,
+    /// the transfer, which tells it from others,
+    pub transfer: ProgramId,
+    /// and the end.
+    pub end: ProgramId,
     /// Bytes to the IPU.
     pub bytes_in: Bytes,
     /// Bytes from the IPU.
@@ -53,6 +59,13 @@ pub struct HostStreamCopy {
     pub tile_items: Vec<FragmentItem>,
     /// Adds a result to the sum that is sent at the end.
     pub sum_items: Vec<FragmentItem>,
+}
+
+impl HostStreamCopy {
+    /// Its programs in their order.
+    pub(crate) fn programs(&self) -> [ProgramId; 4] {
+        [self.sync, self.begin, self.transfer, self.end]
+    }
 }
 
 /// An output that is ready to be sent.
@@ -219,7 +232,7 @@ impl ProgramBuilder<'_> {
     /// Notes what a copy from the host brings: to the I/O tiles, where there are some, and from
     /// there to the compute tiles.
     fn note_host_input(&mut self, copy: &HostStreamCopy, host: BufferKey, tensor: BufferKey) {
-        let mid = copy.programs[2];
+        let mid = copy.transfer;
         match host {
             BufferKey::HostInput { tensor: id, stage } if copy.route.io_tiles => {
                 let io = BufferKey::IoTiles { tensor: id, stage };
@@ -288,7 +301,7 @@ impl ProgramBuilder<'_> {
     /// Notes what a copy to the host takes: from the I/O tiles, where there are some.
     fn note_host_output(&mut self, copy: &HostStreamCopy, output: &PreparedOutput) {
         let PreparedOutput { tensor, buffer, on_tiles, sum, .. } = output;
-        let (tensor, stage, mid) = (*tensor, copy.stage, copy.programs[2]);
+        let (tensor, stage, mid) = (*tensor, copy.stage, copy.transfer);
         let sent = match sum.is_empty() {
             true => BufferKey::Tensor(*buffer),
             false => BufferKey::OutputSum { tensor, ipu: copy.ipu },
@@ -393,7 +406,10 @@ fn stream_copies(
         HostStreamCopy {
             stage,
             ipu,
-            programs: [sync, begin, mid, end],
+            sync,
+            begin,
+            transfer: mid,
+            end,
             bytes_in: if to_ipu { total } else { Bytes::ZERO },
             bytes_out: if to_ipu { Bytes::ZERO } else { total },
             active_tiles: bytes.tile_count(),

@@ -35,14 +35,14 @@ impl<'a> HostExchange<'a> {
 
     /// The sync before it, which it may share with exchanges of other IPUs.
     pub(crate) fn sync(&self) -> ProgramId {
-        self.first.programs[0]
+        self.first.sync
     }
 
     /// Its steps: a begin, the transfers, an end.
     pub(crate) fn steps(&self) -> Vec<ProgramId> {
-        let transfers = self.copies().map(|copy| copy.programs[2]);
-        let begin = std::iter::once(self.first.programs[1]);
-        begin.chain(transfers).chain([self.last().programs[3]]).collect()
+        let transfers = self.copies().map(|copy| copy.transfer);
+        let begin = std::iter::once(self.first.begin);
+        begin.chain(transfers).chain([self.last().end]).collect()
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn host_exchanges<'a>(
     let mut groups: Vec<Vec<HostExchange>> = Vec::new();
     for copy in copies {
         let together = |group: &&mut Vec<HostExchange>| {
-            merge || group.iter().any(|exchange| exchange.sync() == copy.programs[0])
+            merge || group.iter().any(|exchange| exchange.sync() == copy.sync)
         };
         match groups.last_mut().filter(together) {
             Some(group) => match group.iter_mut().find(|of| of.ipu() == copy.ipu) {

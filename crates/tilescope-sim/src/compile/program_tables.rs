@@ -13,6 +13,7 @@ use crate::poplar::work::{
 };
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BTreeSet};
+use tilescope_report::INTERNAL_SYNC;
 use tilescope_report::units::{
     Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileId, TileRange, TileRuns,
     VertexTypeId,
@@ -435,7 +436,7 @@ impl ProgramTables {
     pub(crate) fn internal_sync(&mut self, ipu: IpuId) -> ProgramId {
         let sync = self.program(ProgramNode {
             ipu: Some(ipu),
-            ..ProgramNode::new(ProgramKind::Sync, "Internal")
+            ..ProgramNode::new(ProgramKind::Sync, INTERNAL_SYNC)
         });
         let tiles = self.tiles_per_ipu;
         self.costs.insert(sync, whole_ipu_cost(ipu, self.internal_sync_cycles, tiles));

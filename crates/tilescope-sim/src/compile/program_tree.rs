@@ -15,6 +15,7 @@ use crate::schedule::{ExecutionSchedule, ScheduleSlot, SyncGroups, WeightUpdateT
 use crate::spec::{DataLoaderMode, Spec};
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
+use tilescope_report::INTERNAL_SYNC;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};
 use tilescope_report::{
     HostCallPart, MemoryCategory, ModelOperation, ProgramKind, ProgramNode, TrainingPass,
@@ -115,7 +116,7 @@ pub(crate) fn assemble(
     let io_sync = |ipu| {
         builder.tables.program(ProgramNode {
             ipu: Some(ipu),
-            ..ProgramNode::new(ProgramKind::Sync, "Internal")
+            ..ProgramNode::new(ProgramKind::Sync, INTERNAL_SYNC)
         })
     };
     let io_syncs = (0..ipus).map(IpuId).map(io_sync).collect();
@@ -164,8 +165,8 @@ fn share_sync(copies: &mut [HostStreamCopy]) {
     for copy in copies {
         if let Some(tensor) = &copy.tensor {
             let field = name_on_all_shards(&tensor.name).to_owned();
-            let sync = syncs.entry(field).or_insert(copy.programs[0]);
-            copy.programs[0] = *sync;
+            let sync = syncs.entry(field).or_insert(copy.sync);
+            copy.sync = *sync;
         }
     }
 }
@@ -281,7 +282,7 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
     fn control_program(mut self) -> ProgramId {
         let parts = self.parts;
         let mut children: Vec<ProgramId> =
-            parts.prologue.copies.iter().flat_map(|copy| copy.programs).collect();
+            parts.prologue.copies.iter().flat_map(HostStreamCopy::programs).collect();
         children.extend(self.nodes(&parts.prologue.broadcast));
         let mut iteration = self.slots();
         if self.schedule.update == WeightUpdateTiming::PerIteration {

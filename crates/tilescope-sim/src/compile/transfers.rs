@@ -10,6 +10,7 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::relayout;
 use crate::poputil::tensor_layout::{LOAD_BYTES, linear_mapping};
 use crate::schedule::StageCopyTiming;
+use tilescope_report::EXTERNAL_SYNC;
 use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
@@ -215,5 +216,5 @@ pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: Bytes) -> Til
 
 /// A sync of all IPUs, and with the host where a stream copy follows.
 pub(crate) fn external_sync(tables: &mut ProgramTables) -> ProgramId {
-    tables.program(ProgramNode::new(ProgramKind::Sync, "External"))
+    tables.program(ProgramNode::new(ProgramKind::Sync, EXTERNAL_SYNC))
 }

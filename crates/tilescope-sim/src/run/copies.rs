@@ -1,5 +1,6 @@
 //! Copies of a run: with the host, beside compute where I/O tiles do them, and between IPUs.
 
+use super::MarkWords;
 use super::clocks::{SyncReach, TileGroup};
 use super::host::HostTimeline;
 use super::{ProgramRunner, RunPosition, StepSink, cycles_of};
@@ -144,14 +145,14 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for group in host_exchanges(copies.iter().copied(), merge) {
             let together: Vec<&HostStreamCopy> =
                 group.iter().flat_map(HostExchange::copies).collect();
-            let fresh = |copy: &&&HostStreamCopy| !self.prefetched.contains(&copy.programs[2]);
+            let fresh = |copy: &&&HostStreamCopy| !self.prefetched.contains(&copy.transfer);
             let fresh: Vec<&HostStreamCopy> = together.iter().filter(fresh).copied().collect();
             for group in host_exchanges(fresh, true) {
                 let lane = HostCopyLane::of(&group);
                 self.copy_from_host(&group, lane)?;
             }
             for copy in &together {
-                self.prefetched.remove(&copy.programs[2]);
+                self.prefetched.remove(&copy.transfer);
                 if copy.route.io_tiles {
                     self.wait_for_io(copy.ipu)?;
                 }
@@ -168,7 +169,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             group.iter().for_each(|of| self.io_waits_for_compute(of.ipu()));
             self.copy_from_host(&group, HostCopyLane::IoOverlapped)?;
         }
-        self.prefetched.extend(copies.iter().map(|copy| copy.programs[2]));
+        self.prefetched.extend(copies.iter().map(|copy| copy.transfer));
         Ok(())
     }
 
@@ -185,7 +186,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             let mut fetched = Cycles::ZERO;
             for copy in exchange.copies() {
                 fetched += self.compiled.system.host_cycles(copy.bytes_in);
-                let stream = copy.programs[2];
+                let stream = copy.transfer;
                 for (host, ready) in self.hosts.iter_mut().zip(&mut ready) {
                     *ready = host.fill_next_buffer(stream, copy.bytes_in, fetched).max(*ready);
                 }
@@ -198,7 +199,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             for copy in exchange.copies() {
                 self.callback_mark(copy, first)?;
                 for (host, at) in self.hosts.iter_mut().zip(&emptied) {
-                    host.buffer_emptied(copy.programs[2], *at);
+                    host.buffer_emptied(copy.transfer, *at);
                 }
             }
         }
@@ -206,20 +207,22 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     }
 
     fn callback_mark(&mut self, copy: &HostStreamCopy, first: StepId) -> Result<(), S::Error> {
-        let Some((micro_batch, busy)) = self.hosts[0].callback(copy.programs[2]) else {
+        let Some((micro_batch, busy)) = self.hosts[0].callback(copy.transfer) else {
             return Ok(());
         };
         let stage = &self.compiled.placement.stages[copy.stage].name;
         let label = format!("{stage} callback {micro_batch}");
         let start = RunPosition { step: first, cycle: busy.start };
-        self.emit_mark(MarkKind::Callback, &label, None, None, micro_batch, &start, busy.end)
+        let (kind, index) = (MarkKind::Callback, micro_batch);
+        let words = MarkWords { kind, label: &label, ipu: None, pass: None, index };
+        self.emit_mark(words, &start, busy.end)
     }
 
     fn copy_to_host(&mut self, group: &[HostExchange], lane: HostCopyLane) -> Result<(), S::Error> {
         let mut synced = Vec::new();
         for exchange in group {
             let free = |host: &HostTimeline| {
-                let buffers = exchange.copies().map(|copy| copy.programs[2]);
+                let buffers = exchange.copies().map(|copy| copy.transfer);
                 let free = buffers.map(|stream| host.result_buffer_free(stream));
                 free.max().unwrap_or_default()
             };
@@ -229,7 +232,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             let mut sent = Cycles::ZERO;
             for copy in exchange.copies() {
                 for (host, begun) in self.hosts.iter_mut().zip(&begun) {
-                    host.result_written(copy.programs[2], copy.bytes_out, *begun + sent);
+                    host.result_written(copy.transfer, copy.bytes_out, *begun + sent);
                 }
                 sent += self.compiled.system.host_cycles(copy.bytes_out);
             }

@@ -182,6 +182,22 @@ struct RunPosition {
     cycle: Cycles,
 }
 
+/// What a mark says.
+struct MarkWords<'a> {
+    kind: MarkKind,
+    label: &'a str,
+    /// The IPU that it is of; nothing for all of them.
+    ipu: Option<IpuId>,
+    pass: Option<TrainingPass>,
+    index: u64,
+}
+
+impl<'a> MarkWords<'a> {
+    fn of_loader(label: &'a str, index: u64) -> Self {
+        Self { kind: MarkKind::Loader, label, ipu: None, pass: None, index }
+    }
+}
+
 /// Where a fragment began.
 struct FragmentStart {
     step: StepId,
@@ -241,8 +257,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         index: u64,
         start: &RunPosition,
     ) -> Result<(), S::Error> {
-        let here = self.position();
-        self.emit_mark(kind, label, None, pass, index, start, here.cycle)
+        let end = self.position().cycle;
+        self.emit_mark(MarkWords { kind, label, ipu: None, pass, index }, start, end)
     }
 
     /// Ends the mark of a slot. Where I/O tiles are still at a copy of an earlier slot, its steps
@@ -252,17 +268,15 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         debug_assert!(span.start <= span.end, "steps end after they begin");
         start.cycle = start.cycle.min(span.start);
         let label = format!("slot {index}");
-        self.emit_mark(MarkKind::Slot, &label, None, None, index as u64, &start, span.end)
+        let index = index as u64;
+        let words = MarkWords { kind: MarkKind::Slot, label: &label, ipu: None, pass: None, index };
+        self.emit_mark(words, &start, span.end)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of a mark")]
+    /// Hands a mark on that began at `start`, unless no step was made since.
     fn emit_mark(
         &mut self,
-        kind: MarkKind,
-        label: &str,
-        ipu: Option<IpuId>,
-        pass: Option<TrainingPass>,
-        index: u64,
+        words: MarkWords<'_>,
         start: &RunPosition,
         end_cycle: Cycles,
     ) -> Result<(), S::Error> {
@@ -273,9 +287,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if self.next_step == start.step {
             return Ok(());
         }
+        let MarkWords { kind, label, ipu, pass, index } = words;
         self.sink.mark(&TraceMark {
             kind,
-            label: label.to_string(),
+            label: label.to_owned(),
             ipu,
             pass,
             index,
@@ -321,11 +336,12 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let ready = self.hosts[0].samples_ready();
         let end = self.clocks.latest().min(ready + cycles);
         if !ready.is_zero() {
-            self.emit_mark(MarkKind::Loader, "this call", None, None, 0, start, ready)?;
+            let words = MarkWords::of_loader("this call", 0);
+            self.emit_mark(words, start, ready)?;
         }
         if ahead && end > ready {
             let start = RunPosition { cycle: ready, ..*start };
-            self.emit_mark(MarkKind::Loader, "a later call", None, None, 1, &start, end)?;
+            self.emit_mark(MarkWords::of_loader("a later call", 1), &start, end)?;
         }
         Ok(())
     }

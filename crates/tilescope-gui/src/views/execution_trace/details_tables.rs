@@ -12,6 +12,7 @@ use std::ops::Range;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::tables::execution_trace::at;
 use tilescope_analysis::trace::{MarkDetailReport, StepDetailReport, WindowSummary};
+use tilescope_report::INTERNAL_SYNC;
 use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, percent, seconds};
 use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
@@ -322,7 +323,7 @@ pub(crate) fn step_ui<T: Default>(
     beside: impl FnOnce(&mut Ui) -> T,
 ) -> T {
     let activity = StepActivity::from_program_kind(view.kind, view.stream);
-    let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
+    let external = view.kind == ProgramKind::Sync && !view.title.contains(INTERNAL_SYNC);
     let palette = ThemePalette::for_ui(ui);
     let colour = step_colour(palette, view.kind, activity, external);
     let title = format!("{} on {place}", view.title);

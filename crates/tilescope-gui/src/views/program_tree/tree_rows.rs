@@ -338,7 +338,7 @@ fn costs_ui(
 
 /// The colour of a node, as the trace paints its steps; what only holds others is green.
 pub(crate) fn kind_colour(palette: &ThemePalette, program: &ProgramNode) -> Color32 {
-    let external = program.name != "Internal";
+    let external = !program.is_internal_sync();
     match program.kind {
         ProgramKind::Sequence | ProgramKind::Repeat | ProgramKind::Call | ProgramKind::Switch => {
             palette.good

@@ -295,10 +295,18 @@ mod tests {
             ("[options.host]\nloader = \"sync\"\n", "options.num_io_tiles", "64"),
             ("options = { num_io_tiles = 8, a = 1 } # both\n", "options.num_io_tiles", "64"),
             ("options = { a = 1 }\n", "options.host.loader", "\"sync\""),
-            ("[model]\nnote = \"\"\"\nnum_io_tiles = 5\n\"\"\"\n[options]\nnum_io_tiles = 8\n", "options.num_io_tiles", "64"),
+            (
+                "[model]\nnote = \"\"\"\nnum_io_tiles = 5\n\"\"\"\n[options]\nnum_io_tiles = 8\n",
+                "options.num_io_tiles",
+                "64",
+            ),
             ("options.num_io_tiles = 8 # dotted\n", "options.num_io_tiles", "64"),
             ("[ options ]\n\"num_io_tiles\" = 8 # \"quoted\" = 7\n", "options.num_io_tiles", "64"),
-            ("# all of it\n\n[options]\nstages = [ # cut\n  [\"a\"], # first\n]\n", "options.stages", "[[\"b\"]]"),
+            (
+                "# all of it\n\n[options]\nstages = [ # cut\n  [\"a\"], # first\n]\n",
+                "options.stages",
+                "[[\"b\"]]",
+            ),
         ];
         for (text, path, value) in cases {
             let changed = with_value(text, path, value);

@@ -15,9 +15,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 
-/// The name by which programs tell syncs with other IPUs or the host from those of one IPU.
-const EXTERNAL_SYNC: &str = "External";
-
 /// Data in a buffer, or on their way from one to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct HeldData {
@@ -175,7 +172,7 @@ impl<'a> DataFlowCheck<'a> {
             let first = self.accesses.len();
             self.accesses.extend(of_programs.remove(&id).unwrap_or_default());
             let is_global = node.kind == ProgramKind::GlobalExchange;
-            let is_external_sync = node.kind == ProgramKind::Sync && node.name == EXTERNAL_SYNC;
+            let is_external_sync = node.is_external_sync();
             // Between IPUs of a replica it is one step of them; between replicas each has its own.
             let is_between_ipus = is_global && node.ipu.is_none();
             let is_collective = differ && is_global && node.ipu.is_some();

@@ -18,6 +18,7 @@ use super::point::{
     AwaitedLane, JoinMember, LaneHandOver, LaneJoin, LanePlace, StretchSums, SyncPoint,
     SyncPointBlock, SyncPointKind,
 };
+use crate::model::INTERNAL_SYNC;
 use crate::model::ProgramKind;
 use crate::units::{CycleRange, Cycles, ProgramId, ReplicaIpu, StepId};
 use std::cmp::Reverse;
@@ -35,16 +36,13 @@ pub(crate) struct SyncPrograms {
 }
 
 impl SyncPrograms {
-    /// The name of a program that is of one IPU alone, in our files and in those of Poplar.
-    pub(crate) const NAME: &'static str = "Internal";
-
     /// Those of one IPU alone among programs, of which each has its place, kind and name.
     pub(crate) fn among<'n>(
         programs: impl Iterator<Item = (ProgramId, ProgramKind, &'n str)>,
     ) -> Self {
         let mut found = Self::default();
         programs
-            .filter(|(_, kind, name)| *kind == ProgramKind::Sync && *name == Self::NAME)
+            .filter(|(_, kind, name)| *kind == ProgramKind::Sync && *name == INTERNAL_SYNC)
             .for_each(|(program, ..)| found.add(program));
         found
     }
