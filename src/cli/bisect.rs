@@ -147,8 +147,7 @@ fn spec_text(path: &Path) -> Result<String, CliError> {
             ))
         });
     }
-    let source = SpecSource::find(&path.display().to_string(), &[]);
-    let source = source.map_err(|error| CliError::Usage(error.to_string()))?;
+    let source = SpecSource::find(&path.display().to_string(), &[])?;
     Ok(simulate::build(&source)?.text)
 }
 

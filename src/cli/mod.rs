@@ -51,8 +51,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 use tilescope_experiments::ExperimentError;
+use tilescope_experiments::program_error::{ERRORS_VARIABLE, ProgramError, SpecPlace};
 use tilescope_report::atomic_file::AtomicFileError;
 use tilescope_report::remote::RemoteSettings;
+use tilescope_sim::spec::{SpecError, SpecLocation};
 
 /// A command of the program.
 pub(crate) struct CliCommand {
@@ -105,6 +107,9 @@ pub(crate) enum CliError {
     /// What the user wrote cannot be meant: exit code 2.
     #[error("{0}")]
     Usage(String),
+    /// A spec is refused: exit code 2.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
     /// The job failed: exit code 1.
     #[error("{0}")]
     Failed(String),
@@ -127,9 +132,27 @@ impl CliError {
         match self {
             Self::Experiment(error) if error.is_usage() => 2,
             Self::Failed(_) | Self::Experiment(_) | Self::File(_) | Self::Output(_) => 1,
-            Self::Usage(_) => 2,
+            Self::Usage(_) | Self::Spec(_) => 2,
             Self::Violated(_) => 3,
         }
+    }
+}
+
+impl CliError {
+    /// What a parent process is told.
+    fn for_parent(&self) -> ProgramError {
+        let place = match self {
+            Self::Spec(error) => match &error.location {
+                SpecLocation::Line { file, line } => Some(SpecPlace {
+                    file: file.clone(),
+                    line: *line,
+                    message: error.without_place(),
+                }),
+                SpecLocation::Override | SpecLocation::NotWritten => None,
+            },
+            _ => None,
+        };
+        ProgramError { text: self.to_string(), is_usage: self.exit_code() == 2, place }
     }
 }
 
@@ -255,7 +278,10 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            let _ = writeln!(stderr(), "error: {error}");
+            let _ = match std::env::var_os(ERRORS_VARIABLE) {
+                Some(_) => writeln!(stderr(), "{}", error.for_parent().line()),
+                None => writeln!(stderr(), "error: {error}"),
+            };
             ExitCode::from(error.exit_code())
         }
     }

@@ -31,8 +31,7 @@ pub(super) fn open_or_simulate(
     }
     match path.to_str() {
         Some(name) if !is_report(path) => {
-            let source = SpecSource::find(name, overrides)
-                .map_err(|error| CliError::Usage(error.to_string()))?;
+            let source = SpecSource::find(name, overrides)?;
             let spec = simulate::build(&source)?;
             if spec.needs_own_process() {
                 let runner = TrialRunner::new(name, overrides.to_vec(), NonZeroUsize::MIN)?;

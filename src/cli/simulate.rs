@@ -166,7 +166,7 @@ fn check_json(spec: &Spec, simulation: &Simulation) -> Value {
 /// report is that of the split.
 fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let source = source(name, matches)?;
-    let spec = Spec::build(&source).map_err(usage)?;
+    let spec = Spec::build(&source)?;
     let found = balance(&spec).map_err(|error| CliError::Usage(error.to_string()))?;
     let name_of = |blocks: &[String]| {
         let quoted: Vec<String> = blocks.iter().map(|block| format!("{block:?}")).collect();
@@ -208,15 +208,11 @@ pub(super) fn headless(matches: &ArgMatches, output: &mut dyn Write) -> Result<(
 
 /// The checked spec; warnings go to stderr.
 pub(super) fn build(source: &SpecSource) -> Result<Spec, CliError> {
-    let spec = Spec::build(source).map_err(usage)?;
+    let spec = Spec::build(source)?;
     for warning in &spec.warnings {
         let _ = writeln!(super::plain_output::stderr(), "warning: {warning}");
     }
     Ok(spec)
-}
-
-fn usage(error: tilescope_sim::spec::SpecError) -> CliError {
-    CliError::Usage(error.to_string())
 }
 
 /// What `--set` changes, as it was written.
@@ -226,10 +222,10 @@ pub(super) fn overrides(matches: &ArgMatches) -> Vec<String> {
 
 /// The spec of this name or file, with what `--set` changes and the constants of `--calibration`.
 pub(super) fn source(name: &str, matches: &ArgMatches) -> Result<SpecSource, CliError> {
-    let source = SpecSource::find(name, &overrides(matches)).map_err(usage)?;
+    let source = SpecSource::find(name, &overrides(matches))?;
     // Only some of those who simulate take a file of constants; specs have them for all others.
     match matches.try_get_one::<String>("calibration").ok().flatten() {
-        Some(path) => source.with_calibration(path).map_err(usage),
+        Some(path) => Ok(source.with_calibration(path)?),
         None => Ok(source),
     }
 }

@@ -106,6 +106,37 @@ impl ImportGraph {
         found.into_values().collect()
     }
 
+    /// The largest group of files below these modules that reach each other, by name.
+    pub(crate) fn largest_file_circle(&self, below: &[&str]) -> Vec<String> {
+        let is_below = |module: &ModulePath| {
+            module.len() >= below.len() && below.iter().zip(module).all(|(name, own)| name == own)
+        };
+        let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for import in self.imports.iter().filter(|of| is_below(&of.from) && is_below(&of.to)) {
+            let (from, to) = (self.file_of(&import.from), self.file_of(&import.to));
+            // A parent names its children, and they use what it defines: that is one room.
+            let is_family = from.starts_with(&to) || to.starts_with(&from);
+            if from != to && !is_family {
+                arrows.entry(from.join("::")).or_default().insert(to.join("::"));
+            }
+        }
+        let mut shown: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (from, to) in &arrows {
+            shown.insert(from, to.iter().map(String::as_str).collect());
+        }
+        let largest = components(&shown).into_iter().max_by_key(Vec::len).unwrap_or_default();
+        largest.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The file that a module is in.
+    fn file_of(&self, module: &ModulePath) -> ModulePath {
+        let mut file = module.clone();
+        while !file.is_empty() && !self.files.contains(&file) {
+            file.pop();
+        }
+        file
+    }
+
     /// Groups of top-level modules of `room` that import each other, the largest first.
     pub(crate) fn circles(&self, room: &str) -> Vec<Vec<&str>> {
         let mut arrows: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

@@ -4,10 +4,12 @@
 //! ```text
 //! cargo xtask style [--list] [--json] [--check] [DIR…]
 //! cargo xtask test-times [--limit SECONDS] [--top N] [-- ARGUMENTS OF CARGO TEST]
+//! cargo xtask map [CRATE]
+//! cargo xtask structure
 //! cargo xtask notices
 //! ```
 //!
-//! `test_times.rs` and `notices.rs` describe the other commands; the rest of this page is about the first.
+//! `test_times.rs`, `map.rs`, `structure.rs` and `notices.rs` describe the other commands; the rest of this page is about the first.
 //!
 //! Without DIR: `src` and `crates/*/src` of this workspace. Always exits with 0, unless `--check` is
 //! given and a target is missed or a file could not be parsed (1), or the command line is wrong (2).
@@ -52,10 +54,12 @@ use std::process::ExitCode;
 
 mod count;
 mod imports;
+mod map;
 mod metrics;
 mod names;
 mod notices;
 mod source;
+mod structure;
 mod test_times;
 
 use metrics::StyleReport;
@@ -103,13 +107,20 @@ fn main() -> ExitCode {
         Some("test-times") => {
             workspace_root().and_then(|root| test_times::test_times(arguments, &root))
         }
+        Some("map") => {
+            let wanted: Vec<String> = arguments.collect();
+            workspace_root().and_then(|root| map::run(&root, &wanted)).map(|()| true)
+        }
+        Some("structure") => workspace_root().and_then(|root| structure::run(&root)).map(|()| true),
         Some("notices") => workspace_root().and_then(|root| notices::notices(&root)),
         Some("run-test") => match test_times::run_test(arguments) {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
         Some("help" | "--help" | "-h") => {
-            println!("{HELP}\n\n{}\n\n{}", test_times::HELP, notices::HELP);
+            for help in [HELP, test_times::HELP, map::HELP, structure::HELP, notices::HELP] {
+                println!("{help}\n");
+            }
             Ok(true)
         }
         Some(other) => Err(format!("there is no command {other}\n\n{HELP}").into()),

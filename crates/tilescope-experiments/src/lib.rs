@@ -13,6 +13,7 @@ pub mod effective_keys;
 mod error;
 pub mod objective;
 pub mod point;
+pub mod program_error;
 pub mod results_file;
 pub mod shard;
 pub mod spec_copy;

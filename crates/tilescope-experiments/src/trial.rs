@@ -2,6 +2,7 @@
 //! or takes all memory takes nothing else along.
 
 use crate::ExperimentError;
+use crate::program_error::{ERRORS_VARIABLE, ProgramError};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::num::NonZeroUsize;
@@ -19,9 +20,6 @@ const THREADS_VARIABLE: &str = "RAYON_NUM_THREADS";
 
 /// Tells a child that it ends when its standard input does.
 const PARENT_VARIABLE: &str = "TILESCOPE_ENDS_WITH_INPUT";
-
-/// Exit code of a program that refuses what it was given.
-const REFUSED: i32 = 2;
 
 /// The figures of a spec, as `tilescope simulate SPEC --figures` prints them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -199,6 +197,7 @@ impl TrialRunner {
         let mut child = command
             .env(THREADS_VARIABLE, (cores / self.jobs).max(1).to_string())
             .env(PARENT_VARIABLE, "1")
+            .env(ERRORS_VARIABLE, "json")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -284,11 +283,10 @@ fn failure(output: &Output) -> Option<ChildFailure> {
     if output.status.success() {
         return None;
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let problem = said.lines().find_map(|line| line.strip_prefix("error: "));
-    Some(match (output.status.code(), problem) {
-        (Some(REFUSED), Some(problem)) => ChildFailure::Refused(problem.to_owned()),
-        (Some(_), Some(problem)) => ChildFailure::Failed(problem.to_owned()),
+    let error = ProgramError::find(&String::from_utf8_lossy(&output.stderr));
+    Some(match (output.status.code(), error) {
+        (Some(_), Some(error)) if error.is_usage => ChildFailure::Refused(error.text),
+        (Some(_), Some(error)) => ChildFailure::Failed(error.text),
         (Some(code), None) => ChildFailure::Failed(format!("it ended with exit code {code}")),
         // Killed, by whoever needed its memory or by the user.
         (None, _) => ChildFailure::Failed(format!(

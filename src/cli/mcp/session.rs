@@ -71,7 +71,6 @@ impl McpSession {
     /// Specs that are refused, reports without one.
     pub(super) fn spec(&self, name: &str, changes: &SpecChanges) -> Result<Spec, CliError> {
         refuse_remote(name)?;
-        let refused = |error: tilescope_sim::spec::SpecError| CliError::Usage(error.to_string());
         let overrides: Vec<String> = set_arguments(changes).collect();
         let mut source = match is_report(Path::new(name)) {
             true => {
@@ -83,10 +82,10 @@ impl McpSession {
                 })?;
                 SpecSource::from_text(name, text)
             }
-            false => SpecSource::find(name, &[]).map_err(refused)?,
+            false => SpecSource::find(name, &[])?,
         };
         source.overrides = overrides;
-        Spec::build(&source).map_err(refused)
+        Ok(Spec::build(&source)?)
     }
 
     /// A directory that is gone with the session.

@@ -142,6 +142,19 @@ impl FigureUnit {
     }
 }
 
+/// The smallest round number that is not less: a power of two of bytes, else 1, 2 or 5 times a power
+/// of ten.
+#[must_use]
+pub fn round_step(least: f64, of_bytes: bool) -> f64 {
+    let least = least.max(1e-12);
+    if of_bytes {
+        return 2f64.powf(least.log2().ceil()).max(1.0);
+    }
+    let power = 10f64.powf(least.log10().floor());
+    let fits = [1.0, 2.0, 5.0].into_iter().find(|of| of * power >= least * 0.999_999);
+    fits.unwrap_or(10.0) * power
+}
+
 impl FigureAxis {
     /// An axis from 0 upwards.
     #[must_use]

@@ -123,7 +123,7 @@ fn told(errors: Option<impl Read>, kind: SearchKind, progress: &SearchProgress) 
             words.push(line.trim_end().to_owned());
         }
     }
-    said_problem(&words.join("\n")).to_owned()
+    said_problem(&words.join("\n"))
 }
 
 fn parsed(kind: SearchKind, text: &[u8]) -> Result<SearchAnswer, serde_json::Error> {

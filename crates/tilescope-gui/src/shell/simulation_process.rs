@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tilescope_experiments::program_error::{ERRORS_VARIABLE, ProgramError};
 
 /// Asks the child for `progress N` lines on stderr.
 pub(super) const PROGRESS_VARIABLE: &str = "TILESCOPE_PROGRESS";
@@ -186,8 +187,14 @@ impl SimulationWatcher {
         if let Some(percent) = percent {
             self.percent.store(percent, Ordering::Relaxed);
             self.context.request_repaint();
-        } else if !line.is_empty() {
-            words.push(line);
+            return;
+        }
+        let said = match ProgramError::find(&line) {
+            Some(error) => format!("error: {}", error.text),
+            None => line,
+        };
+        for line in said.lines().filter(|line| !line.is_empty()) {
+            words.push(line.to_owned());
             if words.len() > MAX_ERROR_LINES {
                 words.remove(0);
             }
@@ -201,6 +208,8 @@ impl SimulationWatcher {
 /// It cannot be started.
 pub(crate) fn new_window(place: Option<(&Path, &str)>) -> Result<(), ChildProgramError> {
     let mut program = program()?;
+    // Its errors are for people.
+    program.env_remove(ERRORS_VARIABLE);
     if let Some((report, link)) = place {
         program.arg(report).args(["--at", link]);
     }
@@ -274,7 +283,9 @@ pub fn simulate_with(path: &Path) {
 /// The program that simulates, to be given arguments.
 pub(super) fn program() -> Result<Command, ChildProgramError> {
     let path = SIMULATOR_EXECUTABLE.get().ok_or(ChildProgramError::UnknownPath)?;
-    Ok(Command::new(path))
+    let mut command = Command::new(path);
+    command.env(ERRORS_VARIABLE, "json");
+    Ok(command)
 }
 
 #[cfg(test)]

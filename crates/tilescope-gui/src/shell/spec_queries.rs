@@ -237,7 +237,7 @@ impl ChildAnswer {
     fn parsed<T: DeserializeOwned>(self) -> Result<T, ChildProgramError> {
         if !self.status.success() {
             let said = String::from_utf8_lossy(&self.errors);
-            return Err(ChildProgramError::Refused(said_problem(&said).to_owned()));
+            return Err(ChildProgramError::Refused(said_problem(&said)));
         }
         serde_json::from_slice(&self.output).map_err(ChildProgramError::Answer)
     }

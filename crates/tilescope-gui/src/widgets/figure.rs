@@ -14,6 +14,7 @@ use egui_plot::{
 };
 use tilescope_analysis::figures::{
     Figure, FigureAxis, FigureBar, FigureLine, FigureMarks, FigurePoint, FigureUnit, Marker, Shade,
+    round_step,
 };
 use tilescope_report::units::{NumberFormat, grouped, percent, with_prefix};
 
@@ -113,6 +114,10 @@ fn bars_ui(ui: &mut Ui, figure: &Figure, bars: &[FigureBar]) -> PlotResponse<()>
         name.cloned().unwrap_or_default()
     });
     let unit = figure.x.unit;
+    let step = match unit {
+        FigureUnit::Share => span / 4.0,
+        unit => round_step(span / 4.0, unit == FigureUnit::Bytes),
+    };
     let x_axis = titled_x_axis(ui, figure.x.title.clone())
         .formatter(move |mark: GridMark, _| tick_text(unit, mark.value));
     // A row for each name that can be read; the others are in the table and on hover.
@@ -122,7 +127,7 @@ fn bars_ui(ui: &mut Ui, figure: &Figure, bars: &[FigureBar]) -> PlotResponse<()>
     let plot = fixed_plot(&figure.title, bounds, palette)
         .custom_x_axes(vec![x_axis.tick_label_color(palette.weak_text)])
         .custom_y_axes(vec![y_axis.tick_label_color(palette.text)])
-        .x_grid_spacer(move |_| marks_between(low, high, span / 4.0))
+        .x_grid_spacer(move |_| marks_between(low, high, step))
         .y_grid_spacer(move |_| marks_between(0.0, last, each as f64))
         .show_grid([true, false])
         .invert_y(true)
@@ -274,8 +279,8 @@ fn plot_of<'a>(ui: &Ui, figure: &Figure) -> Plot<'a> {
         let room = (high - low).max(f64::MIN_POSITIVE) * EDGE;
         (low - if low == 0.0 { 0.0 } else { room }, high + room)
     });
-    let (_, top) = figure.bounds(1);
-    let y_words = [tick_text(figure.y.unit, top), "000.0 MiB".to_owned()];
+    let (_, highest) = figure.bounds(1);
+    let y_words = [tick_text(figure.y.unit, highest), "000.0 MiB".to_owned()];
     let mut x_axis = titled_x_axis(ui, figure.x.title.clone());
     let mut y_axis = y_axis_for(ui, &figure.y.title, y_words);
     x_axis = match (figure.x.logarithmic, figure.x.unit) {
@@ -289,12 +294,22 @@ fn plot_of<'a>(ui: &Ui, figure: &Figure) -> Plot<'a> {
     let mut plot = fixed_plot(&format!("{} {bounds:?}", figure.title), bounds, palette)
         .custom_x_axes(vec![x_axis.tick_label_color(palette.weak_text)])
         .custom_y_axes(vec![y_axis.tick_label_color(palette.weak_text)]);
-    if figure.x.logarithmic {
-        plot = plot.x_grid_spacer(decade_marks);
-    }
-    if figure.y.logarithmic {
-        plot = plot.y_grid_spacer(decade_marks);
-    }
+    let (left, right) = figure.bounds(0);
+    let (foot, top) = figure.bounds(1);
+    plot = match (figure.x.logarithmic, figure.x.unit == FigureUnit::Bytes) {
+        (true, _) => plot.x_grid_spacer(decade_marks),
+        (false, of_bytes) => {
+            let step = round_step((right - left) / 6.0, of_bytes);
+            plot.x_grid_spacer(move |_| marks_between(left, right, step))
+        }
+    };
+    plot = match (figure.y.logarithmic, figure.y.unit == FigureUnit::Bytes) {
+        (true, _) => plot.y_grid_spacer(decade_marks),
+        (false, of_bytes) => {
+            let step = round_step((top - foot) / 4.0, of_bytes);
+            plot.y_grid_spacer(move |_| marks_between(foot, top, step))
+        }
+    };
     plot
 }
 

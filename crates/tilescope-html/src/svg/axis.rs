@@ -1,6 +1,7 @@
 //! Axes: where ticks stand, and how they are labelled.
 
 use super::{Anchor, Svg};
+use tilescope_analysis::figures::round_step;
 use tilescope_report::units::exact_bytes;
 
 /// From values to places, on a line or by powers of ten.
@@ -62,7 +63,8 @@ pub(crate) fn ticks(scale: &Scale, most: usize, unit: AxisUnit) -> Vec<Tick> {
     if scale.logarithmic {
         return powers(scale, most);
     }
-    let step = round_step((scale.high - scale.low) / most.max(1) as f64, unit);
+    let least = (scale.high - scale.low) / most.max(1) as f64;
+    let step = round_step(least, unit == AxisUnit::Bytes);
     let first = (scale.low / step).ceil();
     // Rounding must not lose the tick at the end.
     let count = ((scale.high - first * step) / step + 1e-9).floor().max(0.0) as usize + 1;
@@ -80,19 +82,6 @@ fn powers(scale: &Scale, most: usize) -> Vec<Tick> {
             Tick { value, label: label(value, value, AxisUnit::Count) }
         })
         .collect()
-}
-
-/// The smallest round number that is not less.
-fn round_step(least: f64, unit: AxisUnit) -> f64 {
-    let least = least.max(1e-12);
-    match unit {
-        AxisUnit::Bytes => 2f64.powf(least.log2().ceil()).max(1.0),
-        AxisUnit::Count => {
-            let power = 10f64.powf(least.log10().floor());
-            let fits = [1.0, 2.0, 5.0].into_iter().find(|of| of * power >= least * 0.999_999);
-            fits.unwrap_or(10.0) * power
-        }
-    }
 }
 
 fn label(value: f64, step: f64, unit: AxisUnit) -> String {

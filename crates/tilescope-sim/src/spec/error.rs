@@ -42,19 +42,20 @@ pub struct SpecError {
 
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}", self.location)?;
-        if !self.key.is_empty() {
-            write!(f, "{}: ", self.key)?;
-        }
-        f.write_str(&self.problem)?;
-        if let Some(hint) = &self.hint {
-            write!(f, "; did you mean {hint}?")?;
-        }
-        Ok(())
+        write!(f, "{}{}", self.location, self.without_place())
     }
 }
 
 impl SpecError {
+    /// The error without the place where it is.
+    pub fn without_place(&self) -> String {
+        let key = if self.key.is_empty() { String::new() } else { format!("{}: ", self.key) };
+        match &self.hint {
+            Some(hint) => format!("{key}{}; did you mean {hint}?", self.problem),
+            None => format!("{key}{}", self.problem),
+        }
+    }
+
     pub(super) fn new(location: SpecLocation, key: &str, problem: impl Into<String>) -> Self {
         Self { location, key: key.to_string(), problem: problem.into(), hint: None }
     }

@@ -11,6 +11,8 @@ use tilescope_analysis::headline::{HeadlineFigure, headline_figures};
 
 /// Narrower than this, figures stand in rows of two.
 const ONE_ROW: f32 = 640.0;
+/// Widest that a figure is, where there are few.
+const WIDEST: f32 = 420.0;
 /// Height of a figure.
 const HEIGHT: f32 = 78.0;
 const GAP: f32 = spacing::L;
@@ -24,7 +26,8 @@ pub(crate) fn headline_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageD
 /// Shows facts side by side, in rows of two where there is little room.
 pub(crate) fn facts_ui(ui: &mut Ui, cards: &[HeadlineFigure]) {
     let columns = if ui.available_width() > ONE_ROW { cards.len() } else { 2 };
-    let width = (ui.available_width() - GAP * (columns as f32 - 1.0)) / columns as f32;
+    let width = (ui.available_width() - GAP * (columns as f32 - 1.0)) / columns.max(1) as f32;
+    let width = if cards.len() < 3 { width.min(WIDEST) } else { width };
     for row in cards.chunks(columns) {
         ui.horizontal(|ui| {
             ui.spacing_mut().item_spacing.x = GAP;

@@ -163,7 +163,8 @@ fn page_of_topic_ui(ui: &mut Ui, topic: &Topic, page: &TopicPage) {
     if page.facts.is_empty() && drawn.is_empty() && empty.is_empty() {
         hint_ui(ui, "This topic has no figures; its tables are below.");
     }
-    let columns = if ui.available_width() >= TWO_FIGURES { 2 } else { 1 };
+    let is_wide = ui.available_width() >= TWO_FIGURES;
+    let columns = if is_wide && drawn.len() > 1 { 2 } else { 1 };
     let gap = spacing::L;
     let width = (ui.available_width() - gap * (columns as f32 - 1.0)) / columns as f32;
     for row in drawn.chunks(columns) {

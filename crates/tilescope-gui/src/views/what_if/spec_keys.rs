@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tilescope_analysis::insights::TriedFinding;
 use tilescope_experiments::answers::SensitivityAnswer;
+use tilescope_experiments::program_error::ProgramError;
 
 /// A key of a spec.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -145,40 +146,50 @@ pub(crate) struct SpecQueries {
     pub prove: fn(&Path, &Cancelled) -> Result<Vec<TriedFinding>, BackgroundQueryError>,
 }
 
-/// The problem in the last words of a program.
-pub(crate) fn said_problem(said: &str) -> &str {
-    let said = said.trim();
-    said.strip_prefix("error: ").unwrap_or(said)
+/// The error of a child in what it wrote to stderr; all of that where it ended without one.
+pub(crate) fn said_problem(said: &str) -> String {
+    match ProgramError::find(said) {
+        Some(error) => error.text,
+        None => {
+            let said = said.trim();
+            said.strip_prefix("error: ").unwrap_or(said).to_owned()
+        }
+    }
 }
 
-/// What the simulator has said about the spec in a file.
+/// The error of a child that was asked about the spec in a file.
 pub(crate) fn problem(said: &str, file: &Path) -> SpecProblem {
-    let said = said_problem(said);
     let name = file.display().to_string();
-    let behind = said.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix(':'));
-    let numbered = behind.and_then(|rest| {
-        let (line, words) = rest.split_once(": ")?;
-        Some((line.parse().ok()?, words))
-    });
-    match numbered {
-        Some((line, words)) => SpecProblem { line: Some(line), message: words.to_owned() },
-        None if said.is_empty() => SpecProblem {
-            line: None,
-            message: "The simulator rejected it without an error message.".to_owned(),
-        },
-        None => SpecProblem { line: None, message: said.replace(&name, "The spec") },
+    let place = ProgramError::find(said).and_then(|error| error.place);
+    if let Some(place) = place.filter(|place| place.file == name) {
+        return SpecProblem { line: Some(place.line), message: place.message };
     }
+    let said = said_problem(said);
+    let message = match said.as_str() {
+        "" => "The simulator rejected it without an error message.".to_owned(),
+        said => said.replace(&name, "The spec"),
+    };
+    SpecProblem { line: None, message }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilescope_experiments::program_error::SpecPlace;
 
     #[test]
     fn problems_know_their_line() {
         let file = Path::new("/tmp/a.toml");
+        let place = SpecPlace {
+            file: "/tmp/a.toml".to_owned(),
+            line: 7,
+            message: "options.x: unknown key".to_owned(),
+        };
+        let text = "/tmp/a.toml:7: options.x: unknown key".to_owned();
+        let error = ProgramError { text, is_usage: true, place: Some(place) };
+        let said = format!("warning: old\n{}\n", error.line());
         let cases = [
-            ("error: /tmp/a.toml:7: options.x: unknown key\n", Some(7), "options.x: unknown key"),
+            (said.as_str(), Some(7), "options.x: unknown key"),
             ("error: model.name: is missing", None, "model.name: is missing"),
             ("error: /tmp/a.toml is gone", None, "The spec is gone"),
             ("", None, "The simulator rejected it without an error message."),

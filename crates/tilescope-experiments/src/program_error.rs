@@ -1,0 +1,68 @@
+//! Errors of a child process of this program, as it writes them for its parent.
+
+use serde::{Deserialize, Serialize};
+
+/// Environment variable that asks for errors in JSON: a line `{"error":{…}}` on stderr.
+pub const ERRORS_VARIABLE: &str = "TILESCOPE_ERRORS";
+
+/// The error that ended a child.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramError {
+    /// The whole error, as it is printed without the variable.
+    pub text: String,
+    /// Whether it refuses what it was given; otherwise it failed.
+    pub is_usage: bool,
+    /// The spec that the error is in, and its line.
+    #[serde(default)]
+    pub place: Option<SpecPlace>,
+}
+
+/// A place in a spec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpecPlace {
+    /// The path or name of the spec.
+    pub file: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// The error without the place.
+    pub message: String,
+}
+
+/// The line on stderr.
+#[derive(Serialize, Deserialize)]
+struct ErrorLine {
+    error: ProgramError,
+}
+
+impl ProgramError {
+    /// The line that is written to stderr.
+    #[must_use]
+    pub fn line(self) -> String {
+        serde_json::to_string(&ErrorLine { error: self }).unwrap_or_default()
+    }
+
+    /// The error in what a child wrote to stderr; nothing where it ended without one.
+    #[must_use]
+    pub fn find(stderr: &str) -> Option<Self> {
+        let lines = stderr.lines().rev().filter(|line| line.starts_with("{\"error\":"));
+        let mut errors = lines.filter_map(|line| serde_json::from_str::<ErrorLine>(line).ok());
+        errors.next().map(|line| line.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_found_among_other_lines() {
+        let place = SpecPlace { file: "a b:\n.toml".to_owned(), line: 7, message: "no".to_owned() };
+        let error =
+            ProgramError { text: "x: \"no\"\n ^".to_owned(), is_usage: true, place: Some(place) };
+        let stderr = format!("warning: a\nprogress 7\n{}\nnote\n", error.clone().line());
+        assert_eq!(ProgramError::find(&stderr), Some(error));
+        for nothing in ["", "error: x", "{\"error\":", "{\"error\":{}}"] {
+            assert_eq!(ProgramError::find(nothing), None, "{nothing}");
+        }
+    }
+}
