@@ -171,8 +171,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         if !gates.gates.is_empty() {
             views.insert("violations".to_owned(), json_value(&gates.violations)?);
         }
-        let text = serde_json::to_string_pretty(&Value::Object(views));
-        writeln!(output, "{}", text.map_err(|error| CliError::Failed(error.to_string()))?)?;
+        super::print_json(&views, output)?;
     }
     gates.conclude()
 }

@@ -50,10 +50,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let all = SearchCatalogue::read(&report).map_err(failed)?;
     let found = find(&report, &all, &query).map_err(failed)?;
     if matches.get_flag("json") {
-        let text = serde_json::to_string_pretty(&json(&query, &found, limit))
-            .map_err(|error| CliError::Failed(error.to_string()))?;
-        writeln!(output, "{text}")?;
-        return Ok(());
+        return super::print_json(&json(&query, &found, limit), output);
     }
     print(&found, limit, output)
 }

@@ -94,9 +94,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         found
     };
     if matches.get_flag("json") {
-        let text =
-            serde_json::to_string_pretty(&found).map_err(|e| CliError::Failed(e.to_string()))?;
-        return Ok(writeln!(output, "{text}")?);
+        return super::print_json(&found, output);
     }
     print(&found, output)
 }

@@ -370,8 +370,8 @@ fn open_path(path: &Path) -> Result<tilescope_report::Report, CliError> {
 
 /// Writes a value as indented JSON.
 fn print_json(value: &impl serde::Serialize, output: &mut dyn Write) -> Result<(), CliError> {
-    let json = serde_json::to_value(value).map_err(|error| CliError::Failed(error.to_string()))?;
-    Ok(writeln!(output, "{json:#}")?)
+    let text = serde_json::to_string_pretty(value);
+    Ok(writeln!(output, "{}", text.map_err(|error| CliError::Failed(error.to_string()))?)?)
 }
 
 #[cfg(test)]

@@ -66,15 +66,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     if as_json {
         let list: Vec<Value> = cost_constants::all().map(constant_json).collect();
-        return print_json(&Value::Array(list), output);
+        return super::print_json(&Value::Array(list), output);
     }
     table(output)
-}
-
-fn print_json(value: &Value, output: &mut dyn Write) -> Result<(), CliError> {
-    let text =
-        serde_json::to_string_pretty(value).map_err(|error| CliError::Failed(error.to_string()))?;
-    Ok(writeln!(output, "{text}")?)
 }
 
 fn constant_json(constant: &CostConstant) -> Value {

@@ -65,7 +65,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     };
     let listing = OnnxListing { file: &file, graph: graph.as_ref() };
     if matches.get_flag("json") {
-        return Ok(writeln!(output, "{:#}", listing.json())?);
+        return super::print_json(&listing.json(), output);
     }
     listing.text(output)
 }

@@ -106,10 +106,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let compared = compared(&published)?;
     let rows = rows(&published.programs, &compared)?;
     if matches.get_flag("json") {
-        let text =
-            serde_json::to_string_pretty(&rows).map_err(|e| CliError::Failed(e.to_string()))?;
-        writeln!(output, "{text}")?;
-        return Ok(());
+        return super::print_json(&rows, output);
     }
     table::print(&rows, &published.fitted_constants, output)
 }

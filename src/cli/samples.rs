@@ -101,9 +101,7 @@ fn print_json(table: &DataTable, output: &mut dyn Write) -> Result<(), CliError>
         heads.iter().cloned().zip(values).collect()
     };
     let rows: Vec<_> = table.rows.iter().map(object).collect();
-    let text =
-        serde_json::to_string_pretty(&rows).map_err(|error| CliError::Failed(error.to_string()))?;
-    Ok(writeln!(output, "{text}")?)
+    super::print_json(&rows, output)
 }
 
 fn print(table: &DataTable, output: &mut dyn Write) -> Result<(), CliError> {

@@ -94,7 +94,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return Ok(writeln!(output, "{file}")?);
     }
     if matches.get_flag("json") {
-        return super::print_json(&answer, output);
+        return super::print_json(&serde_json::json!(answer), output);
     }
     print(&answer, output)
 }

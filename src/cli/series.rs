@@ -166,9 +166,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         write_page(file, series_page(of))?;
     }
     if json {
-        let text = serde_json::to_string_pretty(&series.document(telling));
-        let text = text.map_err(|error| CliError::Failed(error.to_string()))?;
-        return Ok(writeln!(output, "{text}")?);
+        return super::print_json(&series.document(telling), output);
     }
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     let limit = limit.unwrap_or(usize::MAX);

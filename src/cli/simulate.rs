@@ -133,15 +133,14 @@ fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<
         watts: rate(RunningCostKind::Power),
         price_per_hour: rate(RunningCostKind::Price),
     };
-    let json = serde_json::to_string_pretty(&figures);
-    Ok(writeln!(output, "{}", json.map_err(|error| CliError::Failed(error.to_string()))?)?)
+    super::print_json(&figures, output)
 }
 
 /// Compiles a spec: what simulating would refuse is refused.
 fn check(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let simulation = compiled(spec, matches)?;
     if matches.get_flag("json") {
-        return Ok(writeln!(output, "{:#}", check_json(spec, &simulation))?);
+        return super::print_json(&check_json(spec, &simulation), output);
     }
     let found = match simulation.tiles_out_of_memory() {
         0 => format!("A run of it has {} records.", grouped(simulation.forecast().records)),

@@ -32,10 +32,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let report = open_report(matches)?;
     let figures = figures(&report)?;
     if matches.get_flag("json") {
-        let text =
-            serde_json::to_string_pretty(&figures).map_err(|e| CliError::Failed(e.to_string()))?;
-        writeln!(output, "{text}")?;
-        return Ok(());
+        return super::print_json(&figures, output);
     }
     print(&report, &figures, output)
 }

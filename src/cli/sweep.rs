@@ -116,7 +116,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     };
     match matches.get_one::<String>("format").map_or("", String::as_str) {
         "csv" => write!(output, "{}", table::csv(&found))?,
-        "json" => super::print_json(&found, output)?,
+        "json" => super::print_json(&serde_json::json!(found), output)?,
         _ => table::print(&found, output)?,
     }
     if let Some(file) = picture {

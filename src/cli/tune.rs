@@ -137,7 +137,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         write_spec(&summary.headline(&answer), &answer.best, &source, file)?;
     }
     match matches.get_flag("json") {
-        true => super::print_json(&answer, output)?,
+        true => super::print_json(&serde_json::json!(answer), output)?,
         false => summary.print(&answer, output)?,
     }
     if let Some(file) = drawn {

@@ -47,10 +47,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let validation =
         validate(&text).map_err(|error| CliError::Usage(format!("{file}: {error}")))?;
     if matches.get_flag("json") {
-        let text = serde_json::to_string_pretty(&validation)
-            .map_err(|error| CliError::Failed(error.to_string()))?;
-        writeln!(output, "{text}")?;
-        return Ok(());
+        return super::print_json(&validation, output);
     }
     rows(&validation, output)?;
     families(&validation, output)

@@ -52,6 +52,5 @@ fn print_json(
         "consistent": findings.is_empty(),
         "findings": findings.iter().map(finding).collect::<Vec<_>>(),
     });
-    let text = serde_json::to_string_pretty(&all).map_err(|e| CliError::Failed(e.to_string()))?;
-    Ok(writeln!(output, "{text}")?)
+    super::print_json(&all, output)
 }

@@ -77,7 +77,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
             "slack": slacks,
             "why": chains.iter().map(chain_json).collect::<Vec<_>>(),
         });
-        return print_json(&value, output);
+        return super::print_json(&value, output);
     }
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     print_path(&totals, limit.unwrap_or(usize::MAX), output)?;
@@ -165,7 +165,7 @@ fn at_step(
 ) -> Result<(), CliError> {
     let answer = asked.answer(report)?;
     if is_json {
-        return print_json(&answer.json(), output);
+        return super::print_json(&answer.json(), output);
     }
     let StepAnswer { step, place, cycles, state, chain, .. } = answer;
     writeln!(output, "Step {step} on {place}: {}", state_words(&state, cycles))?;
@@ -239,13 +239,6 @@ pub(super) fn chain_json(chain: &WhyChain) -> Value {
         })
     };
     json!({ "links": chain.links.iter().map(link).collect::<Vec<_>>(), "options": chain.options })
-}
-
-fn print_json(value: &Value, output: &mut dyn Write) -> Result<(), CliError> {
-    let text =
-        serde_json::to_string_pretty(value).map_err(|error| CliError::Failed(error.to_string()))?;
-    writeln!(output, "{text}")?;
-    Ok(())
 }
 
 fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {

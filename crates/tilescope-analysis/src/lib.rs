@@ -4,6 +4,7 @@
 pub mod bank_map;
 pub mod calibration;
 pub mod compare;
+pub mod comparison;
 pub mod confidence;
 pub mod critical_path;
 pub mod data_table;

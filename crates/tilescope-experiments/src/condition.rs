@@ -12,45 +12,13 @@ use super::point::{FIGURES, Point, PointFigure};
 use crate::trial::TrialFigures;
 use serde_json::Value;
 use std::ops::Range;
+use tilescope_analysis::comparison::Comparison;
 use tilescope_analysis::marked_text::{WordReader, marked};
 use tilescope_sim::spec::keys::SpecKeyType;
 use tilescope_sim::spec::nearest;
 
 /// Whether a point runs at all.
 const FITS: &str = "fits";
-
-/// How a value is compared with its limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ConditionComparison {
-    Below,
-    AtMost,
-    Above,
-    AtLeast,
-    Equal,
-    NotEqual,
-}
-
-impl ConditionComparison {
-    const ALL: [(&'static str, Self); 6] = [
-        ("<", Self::Below),
-        ("<=", Self::AtMost),
-        (">", Self::Above),
-        (">=", Self::AtLeast),
-        ("==", Self::Equal),
-        ("!=", Self::NotEqual),
-    ];
-
-    fn holds(self, value: f64, limit: f64) -> bool {
-        match self {
-            Self::Below => value < limit,
-            Self::AtMost => value <= limit,
-            Self::Above => value > limit,
-            Self::AtLeast => value >= limit,
-            Self::Equal => value == limit,
-            Self::NotEqual => value != limit,
-        }
-    }
-}
 
 /// What a condition is about.
 enum ConditionSubject {
@@ -62,7 +30,7 @@ enum ConditionSubject {
 /// What must be true of a point.
 pub struct Condition {
     subject: ConditionSubject,
-    comparison: ConditionComparison,
+    comparison: Comparison,
     limit: Value,
 }
 
@@ -74,7 +42,7 @@ impl Condition {
     pub fn fits() -> Self {
         Self {
             subject: ConditionSubject::Fits,
-            comparison: ConditionComparison::Equal,
+            comparison: Comparison::Equal,
             limit: Value::Bool(true),
         }
     }
@@ -97,7 +65,7 @@ impl Condition {
         let Some(value) = value(path) else { return Some(false) };
         Some(match (value.as_f64(), self.limit.as_f64()) {
             (Some(value), Some(limit)) => self.comparison.holds(value, limit),
-            _ => (*value == self.limit) == (self.comparison == ConditionComparison::Equal),
+            _ => (*value == self.limit) == (self.comparison == Comparison::Equal),
         })
     }
 
@@ -153,8 +121,8 @@ impl ConditionReader<'_> {
             self.end(place, &sign, "nothing is expected behind fits")?;
             return Ok(Condition::fits());
         }
-        let known = ConditionComparison::ALL.into_iter().find(|(known, _)| *known == sign);
-        let Some((_, comparison)) = known else {
+        let known = Comparison::of_sign(&sign);
+        let Some(comparison) = known else {
             let problem = match sign.as_str() {
                 "=" => format!("{name} is compared with =="),
                 _ => format!("expected <, <=, >, >=, == or != behind {name}"),
@@ -219,7 +187,7 @@ impl ConditionReader<'_> {
         }
     }
 
-    fn value_of(&mut self, path: &str, comparison: ConditionComparison) -> Result<Value, Problem> {
+    fn value_of(&mut self, path: &str, comparison: Comparison) -> Result<Value, Problem> {
         let (written, place) = self.words.word(|letter| !letter.is_whitespace());
         let kind = value_type(path);
         if written.is_empty() {
@@ -235,8 +203,7 @@ impl ConditionReader<'_> {
         );
         // A limit may be a number that the key cannot have: below 33, above 0.
         let number: Option<f64> = written.parse().ok().filter(|number: &f64| number.is_finite());
-        let ordered =
-            !matches!(comparison, ConditionComparison::Equal | ConditionComparison::NotEqual);
+        let ordered = comparison.is_of_order();
         match number {
             Some(number) if is_number => Ok(Value::from(number)),
             _ if is_number && ordered => {

@@ -10,7 +10,7 @@ mod search;
 
 pub use catalogue::{CatalogueItem, SearchCatalogue, SearchEntity};
 pub use query::{
-    AmountComparison, NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery,
-    SearchQueryError, TextPattern,
+    NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery, SearchQueryError,
+    TextPattern,
 };
 pub use search::{SearchResults, SearchTotals, find, values};

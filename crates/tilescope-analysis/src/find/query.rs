@@ -1,5 +1,6 @@
 //! Search queries: terms that must all hold, and their syntax.
 
+use crate::comparison::Comparison;
 use std::fmt;
 
 /// Terms that must all hold.
@@ -30,7 +31,7 @@ pub enum QueryCondition {
     /// On one of these tiles.
     Tile(Vec<NumberRange>),
     /// How much of something it has.
-    Amount(QueryAmount, AmountComparison, u64),
+    Amount(QueryAmount, Comparison, u64),
 }
 
 /// A condition on text.
@@ -123,60 +124,6 @@ impl QueryAmount {
     }
 }
 
-/// A comparison of amounts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AmountComparison {
-    /// `>`
-    Above,
-    /// `>=`
-    AtLeast,
-    /// `<`
-    Below,
-    /// `<=`
-    AtMost,
-    /// `=`
-    Equal,
-}
-
-impl AmountComparison {
-    /// Every comparison, the longer signs first.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::AtLeast, Self::AtMost, Self::Above, Self::Below, Self::Equal];
-
-    /// Its spelling in queries.
-    pub(crate) fn sign(self) -> &'static str {
-        match self {
-            Self::Above => ">",
-            Self::AtLeast => ">=",
-            Self::Below => "<",
-            Self::AtMost => "<=",
-            Self::Equal => "=",
-        }
-    }
-
-    /// Whether values from `least` to `most`, both of which occur, compare so with `limit`:
-    /// `None` where some do and some do not, or may.
-    pub(crate) fn holds_between(self, (least, most): (u64, u64), limit: u64) -> Option<bool> {
-        let ends = (self.holds(least, limit), self.holds(most, limit));
-        let outside = limit < least || limit > most;
-        match self {
-            Self::Equal if least != most && !outside => None,
-            _ => (ends.0 == ends.1).then_some(ends.0),
-        }
-    }
-
-    /// Whether `value` compares so with `limit`.
-    pub(crate) fn holds(self, value: u64, limit: u64) -> bool {
-        match self {
-            Self::Above => value > limit,
-            Self::AtLeast => value >= limit,
-            Self::Below => value < limit,
-            Self::AtMost => value <= limit,
-            Self::Equal => value == limit,
-        }
-    }
-}
-
 /// A syntax error in a query, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} (at character {})", .at + 1)]
@@ -214,7 +161,8 @@ impl fmt::Display for QueryTerm {
             QueryCondition::Ipu(spans) => write!(f, "ipu:{}", spans_text(spans)),
             QueryCondition::Tile(spans) => write!(f, "tile:{}", spans_text(spans)),
             QueryCondition::Amount(amount, comparison, value) => {
-                write!(f, "{}{}{value}", amount.name(), comparison.sign())
+                let sign = comparison.sign();
+                write!(f, "{}{}{value}", amount.name(), if sign == "==" { "=" } else { sign })
             }
         }
     }

@@ -3,9 +3,9 @@
 use super::catalogue::{CatalogueItem, SearchCatalogue, SearchEntity};
 use super::parse::regex;
 use super::query::{
-    AmountComparison, NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery,
-    TextPattern,
+    NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery, TextPattern,
 };
+use crate::comparison::Comparison;
 use crate::distribution::{ValueDistribution, is_short};
 use crate::trace::{ProgramRunTotals, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -293,7 +293,8 @@ impl<'q> QueryMatcher<'q> {
     fn amounts(&self, item: &CatalogueItem, which: &[QueryAmount]) -> bool {
         self.conditions().filter(|(_, amount, ..)| which.contains(amount)).all(
             |(negated, amount, comparison, limit)| {
-                figure(item, amount).is_some_and(|value| comparison.holds(value, limit) != negated)
+                figure(item, amount)
+                    .is_some_and(|value| comparison.holds_whole(value, limit) != negated)
             },
         )
     }
@@ -311,7 +312,7 @@ impl<'q> QueryMatcher<'q> {
                 QueryAmount::Bytes => moved(step).0,
                 QueryAmount::Count => return true,
             };
-            comparison.holds(value, limit) != negated
+            comparison.holds_whole(value, limit) != negated
         })
     }
 
@@ -341,7 +342,7 @@ impl<'q> QueryMatcher<'q> {
         })
     }
 
-    fn conditions(&self) -> impl Iterator<Item = (bool, QueryAmount, AmountComparison, u64)> {
+    fn conditions(&self) -> impl Iterator<Item = (bool, QueryAmount, Comparison, u64)> {
         self.terms.iter().filter_map(|(term, _)| match term.test {
             QueryCondition::Amount(amount, comparison, value) => {
                 Some((term.negated, amount, comparison, value))

@@ -23,6 +23,7 @@ pub use figures::{GateQuantity, NamedFigure, named_figure, nearest_figure};
 pub use parse::GateSyntaxError;
 
 use crate::compare::WorkNormalization;
+use crate::comparison::Comparison;
 use crate::summary::{ReportSummary, summary};
 use serde::Serialize;
 use tilescope_report::{Report, ReportError};
@@ -67,43 +68,6 @@ fn numbers(of: serde_json::Value, path: &str) -> Vec<(String, serde_json::Number
     values
 }
 
-/// How a figure is compared with its limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GateComparison {
-    Above,
-    AtLeast,
-    Below,
-    AtMost,
-    Equal,
-}
-
-impl GateComparison {
-    /// All comparisons.
-    pub const ALL: [Self; 5] = [Self::Above, Self::AtLeast, Self::Below, Self::AtMost, Self::Equal];
-
-    /// How it is written.
-    pub fn sign(self) -> &'static str {
-        match self {
-            Self::Above => ">",
-            Self::AtLeast => ">=",
-            Self::Below => "<",
-            Self::AtMost => "<=",
-            Self::Equal => "==",
-        }
-    }
-
-    fn holds(self, value: f64, limit: f64) -> bool {
-        match self {
-            Self::Above => value > limit,
-            Self::AtLeast => value >= limit,
-            Self::Below => value < limit,
-            Self::AtMost => value <= limit,
-            // Written and computed numbers are compared: limits have few digits.
-            Self::Equal => (value - limit).abs() <= limit.abs() * 1e-12,
-        }
-    }
-}
-
 /// What a figure is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GateLimit {
@@ -121,7 +85,7 @@ pub struct Gate {
     /// As it was written.
     text: String,
     figure: NamedFigure,
-    comparison: GateComparison,
+    comparison: Comparison,
     limit: GateLimit,
 }
 

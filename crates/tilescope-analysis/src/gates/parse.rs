@@ -1,7 +1,8 @@
 //! Reading a gate; every error knows the letters it is about.
 
 use super::figures::{self, GateQuantity};
-use super::{Gate, GateComparison, GateLimit};
+use super::{Gate, GateLimit};
+use crate::comparison::Comparison;
 use crate::marked_text::{WordReader, marked};
 use std::fmt;
 use std::ops::Range;
@@ -57,8 +58,8 @@ impl GateReader {
                 .error(place, format!("there is no figure {name:?}; did you mean {near:?}?"));
         };
         let (sign, place) = self.words.word(|letter| "<>=!".contains(letter));
-        let comparison = GateComparison::ALL.into_iter().find(|known| known.sign() == sign);
-        let Some(comparison) = comparison else {
+        let comparison = Comparison::of_sign(&sign);
+        let Some(comparison) = comparison.filter(|known| *known != Comparison::NotEqual) else {
             return self.error(place, "expected >, >=, <, <= or == behind the figure");
         };
         let limit = self.limit(figure.quantity())?;

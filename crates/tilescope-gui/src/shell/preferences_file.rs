@@ -1,16 +1,15 @@
 //! The file that preferences live in: one JSON file below the user's configuration directory, which
-//! all windows share.
+//! all windows share. A window writes the keys that it has changed; of a key that several windows
+//! change, the last writer wins.
 //!
 //! Nothing here may fail the app: garbage means defaults and is moved aside, a directory that cannot
 //! be written means nothing is remembered, and both are said once. Writing happens on a thread: other
 //! windows and slow disks keep no frame waiting.
 
-use crate::model::preferences::{MAX_RECENT, RecentReport, UserPreferences};
-use crate::model::three_way_merge::{merged_list, merged_value};
+use crate::model::preferences::{MAX_RECENT, UserPreferences};
 use crate::widgets::background_task::BackgroundTask;
 use egui::Context;
-use serde_json::{Value, json};
-use std::cmp::Reverse;
+use serde_json::{Map, Value};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,8 +36,8 @@ enum PrefsFileError {
     Write(#[from] AtomicFileError),
 }
 
-/// What was written, with what other windows have opened, and a message if something is to be told.
-type PreferencesWriteResult = Result<(UserPreferences, Option<String>), PrefsFileError>;
+/// A message if something is to be told.
+type PreferencesWriteResult = Result<Option<String>, PrefsFileError>;
 
 /// The file, and what this window last read from it or wrote to it.
 pub(crate) struct PreferencesFile {
@@ -84,24 +83,15 @@ impl PreferencesFile {
         (Self { path: Some(path), last_synced: prefs.clone(), writing: None }, prefs, message)
     }
 
-    /// Takes in what was written, and starts to write what has changed since; a message if something
-    /// is to be told. What others have changed stays in the file as it is, what they have opened is
-    /// taken over.
-    pub(crate) fn save(
-        &mut self,
-        context: &Context,
-        prefs: &mut UserPreferences,
-    ) -> Option<String> {
-        let told = self.receive(Duration::ZERO, prefs);
+    /// Takes note of what was written, and starts to write what has changed since; a message if
+    /// something is to be told.
+    pub(crate) fn save(&mut self, context: &Context, prefs: &UserPreferences) -> Option<String> {
+        let told = self.receive(Duration::ZERO);
         told.or(self.start(context, prefs))
     }
 
     /// Writes what has changed, for as long as the end of the program may wait.
-    pub(crate) fn finish(
-        &mut self,
-        context: &Context,
-        prefs: &mut UserPreferences,
-    ) -> Option<String> {
+    pub(crate) fn finish(&mut self, context: &Context, prefs: &UserPreferences) -> Option<String> {
         let end = Instant::now() + MAX_EXIT_WAIT;
         let mut told = None;
         loop {
@@ -110,21 +100,20 @@ impl PreferencesFile {
             if self.writing.is_none() || left.is_zero() {
                 return told;
             }
-            told = told.or(self.receive(left, prefs));
+            told = told.or(self.receive(left));
         }
     }
 
-    /// Takes in what was written, if that is done within `wait`.
-    fn receive(&mut self, wait: Duration, prefs: &mut UserPreferences) -> Option<String> {
+    /// Takes note of what was written, if that is done within `wait`.
+    fn receive(&mut self, wait: Duration) -> Option<String> {
         let (mine, written) = self.writing.take()?;
         match written.wait(wait) {
             None => {
                 self.writing = Some((mine, written));
                 None
             }
-            Some(Ok(Ok((merged, message)))) => {
-                merge_recent_lists(&mine, prefs, &merged);
-                self.last_synced = merged;
+            Some(Ok(Ok(message))) => {
+                self.last_synced = mine;
                 message
             }
             Some(Ok(Err(error))) => self.give_up(&error.to_string()),
@@ -140,8 +129,8 @@ impl PreferencesFile {
             self.last_synced = prefs.clone();
             return None;
         };
-        let (known, mut mine) = (self.last_synced.clone(), prefs.clone());
-        let work = move || write(&path, &known, &mut mine).map(|message| (mine, message));
+        let (known, mine) = (self.last_synced.clone(), prefs.clone());
+        let work = move || write(&path, &known, &mine);
         match BackgroundTask::start("preferences", context, work) {
             Ok(written) => self.writing = Some((prefs.clone(), written)),
             Err(error) => return self.give_up(&error.to_string()),
@@ -156,28 +145,8 @@ impl PreferencesFile {
     }
 }
 
-/// Lists of what was opened, with what other windows have opened by the time that `mine` was
-/// written as `merged`.
-fn merge_recent_lists(
-    mine: &UserPreferences,
-    prefs: &mut UserPreferences,
-    merged: &UserPreferences,
-) {
-    prefs.recent = merged_recent(&mine.recent, &prefs.recent, &merged.recent);
-    prefs.recent_comparisons = merged_list(
-        &mine.recent_comparisons,
-        &prefs.recent_comparisons,
-        &merged.recent_comparisons,
-    );
-    prefs.recent_comparisons.truncate(MAX_RECENT);
-}
-
 /// Writes what has changed since `known`; a message if something is to be told.
-fn write(
-    path: &Path,
-    known: &UserPreferences,
-    prefs: &mut UserPreferences,
-) -> Result<Option<String>, PrefsFileError> {
+fn write(path: &Path, known: &UserPreferences, prefs: &UserPreferences) -> PreferencesWriteResult {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;
     }
@@ -192,47 +161,26 @@ fn write(
             None
         }
     };
-    let (value, there) = there.unwrap_or_else(|| (json!({}), known.clone()));
-    let text = merged(known, &value, &there, prefs)?;
-    write_whole(path, text.as_bytes())?;
+    let mut keys = match there {
+        Some((Value::Object(keys), _)) => keys,
+        _ => keys_of(known)?,
+    };
+    let known = keys_of(known)?;
+    for (name, value) in keys_of(prefs)? {
+        // What this window has not changed, and what a newer version has written, stays.
+        if known.get(&name) != Some(&value) || !keys.contains_key(&name) {
+            keys.insert(name, value);
+        }
+    }
+    write_whole(path, serde_json::to_string_pretty(&keys)?.as_bytes())?;
     Ok(message)
 }
 
-/// What the file is to say, where it says `value` by now.
-fn merged(
-    known: &UserPreferences,
-    value: &Value,
-    there: &UserPreferences,
-    prefs: &mut UserPreferences,
-) -> Result<String, serde_json::Error> {
-    merge_recent_lists(known, prefs, there);
-    let mut value =
-        merged_value(&serde_json::to_value(known)?, &serde_json::to_value(&*prefs)?, value);
-    // These are not changed as a whole.
-    value["recent"] = serde_json::to_value(&prefs.recent)?;
-    value["recent_comparisons"] = serde_json::to_value(&prefs.recent_comparisons)?;
-    let folded = merged_list(&known.folded_blocks, &prefs.folded_blocks, &there.folded_blocks);
-    value["folded_blocks"] = serde_json::to_value(folded)?;
-    serde_json::to_string_pretty(&value)
-}
-
-/// Reports that any window has opened, newest first, each once.
-fn merged_recent(
-    known: &[RecentReport],
-    mine: &[RecentReport],
-    there: &[RecentReport],
-) -> Vec<RecentReport> {
-    let mut all = merged_list(known, mine, there);
-    // Of equal times, what this window has opened last comes first, as it does in its own list.
-    all.sort_by_key(|recent| Reverse(recent.opened_unix_seconds));
-    let mut merged: Vec<RecentReport> = Vec::new();
-    for recent in all {
-        if merged.iter().all(|known| known.path != recent.path) {
-            merged.push(recent);
-        }
+fn keys_of(prefs: &UserPreferences) -> Result<Map<String, Value>, serde_json::Error> {
+    match serde_json::to_value(prefs)? {
+        Value::Object(keys) => Ok(keys),
+        _ => Ok(Map::new()),
     }
-    merged.truncate(MAX_RECENT);
-    merged
 }
 
 /// Longer files are not read.
@@ -289,7 +237,7 @@ mod tests {
         prefs.remember(Path::new("a"));
         prefs.remember(Path::new("b"));
         prefs.remember(Path::new("a"));
-        assert_eq!(store.finish(&Context::default(), &mut prefs), None);
+        assert_eq!(store.finish(&Context::default(), &prefs), None);
         let (_, read, _) = PreferencesFile::open_file(path);
         assert_eq!(read, prefs);
         let order: Vec<&Path> = read.recent.iter().map(|recent| recent.path.as_path()).collect();
@@ -308,7 +256,7 @@ mod tests {
             prefs.narrow_menu = true;
             assert!(
                 store
-                    .finish(&Context::default(), &mut prefs)
+                    .finish(&Context::default(), &prefs)
                     .is_some_and(|said| said.contains("broken-"))
             );
             assert!(PreferencesFile::open_file(path.clone()).1.narrow_menu);
@@ -322,9 +270,9 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let (mut store, mut prefs, _) = PreferencesFile::open_file(file.join("preferences.json"));
         prefs.narrow_menu = true;
-        assert!(store.finish(&Context::default(), &mut prefs).is_some());
+        assert!(store.finish(&Context::default(), &prefs).is_some());
         prefs.narrow_menu = false;
-        assert!(store.finish(&Context::default(), &mut prefs).is_none());
+        assert!(store.finish(&Context::default(), &prefs).is_none());
     }
 
     #[test]
@@ -338,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn two_windows_keep_what_both_have_changed() {
+    fn two_windows_keep_what_each_has_changed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
         let (mut first, mut one, _) = PreferencesFile::open_file(path.clone());
@@ -349,28 +297,24 @@ mod tests {
         one.remember_comparison(a, b);
         one.keys.insert("find".to_owned(), vec!["F3".to_owned()]);
         one.folded_blocks.push("Graph".to_owned());
-        assert_eq!(first.finish(&Context::default(), &mut one), None);
+        assert_eq!(first.finish(&Context::default(), &one), None);
         two.look.palette = PaletteChoice::ColourBlindSafe;
         two.remember(b);
         two.remember_comparison(b, a);
         two.folded_blocks.push("Target".to_owned());
-        assert_eq!(second.finish(&Context::default(), &mut two), None);
+        assert_eq!(second.finish(&Context::default(), &two), None);
         assert_eq!(two.theme, ThemeChoice::System, "a window's own look stays until it is closed");
         // The first one goes on, and takes back what it had changed.
         one.keys.clear();
         one.narrow_menu = true;
-        assert_eq!(first.finish(&Context::default(), &mut one), None);
+        assert_eq!(first.finish(&Context::default(), &one), None);
         let (_, read, message) = PreferencesFile::open_file(path);
         assert_eq!(message, None);
         assert_eq!(read.theme, ThemeChoice::Dark);
         assert_eq!(read.look.palette, PaletteChoice::ColourBlindSafe);
         assert!(read.narrow_menu && read.keys.is_empty());
-        let mut recent: Vec<&Path> = read.recent.iter().map(|of| of.path.as_path()).collect();
-        recent.sort();
-        assert_eq!(recent, [a, b], "the other window has opened it since");
-        assert_eq!(read.recent_comparisons.len(), 2);
-        assert_eq!(read.folded_blocks.len(), 2);
-        assert_eq!(one.recent, read.recent, "what another window has opened is offered here too");
+        assert_eq!(read.recent, two.recent, "the last writer wins");
+        assert_eq!(read.folded_blocks, two.folded_blocks);
     }
 
     #[test]
@@ -381,7 +325,7 @@ mod tests {
         let (mut store, mut prefs, message) = PreferencesFile::open_file(path.clone());
         assert_eq!((prefs.theme, message), (ThemeChoice::Dark, None));
         prefs.narrow_menu = true;
-        assert_eq!(store.finish(&Context::default(), &mut prefs), None);
+        assert_eq!(store.finish(&Context::default(), &prefs), None);
         let text = std::fs::read_to_string(path).unwrap();
         assert!(text.contains("\"depth\": 3") && text.contains("\"dark\""), "{text}");
     }
@@ -394,18 +338,18 @@ mod tests {
         let context = Context::default();
         let held = lock(&path).unwrap();
         prefs.narrow_menu = true;
-        assert_eq!(store.save(&context, &mut prefs), None);
+        assert_eq!(store.save(&context, &prefs), None);
         assert!(store.writing.is_some(), "a thread waits for the other window");
         prefs.remember(Path::new("a"));
-        assert_eq!(store.save(&context, &mut prefs), None);
+        assert_eq!(store.save(&context, &prefs), None);
         drop(held);
-        assert_eq!(store.finish(&context, &mut prefs), None);
+        assert_eq!(store.finish(&context, &prefs), None);
         let (_, read, _) = PreferencesFile::open_file(path);
         assert!(read.narrow_menu && read == prefs, "the change after it is kept as well");
     }
 
     #[test]
-    fn many_windows_at_once_lose_nothing() {
+    fn many_windows_at_once_leave_a_whole_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
         std::thread::scope(|scope| {
@@ -413,13 +357,16 @@ mod tests {
                 let path = path.clone();
                 scope.spawn(move || {
                     for file in 0..4 {
-                        let (mut store, mut prefs, _) = PreferencesFile::open_file(path.clone());
+                        let (mut store, mut prefs, message) =
+                            PreferencesFile::open_file(path.clone());
+                        assert_eq!(message, None);
                         prefs.remember(Path::new(&format!("{window}/{file}")));
-                        assert_eq!(store.finish(&Context::default(), &mut prefs), None);
+                        assert_eq!(store.finish(&Context::default(), &prefs), None);
                     }
                 });
             }
         });
-        assert_eq!(PreferencesFile::open_file(path).1.recent.len(), 12);
+        let (_, read, message) = PreferencesFile::open_file(path);
+        assert!(message.is_none() && !read.recent.is_empty());
     }
 }

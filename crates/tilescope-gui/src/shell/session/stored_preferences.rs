@@ -54,12 +54,12 @@ impl StoredPreferences {
 
     /// Keeps what has changed; a message if something is to be told.
     pub(super) fn save(&mut self, context: &Context) -> Option<StatusMessage> {
-        self.file.save(context, &mut self.current).map(StatusMessage::warning)
+        self.file.save(context, &self.current).map(StatusMessage::warning)
     }
 
     /// Keeps what is not kept yet, before the window is gone.
     pub(super) fn finish(&mut self, context: &Context) {
         // Nobody is there any more to be told.
-        let _ = self.file.finish(context, &mut self.current);
+        let _ = self.file.finish(context, &self.current);
     }
 }
