@@ -52,7 +52,7 @@ pub(crate) fn order(
     TableRowOrder { generation: 0, rows, sums, widest }
 }
 
-/// The cell with most digits: the one of the largest number, or the longest with a fraction.
+/// The cell with most letters, without writing all of them: whole numbers have those of their digits.
 fn widest(
     table: &DataTable,
     rows: &[u32],
@@ -63,11 +63,20 @@ fn widest(
     let numbers = cells.chain(sum).filter(|cell| !matches!(cell, TableCell::Text(_)));
     let letters = |cell: &TableCell| match cell {
         TableCell::Real(_) | TableCell::RealChange(_) => cell.text().len(),
-        _ => 0,
+        TableCell::Bytes(_) => grouped_letters(cell) + 2,
+        TableCell::Change { bytes, .. } => grouped_letters(cell) + 1 + usize::from(*bytes) * 2,
+        _ => grouped_letters(cell),
     };
     let longer =
         |a: &&TableCell, b: &&TableCell| letters(a).cmp(&letters(b)).then_with(|| a.compare(b));
     numbers.max_by(longer).cloned()
+}
+
+/// Letters of a whole number with separators.
+fn grouped_letters(cell: &TableCell) -> usize {
+    let size = cell.number().map_or(1.0, |number| number.abs().max(1.0));
+    let digits = size.log10().floor() as usize + 1;
+    digits + (digits - 1) / 3
 }
 
 fn sum(table: &DataTable, rows: &[u32], column: usize) -> Option<TableCell> {
@@ -93,6 +102,17 @@ mod tests {
         assert_eq!(order(&table(), 1, true, "").rows, [1, 0, 2]);
         assert_eq!(order(&table(), 1, false, "").rows, [2, 0, 1]);
         assert_eq!(order(&table(), 0, false, "").rows, [2, 1, 0]);
+    }
+
+    #[test]
+    fn whole_numbers_beside_fractions_are_as_wide_as_their_digits() {
+        let columns = vec![TableColumn::number("Value")];
+        let cells = [TableCell::Real(1.25), TableCell::Count(70_368_745_177_714)];
+        let table = DataTable::new(columns, cells.map(|cell| vec![cell]).to_vec());
+        assert_eq!(
+            order(&table, 0, false, "").widest,
+            [Some(TableCell::Count(70_368_745_177_714))]
+        );
     }
 
     #[test]
