@@ -68,6 +68,18 @@ class Reports(unittest.TestCase):
                 self.assertEqual(len(rows), len(found), table)
                 self.assertEqual(len(set(found.columns)), len(found.columns), table)
 
+    def test_every_topic_says_what_tables_and_figures_have(self):
+        for name in ["matmul_chain", "too_large"]:
+            report = sample(name)
+            for topic, about in report.topics.items():
+                found = report.topic(topic)
+                self.assertEqual((found["topic"], found["about"]), (topic, about))
+                for table in found["tables"]:
+                    rows = len(report.table(f"{topic}/{table['name']}"))
+                    self.assertEqual(rows, len(table["rows"]), f"{topic}/{table['name']}")
+        with self.assertRaises(ts.QueryError):
+            self.report.topic("nothing")
+
     def test_unknown_names_say_what_there_is(self):
         asks = [
             lambda: self.report.table("stepz"),
