@@ -24,7 +24,18 @@ pub struct Figure {
     pub y: FigureAxis,
     /// What colours and markers stand for.
     pub series: Vec<FigureSeries>,
+    /// Straight lines with names that points are seen against.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub guides: Vec<FigureGuide>,
     pub marks: FigureMarks,
+}
+
+/// A straight line with a name: a bound of points.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FigureGuide {
+    pub name: String,
+    pub from: [f64; 2],
+    pub to: [f64; 2],
 }
 
 /// An axis.
@@ -161,6 +172,12 @@ impl FigureAxis {
     pub fn new(title: impl Into<String>, unit: FigureUnit) -> Self {
         Self { title: title.into(), unit, logarithmic: false }
     }
+
+    /// An axis on which powers of ten are equally far from each other.
+    #[must_use]
+    pub fn logarithmic(title: impl Into<String>, unit: FigureUnit) -> Self {
+        Self { title: title.into(), unit, logarithmic: true }
+    }
 }
 
 impl FigureSeries {
@@ -180,7 +197,7 @@ impl Figure {
         bars: Vec<FigureBar>,
     ) -> Self {
         let (title, note, y) = (title.into(), String::new(), FigureAxis::default());
-        Self { title, note, x, y, series, marks: FigureMarks::Bars(bars) }
+        Self { title, note, x, y, series, guides: Vec::new(), marks: FigureMarks::Bars(bars) }
     }
 
     /// Places of the series that have marks, in their order.
@@ -241,6 +258,9 @@ impl Figure {
                 let points = lines.iter().flat_map(|line| &line.points);
                 values.extend(points.map(|point| point[axis]));
             }
+        }
+        for guide in &self.guides {
+            values.extend([guide.from[axis], guide.to[axis]]);
         }
         values.retain(|value| value.is_finite());
         values

@@ -2,7 +2,8 @@
 
 use super::{Topic, TopicFigure};
 use crate::figures::{
-    BarPart, Figure, FigureAxis, FigureBar, FigureMarks, FigureSeries, FigureUnit, Shade,
+    BarPart, Figure, FigureAxis, FigureBar, FigureGuide, FigureMarks, FigurePoint, FigureSeries,
+    FigureUnit, Shade,
 };
 use crate::limits::{CycleClass, UnknownUtilisation, WaterfallCycles, WaterfallStep, limits};
 use tilescope_report::units::{Cycles, fine_percent, grouped};
@@ -20,6 +21,11 @@ pub(super) const TOPIC: Topic = Topic::of_view(
             name: "waterfall",
             about: "From the peak down to what the run achieves",
             read: waterfall,
+        },
+        TopicFigure {
+            name: "roofline",
+            about: "Operations below what engines and interfaces of an IPU allow",
+            read: roofline,
         },
         TopicFigure {
             name: "classes",
@@ -76,7 +82,53 @@ pub fn waterfall_figure(cycles: &WaterfallCycles, unknown: Option<UnknownUtilisa
     let note = unknown.map_or("", UnknownUtilisation::sentence).to_owned();
     let marks = FigureMarks::Bars(bars);
     let (title, y) = ("Waterfall".to_owned(), FigureAxis::default());
-    Figure { title, note, x, y, series, marks }
+    Figure { title, note, x, y, series, guides: Vec::new(), marks }
+}
+
+/// Operations below what engines and interfaces of an IPU allow.
+fn roofline(report: &Report) -> Result<Figure, ReportError> {
+    let found = limits(report)?;
+    let of = crate::limits::roofline(&found.machine, &found.rows, None);
+    let clock = found.machine.clock.map_or(1.0, |clock| clock.0 as f64);
+    let mut points = Vec::new();
+    let mut left_out = 0;
+    for point in &of.points {
+        let row = &found.rows[point.row];
+        let Some(class) = row.limits.bound() else { continue };
+        if point.flops_per_byte.is_infinite() {
+            left_out += 1;
+            continue;
+        }
+        points.push(FigurePoint {
+            x: point.flops_per_byte,
+            y: point.flops_per_cycle * clock,
+            series: class as usize,
+            about: format!("{}: {} cycles", row.name, row.limits.total()),
+        });
+    }
+    let lowest = points.iter().map(|point| point.x).fold(f64::INFINITY, f64::min);
+    let highest = points.iter().map(|point| point.x).fold(0.0, f64::max);
+    let mut guides = Vec::new();
+    for roof in of.roofs.iter().filter(|_| !points.is_empty()) {
+        let height = |x: f64| roof.flops_per_cycle(x) * clock;
+        let (from, to) = ([lowest, height(lowest)], [highest, height(highest)]);
+        guides.push(FigureGuide { name: roof.title.clone(), from, to });
+    }
+    let unit = if clock > 1.0 { "FLOP/s of an IPU" } else { "FLOPs per cycle of an IPU" };
+    let note = match left_out {
+        0 => String::new(),
+        count => format!("{} operations that move nothing are not drawn.", grouped(count)),
+    };
+    let series = CycleClass::ALL.map(|class| FigureSeries::new(class.title(), Shade::Class(class)));
+    Ok(Figure {
+        title: "Roofline".to_owned(),
+        note,
+        x: FigureAxis::logarithmic("FLOPs per byte moved", FigureUnit::Count),
+        y: FigureAxis::logarithmic(unit, FigureUnit::Count),
+        series: series.to_vec(),
+        guides,
+        marks: FigureMarks::Points(points),
+    })
 }
 
 fn classes(report: &Report) -> Result<Figure, ReportError> {

@@ -33,6 +33,7 @@ fn bytes(report: &Report) -> Result<Figure, ReportError> {
             FigureSeries::new("Live", Shade::Nth(0)),
             FigureSeries::new("Always live", Shade::Nth(1)),
         ],
+        guides: Vec::new(),
         marks: FigureMarks::Lines(lines),
     })
 }

@@ -208,6 +208,20 @@ fn points_ui(ui: &mut Ui, figure: &Figure, points: &[FigurePoint]) -> PlotRespon
     let drawn = &points[..points.len().min(MOST_POINTS)];
     let place = |point: &FigurePoint| [place_of(&figure.x, point.x), place_of(&figure.y, point.y)];
     let shown = plot_of(ui, figure).show(ui, |plot| {
+        for guide in &figure.guides {
+            let ends = [guide.from, guide.to]
+                .map(|[x, y]| [place_of(&figure.x, x), place_of(&figure.y, y)]);
+            let line = Line::new("", ends.to_vec()).color(palette.weak_text).width(1.0);
+            plot.line(line.allow_hover(false));
+            let words = RichText::new(&guide.name).size(text_size::CAPTION);
+            let place = PlotPoint::new(ends[1][0], ends[1][1]);
+            plot.text(
+                Text::new("", place, words)
+                    .color(palette.weak_text)
+                    .anchor(Align2::RIGHT_BOTTOM)
+                    .allow_hover(false),
+            );
+        }
         for at in figure.used_series() {
             let own = drawn.iter().filter(|point| point.series == at);
             let own: Vec<[f64; 2]> = own.map(place).collect();

@@ -156,6 +156,14 @@ fn bars_svg(figure: &Figure, bars: &[FigureBar]) -> String {
 fn points_svg(figure: &Figure, points: &[FigurePoint]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT);
     let (x, y) = axes(&mut svg, figure);
+    for guide in &figure.guides {
+        let place = |at: [f64; 2]| {
+            (x.at(at[0] * axis_unit(&figure.x).1), y.at(at[1] * axis_unit(&figure.y).1))
+        };
+        let (from, to) = (place(guide.from), place(guide.to));
+        svg.line(from, to, "roof");
+        svg.text((to.0 - 4.0, to.1 - 4.0), Anchor::End, "label", &guide.name);
+    }
     // The first lie on top.
     let drawn = &points[..points.len().min(MOST_MARKS)];
     for (place, point) in drawn.iter().enumerate().rev() {
@@ -231,6 +239,7 @@ mod tests {
             note: "Known.".to_owned(),
             x: FigureAxis::new("Cycles", FigureUnit::Cycles),
             y: FigureAxis::default(),
+            guides: Vec::new(),
             series: vec![
                 FigureSeries::new("a", Shade::Nth(0)),
                 FigureSeries::new("b", Shade::Nth(1)),
