@@ -97,7 +97,9 @@ impl QueryParser {
             '<' | '>' => next.is_some_and(|next| !next.is_ascii_digit() && *next != '='),
             _ => false,
         };
-        if length == 0 || !":=~<>".contains(*sign) || (name && !self.at_amount(length)) {
+        let is_unequal = *sign == '!' && next == Some(&'=') && self.at_amount(length);
+        let is_sign = ":=~<>".contains(*sign) || is_unequal;
+        if length == 0 || !is_sign || (name && !self.at_amount(length)) {
             return None;
         }
         let start = self.at;
