@@ -303,7 +303,7 @@ mod tests {
             ("options.num_io_tiles = 8 # dotted\n", "options.num_io_tiles", "64"),
             ("[ options ]\n\"num_io_tiles\" = 8 # \"quoted\" = 7\n", "options.num_io_tiles", "64"),
             (
-                "# all of it\n\n[options]\nstages = [ # cut\n  [\"a\"], # first\n]\n",
+                "# all of it\n\n[options]\nstages = [ # inside\n  [\"a\"], # first\n]\n",
                 "options.stages",
                 "[[\"b\"]]",
             ),
