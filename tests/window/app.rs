@@ -38,6 +38,7 @@ fn every_view_opens_on_every_report() {
             "insights" => &["Findings", "Memory in use", "Tiles by memory"],
             "summary" => &["Target", "Report files"],
             "exchange-code" => &["Exchange code"],
+            "topics" => &["Topic", "Table"],
             _ => &["Tile mapping"],
         };
         for words in expected {

@@ -12,6 +12,7 @@ use tilescope_analysis::operations::{OperationLayer, OperationTotals, operations
 use tilescope_analysis::operations_graph::{OpGraphKey, graph};
 use tilescope_analysis::program_tree::{groups, tally};
 use tilescope_analysis::tile_mapping::{MappingMeasure, MappingSubjectKind, mapping, subjects};
+use tilescope_analysis::topics::TOPICS;
 use tilescope_analysis::{exchange_code, memory, summary, tile_curves};
 use tilescope_gui::view_names;
 use tilescope_report::units::{
@@ -43,8 +44,15 @@ fn figures(report: &Report, view: &str) -> Result<Vec<String>, ReportError> {
         "operations-graph" => of_graph(report),
         "execution-trace" => of_trace(report),
         "exchange-code" => of_exchange_code(report),
+        "topics" => of_topics(report),
         _ => of_tile_mapping(report),
     }
+}
+
+/// The facts of the first topic.
+fn of_topics(report: &Report) -> Result<Vec<String>, ReportError> {
+    let facts = (TOPICS[0].facts)(report)?;
+    Ok(facts.iter().map(|fact| format!("{}: {}", fact.title, fact.value)).collect())
 }
 
 fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
