@@ -214,11 +214,17 @@ fn points_ui(ui: &mut Ui, figure: &Figure, points: &[FigurePoint]) -> PlotRespon
             let line = Line::new("", ends.to_vec()).color(palette.weak_text).width(1.0);
             plot.line(line.allow_hover(false));
             let words = RichText::new(&guide.name).size(text_size::CAPTION);
-            let place = PlotPoint::new(ends[1][0], ends[1][1]);
+            // Level lines have their names at the right, slanted ones at the left: there they are
+            // apart.
+            let (end, anchor) = match ends[0][1] == ends[1][1] {
+                true => (ends[1], Align2::RIGHT_BOTTOM),
+                false => (ends[0], Align2::LEFT_BOTTOM),
+            };
+            let place = PlotPoint::new(end[0], end[1]);
             plot.text(
                 Text::new("", place, words)
                     .color(palette.weak_text)
-                    .anchor(Align2::RIGHT_BOTTOM)
+                    .anchor(anchor)
                     .allow_hover(false),
             );
         }

@@ -162,7 +162,11 @@ fn points_svg(figure: &Figure, points: &[FigurePoint]) -> String {
         };
         let (from, to) = (place(guide.from), place(guide.to));
         svg.line(from, to, "roof");
-        svg.text((to.0 - 4.0, to.1 - 4.0), Anchor::End, "label", &guide.name);
+        // Level lines have their names at the right, slanted ones at the left: there they are apart.
+        match from.1 == to.1 {
+            true => svg.text((to.0 - 4.0, to.1 - 4.0), Anchor::End, "label", &guide.name),
+            false => svg.text((from.0 + 4.0, from.1 - 6.0), Anchor::Start, "label", &guide.name),
+        }
     }
     // The first lie on top.
     let drawn = &points[..points.len().min(MOST_MARKS)];
