@@ -191,7 +191,7 @@ impl Serialize for TableCell {
     }
 }
 
-/// On which side of a column its cells stand.
+/// The side of a column on which its cells stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnAlignment {
     /// Words, from the left.
@@ -209,8 +209,7 @@ pub struct TableColumn {
     pub unit: Option<&'static str>,
     /// What it holds in full, and how it is worked out; empty where the title says it.
     pub about: &'static str,
-    /// On which side its cells stand.
-    /// On which side of a column its cells stand.
+    /// The side on which its cells stand.
     #[serde(skip)]
     pub alignment: ColumnAlignment,
     /// Whether its words are of few letters.

@@ -11,8 +11,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{
-    BatchingConfig, GraphCounts, MachineChange, MemoryRegion, Report, ReportError, ReportPart,
-    StepActivity, Target, TargetKind, TileMemory,
+    BatchingConfig, GraphCounts, MachineChange, MemoryCategory, MemoryRegion, Report, ReportError,
+    ReportPart, StepActivity, Target, TargetKind, TileMemory,
 };
 
 /// Everything at a glance.
@@ -169,17 +169,22 @@ pub struct ActivityProportions {
 impl ActivityProportions {
     /// Names and shares, in the order in which views show them.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        [
-            ("compute", self.compute),
-            ("internal_exchange", self.internal_exchange),
-            ("global_exchange", self.global_exchange),
-            ("host", self.host),
-            ("remote_buffer", self.remote_buffer),
-            ("sync", self.sync),
-            ("other", self.other),
-            ("idle", self.idle),
-        ]
-        .into_iter()
+        let activities = StepActivity::ALL.map(|activity| (activity.name(), self.of(activity)));
+        activities.into_iter().chain([("idle", self.idle)])
+    }
+
+    /// The share of an activity.
+    #[must_use]
+    pub fn of(&self, activity: StepActivity) -> f64 {
+        match activity {
+            StepActivity::Compute => self.compute,
+            StepActivity::InternalExchange => self.internal_exchange,
+            StepActivity::GlobalExchange => self.global_exchange,
+            StepActivity::Host => self.host,
+            StepActivity::RemoteBuffer => self.remote_buffer,
+            StepActivity::Sync => self.sync,
+            StepActivity::Other => self.other,
+        }
     }
 
     /// The shares of `window` that `cycles` of each activity make; the rest is idle.
@@ -298,13 +303,23 @@ fn memory(report: &Report) -> Result<MemorySummary, ReportError> {
         (MemoryRegion::Interleaved.name(), sum(|tile| tile.interleaved)),
         (MemoryRegion::Overflowed.name(), sum(|tile| tile.overflowed)),
     ]);
+    let by_category = bytes_by_category(report)?.into_iter();
+    memory.by_category = by_category.map(|(category, bytes)| (category.name(), bytes)).collect();
+    Ok(memory)
+}
+
+/// Bytes of each category over all tiles.
+pub(crate) fn bytes_by_category(
+    report: &Report,
+) -> Result<BTreeMap<MemoryCategory, Bytes>, ReportError> {
+    let mut sums = BTreeMap::new();
     for (range, parts) in report.tile_categories()?.iter() {
         for part in parts {
             let bytes = part.bytes * u64::from(range.count());
-            *memory.by_category.entry(part.category.name()).or_default() += bytes;
+            *sums.entry(part.category).or_default() += bytes;
         }
     }
-    Ok(memory)
+    Ok(sums)
 }
 
 fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary>, ReportError> {

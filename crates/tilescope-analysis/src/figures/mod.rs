@@ -9,8 +9,9 @@ pub use marker::Marker;
 
 use crate::limits::{CycleClass, WaterfallStep};
 use serde::Serialize;
-use tilescope_report::StepActivity;
-use tilescope_report::units::{Bytes, Cycles, exact_bytes, fine_percent, grouped, grouped_real};
+use std::collections::BTreeSet;
+use tilescope_report::units::{exact_bytes, fine_percent, grouped, grouped_real};
+use tilescope_report::{MemoryCategory, StepActivity};
 
 /// A figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,7 +23,7 @@ pub struct Figure {
     pub x: FigureAxis,
     /// The vertical axis; of bars, their names.
     pub y: FigureAxis,
-    /// What colours and markers stand for.
+    /// The groups of marks, each with its colour and marker.
     pub series: Vec<FigureSeries>,
     /// Straight lines with names that points are seen against.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -105,16 +106,16 @@ pub enum FigureMarks {
 pub struct FigureBar {
     pub name: String,
     /// Parts from left to right; they may begin anywhere.
-    pub parts: Vec<BarPart>,
+    pub parts: Vec<FigureBarPart>,
     /// The number behind the bar.
     pub value: String,
-    /// What it is, in full.
+    /// The words of its tooltip.
     pub about: String,
 }
 
 /// A part of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct BarPart {
+pub struct FigureBarPart {
     pub from: f64,
     pub to: f64,
     /// Its place in [`Figure::series`].
@@ -128,7 +129,7 @@ pub struct FigurePoint {
     pub y: f64,
     /// Its place in [`Figure::series`].
     pub series: usize,
-    /// What it is, in full.
+    /// The words of its tooltip.
     pub about: String,
 }
 
@@ -151,6 +152,24 @@ impl FigureUnit {
             Self::Share => fine_percent(value),
         }
     }
+}
+
+/// The category whose colour [`Shade::Nth`] has; the last one stands for all the rest.
+#[must_use]
+pub fn category_apart(place: usize) -> MemoryCategory {
+    /// Categories whose colours are easily told apart.
+    const APART: [MemoryCategory; 9] = [
+        MemoryCategory::Variable,
+        MemoryCategory::Constant,
+        MemoryCategory::VertexFieldData,
+        MemoryCategory::VertexCode,
+        MemoryCategory::HostExchangeCode,
+        MemoryCategory::GlobalExchangeCode,
+        MemoryCategory::Message,
+        MemoryCategory::ControlCode,
+        MemoryCategory::Unknown,
+    ];
+    APART[place.min(APART.len() - 1)]
 }
 
 /// The smallest round number that is not less: a power of two of bytes, else 1, 2 or 5 times a power
@@ -203,23 +222,18 @@ impl Figure {
     /// Places of the series that have marks, in their order.
     #[must_use]
     pub fn used_series(&self) -> Vec<usize> {
-        let mut used = vec![false; self.series.len()];
-        let mut note = |series: usize| {
-            if let Some(place) = used.get_mut(series) {
-                *place = true;
-            }
-        };
+        let mut used = BTreeSet::new();
         match &self.marks {
             FigureMarks::Bars(bars) => {
-                bars.iter().flat_map(|bar| &bar.parts).for_each(|part| note(part.series));
+                used.extend(bars.iter().flat_map(|bar| &bar.parts).map(|part| part.series));
             }
-            FigureMarks::Points(points) => points.iter().for_each(|point| note(point.series)),
-            FigureMarks::Lines(lines) => lines.iter().for_each(|line| note(line.series)),
+            FigureMarks::Points(points) => used.extend(points.iter().map(|point| point.series)),
+            FigureMarks::Lines(lines) => used.extend(lines.iter().map(|line| line.series)),
         }
-        (0..used.len()).filter(|place| used[*place]).collect()
+        used.into_iter().filter(|place| *place < self.series.len()).collect()
     }
 
-    /// Whether colours need a legend: not where each bar has one of its own, or all have the same.
+    /// True where colours need a legend: not where each bar has one of its own, or all have the same.
     #[must_use]
     pub fn has_legend(&self) -> bool {
         match &self.marks {
@@ -230,7 +244,7 @@ impl Figure {
         }
     }
 
-    /// Whether there is nothing to draw.
+    /// True where there is nothing to draw.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.marks {
@@ -286,7 +300,7 @@ impl Figure {
         }
     }
 
-    /// What the figure says, for those who do not see it.
+    /// The marks in words, for those who do not see them.
     #[must_use]
     pub fn words(&self) -> String {
         let mut words = Vec::new();
@@ -314,7 +328,7 @@ impl FigureBar {
     #[must_use]
     pub fn of(name: impl Into<String>, amount: f64, unit: FigureUnit, series: usize) -> Self {
         let value = unit.text(amount);
-        let parts = vec![BarPart { from: 0.0, to: amount, series }];
+        let parts = vec![FigureBarPart { from: 0.0, to: amount, series }];
         Self { name: name.into(), parts, value, about: String::new() }
     }
 
@@ -325,7 +339,7 @@ impl FigureBar {
         let mut end = 0.0;
         for (series, amount) in amounts.iter().enumerate() {
             if *amount > 0.0 {
-                parts.push(BarPart { from: end, to: end + amount, series });
+                parts.push(FigureBarPart { from: end, to: end + amount, series });
                 end += amount;
             }
         }
@@ -333,16 +347,17 @@ impl FigureBar {
     }
 }
 
-/// Cycles as a number of an axis.
+/// The highest point of each of at most so many stretches of a line: a line of more points than
+/// pixels looks the same.
 #[must_use]
-pub fn cycles(of: Cycles) -> f64 {
-    of.as_f64()
-}
-
-/// Bytes as a number of an axis.
-#[must_use]
-pub fn bytes(of: Bytes) -> f64 {
-    of.as_f64()
+pub fn peaks(points: &[[f64; 2]], most: usize) -> Vec<[f64; 2]> {
+    let each = points.len().div_ceil(most.max(1)).max(1);
+    let mut found = Vec::new();
+    for stretch in points.chunks(each) {
+        let highest = stretch.iter().max_by(|one, other| one[1].total_cmp(&other[1]));
+        found.extend(highest.copied());
+    }
+    found
 }
 
 #[cfg(test)]
@@ -372,5 +387,14 @@ mod tests {
         assert_eq!(figure(vec![point(0.0), point(4.0), point(8.0)]).bounds(0), (4.0, 8.0));
         assert_eq!(figure(vec![point(4.0)]).bounds(0), (2.0, 8.0));
         assert_eq!(figure(vec![point(f64::INFINITY)]).bounds(0), (1.0, 10.0));
+    }
+
+    #[test]
+    fn long_lines_keep_their_peaks() {
+        const MOST: usize = 1_080;
+        let mut points: Vec<[f64; 2]> = (0..100_000).map(|at| [f64::from(at), 1.0]).collect();
+        points[54_321][1] = 9.0;
+        let kept = peaks(&points, MOST);
+        assert!(kept.len() <= MOST && kept.contains(&[54_321.0, 9.0]));
     }
 }

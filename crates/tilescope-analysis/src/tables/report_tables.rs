@@ -13,10 +13,9 @@ use crate::replica_classes::replica_numbers;
 use crate::replica_rings::replica_links;
 use crate::tile_mapping::{MappingSubjectKind, replica_shares};
 use crate::tile_samples::{SampleFilter, SampleGrouping};
-use crate::trace::{ProgramRunTotals, program_runs, window_summary};
+use crate::trace::{ProgramRunTotals, program_runs, run_summary};
 use crate::{host, insights, liveness, memory, program_tree, replicas, summary};
-use tilescope_report::trace::LaneInfo;
-use tilescope_report::units::{IpuId, NumberFormat, ProgramId, ReplicaIpu};
+use tilescope_report::units::{IpuId, NumberFormat, ProgramId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 type ReadTableResult = Result<DataTable, ReportError>;
@@ -419,12 +418,7 @@ fn ipus(report: &Report) -> ReadTableResult {
     let Some(trace) = report.trace()? else {
         return Ok(execution_trace::ipus(&[], &classes, report));
     };
-    let lanes = trace.classes().flat_map(|trace| trace.lanes().to_vec());
-    let mut ipus: Vec<ReplicaIpu> =
-        lanes.map(|LaneInfo { class, ipu, .. }| ReplicaIpu { class, ipu }).collect();
-    ipus.dedup();
-    let found = window_summary(&trace, trace.range(), &ipus)?;
-    Ok(execution_trace::ipus(&found.ipus, &classes, report))
+    Ok(execution_trace::ipus(&run_summary(&trace)?.ipus, &classes, report))
 }
 
 fn executions(report: &Report) -> ReadTableResult {

@@ -2,9 +2,7 @@
 
 use super::{Topic, TopicFigure};
 use crate::figures::{Figure, FigureAxis, FigureBar, FigureSeries, FigureUnit, Shade};
-use crate::summary::ActivityProportions;
-use crate::trace::window_summary;
-use tilescope_report::units::ReplicaIpu;
+use crate::trace::run_summary;
 use tilescope_report::{Report, ReportError, StepActivity};
 
 pub(super) const TOPIC: Topic = Topic::of_view(
@@ -22,15 +20,8 @@ fn activities(report: &Report) -> Result<Figure, ReportError> {
     let series = StepActivity::ALL.map(|of| FigureSeries::new(title(of), Shade::Activity(of)));
     let mut bars = Vec::new();
     if let Some(trace) = report.trace()? {
-        let mut ipus: Vec<ReplicaIpu> = Vec::new();
-        for lane in trace.classes().flat_map(|trace| trace.lanes().to_vec()) {
-            let ipu = ReplicaIpu { class: lane.class, ipu: lane.ipu };
-            if ipus.last() != Some(&ipu) {
-                ipus.push(ipu);
-            }
-        }
-        for totals in window_summary(&trace, trace.range(), &ipus)?.ipus {
-            let shares = StepActivity::ALL.map(|activity| share(&totals.proportions, activity));
+        for totals in run_summary(&trace)?.ipus {
+            let shares = StepActivity::ALL.map(|activity| totals.proportions.of(activity));
             let name = format!("IPU {}", totals.at.ipu);
             bars.push(FigureBar::stacked(name, &shares, FigureUnit::Share));
         }
@@ -48,17 +39,5 @@ fn title(activity: StepActivity) -> &'static str {
         StepActivity::RemoteBuffer => "Remote buffers",
         StepActivity::Sync => "Sync",
         StepActivity::Other => "Other",
-    }
-}
-
-fn share(of: &ActivityProportions, activity: StepActivity) -> f64 {
-    match activity {
-        StepActivity::Compute => of.compute,
-        StepActivity::InternalExchange => of.internal_exchange,
-        StepActivity::GlobalExchange => of.global_exchange,
-        StepActivity::Host => of.host,
-        StepActivity::RemoteBuffer => of.remote_buffer,
-        StepActivity::Sync => of.sync,
-        StepActivity::Other => of.other,
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Topic, TopicFigure};
 use crate::figures::{
-    BarPart, Figure, FigureAxis, FigureBar, FigureGuide, FigureMarks, FigurePoint, FigureSeries,
-    FigureUnit, Shade,
+    Figure, FigureAxis, FigureBar, FigureBarPart, FigureGuide, FigureMarks, FigurePoint,
+    FigureSeries, FigureUnit, Shade,
 };
 use crate::limits::{CycleClass, UnknownUtilisation, WaterfallCycles, WaterfallStep, limits};
 use tilescope_report::units::{Cycles, fine_percent, grouped};
@@ -52,7 +52,7 @@ pub fn waterfall_figure(cycles: &WaterfallCycles, unknown: Option<UnknownUtilisa
     let mut series = vec![FigureSeries::new("Peak", Shade::Whole)];
     let mut bars = Vec::new();
     let mut add = |name: &str, amount: Cycles, [from, to]: [f64; 2], about: &str| {
-        let parts = vec![BarPart { from, to, series: bars.len() }];
+        let parts = vec![FigureBarPart { from, to, series: bars.len() }];
         let value = fine_percent(to - from);
         let about = format!("{} IPU-cycles, {value}. {about}", grouped(amount.0));
         bars.push(FigureBar { name: name.to_owned(), parts, value, about });
@@ -119,13 +119,12 @@ fn roofline(report: &Report) -> Result<Figure, ReportError> {
         0 => String::new(),
         count => format!("{} operations that move nothing are not drawn.", grouped(count)),
     };
-    let series = CycleClass::ALL.map(|class| FigureSeries::new(class.title(), Shade::Class(class)));
     Ok(Figure {
         title: "Roofline".to_owned(),
         note,
         x: FigureAxis::logarithmic("FLOPs per byte moved", FigureUnit::Count),
         y: FigureAxis::logarithmic(unit, FigureUnit::Count),
-        series: series.to_vec(),
+        series: class_series(),
         guides,
         marks: FigureMarks::Points(points),
     })
@@ -143,9 +142,14 @@ fn classes(report: &Report) -> Result<Figure, ReportError> {
         let bar = FigureBar::stacked(row.name.as_str(), &amounts, FigureUnit::Cycles);
         bars.push(FigureBar { about: row.kind.clone(), ..bar });
     }
-    let series = CycleClass::ALL.map(|class| FigureSeries::new(class.title(), Shade::Class(class)));
     let x = FigureAxis::new("Cycles in the run", FigureUnit::Cycles);
-    Ok(Figure::bars("Where cycles go", x, series.to_vec(), bars))
+    Ok(Figure::bars("Where cycles go", x, class_series(), bars))
+}
+
+/// A series of each class, in the order of the classes.
+fn class_series() -> Vec<FigureSeries> {
+    let series = CycleClass::ALL.map(|class| FigureSeries::new(class.title(), Shade::Class(class)));
+    series.to_vec()
 }
 
 #[cfg(test)]

@@ -16,14 +16,13 @@ pub(super) const TOPIC: Topic = Topic::of_view(
 
 fn bytes(report: &Report) -> Result<Figure, ReportError> {
     let curve = curve(report, LivenessScope::Whole)?.unwrap_or_default();
-    let steps = curve.others.len();
-    let points = |bytes: &dyn Fn(usize) -> f64| -> Vec<[f64; 2]> {
-        (0..steps).map(|step| [step as f64, bytes(step)]).collect()
-    };
-    let lines = vec![
-        FigureLine { series: 0, points: points(&|step| curve.total(step).as_f64()) },
-        FigureLine { series: 1, points: points(&|_| curve.always.as_f64()) },
-    ];
+    let (mut live, mut always) = (Vec::new(), Vec::new());
+    for step in 0..curve.others.len() {
+        live.push([step as f64, curve.total(step).as_f64()]);
+        always.push([step as f64, curve.always.as_f64()]);
+    }
+    let lines =
+        vec![FigureLine { series: 0, points: live }, FigureLine { series: 1, points: always }];
     Ok(Figure {
         title: "Live memory".to_owned(),
         note: String::new(),

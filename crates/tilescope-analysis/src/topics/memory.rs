@@ -2,9 +2,9 @@
 
 use super::{Topic, TopicFigure};
 use crate::figures::{Figure, FigureAxis, FigureBar, FigureSeries, FigureUnit, Shade};
-use std::collections::BTreeMap;
+use crate::summary::bytes_by_category;
 use tilescope_report::units::Bytes;
-use tilescope_report::{MemoryCategory, Report, ReportError};
+use tilescope_report::{Report, ReportError};
 
 pub(super) const TOPIC: Topic = Topic::of_view(
     "memory",
@@ -18,14 +18,7 @@ pub(super) const TOPIC: Topic = Topic::of_view(
 );
 
 fn categories(report: &Report) -> Result<Figure, ReportError> {
-    let mut sums: BTreeMap<MemoryCategory, Bytes> = BTreeMap::new();
-    for (range, parts) in report.tile_categories()?.iter() {
-        let tiles = u64::from(range.count());
-        for part in parts {
-            *sums.entry(part.category).or_default() += Bytes(part.bytes.0 * tiles);
-        }
-    }
-    let mut sums: Vec<(MemoryCategory, Bytes)> = sums.into_iter().collect();
+    let mut sums: Vec<_> = bytes_by_category(report)?.into_iter().collect();
     sums.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let mut bars = Vec::new();
     for (category, bytes) in sums {

@@ -72,23 +72,38 @@ impl Topic {
         Self { id, title, about, facts: |_| Ok(Vec::new()), figures, tables: &[] }
     }
 
-    /// All its tables, also those of the view of its name.
+    /// All its tables, those of the view of its name among them.
     pub fn all_tables(&self) -> impl Iterator<Item = &'static ReportTable> {
         tables::of_view(self.id)
     }
 
-    /// Everything that it says of a report.
+    /// Its figures of a report, in their order.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn read_figures(
+        &self,
+        report: &Report,
+    ) -> Result<Vec<(&'static TopicFigure, Figure)>, ReportError> {
+        let mut figures = Vec::new();
+        for figure in self.figures {
+            figures.push((figure, (figure.read)(report)?));
+        }
+        Ok(figures)
+    }
+
+    /// Facts, figures and tables of a report.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn read(&self, report: &Report) -> Result<TopicAnswer, ReportError> {
         let mut figures = Vec::new();
-        for figure in self.figures {
-            figures.push(NamedFigure { name: figure.name, figure: (figure.read)(report)? });
+        for (of, figure) in self.read_figures(report)? {
+            figures.push(FigureAnswer { name: of.name, figure });
         }
         let mut tables = Vec::new();
         for table in self.all_tables() {
-            tables.push(NamedTable { name: table.name, table: (table.read)(report)? });
+            tables.push(TableAnswer { name: table.name, table: (table.read)(report)? });
         }
         let (topic, title, about) = (self.id, self.title, self.about);
         Ok(TopicAnswer { topic, title, about, facts: (self.facts)(report)?, figures, tables })
@@ -102,13 +117,13 @@ pub struct TopicAnswer {
     pub title: &'static str,
     pub about: &'static str,
     pub facts: Vec<HeadlineFigure>,
-    pub figures: Vec<NamedFigure>,
-    pub tables: Vec<NamedTable>,
+    pub figures: Vec<FigureAnswer>,
+    pub tables: Vec<TableAnswer>,
 }
 
 /// A figure with its name within its topic.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NamedFigure {
+pub struct FigureAnswer {
     pub name: &'static str,
     #[serde(flatten)]
     pub figure: Figure,
@@ -116,7 +131,7 @@ pub struct NamedFigure {
 
 /// A table with its name within its topic.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NamedTable {
+pub struct TableAnswer {
     pub name: &'static str,
     #[serde(flatten)]
     pub table: DataTable,

@@ -46,4 +46,4 @@ pub use repeated_marks::{MarkPlace, RepeatedMarks};
 pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
 pub use tile_work::{TileWorkTimes, rows_of_tile};
 pub use tiles_at_cycle::{StepAtCycle, TileFigure, TileSources, TilesAtCycle};
-pub use window_summary::{IpuTotals, StreamTraffic, WindowSummary, window_summary};
+pub use window_summary::{IpuTotals, StreamTraffic, WindowSummary, run_summary, window_summary};

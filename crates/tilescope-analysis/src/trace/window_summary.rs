@@ -55,6 +55,18 @@ pub fn window_summary(
     Ok(WindowSummary { window, ipus: ipus? })
 }
 
+/// Sums the whole run up, for every IPU that the trace has.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn run_summary(trace: &Trace) -> Result<WindowSummary, ReportError> {
+    let lanes = trace.classes().flat_map(|trace| trace.lanes().to_vec());
+    let mut ipus: Vec<ReplicaIpu> =
+        lanes.map(|LaneInfo { class, ipu, .. }| ReplicaIpu { class, ipu }).collect();
+    ipus.dedup();
+    window_summary(trace, trace.range(), &ipus)
+}
+
 fn lanes_of(trace: &Trace, at: ReplicaIpu) -> Vec<LaneInfo> {
     let Some(of_class) = trace.of_class(at.class) else { return Vec::new() };
     of_class.lanes().iter().filter(|lane| lane.ipu == at.ipu).copied().collect()

@@ -12,6 +12,7 @@ pub(crate) use appearance::{Appearance, ColourScheme, numbers};
 use egui::{Color32, Ui};
 pub use palettes::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE};
 pub(crate) use scale::{spacing, text_size};
+use tilescope_analysis::figures::category_apart;
 use tilescope_analysis::limits::{CycleClass, WaterfallStep};
 use tilescope_analysis::tile_curves::TileCurveLayer;
 use tilescope_report::{MemoryCategory, MemoryRegion, StepActivity};
@@ -213,18 +214,7 @@ impl ThemePalette {
 
     /// Colours of several things beside each other; the last one stands for all the rest.
     pub(crate) fn categorical_colour(&self, place: usize) -> Color32 {
-        const APART: [MemoryCategory; 9] = [
-            MemoryCategory::Variable,
-            MemoryCategory::Constant,
-            MemoryCategory::VertexFieldData,
-            MemoryCategory::VertexCode,
-            MemoryCategory::HostExchangeCode,
-            MemoryCategory::GlobalExchangeCode,
-            MemoryCategory::Message,
-            MemoryCategory::ControlCode,
-            MemoryCategory::Unknown,
-        ];
-        self.category(APART[place.min(APART.len() - 1)])
+        self.category(category_apart(place))
     }
 
     /// A share of the largest value, 0 to 1: pale to strong on a light ground, dark to bright on a

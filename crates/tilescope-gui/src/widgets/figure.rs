@@ -3,18 +3,16 @@
 use super::fixed_plot::fixed_plot;
 use super::log_plot::{decade_label, decade_marks, log_position};
 use super::plot_axis::{titled_x_axis, y_axis_for};
-use super::plot_marker::{OUTLINE, RADIUS, marker_label_ui};
+use super::plot_marker::{OUTLINE, RADIUS, marker_label_ui, marker_shape};
 use super::{focus_ui, node_ui};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, RichText, Ui, WidgetInfo, vec2};
-use egui_plot::{
-    Bar, BarChart, GridMark, Line, MarkerShape, Plot, PlotPoint, PlotResponse, Points, Text,
-};
+use egui_plot::{Bar, BarChart, GridMark, Line, Plot, PlotPoint, PlotResponse, Points, Text};
 use tilescope_analysis::figures::{
     Figure, FigureAxis, FigureBar, FigureLine, FigureMarks, FigurePoint, FigureUnit, Marker, Shade,
-    round_step,
+    peaks, round_step,
 };
 use tilescope_report::units::{NumberFormat, grouped, percent, with_prefix};
 
@@ -35,21 +33,6 @@ const REACH: f32 = 14.0;
 const MOST_POINTS: usize = 4_000;
 /// Nodes of the accessibility tree.
 const MOST_NODES: usize = 200;
-
-/// The shape of a marker in plots.
-pub(crate) fn marker_shape(marker: Marker) -> MarkerShape {
-    match marker {
-        Marker::Circle => MarkerShape::Circle,
-        Marker::Diamond => MarkerShape::Diamond,
-        Marker::Square => MarkerShape::Square,
-        Marker::Up => MarkerShape::Up,
-        Marker::Down => MarkerShape::Down,
-        Marker::Left => MarkerShape::Left,
-        Marker::Right => MarkerShape::Right,
-        Marker::Plus => MarkerShape::Plus,
-        Marker::Cross => MarkerShape::Cross,
-    }
-}
 
 /// The colour of a shade.
 fn colour(palette: &ThemePalette, shade: Shade) -> Color32 {
@@ -95,8 +78,8 @@ fn legend_ui(ui: &mut Ui, figure: &Figure, palette: &ThemePalette) {
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(spacing::M, 0.0);
         for series in figure.used_series().into_iter().filter_map(|at| figure.series.get(at)) {
-            let shape = if has_markers { marker_shape(series.marker) } else { MarkerShape::Square };
-            marker_label_ui(ui, shape, colour(palette, series.shade), &series.name);
+            let marker = if has_markers { series.marker } else { Marker::Square };
+            marker_label_ui(ui, marker, colour(palette, series.shade), &series.name);
         }
     });
 }
@@ -373,15 +356,4 @@ fn shortened(name: &str) -> String {
         true => name.chars().take(NAME_LETTERS - 1).chain(['…']).collect(),
         false => name.to_owned(),
     }
-}
-
-/// The highest point of each of so many stretches: a line of more points than pixels looks the same.
-fn peaks(points: &[[f64; 2]], most: usize) -> Vec<[f64; 2]> {
-    let each = points.len().div_ceil(most.max(1)).max(1);
-    let mut found = Vec::new();
-    for stretch in points.chunks(each) {
-        let highest = stretch.iter().max_by(|one, other| one[1].total_cmp(&other[1]));
-        found.extend(highest.copied());
-    }
-    found
 }

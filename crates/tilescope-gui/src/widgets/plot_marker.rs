@@ -3,49 +3,53 @@
 use crate::theme::{ThemePalette, text_size};
 use egui::{Align2, Color32, FontId, Pos2, Response, Sense, Shape, Stroke, Ui, pos2, vec2};
 use egui_plot::MarkerShape;
+use tilescope_analysis::figures::Marker;
 
 /// Radius of a point, and width of the line around it: some colours are hardly seen on the page.
 pub(crate) const RADIUS: f32 = 4.5;
 pub(crate) const OUTLINE: f32 = 0.7;
 
-/// Corners of a shape on a circle of radius 1; none for a circle.
-fn corners(shape: MarkerShape) -> &'static [(f32, f32)] {
-    match shape {
-        MarkerShape::Diamond => &[(0.0, -1.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)],
-        MarkerShape::Square => &[(-0.75, -0.75), (0.75, -0.75), (0.75, 0.75), (-0.75, 0.75)],
-        MarkerShape::Up => &[(0.0, -1.0), (0.87, 0.5), (-0.87, 0.5)],
-        MarkerShape::Down => &[(0.0, 1.0), (-0.87, -0.5), (0.87, -0.5)],
-        MarkerShape::Left => &[(-1.0, 0.0), (0.5, -0.87), (0.5, 0.87)],
-        MarkerShape::Right => &[(1.0, 0.0), (-0.5, 0.87), (-0.5, -0.87)],
-        _ => &[],
+/// The shape of a marker in plots.
+pub(crate) fn marker_shape(marker: Marker) -> MarkerShape {
+    match marker {
+        Marker::Circle => MarkerShape::Circle,
+        Marker::Diamond => MarkerShape::Diamond,
+        Marker::Square => MarkerShape::Square,
+        Marker::Up => MarkerShape::Up,
+        Marker::Down => MarkerShape::Down,
+        Marker::Left => MarkerShape::Left,
+        Marker::Right => MarkerShape::Right,
+        Marker::Plus => MarkerShape::Plus,
+        Marker::Cross => MarkerShape::Cross,
     }
 }
 
-fn marker_shape(shape: MarkerShape, centre: Pos2, radius: f32, colour: Color32) -> Shape {
-    let line = |from: (f32, f32), to: (f32, f32)| {
-        let at = |(x, y): (f32, f32)| centre + vec2(x, y) * radius;
-        Shape::line_segment([at(from), at(to)], Stroke::new(1.5, colour))
+/// A marker outside a plot, as `egui_plot` draws it inside one.
+fn drawn_marker(marker: Marker, centre: Pos2, radius: f32, colour: Color32) -> Shape {
+    let strokes: [[(f32, f32); 2]; 2] = match marker {
+        Marker::Circle => return Shape::circle_filled(centre, radius, colour),
+        Marker::Plus => [[(-1.0, 0.0), (1.0, 0.0)], [(0.0, -1.0), (0.0, 1.0)]],
+        Marker::Cross => [[(-0.7, -0.7), (0.7, 0.7)], [(-0.7, 0.7), (0.7, -0.7)]],
+        _ => {
+            let mut points = Vec::new();
+            for (x, y) in marker.corners() {
+                points.push(centre + vec2(*x as f32, *y as f32) * radius);
+            }
+            return Shape::convex_polygon(points, colour, Stroke::NONE);
+        }
     };
-    match shape {
-        MarkerShape::Circle => Shape::circle_filled(centre, radius, colour),
-        MarkerShape::Plus => {
-            Shape::Vec(vec![line((-1.0, 0.0), (1.0, 0.0)), line((0.0, -1.0), (0.0, 1.0))])
-        }
-        MarkerShape::Cross => {
-            Shape::Vec(vec![line((-0.7, -0.7), (0.7, 0.7)), line((-0.7, 0.7), (0.7, -0.7))])
-        }
-        shape => {
-            let corners = corners(shape).iter();
-            let points = corners.map(|(x, y)| centre + vec2(*x, *y) * radius).collect();
-            Shape::convex_polygon(points, colour, Stroke::NONE)
-        }
+    let mut lines = Vec::new();
+    for ends in strokes {
+        let ends = ends.map(|(x, y)| centre + vec2(x, y) * radius);
+        lines.push(Shape::line_segment(ends, Stroke::new(1.5, colour)));
     }
+    Shape::Vec(lines)
 }
 
 /// A marker and what it stands for.
 pub(crate) fn marker_label_ui(
     ui: &mut Ui,
-    shape: MarkerShape,
+    marker: Marker,
     colour: Color32,
     text: &str,
 ) -> Response {
@@ -56,7 +60,7 @@ pub(crate) fn marker_label_ui(
     let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
     let centre = pos2(rect.left() + 6.0, rect.center().y);
     for (radius, colour) in [(RADIUS + OUTLINE, palette.weak_text), (RADIUS, colour)] {
-        ui.painter().add(marker_shape(shape, centre, radius, colour));
+        ui.painter().add(drawn_marker(marker, centre, radius, colour));
     }
     let at =
         Align2::LEFT_CENTER.anchor_size(pos2(rect.left() + 16.0, rect.center().y), galley.size());

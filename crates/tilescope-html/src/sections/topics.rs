@@ -19,15 +19,15 @@ pub(crate) fn sections(facts: &PageFacts<'_>) -> Result<Vec<Section>, ReportErro
     Ok(sections)
 }
 
-/// Everything that a topic says.
+/// Facts, figures and tables of a topic.
 fn blocks(topic: &Topic, facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let mut blocks = vec![Block::note(prose(topic.about))];
     let cards: Vec<Card> = (topic.facts)(facts.report)?.into_iter().map(card).collect();
     if !cards.is_empty() {
         blocks.push(Block::Cards { cards });
     }
-    for figure in topic.figures {
-        blocks.push(figure::block(&(figure.read)(facts.report)?, figure.about));
+    for (of, figure) in topic.read_figures(facts.report)? {
+        blocks.push(figure::block(&figure, of.about));
     }
     for table in topic.all_tables() {
         blocks.push(Block::Table { table: facts.table(table.view, table.name)? });

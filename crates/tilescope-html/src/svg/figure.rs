@@ -1,13 +1,14 @@
 //! Figures of topics as SVG.
 
 use super::axis::{self, AxisUnit, Scale};
-use super::{Anchor, PxRect, Svg};
+use super::{Anchor, Px, PxRect, Svg};
 use crate::block::{Block, LegendEntry};
 use crate::colours;
 use crate::names::{prose, shown};
 use std::fmt::Write;
 use tilescope_analysis::figures::{
-    Figure, FigureAxis, FigureBar, FigureLine, FigureMarks, FigurePoint, FigureUnit, Marker, Shade,
+    Figure, FigureBar, FigureLine, FigureMarks, FigurePoint, FigureUnit, Marker, Shade,
+    category_apart, peaks,
 };
 use tilescope_report::units::grouped;
 
@@ -29,25 +30,12 @@ const MOST_BARS: usize = 200;
 const MOST_OF_LINE: usize = 1_080;
 const RADIUS: f64 = 6.0;
 
-/// Colours of several things side by side.
-const NTH: [&str; 9] = [
-    "variable",
-    "constant",
-    "vertex-field-data",
-    "vertex-code",
-    "host-exchange-code",
-    "global-exchange-code",
-    "message",
-    "control-code",
-    "unknown",
-];
-
 /// The colour of a shade.
 pub(crate) fn colour(shade: Shade) -> &'static str {
     match shade {
         Shade::Whole => "outline",
         Shade::Plain => "balance",
-        Shade::Nth(place) => NTH[usize::from(place).min(NTH.len() - 1)],
+        Shade::Nth(place) => colours::category(category_apart(place.into())),
         Shade::Class(class) => colours::cycle_class(class),
         Shade::Waterfall(step) => colours::waterfall(step),
         Shade::Activity(activity) => colours::activity(activity),
@@ -57,8 +45,8 @@ pub(crate) fn colour(shade: Shade) -> &'static str {
 /// A figure with its legend and note; a sentence where there is nothing to draw.
 pub(crate) fn block(figure: &Figure, about: &str) -> Block {
     if figure.is_empty() {
-        let reason = if figure.note.is_empty() { "nothing to draw" } else { &figure.note };
-        return Block::note(prose(&format!("{}: {reason}.", figure.title).replace("..", ".")));
+        let reason = if figure.note.is_empty() { "nothing to draw." } else { &figure.note };
+        return Block::note(prose(&format!("{}: {reason}", figure.title)));
     }
     let mut caption = prose(&format!("{about}."));
     if !figure.note.is_empty() {
@@ -99,26 +87,39 @@ fn shade_of(figure: &Figure, series: usize) -> &'static str {
     figure.series.get(series).map_or("other", |series| colour(series.shade))
 }
 
-fn axis_unit(axis: &FigureAxis) -> (AxisUnit, f64) {
-    match axis.unit {
-        FigureUnit::Bytes => (AxisUnit::Bytes, 1.0),
-        FigureUnit::Share => (AxisUnit::Count, 100.0),
-        FigureUnit::Count | FigureUnit::Cycles => (AxisUnit::Count, 1.0),
-    }
+/// An axis with the places of its values.
+struct PlacedAxis {
+    scale: Scale,
+    /// From values to numbers beside ticks: shares are written in percent.
+    factor: f64,
+    unit: AxisUnit,
+    title: String,
 }
 
-fn scale(axis: &FigureAxis, (low, high): (f64, f64), places: (f64, f64)) -> Scale {
-    let (_, factor) = axis_unit(axis);
-    match axis.logarithmic {
-        true => Scale::logarithmic((low, high), places),
-        false => Scale::linear((low * factor, high * factor), places),
+impl PlacedAxis {
+    /// The axis from one place to another, `along` as in [`Figure::bounds`].
+    fn new(figure: &Figure, along: usize, places: (f64, f64)) -> Self {
+        let axis = [&figure.x, &figure.y][along];
+        let (low, high) = figure.bounds(along);
+        let (unit, factor) = match axis.unit {
+            FigureUnit::Bytes => (AxisUnit::Bytes, 1.0),
+            FigureUnit::Share => (AxisUnit::Count, 100.0),
+            FigureUnit::Count | FigureUnit::Cycles => (AxisUnit::Count, 1.0),
+        };
+        let title = match axis.unit {
+            FigureUnit::Share => format!("{} (%)", axis.title),
+            _ => axis.title.clone(),
+        };
+        let ends = (low * factor, high * factor);
+        let scale = match axis.logarithmic {
+            true => Scale::logarithmic(ends, places),
+            false => Scale::linear(ends, places),
+        };
+        Self { scale, factor, unit, title }
     }
-}
 
-fn title(axis: &FigureAxis) -> String {
-    match axis.unit {
-        FigureUnit::Share => format!("{} (%)", axis.title),
-        _ => axis.title.clone(),
+    fn at(&self, value: f64) -> f64 {
+        self.scale.at(value * self.factor)
     }
 }
 
@@ -126,9 +127,8 @@ fn bars_svg(figure: &Figure, bars: &[FigureBar]) -> String {
     let bars = &bars[..bars.len().min(MOST_BARS)];
     let bottom = TOP + ROW * bars.len() as f64;
     let mut svg = Svg::new(WIDTH, bottom + FOOT);
-    let (unit, factor) = axis_unit(&figure.x);
-    let x = scale(&figure.x, figure.bounds(0), (NAMES, WIDTH - NUMBERS));
-    axis::bottom(&mut svg, &x, (TOP, bottom), (unit, &title(&figure.x)));
+    let x = PlacedAxis::new(figure, 0, (NAMES, WIDTH - NUMBERS));
+    axis::bottom(&mut svg, &x.scale, (TOP, bottom), (x.unit, &x.title));
     for (row, bar) in bars.iter().enumerate() {
         let y = TOP + ROW * row as f64;
         let middle = y + ROW / 2.0 + 4.0;
@@ -138,9 +138,9 @@ fn bars_svg(figure: &Figure, bars: &[FigureBar]) -> String {
             &shown(&bar.name),
             NAMES - 12.0,
         );
-        let mut end = x.from;
+        let mut end = x.scale.from;
         for part in &bar.parts {
-            let (from, to) = (x.at(part.from * factor), x.at(part.to * factor));
+            let (from, to) = (x.at(part.from), x.at(part.to));
             end = end.max(to);
             let rect = PxRect { x: from, y: y + 3.0, width: to - from, height: ROW - 6.0 };
             let series = figure.series.get(part.series).map_or("", |series| series.name.as_str());
@@ -157,10 +157,7 @@ fn points_svg(figure: &Figure, points: &[FigurePoint]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT);
     let (x, y) = axes(&mut svg, figure);
     for guide in &figure.guides {
-        let place = |at: [f64; 2]| {
-            (x.at(at[0] * axis_unit(&figure.x).1), y.at(at[1] * axis_unit(&figure.y).1))
-        };
-        let (from, to) = (place(guide.from), place(guide.to));
+        let [from, to] = [guide.from, guide.to].map(|end| (x.at(end[0]), y.at(end[1])));
         svg.line(from, to, "roof");
         // Level lines have their names at the right, slanted ones at the left: there they are apart.
         match from.1 == to.1 {
@@ -172,7 +169,7 @@ fn points_svg(figure: &Figure, points: &[FigurePoint]) -> String {
     let drawn = &points[..points.len().min(MOST_MARKS)];
     for (place, point) in drawn.iter().enumerate().rev() {
         let words = if place < MOST_TITLES { shown(&point.about) } else { String::new() };
-        let at = (x.at(point.x * axis_unit(&figure.x).1), y.at(point.y * axis_unit(&figure.y).1));
+        let at = (x.at(point.x), y.at(point.y));
         let marker = figure.series.get(point.series).map_or(Marker::Circle, |of| of.marker);
         marked(&mut svg, at, marker, shade_of(figure, point.series), &words);
     }
@@ -184,11 +181,10 @@ fn lines_svg(figure: &Figure, lines: &[FigureLine]) -> String {
     let (x, y) = axes(&mut svg, figure);
     for line in lines {
         let mut path = String::new();
-        for [at, value] in peaks(&line.points) {
+        for [at, value] in peaks(&line.points, MOST_OF_LINE) {
             let letter = if path.is_empty() { 'M' } else { 'L' };
-            let place = (x.at(at * axis_unit(&figure.x).1), y.at(value * axis_unit(&figure.y).1));
             // Writing into a text cannot fail.
-            let _ = write!(path, "{letter}{} {}", super::Px(place.0), super::Px(place.1));
+            let _ = write!(path, "{letter}{} {}", Px(x.at(at)), Px(y.at(value)));
         }
         let class = format!("s-{} curve", shade_of(figure, line.series));
         svg.path(&path, &class);
@@ -197,23 +193,12 @@ fn lines_svg(figure: &Figure, lines: &[FigureLine]) -> String {
 }
 
 /// Both axes of a plot.
-fn axes(svg: &mut Svg, figure: &Figure) -> (Scale, Scale) {
-    let x = scale(&figure.x, figure.bounds(0), (LEFT, RIGHT));
-    let y = scale(&figure.y, figure.bounds(1), (HEIGHT - FOOT, TOP));
-    axis::left(svg, &y, (LEFT, RIGHT), (axis_unit(&figure.y).0, &title(&figure.y)));
-    axis::bottom(svg, &x, (TOP, HEIGHT - FOOT), (axis_unit(&figure.x).0, &title(&figure.x)));
+fn axes(svg: &mut Svg, figure: &Figure) -> (PlacedAxis, PlacedAxis) {
+    let x = PlacedAxis::new(figure, 0, (LEFT, RIGHT));
+    let y = PlacedAxis::new(figure, 1, (HEIGHT - FOOT, TOP));
+    axis::left(svg, &y.scale, (LEFT, RIGHT), (y.unit, &y.title));
+    axis::bottom(svg, &x.scale, (TOP, HEIGHT - FOOT), (x.unit, &x.title));
     (x, y)
-}
-
-/// The highest point of each of as many stretches as there are pixels.
-fn peaks(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
-    let each = points.len().div_ceil(MOST_OF_LINE).max(1);
-    let mut found = Vec::new();
-    for stretch in points.chunks(each) {
-        let highest = stretch.iter().max_by(|one, other| one[1].total_cmp(&other[1]));
-        found.extend(highest.copied());
-    }
-    found
 }
 
 /// A marker of a colour at a place.
@@ -235,7 +220,7 @@ pub(crate) fn marked(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_analysis::figures::{FigureSeries, FigureUnit};
+    use tilescope_analysis::figures::{FigureAxis, FigureSeries};
 
     fn figure(marks: FigureMarks) -> Figure {
         Figure {
@@ -272,13 +257,5 @@ mod tests {
             assert_eq!(caption, "About. Known.");
         }
         assert!(matches!(block(&figure(FigureMarks::Bars(Vec::new())), ""), Block::Note { .. }));
-    }
-
-    #[test]
-    fn long_lines_keep_their_peaks() {
-        let mut points: Vec<[f64; 2]> = (0..100_000).map(|at| [f64::from(at), 1.0]).collect();
-        points[54_321][1] = 9.0;
-        let kept = peaks(&points);
-        assert!(kept.len() <= MOST_OF_LINE && kept.contains(&[54_321.0, 9.0]));
     }
 }

@@ -5,7 +5,7 @@ use super::super::session::{McpSession, failed, json_of};
 use super::{CHANGES, McpTool, REPORT};
 use crate::cli::CliError;
 use serde_json::{Value, json};
-use tilescope_analysis::topics::{TOPICS, Topic, topic};
+use tilescope_analysis::topics::{TOPICS, topic};
 
 const TOPIC: ToolArgument = ToolArgument::required(
     "topic",
@@ -28,13 +28,12 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let opened =
         session.open(arguments.required_text(REPORT.name), &arguments.changes(CHANGES.name))?;
     let mut figures = Vec::new();
-    for figure in asked.figures {
-        let read = (figure.read)(&opened.report).map_err(failed)?;
-        figures.push(json!({ "name": figure.name, "figure": json_of(&read)? }));
+    for (of, figure) in asked.read_figures(&opened.report).map_err(failed)? {
+        figures.push(json!({ "name": of.name, "figure": json_of(&figure)? }));
     }
     let facts = (asked.facts)(&opened.report).map_err(failed)?;
     let tables: Vec<&str> = asked.all_tables().map(|table| table.name).collect();
-    let others: Vec<&str> = TOPICS.iter().map(|topic: &Topic| topic.id).collect();
+    let others: Vec<&str> = TOPICS.iter().map(|topic| topic.id).collect();
     Ok(opened.answer(json!({
         "topic": asked.id,
         "about": asked.about,

@@ -1,12 +1,12 @@
 //! The roofline: operations as points below what engines and interfaces of an IPU allow.
 
 use super::LimitsData;
-use super::class_marker::{legend_ui, marker};
+use super::class_marker::legend_ui;
 use super::roof_labels::label_roofs;
 use crate::theme::{ThemePalette, fonts::strong, spacing};
 use crate::widgets::log_plot::{decade_label, decade_marks, log_position};
 use crate::widgets::plot_axis::{titled_x_axis, y_axis_for};
-use crate::widgets::plot_marker::{OUTLINE, RADIUS};
+use crate::widgets::plot_marker::{OUTLINE, RADIUS, marker_shape};
 use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
 use egui::{EventFilter, Frame, Key, Margin, Pos2, Rect, Response, RichText, Ui, WidgetInfo, vec2};
@@ -15,6 +15,7 @@ use egui_plot::{
     VLine,
 };
 use std::collections::BTreeSet;
+use tilescope_analysis::figures::Marker;
 use tilescope_analysis::limits::{CycleClass, LimitsRow, Machine, Roof, RoofKind, RooflinePoint};
 use tilescope_report::MachineInterface;
 use tilescope_report::units::{IpuId, fine_percent, grouped, with_prefix};
@@ -251,7 +252,8 @@ pub(super) fn roofline_ui(
                         (RADIUS, palette.cycle_class(class)),
                     ];
                     for (radius, colour) in layers {
-                        let points = Points::new("", own.clone()).shape(marker(class));
+                        let points = Points::new("", own.clone())
+                            .shape(marker_shape(Marker::of_class(class)));
                         plot.points(points.radius(radius).color(colour).allow_hover(false));
                     }
                 }

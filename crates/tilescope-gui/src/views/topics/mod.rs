@@ -22,7 +22,7 @@ use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::figures::Figure;
 use tilescope_analysis::headline::HeadlineFigure;
 use tilescope_analysis::tables::ReportTable;
-use tilescope_analysis::topics::{TOPICS, Topic};
+use tilescope_analysis::topics::{TOPICS, Topic, TopicFigure};
 use tilescope_report::{Report, ReportError};
 
 /// This view, for the list.
@@ -40,16 +40,12 @@ const TWO_FIGURES: f32 = 1_100.0;
 /// Facts and figures of a topic.
 struct TopicPage {
     facts: Vec<HeadlineFigure>,
-    figures: Vec<(&'static str, Figure)>,
+    figures: Vec<(&'static TopicFigure, Figure)>,
 }
 
 impl TopicPage {
     fn read(report: &Report, topic: &'static Topic) -> Result<Self, ReportError> {
-        let mut figures = Vec::new();
-        for figure in topic.figures {
-            figures.push((figure.about, (figure.read)(report)?));
-        }
-        Ok(Self { facts: (topic.facts)(report)?, figures })
+        Ok(Self { facts: (topic.facts)(report)?, figures: topic.read_figures(report)? })
     }
 }
 
@@ -127,10 +123,9 @@ impl TopicsView {
 
     /// The table that is shown; nothing for a topic without tables.
     fn table(&self) -> Option<&'static ReportTable> {
-        let mut tables = self.topic().all_tables();
-        let first = tables.next();
-        let mut all = first.into_iter().chain(tables);
-        all.find(|table| table.name == self.table).or(first)
+        let topic = self.topic();
+        let chosen = topic.all_tables().find(|table| table.name == self.table);
+        chosen.or_else(|| topic.all_tables().next())
     }
 
     fn table_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, open: bool) {
@@ -170,13 +165,13 @@ fn page_of_topic_ui(ui: &mut Ui, topic: &Topic, page: &TopicPage) {
     for row in drawn.chunks(columns) {
         ui.horizontal_top(|ui| {
             ui.spacing_mut().item_spacing.x = gap;
-            for (about, figure) in row {
+            for (of, figure) in row {
                 let size = vec2(width, height_of(figure) + 2.0 * text_size::BODY + spacing::M);
                 ui.allocate_ui(size, |ui| {
                     ui.vertical(|ui| {
                         ui.set_width(width);
                         ui.set_max_height(size.y);
-                        ui.label(strong(&figure.title)).on_hover_text(*about);
+                        ui.label(strong(&figure.title)).on_hover_text(of.about);
                         figure_ui(ui, figure);
                     });
                 });

@@ -8,7 +8,7 @@ use crate::block::Block;
 use crate::names::prose;
 use crate::svg::figure::colour;
 use crate::table::{BarPart, HtmlTable};
-use tilescope_analysis::figures::{BarPart as FigurePart, FigureMarks};
+use tilescope_analysis::figures::{FigureBarPart, FigureMarks};
 use tilescope_analysis::limits::{RunLimits, UnknownUtilisation};
 use tilescope_analysis::tables::limits::{operations, waterfall};
 use tilescope_analysis::topics::waterfall_figure;
@@ -49,7 +49,7 @@ fn waterfall_table(run: &RunLimits) -> HtmlTable {
     // The table has no row of the peak.
     let bar = |at: usize| {
         let parts = rows.get(at + 1).map_or(&[][..], |row| &row.parts);
-        let part = |part: &FigurePart| BarPart {
+        let part = |part: &FigureBarPart| BarPart {
             from: part.from,
             to: part.to,
             colour: colour(figure.series[part.series].shade),

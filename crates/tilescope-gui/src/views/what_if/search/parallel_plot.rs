@@ -6,11 +6,12 @@ use super::sweep_plots::TimeUnit;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::fixed_plot::fixed_plot;
 use crate::widgets::plot_axis::titled_x_axis;
-use crate::widgets::plot_marker::marker_label_ui;
+use crate::widgets::plot_marker::{marker_label_ui, marker_shape};
 use egui::{Align2, Color32, Label, RichText, Ui};
-use egui_plot::{GridMark, Line, LineStyle, MarkerShape, PlotPoint, PlotUi, Points, Text, VLine};
+use egui_plot::{GridMark, Line, LineStyle, PlotPoint, PlotUi, Points, Text, VLine};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use tilescope_analysis::figures::Marker;
 use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
 use tilescope_experiments::point::Point;
 use tilescope_report::units::{grouped, grouped_real};
@@ -318,16 +319,16 @@ fn shortened(name: &str, room: usize) -> String {
     }
 }
 
-fn colour(kind: LineKind, palette: &ThemePalette) -> (MarkerShape, Color32) {
+fn colour(kind: LineKind, palette: &ThemePalette) -> (Marker, Color32) {
     match kind {
-        LineKind::OnFront => (MarkerShape::Diamond, palette.selection),
-        LineKind::Beside => (MarkerShape::Circle, palette.outline),
-        LineKind::DoesNotFit => (MarkerShape::Cross, palette.error),
+        LineKind::OnFront => (Marker::Diamond, palette.selection),
+        LineKind::Beside => (Marker::Circle, palette.outline),
+        LineKind::DoesNotFit => (Marker::Cross, palette.error),
     }
 }
 
 fn lines_of_kind(plot: &mut PlotUi<'_>, lines: &ParallelLines, palette: &ThemePalette) {
-    let (shape, colour) = colour(lines.kind, palette);
+    let (marker, colour) = colour(lines.kind, palette);
     let (width, radius) = match lines.kind {
         LineKind::OnFront => (2.5, 5.0),
         LineKind::Beside | LineKind::DoesNotFit => (1.0, 3.0),
@@ -341,7 +342,13 @@ fn lines_of_kind(plot: &mut PlotUi<'_>, lines: &ParallelLines, palette: &ThemePa
         plot.line(line.allow_hover(false));
     }
     let ends: Vec<[f64; 2]> = lines.stretches.iter().flatten().copied().collect();
-    plot.points(Points::new("", ends).shape(shape).color(colour).radius(radius).allow_hover(false));
+    plot.points(
+        Points::new("", ends)
+            .shape(marker_shape(marker))
+            .color(colour)
+            .radius(radius)
+            .allow_hover(false),
+    );
 }
 
 fn legend_ui(ui: &mut Ui, scene: &ParallelScene) {
@@ -354,9 +361,9 @@ fn legend_ui(ui: &mut Ui, scene: &ParallelScene) {
                 LineKind::Beside => "others that fit",
                 LineKind::DoesNotFit => "do not fit in memory (dashed)",
             };
-            let (shape, colour) = colour(lines.kind, palette);
+            let (marker, colour) = colour(lines.kind, palette);
             let words = format!("{words}: {}", grouped(lines.count as u64));
-            marker_label_ui(ui, shape, colour, &words);
+            marker_label_ui(ui, marker, colour, &words);
         }
     });
     let weak = |ui: &mut Ui, words: String| {

@@ -7,10 +7,11 @@ use super::plot_choice::{PlacedPoint, PlotChoice};
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::fixed_plot::fixed_plot;
 use crate::widgets::plot_axis::{titled_x_axis, y_axis_for};
-use crate::widgets::plot_marker::{OUTLINE, RADIUS, marker_label_ui};
+use crate::widgets::plot_marker::{OUTLINE, RADIUS, marker_label_ui, marker_shape};
 use egui::{Align2, Label, RichText, Ui, Vec2, vec2};
 use egui_plot::{AxisHints, GridMark, Line, MarkerShape, Plot, PlotPoint, Points, Text};
 use std::collections::BTreeSet;
+use tilescope_analysis::figures::Marker;
 use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
 
 /// Largest and least size of a plot.
@@ -19,15 +20,15 @@ const LEAST_WIDTH: f32 = 360.0;
 
 /// Shapes of the points of lines, so that colours are not needed to tell them apart; of more lines
 /// there is no plot.
-const SHAPES: [MarkerShape; 8] = [
-    MarkerShape::Circle,
-    MarkerShape::Square,
-    MarkerShape::Up,
-    MarkerShape::Diamond,
-    MarkerShape::Cross,
-    MarkerShape::Down,
-    MarkerShape::Plus,
-    MarkerShape::Left,
+const MARKERS: [Marker; 8] = [
+    Marker::Circle,
+    Marker::Square,
+    Marker::Up,
+    Marker::Diamond,
+    Marker::Cross,
+    Marker::Down,
+    Marker::Plus,
+    Marker::Left,
 ];
 
 /// Most points of the front that have a number and a line below the plots.
@@ -173,12 +174,12 @@ pub(super) fn sweep_page_ui(
         true => ui.horizontal(|ui| plots(ui, &mut choice, half)),
         false => ui.vertical(|ui| plots(ui, &mut choice, width.min(SIZE.x))),
     };
-    let is_told_apart = (2..=SHAPES.len()).contains(&scene.lines.len());
+    let is_told_apart = (2..=MARKERS.len()).contains(&scene.lines.len());
     if is_told_apart {
         ui.horizontal_wrapped(|ui| {
             ui.spacing_mut().item_spacing = vec2(spacing::M, 0.0);
-            for (place, (line, shape)) in scene.lines.iter().zip(SHAPES).enumerate() {
-                marker_label_ui(ui, shape, palette.categorical_colour(place), &line.name);
+            for (place, (line, marker)) in scene.lines.iter().zip(MARKERS).enumerate() {
+                marker_label_ui(ui, marker, palette.categorical_colour(place), &line.name);
             }
         });
     }
@@ -240,7 +241,7 @@ fn lines_ui(
 ) {
     let palette = ThemePalette::for_ui(ui);
     let Some(key) = answer.keys.first() else { return };
-    if scene.lines.len() > SHAPES.len() {
+    if scene.lines.len() > MARKERS.len() {
         let words = format!("{} lines are too many to be told apart.", scene.lines.len());
         match ui.layout().is_horizontal() {
             true => drop(ui.add_sized(size, Label::new(words))),
@@ -263,12 +264,12 @@ fn lines_ui(
     let shown = plot_with_axes(ui, "sweep lines", (x_axis, &scene.unit.axis()), bounds, size)
         .x_grid_spacer(every);
     let shown = shown.show(ui, |plot| {
-        for (place, (line, shape)) in scene.lines.iter().zip(SHAPES).enumerate() {
+        for (place, (line, marker)) in scene.lines.iter().zip(MARKERS).enumerate() {
             let colour = palette.categorical_colour(place);
             let points = || line.points.iter().map(|(at, _)| *at).collect::<Vec<_>>();
             plot.line(Line::new("", points()).color(colour).width(1.5).allow_hover(false));
             for (radius, colour) in [(RADIUS + OUTLINE, palette.weak_text), (RADIUS, colour)] {
-                let marks = Points::new("", points()).shape(shape);
+                let marks = Points::new("", points()).shape(marker_shape(marker));
                 plot.points(marks.radius(radius).color(colour).allow_hover(false));
             }
         }
