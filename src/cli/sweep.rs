@@ -15,10 +15,10 @@ use tilescope_experiments::answers::{SweepAnswer, sorted_by_keys};
 use tilescope_experiments::condition::Condition;
 use tilescope_experiments::effective_keys::EffectiveKeys;
 use tilescope_experiments::point::Point;
-use tilescope_experiments::results_file::{ResultsFile, SearchedSpec, changes_text};
+use tilescope_experiments::results_file::{KnownOutcomes, ResultsFile, SearchedSpec, changes_text};
 use tilescope_experiments::shard::Shard;
 use tilescope_experiments::spec_copy::SpecCopy;
-use tilescope_experiments::strategies::grid::{self, GridRun, KnownOutcomes};
+use tilescope_experiments::strategies::grid::{self, GridRun};
 use tilescope_experiments::trial::{TrialRunner, end_with_parent};
 use tilescope_experiments::varied_key::VariedKey;
 
@@ -194,10 +194,7 @@ fn simulated(matches: &ArgMatches) -> Result<(SweepAnswer, Option<ExperimentErro
         Some(path) => Some(ResultsFile::open(path, &searched)?),
         None => None,
     };
-    let known = match &results {
-        Some(results) => KnownOutcomes::of_file(results)?,
-        None => KnownOutcomes::default(),
-    };
+    let known = KnownOutcomes::of_file(results.as_ref())?;
     let directory = TemporaryDirectory::new()?;
     let copy = SpecCopy::write(&spec.text, name, directory.path())?;
     let runner = TrialRunner::new(copy.file_name(), Vec::new(), search::jobs(matches))?;

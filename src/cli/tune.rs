@@ -169,8 +169,7 @@ fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
         return Err(CliError::Usage(format!("{both} is both free and fixed")));
     }
     let objective = matches.get_one::<String>("objective").map_or("", String::as_str);
-    let named = TuneObjective::ALL.into_iter().find(|known| known.name() == objective);
-    let objective = named.unwrap_or(TuneObjective::Throughput);
+    let objective = TuneObjective::named(objective).unwrap_or(TuneObjective::Throughput);
     if objective.is_of_machine() {
         free.push("target.ipus".to_owned());
     }

@@ -8,7 +8,7 @@ use tilescope_analysis::tables::{ReportTable, all, named};
 
 /// Names of all tables of views, `memory/tiles`, each with what it holds.
 pub(crate) fn names() -> impl Iterator<Item = (String, &'static str)> {
-    all().map(|table| (format!("{}/{}", table.view, table.name), table.about))
+    all().map(|table| (table.path(), table.about))
 }
 
 /// The table of a name, `memory/tiles`; the first one of the view for `memory`.

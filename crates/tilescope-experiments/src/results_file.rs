@@ -6,6 +6,7 @@ use crate::ExperimentError;
 use crate::answers::TuneAnswer;
 use crate::trial::{TrialFigures, TrialFinding, TrialOutcome};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_report::units::{Bytes, Cycles};
@@ -314,6 +315,50 @@ impl ResultsFile {
             )),
             other => other,
         })
+    }
+}
+
+/// Outcomes by the text of their changes.
+#[derive(Clone, Debug, Default)]
+pub struct KnownOutcomes(BTreeMap<String, TrialOutcome>);
+
+impl KnownOutcomes {
+    /// The outcomes of a file of results, none without one. Points that died are tried again and left out.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn of_file(results: Option<&ResultsFile>) -> Result<Self, ExperimentError> {
+        let mut known = Self::default();
+        let Some(results) = results else { return Ok(known) };
+        for point in results.points()? {
+            if !point.died() {
+                known.insert(point);
+            }
+        }
+        Ok(known)
+    }
+
+    /// Keeps the outcome of a point.
+    pub fn insert(&mut self, point: Point) {
+        self.0.insert(changes_text(&point.changes), point.outcome);
+    }
+
+    /// The outcome of changes.
+    #[must_use]
+    pub fn get(&self, changes: &SpecChanges) -> Option<&TrialOutcome> {
+        self.0.get(&changes_text(changes))
+    }
+
+    /// Those of the changes that have an outcome, in their order.
+    #[must_use]
+    pub fn points(&self, changes: &[SpecChanges]) -> Vec<Point> {
+        let mut points = Vec::new();
+        for changes in changes {
+            if let Some(outcome) = self.get(changes) {
+                points.push(Point { changes: changes.clone(), outcome: outcome.clone() });
+            }
+        }
+        points
     }
 }
 

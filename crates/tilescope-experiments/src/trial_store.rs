@@ -3,9 +3,9 @@
 use crate::answers::TuneAnswer;
 use crate::budget::SearchBudget;
 use crate::point::Point;
-use crate::results_file::{ResultsFile, changes_text};
+use crate::results_file::{KnownOutcomes, ResultsFile, changes_text};
 use crate::spec_copy::SpecCopy;
-use crate::trial::{TrialFinding, TrialOutcome, TrialRunner, in_parallel};
+use crate::trial::{TrialFinding, TrialRunner, in_parallel};
 use crate::{ExperimentError, ExperimentProgress};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -35,7 +35,7 @@ pub struct TrialStore<'p> {
     budget: SearchBudget,
     progress: &'p ExperimentProgress<'p>,
     /// What the file of results knew before.
-    known: BTreeMap<String, TrialOutcome>,
+    known: KnownOutcomes,
     /// What this search asked for, in its order.
     points: Vec<Point>,
     places: BTreeMap<String, usize>,
@@ -59,12 +59,7 @@ impl<'p> TrialStore<'p> {
         budget: SearchBudget,
         progress: &'p ExperimentProgress<'p>,
     ) -> Result<Self, ExperimentError> {
-        let mut known = BTreeMap::new();
-        for point in results.as_ref().map_or_else(|| Ok(Vec::new()), ResultsFile::points)? {
-            if !matches!(point.outcome, TrialOutcome::Died(_)) {
-                known.insert(changes_text(&point.changes), point.outcome);
-            }
-        }
+        let known = KnownOutcomes::of_file(results.as_ref())?;
         Ok(Self {
             runner,
             copy,
@@ -148,9 +143,9 @@ impl<'p> TrialStore<'p> {
     fn known_answer(&self, task: &TrialTask) -> Result<Option<TrialAnswer>, ExperimentError> {
         match task {
             TrialTask::Figures(changes) => {
-                let outcome = self.known.get(&changes_text(changes)).cloned();
-                let point = |outcome| Point { changes: changes.clone(), outcome };
-                Ok(outcome.map(point).map(TrialAnswer::Figures))
+                let Some(outcome) = self.known.get(changes) else { return Ok(None) };
+                let point = Point { changes: changes.clone(), outcome: outcome.clone() };
+                Ok(Some(TrialAnswer::Figures(point)))
             }
             TrialTask::Findings(changes) => {
                 let Ok(results) = self.results.lock() else { return Ok(None) };

@@ -67,7 +67,7 @@ fn table_name(matches: &ArgMatches) -> Result<String, CliError> {
     };
     let table =
         views::named(view, text("table")).map_err(|error| CliError::Usage(error.to_string()))?;
-    Ok(format!("{}/{}", table.view, table.name))
+    Ok(table.path())
 }
 
 fn rows(matches: &ArgMatches, report: &Report) -> Result<RowSelection, CliError> {

@@ -161,8 +161,11 @@ impl fmt::Display for QueryTerm {
             QueryCondition::Ipu(spans) => write!(f, "ipu:{}", spans_text(spans)),
             QueryCondition::Tile(spans) => write!(f, "tile:{}", spans_text(spans)),
             QueryCondition::Amount(amount, comparison, value) => {
-                let sign = comparison.sign();
-                write!(f, "{}{}{value}", amount.name(), if sign == "==" { "=" } else { sign })
+                let sign = match comparison {
+                    Comparison::Equal => "=",
+                    _ => comparison.sign(),
+                };
+                write!(f, "{}{sign}{value}", amount.name())
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use super::SqlError;
 use crate::data_table::{DataTable, TableCell};
-use crate::tables::{self, ReportTable};
+use crate::tables;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 use tilescope_report::Report;
@@ -15,7 +15,7 @@ use tilescope_report::Report;
 /// Reports that cannot be read, and more rows than a question may have in memory.
 pub(super) fn make(connection: &Connection, report: &Report, sql: &str) -> Result<(), SqlError> {
     for table in tables::all() {
-        let name = name_of(table);
+        let name = table.path();
         if sql.contains(&format!("\"{name}\"")) {
             let rows = (table.read)(report)?;
             insert(connection, &name, &rows).map_err(|error| match error.sqlite_error_code() {
@@ -25,10 +25,6 @@ pub(super) fn make(connection: &Connection, report: &Report, sql: &str) -> Resul
         }
     }
     Ok(())
-}
-
-fn name_of(table: &ReportTable) -> String {
-    format!("{}/{}", table.view, table.name)
 }
 
 fn insert(connection: &Connection, name: &str, table: &DataTable) -> rusqlite::Result<()> {
@@ -72,7 +68,7 @@ mod tests {
         let path = builder.write(directory.path()).expect("written");
         let report = Arc::new(Report::open(path).expect("opened"));
         for table in tables::all() {
-            let name = name_of(table);
+            let name = table.path();
             let question = SqlQuestion::new(format!("SELECT * FROM \"{name}\""));
             let mut text = Vec::new();
             let found = run(&report, &question, &mut JsonRows::new(&mut text));

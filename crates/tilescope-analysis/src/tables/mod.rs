@@ -34,6 +34,14 @@ pub struct ReportTable {
     pub read: fn(&Report) -> Result<DataTable, ReportError>,
 }
 
+impl ReportTable {
+    /// Its name among the tables of all views: `memory/variables`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.view, self.name)
+    }
+}
+
 /// A table that a view does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownTableError {

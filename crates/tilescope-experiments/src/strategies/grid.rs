@@ -2,12 +2,11 @@
 
 use crate::condition::Condition;
 use crate::point::Point;
-use crate::results_file::{ResultsFile, changes_text};
+use crate::results_file::{KnownOutcomes, ResultsFile};
 use crate::spec_copy::SpecCopy;
-use crate::trial::{TrialOutcome, TrialRunner, in_parallel};
+use crate::trial::{TrialRunner, in_parallel};
 use crate::varied_key::VariedKey;
 use crate::{ExperimentError, ExperimentProgress};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tilescope_analysis::insights::SpecChanges;
@@ -34,50 +33,7 @@ pub fn combinations(keys: &[VariedKey], conditions: &[Condition]) -> Vec<SpecCha
     points
 }
 
-/// Outcomes by the text of their changes.
-#[derive(Clone, Debug, Default)]
-pub struct KnownOutcomes(BTreeMap<String, TrialOutcome>);
-
-impl KnownOutcomes {
-    /// The outcomes of a file of results. Points that died are tried again and left out.
-    ///
-    /// # Errors
-    /// Those of reading.
-    pub fn of_file(results: &ResultsFile) -> Result<Self, ExperimentError> {
-        let mut known = Self::default();
-        for point in results.points()? {
-            if !point.died() {
-                known.insert(point);
-            }
-        }
-        Ok(known)
-    }
-
-    /// Keeps the outcome of a point.
-    pub fn insert(&mut self, point: Point) {
-        self.0.insert(changes_text(&point.changes), point.outcome);
-    }
-
-    /// The outcome of changes.
-    #[must_use]
-    pub fn get(&self, changes: &SpecChanges) -> Option<&TrialOutcome> {
-        self.0.get(&changes_text(changes))
-    }
-
-    /// Those of the changes that have an outcome, in their order.
-    #[must_use]
-    pub fn points(&self, changes: &[SpecChanges]) -> Vec<Point> {
-        let mut points = Vec::new();
-        for changes in changes {
-            if let Some(outcome) = self.get(changes) {
-                points.push(Point { changes: changes.clone(), outcome: outcome.clone() });
-            }
-        }
-        points
-    }
-}
-
-/// What a grid is simulated with.
+/// The spec, the processes and the progress of a grid.
 pub struct GridRun<'a> {
     pub copy: &'a SpecCopy,
     pub runner: &'a TrialRunner,

@@ -61,7 +61,7 @@ pub(super) fn tune_page_ui(
     let (scale, title) = axis(objective, largest);
     let top = largest * scale * (1.0 + HEADROOM);
     let (ends, above): (Vec<PlacedPoint>, Vec<PlacedPoint>) =
-        dead_ends(answer, scale).into_iter().partition(|(end, _)| end[1] <= top);
+        dead_ends(answer, objective, scale).into_iter().partition(|(end, _)| end[1] <= top);
     let path: Vec<PlacedPoint> = values
         .iter()
         .enumerate()
@@ -153,12 +153,12 @@ fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, others: usize, above: usize) {
 }
 
 /// Where dead ends stand: side by side behind the step that they were tried after.
-fn dead_ends(answer: &TuneAnswer, scale: f64) -> Vec<PlacedPoint> {
+fn dead_ends(answer: &TuneAnswer, objective: TuneObjective, scale: f64) -> Vec<PlacedPoint> {
     // The spec as it is and the path come before them.
     let first = 1 + answer.path.len();
     let mut of_step: BTreeMap<usize, Vec<(f64, usize)>> = BTreeMap::new();
     for (at, end) in answer.dead_ends.iter().enumerate() {
-        if let Some(value) = objective(answer).value_of(&end.point) {
+        if let Some(value) = objective.value_of(&end.point) {
             of_step.entry(end.after).or_default().push((value * scale, first + at));
         }
     }
