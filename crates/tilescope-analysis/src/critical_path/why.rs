@@ -5,14 +5,13 @@ use super::mechanism::Mechanism;
 use crate::replica_classes::ipu_words;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tilescope_report::INTERNAL_SYNC;
 use tilescope_report::trace::{CriticalPath, LaneStep, LaneWait, PathHop};
 use tilescope_report::units::{
     CycleRange, Cycles, NumberFormat, OperationId, ProgramId, ReplicaIpu, StepId, percent,
 };
 use tilescope_report::{
-    HostCallPart, MachineAction, MarkFilter, MarkKind, ProgramKind, ProgramNode, ReplicaClasses,
-    Report, ReportError, StepActivity, TrainingPass,
+    HostCallPart, INTERNAL_SYNC, MachineAction, MarkFilter, MarkKind, ProgramKind, ProgramNode,
+    ReplicaClasses, Report, ReportError, StepActivity, TrainingPass,
 };
 
 /// Links of the longest chain: more do not help anybody.

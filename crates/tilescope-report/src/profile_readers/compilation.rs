@@ -3,7 +3,6 @@
 
 use super::run::{MeasuredProgram, MeasuredRun, TILES_PER_IPU};
 use crate::model::*;
-use crate::model::{EXTERNAL_SYNC, INTERNAL_SYNC};
 use crate::units::*;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -39,11 +39,11 @@ pub struct HostStreamCopy {
     pub ipu: IpuId,
     /// The sync before it; exchanges that are merged share one.
     pub sync: ProgramId,
-    /// Its steps: the handshake,
+    /// The step of the handshake before the transfer.
     pub begin: ProgramId,
-    /// the transfer, which tells it from others,
+    /// The step of the transfer, by which copies are told apart.
     pub transfer: ProgramId,
-    /// and the end.
+    /// The step that ends it.
     pub end: ProgramId,
     /// Bytes to the IPU.
     pub bytes_in: Bytes,

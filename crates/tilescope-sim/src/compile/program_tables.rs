@@ -13,14 +13,13 @@ use crate::poplar::work::{
 };
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::INTERNAL_SYNC;
 use tilescope_report::units::{
     Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileId, TileRange, TileRuns,
     VertexTypeId,
 };
 use tilescope_report::{
-    ComputeSet, ExchangeRoute, ExchangeTraffic, LivenessStep, MemoryCategory, ProgramKind,
-    ProgramNode, TargetKind, TileTraffic, VertexGroup, VertexTypeInfo,
+    ComputeSet, ExchangeRoute, ExchangeTraffic, INTERNAL_SYNC, LivenessStep, MemoryCategory,
+    ProgramKind, ProgramNode, TargetKind, TileTraffic, VertexGroup, VertexTypeInfo,
 };
 
 /// What a leaf program costs on its IPU, once.

@@ -15,10 +15,10 @@ use crate::schedule::{ExecutionSchedule, ScheduleSlot, SyncGroups, WeightUpdateT
 use crate::spec::{DataLoaderMode, Spec};
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
-use tilescope_report::INTERNAL_SYNC;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};
 use tilescope_report::{
-    HostCallPart, MemoryCategory, ModelOperation, ProgramKind, ProgramNode, TrainingPass,
+    HostCallPart, INTERNAL_SYNC, MemoryCategory, ModelOperation, ProgramKind, ProgramNode,
+    TrainingPass,
 };
 
 /// The pieces that a program is made of.

@@ -10,10 +10,10 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::relayout;
 use crate::poputil::tensor_layout::{LOAD_BYTES, linear_mapping};
 use crate::schedule::StageCopyTiming;
-use tilescope_report::EXTERNAL_SYNC;
 use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{
-    ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
+    EXTERNAL_SYNC, ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic,
+    TrainingPass,
 };
 
 /// Bytes that one IPU sends another.

@@ -12,9 +12,8 @@ use std::ops::Range;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::tables::execution_trace::at;
 use tilescope_analysis::trace::{MarkDetailReport, StepDetailReport, WindowSummary};
-use tilescope_report::INTERNAL_SYNC;
 use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, percent, seconds};
-use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
+use tilescope_report::{INTERNAL_SYNC, ProgramKind, StepActivity, StreamEndpoint, Target};
 
 const LEFT: f32 = spacing::L;
 /// Room from which on what explains a step stands beside its details.

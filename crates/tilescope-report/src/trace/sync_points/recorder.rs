@@ -18,8 +18,7 @@ use super::point::{
     AwaitedLane, JoinMember, LaneHandOver, LaneJoin, LanePlace, StretchSums, SyncPoint,
     SyncPointBlock, SyncPointKind,
 };
-use crate::model::INTERNAL_SYNC;
-use crate::model::ProgramKind;
+use crate::model::{INTERNAL_SYNC, ProgramKind};
 use crate::units::{CycleRange, Cycles, ProgramId, ReplicaIpu, StepId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -283,6 +283,17 @@ proptest! {
     }
 }
 
+/// The index of orders that make one block of points, on lanes that begin at 0.
+fn path_index(orders: &[Order]) -> PathIndex {
+    let mut recording = Recording::new();
+    run(orders, None, Some(&mut recording));
+    let (lanes, blocks) = recording.finish();
+    let ranges: Vec<CycleRange> = lanes.iter().map(|(_, range)| *range).collect();
+    let mut builder = PathIndexBuilder::new(&ranges);
+    builder.block(&decode(&pack(&blocks[0])).unwrap(), &places(&lanes)).unwrap();
+    builder.finish(&vec![Cycles::ZERO; lanes.len()]).unwrap()
+}
+
 #[test]
 fn the_path_goes_on_where_the_last_one_came_from() {
     // IPU 1 is last at the first sync, IPU 0 at the second.
@@ -296,13 +307,7 @@ fn the_path_goes_on_where_the_last_one_came_from() {
         Order::Work { ipu: 1, io: false, cycles: 7 },
     ];
     check(&orders);
-    let mut recording = Recording::new();
-    run(&orders, None, Some(&mut recording));
-    let (lanes, blocks) = recording.finish();
-    let ranges: Vec<CycleRange> = lanes.iter().map(|(_, range)| *range).collect();
-    let mut builder = PathIndexBuilder::new(&ranges);
-    builder.block(&decode(&pack(&blocks[0])).unwrap(), &places(&lanes)).unwrap();
-    let index = builder.finish(&[Cycles::ZERO; 2]).unwrap();
+    let index = path_index(&orders);
     let path: Vec<u64> = index.lanes.iter().map(|lane| lane.path_cycles.0).collect();
     assert_eq!(path, [32, 49], "b, the first sync; d, the second one; g");
     let waits: Vec<u64> = index.lanes.iter().map(|lane| lane.waits.0).collect();
@@ -322,13 +327,7 @@ fn where_several_came_at_once_the_path_goes_on_where_the_first_of_them_is() {
         Order::Work { ipu: 1, io: false, cycles: 5 },
     ];
     check(&orders);
-    let mut recording = Recording::new();
-    run(&orders, None, Some(&mut recording));
-    let (lanes, blocks) = recording.finish();
-    let ranges: Vec<CycleRange> = lanes.iter().map(|(_, range)| *range).collect();
-    let mut builder = PathIndexBuilder::new(&ranges);
-    builder.block(&decode(&pack(&blocks[0])).unwrap(), &places(&lanes)).unwrap();
-    let index = builder.finish(&[Cycles::ZERO; 3]).unwrap();
+    let index = path_index(&orders);
     let path: Vec<u64> = index.lanes.iter().map(|lane| lane.path_cycles.0).collect();
     assert_eq!(path, [17, 0, 0]);
 }
