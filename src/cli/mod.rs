@@ -139,7 +139,7 @@ impl CliError {
 }
 
 impl CliError {
-    /// What a parent process is told.
+    /// The line that a parent process reads.
     fn for_parent(&self) -> ProgramError {
         let place = match self {
             Self::Spec(error) => match &error.location {

@@ -126,7 +126,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let found = FoundReporter::new();
     let (path, stopped) = Tuner::begin(&space, &mut store)?.run(|path, store| {
         let answer = summary.answer(path, store);
-        // What cannot be written now is told when a point or the end cannot be.
+        // A failure here is reported when a point or the end cannot be written either.
         let _ = store.keep_path(&answer);
         found.tell(|| answer);
     });

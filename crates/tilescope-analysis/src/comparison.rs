@@ -36,13 +36,13 @@ impl Comparison {
         Self::ALL.into_iter().find(|known| known.sign() == sign)
     }
 
-    /// Whether values are in an order, and not just the same or different.
+    /// True for comparisons by order, not by equality.
     #[must_use]
     pub fn is_of_order(self) -> bool {
         !matches!(self, Self::Equal | Self::NotEqual)
     }
 
-    /// Whether a value compares so with a limit. Limits have few digits: computed values are equal to
+    /// True if a value compares so with a limit. Limits have few digits: computed values are equal to
     /// one within the precision of numbers.
     #[must_use]
     pub fn holds(self, value: f64, limit: f64) -> bool {
@@ -57,7 +57,7 @@ impl Comparison {
         }
     }
 
-    /// Whether a whole number compares so with a limit.
+    /// True if a whole number compares so with a limit.
     #[must_use]
     pub fn holds_whole(self, value: u64, limit: u64) -> bool {
         match self {
@@ -70,8 +70,8 @@ impl Comparison {
         }
     }
 
-    /// Whether all whole numbers from `least` to `most`, both of which occur, compare so with a limit,
-    /// or none; nothing where some do, or may.
+    /// True if all whole numbers from `least` to `most`, both of which occur, compare so with a limit,
+    /// false if none does; nothing where some do, or may.
     #[must_use]
     pub fn holds_between(self, (least, most): (u64, u64), limit: u64) -> Option<bool> {
         let ends = (self.holds_whole(least, limit), self.holds_whole(most, limit));

@@ -85,7 +85,7 @@ impl Condition {
         }
     }
 
-    /// Whether a point meets it, or has no figures to compare.
+    /// True if a point meets it, or has no figures to compare.
     #[must_use]
     pub fn admits(&self, point: &Point) -> bool {
         let of_keys = self.of_keys(|path| point.changes.get(path));

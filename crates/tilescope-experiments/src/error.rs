@@ -34,7 +34,7 @@ pub enum ExperimentError {
 }
 
 impl ExperimentError {
-    /// Whether the user has to ask for something else; otherwise the experiment failed.
+    /// True if the user has to ask for something else; otherwise the experiment failed.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::SpecRefused(_) | Self::WrongResults(_))

@@ -98,12 +98,12 @@ impl Point {
         }
     }
 
-    /// Whether it fits in memory, so that it has a time.
+    /// True if it fits in memory, so that it has a time.
     pub fn fits(&self) -> bool {
         self.figures().is_some_and(|figures| figures.cycles.is_some())
     }
 
-    /// Whether its process died, so that it is worth trying again.
+    /// True if its process died, so that it is worth trying again.
     #[must_use]
     pub fn died(&self) -> bool {
         matches!(self.outcome, TrialOutcome::Died(_))
@@ -168,7 +168,7 @@ impl Point {
         format!("{time}, fullest tile {memory}, {} IPU{plural}", grouped(figures.ipus.into()))
     }
 
-    /// What is made small: time of a sample, memory of the fullest tile, IPUs.
+    /// The figures that are made small: time of a sample, memory of the fullest tile, IPUs.
     fn costs(&self) -> Option<[f64; 3]> {
         let figures = self.figures()?;
         let memory = figures.fullest_tile_bytes.as_f64();
@@ -199,7 +199,8 @@ impl Serialize for Point {
     }
 }
 
-/// What a point is read from: what it is written as, without the figures that follow from others.
+/// The fields that a point is read from: those it is written with, but for figures that follow from
+/// others.
 #[derive(Deserialize)]
 struct PointRecord {
     changes: SpecChanges,
@@ -235,8 +236,8 @@ impl<'de> Deserialize<'de> for Point {
     }
 }
 
-/// Whether each point is on the Pareto front: none that fits is better in time of a sample, memory
-/// of the fullest tile or IPUs without being worse in another.
+/// Returns true for each point on the Pareto front: no other that fits is better in time of a sample,
+/// memory of the fullest tile or IPUs without being worse in another.
 pub fn is_on_front<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<bool> {
     let costs: Vec<Option<[f64; 3]>> = points.map(Point::costs).collect();
     let mut order: Vec<(usize, [f64; 3])> =

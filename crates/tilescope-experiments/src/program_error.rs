@@ -10,7 +10,7 @@ pub const ERRORS_VARIABLE: &str = "TILESCOPE_ERRORS";
 pub struct ProgramError {
     /// The whole error, as it is printed without the variable.
     pub text: String,
-    /// Whether it refuses what it was given; otherwise it failed.
+    /// True if it refuses its input; otherwise it failed.
     pub is_usage: bool,
     /// The spec that the error is in, and its line.
     #[serde(default)]

@@ -17,7 +17,7 @@ use tilescope_report::units::percent;
 /// Dead ends, and points of the front, that are printed; JSON has all.
 const PRINTED: usize = 12;
 
-/// What was asked of a search.
+/// The request of a search.
 pub(super) struct TuneSummary<'a> {
     /// The spec as the user names it.
     pub name: &'a str,

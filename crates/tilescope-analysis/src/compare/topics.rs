@@ -15,7 +15,7 @@ pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "topics", t
 struct TopicRow {
     name: String,
     value: TableCell,
-    /// Whether it grows with what a run works on.
+    /// True for amounts that grow with the number of samples of a run.
     of_run: bool,
 }
 
@@ -44,15 +44,18 @@ fn compared(
     (source, target): (Vec<TopicRow>, Vec<TopicRow>),
     per: WorkDivisors,
 ) -> ComparisonTable {
-    let keyed = |rows: Vec<TopicRow>| rows.into_iter().map(|row| (row.name.clone(), row));
     let mut rows = Vec::new();
-    for (source, target) in pair_by_key(keyed(source), keyed(target)) {
+    for (source, target) in pair_by_key(by_name(source), by_name(target)) {
         let Some(any) = source.as_ref().or(target.as_ref()) else { continue };
         let (name, of_run) = (any.name.clone(), any.of_run);
         let row = ComparisonRow::new(name, source.map(|of| of.value), target.map(|of| of.value));
         rows.push(if of_run { row.per(per) } else { row });
     }
     ComparisonTable::new(title, "Row", rows)
+}
+
+fn by_name(rows: Vec<TopicRow>) -> impl Iterator<Item = (String, TopicRow)> {
+    rows.into_iter().map(|row| (row.name.clone(), row))
 }
 
 /// Lengths of bars; figures of points and lines have no rows.

@@ -1,4 +1,4 @@
-//! What ran when.
+//! The topic of the execution trace: shares of the run on every IPU.
 
 use super::{Topic, TopicFigure};
 use crate::figures::{Figure, FigureAxis, FigureBar, FigureSeries, FigureUnit, Shade};

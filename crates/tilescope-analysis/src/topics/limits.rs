@@ -1,4 +1,4 @@
-//! What the machine would allow.
+//! The topic of limits: the waterfall, the roofline, and where cycles of operations go.
 
 use super::{Topic, TopicFigure};
 use crate::figures::{

@@ -1,4 +1,4 @@
-//! What is live at which step.
+//! The topic of liveness: bytes at every step.
 
 use super::{Topic, TopicFigure};
 use crate::figures::{

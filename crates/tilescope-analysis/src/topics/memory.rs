@@ -1,4 +1,4 @@
-//! What fills the tiles.
+//! The topic of memory: bytes by category.
 
 use super::{Topic, TopicFigure};
 use crate::figures::{Figure, FigureAxis, FigureBar, FigureSeries, FigureUnit, Shade};

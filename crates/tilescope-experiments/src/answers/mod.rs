@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 pub struct SweepPoint {
     #[serde(flatten)]
     pub point: Point,
-    /// Whether no other point is better in time, memory or IPUs without being worse in another.
+    /// True if no other point is better in time, memory or IPUs without being worse in another.
     pub pareto_front: bool,
 }
 
@@ -132,7 +132,7 @@ pub struct TuneAnswer {
     pub simulations: usize,
     /// Those of them that were not in the file of results.
     pub simulated_now: usize,
-    /// Whether nothing was left to try.
+    /// True if nothing was left to try.
     pub exhausted: bool,
     /// The share of the objective that was gained; nothing where the spec did not meet what was asked.
     pub gain: Option<f64>,

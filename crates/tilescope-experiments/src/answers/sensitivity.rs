@@ -17,7 +17,7 @@ pub struct SensitivityAnswer {
     pub machine: String,
     /// How many times as fast, or as large, each resource is.
     pub factor: f64,
-    /// What was left out of the run to keep it short.
+    /// The parts that were left out of the run to keep it short.
     pub shortened: Option<String>,
     pub fits: bool,
     /// The run on the machine of the spec; nothing where it does not fit in memory.

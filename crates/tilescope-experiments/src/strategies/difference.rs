@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_report::units::{exact_bytes, grouped_real};
 
-/// What the difference is of.
+/// The figure that the difference is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DifferenceFigure {
     Cycles,

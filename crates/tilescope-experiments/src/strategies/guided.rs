@@ -74,7 +74,7 @@ pub struct TunePath {
     pub untried: Vec<Untried>,
     /// Proposals beside the path that could not beat it, whatever they gain.
     pub hopeless: usize,
-    /// Whether nothing was left to try.
+    /// True if nothing was left to try.
     pub exhausted: bool,
 }
 

@@ -36,7 +36,7 @@ enum PrefsFileError {
     Write(#[from] AtomicFileError),
 }
 
-/// A message if something is to be told.
+/// A message for the user, if there is one.
 type PreferencesWriteResult = Result<Option<String>, PrefsFileError>;
 
 /// The file, and what this window last read from it or wrote to it.
@@ -83,24 +83,24 @@ impl PreferencesFile {
         (Self { path: Some(path), last_synced: prefs.clone(), writing: None }, prefs, message)
     }
 
-    /// Takes note of what was written, and starts to write what has changed since; a message if
-    /// something is to be told.
+    /// Takes note of what was written, and starts to write what has changed since. Returns a message
+    /// for the user, if there is one.
     pub(crate) fn save(&mut self, context: &Context, prefs: &UserPreferences) -> Option<String> {
-        let told = self.receive(Duration::ZERO);
-        told.or(self.start(context, prefs))
+        let message = self.receive(Duration::ZERO);
+        message.or(self.start(context, prefs))
     }
 
     /// Writes what has changed, for as long as the end of the program may wait.
     pub(crate) fn finish(&mut self, context: &Context, prefs: &UserPreferences) -> Option<String> {
         let end = Instant::now() + MAX_EXIT_WAIT;
-        let mut told = None;
+        let mut message = None;
         loop {
-            told = told.or(self.start(context, prefs));
+            message = message.or(self.start(context, prefs));
             let left = end.saturating_duration_since(Instant::now());
             if self.writing.is_none() || left.is_zero() {
-                return told;
+                return message;
             }
-            told = told.or(self.receive(left));
+            message = message.or(self.receive(left));
         }
     }
 
@@ -145,7 +145,7 @@ impl PreferencesFile {
     }
 }
 
-/// Writes what has changed since `known`; a message if something is to be told.
+/// Writes what has changed since `known`. Returns a message for the user, if there is one.
 fn write(path: &Path, known: &UserPreferences, prefs: &UserPreferences) -> PreferencesWriteResult {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;

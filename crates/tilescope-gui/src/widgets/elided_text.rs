@@ -7,6 +7,14 @@ use std::sync::Arc;
 /// Share of the room that the beginning of a text gets when its middle is left out.
 const HEAD_SHARE: f32 = 0.4;
 
+/// A name in at most so many letters.
+pub(crate) fn shortened(name: &str, letters: usize) -> String {
+    if name.chars().count() > letters {
+        return name.chars().take(letters.saturating_sub(1)).chain(['…']).collect();
+    }
+    name.to_owned()
+}
+
 /// Lays `text` out in one line of at most `width` points.
 pub(crate) fn elided(
     painter: &Painter,

@@ -1,5 +1,6 @@
 //! Figures of topics, drawn with `egui_plot`.
 
+use super::elided_text::shortened;
 use super::fixed_plot::fixed_plot;
 use super::log_plot::{decade_label, decade_marks, log_position};
 use super::plot_axis::{titled_x_axis, y_axis_for};
@@ -87,7 +88,7 @@ fn legend_ui(ui: &mut Ui, figure: &Figure, palette: &ThemePalette) {
 fn bars_ui(ui: &mut Ui, figure: &Figure, bars: &[FigureBar]) -> PlotResponse<()> {
     let palette = ThemePalette::for_ui(ui);
     let last = bars.len() as f64 - 1.0;
-    let names: Vec<String> = bars.iter().map(|bar| shortened(&bar.name)).collect();
+    let names: Vec<String> = bars.iter().map(|bar| shortened(&bar.name, NAME_LETTERS)).collect();
     let (low, high) = figure.bounds(0);
     let span = high - low;
     let y_axis = y_axis_for(ui, "", names.clone()).formatter(move |mark: GridMark, _| {
@@ -199,9 +200,10 @@ fn points_ui(ui: &mut Ui, figure: &Figure, points: &[FigurePoint]) -> PlotRespon
             let words = RichText::new(&guide.name).size(text_size::CAPTION);
             // Level lines have their names at the right, slanted ones at the left: there they are
             // apart.
-            let (end, anchor) = match ends[0][1] == ends[1][1] {
-                true => (ends[1], Align2::RIGHT_BOTTOM),
-                false => (ends[0], Align2::LEFT_BOTTOM),
+            let (end, anchor) = if ends[0][1] == ends[1][1] {
+                (ends[1], Align2::RIGHT_BOTTOM)
+            } else {
+                (ends[0], Align2::LEFT_BOTTOM)
             };
             let place = PlotPoint::new(end[0], end[1]);
             plot.text(
@@ -349,11 +351,4 @@ fn marks_between(low: f64, high: f64, step: f64) -> Vec<GridMark> {
         marks.push(GridMark { value: low + at as f64 * step, step_size: step });
     }
     marks
-}
-
-fn shortened(name: &str) -> String {
-    match name.chars().count() > NAME_LETTERS {
-        true => name.chars().take(NAME_LETTERS - 1).chain(['…']).collect(),
-        false => name.to_owned(),
-    }
 }

@@ -74,9 +74,10 @@ fn legend(figure: &Figure) -> Vec<LegendEntry> {
     let with_signs = matches!(figure.marks, FigureMarks::Points(_));
     for place in figure.used_series() {
         let Some(series) = figure.series.get(place) else { continue };
-        let name = match with_signs {
-            true => format!("{} {}", series.marker.sign(), series.name),
-            false => series.name.clone(),
+        let name = if with_signs {
+            format!("{} {}", series.marker.sign(), series.name)
+        } else {
+            series.name.clone()
         };
         legend.push(LegendEntry::new(colour(series.shade), name));
     }
@@ -111,9 +112,10 @@ impl PlacedAxis {
             _ => axis.title.clone(),
         };
         let ends = (low * factor, high * factor);
-        let scale = match axis.logarithmic {
-            true => Scale::logarithmic(ends, places),
-            false => Scale::linear(ends, places),
+        let scale = if axis.logarithmic {
+            Scale::logarithmic(ends, places)
+        } else {
+            Scale::linear(ends, places)
         };
         Self { scale, factor, unit, title }
     }
@@ -160,9 +162,10 @@ fn points_svg(figure: &Figure, points: &[FigurePoint]) -> String {
         let [from, to] = [guide.from, guide.to].map(|end| (x.at(end[0]), y.at(end[1])));
         svg.line(from, to, "roof");
         // Level lines have their names at the right, slanted ones at the left: there they are apart.
-        match from.1 == to.1 {
-            true => svg.text((to.0 - 4.0, to.1 - 4.0), Anchor::End, "label", &guide.name),
-            false => svg.text((from.0 + 4.0, from.1 - 6.0), Anchor::Start, "label", &guide.name),
+        if from.1 == to.1 {
+            svg.text((to.0 - 4.0, to.1 - 4.0), Anchor::End, "label", &guide.name);
+        } else {
+            svg.text((from.0 + 4.0, from.1 - 6.0), Anchor::Start, "label", &guide.name);
         }
     }
     // The first lie on top.
@@ -211,9 +214,10 @@ pub(crate) fn marked(
 ) {
     let corners: Vec<(f64, f64)> =
         marker.corners().iter().map(|(x, y)| (x * RADIUS, y * RADIUS)).collect();
-    match corners.is_empty() {
-        true => svg.dot(at, RADIUS * 0.75, colour, words),
-        false => svg.shape(at, &corners, colour, words),
+    if corners.is_empty() {
+        svg.dot(at, RADIUS * 0.75, colour, words);
+    } else {
+        svg.shape(at, &corners, colour, words);
     }
 }
 

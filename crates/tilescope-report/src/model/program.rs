@@ -206,12 +206,12 @@ pub struct OutlinedCall {
 }
 
 impl ProgramNode {
-    /// Whether it waits for the tiles of an IPU alone.
+    /// True if it waits for the tiles of one IPU alone.
     pub fn is_internal_sync(&self) -> bool {
         self.kind == ProgramKind::Sync && self.name == INTERNAL_SYNC
     }
 
-    /// Whether it waits for other IPUs or the host.
+    /// True if it waits for other IPUs or the host.
     pub fn is_external_sync(&self) -> bool {
         self.kind == ProgramKind::Sync && self.name == EXTERNAL_SYNC
     }

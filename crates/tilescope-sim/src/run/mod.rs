@@ -182,7 +182,7 @@ struct RunPosition {
     cycle: Cycles,
 }
 
-/// What a mark says.
+/// The words of a mark.
 struct MarkWords<'a> {
     kind: MarkKind,
     label: &'a str,

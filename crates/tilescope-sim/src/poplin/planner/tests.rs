@@ -174,7 +174,7 @@ proptest! {
     }
 }
 
-/// Whether an estimate is the sum of the phases that it tells.
+/// Returns true if an estimate is the sum of its phases.
 fn adds_up(of: &ConvPlanEstimate) -> bool {
     let once = [of.rearrange_before_slice, of.zero, of.cast];
     let each = [

@@ -4,6 +4,7 @@ use super::found::last_name;
 use super::plot_choice::{PlacedPoint, PlotChoice};
 use super::sweep_plots::TimeUnit;
 use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::elided_text::shortened;
 use crate::widgets::fixed_plot::fixed_plot;
 use crate::widgets::plot_axis::titled_x_axis;
 use crate::widgets::plot_marker::{marker_label_ui, marker_shape};
@@ -309,14 +310,6 @@ pub(super) fn parallel_ui(ui: &mut Ui, scene: &ParallelScene, choice: &mut PlotC
     });
     choice.take(&shown, "Keys beside time per sample, memory and IPUs", &scene.places);
     legend_ui(ui, scene);
-}
-
-/// A name in so many letters.
-fn shortened(name: &str, room: usize) -> String {
-    match name.chars().count() > room {
-        true => name.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
-        false => name.to_owned(),
-    }
 }
 
 fn colour(kind: LineKind, palette: &ThemePalette) -> (Marker, Color32) {
