@@ -5,7 +5,7 @@ use crate::pipeline_schedule::{ScheduleColumnKind, pipeline_schedule, schedule_c
 use crate::replica_classes::replica_numbers;
 use crate::trace::IpuTotals;
 use tilescope_report::units::{Bytes, Cycles};
-use tilescope_report::{ReplicaClasses, Report, ReportError, ReportPart};
+use tilescope_report::{ReplicaClasses, Report, ReportError, ReportPart, StepActivity};
 
 /// Where the parts of a row stand.
 pub mod at {
@@ -115,16 +115,7 @@ pub fn schedule(report: &Report) -> Result<DataTable, ReportError> {
 }
 
 fn columns() -> Vec<TableColumn> {
-    let shares = [
-        "Compute",
-        "Internal exchange",
-        "Global exchange",
-        "Host copies",
-        "Remote buffers",
-        "Sync",
-        "Other",
-        "Idle",
-    ];
+    let shares = StepActivity::ALL.map(StepActivity::title).into_iter().chain(["Idle"]);
     let moved = [
         "From the host",
         "To the host",

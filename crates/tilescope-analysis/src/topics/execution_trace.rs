@@ -17,7 +17,7 @@ pub(super) const TOPIC: Topic = Topic::of_view(
 );
 
 fn activities(report: &Report) -> Result<Figure, ReportError> {
-    let series = StepActivity::ALL.map(|of| FigureSeries::new(title(of), Shade::Activity(of)));
+    let series = StepActivity::ALL.map(|of| FigureSeries::new(of.title(), Shade::Activity(of)));
     let mut bars = Vec::new();
     if let Some(trace) = report.trace()? {
         for totals in run_summary(&trace)?.ipus {
@@ -28,16 +28,4 @@ fn activities(report: &Report) -> Result<Figure, ReportError> {
     }
     let x = FigureAxis::new("Share of the run", FigureUnit::Share);
     Ok(Figure::bars("Activities", x, series.to_vec(), bars))
-}
-
-fn title(activity: StepActivity) -> &'static str {
-    match activity {
-        StepActivity::Compute => "Compute",
-        StepActivity::InternalExchange => "Exchange between tiles",
-        StepActivity::GlobalExchange => "Exchange between IPUs",
-        StepActivity::Host => "Host",
-        StepActivity::RemoteBuffer => "Remote buffers",
-        StepActivity::Sync => "Sync",
-        StepActivity::Other => "Other",
-    }
 }

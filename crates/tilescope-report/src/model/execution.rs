@@ -46,6 +46,19 @@ impl StepActivity {
         }
     }
 
+    /// Name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Compute => "Compute",
+            Self::InternalExchange => "Internal exchange",
+            Self::GlobalExchange => "Global exchange",
+            Self::Host => "Host copies",
+            Self::RemoteBuffer => "Remote buffers",
+            Self::Sync => "Sync",
+            Self::Other => "Other",
+        }
+    }
+
     /// What a step of `kind` that ends at `stream` (for stream copies) spends its time on.
     pub fn from_program_kind(kind: ProgramKind, stream: StreamEndpoint) -> Self {
         match kind {

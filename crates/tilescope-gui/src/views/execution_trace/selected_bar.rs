@@ -5,7 +5,6 @@ use super::scene::{ShownMark, TraceScene};
 use crate::model::command::SelectedStep;
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, stage_name};
-use tilescope_report::StepActivity;
 use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, grouped, percent};
 
 /// A bar that stands for several steps.
@@ -89,23 +88,10 @@ fn rows(item: &LaneItem, balance: bool) -> Vec<(String, String)> {
         for (activity, cycles) in totals.cycles.iter().filter(|(_, cycles)| *cycles > Cycles::ZERO)
         {
             let share = percent(cycles.as_f64() / length);
-            rows.push((activity_title(activity).to_owned(), share));
+            rows.push((activity.title().to_owned(), share));
         }
     }
     rows
-}
-
-/// Title of an activity.
-pub(crate) fn activity_title(activity: StepActivity) -> &'static str {
-    match activity {
-        StepActivity::Compute => "Compute",
-        StepActivity::InternalExchange => "Internal exchange",
-        StepActivity::GlobalExchange => "Global exchange",
-        StepActivity::Host => "Host copies",
-        StepActivity::RemoteBuffer => "Remote buffers",
-        StepActivity::Sync => "Sync",
-        StepActivity::Other => "Other",
-    }
 }
 
 /// The bar of a scene that shows a step: itself, or what it is a part of.

@@ -2,7 +2,6 @@
 //! order of the activities. What is left to the top is idle.
 
 use super::bar_raster::BarRasterLayout;
-use super::selected_bar::activity_title;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::widgets::legend_ui;
@@ -63,7 +62,7 @@ pub(crate) fn all_words(shares: &[TimeShare]) -> String {
 }
 
 fn words(TimeShare { activity, share }: TimeShare) -> String {
-    format!("{} {}", activity.map_or("Idle", activity_title), percent(share))
+    format!("{} {}", activity.map_or("Idle", StepActivity::title), percent(share))
 }
 
 /// A share in as few words as fit beside a lane.
