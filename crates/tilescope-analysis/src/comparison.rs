@@ -3,7 +3,7 @@
 
 /// How a value is compared with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum LimitComparison {
     Above,
     AtLeast,
     Below,
@@ -12,7 +12,7 @@ pub enum Comparison {
     NotEqual,
 }
 
-impl Comparison {
+impl LimitComparison {
     /// Every comparison, the longer signs first.
     pub const ALL: [Self; 6] =
         [Self::AtLeast, Self::AtMost, Self::Equal, Self::NotEqual, Self::Above, Self::Below];
@@ -91,18 +91,21 @@ mod tests {
 
     #[test]
     fn signs_are_read_as_they_are_written() {
-        for comparison in Comparison::ALL {
-            assert_eq!(Comparison::of_sign(comparison.sign()), Some(comparison));
+        for comparison in LimitComparison::ALL {
+            assert_eq!(LimitComparison::of_sign(comparison.sign()), Some(comparison));
         }
-        assert_eq!(Comparison::of_sign("="), None);
-        assert!(Comparison::Equal.holds(0.1 + 0.2, 0.3) && !Comparison::NotEqual.holds(1.0, 1.0));
+        assert_eq!(LimitComparison::of_sign("="), None);
+        assert!(
+            LimitComparison::Equal.holds(0.1 + 0.2, 0.3)
+                && !LimitComparison::NotEqual.holds(1.0, 1.0)
+        );
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn ranges_answer_as_their_numbers_do(least in 0..9u64, more in 0..5u64, limit in 0..14u64) {
-            for comparison in Comparison::ALL {
+            for comparison in LimitComparison::ALL {
                 let all: Vec<bool> =
                     (least..=least + more).map(|of| comparison.holds_whole(of, limit)).collect();
                 let said = comparison.holds_between((least, least + more), limit);

@@ -12,7 +12,7 @@ use super::point::{FIGURES, Point, PointFigure};
 use crate::trial::TrialFigures;
 use serde_json::Value;
 use std::ops::Range;
-use tilescope_analysis::comparison::Comparison;
+use tilescope_analysis::comparison::LimitComparison;
 use tilescope_analysis::marked_text::{WordReader, marked};
 use tilescope_sim::spec::keys::SpecKeyType;
 use tilescope_sim::spec::nearest;
@@ -30,7 +30,7 @@ enum ConditionSubject {
 /// What must be true of a point.
 pub struct Condition {
     subject: ConditionSubject,
-    comparison: Comparison,
+    comparison: LimitComparison,
     limit: Value,
 }
 
@@ -42,7 +42,7 @@ impl Condition {
     pub fn fits() -> Self {
         Self {
             subject: ConditionSubject::Fits,
-            comparison: Comparison::Equal,
+            comparison: LimitComparison::Equal,
             limit: Value::Bool(true),
         }
     }
@@ -65,7 +65,7 @@ impl Condition {
         let Some(value) = value(path) else { return Some(false) };
         Some(match (value.as_f64(), self.limit.as_f64()) {
             (Some(value), Some(limit)) => self.comparison.holds(value, limit),
-            _ => (*value == self.limit) == (self.comparison == Comparison::Equal),
+            _ => (*value == self.limit) == (self.comparison == LimitComparison::Equal),
         })
     }
 
@@ -121,7 +121,7 @@ impl ConditionReader<'_> {
             self.end(place, &sign, "nothing is expected behind fits")?;
             return Ok(Condition::fits());
         }
-        let known = Comparison::of_sign(&sign);
+        let known = LimitComparison::of_sign(&sign);
         let Some(comparison) = known else {
             let problem = match sign.as_str() {
                 "=" => format!("{name} is compared with =="),
@@ -187,7 +187,7 @@ impl ConditionReader<'_> {
         }
     }
 
-    fn value_of(&mut self, path: &str, comparison: Comparison) -> Result<Value, Problem> {
+    fn value_of(&mut self, path: &str, comparison: LimitComparison) -> Result<Value, Problem> {
         let (written, place) = self.words.word(|letter| !letter.is_whitespace());
         let kind = value_type(path);
         if written.is_empty() {

@@ -104,12 +104,12 @@ pub(super) enum FigureVerdict<'a> {
 
 /// What a figure that counts bytes counts them in.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub(super) enum FigureUnit {
+pub(super) enum PublishedUnit {
     KiB,
     MiB,
 }
 
-impl FigureUnit {
+impl PublishedUnit {
     fn bytes(self) -> f64 {
         match self {
             Self::KiB => 1024.0,
@@ -217,7 +217,7 @@ pub(super) struct PublishedFigure {
     /// Names of the programs it is measured on.
     pub programs: Vec<String>,
     measure: FigureMeasurement,
-    unit: Option<FigureUnit>,
+    unit: Option<PublishedUnit>,
     decimals: Option<i32>,
 }
 
@@ -252,7 +252,7 @@ impl PublishedFigure {
 
     /// What its programs, in order, give for it; `None` where they do not show it.
     pub(super) fn measured(&self, programs: &[&SimulatedProgram]) -> Option<f64> {
-        let value = self.measure.of(programs)? / self.unit.map_or(1.0, FigureUnit::bytes);
+        let value = self.measure.of(programs)? / self.unit.map_or(1.0, PublishedUnit::bytes);
         Some(self.decimals.map_or(value, |decimals| {
             let power = 10_f64.powi(decimals);
             (value * power).round() / power

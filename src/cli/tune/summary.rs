@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use tilescope_analysis::insights::SpecChanges;
-use tilescope_experiments::answers::{StepAnswer, TuneAnswer};
+use tilescope_experiments::answers::{TuneAnswer, TuneStepAnswer};
 use tilescope_experiments::objective::ScoreClass;
 use tilescope_experiments::point::{Point, is_on_front};
 use tilescope_experiments::strategies::guided::{DeadEnd, TunePath, TuneStep, Untried};
@@ -114,7 +114,7 @@ impl TuneSummary<'_> {
 
     /// All of it, as it is printed, kept and read again.
     pub(super) fn answer(&self, path: &TunePath, store: &TrialStore<'_>) -> TuneAnswer {
-        let step = |(number, step): (usize, &TuneStep)| StepAnswer {
+        let step = |(number, step): (usize, &TuneStep)| TuneStepAnswer {
             step: step.clone(),
             simulate: self.simulate_command(number, &step.point.changes),
             compare: format!("tilescope compare step{} step{number}", number - 1),

@@ -4,7 +4,7 @@ use super::query::{
     NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery, SearchQueryError,
     TextPattern,
 };
-use crate::comparison::Comparison;
+use crate::comparison::LimitComparison;
 use std::str::FromStr;
 
 /// Largest compiled regular expression: enough for names, too small to be a burden.
@@ -145,14 +145,14 @@ impl QueryParser {
             let letters = self.letters[self.at..].iter();
             letters.take(sign.len()).collect::<String>() == sign
         };
-        let comparison = match Comparison::ALL.into_iter().find(|known| starts(known.sign())) {
+        let comparison = match LimitComparison::ALL.into_iter().find(|known| starts(known.sign())) {
             Some(comparison) => {
                 self.at += comparison.sign().len();
                 comparison
             }
             None if matches!(self.peek(), Some(':' | '=')) => {
                 self.at += 1;
-                Comparison::Equal
+                LimitComparison::Equal
             }
             None => {
                 let problem = format!("{} takes >, >=, <, <=, = or !=", amount.name());
@@ -358,7 +358,7 @@ mod tests {
             [
                 QueryCondition::Type(TextPattern::Contains("StreamCopyMid".to_owned())),
                 QueryCondition::Ipu(vec![NumberRange { first: 0, last: 3 }]),
-                QueryCondition::Amount(QueryAmount::Cycles, Comparison::Above, 10_000),
+                QueryCondition::Amount(QueryAmount::Cycles, LimitComparison::Above, 10_000),
                 QueryCondition::Tile(vec![NumberRange { first: 17, last: 17 }]),
                 QueryCondition::Name(TextPattern::Contains("attn".to_owned())),
                 QueryCondition::Name(TextPattern::Contains("a b".to_owned())),
@@ -432,7 +432,7 @@ mod tests {
     }
 
     fn test() -> impl Strategy<Value = QueryCondition> {
-        let amount = (0..QueryAmount::ALL.len(), 0..Comparison::ALL.len(), any::<u64>());
+        let amount = (0..QueryAmount::ALL.len(), 0..LimitComparison::ALL.len(), any::<u64>());
         prop_oneof![
             pattern().prop_map(QueryCondition::Name),
             pattern().prop_map(QueryCondition::Type),
@@ -441,7 +441,7 @@ mod tests {
             spans().prop_map(QueryCondition::Tile),
             amount.prop_map(|(amount, comparison, value)| QueryCondition::Amount(
                 QueryAmount::ALL[amount],
-                Comparison::ALL[comparison],
+                LimitComparison::ALL[comparison],
                 value
             )),
         ]

@@ -1,6 +1,6 @@
 //! Search queries: terms that must all hold, and their syntax.
 
-use crate::comparison::Comparison;
+use crate::comparison::LimitComparison;
 use std::fmt;
 
 /// Terms that must all hold.
@@ -31,7 +31,7 @@ pub enum QueryCondition {
     /// On one of these tiles.
     Tile(Vec<NumberRange>),
     /// How much of something it has.
-    Amount(QueryAmount, Comparison, u64),
+    Amount(QueryAmount, LimitComparison, u64),
 }
 
 /// A condition on text.
@@ -162,7 +162,7 @@ impl fmt::Display for QueryTerm {
             QueryCondition::Tile(spans) => write!(f, "tile:{}", spans_text(spans)),
             QueryCondition::Amount(amount, comparison, value) => {
                 let sign = match comparison {
-                    Comparison::Equal => "=",
+                    LimitComparison::Equal => "=",
                     _ => comparison.sign(),
                 };
                 write!(f, "{}{sign}{value}", amount.name())

@@ -5,7 +5,7 @@ use super::parse::regex;
 use super::query::{
     NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery, TextPattern,
 };
-use crate::comparison::Comparison;
+use crate::comparison::LimitComparison;
 use crate::distribution::{ValueDistribution, is_short};
 use crate::trace::{ProgramRunTotals, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -342,7 +342,7 @@ impl<'q> QueryMatcher<'q> {
         })
     }
 
-    fn conditions(&self) -> impl Iterator<Item = (bool, QueryAmount, Comparison, u64)> {
+    fn conditions(&self) -> impl Iterator<Item = (bool, QueryAmount, LimitComparison, u64)> {
         self.terms.iter().filter_map(|(term, _)| match term.test {
             QueryCondition::Amount(amount, comparison, value) => {
                 Some((term.negated, amount, comparison, value))

@@ -23,7 +23,7 @@ pub use figures::{GateQuantity, NamedFigure, named_figure, nearest_figure};
 pub use parse::GateSyntaxError;
 
 use crate::compare::WorkNormalization;
-use crate::comparison::Comparison;
+use crate::comparison::LimitComparison;
 use crate::summary::{ReportSummary, summary};
 use serde::Serialize;
 use tilescope_report::{Report, ReportError};
@@ -85,7 +85,7 @@ pub struct Gate {
     /// As it was written.
     text: String,
     figure: NamedFigure,
-    comparison: Comparison,
+    comparison: LimitComparison,
     limit: GateLimit,
 }
 

@@ -2,7 +2,7 @@
 
 use super::figures::{self, GateQuantity};
 use super::{Gate, GateLimit};
-use crate::comparison::Comparison;
+use crate::comparison::LimitComparison;
 use crate::marked_text::{WordReader, marked};
 use std::fmt;
 use std::ops::Range;
@@ -58,8 +58,9 @@ impl GateReader {
                 .error(place, format!("there is no figure {name:?}; did you mean {near:?}?"));
         };
         let (sign, place) = self.words.word(|letter| "<>=!".contains(letter));
-        let comparison = Comparison::of_sign(&sign);
-        let Some(comparison) = comparison.filter(|known| *known != Comparison::NotEqual) else {
+        let comparison = LimitComparison::of_sign(&sign);
+        let Some(comparison) = comparison.filter(|known| *known != LimitComparison::NotEqual)
+        else {
             return self.error(place, "expected >, >=, <, <= or == behind the figure");
         };
         let limit = self.limit(figure.quantity())?;

@@ -112,7 +112,7 @@ fn value_order(a: Option<&Value>, b: Option<&Value>) -> Ordering {
 
 /// A step of the path of a guided search, with commands that show what it changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StepAnswer {
+pub struct TuneStepAnswer {
     #[serde(flatten)]
     pub step: TuneStep,
     /// The command that writes its report.
@@ -139,7 +139,7 @@ pub struct TuneAnswer {
     pub base: Point,
     /// The command that writes the report of the spec as it is.
     pub simulate: String,
-    pub path: Vec<StepAnswer>,
+    pub path: Vec<TuneStepAnswer>,
     /// The last point of the path.
     pub best: Point,
     pub dead_ends: Vec<DeadEnd>,

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::insights::SpecChanges;
-use tilescope_experiments::answers::{StepAnswer, SweepAnswer, SweepPoint, TuneAnswer, value_text};
+use tilescope_experiments::answers::{
+    SweepAnswer, SweepPoint, TuneAnswer, TuneStepAnswer, value_text,
+};
 use tilescope_experiments::point::Point;
 use tilescope_experiments::results_file::changes_text;
 
@@ -114,7 +116,7 @@ fn tune_table(answer: &TuneAnswer) -> DataTable {
         rows.push(row);
     };
     add("Begin".to_owned(), "the spec as it is".to_owned(), &answer.base);
-    for (number, StepAnswer { step, .. }) in (1..).zip(&answer.path) {
+    for (number, TuneStepAnswer { step, .. }) in (1..).zip(&answer.path) {
         add(format!("Step {number}"), changes_words(step.moved.changes.iter()), &step.point);
     }
     for end in &answer.dead_ends {

@@ -8,7 +8,7 @@ use crate::widgets::plot_axis::titled_x_axis;
 use egui::{Align2, Label, RichText, Ui, vec2};
 use egui_plot::{GridMark, Line, MarkerShape, PlotPoint, Points, Text};
 use std::collections::BTreeMap;
-use tilescope_experiments::answers::{StepAnswer, TuneAnswer};
+use tilescope_experiments::answers::{TuneAnswer, TuneStepAnswer};
 use tilescope_experiments::objective::TuneObjective;
 use tilescope_report::units::grouped;
 
@@ -141,7 +141,7 @@ fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, others: usize, above: usize) {
         let words = "Steps can be compared as reports. That of the spec as it is";
         weak(ui, format!("{words}: {}", answer.simulate));
     }
-    for (number, StepAnswer { step, simulate, compare }) in (1..).zip(&answer.path) {
+    for (number, TuneStepAnswer { step, simulate, compare }) in (1..).zip(&answer.path) {
         let gain = step.gain.map_or_else(String::new, |gain| format!(" {:+.1} %", -100.0 * gain));
         let words = format!("{number} {gain}  {}", changes_words(step.moved.changes.iter()));
         ui.add(Label::new(RichText::new(words).size(text_size::SMALL)).wrap());
