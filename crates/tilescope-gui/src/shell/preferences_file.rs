@@ -161,11 +161,11 @@ fn write(path: &Path, known: &UserPreferences, prefs: &UserPreferences) -> Prefe
             None
         }
     };
+    let known = keys_of(known)?;
     let mut keys = match there {
         Some((Value::Object(keys), _)) => keys,
-        _ => keys_of(known)?,
+        _ => known.clone(),
     };
-    let known = keys_of(known)?;
     for (name, value) in keys_of(prefs)? {
         // What this window has not changed, and what a newer version has written, stays.
         if known.get(&name) != Some(&value) || !keys.contains_key(&name) {
