@@ -3,6 +3,7 @@
 use super::SqlError;
 use super::run_tables::RUN_TABLES;
 use crate::marked_text::marked;
+use crate::tables::{self, ReportTable};
 use rusqlite::{Connection, Error, ErrorCode};
 use std::ops::Range;
 
@@ -55,7 +56,13 @@ fn explained(
     let unknown = ["no such column: ", "no such table: ", "no such function: "]
         .iter()
         .find_map(|start| Some((*start, message.strip_prefix(start)?)));
-    let Some((what, full_name)) = unknown else { return shown(message, sql, at) };
+    let Some((what, full_name)) = unknown else {
+        let unquoted = tables::all().map(ReportTable::path).find(|path| is_unquoted(sql, path));
+        return match unquoted.filter(|_| message.starts_with("near \"/\"")) {
+            Some(path) => shown(&format!("{message}; did you mean \"{path}\"?"), sql, at),
+            None => shown(message, sql, at),
+        };
+    };
     // The sentence of a view stands in a place of its own.
     let name = full_name.split(": ").next().unwrap_or(full_name);
     let name = name.rsplit('.').next().unwrap_or(name);
@@ -71,6 +78,12 @@ fn explained(
         None => message.to_owned(),
     };
     shown(&message, sql, at)
+}
+
+/// True if a question has the path of a table without the quotes that it needs.
+fn is_unquoted(sql: &str, path: &str) -> bool {
+    let sql = sql.to_lowercase();
+    sql.contains(path) && !sql.contains(&format!("\"{path}\""))
 }
 
 /// The known name that is most like one, if any is like it.
@@ -91,6 +104,7 @@ fn names(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
 fn table_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = names(connection, "SELECT name FROM pragma_table_list")?;
     found.extend(RUN_TABLES.iter().map(|table| table.name.to_owned()));
+    found.extend(tables::all().map(ReportTable::path));
     Ok(found)
 }
 
@@ -99,8 +113,13 @@ fn column_names(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<Stri
     let sql = sql.to_lowercase();
     let words: Vec<&str> = sql.split(|letter: char| !is_of_word(letter)).collect();
     let tables = table_names(connection)?;
-    let named: Vec<&String> =
-        tables.iter().filter(|name| words.contains(&name.to_lowercase().as_str())).collect();
+    let mut named: Vec<&String> = Vec::new();
+    for name in &tables {
+        let lower = name.to_lowercase();
+        if words.contains(&lower.as_str()) || sql.contains(&format!("\"{lower}\"")) {
+            named.push(name);
+        }
+    }
     let asked: Vec<&String> = if named.is_empty() { tables.iter().collect() } else { named };
     let mut statement = connection.prepare("SELECT name FROM pragma_table_xinfo(?1)")?;
     let mut found = Vec::new();

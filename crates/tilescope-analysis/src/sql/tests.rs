@@ -311,6 +311,18 @@ fn errors_say_where_and_what_would_be_right() {
             "SELECT id,\n  summ(id) FROM steps",
             "line 2: no such function: summ; did you mean sum?\n    summ(id) FROM steps\n    ^^^^",
         ),
+        (
+            "SELECT sise_bytes FROM \"memory/variables\"",
+            "no such column: sise_bytes; did you mean size_bytes?\n  SELECT sise_bytes FROM \"memory/variables\"\n         ^^^^^^^^^^",
+        ),
+        (
+            "SELECT * FROM \"memory/variable\"",
+            "no such table: memory/variable; did you mean memory/variables?\n  SELECT * FROM \"memory/variable\"",
+        ),
+        (
+            "SELECT * FROM memory/variables",
+            "near \"/\": syntax error; did you mean \"memory/variables\"?\n  SELECT * FROM memory/variables",
+        ),
         ("SELEC 1", "near \"SELEC\": syntax error\n  SELEC 1\n  ^^^^^"),
         ("SELECT 1; SELECT 2", "one question at a time"),
         ("DELETE FROM programs", "a question only reads tables"),

@@ -3,13 +3,13 @@
 use super::elided_text::shortened;
 use super::fixed_plot::fixed_plot;
 use super::log_plot::{decade_label, decade_marks, log_position};
-use super::plot_axis::{titled_x_axis, y_axis_for};
+use super::plot_axis::{titled_x_axis, width_of_words, y_axis_for};
 use super::plot_marker::{OUTLINE, RADIUS, marker_label_ui, marker_shape};
 use super::{focus_ui, node_ui};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use egui::accesskit::Role;
-use egui::{Align2, Color32, Rect, RichText, Ui, WidgetInfo, vec2};
+use egui::{Align2, Color32, FontId, Rangef, Rect, RichText, Ui, WidgetInfo, vec2};
 use egui_plot::{Bar, BarChart, GridMark, Line, Plot, PlotPoint, PlotResponse, Points, Text};
 use tilescope_analysis::figures::{
     Figure, FigureAxis, FigureBar, FigureLine, FigureMarks, FigurePoint, FigureUnit, Marker, Shade,
@@ -17,13 +17,17 @@ use tilescope_analysis::figures::{
 };
 use tilescope_report::units::{NumberFormat, grouped, percent, with_prefix};
 
-/// Room for numbers behind bars, as a share of the axis, and the gap in front of them.
-const NUMBER_ROOM: f64 = 0.28;
+/// Least and most room for numbers behind bars, as a share of the axis, and the gap in front of them.
+const NUMBER_ROOM: (f64, f64) = (0.28, 1.5);
 const NUMBER_GAP: f64 = 0.012;
 /// Height of a bar; rows are one apart.
 const BAR_HEIGHT: f64 = 0.72;
 /// Fewest points between two rows in which their names can be read.
 const LEAST_ROW: f32 = 16.0;
+/// Points between marks of a vertical axis from which on their words are drawn, and from which on in
+/// full: `egui_plot` would fade words that are less than two lines apart, and leaves out by itself what
+/// would overlap.
+const WORDS_SPACING: Rangef = Rangef { min: 12.0, max: 14.0 };
 /// Letters of a name beside a bar.
 const NAME_LETTERS: usize = 36;
 /// Room beside values, as a share of what is between them.
@@ -91,6 +95,7 @@ fn bars_ui(ui: &mut Ui, figure: &Figure, bars: &[FigureBar]) -> PlotResponse<()>
     let names: Vec<String> = bars.iter().map(|bar| shortened(&bar.name, NAME_LETTERS)).collect();
     let (low, high) = figure.bounds(0);
     let span = high - low;
+    let names_width = width_of_words(ui, names.clone());
     let y_axis = y_axis_for(ui, "", names.clone()).formatter(move |mark: GridMark, _| {
         let at = mark.value.round();
         let is_row = (mark.value - at).abs() < 1e-6 && at >= 0.0;
@@ -107,10 +112,11 @@ fn bars_ui(ui: &mut Ui, figure: &Figure, bars: &[FigureBar]) -> PlotResponse<()>
     // A row for each name that can be read; the others are in the table and on hover.
     let rows = (ui.available_height() / LEAST_ROW).max(1.0);
     let each = (bars.len() as f32 / rows).ceil().max(1.0) as usize;
-    let bounds = [(low, high + span * NUMBER_ROOM), (-0.7, last + 0.7)];
+    let room = number_room(ui, bars, (low, high), ui.available_width() - names_width);
+    let bounds = [(low, high + span * room), (-0.7, last + 0.7)];
     let plot = fixed_plot(&figure.title, bounds, palette)
         .custom_x_axes(vec![x_axis.tick_label_color(palette.weak_text)])
-        .custom_y_axes(vec![y_axis.tick_label_color(palette.text)])
+        .custom_y_axes(vec![y_axis.tick_label_color(palette.text).label_spacing(WORDS_SPACING)])
         .x_grid_spacer(move |_| marks_between(low, high, step))
         .y_grid_spacer(move |_| marks_between(0.0, last, each as f64))
         .show_grid([true, false])
@@ -166,6 +172,21 @@ fn bars_ui(ui: &mut Ui, figure: &Figure, bars: &[FigureBar]) -> PlotResponse<()>
         });
     }
     shown
+}
+
+/// Room behind the longest bar as a share of the axis, so that the number behind each bar is within a
+/// plot that is so many points wide.
+fn number_room(ui: &Ui, bars: &[FigureBar], (low, high): (f64, f64), plot_width: f32) -> f64 {
+    let font = FontId::proportional(text_size::SMALL);
+    let colour = ui.visuals().text_color();
+    let width = f64::from(plot_width);
+    let (mut room, most) = NUMBER_ROOM;
+    for bar in bars {
+        let number = ui.painter().layout_no_wrap(bar.value.clone(), font.clone(), colour).size().x;
+        let end = (end_of(bar) - low) / (high - low) + 2.0 * NUMBER_GAP;
+        room = room.max(end * width / (width - f64::from(number)).max(1.0) - 1.0);
+    }
+    room.min(most)
 }
 
 fn bar_words_ui(ui: &mut Ui, figure: &Figure, bar: &FigureBar) {
@@ -298,7 +319,9 @@ fn plot_of<'a>(ui: &Ui, figure: &Figure) -> Plot<'a> {
     };
     let mut plot = fixed_plot(&format!("{} {bounds:?}", figure.title), bounds, palette)
         .custom_x_axes(vec![x_axis.tick_label_color(palette.weak_text)])
-        .custom_y_axes(vec![y_axis.tick_label_color(palette.weak_text)]);
+        .custom_y_axes(vec![
+            y_axis.tick_label_color(palette.weak_text).label_spacing(WORDS_SPACING),
+        ]);
     let (left, right) = figure.bounds(0);
     let (foot, top) = figure.bounds(1);
     plot = match (figure.x.logarithmic, figure.x.unit == FigureUnit::Bytes) {

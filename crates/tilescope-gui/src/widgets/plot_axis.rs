@@ -24,11 +24,19 @@ pub(crate) fn y_axis_for<'a>(
     title: &str,
     words: impl IntoIterator<Item = String>,
 ) -> AxisHints<'a> {
-    let font = TextStyle::Body.resolve(ui.style());
-    let colour = ui.visuals().text_color();
-    let width = |words| ui.painter().layout_no_wrap(words, font.clone(), colour).size().x;
-    let widest = words.into_iter().map(width).fold(0.0, f32::max);
     let line = ui.text_style_height(&TextStyle::Body);
     let beside = if title.is_empty() { 0.0 } else { line * TITLE_LINES };
-    AxisHints::new_y().label(title).min_thickness((widest + WORDS_MARGIN + beside).ceil())
+    let thickness = (width_of_words(ui, words) + beside).ceil();
+    AxisHints::new_y().label(title).min_thickness(thickness)
+}
+
+/// The width of a vertical axis with these words and without a title.
+pub(crate) fn width_of_words(ui: &Ui, words: impl IntoIterator<Item = String>) -> f32 {
+    let font = TextStyle::Body.resolve(ui.style());
+    let colour = ui.visuals().text_color();
+    let mut widest: f32 = 0.0;
+    for words in words {
+        widest = widest.max(ui.painter().layout_no_wrap(words, font.clone(), colour).size().x);
+    }
+    widest + WORDS_MARGIN
 }
