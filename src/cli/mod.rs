@@ -31,12 +31,12 @@ mod search;
 mod selection;
 mod sensitivity;
 mod series;
-mod serve;
 mod simulate;
 mod slice;
 mod specs;
 mod summary;
 mod sweep;
+mod there;
 mod tune;
 mod validate;
 mod verify;
@@ -46,7 +46,7 @@ mod window;
 use clap::{Arg, ArgAction, ArgMatches};
 use plain_output::{PlainOutput, stderr};
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -93,7 +93,6 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     validate::COMMAND,
     model::COMMAND,
     onnx::COMMAND,
-    serve::COMMAND,
     completions::COMMAND,
     man::COMMAND,
 ];
@@ -160,7 +159,7 @@ const AFTER_HELP: &str = "\
 Examples:
   tilescope                                  home screen of the desktop app
   tilescope out                              open the report in directory out
-  tilescope ssh://pod16/data/out             the same on another machine that has tilescope, through ssh
+  tilescope ssh://pod16/data/out             the same on another machine, copied through ssh
   tilescope model.onnx                       choose dimensions, loss and system of a model, and simulate it
   tilescope out --at 'tilescope:/x?view=…'   the same, at the place a copied link points to
   tilescope before --compare after           open two reports side by side
@@ -240,9 +239,16 @@ const REMOTE_PROGRAM: &str = "remote-program";
 fn set_remote_program(matches: &ArgMatches) {
     let matches = matches.subcommand().map_or(matches, |(_, own)| own);
     // Not every command has it.
-    if let Ok(Some(program)) = matches.try_get_one::<String>(REMOTE_PROGRAM) {
-        RemoteSettings { program: Some(program.clone()), ..RemoteSettings::current() }.set();
-    }
+    let Ok(program) = matches.try_get_one::<String>(REMOTE_PROGRAM) else { return };
+    let program = program.cloned();
+    let progress: Option<fn(&str)> =
+        if io::stderr().is_terminal() { Some(show_copy_progress) } else { None };
+    RemoteSettings { program, progress, ..RemoteSettings::current() }.set();
+}
+
+/// Shows how far a copy is in a line of the terminal that the next text replaces.
+fn show_copy_progress(text: &str) {
+    let _ = write!(stderr(), "\r\x1b[K{text}");
 }
 
 /// Runs the program with these arguments, the program's name first.
@@ -261,7 +267,7 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
         let _ = writeln!(stderr(), "error: {problem}");
         return ExitCode::from(2);
     }
-    let matches = match arguments().try_get_matches_from(given) {
+    let matches = match arguments().try_get_matches_from(given.clone()) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version come this way too; a closed pipe is no reason to complain.
@@ -271,7 +277,12 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     set_remote_program(&matches);
     let mut output = PlainOutput::new(io::stdout().lock());
-    let result = dispatch(&matches, &mut output).and_then(|()| Ok(output.flush()?));
+    let result = match there::run(&given, &mut output) {
+        Ok(true) => Ok(()),
+        Ok(false) => dispatch(&matches, &mut output),
+        Err(error) => Err(error),
+    };
+    let result = result.and_then(|()| Ok(output.flush()?));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {

@@ -2,10 +2,9 @@
 
 #[cfg_attr(not(feature = "parquet"), path = "query/no_parquet_file.rs")]
 mod parquet_file;
-mod there;
 
 use super::exported_file::ExportedFile;
-use super::{CliCommand, CliError, interrupt, report_argument};
+use super::{CliCommand, CliError, interrupt, report_argument, there};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
@@ -136,8 +135,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let question = if matches.get_flag("tables") { None } else { Some(question(matches)?) };
     let path = super::path_of(matches, "report");
     let wrong = |error: RemoteAddressError| CliError::Usage(error.to_string());
-    if let Some(address) = RemoteAddress::of_path(path).map_err(wrong)? {
-        return there::run(&address, question, format, matches, output);
+    if let Some(address) = RemoteAddress::of_path(path).map_err(wrong)?
+        && format != PARQUET
+        && there::query(&address, question.as_ref(), format, matches, output)?
+    {
+        return Ok(());
     }
     let report = Arc::new(super::open_report(matches)?);
     let Some(question) = question else { return tables(&report, output) };
@@ -162,7 +164,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 }
 
 /// Writes an answer to a file: whole, or not at all.
-fn write_file(
+pub(super) fn write_file(
     file: &Path,
     answer: impl FnOnce(&mut dyn Write) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
@@ -241,7 +243,7 @@ fn read_sql(from: impl Read) -> Result<String, CliError> {
 }
 
 /// Refuses to write an answer over the report that it is taken from, or over another one.
-fn keep_report(report: &Path, file: &Path) -> Result<(), CliError> {
+pub(super) fn keep_report(report: &Path, file: &Path) -> Result<(), CliError> {
     let is_report = file.extension().is_some_and(|ending| ending == "pop");
     let same = fs::canonicalize(file)
         .is_ok_and(|file| fs::canonicalize(report).is_ok_and(|report| report == file));

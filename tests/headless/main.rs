@@ -51,7 +51,6 @@ mod published_programs;
 mod query;
 mod readme;
 mod remote;
-mod remote_hostile;
 mod remote_query;
 mod replicas;
 mod replicated_sharding;

@@ -1,4 +1,4 @@
-//! Questions in SQL to reports on other machines are answered there, by a program that stands for
+//! Commands that print text about reports on other machines run there, by a program that stands for
 //! `ssh` and runs the command here.
 #![cfg(unix)]
 
@@ -11,9 +11,9 @@ use tempfile::{TempDir, tempdir};
 
 /// Runs what it is asked to run, with a shell, as `ssh` does on the other machine.
 const SSH: &str = "#!/bin/sh\nfor asked; do :; done\nexec sh -c \"$asked\"\n";
-/// A key that may run `serve` and nothing else.
-const ONLY_SERVE: &str =
-    "#!/bin/sh\nfor asked; do :; done\nexec \"$TILESCOPE_REMOTE_PROGRAM\" serve --stdio\n";
+/// A machine without tilescope.
+const WITHOUT_PROGRAM: &str = "#!/bin/sh\nfor asked; do :; done\n\
+    case $asked in *query*) exit 127 ;; esac\nexec sh -c \"$asked\"\n";
 
 struct FarSide {
     directory: TempDir,
@@ -36,12 +36,18 @@ impl FarSide {
 
     /// Asks the report here, or there.
     fn query(&self, there: bool, arguments: &[&str]) -> Output {
+        self.run("query", there, arguments)
+    }
+
+    /// Runs a command on the report here, or there.
+    fn run(&self, command: &str, there: bool, arguments: &[&str]) -> Output {
         let address = format!("ssh://pod16{}", self.report);
         Command::new(env!("CARGO_BIN_EXE_tilescope"))
-            .args(["query", if there { &address } else { &self.report }])
+            .args([command, if there { &address } else { &self.report }])
             .args(arguments)
             .env("TILESCOPE_SSH", &self.ssh)
             .env("TILESCOPE_REMOTE_PROGRAM", env!("CARGO_BIN_EXE_tilescope"))
+            .env("XDG_CACHE_HOME", self.directory.path().join("cache"))
             .current_dir(self.directory.path())
             .output()
             .unwrap()
@@ -84,9 +90,30 @@ fn errors_are_those_of_the_far_side() {
         assert_eq!(stderr(&there), stderr(&here), "{arguments:?}");
         assert_eq!(stdout(&there), "", "{arguments:?}");
     }
-    let parquet = far.query(true, &["slowest-programs", "--format", "parquet", "-o", "x.parquet"]);
-    assert_eq!(parquet.status.code(), Some(2));
-    assert!(stderr(&parquet).contains("run the command on pod16"), "{}", stderr(&parquet));
+}
+
+#[test]
+fn text_is_printed_where_the_report_is() {
+    let far = FarSide::new(SSH);
+    let commands = [
+        &["summary"][..],
+        &["why", "--limit", "3"],
+        &["insights", "--json"],
+        &["find", "kind=programs"],
+        &["verify"],
+        &["find", "kind="],
+    ];
+    for words in commands {
+        let [here, there] = [false, true].map(|there| far.run(words[0], there, &words[1..]));
+        assert_eq!(there.status.code(), here.status.code(), "{words:?}");
+        assert_eq!(stdout(&there), stdout(&here), "{words:?}");
+        assert_eq!(stderr(&there), stderr(&here), "{words:?}");
+        assert!(!far.directory.path().join("cache").exists(), "{words:?} is copied");
+    }
+    // What simulates or writes runs here, on a copy.
+    let copied = far.run("export", true, &["--view", "programs", "--format", "csv", "-o", "x.csv"]);
+    assert!(copied.status.success(), "{}", stderr(&copied));
+    assert!(far.directory.path().join("cache/tilescope/remote").exists());
 }
 
 #[test]
@@ -106,13 +133,20 @@ fn a_file_is_written_here_and_whole_or_not_at_all() {
 }
 
 #[test]
-fn who_may_not_run_it_there_is_told() {
-    let serve = FarSide::new(ONLY_SERVE).query(true, &["slowest-programs"]);
-    assert_eq!((serve.status.code(), stdout(&serve).as_str()), (Some(1), ""));
-    assert!(stderr(&serve).contains("nothing but `serve`"), "{}", stderr(&serve));
+fn where_the_program_is_missing_the_report_is_copied_and_asked_here() {
+    let far = FarSide::new(WITHOUT_PROGRAM);
+    for arguments in [&["slowest-programs"][..], &["--tables"]] {
+        let [here, there] = [false, true].map(|there| far.query(there, arguments));
+        assert_eq!(stdout(&there), stdout(&here), "{}", stderr(&there));
+    }
+    let csv = ["slowest-programs", "--format", "csv"];
+    let written = far.query(true, &[&csv[..], &["-o", "answer.csv"]].concat());
+    assert!(written.status.success(), "{}", stderr(&written));
+    let text = fs::read_to_string(far.directory.path().join("answer.csv")).unwrap();
+    assert_eq!(text, stdout(&far.query(false, &csv)));
     let missing = FarSide::new("#!/bin/sh\nexit 127\n").query(true, &["slowest-programs"]);
-    assert_eq!(missing.status.code(), Some(1));
-    assert!(stderr(&missing).contains("install it there"), "{}", stderr(&missing));
+    assert_eq!((missing.status.code(), stdout(&missing).as_str()), (Some(1), ""));
+    assert!(stderr(&missing).contains("no POSIX shell answers"), "{}", stderr(&missing));
     let refused = FarSide::new("#!/bin/sh\necho 'Connection refused' >&2\nexit 255\n");
     let refused = refused.query(true, &["slowest-programs"]);
     assert!(stderr(&refused).contains("could not connect to pod16"), "{}", stderr(&refused));

@@ -1,4 +1,4 @@
-//! A careful look into an SQLite file that anybody may have written, here or on another machine.
+//! A careful look into an SQLite file that anybody may have written.
 //!
 //! Only plain tables are read: a view, a virtual table or a generated column could hide work
 //! without end. A query may take as much work as a sound file of that size can need, a value may
@@ -11,10 +11,8 @@ use super::bounded_connection::{QueryBudget, harden_connection, plain_tables};
 use super::error::ReportError;
 use super::limits::{MAX_LIST_BYTES, MAX_LIST_TEXT_BYTES};
 use super::packed_columns::UnpackedRows;
-use super::remote::{DatabaseFacts, DatabaseKind, RemoteDatabase, TableFacts, TableNumber};
 use super::row_cells::{RowCells, RowSource, integer};
 use super::schema;
-use super::trace::LaneQuestion;
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -47,15 +45,9 @@ impl ReportWarnings {
     }
 }
 
-/// Where the rows are.
-enum DatabasePlace {
-    File(Mutex<Connection>),
-    Remote(RemoteDatabase),
-}
-
 /// An open file and the plain tables in it.
 pub(super) struct ReportDatabase {
-    place: DatabasePlace,
+    connection: Mutex<Connection>,
     tables: BTreeMap<String, Vec<String>>,
     path: PathBuf,
     bytes: u64,
@@ -106,57 +98,16 @@ impl ReportDatabase {
             .map_err(|e| ReportError::sqlite_reading(&e, "header", path))?;
         let tables = plain_tables(&connection, known)
             .map_err(|e| ReportError::sqlite_reading(&e, "list of tables", path))?;
-        let place = DatabasePlace::File(Mutex::new(connection));
-        let path = path.to_owned();
-        let (most_rows, filled) = (bytes / 4 + 16, Mutex::default());
-        Ok(Self { place, tables, path, bytes, most_rows, budget, filled, warnings })
-    }
-
-    /// A database on another machine, at the address `path`.
-    pub(super) fn remote(
-        remote: RemoteDatabase,
-        path: &Path,
-        warnings: Arc<ReportWarnings>,
-    ) -> Self {
-        let facts = remote.facts.clone();
-        let columns = |(name, table): (&String, &TableFacts)| (name.clone(), table.columns.clone());
-        Self {
-            tables: facts.tables.iter().map(columns).collect(),
-            path: path.to_owned(),
-            bytes: facts.bytes,
-            most_rows: facts.bytes / 4 + 16,
-            budget: QueryBudget::for_file(facts.bytes),
-            filled: Mutex::new(facts.filled.clone()),
-            warnings,
-            place: DatabasePlace::Remote(remote),
-        }
-    }
-
-    /// The same database on another machine, asked on its own; `None` for one of this machine.
-    pub(super) fn beside(&self, kind: DatabaseKind) -> Option<Result<Self, ReportError>> {
-        let DatabasePlace::Remote(remote) = &self.place else { return None };
-        let beside = remote.beside(kind);
-        Some(beside.map(|beside| Self::remote(beside, &self.path, self.warnings.clone())))
-    }
-
-    /// What is known of it without asking its tables again, but for the rows of small ones.
-    pub(super) fn facts(&self) -> DatabaseFacts {
-        let table = |(name, columns): (&String, &Vec<String>)| {
-            // Asked here, so that nobody has to ask over a slow link.
-            self.has_rows(name);
-            let has_rowid = self.has_rowid(name);
-            (name.clone(), TableFacts { columns: columns.clone(), has_rowid, rows: None })
-        };
-        let tables = self.tables.iter().map(table).collect();
-        let (table, column) = VALUES_TO_KNOW;
-        self.has_values(table, column);
-        DatabaseFacts {
-            bytes: self.bytes,
+        Ok(Self {
+            connection: Mutex::new(connection),
             tables,
-            filled: lock(&self.filled).clone(),
-            application_id: self.application_id(),
-            user_version: self.user_version(),
-        }
+            path: path.to_owned(),
+            bytes,
+            most_rows: bytes / 4 + 16,
+            budget,
+            filled: Mutex::default(),
+            warnings,
+        })
     }
 
     /// Columns of a plain table, none where there is no such table.
@@ -164,31 +115,11 @@ impl ReportDatabase {
         self.tables.get(table).map_or(&[], Vec::as_slice)
     }
 
-    /// The connection to a file of this machine.
-    ///
-    /// # Errors
-    /// It is on another one: what needs a connection of its own is done there.
-    fn file(&self) -> Result<MutexGuard<'_, Connection>, ReportError> {
-        match &self.place {
-            DatabasePlace::File(connection) => Ok(lock(connection)),
-            DatabasePlace::Remote(_) => Err(self.damage("-", "it is on another machine")),
-        }
-    }
-
-    /// What has a table that is asked here: the file, or a copy of a small table of another machine.
-    fn connection(&self, table: &str) -> Option<MutexGuard<'_, Connection>> {
-        match &self.place {
-            DatabasePlace::File(connection) => Some(lock(connection)),
-            DatabasePlace::Remote(remote) => remote.has_copy(table).then(|| remote.copies()),
-        }
-    }
-
     /// Setting this flag makes the query that runs stop with an error.
     pub(super) fn set_cancel(&mut self, cancel: Arc<AtomicBool>) -> Result<(), ReportError> {
         self.budget.cancel = cancel;
-        let DatabasePlace::File(connection) = &self.place else { return Ok(()) };
         self.budget
-            .watch(&mut lock(connection))
+            .watch(&mut lock(&self.connection))
             .map_err(|e| ReportError::sqlite_reading(&e, "header", &self.path))
     }
 
@@ -209,14 +140,7 @@ impl ReportDatabase {
     /// Whether rows of this table have numbers to find them by.
     pub(super) fn has_rowid(&self, table: &str) -> bool {
         let sql = format!("SELECT rowid FROM \"{table}\" LIMIT 1");
-        match &self.place {
-            DatabasePlace::File(connection) => {
-                self.has_table(table) && lock(connection).prepare(&sql).is_ok()
-            }
-            DatabasePlace::Remote(remote) => {
-                remote.facts.tables.get(table).is_some_and(|table| table.has_rowid)
-            }
-        }
+        self.has_table(table) && lock(&self.connection).prepare(&sql).is_ok()
     }
 
     /// Whether the file has this table, and it holds anything. Read once: views ask for every frame,
@@ -255,20 +179,10 @@ impl ReportDatabase {
     pub(super) fn read(
         &self,
         select: SelectQuery,
-        each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
-    ) -> Result<(), ReportError> {
-        self.read_most(select, None, each)
-    }
-
-    /// The same for callers who need so many rows at most.
-    fn read_most(
-        &self,
-        select: SelectQuery,
-        most: Option<u64>,
         mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
         let (mut texts, mut rows) = (0, 0);
-        self.stream_most(select, most, &mut |cells| {
+        self.stream(select, |cells| {
             let flow = each(cells)?;
             texts += cells.bytes_handed();
             rows += 1;
@@ -289,52 +203,23 @@ impl ReportDatabase {
         select: SelectQuery,
         mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
-        self.stream_most(select, None, &mut each)
-    }
-
-    fn stream_most(
-        &self,
-        select: SelectQuery,
-        most: Option<u64>,
-        each: &mut dyn FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
-    ) -> Result<(), ReportError> {
         if !self.has_table(select.table) {
             return Ok(());
         }
-        let mut count = 0;
-        let mut counted = |row: RowSource| {
-            count += 1;
-            if count > self.most_rows {
-                return Err(
-                    self.damage(select.table, "more rows than a file of this size can hold")
-                );
-            }
-            each(&RowCells::new(row, &select, self))
-        };
-        match &self.place {
-            DatabasePlace::Remote(remote) if !remote.has_copy(select.table) => {
-                remote.rows(&select, most, &self.budget.cancel, |cells| {
-                    counted(RowSource::Cells(cells))
-                })
-            }
-            _ => self.stream_here(&select, &mut counted),
-        }
-    }
-
-    /// Hands out rows of a table that is asked here.
-    fn stream_here(
-        &self,
-        select: &SelectQuery,
-        each: &mut dyn FnMut(RowSource) -> Result<ControlFlow<()>, ReportError>,
-    ) -> Result<(), ReportError> {
-        let Some(connection) = self.connection(select.table) else { return Ok(()) };
-        let sql = sql(select, self.columns(select.table));
+        let connection = lock(&self.connection);
+        let sql = sql(&select, self.columns(select.table));
         let failed = |e: rusqlite::Error| self.failure(&e, select.table);
         self.budget.refill();
         let mut statement = connection.prepare_cached(&sql).map_err(failed)?;
         let mut rows = statement.query(params_from_iter(select.params)).map_err(failed)?;
+        let mut count = 0;
         while let Some(row) = rows.next().map_err(failed)? {
-            if each(RowSource::Sqlite(row))?.is_break() {
+            count += 1;
+            if count > self.most_rows {
+                let problem = "more rows than a file of this size can hold";
+                return Err(self.damage(select.table, problem));
+            }
+            if each(&RowCells::new(RowSource::Sqlite(row), &select, self))?.is_break() {
                 break;
             }
         }
@@ -409,7 +294,7 @@ impl ReportDatabase {
         mut item: impl FnMut(&RowCells) -> T,
     ) -> Result<Option<T>, ReportError> {
         let mut found = None;
-        self.read_most(select, Some(1), |cells| {
+        self.read(select, |cells| {
             found = Some(item(cells));
             Ok(ControlFlow::Break(()))
         })?;
@@ -418,29 +303,13 @@ impl ReportDatabase {
 
     /// Number of rows of a plain table; `None` if the file has no such table.
     pub(super) fn row_count(&self, table: &str) -> Result<Option<u64>, ReportError> {
-        Ok(self.number(table, &TableNumber::Rows)?.map(i64::unsigned_abs))
+        // `count(*)` is one instruction, which nothing can end in a file whose pages point at each
+        // other; a sum goes from row to row.
+        Ok(self.worked_out(table, "total(1)")?.map(i64::unsigned_abs))
     }
 
-    /// A number over the rows of a plain table; `None` if the file has no such table or column.
-    pub(super) fn number(
-        &self,
-        table: &str,
-        number: &TableNumber,
-    ) -> Result<Option<i64>, ReportError> {
-        let column = number.column();
-        if !self.has_table(table) || column.is_some_and(|column| !self.has(table, column)) {
-            return Ok(None);
-        }
-        match &self.place {
-            DatabasePlace::Remote(remote) if !remote.has_copy(table) => {
-                remote.number(table, number, &self.budget.cancel)
-            }
-            _ => self.worked_out(table, &number.expression()),
-        }
-    }
-
-    /// A number worked out over the plain table `table` of a file of this machine, whose columns
-    /// `expression` uses.
+    /// A number worked out over a plain table, whose columns `expression` uses; `None` if the file has
+    /// no such table.
     pub(super) fn worked_out(
         &self,
         table: &str,
@@ -449,49 +318,11 @@ impl ReportDatabase {
         if !self.has_table(table) {
             return Ok(None);
         }
-        let Some(connection) = self.connection(table) else { return Ok(None) };
+        let connection = lock(&self.connection);
         self.budget.refill();
         let sql = format!("SELECT {expression} FROM \"{table}\"");
         let value = connection.query_row(&sql, [], |row| Ok(integer(row.get_ref(0)?)));
         value.map_err(|e| self.failure(&e, table))
-    }
-
-    /// Whether the file is on another machine.
-    pub(super) fn is_remote(&self) -> bool {
-        matches!(self.place, DatabasePlace::Remote(_))
-    }
-
-    /// Asks another machine for rows that will be read, all at once, each with how many of them are
-    /// enough; nothing happens for a file of this machine. What goes wrong is told to who reads.
-    pub(super) fn rows_ahead(&self, selects: &[(SelectQuery, Option<u64>)]) {
-        if let DatabasePlace::Remote(remote) = &self.place {
-            let known = |(select, _): &&(SelectQuery, Option<u64>)| self.has_table(select.table);
-            let selects: Vec<(SelectQuery, Option<u64>)> =
-                selects.iter().filter(known).copied().collect();
-            remote.rows_ahead(&selects, &self.budget.cancel);
-        }
-    }
-
-    /// What another machine answers to a question about a lane of the trace; `None` for a file of
-    /// this machine.
-    pub(super) fn lane(
-        &self,
-        lane: u32,
-        question: &LaneQuestion,
-    ) -> Result<Option<Vec<u8>>, ReportError> {
-        match &self.place {
-            DatabasePlace::File(_) => Ok(None),
-            DatabasePlace::Remote(remote) => {
-                remote.lane(lane, question, &self.budget.cancel).map(Some)
-            }
-        }
-    }
-
-    /// Asks lanes at once all that they will be asked: questions, each with the lanes it is for.
-    pub(super) fn lanes_ahead(&self, asked: &[(Vec<u32>, LaneQuestion)]) {
-        if let DatabasePlace::Remote(remote) = &self.place {
-            remote.lanes_ahead(asked, &self.budget.cancel);
-        }
     }
 
     /// Walks two tables that are sorted by their first column at once: for each row of `right`,
@@ -505,7 +336,7 @@ impl ReportDatabase {
         mut item: impl FnMut(&RowCells) -> T,
         mut each: impl FnMut(Option<&T>, &RowCells) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
-        let connection = self.file()?;
+        let connection = lock(&self.connection);
         self.budget.refill();
         let prepare = |select: &SelectQuery| {
             let columns = self.tables.get(select.table).map_or(&[][..], Vec::as_slice);
@@ -550,36 +381,23 @@ impl ReportDatabase {
 
     /// The integer a PRAGMA answers with; 0 if it has none.
     fn pragma(&self, name: &str) -> i64 {
-        let connection = self.file().ok();
-        let read = |connection: MutexGuard<Connection>| {
-            connection.pragma_query_value(None, name, |row| row.get(0)).ok()
-        };
-        connection.and_then(read).unwrap_or(0)
+        lock(&self.connection).pragma_query_value(None, name, |row| row.get(0)).unwrap_or(0)
     }
 
     /// What the header of the file says of who wrote it.
     pub(super) fn application_id(&self) -> i64 {
-        match &self.place {
-            DatabasePlace::File(_) => self.pragma("application_id"),
-            DatabasePlace::Remote(remote) => remote.facts.application_id,
-        }
+        self.pragma("application_id")
     }
 
     /// The version that the header of the file gives.
     pub(super) fn user_version(&self) -> i64 {
-        match &self.place {
-            DatabasePlace::File(_) => self.pragma("user_version"),
-            DatabasePlace::Remote(remote) => remote.facts.user_version,
-        }
+        self.pragma("user_version")
     }
 
     /// What SQLite finds broken in the structure of the file, ten things at most.
     pub(super) fn broken_structure(&self) -> Vec<String> {
         self.budget.refill();
-        let connection = match self.file() {
-            Ok(connection) => connection,
-            Err(error) => return vec![error.to_string()],
-        };
+        let connection = lock(&self.connection);
         let read = || -> rusqlite::Result<Vec<String>> {
             let mut statement = connection.prepare("PRAGMA integrity_check(10)")?;
             let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
@@ -603,9 +421,6 @@ impl ReportDatabase {
         ReportError::sqlite_reading(error, &format!("table {table}"), &self.path)
     }
 }
-
-/// A column that views ask about for every frame.
-const VALUES_TO_KNOW: (&str, &str) = ("compute_sets", "pattern");
 
 /// Raw bytes that rows of a packed table may have: so many, and so many for each byte of the file.
 const MOST_RAW_BYTES: u64 = 64 << 20;

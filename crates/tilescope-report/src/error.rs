@@ -130,6 +130,28 @@ impl From<AtomicFileError> for ReportError {
 }
 
 impl ReportError {
+    /// The same error of a file that is shown under another path.
+    pub(super) fn at(mut self, shown: PathBuf) -> Self {
+        match &mut self {
+            Self::NotFound { path }
+            | Self::NoReportInDirectory { path, .. }
+            | Self::SeveralReports { path, .. }
+            | Self::NotAReport { path, .. }
+            | Self::Truncated { path, .. }
+            | Self::UnknownFormat { path, .. }
+            | Self::EmptySlice { path, .. }
+            | Self::Replaced { path }
+            | Self::Damaged { path, .. }
+            | Self::Read { path, .. }
+            | Self::Remote { path, .. } => *path = shown,
+            Self::Write { .. }
+            | Self::DiskFull { .. }
+            | Self::InvalidInput { .. }
+            | Self::Cancelled => {}
+        }
+        self
+    }
+
     /// A refusal by the writer.
     pub(super) fn invalid_input(problem: impl Into<String>) -> Self {
         Self::InvalidInput { problem: problem.into() }

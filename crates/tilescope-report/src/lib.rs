@@ -13,9 +13,10 @@
 //! | `slice` | a part of a run as a report of its own |
 //! | `atomic_file` | files that are replaced whole or not at all |
 //! | `text_file` | small texts that anybody may have written |
-//! | `remote` | reports on other machines, read through the user's `ssh` |
+//! | `remote` | reports on other machines, copied through the user's `ssh` |
 //! | `debug_cbor` | what frameworks say of their operations, in a file beside a report |
-//! | `db`, `open`, `limits` | looking into files that anybody may have written |
+//! | `open` | from a path or an address to an open report |
+//! | `database`, `open_file`, `limits` | looking into files that anybody may have written |
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
 
@@ -31,6 +32,7 @@ mod debug_cbor;
 mod error;
 pub(crate) mod limits;
 mod model;
+mod open;
 mod open_file;
 mod packed_columns;
 mod profile_readers;

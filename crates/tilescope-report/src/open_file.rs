@@ -24,17 +24,22 @@ pub(super) fn locate(path: &Path) -> Result<PathBuf, ReportError> {
     let mut names: Vec<String> =
         entries.flatten().take(1000).map(|entry| entry_name(&entry)).collect();
     names.sort();
-    let reports = reports_inside(path)?;
+    Err(no_report(&names, reports_inside(path)?, path))
+}
+
+/// The error of a directory that is no report: `names` are those of its files and directories, and
+/// `reports` those of which each can be opened.
+pub(super) fn no_report(names: &[String], reports: Vec<String>, path: &Path) -> ReportError {
     let found = match (reports.as_slice(), names.len()) {
         ([_, _, ..], _) => {
-            return Err(ReportError::SeveralReports { names: reports, path: path.to_owned() });
+            return ReportError::SeveralReports { names: reports, path: path.to_owned() };
         }
         ([name], _) => format!("{name} has one: open that"),
         ([], 0) => "it is empty".to_owned(),
         ([], 1..=5) => format!("it holds {}", names.join(", ")),
         ([], count) => format!("it holds {} and {} more", names[..4].join(", "), count - 4),
     };
-    Err(ReportError::NoReportInDirectory { found, path: path.to_owned() })
+    ReportError::NoReportInDirectory { found, path: path.to_owned() }
 }
 
 /// Whether a directory holds a report, or a profile of another tool.

@@ -27,7 +27,6 @@ pub(super) fn integer(value: ValueRef) -> Option<i64> {
 pub(super) enum RowSource<'a> {
     Sqlite(&'a Row<'a>),
     Packed(&'a UnpackedRows, usize),
-    Cells(&'a [ValueRef<'a>]),
 }
 
 /// One row. Every getter gives `None` for NULL and, with a warning, for what cannot be meant.
@@ -61,7 +60,6 @@ impl<'a> RowCells<'a> {
         match &self.row {
             RowSource::Sqlite(row) => row.get_ref(column).unwrap_or(ValueRef::Null),
             RowSource::Packed(rows, row) => rows.value(column, *row),
-            RowSource::Cells(cells) => cells.get(column).copied().unwrap_or(ValueRef::Null),
         }
     }
 

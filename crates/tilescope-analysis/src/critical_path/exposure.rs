@@ -4,7 +4,7 @@ use super::totals::PathKind;
 use crate::trace::program_runs;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::trace::{BesideProgram, CriticalPath, LaneQuestion};
+use tilescope_report::trace::{BesideProgram, CriticalPath};
 use tilescope_report::units::{Cycles, ProgramId, ReplicaClassId};
 use tilescope_report::{Report, ReportError, StepActivity};
 
@@ -68,7 +68,6 @@ pub fn activity_exposures(report: &Report) -> Result<Vec<ActivityExposure>, Repo
         return Ok(Vec::new());
     };
     let (mut all, mut hidden) = (BTreeMap::new(), BTreeMap::new());
-    trace.ask_ahead(trace.lanes(), &[LaneQuestion::Totals { window: trace.range() }]);
     for lane in (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)) {
         let totals = lane.totals(trace.range())?;
         for activity in StepActivity::ALL {

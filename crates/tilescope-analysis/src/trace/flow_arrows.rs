@@ -1,7 +1,7 @@
 //! Data that goes from one IPU to another: which step sends it, and which step works on it next.
 
 use std::collections::BTreeMap;
-use tilescope_report::trace::{LaneQuestion, LaneStep, Trace, TraceLane};
+use tilescope_report::trace::{LaneStep, Trace, TraceLane};
 use tilescope_report::units::{Bytes, CycleRange, IpuId, ProgramId, StepId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
@@ -95,9 +95,6 @@ pub fn arrows(
 ) -> Result<Vec<FlowArrow>, ReportError> {
     let mut arrows = Vec::new();
     let lanes = || trace.lanes().iter().filter(|lane| lane.sub_lane == 0);
-    let question =
-        |step: &StepId| LaneQuestion::FindWithNext { step: *step, next: STEPS_TO_CONSUMER };
-    trace.ask_ahead(lanes(), &steps.iter().map(question).collect::<Vec<_>>());
     for step in steps {
         let (mut parts, mut behind) = (BTreeMap::new(), BTreeMap::new());
         for info in lanes() {

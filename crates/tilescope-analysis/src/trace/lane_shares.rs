@@ -4,7 +4,7 @@
 //! the edge between two columns are split by cycles, and nothing is lost or counted twice.
 
 use rayon::prelude::*;
-use tilescope_report::trace::{LaneQuestion, LaneSpan, PerActivity, StepBucket, Trace, TraceLane};
+use tilescope_report::trace::{LaneSpan, PerActivity, StepBucket, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, Cycles, Quantity};
 use tilescope_report::{ReportError, StepActivity};
 
@@ -142,18 +142,12 @@ pub fn lane_shares(
     Ok(LaneShares::from_spans(&spans, window, columns))
 }
 
-/// What [`narrow_step_cycles`] asks all lanes.
-pub fn step_lengths_question() -> LaneQuestion {
-    LaneQuestion::StepLengths { positions: 0..SAMPLED_STEPS }
-}
-
 /// The length that nearly all steps do not exceed, by the cycles in which IPUs work: where a pixel
 /// is as long, hardly anything is wider than a pixel. Waiting does not count, it may take any time.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn narrow_step_cycles(trace: &Trace) -> Result<Cycles, ReportError> {
-    trace.ask_ahead(trace.lanes(), &[step_lengths_question()]);
     let read = |at: usize| match trace.lane(at) {
         Some(lane) => lane.step_lengths(0..SAMPLED_STEPS),
         None => Ok(Vec::new()),

@@ -5,7 +5,7 @@ use super::mark_rows::{MarkRows, kind_of, singular};
 use super::micro_batch::stage_name;
 use super::step_details::StepDetailRow;
 use crate::replica_classes::class_words;
-use tilescope_report::trace::{LaneQuestion, PerActivity, Trace};
+use tilescope_report::trace::{PerActivity, Trace};
 use tilescope_report::units::{
     CycleRange, Cycles, IpuId, ReplicaClassId, ReplicaIpu, grouped, percent,
 };
@@ -228,7 +228,6 @@ fn over_ipus(
 ) -> Result<(), ReportError> {
     let mut waits: Vec<(Cycles, IpuId)> = Vec::new();
     let lanes = || trace.lanes().iter().filter(|info| info.sub_lane == 0);
-    trace.ask_ahead(lanes(), &[LaneQuestion::Totals { window: range }]);
     for info in lanes() {
         let Some(lane) = trace.lane_of(info.ipu, 0) else { continue };
         waits.push((lane.totals(range)?.cycles[StepActivity::Sync], info.ipu));

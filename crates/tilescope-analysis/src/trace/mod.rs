@@ -24,9 +24,7 @@ pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows, fi
 pub use host_lane::{HostActivity, host_lane};
 pub use lane_items::{LaneItem, LaneItemKind, LaneItemList};
 pub use lane_layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane_items};
-pub use lane_shares::{
-    LaneShares, ShareColumn, lane_shares, narrow_step_cycles, step_lengths_question,
-};
+pub use lane_shares::{LaneShares, ShareColumn, lane_shares, narrow_step_cycles};
 pub use link_traffic::{LinkColumn, LinkTraffic, link_traffic};
 pub use located_step::{LocatedStep, located_step};
 pub use mark_blocks::{MarkBlock, MarkRow, MarkRowId, PassCycles};

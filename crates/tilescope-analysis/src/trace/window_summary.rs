@@ -1,7 +1,7 @@
 //! Sums over a window of the trace, IPU by IPU.
 
 use crate::summary::{ActivityProportions, WORKING};
-use tilescope_report::trace::{LaneInfo, LaneQuestion, PerActivity, Trace};
+use tilescope_report::trace::{LaneInfo, PerActivity, Trace};
 use tilescope_report::units::{Bytes, CycleRange, Cycles, ReplicaIpu};
 use tilescope_report::{ReportError, StepActivity};
 
@@ -49,7 +49,6 @@ pub fn window_summary(
     ipus: &[ReplicaIpu],
 ) -> Result<WindowSummary, ReportError> {
     let lanes: Vec<Vec<LaneInfo>> = ipus.iter().map(|at| lanes_of(trace, *at)).collect();
-    trace.ask_ahead(lanes.iter().flatten(), &[LaneQuestion::Totals { window }]);
     let ipus: Result<Vec<IpuTotals>, ReportError> =
         ipus.iter().zip(&lanes).map(|(at, own)| ipu_totals(trace, window, *at, own)).collect();
     Ok(WindowSummary { window, ipus: ipus? })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tilescope_analysis::imported_model::imported_model;
-use tilescope_report::remote::absolute_path;
+use tilescope_report::remote::{absolute_path, is_remote};
 use tilescope_report::{ProgramOutcome, Report, ReportError, ReportOrigin, Target, TargetKind};
 
 /// A report and what every view needs to know of it.
@@ -51,7 +51,7 @@ impl OpenReport {
         let outcome = report.outcome()?;
         let unmodelled = imported_model(&report)?.and_then(|model| model.unmodelled_words());
         let notes = || report.sidecar_text(&notes_name(report.path()).to_string_lossy());
-        let notes_there = if report.is_remote() { notes() } else { Ok(None) };
+        let notes_there = if is_remote(report.path()) { notes() } else { Ok(None) };
         let notes_there = notes_there.map_err(|error| error.to_string());
         let report = Arc::new(report);
         Ok(Self { path, report, target, outcome, unmodelled, notes_there })

@@ -281,8 +281,6 @@ pub struct RemotePrefs {
     pub host: String,
     /// Where it is there.
     pub path: String,
-    /// The program to run there; empty for `tilescope`.
-    pub program: String,
 }
 
 impl RemotePrefs {

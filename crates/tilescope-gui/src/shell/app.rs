@@ -1,9 +1,9 @@
 //! The window: takes in what has happened, then paints.
 
 use super::{
-    action, connection_line, home, messages_ui, model_dialog, overlay, quit_dialog, report_check,
-    report_choice, report_chooser, report_tabs, search_dialog, series_dialog, unmodelled_line,
-    what_if_panel_ui, window_frame,
+    action, home, messages_ui, model_dialog, overlay, quit_dialog, report_check, report_choice,
+    report_chooser, report_tabs, search_dialog, series_dialog, unmodelled_line, what_if_panel_ui,
+    window_frame,
 };
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::message::StatusMessage;
@@ -188,7 +188,6 @@ fn page_ui(ui: &mut Ui, shown: ShownPage<'_>, commands: &CommandQueue) {
     report_check::broken_reports_ui(ui, &mut page.checks, workers);
     let compared = page.compared.as_ref().map(|compared| &compared.target);
     let reports = std::iter::once(&page.tab.opened).chain(compared);
-    connection_line::connection_lines_ui(ui, reports.clone(), commands);
     unmodelled_line::unmodelled_lines_ui(ui, reports);
     page.search.update(ui, &context);
     if page.search.open {

@@ -5,7 +5,6 @@ pub mod action;
 pub mod app;
 pub(crate) mod appearance;
 pub(crate) mod child_program;
-pub(crate) mod connection_line;
 pub(crate) mod export_task;
 pub(crate) mod home;
 pub(crate) mod messages_ui;

@@ -39,7 +39,6 @@ impl RemoteForm {
         for (label, hint, text) in [
             ("Host", "user@host, or a name of ~/.ssh/config", &mut typed.host),
             ("Path on the host", "/data/out or ~/out", &mut typed.path),
-            ("Program on the host", "tilescope", &mut typed.program),
         ] {
             ui.label(RichText::new(label).color(palette.weak_text).size(text_size::CAPTION));
             let edit = TextEdit::singleline(text)
@@ -70,7 +69,8 @@ impl RemoteForm {
         }
         recent_ui(ui, prefs, commands);
         ui.add_space(spacing::XS);
-        let words = "Your own ssh runs `tilescope serve` there; only what is looked at travels.";
+        let words =
+            "Your own ssh copies the report to this machine's cache; the host needs no tilescope.";
         let words = RichText::new(words).color(palette.weak_text).size(text_size::CAPTION);
         ui.add(Label::new(words).wrap());
     }

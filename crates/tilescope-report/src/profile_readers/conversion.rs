@@ -24,7 +24,7 @@ pub(crate) struct OpenedProfile {
     /// The report's file.
     pub(crate) file: PathBuf,
     /// Its directory, where it is only there as long as it is open.
-    _temporary: Option<TempDir>,
+    pub(crate) temporary: Option<TempDir>,
 }
 
 /// The report of a file of another tool, made now or before; `None` for every other file.
@@ -42,14 +42,14 @@ pub(crate) fn open(
             let _ = fs::remove_dir_all(&directory);
         }
         if is_whole || keep(path, reader, &kept)? {
-            return Ok(Some(OpenedProfile { file: kept, _temporary: None }));
+            return Ok(Some(OpenedProfile { file: kept, temporary: None }));
         }
     }
     // No place to keep it: it is there as long as it is open.
     let failed = |error| ReportError::writing(&error, &std::env::temp_dir());
     let directory = tempfile::tempdir().map_err(failed)?;
     let file = convert(path, reader, directory.path())?;
-    Ok(Some(OpenedProfile { file, _temporary: Some(directory) }))
+    Ok(Some(OpenedProfile { file, temporary: Some(directory) }))
 }
 
 /// Writes the report of a file of another tool into `directory`; gives the report's path.

@@ -18,7 +18,7 @@ mod run;
 mod steps;
 
 pub use conversion::convert_profile;
-pub(crate) use conversion::{OpenedProfile, open};
+pub(crate) use conversion::open;
 
 use crate::error::ReportError;
 use crate::model::ExchangeActivity;

@@ -4,7 +4,6 @@
 use super::{Report, index_cache};
 use crate::database::{ReportDatabase, lock};
 use crate::error::ReportError;
-use crate::remote::RemoteReport;
 use crate::schema;
 use crate::trace::{CriticalPath, Trace};
 use index_cache::CacheFile;
@@ -50,9 +49,6 @@ impl Report {
     }
 
     fn open_cached_points(&self, trace: &Trace) -> Result<bool, ReportError> {
-        if let Some(remote) = &self.remote {
-            return self.use_points_there(remote, trace, (true, &mut |_| {}, &Arc::default()));
-        }
         let place = self.cache_place("path")?;
         let found = place.and_then(|place| place.open(|found| use_points(trace, found)));
         Ok(found.is_some())
@@ -64,9 +60,6 @@ impl Report {
         progress: &mut dyn FnMut(f64),
         cancel: &Arc<AtomicBool>,
     ) -> Result<(), ReportError> {
-        if let Some(remote) = &self.remote {
-            return self.use_points_there(remote, trace, (false, progress, cancel)).map(|_| ());
-        }
         let (mut done, all) = (0, trace.bars().max(1));
         let mut on_steps = |steps: u64| {
             done += steps;
@@ -83,22 +76,6 @@ impl Report {
             trace.make_sync_points(self.sync_programs()?, &mut on_steps, rows)
         })?;
         use_points(trace, written)
-    }
-}
-
-impl Report {
-    /// Asks the machine that has the file for sync points, which stay there; false if it has none.
-    fn use_points_there(
-        &self,
-        remote: &RemoteReport,
-        trace: &Trace,
-        (only_known, progress, cancel): (bool, &mut dyn FnMut(f64), &Arc<AtomicBool>),
-    ) -> Result<bool, ReportError> {
-        let (database, warnings) = remote.prepare_sync_points(only_known, progress, cancel)?;
-        warnings.into_iter().for_each(|warning| self.warnings.add(warning));
-        let Some(database) = database else { return Ok(false) };
-        trace.use_sync_points(ReportDatabase::remote(database, &self.path, Arc::default()), None);
-        Ok(true)
     }
 }
 

@@ -6,7 +6,6 @@ use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{ProgramKind, StepOnIpu};
-use crate::remote::TableNumber;
 use crate::row_cells::RowCells;
 use crate::units::{ComputeSetId, CycleRange, ProgramId, ReplicaClassId, StepId};
 use std::collections::BTreeMap;
@@ -23,7 +22,7 @@ impl Report {
         let (steps, bars) = (self.db.has("steps", "id"), self.db.has("steps_by_ipu", "step_id"));
         if steps && self.origin == ReportOrigin::Tilescope {
             // Ids of our files are dense, and counting rows would read the whole table.
-            let last = self.db.number("steps", &TableNumber::Highest("id".to_owned()))?;
+            let last = self.db.worked_out("steps", "max(id)")?;
             let count = last.map_or(0, |last| last.saturating_add(1));
             // A row takes at least a byte: more steps than bytes cannot be.
             if (0..=self.bytes as i64).contains(&count) {
@@ -34,8 +33,7 @@ impl Report {
         let count = match (steps, bars) {
             (true, _) => self.db.row_count("steps")?,
             (false, true) => {
-                let steps = TableNumber::Distinct("step_id".to_owned());
-                let count = self.db.number("steps_by_ipu", &steps)?;
+                let count = self.db.worked_out("steps_by_ipu", "count(DISTINCT step_id)")?;
                 count.map(i64::unsigned_abs)
             }
             (false, false) => None,

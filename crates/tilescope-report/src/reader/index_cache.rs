@@ -17,7 +17,7 @@ const APPLICATION_ID: i32 = 0x7453_6933;
 const MAX_CACHED_INDEXES: usize = 32;
 
 /// The user's cache directory for this program.
-pub(super) fn user_directory() -> Option<PathBuf> {
+pub(crate) fn user_directory() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     base.or_else(|| set("LOCALAPPDATA")).map(|base| base.join("tilescope"))

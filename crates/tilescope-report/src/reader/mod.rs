@@ -37,7 +37,7 @@ mod variables;
 mod verify;
 
 pub use filters_and_answers::*;
-pub(crate) use index_cache::file_version;
+pub(crate) use index_cache::{file_version, user_directory};
 pub use marks::PackedMarks;
 pub use program::ProgramNodeTable;
 pub use sidecar_files::SidecarFile;
@@ -47,10 +47,7 @@ use super::database::{ReportDatabase, ReportWarnings, SelectQuery, lock};
 use super::error::ReportError;
 use super::model::*;
 use super::open_file::FileIdentity;
-use super::profile_readers::{self, OpenedProfile};
-use super::remote::{
-    DatabaseKind, OpenedRemote, RemoteAddress, RemoteReport, RemoteTraffic, is_remote,
-};
+use super::remote::RemoteFile;
 use super::trace::Trace;
 use super::writer::StepLayout;
 use super::{open_file, schema};
@@ -58,8 +55,8 @@ use crate::units::*;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
 
 /// An answer that is read once. What failed is read again when asked again.
 struct ReadOnceCell<T>(Mutex<Option<Arc<T>>>);
@@ -100,10 +97,14 @@ pub struct Report {
     second: Mutex<Option<ReportDatabase>>,
     identity: FileIdentity,
     path: PathBuf,
-    /// What was opened: the file itself, or one of another tool that it was made of.
+    /// The file that was asked for: `path`, one of another tool that it was made of, or an address.
     source: PathBuf,
-    /// Where it was made of another file.
-    _made: Option<OpenedProfile>,
+    /// The directory of the files beside `source`.
+    directory: PathBuf,
+    /// Sizes and times of files on another machine, of which some are copied.
+    elsewhere: Vec<RemoteFile>,
+    /// Directories that are removed when the report is closed.
+    _temporary: Vec<TempDir>,
     bytes: u64,
     origin: ReportOrigin,
     meta: BTreeMap<String, String>,
@@ -125,78 +126,18 @@ pub struct Report {
     sample_chunks: ReadOnceCell<Vec<tile_samples::PackedSamples>>,
     trace: Mutex<Option<trace_index::PreparedTrace>>,
     building: Mutex<()>,
-    /// What is asked beside tables where the file is on another machine.
-    remote: Option<RemoteReport>,
 }
 
 impl Report {
-    /// Opens a directory that holds a `profile.pop`, such a file under any name, or a profile of
-    /// another tool (see [`PROFILE_READERS`](crate::PROFILE_READERS)); with an address
-    /// `ssh://[user@]host[:port]/path` one on another machine.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReportError> {
-        Self::open_with_cache(path, index_cache::user_directory())
-    }
-
-    /// Like [`Report::open`]. `progress` is told in words what takes long on the way to another
-    /// machine; setting `cancel` ends that with [`ReportError::Cancelled`].
-    pub fn open_watched(
-        path: impl AsRef<Path>,
-        progress: &mut dyn FnMut(&str),
-        cancel: &AtomicBool,
-    ) -> Result<Self, ReportError> {
-        let path = path.as_ref();
-        if !is_remote(path) {
-            return Self::open(path);
-        }
-        let address = RemoteAddress::of_path(path).map_err(|error| ReportError::Remote {
-            problem: error.to_string(),
-            path: path.to_owned(),
-        })?;
-        let address = address.ok_or_else(|| ReportError::NotFound { path: path.to_owned() })?;
-        Self::from_remote(crate::remote::open(&address, progress, cancel)?)
-    }
-
-    /// A report on another machine that was opened there.
-    pub(crate) fn from_remote(opened: OpenedRemote) -> Result<Self, ReportError> {
-        let OpenedRemote { report, database, address, warnings } = opened;
-        let path = address.to_path();
-        let told = Arc::new(ReportWarnings::default());
-        warnings.into_iter().for_each(|warning| told.add(warning));
-        let bytes = database.facts.bytes;
-        let db = ReportDatabase::remote(database, &path, told.clone());
-        let identity = FileIdentity::of(Path::new(""));
-        let file = ReportFile { source: path.clone(), path, made: None, bytes, identity };
-        Self::of_database(db, None, file, told, (None, Some(report)))
-    }
-
-    /// Like [`Report::open`], with another place for trace indexes of foreign files and for reports
-    /// made of profiles of other tools; `None` keeps them only as long as the report is open.
-    pub fn open_with_cache(
-        path: impl AsRef<Path>,
+    /// Opens a file of this machine, whose parts were found before.
+    pub(crate) fn of_file(
+        file: ReportFile,
         cache_directory: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
-        if is_remote(path.as_ref()) {
-            return Self::open_watched(path, &mut |_| {}, &AtomicBool::new(false));
-        }
-        let source = open_file::locate(path.as_ref())?;
-        let made = profile_readers::open(&source, cache_directory.as_deref())?;
-        let path = made.as_ref().map_or_else(|| source.clone(), |made| made.file.clone());
+        let ReportFile { path, source, directory, elsewhere, temporary } = file;
         let warnings = Arc::new(ReportWarnings::default());
-        let (bytes, [db, second], identity) = open_whole(&path, &warnings)?;
-        let file = ReportFile { source, path, made, bytes, identity };
-        Self::of_database(db, Some(second), file, warnings, (cache_directory, None))
-    }
-
-    /// The report in a database: a file of this machine with a place for what is made of it, or one
-    /// of another machine.
-    fn of_database(
-        db: ReportDatabase,
-        second: Option<ReportDatabase>,
-        file: ReportFile,
-        warnings: Arc<ReportWarnings>,
-        (cache_directory, remote): (Option<PathBuf>, Option<RemoteReport>),
-    ) -> Result<Self, ReportError> {
-        let ReportFile { path, source, made, bytes, identity } = file;
+        let shown = if elsewhere.is_empty() { &path } else { &source };
+        let (bytes, [db, second], identity) = open_whole(&path, shown, &warnings)?;
         if db.tables().next().is_none() {
             let found = "an SQLite file without any table of a report (steps, programs, vars_info, \
                          memory_by_tile, …)";
@@ -209,11 +150,13 @@ impl Report {
         warn_of_unplaced_steps(&db);
         Ok(Self {
             db,
-            second: Mutex::new(second),
+            second: Mutex::new(Some(second)),
             identity,
             path,
             source,
-            _made: made,
+            directory,
+            elsewhere,
+            _temporary: temporary,
             bytes,
             origin,
             meta,
@@ -235,58 +178,16 @@ impl Report {
             sample_chunks: ReadOnceCell::default(),
             trace: Mutex::new(None),
             building: Mutex::new(()),
-            remote,
         })
-    }
-
-    /// The database of the report itself.
-    pub(crate) fn database(&self) -> &ReportDatabase {
-        &self.db
-    }
-
-    /// Asks one of the databases of the report, which for the trace and its sync points is there once
-    /// they are prepared.
-    pub(crate) fn with_database<T>(
-        &self,
-        kind: DatabaseKind,
-        ask: impl FnOnce(&ReportDatabase) -> Result<T, ReportError>,
-    ) -> Result<T, ReportError> {
-        if kind == DatabaseKind::Report {
-            return ask(&self.db);
-        }
-        let needs_index = self.trace_state()? == TraceState::NeedsIndex;
-        let trace = if needs_index { None } else { self.prepared_trace() };
-        let found = trace.as_ref().and_then(|trace| match kind {
-            DatabaseKind::SyncPoints => trace.sync_point_database(),
-            _ => Some(trace.database()),
-        });
-        found.map_or_else(|| Err(self.db.damage("trace_lanes", "it is not prepared")), ask)
-    }
-
-    /// Whether the file is on another machine.
-    pub fn is_remote(&self) -> bool {
-        self.remote.is_some()
-    }
-
-    /// Why nothing can be asked any more of a report on another machine, if the connection is lost.
-    pub fn connection_lost(&self) -> Option<&str> {
-        self.remote.as_ref().and_then(RemoteReport::lost)
-    }
-
-    /// What has gone over the connection to another machine so far.
-    pub fn traffic(&self) -> Option<RemoteTraffic> {
-        self.remote.as_ref().map(RemoteReport::traffic)
     }
 
     /// The second connection, or another one to the same file once that is in use.
     fn another_connection(&self) -> Result<ReportDatabase, ReportError> {
-        if let Some(beside) = self.db.beside(DatabaseKind::Trace) {
-            return beside;
-        }
         if let Some(second) = lock(&self.second).take() {
             return Ok(second);
         }
-        let another = connect(&self.path, &self.warnings)?;
+        let shown = if self.elsewhere.is_empty() { &self.path } else { &self.source };
+        let another = connect(&self.path, shown, &self.warnings)?;
         if FileIdentity::of(&self.path) != self.identity {
             return Err(ReportError::Replaced { path: self.path.clone() });
         }
@@ -297,15 +198,8 @@ impl Report {
     /// questions in SQL. Whoever asks sets bounds: the file is what anybody may have written.
     ///
     /// # Errors
-    /// Files that cannot be opened, are others by now, or lie on another machine.
+    /// Files that cannot be opened, or are others by now.
     pub fn another_sqlite_connection(&self) -> Result<rusqlite::Connection, ReportError> {
-        if self.is_remote() {
-            let problem = "questions in SQL are answered where the file is, by tilescope query";
-            return Err(ReportError::Remote {
-                problem: problem.to_owned(),
-                path: self.path.clone(),
-            });
-        }
         let whole =
             fs::canonicalize(&self.path).map_err(|e| ReportError::reading(e, &self.path))?;
         let (connection, _) = open_file::connect(&whole)?;
@@ -471,13 +365,18 @@ impl Report {
     }
 }
 
-/// The file of a report: `path` is read, and `source` is what was asked for.
-struct ReportFile {
-    path: PathBuf,
-    source: PathBuf,
-    made: Option<OpenedProfile>,
-    bytes: u64,
-    identity: FileIdentity,
+/// A report file of this machine, and what it comes from.
+pub(crate) struct ReportFile {
+    /// The file that is read.
+    pub(crate) path: PathBuf,
+    /// The file that was asked for: the same, one of another tool that it was made of, or an address.
+    pub(crate) source: PathBuf,
+    /// The directory of the files beside `source`.
+    pub(crate) directory: PathBuf,
+    /// The files on another machine.
+    pub(crate) elsewhere: Vec<RemoteFile>,
+    /// Directories that are removed when the report is closed.
+    pub(crate) temporary: Vec<TempDir>,
 }
 
 /// How often a file that is replaced while it is opened is tried again.
@@ -487,12 +386,13 @@ const OPENING_TRIES: usize = 8;
 /// take its name at any time.
 fn open_whole(
     path: &Path,
+    shown: &Path,
     warnings: &Arc<ReportWarnings>,
 ) -> Result<(u64, [ReportDatabase; 2], FileIdentity), ReportError> {
     for _ in 0..OPENING_TRIES {
         let identity = FileIdentity::of(path);
         let bytes = open_file::check(path)?;
-        let connections = [connect(path, warnings)?, connect(path, warnings)?];
+        let connections = [connect(path, shown, warnings)?, connect(path, shown, warnings)?];
         if identity == FileIdentity::of(path) {
             return Ok((bytes, connections, identity));
         }
@@ -500,8 +400,12 @@ fn open_whole(
     Err(ReportError::Replaced { path: path.to_owned() })
 }
 
-/// A connection to a report file that reads the tables of a report.
-fn connect(path: &Path, warnings: &Arc<ReportWarnings>) -> Result<ReportDatabase, ReportError> {
+/// A connection to a report file that reads the tables of a report; errors name the path `shown`.
+fn connect(
+    path: &Path,
+    shown: &Path,
+    warnings: &Arc<ReportWarnings>,
+) -> Result<ReportDatabase, ReportError> {
     let whole = fs::canonicalize(path).map_err(|e| ReportError::reading(e, path))?;
     let bytes = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?.len();
     let log = fs::metadata(open_file::with_suffix(&whole, "-wal")).map_or(0, |log| log.len());
@@ -509,7 +413,7 @@ fn connect(path: &Path, warnings: &Arc<ReportWarnings>) -> Result<ReportDatabase
     warning.into_iter().for_each(|warning| warnings.add(warning));
     let ours = schema::TABLES.iter().map(|table| table.name);
     let known: Vec<&str> = ours.chain(schema::tables_of_other_files()).collect();
-    ReportDatabase::new(connection, path, bytes + log, &known, warnings.clone())
+    ReportDatabase::new(connection, shown, bytes + log, &known, warnings.clone())
 }
 
 /// Who wrote a file, if this version can read it; what it cannot read of it is a warning.

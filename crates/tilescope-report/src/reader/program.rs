@@ -1,7 +1,6 @@
 //! Program nodes and operations.
 
 use super::Report;
-use super::compute_sets::SET_NAMES;
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
@@ -160,8 +159,6 @@ impl Report {
             if !self.db.has("programs", "id") {
                 return Ok(programs);
             }
-            let all = [PROGRAMS, CHILDREN, OUTLINED, SET_NAMES, OPERATIONS, OPERATION_INPUTS];
-            self.db.rows_ahead(&all.map(|select| (select, None)));
             self.db.read(PROGRAMS, |cells| {
                 programs.nodes.extend(cells.small(0).map(|id| (ProgramId(id), program(cells))));
                 Ok(ControlFlow::Continue(()))
@@ -269,7 +266,6 @@ impl Report {
             if !self.db.has_rows("operations") {
                 return Ok(self.debug_info()?.operations.clone());
             }
-            self.db.rows_ahead(&[OPERATIONS, OPERATION_INPUTS].map(|select| (select, None)));
             let mut operations = self.db.list(OPERATIONS, |cells| ModelOperation {
                 name: cells.text(0).unwrap_or_default(),
                 kind: cells.text(1).unwrap_or_default(),

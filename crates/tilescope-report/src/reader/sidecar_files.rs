@@ -4,7 +4,6 @@ use super::Report;
 use crate::error::ReportError;
 use crate::text_file::read_text;
 use crate::units::Bytes;
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
@@ -53,10 +52,7 @@ impl Report {
     /// # Errors
     /// A file that cannot be read, is too long, or is no text.
     pub fn sidecar_text(&self, name: &str) -> Result<Option<String>, ReportError> {
-        if let Some(remote) = &self.remote {
-            return remote.sidecar_text(name);
-        }
-        let path = self.path().parent().unwrap_or(Path::new(".")).join(name);
+        let path = self.directory.join(name);
         match read_text(&path, MAX_TEXT_BYTES) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -66,28 +62,26 @@ impl Report {
 
     /// When the report file was last changed, where that is known.
     pub fn modified(&self) -> Option<SystemTime> {
-        match &self.remote {
-            Some(remote) => remote.modified(),
+        match self.elsewhere.first() {
+            Some(report) => report.modified(),
             None => fs::metadata(self.path()).and_then(|found| found.modified()).ok(),
         }
     }
 
     /// Files that SDK tools write beside a report, whether they exist or not.
     pub fn sidecar_files(&self) -> Vec<SidecarFile> {
-        let directory = self.path().parent().unwrap_or(Path::new("."));
-        let file = |(name, about)| {
-            let found = match &self.remote {
-                Some(remote) => remote.sidecar(name),
-                None => {
-                    let found = fs::metadata(directory.join(name)).ok();
-                    let found = found.filter(|found| found.is_file());
-                    found.map(|found| (found.len(), found.modified().ok()))
-                }
+        let mut files = Vec::new();
+        for (name, about) in FILES {
+            let found = match self.elsewhere.iter().find(|file| file.name == name) {
+                Some(file) => Some((Bytes(file.bytes), file.modified())),
+                None => fs::metadata(self.directory.join(name))
+                    .ok()
+                    .filter(|found| found.is_file())
+                    .map(|found| (Bytes(found.len()), found.modified().ok())),
             };
-            let found = found.map(|(bytes, changed)| (Bytes(bytes), changed));
-            SidecarFile { name, about, found }
-        };
-        FILES.into_iter().map(file).collect()
+            files.push(SidecarFile { name, about, found });
+        }
+        files
     }
 }
 

@@ -10,7 +10,6 @@ use crate::model::{
     MachineLimits, MachineUnit, RunningCost, RunningCostBasis, RunningCostKind, SyncGroupMembers,
     Target, TargetKind,
 };
-use crate::remote::TableNumber;
 use crate::row_cells::RowCells;
 use crate::units::{Bytes, Hertz, IpuId};
 use std::collections::BTreeSet;
@@ -182,9 +181,9 @@ impl Report {
     fn highest_tile(&self) -> Result<u32, ReportError> {
         for table in ["memory_by_tile", "vars_info"] {
             if self.db.has(table, "tile") {
-                let most = i64::from(MAX_TILES - 1);
-                let within = TableNumber::HighestWithin("tile".to_owned(), most);
-                let highest = self.db.number(table, &within)?;
+                let within = format!("tile BETWEEN 0 AND {}", MAX_TILES - 1);
+                let highest =
+                    self.db.worked_out(table, &format!("max(tile) FILTER (WHERE {within})"))?;
                 if let Some(tile) = highest.and_then(|tile| u32::try_from(tile).ok()) {
                     return Ok(tile + 1);
                 }

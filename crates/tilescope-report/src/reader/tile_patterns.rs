@@ -54,9 +54,6 @@ impl PatternPlace {
     }
 }
 
-/// Patterns that are asked for at a time of another machine.
-const BLOCK_PATTERNS: u32 = 256;
-
 impl Report {
     /// What the things of `source` with these ids do on tiles, by id; things on no tile are left out.
     pub(super) fn tile_runs<T: Clone + PartialEq, const N: usize>(
@@ -118,34 +115,20 @@ impl Report {
         let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
             return Ok(HashMap::new());
         };
-        // Of another machine in blocks: those of one kind of things lie among those of others, and what
-        // has come for one does not travel again.
-        let ranges: Vec<[i64; 2]> = match self.is_remote() {
-            false => vec![[i64::from(*first), i64::from(*last)]],
-            true => {
-                let blocks: BTreeSet<u32> = wanted.iter().map(|id| id / BLOCK_PATTERNS).collect();
-                let start = |block: u32| i64::from(block) * i64::from(BLOCK_PATTERNS);
-                blocks.into_iter().map(|at| [start(at), start(at + 1) - 1]).collect()
-            }
-        };
-        let selects: Vec<(SelectQuery, Option<u64>)> = ranges
-            .iter()
-            .map(|ids| SelectQuery::all("tile_patterns", &["id", "runs"]).params(ids))
-            .map(|select| (select.clauses("WHERE id BETWEEN ?1 AND ?2"), None))
-            .collect();
-        self.db.rows_ahead(&selects);
+        let ids = [i64::from(*first), i64::from(*last)];
+        let select = SelectQuery::all("tile_patterns", &["id", "runs"])
+            .clauses("WHERE id BETWEEN ?1 AND ?2")
+            .params(&ids);
         let mut patterns = HashMap::new();
-        for (select, _) in selects {
-            self.db.stream(select, |cells| {
-                // Ids of one kind of things lie side by side, with a few of other kinds between them:
-                // only those that are wanted are worth parsing.
-                if let Some(id) = cells.small(0).filter(|id| wanted.contains(id)) {
-                    let text = cells.long_text(1).unwrap_or_default();
-                    patterns.insert(id, self.pattern_runs(source, &text, &value));
-                }
-                Ok(ControlFlow::Continue(()))
-            })?;
-        }
+        self.db.stream(select, |cells| {
+            // Ids of one kind of things lie side by side, with a few of other kinds between them: only
+            // those that are wanted are worth parsing.
+            if let Some(id) = cells.small(0).filter(|id| wanted.contains(id)) {
+                let text = cells.long_text(1).unwrap_or_default();
+                patterns.insert(id, self.pattern_runs(source, &text, &value));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
         let runs = |place: &PatternPlace| patterns.get(&place.pattern).map_or(0, TileRuns::len);
         // Patterns are read once, but whoever walks the things walks their runs again and again.
         if places.values().map(runs).sum::<usize>() > MAX_PATTERN_RUNS {

@@ -11,7 +11,6 @@ use crate::database::{ReportDatabase, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
 use crate::model::{INTERNAL_SYNC, ProgramKind, StreamEndpoint};
-use crate::remote::RemoteReport;
 use crate::row_cells::RowCells;
 use crate::row_writer::RowWriter;
 use crate::schema;
@@ -22,7 +21,7 @@ use crate::units::{ComputeSetId, CycleRange, IpuId, ProgramId, ReplicaClassId, S
 use rusqlite::params;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -84,19 +83,7 @@ impl Report {
         if !self.has(ReportPart::Execution) {
             return Ok(TraceState::None);
         }
-        let cached = match &self.remote {
-            Some(remote) => {
-                let is_ready = remote.trace_state()? == TraceState::Ready;
-                if is_ready {
-                    let prepared =
-                        self.prepared_there(remote, &mut |_| {}, &AtomicBool::new(false))?;
-                    *lock(&self.trace) = Some(prepared);
-                }
-                is_ready
-            }
-            None => self.open_cached_index()?,
-        };
-        if cached { self.trace_state() } else { Ok(TraceState::NeedsIndex) }
+        if self.open_cached_index()? { self.trace_state() } else { Ok(TraceState::NeedsIndex) }
     }
 
     /// Makes the trace of a foreign file ready; nothing to do for others. Reads every row once in
@@ -188,9 +175,6 @@ impl Report {
         progress: &mut dyn FnMut(f64),
         cancel: &Arc<AtomicBool>,
     ) -> Result<PreparedTrace, ReportError> {
-        if let Some(remote) = &self.remote {
-            return self.prepared_there(remote, progress, cancel);
-        }
         let mut source = self.another_connection()?;
         // A connection of its own: cancelling must not end queries of other threads.
         source.set_cancel(cancel.clone())?;
@@ -205,20 +189,6 @@ impl Report {
             index_cache::write(place.as_ref(), &self.warnings, |rows| build.write(rows, progress))?;
         prepared(written, &self.path)
     }
-
-    /// The trace that the machine with the file makes ready: its index stays there.
-    fn prepared_there(
-        &self,
-        remote: &RemoteReport,
-        progress: &mut dyn FnMut(f64),
-        cancel: &AtomicBool,
-    ) -> Result<PreparedTrace, ReportError> {
-        let (database, warnings) = remote.prepare_trace(progress, cancel)?;
-        warnings.into_iter().for_each(|warning| self.warnings.add(warning));
-        let missing = || self.db.damage("trace_lanes", "there is no index on the other machine");
-        let database = database.ok_or_else(missing)?;
-        prepared_in(ReportDatabase::remote(database, &self.path, Arc::default()), None)
-    }
 }
 
 fn prepared(cache: CacheFile, path: &Path) -> Result<PreparedTrace, ReportError> {
@@ -226,11 +196,6 @@ fn prepared(cache: CacheFile, path: &Path) -> Result<PreparedTrace, ReportError>
     let CacheFile { connection, bytes, file } = cache;
     let path = file.as_deref().unwrap_or(path);
     let db = ReportDatabase::new(connection, path, bytes, &known, Arc::default())?;
-    prepared_in(db, file)
-}
-
-/// The trace whose index is in a database; `file` is that of it if it is only a cache.
-fn prepared_in(db: ReportDatabase, file: Option<PathBuf>) -> Result<PreparedTrace, ReportError> {
     let columns = ["program", "class", "compute_set"];
     let executed = db.list(SelectQuery::all("executed_programs", &columns), |cells| {
         let class = StepClass::from_code(cells.count(1, 255)?)?;

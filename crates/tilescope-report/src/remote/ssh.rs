@@ -1,47 +1,66 @@
-//! The user's own `ssh` as a pipe: what it is started with, and what it means when it ends.
+//! The user's own `ssh` as a child process: its arguments, and an explanation of how it ended.
 
 use super::address::RemoteAddress;
-use super::messages::FrameError;
-use crate::database::lock;
 use crate::error::ReportError;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
 
-/// How `ssh` is used, for all connections of the program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How other machines are reached, for all connections of the program.
+#[derive(Clone, Debug, Default)]
 pub struct RemoteSettings {
     /// The program to run on the far side, as its shell finds it; none means the one that the
     /// environment variable `TILESCOPE_REMOTE_PROGRAM` names, or else `tilescope`.
     pub program: Option<String>,
     /// The `ssh` to run; none means the one that `TILESCOPE_SSH` names, or else `ssh`.
     pub ssh: Option<String>,
-    /// Whether nobody sits at the terminal: passwords are asked for in a window, if there is a
-    /// program for that (`SSH_ASKPASS`), or not at all.
+    /// True if no terminal can ask for a password: `ssh` then asks through the program that
+    /// `SSH_ASKPASS` names, or fails.
     pub without_terminal: bool,
+    /// The directory of copies; none means the user's cache directory.
+    pub copies: Option<PathBuf>,
+    /// Receives the progress of copies that nobody else watches, and an empty text at their end.
+    pub progress: Option<fn(&str)>,
 }
 
-static SETTINGS: RwLock<RemoteSettings> =
-    RwLock::new(RemoteSettings { program: None, ssh: None, without_terminal: false });
+static SETTINGS: RwLock<RemoteSettings> = RwLock::new(RemoteSettings {
+    program: None,
+    ssh: None,
+    without_terminal: false,
+    copies: None,
+    progress: None,
+});
+
+/// The silence after which a far side is given up, unless the user says otherwise.
+const SILENCE: Duration = Duration::from_secs(60);
 
 impl RemoteSettings {
-    /// Those in effect.
+    /// The settings in effect.
     pub fn current() -> Self {
         SETTINGS.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts them into effect for connections from now on.
+    /// Puts the settings into effect for connections from now on.
     pub fn set(self) {
         *SETTINGS.write().unwrap_or_else(PoisonError::into_inner) = self;
     }
 
-    fn program(&self) -> String {
+    pub(super) fn program(&self) -> String {
         named(&self.program, "TILESCOPE_REMOTE_PROGRAM", "tilescope")
     }
 
     fn ssh(&self) -> String {
         named(&self.ssh, "TILESCOPE_SSH", "ssh")
+    }
+
+    /// The silence after which a far side that answered before is given up: that of the environment
+    /// variable `TILESCOPE_REMOTE_SILENCE`, in seconds, or else a minute.
+    pub(super) fn silence() -> Duration {
+        let set = std::env::var("TILESCOPE_REMOTE_SILENCE").ok();
+        let seconds = set.and_then(|text| text.trim().parse().ok());
+        seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(SILENCE)
     }
 }
 
@@ -50,56 +69,8 @@ fn named(set: &Option<String>, variable: &str, default: &str) -> String {
     set.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| default.to_owned())
 }
 
-/// A pipe to somebody who answers.
-pub(super) struct Transport {
-    pub(super) input: Box<dyn Read + Send>,
-    pub(super) output: Box<dyn Write + Send>,
-    /// Ends it.
-    pub(super) end: Box<dyn FnOnce() + Send>,
-    /// Why it ended, in words, given whether anything was understood and what was wrong.
-    pub(super) explain: Box<dyn FnOnce(bool, Option<FrameError>) -> String + Send>,
-}
-
-/// Seconds between two signs of life, and how many may be missing: a network that is gone is noticed.
+/// A lost network is noticed after 60 s: four signs of life, 15 s apart, may be missing.
 const ALIVE: [&str; 4] = ["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"];
-/// Bytes of what `ssh` complains about that are told.
-const MAX_COMPLAINT: usize = 2048;
-/// Time that a program whose pipe has ended is given to end.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Starts `ssh`, and tilescope on the far side.
-pub(super) fn connect(
-    address: &RemoteAddress,
-    settings: &RemoteSettings,
-) -> Result<Transport, ReportError> {
-    let SshProcess { child, stdin: output, stdout: input, stderr } =
-        start(address, settings, &["serve", "--stdio"])?;
-    let program = settings.program();
-    let complaint = Arc::<Mutex<Vec<u8>>>::default();
-    let heard = complaint.clone();
-    let listen = move || listen_to(stderr, MAX_COMPLAINT, &heard);
-    std::thread::Builder::new()
-        .name("ssh".to_owned())
-        .spawn(listen)
-        .map_err(|error| address.failed(format!("no thread to read what ssh says: {error}")))?;
-    let child = Arc::new(Mutex::new(child));
-    let (ended, host) = (child.clone(), address.host().into_owned());
-    Ok(Transport {
-        input: Box::new(input),
-        output: Box::new(output),
-        end: Box::new(move || {
-            let mut child = lock(&child);
-            // It may have ended by itself.
-            let _ = child.kill();
-            let _ = child.wait();
-        }),
-        explain: Box::new(move |has_greeted, problem| {
-            let code = wait_for_end(&ended);
-            let complaint = String::from_utf8_lossy(&lock(&complaint)).into_owned();
-            explanation(&host, &program, has_greeted, code, &complaint, problem.as_ref())
-        }),
-    })
-}
 
 /// `ssh` while it runs, with its pipes.
 pub(super) struct SshProcess {
@@ -109,31 +80,29 @@ pub(super) struct SshProcess {
     pub(super) stderr: ChildStderr,
 }
 
-/// Starts `ssh`, and tilescope with these words on the far side.
+/// Starts `ssh`, and `command` in the login shell of the far side.
 pub(super) fn start(
     address: &RemoteAddress,
     settings: &RemoteSettings,
-    words: &[&str],
+    command: &str,
 ) -> Result<SshProcess, ReportError> {
-    let (ssh, program) = (settings.ssh(), settings.program());
-    let words = std::iter::once(program.as_str()).chain(words.iter().copied()).map(quoted);
-    let words: Vec<String> =
-        words.collect::<Result<_, _>>().map_err(|problem| address.failed(problem))?;
-    let mut command = Command::new(&ssh);
-    command.arg("-T").args(ALIVE);
+    let ssh = settings.ssh();
+    let mut process = Command::new(&ssh);
+    // Compressed: a report has tables that shrink to a third.
+    process.args(["-T", "-C"]).args(ALIVE);
     if settings.without_terminal {
         if std::env::var_os("SSH_ASKPASS").is_some() {
-            command.env("SSH_ASKPASS_REQUIRE", "force");
+            process.env("SSH_ASKPASS_REQUIRE", "force");
         } else {
-            command.args(["-o", "BatchMode=yes"]);
+            process.args(["-o", "BatchMode=yes"]);
         }
     }
-    command.args(address.ssh_arguments()).arg(words.join(" "));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| {
+    process.args(address.ssh_arguments()).arg(command);
+    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = process.spawn().map_err(|error| {
         address.failed(match error.kind() {
             io::ErrorKind::NotFound => format!(
-                "there is no {ssh} on this machine: reports on other machines are read through it; \
+                "there is no {ssh} on this machine: reports on other machines are copied with it; \
                  install OpenSSH's client, or name another one in TILESCOPE_SSH"
             ),
             _ => format!("{ssh} cannot be started: {error}"),
@@ -147,8 +116,22 @@ pub(super) fn start(
     }
 }
 
+/// The command line of tilescope with these words on the far side.
+pub(super) fn command_line(
+    address: &RemoteAddress,
+    settings: &RemoteSettings,
+    words: &[&str],
+) -> Result<String, ReportError> {
+    let mut line = quoted(&settings.program()).map_err(|problem| address.failed(problem))?;
+    for word in words {
+        line.push(' ');
+        line.push_str(&quoted(word).map_err(|problem| address.failed(problem))?);
+    }
+    Ok(line)
+}
+
 /// A word as the shell on the far side reads it; a path may begin in the home directory.
-fn quoted(word: &str) -> Result<String, String> {
+pub(super) fn quoted(word: &str) -> Result<String, String> {
     if word.chars().any(char::is_control) {
         return Err(format!("nothing on the far side can be called {word:?}"));
     }
@@ -160,90 +143,47 @@ fn quoted(word: &str) -> Result<String, String> {
     })
 }
 
-/// Keeps the last bytes, so many at most, of what `ssh` complains about.
-fn listen_to(mut stderr: ChildStderr, most: usize, heard: &Mutex<Vec<u8>>) {
+/// The last text before the end of a stream, so many bytes at most.
+pub(super) fn last_words(mut stderr: ChildStderr, most: usize) -> String {
     let mut buffer = [0; 1024];
+    let mut heard = Vec::new();
     while let Ok(count @ 1..) = stderr.read(&mut buffer) {
-        let mut heard = lock(heard);
         heard.extend_from_slice(buffer.get(..count).unwrap_or_default());
         let surplus = heard.len().saturating_sub(most);
         heard.drain(..surplus);
     }
+    String::from_utf8_lossy(&heard).into_owned()
 }
 
-/// The last that is said before the end, so many bytes at most.
-pub(super) fn last_words(stderr: ChildStderr, most: usize) -> String {
-    let heard = Mutex::default();
-    listen_to(stderr, most, &heard);
-    String::from_utf8_lossy(&lock(&heard)).into_owned()
-}
-
-/// What it means that a command did not run on the far side.
-pub(super) fn explain_start(
-    address: &RemoteAddress,
-    settings: &RemoteSettings,
-    code: Option<i32>,
-    complaint: &str,
-) -> String {
-    explanation(&address.host(), &settings.program(), false, code, complaint, None)
-}
-
-/// The exit code of a program whose pipe has ended; `None` if it was ended or does not end.
-fn wait_for_end(child: &Mutex<Child>) -> Option<i32> {
-    let start = Instant::now();
-    while start.elapsed() < PATIENCE {
-        if let Ok(Some(status)) = lock(child).try_wait() {
-            // What it said last may still be in the pipe.
-            std::thread::sleep(Duration::from_millis(30));
-            return status.code();
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    None
-}
-
-/// What it means that the pipe has ended, and what to do.
-fn explanation(
+/// Explains why `ssh` ended before the far side answered. `program` is the one that was to run there;
+/// none means a shell.
+pub(super) fn explanation(
     host: &str,
-    program: &str,
-    has_greeted: bool,
+    program: Option<&str>,
     code: Option<i32>,
     complaint: &str,
-    problem: Option<&FrameError>,
 ) -> String {
-    // It ends lines as terminals do.
+    // `ssh` ends lines as terminals do.
     let complaint = complaint.replace('\r', "");
     let complaint = complaint.trim();
-    let contains = |words: &str| complaint.contains(words);
-    let what = match (has_greeted, code) {
-        (true, _) => match problem {
-            Some(problem @ (FrameError::NotUnderstood | FrameError::TooLong(_))) => {
-                format!("what came from {host} makes no sense ({problem})")
-            }
-            _ => format!("the connection to {host} was lost; open the report again to reconnect"),
-        },
-        (false, Some(127)) => format!(
-            "there is no {program} on {host}: install it there, or say where it is with \
-             --remote-program or TILESCOPE_REMOTE_PROGRAM"
-        ),
-        (false, Some(126)) => format!("{program} cannot be run on {host}"),
-        (false, Some(2)) => format!(
-            "{program} on {host} does not know `serve`: it is older than this one; update it there"
-        ),
-        (false, Some(255)) if contains("Host key verification failed") => format!(
+    let problem = match (program, code) {
+        (_, Some(255)) if complaint.contains("Host key verification failed") => format!(
             "ssh does not trust the key of {host}: connect once with `ssh {host}` in a terminal, and \
              compare the key"
         ),
-        (false, Some(255)) if contains("Permission denied") => format!(
+        (_, Some(255)) if complaint.contains("Permission denied") => format!(
             "{host} does not let you in: try `ssh {host}` in a terminal, and add your key to the agent"
         ),
-        (false, Some(255)) => format!("ssh could not connect to {host}"),
-        (false, _) if matches!(problem, Some(FrameError::NotUnderstood)) => {
-            format!("what answers on {host} is no tilescope")
-        }
-        (false, _) => format!("{program} on {host} ended before it said anything"),
+        (_, Some(255)) => format!("ssh could not connect to {host}"),
+        (Some(program), Some(127)) => format!(
+            "there is no {program} on {host}: install it there, or say where it is with \
+             --remote-program or TILESCOPE_REMOTE_PROGRAM"
+        ),
+        (Some(program), Some(126)) => format!("{program} cannot be run on {host}"),
+        (Some(program), _) => format!("{program} on {host} ended before it answered"),
+        (None, _) => format!("no POSIX shell answers on {host}"),
     };
-    if complaint.is_empty() { what } else { format!("{what}; ssh says: {complaint}") }
+    if complaint.is_empty() { problem } else { format!("{problem}; ssh says: {complaint}") }
 }
 
 #[cfg(test)]
@@ -265,22 +205,20 @@ mod tests {
 
     #[test]
     fn every_end_is_explained() {
-        let say = |greeted, code, complaint: &str| {
-            explanation("pod16", "tilescope", greeted, code, complaint, Some(&FrameError::CutOff))
-        };
+        let program = Some("tilescope");
         let cases = [
-            (say(false, Some(127), "bash: tilescope: not found"), "there is no tilescope on pod16"),
-            (say(false, Some(2), "error: …"), "does not know `serve`"),
-            (say(false, Some(255), "Host key verification failed."), "does not trust the key"),
-            (say(false, Some(255), "me@pod16: Permission denied (publickey)."), "let you in"),
-            (say(false, Some(255), "Connection refused"), "could not connect to pod16"),
-            (say(true, Some(255), "Connection reset by peer"), "connection to pod16 was lost"),
-            (say(false, None, ""), "ended before it said anything"),
+            (program, Some(127), "bash: tilescope: not found", "there is no tilescope on pod16"),
+            (None, Some(255), "Host key verification failed.", "does not trust the key"),
+            (None, Some(255), "me@pod16: Permission denied (publickey).", "let you in"),
+            (None, Some(255), "Connection refused", "could not connect to pod16"),
+            (None, Some(1), "'exec' is not recognized", "no POSIX shell answers on pod16"),
+            (program, None, "", "ended before it answered"),
         ];
-        for (text, expected) in cases {
+        for (program, code, complaint, expected) in cases {
+            let text = explanation("pod16", program, code, complaint);
             assert!(text.contains(expected), "{text}");
         }
-        assert!(say(false, Some(255), "Connection refused\r\n").ends_with("Connection refused"));
-        assert!(!say(false, Some(255), "failed\r\nclosed\r\n").contains('\r'));
+        let text = explanation("pod16", None, Some(255), "failed\r\nclosed\r\n");
+        assert!(text.ends_with("ssh says: failed\nclosed"), "{text:?}");
     }
 }

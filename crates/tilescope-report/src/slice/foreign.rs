@@ -94,11 +94,6 @@ impl Slicing<'_> {
         origin: &SliceOrigin,
         directory: &Path,
     ) -> Result<PathBuf, ReportError> {
-        if self.report.is_remote() {
-            let problem = "files of other tools are cut where they are: run tilescope slice there";
-            let path = self.report.path().to_owned();
-            return Err(ReportError::Remote { problem: problem.to_owned(), path });
-        }
         let source = self.report.another_sqlite_connection()?;
         if directory.is_file() {
             let problem = "a report is a directory, and this is a file".to_owned();

@@ -6,7 +6,6 @@
 use super::answers::{LaneInfo, LaneStep, StepTotals};
 use super::chunk::CHUNK_STEPS;
 use super::lane_pieces::{HeldChunk, Piece, hit_range};
-use super::lane_questions::{LaneQuestion, StepLengths};
 use super::place_in_piece;
 use super::program_totals::{
     ProgramStepSums, ProgramStepTotals, ProgramTotals, SEGMENT_STEPS, StepCounter, StepVisitor,
@@ -17,11 +16,14 @@ use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
-use crate::model::StepOnIpu;
+use crate::model::{StepActivity, StepOnIpu};
 use crate::units::{CycleRange, Cycles, StepId};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// How many steps of an activity were up to so many cycles long.
+pub type StepLengths = (StepActivity, u64, u64);
 
 /// One lane of a trace.
 ///
@@ -49,19 +51,11 @@ impl<'a> TraceLane<'a> {
         if window.is_empty() || !window.overlaps(self.reach()) {
             return Ok(StepTotals::default());
         }
-        match self.totals_there(window)? {
-            Some(totals) => Ok(totals),
-            None => self.read_totals(window),
-        }
-    }
-
-    /// The same from pieces of the lane, wherever it is.
-    pub(super) fn read_totals(&self, window: CycleRange) -> Result<StepTotals, ReportError> {
         let lane = self.info().range;
         if window.start <= lane.start && lane.end <= window.end {
             return self.sum(0..self.info().steps);
         }
-        let touching = self.read_touching(window)?;
+        let touching = self.touching(window)?;
         let mut totals = StepTotals::default();
         let Some(last) = touching.end.checked_sub(1).filter(|last| *last >= touching.start) else {
             return Ok(totals);
@@ -77,10 +71,7 @@ impl<'a> TraceLane<'a> {
 
     /// Sums over all steps of the lane. At most 16 nodes are added up.
     pub fn all_totals(&self) -> Result<StepTotals, ReportError> {
-        match self.totals_there(self.info().range)? {
-            Some(totals) => Ok(totals),
-            None => self.sum(0..self.info().steps),
-        }
+        self.sum(0..self.info().steps)
     }
 
     /// Totals by program and kind over the steps at `positions` (see [`TraceLane::touching`]),
@@ -89,10 +80,7 @@ impl<'a> TraceLane<'a> {
         &self,
         positions: Range<u64>,
     ) -> Result<Vec<ProgramStepTotals>, ReportError> {
-        match self.program_totals_there(&positions)? {
-            Some(totals) => Ok(totals),
-            None => Ok(self.sum_programs(&self.on_lane(&positions))?.into_totals()),
-        }
+        Ok(self.sum_programs(&self.on_lane(&positions))?.into_totals())
     }
 
     /// How many steps at `positions` were how long, by what they did, in the lengths that totals by
@@ -101,9 +89,6 @@ impl<'a> TraceLane<'a> {
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn step_lengths(&self, positions: Range<u64>) -> Result<Vec<StepLengths>, ReportError> {
-        if let Some(lengths) = self.step_lengths_there(&positions)? {
-            return Ok(lengths);
-        }
         let totals = self.sum_programs(&self.on_lane(&positions))?;
         let lengths = totals.iter().flat_map(|totals| {
             let lengths = totals.lengths.iter();
@@ -165,9 +150,6 @@ impl<'a> TraceLane<'a> {
     }
 
     fn read_program_sums(&self) -> Result<Vec<ProgramStepSums>, ReportError> {
-        if let Some(sums) = self.program_sums_there()? {
-            return Ok(sums);
-        }
         let all = self.info().steps;
         if !self.store.has_totals() {
             return Ok(self.program_totals(0..all)?.iter().map(ProgramStepSums::from).collect());
@@ -249,9 +231,6 @@ impl<'a> TraceLane<'a> {
 
     /// The step that runs at `cycle`, if one does.
     pub fn step_at(&self, cycle: Cycles) -> Result<Option<LaneStep>, ReportError> {
-        if let Some(found) = self.steps_there(&LaneQuestion::StepAt { cycle }, 1)? {
-            return Ok(found.into_iter().next());
-        }
         let step = self.step(self.first_behind(cycle)?)?;
         Ok(step.filter(|step| step.range.start <= cycle))
     }
@@ -260,13 +239,6 @@ impl<'a> TraceLane<'a> {
     pub fn step(&self, position: u64) -> Result<Option<LaneStep>, ReportError> {
         if position >= self.info().steps {
             return Ok(None);
-        }
-        // Of another machine some steps come at once, until a whole chunk was read.
-        if self.store.database().is_remote()
-            && !self.store.has_chunk(self.info, position / CHUNK_STEPS as u64)
-            && let Some(step) = self.step_there(position)?
-        {
-            return Ok(Some(step));
         }
         self.record(position).map(|record| Some(LaneStep::new(position, &record)))
     }
@@ -283,9 +255,6 @@ impl<'a> TraceLane<'a> {
 
     /// This lane's part of an executed step, if it took part. O(log steps).
     pub fn find(&self, step: StepId) -> Result<Option<LaneStep>, ReportError> {
-        if let Some(found) = self.steps_there(&LaneQuestion::Find { step }, 1)? {
-            return Ok(found.into_iter().find(|found| found.step == step));
-        }
         // Ids never fall along a lane, so the last step not above the id is the one, or there is
         // none.
         let position =
@@ -301,11 +270,6 @@ impl<'a> TraceLane<'a> {
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn find_with_next(&self, step: StepId, next: u32) -> Result<Vec<LaneStep>, ReportError> {
-        let question = LaneQuestion::FindWithNext { step, next };
-        if let Some(found) = self.steps_there(&question, u64::from(next) + 1)? {
-            let is_found = found.first().is_none_or(|first| first.step == step);
-            return if is_found { Ok(found) } else { Ok(Vec::new()) };
-        }
         let Some(found) = self.find(step)? else { return Ok(Vec::new()) };
         let behind = found.position.saturating_add(u64::from(next) + 1).min(self.info().steps);
         self.steps_at(found.position..behind)
@@ -317,9 +281,6 @@ impl<'a> TraceLane<'a> {
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn longest_in(&self, mut window: CycleRange) -> Result<Option<LaneStep>, ReportError> {
-        if let Some(found) = self.steps_there(&LaneQuestion::LongestIn { window }, 1)? {
-            return Ok(found.into_iter().next());
-        }
         let length = |window| -> Result<Option<Cycles>, ReportError> {
             Ok(self.totals(window)?.longest.map(|longest| longest.cycles))
         };
@@ -355,7 +316,7 @@ impl<'a> TraceLane<'a> {
         mut visit: impl FnMut(LaneStep, Option<StepOnIpu>),
     ) -> Result<(), ReportError> {
         let LaneInfo { ipu, sub_lane, .. } = self.info();
-        self.visit_chunks(positions, self.store.has_details(self.info), |chunk, positions| {
+        self.visit_chunks(positions, |chunk, positions| {
             let mut details = Vec::new();
             if self.store.has_details(self.info) {
                 let number = chunk.first / CHUNK_STEPS as u64;
@@ -381,41 +342,24 @@ impl<'a> TraceLane<'a> {
         positions: Range<u64>,
         mut visit: impl FnMut(LaneStep),
     ) -> Result<(), ReportError> {
-        self.visit_chunks(positions, false, |chunk, positions| {
+        self.visit_chunks(positions, |chunk, positions| {
             let records = (positions.start..).zip(self.part(chunk, positions)?);
             records.for_each(|(at, record)| visit(LaneStep::new(at, record)));
             Ok(())
         })
     }
 
-    /// Asks for the steps at `positions`, all at once, where they are on another machine: for those who
-    /// go through parts of them with [`TraceLane::visit_records`].
-    pub fn ask_ahead(&self, positions: &Range<u64>) {
-        let positions = self.on_lane(positions);
-        let end = positions.end.div_ceil(CHUNK_STEPS as u64);
-        let mut chunk = positions.start / CHUNK_STEPS as u64;
-        while chunk < end && self.store.database().is_remote() {
-            chunk = self.store.chunks_ahead(self.info, chunk..end, false);
-        }
-    }
-
     /// Hands every chunk with steps at `positions` to `visit`, with those of the positions that are
-    /// in it, and forgets it again. `with_details` if their details are read, too.
+    /// in it, and forgets it again.
     fn visit_chunks(
         &self,
         positions: Range<u64>,
-        with_details: bool,
         mut visit: impl FnMut(&Piece<StepRecord>, Range<u64>) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         let end = positions.end.min(self.info().steps);
         let mut position = positions.start;
-        let mut asked = 0;
         while position < end {
             let (number, stop) = (position / CHUNK_STEPS as u64, end_of_chunk(position).min(end));
-            if number >= asked {
-                let chunks = number..end.div_ceil(CHUNK_STEPS as u64);
-                asked = self.store.chunks_ahead(self.info, chunks, with_details);
-            }
             let items = Arc::new(self.store.read_chunk(self.info, number)?);
             visit(&Piece { first: number * CHUNK_STEPS as u64, items }, position..stop)?;
             position = stop;
@@ -530,21 +474,6 @@ impl<'a> TraceLane<'a> {
 
     /// Positions of the steps that touch `window`.
     pub fn touching(&self, window: CycleRange) -> Result<Range<u64>, ReportError> {
-        if window.is_empty() || !window.overlaps(self.reach()) {
-            return Ok(0..0);
-        }
-        if window.start <= self.info().range.start && self.reach().end <= window.end {
-            return Ok(0..self.info().steps);
-        }
-        match self.touching_there(window)? {
-            Some(positions) => Ok(positions),
-            None => self.read_touching(window),
-        }
-    }
-
-    /// The same from pieces of the lane, wherever it is: for many small windows beside each other,
-    /// which share them.
-    pub(super) fn read_touching(&self, window: CycleRange) -> Result<Range<u64>, ReportError> {
         let lane = self.reach();
         if window.is_empty() || !window.overlaps(lane) {
             return Ok(0..0);
@@ -566,19 +495,6 @@ impl<'a> TraceLane<'a> {
     /// end.
     fn reach(&self) -> CycleRange {
         CycleRange::new(self.info().range.start, self.info().range.end + Cycles(1))
-    }
-
-    /// What the lane answers where the trace is on another machine, as `understood` reads it; `None`
-    /// where it is on this one.
-    pub(super) fn there<T>(
-        &self,
-        question: &LaneQuestion,
-        understood: impl FnOnce(&[u8], LaneInfo) -> Option<T>,
-    ) -> Result<Option<T>, ReportError> {
-        let db = self.store.database();
-        let Some(answer) = db.lane(self.info.number().number(), question)? else { return Ok(None) };
-        let read = understood(&answer, self.info);
-        read.map(Some).ok_or_else(|| self.store.contradiction(self.info))
     }
 
     pub(super) fn levels(&self) -> u32 {

@@ -5,7 +5,6 @@
 
 use super::answers::{LaneSpan, LaneStep, StepBucket};
 use super::lane::TraceLane;
-use super::lane_questions::LaneQuestion;
 use super::pyramid::{self, FAN_OUT, PyramidNode};
 use super::step_record::StepRecord;
 use crate::error::ReportError;
@@ -24,15 +23,7 @@ impl TraceLane<'_> {
     /// Looks at O(pixels) nodes, and decodes a chunk of steps for each piece of the window where
     /// steps as wide as a pixel lie among narrower ones.
     pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
-        match self.spans_there(&LaneQuestion::Spans { window, pixels }, most_spans(pixels))? {
-            Some(spans) => Ok(spans),
-            None => self.read_spans(window, pixels),
-        }
-    }
-
-    /// The same, read here.
-    fn read_spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
-        let touching = self.read_touching(window)?;
+        let touching = self.touching(window)?;
         // Rounded up, so that there are never more pixels than asked for; at least one cycle each.
         let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
         let mut spans = LaneSpanCollector { window, pixel_cycles, done: Vec::new(), bucket: None };
@@ -53,11 +44,7 @@ impl TraceLane<'_> {
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn cut_spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
-        let question = LaneQuestion::CutSpans { window, pixels };
-        if let Some(spans) = self.spans_there(&question, most_spans(pixels))? {
-            return Ok(spans);
-        }
-        let mut spans = self.read_spans(window, pixels)?;
+        let mut spans = self.spans(window, pixels)?;
         for span in &mut spans {
             if let LaneSpan::Bucket(bucket) = span {
                 let inside = bucket.range.intersection(window);

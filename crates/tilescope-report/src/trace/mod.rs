@@ -33,8 +33,6 @@
 //!   per level.
 //! * Memory when reading: decoded pieces up to 64 MiB, whatever the size of the report.
 //!
-//! Lanes on another machine are asked there (`lane_questions`), so that what travels is the answer.
-//!
 //! Where it was learnt: the index-based pyramid is ftrace's and Tracy's answer to zooming; fixed
 //! time buckets (Perfetto's mipmaps) pay for empty buckets and split steps.
 //!
@@ -48,7 +46,6 @@ mod lane;
 mod lane_builder;
 mod lane_number;
 mod lane_pieces;
-mod lane_questions;
 mod lane_spans;
 mod lane_sums;
 mod log_histogram;
@@ -65,11 +62,10 @@ pub use answers::{
     StepTotals,
 };
 pub(super) use index_writer::{LaneRecord, TileHandOver, TraceEvent, TraceIndexWriter};
-pub use lane::TraceLane;
+pub use lane::{StepLengths, TraceLane};
 pub(super) use lane_builder::TraceIndexBlob;
 pub(crate) use lane_number::LaneNumber;
 pub(super) use lane_pieces::LaneStepCursor;
-pub use lane_questions::{LaneQuestion, StepLengths};
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
@@ -104,16 +100,6 @@ impl Trace {
     ) -> Result<Self, ReportError> {
         let store = Arc::new(TraceStore::open(db, disposable)?);
         Ok(Self { store, class: ReplicaClassId(0) })
-    }
-
-    /// The database of the index.
-    pub(super) fn database(&self) -> &ReportDatabase {
-        self.store.database()
-    }
-
-    /// The database of sync points, if there are any.
-    pub(super) fn sync_point_database(&self) -> Option<&ReportDatabase> {
-        self.store.sync_point_database()
     }
 
     /// The replicas whose lanes these are; the first class, which replica 0 is in, unless another

@@ -169,46 +169,6 @@ impl ProgramStepSums {
     }
 }
 
-/// What a lane on another machine answers.
-impl ProgramStepSums {
-    pub(super) fn encode(all: &[Self]) -> Vec<u8> {
-        let mut answer = Vec::new();
-        write_varint(&mut answer, all.len() as u64);
-        for sums in all {
-            write_varint(&mut answer, program_code(sums.program));
-            write_varint(&mut answer, sums.class.code());
-            write_varint(&mut answer, sums.steps);
-            write_varint(&mut answer, sums.cycles.0);
-            write_varint(&mut answer, sums.bytes_moved.0);
-            write_varint(&mut answer, sums.first_position);
-        }
-        answer
-    }
-
-    /// The sums over all of a lane of so many steps, if the answer is sound.
-    pub(super) fn decode_answer(answer: &[u8], steps: u64) -> Option<Vec<Self>> {
-        let mut cursor = VarintReader::new(answer);
-        let count = entry_count(&mut cursor)?;
-        let mut all: Vec<Self> = Vec::with_capacity(count);
-        let mut counted = 0u64;
-        for _ in 0..count {
-            let sums = Self {
-                program: program_from_code(cursor.take()?)?,
-                class: StepClass::from_code(cursor.take()?)?,
-                steps: cursor.take()?,
-                cycles: Cycles(cursor.take()?),
-                bytes_moved: Bytes(cursor.take()?),
-                first_position: cursor.take()?,
-            };
-            is_sane(sums.steps, sums.cycles.0, (0, sums.first_position), steps).then_some(())?;
-            counted = counted.checked_add(sums.steps)?;
-            all.last().is_none_or(|last| last.key() < sums.key()).then_some(())?;
-            all.push(sums);
-        }
-        (cursor.is_done() && counted == steps).then_some(all)
-    }
-}
-
 impl From<&ProgramStepTotals> for ProgramStepSums {
     fn from(totals: &ProgramStepTotals) -> Self {
         let &ProgramStepTotals { program, class, steps, cycles, .. } = totals;

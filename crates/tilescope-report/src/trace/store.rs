@@ -28,8 +28,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// Decoded pieces kept, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
-/// Chunks that are asked for at a time of another machine.
-const CHUNKS_AHEAD: u64 = 256;
 /// Most lanes of a report.
 const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;
 /// Tables of lanes: those of the first class of replicas, and those of the others.
@@ -134,10 +132,6 @@ impl TraceStore {
         disposable: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
         let columns = ["lane", "ipu", "sub_lane", "steps", "first_cycle", "end_cycle"];
-        db.rows_ahead(&[
-            (SelectQuery::all(LANES, &columns).clauses(BY_LANE), None),
-            (FIRST_DETAILS, Some(1)),
-        ]);
         let mut lanes = read_lanes(&db, LANES, &columns)?;
         if db.has(REPLICA_LANES, "lane") {
             let columns = [&columns[..], &["class"]].concat();
@@ -167,16 +161,6 @@ impl TraceStore {
         })
     }
 
-    /// The database of the index.
-    pub(super) fn database(&self) -> &ReportDatabase {
-        &self.db
-    }
-
-    /// The database of sync points, if there are any.
-    pub(super) fn sync_point_database(&self) -> Option<&ReportDatabase> {
-        self.has_sync_points().then(|| self.points_db().0)
-    }
-
     /// Classes of replicas that have lanes.
     pub(super) fn classes(&self) -> usize {
         self.classes.len()
@@ -204,34 +188,6 @@ impl TraceStore {
         let bytes = records.len() * size_of::<StepRecord>();
         lock(&self.recent).put(key, CachedTracePiece::Chunk(records.clone()), bytes);
         Ok(records)
-    }
-
-    /// Whether the steps of a chunk are decoded.
-    pub(super) fn has_chunk(&self, lane: LaneInfo, chunk: u64) -> bool {
-        let key = TraceCacheKey::Chunk(lane.number().chunk_key(chunk));
-        lock(&self.recent).get(key).is_some()
-    }
-
-    /// Asks for the first of the chunks that will be read, as many as are worth a question to another
-    /// machine; gives the chunk behind them.
-    pub(super) fn chunks_ahead(
-        &self,
-        lane: LaneInfo,
-        chunks: Range<u64>,
-        with_details: bool,
-    ) -> u64 {
-        let behind = chunks.end.min(chunks.start + CHUNKS_AHEAD);
-        if self.db.is_remote() {
-            let keys = (chunks.start..behind).map(|chunk| [lane.number().chunk_key(chunk)]);
-            let keys: Vec<[i64; 1]> = keys.collect();
-            let select = |column: &'static BlobColumn| {
-                keys.iter().map(move |key| (column.select(key), Some(1)))
-            };
-            let details = with_details.then(|| select(&DETAILS)).into_iter().flatten();
-            let selects: Vec<(SelectQuery, Option<u64>)> = select(&CHUNKS).chain(details).collect();
-            self.db.rows_ahead(&selects);
-        }
-        behind
     }
 
     /// Steps of one chunk, for those who go through all of them once: nothing is kept.

@@ -175,9 +175,6 @@ fn lane_arrivals(
     let mut all = PartArrivals::new(programs);
     let at_once = (MOST_AT_ONCE / programs.ids.len().max(1)).clamp(1, PARTS_AT_ONCE);
     for starts in starts.chunks(at_once) {
-        if let (Some(first), Some(last)) = (starts.first(), starts.last()) {
-            lane.ask_ahead(&(*first..*last + part_steps));
-        }
         let part = |start: &u64| PartArrivals::read(lane, *start..*start + part_steps, programs);
         let parts: Vec<PartArrivals<'_>> =
             starts.par_iter().map(part).collect::<Result<_, ReportError>>()?;

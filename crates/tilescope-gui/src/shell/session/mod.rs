@@ -83,22 +83,14 @@ impl AppSession {
         let (preferences, message) = StoredPreferences::of_user();
         let mut session = Self::new(preferences);
         session.messages.extend(message);
-        session.reach_other_machines();
+        // Nobody sits at a terminal.
+        RemoteSettings { without_terminal: true, ..RemoteSettings::current() }.set();
         session.keep_simulated_in(simulated_reports());
         remove_stale_directories();
         session.home.set_sample_reports(demos());
         session.watch_files();
         session.check_reports();
         session
-    }
-
-    /// Nobody sits at a terminal, and the program there is the one of the last time, unless the
-    /// command line says which.
-    fn reach_other_machines(&self) {
-        let RemoteSettings { program, ssh, .. } = RemoteSettings::current();
-        let last = Some(self.prefs().remote.program.trim().to_owned());
-        let program = program.or(last.filter(|program| !program.is_empty()));
-        RemoteSettings { program, ssh, without_terminal: true }.set();
     }
 
     fn new(preferences: StoredPreferences) -> Self {

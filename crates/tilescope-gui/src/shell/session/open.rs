@@ -11,7 +11,7 @@ use crate::shell::simulation_process::{SimulationOutcome, SimulationProcess};
 use crate::widgets::path_input::{is_model_file, is_results_file};
 use egui::Context;
 use std::path::{Path, PathBuf};
-use tilescope_report::remote::{RemoteSettings, is_remote};
+use tilescope_report::remote::is_remote;
 
 impl AppSession {
     /// Takes in what threads and children have done since the last frame.
@@ -104,9 +104,6 @@ impl AppSession {
     pub(super) fn open_remote(&mut self, context: &Context, remote: RemotePrefs) {
         match remote.address() {
             Ok(address) => {
-                let program = Some(remote.program.trim().to_owned());
-                let program = program.filter(|program| !program.is_empty());
-                RemoteSettings { program, ..RemoteSettings::current() }.set();
                 self.preferences.current_mut().remote = remote;
                 self.open(context, address.to_path());
             }

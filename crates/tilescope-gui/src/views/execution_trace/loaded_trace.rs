@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use tilescope_analysis::replica_classes::{ipu_words, sentence};
 use tilescope_analysis::trace::{
     InterIpuTransfers, MAX_ROWS, MarkRows, ProgramLabels, TileWorkTimes, TraceLaneStyle,
-    narrow_step_cycles, step_lengths_question,
+    narrow_step_cycles,
 };
-use tilescope_report::trace::{CriticalPath, LaneQuestion, Trace};
+use tilescope_report::trace::{CriticalPath, Trace};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaIpu, grouped};
 use tilescope_report::{
     MarkFilter, MarkKind, ReplicaClasses, ReplicaWait, Report, ReportError, ReportOrigin,
@@ -232,10 +232,6 @@ pub(crate) fn prepare(
     }
     let ipus = ipu_lanes(&trace, &labels);
     let (range, mut host, mut exchanged) = (trace.range(), false, false);
-    trace.ask_ahead(
-        trace.lanes(),
-        &[LaneQuestion::Totals { window: range }, step_lengths_question()],
-    );
     for info in trace.lanes() {
         let lane = trace.lane_of(info.ipu, info.sub_lane);
         let totals = lane.map(|lane| lane.totals(range)).transpose()?;

@@ -18,7 +18,7 @@ use tilescope_analysis::trace::{
     COMMON_MARKS, FlowArrow, HostActivity, LaneItemKind, LaneItemList, LaneShares, MarkBlock,
     MarkRowId, TraceLaneStyle, TraceStepGrouping, arrows, host_lane, lane_items, lane_shares,
 };
-use tilescope_report::trace::{LaneInfo, LaneQuestion, Trace};
+use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles, ReplicaClassId, ReplicaIpu, StepId};
 use tilescope_report::{MarkKind, ProgramKind, Report, ReportError};
 
@@ -163,7 +163,6 @@ pub(crate) fn build_scene(
     let lanes_of = |rows: &IpuRowsKey| prepared.lanes_at(rows.at);
     let shown: Vec<(&IpuLanes, &IpuRowsKey)> =
         key.ipus.iter().filter_map(|rows| Some((lanes_of(rows)?, rows))).collect();
-    ask_ahead(prepared, key, &shown);
     // IPUs do not depend on each other, and filling images is most of the work.
     let ipus: Result<Vec<IpuLaneScene>, ReportError> =
         shown.par_iter().map(|lanes| ipu_scene(report, prepared, key, &filter, *lanes)).collect();
@@ -187,30 +186,6 @@ pub(crate) fn build_scene(
         _ => None,
     };
     Ok(TraceScene { key: key.clone(), ipus, marks, host, arrows, path })
-}
-
-/// Asks all lanes that are shown at once, where the report is on another machine.
-fn ask_ahead(prepared: &LoadedTrace, key: &TraceSceneKey, shown: &[(&IpuLanes, &IpuRowsKey)]) {
-    let trace = &prepared.trace;
-    let info = |lanes: &&IpuLanes, group| Some(trace.lane_at(lanes.at, group)?.info());
-    let lanes: Vec<LaneInfo> = shown
-        .iter()
-        .flat_map(|(lanes, _)| lanes.sub_lanes.iter().filter_map(move |group| info(lanes, *group)))
-        .collect();
-    let (window, pixels) = (key.window, key.width as u32);
-    let columns = key.width.div_ceil(COLUMN_PIXELS).max(1) as u32;
-    let bars = LaneQuestion::Spans { window, pixels };
-    let mut questions = vec![bars.clone()];
-    if key.shares {
-        questions.push(LaneQuestion::CutSpans { window, pixels: columns });
-    }
-    if key.links > 0 && prepared.known_link_limit().is_some() {
-        questions.push(LaneQuestion::Spans { window, pixels: columns });
-    }
-    trace.ask_ahead(&lanes, &questions);
-    if key.marks && prepared.host {
-        trace.ask_ahead(trace.lanes(), &[bars]);
-    }
 }
 
 /// The arrows between the IPUs of each class of replicas that is on the screen.
@@ -405,19 +380,13 @@ pub(crate) fn overview(
     };
     let palette = colours.palette();
     let cycles_per_pixel = range.length().as_f64() / width.max(1) as f64;
-    let first_lanes: Vec<LaneInfo> =
-        ipus.iter().filter_map(|ipu| Some(trace.lane_at(ipu.at, 0)?.info())).collect();
     if row_height >= LEAST_SHARES && is_far_out(prepared.narrow_steps, cycles_per_pixel, 1.0) {
         let lanes = ipus.iter().filter_map(|ipu| trace.lane_at(ipu.at, 0));
         let columns = width.div_ceil(COLUMN_PIXELS);
-        let question = LaneQuestion::CutSpans { window: *range, pixels: columns.max(1) as u32 };
-        trace.ask_ahead(&first_lanes, &[question]);
         let shares: Result<Vec<LaneShares>, ReportError> =
             lanes.map(|lane| lane_shares(lane, *range, columns)).collect();
         return Ok(SplitImage::cut(share_raster(&shares?, &fill, palette)));
     }
-    let question = LaneQuestion::Spans { window: *range, pixels: width as u32 };
-    trace.ask_ahead(&first_lanes, &[question]);
     // Put together, executions would all have the one colour of groups.
     let grouping = TraceStepGrouping { executions: false, syncs: false };
     let lanes: Result<Vec<LaneItemList>, ReportError> = ipus

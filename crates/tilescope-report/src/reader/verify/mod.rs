@@ -17,7 +17,6 @@ use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, DataFlows, MemoryRegion, ProgramKind, TileMemory, TraceMark};
-use crate::remote::RemoteReport;
 use crate::trace::{FixedPointBalance, LaneStepCursor, Trace};
 use crate::units::{Bytes, IpuId, ReplicaClassId, StepId, TileId, TileRange, TileRuns};
 use data_flow::DataFlowCheck;
@@ -112,9 +111,6 @@ impl Report {
         progress: &mut dyn FnMut(f64),
         cancel: &Arc<AtomicBool>,
     ) -> Result<Vec<InvariantViolation>, ReportError> {
-        if let Some(remote) = &self.remote {
-            return self.verified_there(remote, false, progress, cancel);
-        }
         let mut found = self.verify_tables_alone(progress, cancel)?;
         let mut on_trace =
             |share: f64| progress(SHARE_BEFORE_TRACE + (1.0 - SHARE_BEFORE_TRACE) * share);
@@ -132,9 +128,6 @@ impl Report {
         &self,
         cancel: &Arc<AtomicBool>,
     ) -> Result<Vec<InvariantViolation>, ReportError> {
-        if let Some(remote) = &self.remote {
-            return self.verified_there(remote, true, &mut |_| {}, cancel);
-        }
         let mut apart = Self::open_with_cache(&self.path, None)?;
         if apart.identity != self.identity {
             return Err(ReportError::Replaced { path: self.path.clone() });
@@ -147,19 +140,6 @@ impl Report {
                 apart.verify_trace_to(&mut found, &mut |_| {}, cancel)?;
             }
         }
-        Ok(found)
-    }
-
-    /// Has the laws checked by the machine that has the file, which would else travel whole.
-    fn verified_there(
-        &self,
-        remote: &RemoteReport,
-        apart: bool,
-        progress: &mut dyn FnMut(f64),
-        cancel: &Arc<AtomicBool>,
-    ) -> Result<Vec<InvariantViolation>, ReportError> {
-        let (found, warnings) = remote.verify(apart, progress, cancel)?;
-        warnings.into_iter().for_each(|warning| self.warnings.add(warning));
         Ok(found)
     }
 

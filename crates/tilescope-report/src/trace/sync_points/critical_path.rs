@@ -6,7 +6,6 @@
 use super::super::answers::{LaneInfo, LaneSpan, LaneStep, PerActivity, StepTotals};
 use super::super::lane::TraceLane;
 use super::super::lane_number::LaneNumber;
-use super::super::lane_questions::{LaneQuestion, each_ahead, path_programs_there};
 use super::super::store::TraceStore;
 use super::overlap::BesideCompute;
 use super::path_index::{BlockDetails, LaneSlack, PathIndex, PathLead, StretchGroup};
@@ -161,7 +160,7 @@ impl CriticalPath {
         Ok(spans)
     }
 
-    /// What to draw of the path, from these sources. Lanes on another machine are asked at once.
+    /// The spans of these sources.
     fn spans_of(
         &self,
         sources: &[PathSpanSource],
@@ -170,14 +169,6 @@ impl CriticalPath {
         let pixels = |range: CycleRange| {
             u32::try_from(range.length().0.div_ceil(pixel.0.max(1))).unwrap_or(u32::MAX)
         };
-        let asked = sources.iter().filter_map(|source| match source {
-            PathSpanSource::OfLane { lane, inside, .. } => {
-                let question = LaneQuestion::Spans { window: *inside, pixels: pixels(*inside) };
-                Some((*self.store.lanes.get(*lane)?, question))
-            }
-            PathSpanSource::Narrow(_) => None,
-        });
-        each_ahead(self.store.database(), asked);
         let mut spans = Vec::with_capacity(sources.len());
         for source in sources {
             match *source {
@@ -207,7 +198,7 @@ impl CriticalPath {
                 let inside = stretch.range.intersection(window);
                 let own = match inside == stretch.range {
                     true => stretch.totals,
-                    false => self.lane(stretch.lane)?.read_totals(inside)?,
+                    false => self.lane(stretch.lane)?.totals(inside)?,
                 };
                 totals.add(&own);
                 Ok(())
@@ -272,9 +263,6 @@ impl CriticalPath {
     /// The same of the whole path, which a report has since version 2.8; made once of others.
     pub fn programs(&self) -> Result<Arc<Vec<PathProgram>>, ReportError> {
         self.store.path_programs(|| {
-            if let Some(programs) = path_programs_there(&self.store)? {
-                return Ok(programs);
-            }
             let stored = self.store.stored_path_programs()?;
             match self.is_whole(&stored) {
                 true => Ok(stored),

@@ -6,10 +6,9 @@
 use super::super::answers::LaneInfo;
 use super::super::lane::TraceLane;
 use super::super::lane_pieces::HeldChunk;
-use super::super::program_totals::{SEGMENT_STEPS, program_code, program_from_code};
+use super::super::program_totals::SEGMENT_STEPS;
 use super::super::step_record::{StepClass, StepRecord};
 use super::walk::LanePlaces;
-use crate::codec::{VarintReader, write_varint};
 use crate::database::{ReportDatabase, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
@@ -51,36 +50,7 @@ impl PathProgram {
     }
 }
 
-/// What a lane on another machine answers.
 impl PathProgram {
-    pub(in crate::trace) fn encode<'a>(all: impl Iterator<Item = &'a Self>) -> Vec<u8> {
-        let mut answer = Vec::new();
-        for Self { program, class, steps, cycles, position, longest, .. } in all {
-            let numbers =
-                [program_code(*program), class.code(), *steps, cycles.0, *position, longest.0];
-            numbers.into_iter().for_each(|number| write_varint(&mut answer, number));
-        }
-        answer
-    }
-
-    /// The programs of the lane at a position, which has so many steps, if the answer is sound.
-    pub(in crate::trace) fn decode(answer: &[u8], lane: usize, of: u64) -> Option<Vec<Self>> {
-        let mut reader = VarintReader::new(answer);
-        let mut all: Vec<Self> = Vec::new();
-        while !reader.is_done() {
-            let mut numbers = [0; 6];
-            for number in &mut numbers {
-                *number = reader.take()?;
-            }
-            let [program, class, steps, cycles, position, longest] = numbers;
-            let (cycles, longest) = (Cycles(cycles), Cycles(longest));
-            let (program, class) = (program_from_code(program)?, StepClass::from_code(class)?);
-            let sum = Self { lane, program, class, steps, cycles, position, longest };
-            all.push(Some(sum).filter(|sum| sum.is_sane(of))?);
-        }
-        all.is_sorted_by_key(Self::key).then_some(all)
-    }
-
     /// Whether it could be of a lane of so many steps.
     fn is_sane(&self, of: u64) -> bool {
         let Self { steps, cycles, position, longest, .. } = *self;
@@ -172,7 +142,7 @@ impl ProgramCycleCounter {
             (first..).zip(steps).for_each(|(at, record)| self.step(lane, at, record, range));
             return Ok(());
         }
-        let positions = of.read_touching(range)?;
+        let positions = of.touching(range)?;
         if let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty()) {
             self.held.insert(lane, of.held_chunk(last)?);
         }

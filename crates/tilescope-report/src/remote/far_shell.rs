@@ -1,0 +1,238 @@
+//! A POSIX shell on another machine, which is told commands and answers with lines and bytes.
+
+// Everything here reads bytes that anybody may have sent.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::address::RemoteAddress;
+use super::ssh::{self, RemoteSettings, SshProcess};
+use crate::error::ReportError;
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Bytes of output that are read at a time, and pieces of it that may wait.
+const PIECE_BYTES: usize = 64 << 10;
+const PIECES_WAITING: usize = 16;
+/// Time between two looks at the flag that cancels.
+pub(super) const LOOK: Duration = Duration::from_millis(50);
+/// Longest line of an answer. Paths have up to 4 KiB.
+const MAX_LINE_BYTES: usize = 8 << 10;
+/// Bytes of greetings of login scripts that are skipped.
+const MAX_NOISE_BYTES: usize = 64 << 10;
+/// Bytes of the complaints of `ssh` that are kept.
+const MAX_COMPLAINT: usize = 2 << 10;
+/// Time that `ssh` is given to end after its pipe has ended.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Time for a login, in which a person may have to type a password.
+const LOGIN: Duration = Duration::from_secs(180);
+
+/// The line with which a shell begins its answers: login scripts may print before it.
+const GREETING: &str = "tilescope-copy 1";
+
+/// A shell on another machine, connected through `ssh`. Dropping it ends `ssh`.
+pub(super) struct FarShell<'a> {
+    address: &'a RemoteAddress,
+    child: Child,
+    /// None once the connection has ended.
+    stdin: Option<ChildStdin>,
+    pieces: Receiver<Vec<u8>>,
+    complaint: Option<JoinHandle<String>>,
+    /// Bytes that arrived and were not taken, from `taken` on.
+    arrived: Vec<u8>,
+    taken: usize,
+    has_answered: bool,
+    silence: Duration,
+    cancel: &'a AtomicBool,
+}
+
+impl<'a> FarShell<'a> {
+    /// Connects, and waits until the shell has answered. Setting `cancel` ends every wait with
+    /// [`ReportError::Cancelled`].
+    ///
+    /// # Errors
+    /// [`ReportError::Remote`] where no shell answers, with the reason.
+    pub(super) fn connect(
+        address: &'a RemoteAddress,
+        settings: &RemoteSettings,
+        cancel: &'a AtomicBool,
+    ) -> Result<Self, ReportError> {
+        // A login shell of any kind understands this; what follows on the input is for `sh`.
+        let SshProcess { child, stdin, stdout, stderr } = ssh::start(address, settings, "exec sh")?;
+        let (sender, pieces) = piece_channel();
+        std::thread::spawn(move || read_pieces(stdout, &sender));
+        let complaint = std::thread::spawn(move || ssh::last_words(stderr, MAX_COMPLAINT));
+        let mut shell = Self {
+            address,
+            child,
+            stdin: Some(stdin),
+            pieces,
+            complaint: Some(complaint),
+            arrived: Vec::new(),
+            taken: 0,
+            has_answered: false,
+            silence: LOGIN,
+            cancel,
+        };
+        shell.run(&format!("LC_ALL=C; export LC_ALL; printf '\\n{GREETING}\\n'\n"))?;
+        let mut noise = 0;
+        loop {
+            let line = shell.line()?;
+            if line == GREETING {
+                break;
+            }
+            noise += line.len() + 1;
+            if noise > MAX_NOISE_BYTES {
+                let problem = format!("no POSIX shell answers on {}", address.host());
+                return Err(address.failed(problem));
+            }
+        }
+        shell.has_answered = true;
+        shell.silence = RemoteSettings::silence();
+        Ok(shell)
+    }
+
+    /// Has commands run.
+    pub(super) fn run(&mut self, commands: &str) -> Result<(), ReportError> {
+        let Some(stdin) = &mut self.stdin else { return Err(self.lost()) };
+        match stdin.write_all(commands.as_bytes()).and_then(|()| stdin.flush()) {
+            Ok(()) => Ok(()),
+            // What was said before tells more.
+            Err(_) => Err(self.lost()),
+        }
+    }
+
+    /// The next line of the answer, without its end.
+    ///
+    /// # Errors
+    /// Lines of more than 8 KiB, or that are not UTF-8, beside those of [`FarShell::bytes`].
+    pub(super) fn line(&mut self) -> Result<String, ReportError> {
+        loop {
+            let rest = self.arrived.get(self.taken..).unwrap_or_default();
+            if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line = String::from_utf8_lossy(rest.get(..end).unwrap_or_default());
+                let line = line.into_owned();
+                self.taken += end + 1;
+                return Ok(line);
+            }
+            if rest.len() > MAX_LINE_BYTES && self.has_answered {
+                return Err(self.not_understood("a line without end"));
+            }
+            if rest.len() > MAX_NOISE_BYTES {
+                let problem = format!("no POSIX shell answers on {}", self.address.host());
+                return Err(self.address.failed(problem));
+            }
+            self.wait()?;
+        }
+    }
+
+    /// Some bytes of the answer, so many at most and at least one.
+    ///
+    /// # Errors
+    /// A connection that ends or falls silent, and [`ReportError::Cancelled`].
+    pub(super) fn bytes(&mut self, most: u64) -> Result<&[u8], ReportError> {
+        if self.taken == self.arrived.len() {
+            self.wait()?;
+        }
+        let left = self.arrived.len() - self.taken;
+        let count = usize::try_from(most).unwrap_or(usize::MAX).min(left);
+        let start = self.taken;
+        self.taken += count;
+        Ok(self.arrived.get(start..start + count).unwrap_or_default())
+    }
+
+    /// Waits for the next piece.
+    fn wait(&mut self) -> Result<(), ReportError> {
+        let start = Instant::now();
+        loop {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(ReportError::Cancelled);
+            }
+            match self.pieces.recv_timeout(LOOK.min(self.silence)) {
+                Ok(piece) => {
+                    self.arrived.drain(..self.taken);
+                    self.taken = 0;
+                    self.arrived.extend(piece);
+                    return Ok(());
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
+                Err(RecvTimeoutError::Timeout) if start.elapsed() >= self.silence => {
+                    let (host, seconds) = (self.address.host(), self.silence.as_secs_f64());
+                    let problem = format!(
+                        "{host} has sent nothing for {seconds} s and is given up; open the report \
+                         again: the copy goes on where it stopped"
+                    );
+                    return Err(self.address.failed(problem));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// The error of an answer that no shell gives.
+    pub(super) fn not_understood(&self, answer: &str) -> ReportError {
+        let host = self.address.host();
+        self.address.failed(format!("the answer of {host} is not understood: {answer}"))
+    }
+
+    /// The error of a connection that has ended.
+    fn lost(&mut self) -> ReportError {
+        let code = self.exit_code();
+        let complaint = self.complaint.take().and_then(|heard| heard.join().ok());
+        let complaint = complaint.unwrap_or_default();
+        let host = self.address.host();
+        if !self.has_answered {
+            return self.address.failed(ssh::explanation(&host, None, code, &complaint));
+        }
+        let problem = format!(
+            "the connection to {host} was lost; open the report again: the copy goes on where it \
+             stopped"
+        );
+        let complaint = complaint.trim();
+        self.address.failed(match complaint.is_empty() {
+            true => problem,
+            false => format!("{problem}; ssh says: {complaint}"),
+        })
+    }
+}
+
+impl FarShell<'_> {
+    /// The exit code of `ssh`, whose pipe has ended; none if it does not end by itself.
+    fn exit_code(&mut self) -> Option<i32> {
+        self.stdin = None;
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        None
+    }
+}
+
+impl Drop for FarShell<'_> {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Hands on pieces of a stream until it ends, or until nobody takes them.
+pub(super) fn read_pieces(mut output: ChildStdout, sender: &SyncSender<Vec<u8>>) {
+    let mut piece = vec![0; PIECE_BYTES];
+    while let Ok(count @ 1..) = output.read(&mut piece) {
+        if sender.send(piece.get(..count).unwrap_or_default().to_vec()).is_err() {
+            return;
+        }
+    }
+}
+
+/// A channel for the pieces of a stream.
+pub(super) fn piece_channel() -> (SyncSender<Vec<u8>>, Receiver<Vec<u8>>) {
+    sync_channel(PIECES_WAITING)
+}

@@ -1,0 +1,127 @@
+//! Commands that print text about a report of another machine: tilescope runs there, if it is installed,
+//! and its text is copied instead of the report.
+
+use super::query::{Asked, keep_report, write_file};
+use super::{CliError, interrupt, stderr};
+use clap::ArgMatches;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tilescope_report::remote::{RemoteAddress, RemoteCommandError, run_there};
+
+/// The option that names the program there.
+const REMOTE_PROGRAM_OPTION: &str = "--remote-program";
+
+/// Commands that print text about one report and write nothing.
+const COMMANDS: [&str; 5] = ["summary", "why", "insights", "find", "verify"];
+
+/// Options that such a command is run here with: `insights --prove` simulates on this machine.
+const LOCAL_OPTIONS: [&str; 2] = ["--prove", "--jobs"];
+
+/// Runs a command where its report is, with the arguments that were given, the program's name first.
+/// False if it is to be run here: it is another command, its report is on this machine, or the other
+/// machine has no tilescope.
+pub(super) fn run(given: &[OsString], output: &mut dyn Write) -> Result<bool, CliError> {
+    let Some(given) = given.iter().skip(1).map(|word| word.to_str()).collect::<Option<Vec<_>>>()
+    else {
+        return Ok(false);
+    };
+    let is_text = given.first().is_some_and(|command| COMMANDS.contains(command));
+    let is_local = |word: &&str| LOCAL_OPTIONS.iter().any(|option| word.starts_with(option));
+    if !is_text || given.iter().any(is_local) {
+        return Ok(false);
+    }
+    let (mut words, mut address) = (Vec::new(), None);
+    let mut rest = given.iter().copied();
+    while let Some(word) = rest.next() {
+        match RemoteAddress::of_path(Path::new(word)) {
+            Ok(Some(found)) if address.is_none() => {
+                words.push(found.path().to_owned());
+                address = Some(found);
+            }
+            // The command says what is wrong with its arguments.
+            Ok(Some(_)) | Err(_) => return Ok(false),
+            Ok(None) if word == REMOTE_PROGRAM_OPTION => drop(rest.next()),
+            Ok(None) if word.starts_with(REMOTE_PROGRAM_OPTION) => {}
+            Ok(None) => words.push(word.to_owned()),
+        }
+    }
+    let Some(address) = address else { return Ok(false) };
+    interrupt::watch();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    answer(&address, &words, "", output)
+}
+
+/// Asks the report at an address, or for its tables; false if the machine has no tilescope.
+pub(super) fn query(
+    address: &RemoteAddress,
+    question: Option<&Asked>,
+    format: &str,
+    matches: &ArgMatches,
+    output: &mut dyn Write,
+) -> Result<bool, CliError> {
+    let (asked, sql) = match question {
+        None => ("--tables", ""),
+        Some(Asked::Ready(ready)) => (ready.name, ""),
+        // Not as a word, which has to be shorter.
+        Some(Asked::Sql(sql)) => ("-", sql.as_str()),
+    };
+    let mut words = vec!["query", address.path(), asked];
+    let limit = matches.get_one::<Duration>("timeout").map(|limit| limit.as_secs_f64().to_string());
+    if question.is_some() {
+        words.extend(["--format", format]);
+        words.extend(limit.iter().flat_map(|limit| ["--timeout", limit]));
+    }
+    let file = matches.get_one::<PathBuf>("output").filter(|_| question.is_some());
+    let Some(file) = file else { return answer(address, &words, sql, output) };
+    keep_report(Path::new(address.path()), file)?;
+    interrupt::watch();
+    let mut has_program = true;
+    let written = write_file(file, |written| {
+        has_program = answer(address, &words, sql, written)?;
+        // An error leaves the file that was there.
+        if has_program { Ok(()) } else { Err(CliError::Failed(String::new())) }
+    });
+    if !has_program {
+        return Ok(false);
+    }
+    written?;
+    writeln!(output, "{}", file.display())?;
+    Ok(true)
+}
+
+fn answer(
+    address: &RemoteAddress,
+    words: &[&str],
+    sql: &str,
+    output: &mut dyn Write,
+) -> Result<bool, CliError> {
+    match run_there(address, words, sql, output, &interrupt::flag()) {
+        Ok(said) => write!(stderr(), "{said}")?,
+        // The report is copied and asked here.
+        Err(RemoteCommandError::NoProgram(_)) => return Ok(false),
+        Err(error) => return Err(failure(error)),
+    }
+    Ok(true)
+}
+
+/// The error that the command had there, with the same exit code.
+fn failure(error: RemoteCommandError) -> CliError {
+    match error {
+        RemoteCommandError::Ended { code, said } => {
+            // Warnings come before it.
+            let at = if said.starts_with("error: ") { Some(0) } else { said.find("\nerror: ") };
+            let (before, problem) = said.split_at(at.unwrap_or(0));
+            let _ = write!(stderr(), "{}", before.trim_start());
+            let problem = problem.trim().trim_start_matches("error: ").to_owned();
+            match code {
+                2 => CliError::Usage(problem),
+                3 => CliError::Violated(problem),
+                _ => CliError::Failed(problem),
+            }
+        }
+        RemoteCommandError::Output(error) => CliError::Output(error),
+        error => CliError::Failed(error.to_string()),
+    }
+}
