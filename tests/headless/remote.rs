@@ -267,7 +267,7 @@ fn errors_are_the_same_with_the_address_as_path() {
 fn a_machine_that_falls_silent_is_given_up() {
     use_script();
     let output = Command::new(env!("CARGO_BIN_EXE_tilescope"))
-        .args(["summary", "ssh://silent/out"])
+        .args(["report", "ssh://silent/out", "-o", "x.html"])
         .env("TILESCOPE_SSH", place().join("ssh"))
         .env("TILESCOPE_REMOTE_SILENCE", "0.2")
         .output()

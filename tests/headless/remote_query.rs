@@ -111,7 +111,7 @@ fn text_is_printed_where_the_report_is() {
         assert!(!far.directory.path().join("cache").exists(), "{words:?} is copied");
     }
     // What simulates or writes runs here, on a copy.
-    let copied = far.run("export", true, &["--view", "programs", "--format", "csv", "-o", "x.csv"]);
+    let copied = far.run("export", true, &["--view", "memory", "--format", "csv", "-o", "x.csv"]);
     assert!(copied.status.success(), "{}", stderr(&copied));
     assert!(far.directory.path().join("cache/tilescope/remote").exists());
 }

@@ -30,7 +30,7 @@ pub(crate) use generator::shape_bounds;
 pub(crate) use matmul::{AttentionDims, EinsumLabels};
 pub(crate) use movement::{pad_amounts, transpose_order};
 pub(crate) use reduce::reduced_axes;
-pub(crate) use slice::{SliceRange, slice_ranges};
+pub(crate) use slice::slice_ranges;
 
 /// Element type and shape of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]

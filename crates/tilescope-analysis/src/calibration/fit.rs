@@ -8,6 +8,7 @@
 //! do. So is one that the measurement says next to nothing about.
 
 use super::AlignedProgram;
+use ndarray::Array2;
 
 /// A constant that can be fitted.
 #[derive(Clone, Debug, PartialEq)]
@@ -338,19 +339,19 @@ impl<'a> FitProblem<'a> {
     }
 
     /// The weighted products of the effects of constants.
-    fn normal_matrix(&self, free: &[usize], weights: &[f64]) -> Vec<Vec<f64>> {
-        let product = |a: usize, b: usize| {
+    fn normal_matrix(&self, free: &[usize], weights: &[f64]) -> Array2<f64> {
+        Array2::from_shape_fn((free.len(), free.len()), |(a, b)| {
             let rows = self.rows.iter().zip(weights);
             rows.map(|(row, weight)| {
-                weight * self.slope(*row, a) * self.slope(*row, b) * self.scale[*row].powi(2)
+                let (first, second) = (self.slope(*row, free[a]), self.slope(*row, free[b]));
+                weight * first * second * self.scale[*row].powi(2)
             })
             .sum()
-        };
-        free.iter().map(|a| free.iter().map(|b| product(*a, *b)).collect()).collect()
+        })
     }
 
     /// Least squares within bounds, one constant after the other until nothing moves.
-    fn descend(&self, free: &[usize], matrix: &[Vec<f64>], weights: &[f64], values: &mut [f64]) {
+    fn descend(&self, free: &[usize], matrix: &Array2<f64>, weights: &[f64], values: &mut [f64]) {
         let start = start_of(self.constants);
         let target: Vec<f64> = free
             .iter()
@@ -367,7 +368,7 @@ impl<'a> FitProblem<'a> {
             let mut moved: f64 = 0.0;
             for (place, &at) in free.iter().enumerate() {
                 let constant = &self.constants[at];
-                let own = matrix[place][place];
+                let own = matrix[[place, place]];
                 if own <= 0.0 {
                     continue;
                 }
@@ -375,7 +376,7 @@ impl<'a> FitProblem<'a> {
                     .iter()
                     .enumerate()
                     .filter(|(other, _)| *other != place)
-                    .map(|(other, of)| matrix[place][other] * (values[*of] - start[*of]))
+                    .map(|(other, of)| matrix[[place, other]] * (values[*of] - start[*of]))
                     .sum();
                 let best = start[at] + (target[place] - others) / own;
                 let next = best.clamp(constant.least, constant.most);
@@ -394,41 +395,36 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// The diagonal of the inverse of a matrix, by Gauss and Jordan; infinite where there is none.
-fn inverse_diagonal(matrix: &[Vec<f64>]) -> Vec<f64> {
-    let size = matrix.len();
+fn inverse_diagonal(matrix: &Array2<f64>) -> Vec<f64> {
+    let size = matrix.nrows();
     // Scaled to ones on its diagonal: rates and cycles are of very different sizes.
-    let units: Vec<f64> =
-        (0..size).map(|at| matrix[at][at].max(f64::MIN_POSITIVE).sqrt()).collect();
-    let mut left: Vec<Vec<f64>> = (0..size)
-        .map(|row| {
-            (0..size).map(|column| matrix[row][column] / (units[row] * units[column])).collect()
-        })
-        .collect();
-    let mut right: Vec<Vec<f64>> = (0..size)
-        .map(|row| (0..size).map(|column| f64::from(u8::from(row == column))).collect())
-        .collect();
+    let units = matrix.diag().mapv(|own| own.max(f64::MIN_POSITIVE).sqrt());
+    let mut left = Array2::from_shape_fn((size, size), |(row, column)| {
+        matrix[[row, column]] / (units[row] * units[column])
+    });
+    let mut right = Array2::<f64>::eye(size);
     for pivot in 0..size {
-        let best =
-            (pivot..size).max_by(|a, b| left[*a][pivot].abs().total_cmp(&left[*b][pivot].abs()));
+        let best = (pivot..size)
+            .max_by(|a, b| left[[*a, pivot]].abs().total_cmp(&left[[*b, pivot]].abs()));
         let best = best.unwrap_or(pivot);
-        left.swap(pivot, best);
-        right.swap(pivot, best);
-        let own = left[pivot][pivot];
+        let own = left[[best, pivot]];
         if own.abs() < 1e-12 {
             return vec![f64::INFINITY; size];
         }
+        let factors = left.column(pivot).to_owned();
         for half in [&mut left, &mut right] {
-            half[pivot].iter_mut().for_each(|of| *of /= own);
-        }
-        for row in (0..size).filter(|row| *row != pivot) {
-            let factor = left[row][pivot];
-            for half in [&mut left, &mut right] {
-                let taken = half[pivot].clone();
-                half[row].iter_mut().zip(&taken).for_each(|(of, by)| *of -= factor * by);
+            for column in 0..size {
+                half.swap([pivot, column], [best, column]);
+            }
+            let taken = &half.row(pivot) / own;
+            half.row_mut(pivot).assign(&taken);
+            for row in (0..size).filter(|row| *row != pivot) {
+                let factor = if row == best { factors[pivot] } else { factors[row] };
+                half.row_mut(row).scaled_add(-factor, &taken);
             }
         }
     }
-    (0..size).map(|at| (right[at][at] / units[at].powi(2)).max(0.0)).collect()
+    (0..size).map(|at| (right[[at, at]] / units[at].powi(2)).max(0.0)).collect()
 }
 
 /// A number with six digits that count: more would only look exact.

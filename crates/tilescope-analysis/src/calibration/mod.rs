@@ -188,12 +188,6 @@ impl MeasuredBesideSimulated {
         all.sort_by(|a, b| size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name)));
         all
     }
-
-    /// Cycles of everything measured, on all IPUs.
-    pub fn measured_cycles(&self) -> f64 {
-        let aligned: f64 = self.operations.iter().map(|of| of.measured).sum();
-        aligned + self.only_measured.iter().map(|of| of.cycles).sum::<f64>()
-    }
 }
 
 /// Whether a report is of a run that another tool recorded.

@@ -7,6 +7,7 @@
 //! equally often; small rests are aligned exactly. O(n log n) for each of at most [`MAX_DEPTH`]
 //! rounds.
 
+use ndarray::Array2;
 use std::cmp::Ordering;
 
 /// Rounds of pairing.
@@ -124,25 +125,22 @@ impl SequenceAligner<'_> {
     /// The longest common subsequence, by the book.
     fn exact(&mut self, a: SequenceRange, b: SequenceRange) {
         let (rows, columns) = (&self.a[a.0..a.1], &self.b[b.0..b.1]);
-        let width = columns.len() + 1;
-        let mut best = vec![0u32; (rows.len() + 1) * width];
+        let mut best = Array2::<u32>::zeros((rows.len() + 1, columns.len() + 1));
         for row in (0..rows.len()).rev() {
             for column in (0..columns.len()).rev() {
-                let at = row * width + column;
-                best[at] = if rows[row] == columns[column] {
-                    best[at + width + 1] + 1
+                best[[row, column]] = if rows[row] == columns[column] {
+                    best[[row + 1, column + 1]] + 1
                 } else {
-                    best[at + 1].max(best[at + width])
+                    best[[row, column + 1]].max(best[[row + 1, column]])
                 };
             }
         }
         let (mut row, mut column) = (0, 0);
         while row < rows.len() && column < columns.len() {
-            let at = row * width + column;
             if rows[row] == columns[column] {
                 self.pairs.push(((a.0 + row) as u32, (b.0 + column) as u32));
                 (row, column) = (row + 1, column + 1);
-            } else if best[at + 1] > best[at + width] {
+            } else if best[[row, column + 1]] > best[[row + 1, column]] {
                 column += 1;
             } else {
                 row += 1;

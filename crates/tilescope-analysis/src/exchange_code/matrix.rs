@@ -7,6 +7,8 @@
 
 use super::ExchangeLink;
 use super::flows::{ExchangeFlow, ExchangeFlows, ExchangePattern};
+use ndarray::{Array2, Axis, Slice};
+use std::ops::Range;
 use tilescope_report::units::{Bytes, ProgramId, TileId, TileRange, TileRuns};
 
 /// Which part of the matrix, and in how many cells.
@@ -34,10 +36,10 @@ impl ExchangeMatrixKey {
 pub struct ExchangeMatrix {
     /// What was asked for, with the number of cells that there are.
     pub key: ExchangeMatrixKey,
-    /// Bytes, row by row, known and assumed.
-    pub bytes: Vec<f64>,
-    /// Bytes whose sender and receiver are recorded, row by row.
-    pub known_bytes: Vec<f64>,
+    /// Bytes, known and assumed: a row for senders, a column for receivers.
+    pub bytes: Array2<f64>,
+    /// Bytes whose sender and receiver are recorded, in the same cells.
+    pub known_bytes: Array2<f64>,
     /// Known bytes of the cell that has most of them.
     pub max: f64,
     /// Bytes of all cells.
@@ -49,14 +51,12 @@ pub struct ExchangeMatrix {
 impl ExchangeMatrix {
     /// Bytes of a cell.
     pub fn get(&self, column: usize, row: usize) -> f64 {
-        let place = row * self.key.cells[0] + column;
-        self.bytes.get(place).copied().unwrap_or(0.0)
+        self.bytes.get((row, column)).copied().unwrap_or(0.0)
     }
 
     /// Bytes of a cell whose sender and receiver are recorded.
     pub fn known_in(&self, column: usize, row: usize) -> f64 {
-        let place = row * self.key.cells[0] + column;
-        self.known_bytes.get(place).copied().unwrap_or(0.0)
+        self.known_bytes.get((row, column)).copied().unwrap_or(0.0)
     }
 
     /// Tiles of a column and a row.
@@ -87,20 +87,22 @@ impl ExchangeMatrix {
             for column in (0..columns).step_by(sizes[0]) {
                 let ends = [(column + sizes[0]).min(columns), (row + sizes[1]).min(rows)];
                 let (first, last) = (self.tiles(column, row), self.tiles(ends[0] - 1, ends[1] - 1));
-                let cells = (row..ends[1]).flat_map(|row| (column..ends[0]).map(move |c| (c, row)));
-                let sum = |value: fn(&Self, usize, usize) -> f64| {
-                    cells.clone().map(|(column, row)| value(self, column, row)).sum()
-                };
                 parts.push(ExchangeMatrixPart {
                     senders: TileRange::new(first.0.first, last.0.end),
                     receivers: TileRange::new(first.1.first, last.1.end),
-                    bytes: sum(Self::get),
-                    known: sum(Self::known_in),
+                    bytes: sum_of(&self.bytes, row..ends[1], column..ends[0]),
+                    known: sum_of(&self.known_bytes, row..ends[1], column..ends[0]),
                 });
             }
         }
         parts
     }
+}
+
+/// The sum of a rectangle of cells.
+fn sum_of(cells: &Array2<f64>, rows: Range<usize>, columns: Range<usize>) -> f64 {
+    let rows = cells.slice_axis(Axis(0), Slice::from(rows));
+    rows.slice_axis(Axis(1), Slice::from(columns)).iter().sum()
 }
 
 /// Cells of a window: the first tile of cell `i` of `n` is `i * tiles / n`, rounded up.
@@ -123,7 +125,7 @@ pub fn matrix(flows: &ExchangeFlows, key: &ExchangeMatrixKey) -> ExchangeMatrix 
         key.cells[1].clamp(1, (key.senders.count() as usize).max(1)),
     ];
     let key = ExchangeMatrixKey { cells: [columns, rows], ..*key };
-    let nothing = vec![0.0; columns * rows];
+    let nothing = Array2::zeros((rows, columns));
     let mut cells = ExchangeMatrixBuilder { key, bytes: nothing.clone(), known_bytes: nothing };
     let (mut known, mut all) = (0.0, 0.0f64);
     for flow in flows.flows.iter().filter(|flow| key.includes(flow)) {
@@ -145,8 +147,8 @@ pub fn matrix(flows: &ExchangeFlows, key: &ExchangeMatrixKey) -> ExchangeMatrix 
 
 struct ExchangeMatrixBuilder {
     key: ExchangeMatrixKey,
-    bytes: Vec<f64>,
-    known_bytes: Vec<f64>,
+    bytes: Array2<f64>,
+    known_bytes: Array2<f64>,
 }
 
 impl ExchangeMatrixBuilder {
@@ -161,11 +163,10 @@ impl ExchangeMatrixBuilder {
         let columns_of = binned(&flow.received, receivers, columns);
         for (row, sent) in rows {
             for (column, received) in &columns_of {
-                let place = row * columns + column;
                 let bytes = sent * received / all;
-                self.bytes[place] += bytes;
+                self.bytes[[row, *column]] += bytes;
                 if flow.pattern == ExchangePattern::EachToAll {
-                    self.known_bytes[place] += bytes;
+                    self.known_bytes[[row, *column]] += bytes;
                 }
             }
         }
@@ -201,8 +202,8 @@ impl ExchangeMatrixBuilder {
         if senders.contains(sender) && receivers.contains(receiver) {
             let (row, column) =
                 (bin_of(senders, rows, sender), bin_of(receivers, columns, receiver));
-            self.bytes[row * columns + column] += bytes;
-            self.known_bytes[row * columns + column] += bytes;
+            self.bytes[[row, column]] += bytes;
+            self.known_bytes[[row, column]] += bytes;
         }
     }
 }

@@ -86,7 +86,7 @@ fn cast(data: &ConstantData, output: &TensorType) -> Option<ConstantData> {
 fn fold_operands(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let positions = |operand: &ConstantTensor| index::repeated(&operand.dims, &output.dims);
     let first = content(view, 0)?;
-    let data = index::take(&first.data, &positions(first))?;
+    let data = index::take(&first.data, &positions(first)?)?;
     let mut result = ConstantTensor { dims: output.dims.clone(), data };
     for at in 1..view.inputs.len() {
         result.data = binary(view, &output.dims, &result, content(view, at)?)?;
@@ -100,8 +100,9 @@ fn binary(
     left: &ConstantTensor,
     right: &ConstantTensor,
 ) -> Option<ConstantData> {
-    let places = (index::repeated(&left.dims, dims), index::repeated(&right.dims, dims));
-    let pairs = places.0.iter().zip(&places.1);
+    let places = index::repeated(&left.dims, dims)?;
+    let others = index::repeated(&right.dims, dims)?;
+    let pairs = places.iter().zip(&others);
     match (&left.data, &right.data) {
         (ConstantData::Ints(left), ConstantData::Ints(right)) => {
             let pairs = pairs.map(|(a, b)| Some((*left.get(*a)?, *right.get(*b)?)));

@@ -3,68 +3,63 @@
 use super::{content, index};
 use crate::constant::{ConstantData, ConstantTensor};
 use crate::shape::{NodeView, TensorType};
+use ndarray::{ArrayD, Dimension, IxDyn};
 
 /// The values of an operator of this kind; none if it is none.
 pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     match view.op {
-        "Gather" => gather(view, output),
+        "Gather" => gather(view),
         "GatherElements" => gather_elements(view, output),
         "GatherND" => gather_nd(view, output),
         "ScatterND" => scatter_nd(view),
         "Where" => choose(view, output),
         "NonZero" => non_zero(content(view, 0)?),
-        "Trilu" => trilu(view, output),
+        "Trilu" => trilu(view),
         "Range" => range(view, output),
         "ConstantOfShape" => constant_of_shape(view, output),
         _ => None,
     }
 }
 
-fn gather(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
+fn gather(view: &NodeView) -> Option<ConstantData> {
     let (data, chosen) = (content(view, 0)?, content(view, 1)?);
     let axis = view.axis(view.int_or("axis", 0).ok()?, data.dims.len()).ok()?;
-    let rows = chosen.ints()?;
-    let (strides, chosen_strides) = (index::strides(&data.dims), index::strides(&chosen.dims));
-    let after = axis + chosen.dims.len();
-    let positions = index::each(&output.dims, |indices| {
-        let before = indices[..axis].iter().zip(&strides).map(|(index, stride)| index * stride);
-        let behind = indices[after..].iter().zip(&strides[axis + 1..]);
-        let behind = behind.map(|(index, stride)| index * stride);
-        let which = indices[axis..after].iter().zip(&chosen_strides);
-        let which = which.map(|(index, stride)| index * stride).sum::<usize>();
-        let row = index::from_start(*rows.get(which)?, data.dims[axis])?;
-        Some(before.sum::<usize>() + row * strides[axis] + behind.sum::<usize>())
-    });
-    index::take(&data.data, &positions.into_iter().collect::<Option<Vec<_>>>()?)
+    // The axes of `chosen` take the place of the axis: the order of the elements is the same.
+    let rows = chosen.ints()?.into_iter().map(|row| index::from_start(row, data.dims[axis]));
+    index::take(&data.data, &index::select(&index::positions(&data.dims)?, axis, rows)?)
 }
 
 fn gather_elements(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let (data, chosen) = (content(view, 0)?, content(view, 1)?);
     let axis = view.axis(view.int_or("axis", 0).ok()?, data.dims.len()).ok()?;
-    let (rows, strides) = (chosen.ints()?, index::strides(&data.dims));
-    let mut rows = rows.iter();
-    let positions = index::each(&output.dims, |indices| {
-        let row = index::from_start(*rows.next()?, data.dims[axis])?;
-        let places = indices.iter().enumerate().zip(&strides);
-        let place = |((at, index), stride)| if at == axis { row * stride } else { index * stride };
-        Some(places.map(place).sum::<usize>())
-    });
-    index::take(&data.data, &positions.into_iter().collect::<Option<Vec<_>>>()?)
+    let rows = ArrayD::from_shape_vec(index::shape(&output.dims)?, chosen.ints()?).ok()?;
+    let known = index::positions(&data.dims)?;
+    let mut positions = Vec::with_capacity(rows.len());
+    for (place, row) in rows.indexed_iter() {
+        let mut place = place.clone();
+        place[axis] = index::from_start(*row, data.dims[axis])?;
+        positions.push(*known.get(place)?);
+    }
+    index::take(&data.data, &positions)
 }
 
 /// Where each tuple of indices of the last dimension of `chosen` points to in a tensor of shape
 /// `dims`.
 fn tuple_positions(dims: &[u64], chosen: &ConstantTensor) -> Option<Vec<usize>> {
     let length = usize::try_from(*chosen.dims.last()?).ok()?;
-    let (values, strides) = (chosen.ints()?, index::strides(dims));
     if length == 0 || length > dims.len() {
         return None;
     }
-    let place = |tuple: &[i64]| {
-        let places = tuple.iter().zip(dims).zip(&strides);
-        places.map(|((at, dim), stride)| Some(index::from_start(*at, *dim)? * stride)).sum()
-    };
-    values.chunks(length).map(place).collect()
+    let known = index::positions(dims)?;
+    let mut positions = Vec::new();
+    for tuple in chosen.ints()?.chunks(length) {
+        let mut place = IxDyn::zeros(dims.len());
+        for (axis, at) in tuple.iter().enumerate() {
+            place[axis] = index::from_start(*at, dims[axis])?;
+        }
+        positions.push(*known.get(place)?);
+    }
+    Some(positions)
 }
 
 fn gather_nd(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
@@ -102,28 +97,26 @@ fn choose(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let ConstantData::Bools(conditions) = &condition.data else { return None };
     let places = |operand: &ConstantTensor| index::repeated(&operand.dims, &output.dims);
     let values = index::joined(yes.data.clone(), &no.data)?;
-    let (which, yes_places, no_places) = (places(condition), places(yes), places(no));
-    let sides = yes_places.iter().zip(&no_places);
-    let positions = which.iter().zip(sides).map(|(which, (left, right))| {
-        Some(if *conditions.get(*which)? { *left } else { yes.len() + right })
-    });
-    index::take(&values, &positions.collect::<Option<Vec<_>>>()?)
+    let (mut positions, left) = (places(no)? + yes.len(), places(yes)?);
+    for ((position, left), which) in positions.iter_mut().zip(&left).zip(&places(condition)?) {
+        if *conditions.get(*which)? {
+            *position = *left;
+        }
+    }
+    index::take(&values, &positions)
 }
 
 /// Indices of all elements that are not zero, a row per dimension.
 fn non_zero(data: &ConstantTensor) -> Option<ConstantData> {
-    let values = data.floats();
-    let mut values = values.iter();
-    let found = index::each(&data.dims, |indices| {
-        values.next().filter(|value| **value != 0.0).map(|_| indices.to_vec())
-    });
-    let found: Vec<Vec<usize>> = found.into_iter().flatten().collect();
-    let rows = (0..data.dims.len()).flat_map(|axis| found.iter().map(move |indices| indices[axis]));
+    let values = ArrayD::from_shape_vec(index::shape(&data.dims)?, data.floats()).ok()?;
+    let found = values.indexed_iter().filter(|(_, value)| **value != 0.0);
+    let found: Vec<IxDyn> = found.map(|(place, _)| place).collect();
+    let rows = (0..data.dims.len()).flat_map(|axis| found.iter().map(move |place| place[axis]));
     let rows: Option<Vec<i64>> = rows.map(|index| i64::try_from(index).ok()).collect();
     rows.map(ConstantData::Ints)
 }
 
-fn trilu(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
+fn trilu(view: &NodeView) -> Option<ConstantData> {
     let data = content(view, 0)?;
     let is_upper = view.int_or("upper", 1).ok()? != 0;
     let diagonal = match view.optional(1) {
@@ -135,16 +128,15 @@ fn trilu(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
         ConstantData::Bools(_) => ConstantData::Bools(vec![false]),
         ConstantData::Floats(_) => ConstantData::Floats(vec![0.0]),
     };
-    let mut position = 0..data.len();
-    let positions = index::each(&output.dims, |indices| {
-        let position = position.next()?;
-        let [.., row, column] = *indices else { return None };
+    let mut positions = Vec::with_capacity(data.len());
+    for (place, position) in index::positions(&data.dims)?.indexed_iter() {
+        let [.., row, column] = *place.slice() else { return None };
         let offset = i64::try_from(column).ok()? - i64::try_from(row).ok()?;
         let stays = if is_upper { offset >= diagonal } else { offset <= diagonal };
-        Some(if stays { position } else { data.len() })
-    });
+        positions.push(if stays { *position } else { data.len() });
+    }
     let values = index::joined(data.data.clone(), &zero)?;
-    index::take(&values, &positions.into_iter().collect::<Option<Vec<_>>>()?)
+    index::take(&values, &positions)
 }
 
 fn range(view: &NodeView, output: &TensorType) -> Option<ConstantData> {

@@ -1,51 +1,48 @@
-//! Where elements of one tensor lie in another.
+//! Positions of elements of one tensor in another, as arrays of positions: moving these moves elements
+//! of every type.
 
 use crate::constant::ConstantData;
+use ndarray::{Array1, ArrayD, Axis, IxDyn};
 
-/// Elements from one index of each axis to the next.
-pub(super) fn strides(dims: &[u64]) -> Vec<usize> {
-    let mut strides = vec![1_usize; dims.len()];
-    for axis in (1..dims.len()).rev() {
-        let size = usize::try_from(dims[axis]).unwrap_or(0).max(1);
-        // Only a tensor without elements has strides that large.
-        strides[axis - 1] = strides[axis].saturating_mul(size);
-    }
-    strides
+/// A shape as `ndarray` takes it; none if it does not fit into memory.
+pub(super) fn shape(dims: &[u64]) -> Option<IxDyn> {
+    let dims: Option<Vec<usize>> = dims.iter().map(|dim| usize::try_from(*dim).ok()).collect();
+    dims.map(|dims| IxDyn(&dims))
 }
 
-/// For every element of a tensor of shape `dims`, in row-major order, what `of` makes of its
-/// indices.
-pub(super) fn each<T>(dims: &[u64], mut of: impl FnMut(&[usize]) -> T) -> Vec<T> {
-    let count = dims.iter().product::<u64>();
-    let mut indices = vec![0; dims.len()];
-    let mut results = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
-    for _ in 0..count {
-        results.push(of(&indices));
-        for axis in (0..dims.len()).rev() {
-            indices[axis] += 1;
-            if (indices[axis] as u64) < dims[axis] {
-                break;
-            }
-            indices[axis] = 0;
-        }
-    }
-    results
+/// The positions of all elements of a tensor, in its shape.
+pub(super) fn positions(dims: &[u64]) -> Option<ArrayD<usize>> {
+    let count = usize::try_from(dims.iter().product::<u64>()).ok()?;
+    Array1::from_iter(0..count).into_shape_with_order(shape(dims)?).ok()
 }
 
 /// For every element of a tensor of shape `output`, its position in an operand that repeats to it.
-pub(super) fn repeated(operand: &[u64], output: &[u64]) -> Vec<usize> {
-    let strides = strides(operand);
-    let skipped = output.len().saturating_sub(operand.len());
-    each(output, |indices| {
-        let own = indices.iter().skip(skipped).zip(operand).zip(&strides);
-        own.map(|((index, dim), stride)| if *dim == 1 { 0 } else { index * stride }).sum()
-    })
+pub(super) fn repeated(operand: &[u64], output: &[u64]) -> Option<ArrayD<usize>> {
+    Some(positions(operand)?.broadcast(shape(output)?)?.to_owned())
 }
 
-/// The values at these positions; none if one is not there.
-pub(super) fn take(data: &ConstantData, positions: &[usize]) -> Option<ConstantData> {
-    fn chosen<T: Copy>(values: &[T], positions: &[usize]) -> Option<Vec<T>> {
-        positions.iter().map(|position| values.get(*position).copied()).collect()
+/// The elements at these indices of an axis; none if one is not there.
+pub(super) fn select(
+    positions: &ArrayD<usize>,
+    axis: usize,
+    indices: impl IntoIterator<Item = Option<usize>>,
+) -> Option<ArrayD<usize>> {
+    let size = positions.len_of(Axis(axis));
+    let indices: Option<Vec<usize>> =
+        indices.into_iter().map(|index| index.filter(|index| *index < size)).collect();
+    Some(positions.select(Axis(axis), &indices?))
+}
+
+/// The values at these positions, in row-major order; none if one is not there.
+pub(super) fn take<'p>(
+    data: &ConstantData,
+    positions: impl IntoIterator<Item = &'p usize>,
+) -> Option<ConstantData> {
+    fn chosen<'p, T: Copy>(
+        values: &[T],
+        positions: impl IntoIterator<Item = &'p usize>,
+    ) -> Option<Vec<T>> {
+        positions.into_iter().map(|position| values.get(*position).copied()).collect()
     }
     Some(match data {
         ConstantData::Ints(values) => ConstantData::Ints(chosen(values, positions)?),

@@ -3,6 +3,7 @@
 use super::{content, index};
 use crate::constant::{ConstantData, ConstantTensor};
 use crate::shape::{self, NodeView, TensorType};
+use ndarray::{ArrayD, Axis, concatenate};
 
 /// The values of an operator that moves elements; none if it is no such operator.
 pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
@@ -13,75 +14,54 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
         }
         "Concat" => return concat(view, output),
         "Pad" => return pad(view, data, output),
-        "Transpose" => transpose(view, data, output)?,
+        "Transpose" => {
+            index::positions(&data.dims)?.permuted_axes(shape::transpose_order(view).ok()?)
+        }
         "Slice" => slice(view, data, output)?,
-        "Expand" => index::repeated(&data.dims, &output.dims),
-        "Tile" => tile(data, output),
+        "Expand" => index::repeated(&data.dims, &output.dims)?,
+        "Tile" => tile(data, output)?,
         _ => return None,
     };
     index::take(&data.data, &positions)
 }
 
-fn transpose(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<Vec<usize>> {
-    let order = shape::transpose_order(view).ok()?;
-    let strides = index::strides(&data.dims);
-    Some(index::each(&output.dims, |indices| {
-        indices.iter().zip(&order).map(|(index, axis)| index * strides[*axis]).sum()
-    }))
+fn slice(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<ArrayD<usize>> {
+    let mut positions = index::positions(&data.dims)?;
+    for (axis, range) in shape::slice_ranges(view).ok()?.iter().enumerate() {
+        let at = |index: i64| {
+            usize::try_from(range.start.checked_add(index.checked_mul(range.step)?)?).ok()
+        };
+        let count = i64::try_from(output.dims[axis]).ok()?;
+        positions = index::select(&positions, axis, (0..count).map(at))?;
+    }
+    Some(positions)
 }
 
-fn slice(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<Vec<usize>> {
-    let ranges = shape::slice_ranges(view).ok()?;
-    let strides = index::strides(&data.dims);
-    let place = |index: usize, range: &shape::SliceRange| {
-        let index = i64::try_from(index).ok()?;
-        usize::try_from(range.start.checked_add(index.checked_mul(range.step)?)?).ok()
-    };
-    let positions = index::each(&output.dims, |indices| {
-        let places = indices.iter().zip(&ranges).zip(&strides);
-        places.map(|((index, range), stride)| Some(place(*index, range)? * stride)).sum()
-    });
-    positions.into_iter().collect()
-}
-
-fn tile(data: &ConstantTensor, output: &TensorType) -> Vec<usize> {
-    let strides = index::strides(&data.dims);
-    index::each(&output.dims, |indices| {
-        let places = indices.iter().zip(&data.dims).zip(&strides);
-        places
-            .map(|((index, dim), stride)| {
-                (*index).checked_rem(usize::try_from(*dim).unwrap_or(0)).unwrap_or(0) * stride
-            })
-            .sum()
-    })
+fn tile(data: &ConstantTensor, output: &TensorType) -> Option<ArrayD<usize>> {
+    let mut positions = index::positions(&data.dims)?;
+    for (axis, dim) in data.dims.iter().enumerate() {
+        let at = |index: u64| usize::try_from(index.checked_rem(*dim)?).ok();
+        positions = index::select(&positions, axis, (0..output.dims[axis]).map(at))?;
+    }
+    Some(positions)
 }
 
 fn concat(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let axis = view.axis(view.int_or("axis", 0).ok()?, output.dims.len()).ok()?;
-    let operands: Option<Vec<&ConstantTensor>> =
-        (0..view.inputs.len()).map(|at| content(view, at)).collect();
-    let operands = operands?;
-    // All values one after the other, then each element of the output finds its own.
-    let mut starts = Vec::new();
-    let (mut values, mut length) = (operands.first()?.data.clone(), 0);
-    let mut total = 0;
-    for (at, operand) in operands.iter().enumerate() {
-        if at > 0 {
-            values = index::joined(values, &operand.data)?;
-        }
-        let size = usize::try_from(*operand.dims.get(axis)?).ok()?;
-        starts.push((length, total, index::strides(&operand.dims)));
-        length += size;
+    // All values one after the other, and the positions of each operand among them.
+    let mut values: Option<ConstantData> = None;
+    let (mut parts, mut total) = (Vec::new(), 0);
+    for at in 0..view.inputs.len() {
+        let operand = content(view, at)?;
+        parts.push(index::positions(&operand.dims)? + total);
         total += operand.len();
+        values = Some(match values {
+            Some(values) => index::joined(values, &operand.data)?,
+            None => operand.data.clone(),
+        });
     }
-    let positions = index::each(&output.dims, |indices| {
-        // The last operand that begins at or before this index; empty ones begin where the next does.
-        let which = starts.partition_point(|(first, ..)| *first <= indices[axis]) - 1;
-        let (first, offset, strides) = &starts[which];
-        let own = indices.iter().zip(strides).map(|(index, stride)| index * stride).sum::<usize>();
-        offset + own - first * strides[axis]
-    });
-    index::take(&values, &positions)
+    let parts: Vec<_> = parts.iter().map(|part| part.view()).collect();
+    index::take(&values?, &concatenate(Axis(axis), &parts).ok()?)
 }
 
 /// `Pad` with a constant.
@@ -90,11 +70,6 @@ fn pad(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<Co
         return None;
     }
     let amounts = shape::pad_amounts(view).ok()?;
-    let strides = index::strides(&data.dims);
-    let inside = |index: usize, before: i64, dim: u64| {
-        let place = i64::try_from(index).ok()?.checked_sub(before)?;
-        usize::try_from(place).ok().filter(|place| (*place as u64) < dim)
-    };
     let fill = match (view.optional(2), &data.data) {
         (Some(_), _) => content(view, 2)?.data.clone(),
         (None, ConstantData::Ints(_)) => ConstantData::Ints(vec![0]),
@@ -105,14 +80,16 @@ fn pad(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<Co
     };
     // The value to pad with stands after the data.
     let values = index::joined(data.data.clone(), &fill)?;
-    let positions = index::each(&output.dims, |indices| {
-        let places = indices.iter().zip(&amounts).zip(&data.dims).zip(&strides);
-        let place: Option<usize> = places
-            .map(|(((index, (before, _)), dim), stride)| {
-                Some(inside(*index, *before, *dim)? * stride)
-            })
-            .sum();
-        place.unwrap_or(data.len())
+    let known = index::positions(&data.dims)?;
+    let positions = ArrayD::from_shape_fn(index::shape(&output.dims)?, |mut place| {
+        for (axis, (before, _)) in amounts.iter().enumerate() {
+            // An index below 0 becomes one that no tensor has.
+            place[axis] = i64::try_from(place[axis])
+                .ok()
+                .and_then(|index| usize::try_from(index.checked_sub(*before)?).ok())
+                .unwrap_or(usize::MAX);
+        }
+        known.get(place).copied().unwrap_or(data.len())
     });
     index::take(&values, &positions)
 }
@@ -121,16 +98,14 @@ fn pad(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<Co
 pub(super) fn split(view: &NodeView, types: &[TensorType]) -> Option<Vec<ConstantData>> {
     let data = content(view, 0)?;
     let axis = view.axis(view.int_or("axis", 0).ok()?, data.dims.len()).ok()?;
-    let strides = index::strides(&data.dims);
+    let positions = index::positions(&data.dims)?;
     let mut start = 0;
     let mut parts = Vec::new();
     for part in types {
-        let positions = index::each(&part.dims, |indices| {
-            let own = indices.iter().zip(&strides).map(|(index, stride)| index * stride);
-            own.sum::<usize>() + start * strides[axis]
-        });
-        parts.push(index::take(&data.data, &positions)?);
-        start += usize::try_from(part.dims[axis]).ok()?;
+        let size = usize::try_from(part.dims[axis]).ok()?;
+        let own = index::select(&positions, axis, (start..start + size).map(Some))?;
+        parts.push(index::take(&data.data, &own)?);
+        start += size;
     }
     Some(parts)
 }

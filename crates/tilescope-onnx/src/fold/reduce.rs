@@ -3,6 +3,7 @@
 use super::{content, index};
 use crate::constant::{ConstantData, ConstantTensor};
 use crate::shape::{self, NodeView, TensorType};
+use ndarray::{ArrayD, Axis};
 
 /// The values of a reduction; none if the operator is none.
 pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
@@ -15,12 +16,12 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
     }
 }
 
-/// For each element of the operand, which element of the output it goes into.
-fn targets(view: &NodeView, data: &ConstantTensor) -> Option<Vec<usize>> {
+/// For each element of the operand, the element of the output that it goes into.
+fn targets(view: &NodeView, data: &ConstantTensor) -> Option<ArrayD<usize>> {
     let (axes, _) = shape::reduced_axes(view).ok()?;
     let kept = |(axis, dim): (usize, &u64)| if axes.contains(&axis) { 1 } else { *dim };
     let dims: Vec<u64> = data.dims.iter().enumerate().map(kept).collect();
-    Some(index::repeated(&dims, &data.dims))
+    index::repeated(&dims, &data.dims)
 }
 
 fn reduce(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
@@ -71,18 +72,17 @@ fn cumulative_sum(view: &NodeView) -> Option<ConstantData> {
     let flag = |name: &str| view.int_or(name, 0).ok().map(|value| value != 0);
     let (is_exclusive, is_reversed) = (flag("exclusive")?, flag("reverse")?);
     let ConstantData::Ints(values) = &data.data else { return None };
-    let (stride, length) =
-        (index::strides(&data.dims)[axis], usize::try_from(data.dims[axis]).ok()?);
-    let mut sums = values.clone();
-    for start in (0..values.len()).filter(|position| (position / stride) % length == 0) {
+    let mut sums = ArrayD::from_shape_vec(index::shape(&data.dims)?, values.clone()).ok()?;
+    for mut lane in sums.lanes_mut(Axis(axis)) {
+        if is_reversed {
+            lane.invert_axis(Axis(0));
+        }
         let mut sum = 0_i64;
-        for at in 0..length {
-            let at = if is_reversed { length - 1 - at } else { at };
-            let position = start + at * stride;
-            let with = sum.checked_add(*values.get(position)?)?;
-            sums[position] = if is_exclusive { sum } else { with };
+        for value in lane {
+            let with = sum.checked_add(*value)?;
+            *value = if is_exclusive { sum } else { with };
             sum = with;
         }
     }
-    Some(ConstantData::Ints(sums))
+    Some(ConstantData::Ints(sums.into_iter().collect()))
 }

@@ -204,7 +204,9 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<Listing, Report
         let line = shell.line()?;
         let fields: Vec<&str> = line.splitn(3, '\t').collect();
         match fields.as_slice() {
-            ["report", directory, name] if is_plain_name(name) && directory.len() < 8192 => {
+            ["report", directory, name]
+                if is_plain_name(name) && (directory.is_empty() || directory.starts_with('/')) =>
+            {
                 path = Some((format!("{directory}/{name}"), (*name).to_owned()));
             }
             ["file", stamp, name] if is_plain_name(name) || *name == SHARED_DEBUG_FILE => {
