@@ -18,32 +18,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-/// Locks; what a panicking thread left behind is still sound, for all guarded data here is
-/// replaced whole.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What a reader should be told about the file, each thing once.
-#[derive(Default)]
-pub(super) struct ReportWarnings(Mutex<Vec<String>>);
-
-impl ReportWarnings {
-    const MOST: usize = 100;
-
-    pub(super) fn add(&self, text: impl Into<String>) {
-        let (text, mut known) = (text.into(), lock(&self.0));
-        if known.len() < Self::MOST && !known.contains(&text) {
-            known.push(text);
-        }
-    }
-
-    pub(super) fn all(&self) -> Vec<String> {
-        lock(&self.0).clone()
-    }
-}
+pub(super) use super::report_warnings::{ReportWarnings, lock};
+pub(super) use super::row_cells::SelectQuery;
 
 /// An open file and the plain tables in it.
 pub(super) struct ReportDatabase {
@@ -56,31 +34,6 @@ pub(super) struct ReportDatabase {
     /// Whether tables and columns that were asked about hold anything.
     filled: Mutex<BTreeMap<String, bool>>,
     pub(super) warnings: Arc<ReportWarnings>,
-}
-
-/// Which rows of which table to read. Columns the table does not have read as NULL.
-#[derive(Clone, Copy)]
-pub(super) struct SelectQuery<'a> {
-    pub(super) table: &'a str,
-    pub(super) columns: &'a [&'a str],
-    /// `WHERE`, `ORDER BY` and `LIMIT`, over columns that are known to exist.
-    pub(super) clauses: &'a str,
-    pub(super) params: &'a [i64],
-}
-
-impl<'a> SelectQuery<'a> {
-    /// All rows, in the order they lie in the file.
-    pub(super) const fn all(table: &'a str, columns: &'a [&'a str]) -> Self {
-        Self { table, columns, clauses: "", params: &[] }
-    }
-
-    pub(super) const fn clauses(self, rest: &'a str) -> Self {
-        Self { clauses: rest, ..self }
-    }
-
-    pub(super) const fn params(self, params: &'a [i64]) -> Self {
-        Self { params, ..self }
-    }
 }
 
 impl ReportDatabase {
@@ -219,7 +172,7 @@ impl ReportDatabase {
                 let problem = "more rows than a file of this size can hold";
                 return Err(self.damage(select.table, problem));
             }
-            if each(&RowCells::new(RowSource::Sqlite(row), &select, self))?.is_break() {
+            if each(&RowCells::new(RowSource::Sqlite(row), &select, &self.warnings))?.is_break() {
                 break;
             }
         }
@@ -260,7 +213,7 @@ impl ReportDatabase {
         let data = self.blob(holder, "data", id)?;
         let unpacked = self.unpack(holder, id, select.table, select.columns, (rows, &data))?;
         for row in 0..rows {
-            each(&RowCells::new(RowSource::Packed(&unpacked, row), &select, self));
+            each(&RowCells::new(RowSource::Packed(&unpacked, row), &select, &self.warnings));
         }
         Ok(unpacked.bytes() as u64)
     }
@@ -352,7 +305,7 @@ impl ReportDatabase {
         let mut next_left = || -> Result<Option<(i64, T)>, ReportError> {
             let Some(rows) = &mut left_rows else { return Ok(None) };
             while let Some(row) = rows.next().map_err(|e| self.failure(&e, left.table))? {
-                let cells = RowCells::new(RowSource::Sqlite(row), &left, self);
+                let cells = RowCells::new(RowSource::Sqlite(row), &left, &self.warnings);
                 if let Some(number) = cells.int(0) {
                     return Ok(Some((number, item(&cells))));
                 }
@@ -364,7 +317,7 @@ impl ReportDatabase {
         let mut current = next_left()?;
         let mut count = 0;
         while let Some(row) = right_rows.next().map_err(failed)? {
-            let cells = RowCells::new(RowSource::Sqlite(row), &right, self);
+            let cells = RowCells::new(RowSource::Sqlite(row), &right, &self.warnings);
             count += 1;
             if count > self.most_rows {
                 return Err(self.damage(right.table, "more rows than a file of this size can hold"));

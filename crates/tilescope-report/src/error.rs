@@ -26,7 +26,7 @@ pub enum ReportError {
     /// A directory of several reports.
     #[error(
         "{} reports in this directory, open one of them ({}): {}",
-        names.len(), crate::reports_inside::names_in_words(names), path.display()
+        names.len(), names_in_words(names), path.display()
     )]
     SeveralReports {
         /// Directories and files in it, each of which can be opened.
@@ -198,5 +198,17 @@ impl ReportError {
             _ => source.to_string(),
         };
         Self::damaged(format!("{what}: {reason}"), path)
+    }
+}
+
+/// Most reports that a message names.
+const NAMED: usize = 12;
+
+/// The first of the names, and how many more there are.
+fn names_in_words(names: &[String]) -> String {
+    let named = names.get(..NAMED).unwrap_or(names).join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }

@@ -15,7 +15,7 @@
 //! | `text_file` | small texts that anybody may have written |
 //! | `remote` | reports on other machines, copied through the user's `ssh` |
 //! | `debug_cbor` | what frameworks say of their operations, in a file beside a report |
-//! | `open` | from a path or an address to an open report |
+//! | `open`, `report_location` | from a path or an address to an open report |
 //! | `database`, `open_file`, `limits` | looking into files that anybody may have written |
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
@@ -38,7 +38,8 @@ mod packed_columns;
 mod profile_readers;
 mod reader;
 pub mod remote;
-mod reports_inside;
+mod report_location;
+mod report_warnings;
 mod row_cells;
 mod row_writer;
 pub mod schema;
@@ -54,8 +55,10 @@ pub use debug_cbor::DebugFrame;
 pub use error::ReportError;
 pub use limits::MAX_TILES as MAX_TILES_PER_REPLICA;
 pub use model::*;
-pub use open_file::{REPORT_FILE, holds_report};
-pub use profile_readers::{PROFILE_READERS, ProfileReader, convert_profile};
+pub use open::convert_profile;
+pub use open_file::REPORT_FILE;
+pub use profile_readers::{PROFILE_READERS, ProfileReader};
 pub use reader::*;
-pub use slice::{SliceOrigin, SliceSelection};
+pub use report_location::holds_report;
+pub use slice::SliceSelection;
 pub use writer::{Recorder, ReportMeta, ReportWriter, StepLayout};

@@ -1,10 +1,10 @@
 //! From a path or an address to an open report.
 
 use crate::error::ReportError;
-use crate::open_file;
-use crate::profile_readers;
+use crate::profile_readers::{self, reader_of};
 use crate::reader::{Report, ReportFile, user_directory};
 use crate::remote::{self, RemoteAddress, RemoteSettings};
+use crate::report_location::locate;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -57,7 +57,7 @@ fn open(
         path: path.to_owned(),
     })?;
     let Some(address) = address else {
-        let source = open_file::locate(path)?;
+        let source = locate(path)?;
         let file = ReportFile {
             path: source.clone(),
             directory: directory_of(&source),
@@ -93,4 +93,20 @@ fn open_here(
         file.temporary.extend(made.temporary);
     }
     Report::of_file(file, cache_directory)
+}
+
+/// Writes the report of a file of another tool into `directory`; gives the report's path.
+///
+/// # Errors
+/// A file that is of no known tool, or damaged; a directory that cannot be written.
+pub fn convert_profile(path: &Path, directory: &Path) -> Result<PathBuf, ReportError> {
+    let path = locate(path)?;
+    match reader_of(&path) {
+        Some(reader) => profile_readers::convert(&path, reader, directory),
+        None => {
+            let found =
+                "this is no profile of another tool, there is nothing to convert".to_owned();
+            Err(ReportError::NotAReport { found, path })
+        }
+    }
 }

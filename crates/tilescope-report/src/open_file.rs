@@ -1,63 +1,14 @@
-//! From a path to a database connection: what is there, is it a report, is it whole.
+//! From a file to a database connection: is it a report, is it whole.
 
 use super::error::ReportError;
-use super::profile_readers::PROFILE_READERS;
-use super::reports_inside::reports_inside;
 use rusqlite::{Connection, OpenFlags};
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// Name of the report file in its directory.
 pub const REPORT_FILE: &str = "profile.pop";
-
-/// The report file that `path` (a directory or a file) means.
-pub(super) fn locate(path: &Path) -> Result<PathBuf, ReportError> {
-    let found = fs::metadata(path).map_err(|e| ReportError::reading(e, path))?;
-    if !found.is_dir() {
-        return Ok(path.to_owned());
-    }
-    if let Some(inside) = report_in(path) {
-        return Ok(inside);
-    }
-    let entries = fs::read_dir(path).map_err(|e| ReportError::reading(e, path))?;
-    let mut names: Vec<String> =
-        entries.flatten().take(1000).map(|entry| entry_name(&entry)).collect();
-    names.sort();
-    Err(no_report(&names, reports_inside(path)?, path))
-}
-
-/// The error of a directory that is no report: `names` are those of its files and directories, and
-/// `reports` those of which each can be opened.
-pub(super) fn no_report(names: &[String], reports: Vec<String>, path: &Path) -> ReportError {
-    let found = match (reports.as_slice(), names.len()) {
-        ([_, _, ..], _) => {
-            return ReportError::SeveralReports { names: reports, path: path.to_owned() };
-        }
-        ([name], _) => format!("{name} has one: open that"),
-        ([], 0) => "it is empty".to_owned(),
-        ([], 1..=5) => format!("it holds {}", names.join(", ")),
-        ([], count) => format!("it holds {} and {} more", names[..4].join(", "), count - 4),
-    };
-    ReportError::NoReportInDirectory { found, path: path.to_owned() }
-}
-
-/// Whether a directory holds a report, or a profile of another tool.
-pub fn holds_report(directory: &Path) -> bool {
-    report_in(directory).is_some()
-}
-
-/// The report in a directory, or else the profile of another tool.
-fn report_in(directory: &Path) -> Option<PathBuf> {
-    let others = PROFILE_READERS.iter().map(|reader| reader.file_name);
-    let mut files = std::iter::once(REPORT_FILE).chain(others).map(|name| directory.join(name));
-    files.find(|file| file.is_file())
-}
-
-fn entry_name(entry: &fs::DirEntry) -> String {
-    let slash = if entry.file_type().is_ok_and(|kind| kind.is_dir()) { "/" } else { "" };
-    format!("{}{slash}", entry.file_name().to_string_lossy())
-}
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
@@ -142,6 +93,21 @@ impl FileIdentity {
     pub(super) fn of(_: &Path) -> Self {
         Self(None)
     }
+}
+
+/// What tells a report file apart from others and from itself before it changed.
+pub(crate) fn file_version(path: &Path) -> Result<String, ReportError> {
+    let whole = fs::canonicalize(path).map_err(|e| ReportError::reading(e, path))?;
+    let found = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?;
+    let log = fs::metadata(with_suffix(&whole, "-wal")).ok();
+    let log = log.map_or(String::new(), |log| version(&log));
+    // The log belongs to the key: in WAL mode a report may change while its main file does not.
+    Ok(format!("{}\n{}\n{log}", whole.display(), version(&found)))
+}
+
+fn version(found: &Metadata) -> String {
+    let changed = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    format!("{} {}", found.len(), changed.unwrap_or_default().as_nanos())
 }
 
 fn has_content(path: &Path) -> bool {

@@ -1,16 +1,41 @@
-//! Cells of the rows of a report: what is of the wrong type, or larger than a report's values are,
+//! Which rows to read of a report, and their cells: what is of the wrong type, or larger than a report's values are,
 //! counts as missing.
 
 // Everything here reads bytes that anybody may have written.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-use super::database::{ReportDatabase, SelectQuery};
 use super::limits::MAX_NAME_BYTES;
 use super::packed_columns::UnpackedRows;
+use super::report_warnings::ReportWarnings;
 use super::units::Quantity;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use std::cell::Cell;
+
+/// Which rows of which table to read. Columns the table does not have read as NULL.
+#[derive(Clone, Copy)]
+pub(super) struct SelectQuery<'a> {
+    pub(super) table: &'a str,
+    pub(super) columns: &'a [&'a str],
+    /// `WHERE`, `ORDER BY` and `LIMIT`, over columns that are known to exist.
+    pub(super) clauses: &'a str,
+    pub(super) params: &'a [i64],
+}
+
+impl<'a> SelectQuery<'a> {
+    /// All rows, in the order they lie in the file.
+    pub(super) const fn all(table: &'a str, columns: &'a [&'a str]) -> Self {
+        Self { table, columns, clauses: "", params: &[] }
+    }
+
+    pub(super) const fn clauses(self, rest: &'a str) -> Self {
+        Self { clauses: rest, ..self }
+    }
+
+    pub(super) const fn params(self, params: &'a [i64]) -> Self {
+        Self { params, ..self }
+    }
+}
 
 /// A whole number, in whatever type it was written.
 pub(super) fn integer(value: ValueRef) -> Option<i64> {
@@ -33,7 +58,7 @@ pub(super) enum RowSource<'a> {
 pub(super) struct RowCells<'a> {
     row: RowSource<'a>,
     select: &'a SelectQuery<'a>,
-    db: &'a ReportDatabase,
+    warnings: &'a ReportWarnings,
     handed: Cell<usize>,
 }
 
@@ -41,9 +66,9 @@ impl<'a> RowCells<'a> {
     pub(super) fn new(
         row: RowSource<'a>,
         select: &'a SelectQuery<'a>,
-        db: &'a ReportDatabase,
+        warnings: &'a ReportWarnings,
     ) -> Self {
-        Self { row, select, db, handed: Cell::new(0) }
+        Self { row, select, warnings, handed: Cell::new(0) }
     }
 
     /// Bytes of text that were handed out so far.
@@ -65,7 +90,7 @@ impl<'a> RowCells<'a> {
 
     fn reject_value<T>(&self, column: usize) -> Option<T> {
         let (table, column) = (self.select.table, self.select.columns.get(column).unwrap_or(&"?"));
-        self.db.warnings.add(format!("{table}.{column} holds invalid values; they are left out"));
+        self.warnings.add(format!("{table}.{column} holds invalid values; they are left out"));
         None
     }
 

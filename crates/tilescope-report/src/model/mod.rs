@@ -16,6 +16,7 @@ mod memory;
 mod program;
 mod replica_class;
 mod replica_ring;
+mod slice_origin;
 mod target;
 mod tile_sample;
 
@@ -30,6 +31,7 @@ pub use memory::*;
 pub use program::*;
 pub use replica_class::*;
 pub use replica_ring::*;
+pub use slice_origin::*;
 pub use target::*;
 pub use tile_sample::*;
 

@@ -3,8 +3,7 @@
 use super::report::WriteProfileError;
 use super::{MAX_FILE_BYTES, ProfileReader, reader_of, report};
 use crate::error::ReportError;
-use crate::open_file::{self, REPORT_FILE};
-use crate::reader::file_version;
+use crate::open_file::{self, REPORT_FILE, file_version};
 use crate::schema;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::fs;
@@ -52,22 +51,6 @@ pub(crate) fn open(
     Ok(Some(OpenedProfile { file, temporary: Some(directory) }))
 }
 
-/// Writes the report of a file of another tool into `directory`; gives the report's path.
-///
-/// # Errors
-/// A file that is of no known tool, or damaged; a directory that cannot be written.
-pub fn convert_profile(path: &Path, directory: &Path) -> Result<PathBuf, ReportError> {
-    let path = open_file::locate(path)?;
-    match reader_of(&path) {
-        Some(reader) => convert(&path, reader, directory),
-        None => {
-            let found =
-                "this is no profile of another tool, there is nothing to convert".to_owned();
-            Err(ReportError::NotAReport { found, path })
-        }
-    }
-}
-
 /// Makes the report `kept`; false where it cannot be kept there.
 fn keep(path: &Path, reader: &ProfileReader, kept: &Path) -> Result<bool, ReportError> {
     let Some(directory) = kept.parent() else { return Ok(false) };
@@ -93,7 +76,11 @@ fn keep(path: &Path, reader: &ProfileReader, kept: &Path) -> Result<bool, Report
     Ok(kept.is_file())
 }
 
-fn convert(path: &Path, reader: &ProfileReader, directory: &Path) -> Result<PathBuf, ReportError> {
+pub(crate) fn convert(
+    path: &Path,
+    reader: &ProfileReader,
+    directory: &Path,
+) -> Result<PathBuf, ReportError> {
     let failed = |error| ReportError::reading(error, path);
     let size = fs::metadata(path).map_err(failed)?.len();
     if size > MAX_FILE_BYTES {

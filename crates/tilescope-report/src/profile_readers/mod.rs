@@ -17,8 +17,7 @@ mod report;
 mod run;
 mod steps;
 
-pub use conversion::convert_profile;
-pub(crate) use conversion::open;
+pub(crate) use conversion::{convert, open};
 
 use crate::error::ReportError;
 use crate::model::ExchangeActivity;

@@ -4,12 +4,11 @@
 use crate::atomic_file::AtomicFile;
 use crate::database::ReportWarnings;
 use crate::error::ReportError;
-use crate::open_file::{self, with_suffix};
+use crate::open_file::{self, file_version};
 use crate::row_writer::RowWriter;
 use rusqlite::{Connection, OpenFlags};
-use std::fs::{self, Metadata};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 /// `PRAGMA application_id` of cache files: `tSi3`. Raise the digit when the index changes.
 const APPLICATION_ID: i32 = 0x7453_6933;
@@ -21,21 +20,6 @@ pub(crate) fn user_directory() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     base.or_else(|| set("LOCALAPPDATA")).map(|base| base.join("tilescope"))
-}
-
-/// What tells a report file apart from others and from itself before it changed.
-pub(crate) fn file_version(path: &Path) -> Result<String, ReportError> {
-    let whole = fs::canonicalize(path).map_err(|e| ReportError::reading(e, path))?;
-    let found = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?;
-    let log = fs::metadata(with_suffix(&whole, "-wal")).ok();
-    let log = log.map_or(String::new(), |log| version(&log));
-    // The log belongs to the key: in WAL mode a report may change while its main file does not.
-    Ok(format!("{}\n{}\n{log}", whole.display(), version(&found)))
-}
-
-fn version(found: &Metadata) -> String {
-    let changed = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    format!("{} {}", found.len(), changed.unwrap_or_default().as_nanos())
 }
 
 /// The cache file of a report, and what its content is told from that of others by.

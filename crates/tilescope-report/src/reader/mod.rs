@@ -37,7 +37,7 @@ mod variables;
 mod verify;
 
 pub use filters_and_answers::*;
-pub(crate) use index_cache::{file_version, user_directory};
+pub(crate) use index_cache::user_directory;
 pub use marks::PackedMarks;
 pub use program::ProgramNodeTable;
 pub use sidecar_files::SidecarFile;

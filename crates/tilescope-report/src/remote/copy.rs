@@ -13,8 +13,9 @@ use super::address::RemoteAddress;
 use super::far_shell::{FarShell, LOOK};
 use super::ssh::{RemoteSettings, quoted};
 use crate::error::ReportError;
-use crate::open_file::{self, REPORT_FILE};
+use crate::open_file::{REPORT_FILE, with_suffix};
 use crate::profile_readers::PROFILE_READERS;
+use crate::report_location::no_report;
 use crate::units::binary_bytes;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::collections::BTreeMap;
@@ -240,7 +241,7 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<Listing, Report
         }
     }
     let Some((path, name)) = path else {
-        return Err(open_file::no_report(&names, inside, &address_path()));
+        return Err(no_report(&names, inside, &address_path()));
     };
     let at = files.iter().position(|file| file.name == name);
     let Some(report) = at.map(|at| files.remove(at)) else {
@@ -343,7 +344,7 @@ impl Copying<'_> {
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), ReportError> {
         let place = self.local(&file.name);
-        let unfinished = open_file::with_suffix(&place, PART);
+        let unfinished = with_suffix(&place, PART);
         let failed = |error| ReportError::writing(&error, &unfinished);
         // The directory is that of one version of the report: what is there of it is its beginning.
         let is_resumed = file == &self.listing.report;

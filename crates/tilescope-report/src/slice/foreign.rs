@@ -2,9 +2,10 @@
 //!
 //! What a stranger's file says is copied column by column; none of its statements is executed.
 
-use super::{SliceOrigin, Slicing};
+use super::Slicing;
 use crate::atomic_file::AtomicFile;
 use crate::error::ReportError;
+use crate::model::SliceOrigin;
 use crate::open_file::REPORT_FILE;
 use crate::schema;
 use crate::units::{IpuId, StepId};

@@ -12,13 +12,12 @@ mod kept_steps;
 mod marks;
 
 use crate::error::ReportError;
-use crate::model::{ExecutionStep, StepOnIpu};
+use crate::model::{ExecutionStep, SliceOrigin, StepOnIpu};
 use crate::reader::{Report, ReportOrigin};
 use crate::trace::{LaneInfo, Trace};
 use crate::units::{CycleRange, Cycles, IpuId, ReplicaClassId, StepId};
 use crate::writer::{ReportMeta, ReportWriter, StepLayout};
 use kept_steps::KeptSteps;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -35,35 +34,6 @@ pub struct SliceSelection {
     pub window: CycleRange,
     /// Only these IPUs; all unless some are chosen.
     pub ipus: Option<Vec<u32>>,
-}
-
-/// What a report says of itself that is a slice of another one: `meta.slice`, as JSON.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SliceOrigin {
-    /// Path of the report that it was cut from.
-    pub report: String,
-    /// The cycles that were asked for, half-open, as that report counts them.
-    pub cycles: (u64, u64),
-    /// The cycle of that report that is 0 here.
-    pub first_cycle: u64,
-    /// The IPUs that were asked for; all where that is not said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ipus: Option<Vec<u32>>,
-}
-
-impl SliceOrigin {
-    /// A sentence for people.
-    fn sentence(&self) -> String {
-        let Self { report, cycles: (start, end), first_cycle, ipus } = self;
-        let on = ipus.as_ref().map_or_else(String::new, |ipus| {
-            let list: Vec<String> = ipus.iter().map(u32::to_string).collect();
-            format!(" of IPU {}", list.join(", "))
-        });
-        format!(
-            "this is a slice of {report}: steps{on} that share a cycle with {start}..{end} there; \
-             cycle 0 here is cycle {first_cycle} there"
-        )
-    }
 }
 
 /// A lane, and which of its steps are in the slice.

@@ -18,12 +18,12 @@ use super::atomic_file::AtomicFile;
 use super::database::ReportDatabase;
 use super::error::ReportError;
 use super::model::{
-    CompilationReport, ExecutionStep, ImportedModel, SampleLabel, TileSample, TraceMark,
+    CompilationReport, ExecutionStep, ImportedModel, SampleLabel, SliceOrigin, TileSample,
+    TraceMark,
 };
 use super::open_file::REPORT_FILE;
 use super::row_writer::RowWriter;
 use super::schema;
-use super::slice::SliceOrigin;
 use super::table_checksums::{TableChecksums, TablePart};
 use super::trace::{CriticalPath, Trace, TraceIndexWriter};
 use crate::units::{IpuId, ReplicaClassId};
