@@ -487,6 +487,29 @@ pub(crate) fn press_role(window: &mut Window, role: egui::accesskit::Role, name:
     found
 }
 
+/// Clicks the control of this role and name.
+pub(crate) fn click(window: &mut Window, role: Role, name: &str) {
+    window.get_by_role_and_label(role, name).click();
+    settle(window);
+}
+
+/// Clicks what has this name.
+pub(crate) fn click_label(window: &mut Window, name: &str) {
+    window.get_by_label(name).click();
+    settle(window);
+}
+
+/// Types into the box of this name.
+pub(crate) fn type_text(window: &mut Window, name: &str, text: &str) {
+    window.get_by_label(name).type_text(text);
+    settle(window);
+}
+
+/// Whether the report that is shown is compared with another one.
+pub(crate) fn is_compared(window: &Window) -> bool {
+    window.state().session().page().is_some_and(|page| page.compared().is_some())
+}
+
 /// A link to what a window shows.
 pub(crate) fn link(window: &Window) -> String {
     window.state().session().link().expect("a report is open").to_string()

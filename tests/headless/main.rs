@@ -50,6 +50,7 @@ mod proven_insights;
 mod published_programs;
 mod query;
 mod readme;
+mod refusals;
 mod remote;
 mod remote_query;
 mod replicas;

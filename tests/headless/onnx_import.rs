@@ -16,15 +16,7 @@ fn spec(name: &str, overrides: &[&str]) -> Spec {
 }
 
 fn refusal(name: &str, overrides: &[&str]) -> String {
-    let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
-    let source = SpecSource::find(&file(name), &overrides).expect("a file");
-    match Spec::build(&source) {
-        Err(error) => error.to_string(),
-        Ok(spec) => match Simulation::compile(&spec, MOST_RECORDS) {
-            Err(error) => error.to_string(),
-            Ok(_) => panic!("{name} with {overrides:?} is accepted"),
-        },
-    }
+    common::refusal(&file(name), overrides)
 }
 
 fn figures(spec: &Spec) -> ProgramFigures {

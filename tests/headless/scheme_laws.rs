@@ -1,43 +1,15 @@
 //! Laws of every execution scheme, over random options: what is valid runs by them, what is not is
 //! refused with a word. Programs run in memory; no report is written.
 
+use crate::common::{RecordedRun, sets};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
-use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, TraceMark, TrainingPass};
+use tilescope_report::{MarkKind, ProgramKind, TrainingPass};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
-use tilescope_sim::run::{StepSink, dry_run, run};
 use tilescope_sim::spec::{ExecutionStrategy, PipelineSchedule, Spec, SpecSource, SyncPattern};
 use tilescope_test_tiers::cases;
-
-/// Steps and marks of a run.
-#[derive(Default)]
-pub(crate) struct RecordedRun {
-    pub(crate) steps: Vec<ExecutionStep>,
-    pub(crate) marks: Vec<TraceMark>,
-}
-
-impl StepSink for RecordedRun {
-    type Error = Infallible;
-
-    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
-        self.steps.push(step.clone());
-        Ok(())
-    }
-
-    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
-        self.marks.push(mark.clone());
-        Ok(())
-    }
-}
-
-impl RecordedRun {
-    pub(crate) fn of_kind(&self, kind: MarkKind) -> impl Iterator<Item = &TraceMark> {
-        self.marks.iter().filter(move |mark| mark.kind == kind)
-    }
-}
 
 /// A small perceptron that was compiled and run; nothing where the options were refused.
 fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, RecordedRun)> {
@@ -56,12 +28,8 @@ fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, RecordedRun
             return None;
         }
     };
-    let dry_run_summary = dry_run(&compiled, &spec);
-    let mut watched = RecordedRun::default();
-    match run(&compiled, &spec, &dry_run_summary, &mut watched) {
-        Ok(()) => Some((spec, compiled, watched)),
-        Err(never) => match never {},
-    }
+    let watched = RecordedRun::of(&compiled, &spec);
+    Some((spec, compiled, watched))
 }
 
 fn one_of(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
@@ -105,30 +73,24 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
         one_of(&["true", "false"]),
     );
     (order, copies, rest).prop_map(|(a, b, c)| {
-        let state = "options.location.optimizer_state";
-        vec![
-            format!("options.execution={}", a.0),
-            format!("options.pipeline_schedule={}", a.1),
-            format!("options.stash_convention={}", a.2),
-            format!("options.stages={}", a.3),
-            format!("options.sync_pattern={}", a.4),
-            format!("options.gradient_accumulation={}", a.5),
-            format!("options.device_iterations={}", a.6),
-            format!("options.replication_factor={}", b.0),
-            format!("options.num_instances={}", b.1),
-            format!("options.tensor_parallel={}", b.2),
-            format!("options.num_io_tiles={}", b.3),
-            format!("options.overlap_io={}", b.4),
-            format!("{state}.on_chip={}", b.5),
-            format!("{state}.replicated_tensor_sharding={}", b.6),
-            format!("{state}.min_elements_for_rts=64"),
-            format!("options.recomputation={}", c.0),
-            format!("options.serialize_matmul={}", c.1),
-            format!("model.training={}", c.2),
-            format!("options.host.loader={}", c.3),
-            "options.host.seconds_per_sample=1e-6".to_string(),
-            format!("options.location.weights.on_chip={}", c.4),
-        ]
+        let order = format!(
+            "execution={} pipeline_schedule={} stash_convention={} stages={} sync_pattern={} \
+             gradient_accumulation={} device_iterations={}",
+            a.0, a.1, a.2, a.3, a.4, a.5, a.6
+        );
+        let copies = format!(
+            "replication_factor={} num_instances={} tensor_parallel={} num_io_tiles={} \
+             overlap_io={} location.optimizer_state.on_chip={} \
+             location.optimizer_state.replicated_tensor_sharding={} \
+             location.optimizer_state.min_elements_for_rts=64",
+            b.0, b.1, b.2, b.3, b.4, b.5, b.6
+        );
+        let rest = format!(
+            "recomputation={} serialize_matmul={} model.training={} host.loader={} \
+             host.seconds_per_sample=1e-6 location.weights.on_chip={}",
+            c.0, c.1, c.2, c.3, c.4
+        );
+        sets(&format!("{order} {copies} {rest}"))
     })
 }
 

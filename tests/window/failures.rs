@@ -3,7 +3,7 @@
 use crate::common;
 use crate::gui_support::{
     DIES, Window, link, opened_window, press, press_role, save_under, says, settle, simulator,
-    small, window_of,
+    small, until, window_of,
 };
 use egui::accesskit::Role;
 use egui::{Context, Key, Modifiers, Vec2};
@@ -14,17 +14,6 @@ use tilescope_gui::OpenReport;
 use tilescope_gui::app::TilescopeApp;
 
 const SIZE: Vec2 = Vec2::new(1400.0, 900.0);
-
-fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
-    for _ in 0..6_000 {
-        window.step();
-        if holds(window) {
-            return settle(window);
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("never: {words}");
-}
 
 fn messages(window: &Window) -> String {
     let messages = window.state().session().messages();

@@ -2,7 +2,8 @@
 //! panels that fold, and rest.
 
 use crate::gui_support::{
-    VARIANTS, Variant, Window, opened_window, press, says, settle, simulator, window, window_of,
+    VARIANTS, Variant, Window, click, opened_window, press, says, settle, simulator, type_text,
+    until, window, window_of,
 };
 use egui::accesskit::{Role, Toggled};
 use egui::{Key, Modifiers, Vec2, ViewportCommand, ViewportEvent, ViewportId};
@@ -19,18 +20,6 @@ const SIZE: Vec2 = Vec2::new(1280.0, 800.0);
 /// A window on the home screen, come to rest.
 fn home(size: Vec2) -> Window {
     window_of(TilescopeApp::detached(&egui::Context::default(), None), size, 1.0)
-}
-
-/// Lets a window run until something holds.
-fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
-    for _ in 0..2_000 {
-        if holds(window) {
-            return settle(window);
-        }
-        window.step();
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("never: {words}");
 }
 
 fn tabs(window: &Window) -> Vec<String> {
@@ -62,13 +51,11 @@ fn tabs_with_home_are_always_there_and_another_report_can_be_opened() {
         let home = window.get_by_role_and_label(Role::Tab, "Home");
         assert!(home.rect().top() < 20.0, "{:?}", home.rect());
         assert!(window.query_by_role_and_label(Role::Button, plus).is_some());
-        window.get_by_role_and_label(Role::Button, plus).click();
-        settle(&mut window);
+        click(&mut window, Role::Button, plus);
         assert!(says(&window, "Path of the report or model to open"));
         press(&mut window, Modifiers::NONE, Key::Escape);
         assert!(!says(&window, "Path of the report or model to open"));
-        window.get_by_role_and_label(Role::Tab, "Home").click();
-        settle(&mut window);
+        click(&mut window, Role::Tab, "Home");
         assert!(says(&window, "Open a report or model…"));
     }
 }
@@ -81,8 +68,7 @@ fn a_report_is_chosen_from_a_list_by_letters_and_arrow_keys() {
     press(&mut window, Modifiers::COMMAND, Key::O);
     // What lies beside the report that is shown, with a preview of what Enter takes.
     assert!(window.query_by_role_and_label(Role::Button, "second").is_some());
-    window.get_by_label("Path of the report or model to open").type_text("SECO");
-    settle(&mut window);
+    type_text(&mut window, "Path of the report or model to open", "SECO");
     assert!(window.query_by_role_and_label(Role::Button, "empty/").is_none());
     for words in ["1,200 cycles", "2 IPUs", "file of"] {
         assert!(says(&window, words), "the preview says {words}");
@@ -107,12 +93,10 @@ fn directories_are_gone_into_and_left_by_keys() {
     let mut window = home(SIZE);
     press(&mut window, Modifiers::COMMAND, Key::O);
     let typed = format!("{}/emp", directory.path().display());
-    window.get_by_label("Path of the report or model to open").type_text(&typed);
-    settle(&mut window);
+    type_text(&mut window, "Path of the report or model to open", &typed);
     press(&mut window, Modifiers::NONE, Key::Enter);
     assert!(window.query_by_role_and_label(Role::Button, "deep").is_some(), "inside of empty");
-    window.get_by_role_and_label(Role::Button, "Parent folder").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Parent folder");
     let shown = ["first", "second", "empty/"];
     for name in shown {
         assert!(window.query_by_role_and_label(Role::Button, name).is_some(), "{name}");
@@ -130,8 +114,7 @@ fn a_half_typed_path_is_completed_by_enter_on_the_home_screen() {
     window.get_by_label("Path of a report or model").focus();
     window.step();
     let typed = format!("{}/sec", directory.path().display());
-    window.get_by_label("Path of a report or model").type_text(&typed);
-    settle(&mut window);
+    type_text(&mut window, "Path of a report or model", &typed);
     press(&mut window, Modifiers::NONE, Key::Enter);
     until(&mut window, "second is open", |window| tabs(window) == ["second"]);
     assert!(window.state().session().messages().is_empty());
@@ -215,8 +198,7 @@ fn quitting_asks_only_when_edits_would_be_lost() {
     assert!(asked(&window, &ViewportCommand::CancelClose));
     settle(&mut window);
     assert!(says(&window, "is changed, and not simulated"));
-    window.get_by_role_and_label(Role::Button, "Keep working").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Keep working");
     assert!(!says(&window, "is changed, and not simulated"));
     // Closing the tab loses nothing: what was typed waits for the report.
     let opened = window.state().session().page().unwrap().opened().clone();
@@ -224,8 +206,7 @@ fn quitting_asks_only_when_edits_would_be_lost() {
     window.state_mut().session_mut().show(opened);
     settle(&mut window);
     assert!(window.state().session().what_if().unwrap().text().contains("m = 128"));
-    window.key_press_modifiers(Modifiers::COMMAND, Key::Q);
-    settle(&mut window);
+    press(&mut window, Modifiers::COMMAND, Key::Q);
     window.get_by_role_and_label(Role::Button, "Quit, and lose this").click();
     let mut closes = false;
     for _ in 0..4 {
@@ -288,8 +269,7 @@ fn controls_seen(window: &Window) -> Vec<(Role, String, bool)> {
 
 fn use_in_palette(window: &mut Window, title: &str) {
     press(window, Modifiers::COMMAND | Modifiers::SHIFT, Key::P);
-    window.get_by_label("What do you want to do?").type_text(title);
-    settle(window);
+    type_text(window, "What do you want to do?", title);
     let entry = window.query_by_role_and_label(Role::MenuItem, title);
     assert!(entry.is_some(), "{title} is in the palette");
     press(window, Modifiers::NONE, Key::Enter);
@@ -426,8 +406,7 @@ fn specs_to_simulate_are_grouped_filtered_and_described_in_full() {
     assert!(words.iter().any(|text| text == whole), "the description is cut");
     window.get_by_label("Filter specs").focus();
     window.step();
-    window.get_by_label("Filter specs").type_text("streaming memory");
-    settle(&mut window);
+    type_text(&mut window, "Filter specs", "streaming memory");
     assert!(window.query_by_role_and_label(Role::Button, "offload").is_some());
     assert!(window.query_by_role_and_label(Role::Button, "too_large").is_none());
 }
