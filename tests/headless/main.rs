@@ -65,7 +65,6 @@ mod scheme_laws;
 mod scheme_reports;
 mod schemes;
 mod sensitivity;
-mod sequence_operators;
 mod series;
 mod sweep;
 mod tables;
