@@ -329,8 +329,7 @@ pub(crate) const COMPARING: Vec2 = Vec2::new(1280.0, 800.0);
 pub(crate) fn compared(source: &Variant, target: &Variant, view: &str) -> Window {
     let mut window = opened_window(source.opened(), view, COMPARING);
     window.state_mut().compare(target.opened());
-    window.state_mut().show_view(view);
-    settle(&mut window);
+    show_view(&mut window, view);
     window
 }
 
@@ -431,6 +430,20 @@ pub(crate) fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) ->
 /// Whether a reader of the accessibility tree finds these words.
 pub(crate) fn says(window: &Window, words: &str) -> bool {
     window.query_all_by_label_contains(words).next().is_some()
+}
+
+/// Fails where a reader of the accessibility tree does not find some of these words.
+#[track_caller]
+pub(crate) fn assert_says(window: &Window, all: &[&str]) {
+    for words in all {
+        assert!(says(window, words), "not on the screen: {words}");
+    }
+}
+
+/// Shows a view.
+pub(crate) fn show_view(window: &mut Window, view: &str) {
+    window.state_mut().show_view(view);
+    settle(window);
 }
 
 /// Tries every view on each of `variants`, on as many threads as there are processors. The fast tier

@@ -68,34 +68,16 @@ fn summary_json_has_the_promised_keys() {
     assert!(tilescope(&["simulate", "matmul_chain", "-o", &out]).status.success());
     let json: Value =
         serde_json::from_str(&stdout(&tilescope(&["summary", &out, "--json"]))).expect("JSON");
-    let keys = [
-        "/target/type",
-        "/target/architecture",
-        "/target/num_ipus",
-        "/target/tiles_per_ipu",
-        "/target/replicas",
-        "/target/ipus_per_replica",
-        "/target/bytes_per_tile",
-        "/target/clock_hz",
-        "/graph/compute_sets",
-        "/graph/vertices",
-        "/graph/edges",
-        "/graph/variables",
-        "/memory/total_excluding_gaps",
-        "/memory/total_including_gaps",
-        "/memory/max_tile_including_gaps",
-        "/memory/by_region/interleaved",
-        "/memory/by_category/variable",
-        "/memory/always_live",
-        "/memory/peak_not_always_live",
-        "/memory/out_of_memory_tiles",
-        "/execution/total_cycles",
-        "/execution/seconds",
-        "/execution/ipus/0/steps",
-        "/execution/ipus/0/proportions/compute",
-        "/execution/ipus/0/tile_balance",
-    ];
-    for key in keys {
+    let keys = "/target/type /target/architecture /target/num_ipus /target/tiles_per_ipu \
+                /target/replicas /target/ipus_per_replica /target/bytes_per_tile \
+                /target/clock_hz /graph/compute_sets /graph/vertices /graph/edges \
+                /graph/variables /memory/total_excluding_gaps /memory/total_including_gaps \
+                /memory/max_tile_including_gaps /memory/by_region/interleaved \
+                /memory/by_category/variable /memory/always_live /memory/peak_not_always_live \
+                /memory/out_of_memory_tiles /execution/total_cycles /execution/seconds \
+                /execution/ipus/0/steps /execution/ipus/0/proportions/compute \
+                /execution/ipus/0/tile_balance";
+    for key in keys.split(' ') {
         assert!(json.pointer(key).is_some(), "{key} is missing");
     }
     assert_eq!(json.pointer("/execution/samples"), Some(&Value::Null));

@@ -62,7 +62,6 @@ mod report_trace;
 mod report_writer;
 mod samples;
 mod scheme_laws;
-mod scheme_reports;
 mod schemes;
 mod sensitivity;
 mod series;

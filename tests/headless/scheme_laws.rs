@@ -17,7 +17,8 @@ fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, RecordedRun
     let spec = match Spec::build(&source) {
         Ok(spec) => spec,
         Err(error) => {
-            assert!(error.to_string().contains("options."), "{error}");
+            let said = error.to_string();
+            assert!(said.contains("options.") || said.contains("model."), "{said}");
             return None;
         }
     };
@@ -57,20 +58,22 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
         1u32..4,
     );
     let copies = (
-        one_of(&["1", "2", "3", "8"]),
+        one_of(&["1", "2", "3", "4", "8"]),
         one_of(&["1", "1", "1", "2"]),
         one_of(&["1", "1", "2"]),
-        one_of(&["0", "32"]),
+        one_of(&["0", "32", "33"]),
         one_of(&["none", "none", "none", "inner_loop", "loops"]),
         one_of(&["true", "false"]),
         one_of(&["true", "false", "false"]),
     );
     let rest = (
-        one_of(&["none", "auto", "pipeline"]),
+        one_of(&["none", "auto", "pipeline", "checkpoints"]),
         one_of(&["none", "reducing_dim", "output_channels"]),
         one_of(&["true", "true", "true", "false"]),
-        one_of(&["none", "async", "sync"]),
+        one_of(&["none", "async", "async_rebatched", "sync", "synthetic"]),
         one_of(&["true", "false"]),
+        one_of(&["true", "true", "false"]),
+        one_of(&["all", "final", "sum", "every_n"]),
     );
     (order, copies, rest).prop_map(|(a, b, c)| {
         let order = format!(
@@ -87,8 +90,9 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
         );
         let rest = format!(
             "recomputation={} serialize_matmul={} model.training={} host.loader={} \
-             host.seconds_per_sample=1e-6 location.weights.on_chip={}",
-            c.0, c.1, c.2, c.3, c.4
+             host.seconds_per_sample=1e-6 location.weights.on_chip={} \
+             location.activations.on_chip={} output_mode={}",
+            c.0, c.1, c.2, c.3, c.4, c.5, c.6
         );
         sets(&format!("{order} {copies} {rest}"))
     })
@@ -182,6 +186,8 @@ fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watch
     let stages = compiled.placement.stages.len();
     let at = |batch, pass, stage| turns.get(&(batch, pass, stage)).copied();
     let batches = spec.options.gradient_accumulation * spec.options.device_iterations;
+    let passes = if spec.model.training { 2 } else { 1 };
+    assert_eq!(turns.len(), batches as usize * passes * stages);
     for batch in 0..batches {
         let forward: Vec<_> = (0..stages).map(|s| at(batch, TrainingPass::Forward, s)).collect();
         let back: Vec<_> =

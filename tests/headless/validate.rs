@@ -143,20 +143,12 @@ fn a_row_of_every_family_is_simulated() {
     let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     let rows = json["rows"].as_array().expect("rows");
     assert_eq!((rows.len(), json["skipped"].as_array().map(Vec::len)), (FAMILIES.len(), Some(0)));
-    let keys = [
-        "cycles",
-        "max_tile",
-        "memory_bytes",
-        "name",
-        "simulated_cycles",
-        "simulated_max_tile",
-        "simulated_memory_bytes",
-        "target",
-    ];
+    let keys = "cycles max_tile memory_bytes name simulated_cycles simulated_max_tile \
+                simulated_memory_bytes target";
     for row in rows {
         let mut found: Vec<&String> = row.as_object().expect("a row").keys().collect();
         found.sort();
-        assert_eq!(found, keys);
+        assert!(found.into_iter().eq(keys.split(' ')), "{row}");
     }
     for family in FAMILIES {
         let errors = &json["families"][family.name];

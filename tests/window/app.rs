@@ -2,8 +2,8 @@
 //! the accessibility tree find, and by what happens when everything is pressed once.
 
 use crate::gui_support::{
-    VARIANTS, Variant, Window, click, click_label, each_pair, says, scaled_window, settle,
-    type_text, window,
+    VARIANTS, Variant, Window, assert_says, click, click_label, each_pair, says, scaled_window,
+    settle, show_view, type_text, window,
 };
 use egui::accesskit::{Action, Role};
 use egui::{Event, Key, Modifiers, Vec2};
@@ -466,11 +466,8 @@ fn a_report_opened_beside_another_is_looked_at_in_the_same_way() {
     }
     click(&mut window, Role::Tab, "Variables");
     window.state_mut().session_mut().show(Variant::named("small").opened());
-    window.state_mut().show_view("memory");
-    settle(&mut window);
-    for words in ["Filter variables", "Tiles (hardware order) on the screen"] {
-        assert!(says(&window, words), "{words}");
-    }
+    show_view(&mut window, "memory");
+    assert_says(&window, &["Filter variables", "Tiles (hardware order) on the screen"]);
     let breakdown = window.get_by_role_and_label(Role::ComboBox, "Breakdown");
     assert_eq!(breakdown.accesskit_node().value().as_deref(), Some("Category"));
     assert!(window.state().session().messages().is_empty());

@@ -2,7 +2,7 @@
 
 use crate::gui_support::{
     COMPARING, VARIANTS, Variant, Window, click, click_label, compared, opened_window, picture_of,
-    press, says, settle, type_text,
+    press, says, settle, show_view, type_text,
 };
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, vec2};
@@ -32,8 +32,7 @@ fn every_view_compares_every_kind_of_report() {
                 if !slow_tests() && (place + at) % 6 != 0 {
                     continue;
                 }
-                window.state_mut().show_view(view);
-                settle(&mut window);
+                show_view(&mut window, view);
                 let words = format!("{} / {}: {view}", source.name, target.name);
                 assert!(says(&window, "Source: "), "{words}");
                 assert!(says(&window, "End comparison"), "{words}");
@@ -197,8 +196,7 @@ fn tabs_hold_several_reports() {
     let (first, second) = (Variant::named("simulated"), Variant::named("small"));
     let mut window = opened_window(first.opened(), "memory", COMPARING);
     window.state_mut().session_mut().show(second.opened());
-    window.state_mut().show_view("liveness");
-    settle(&mut window);
+    show_view(&mut window, "liveness");
     assert_eq!(window.state().session().tab_titles().len(), 2);
     let shown = |window: &Window| {
         let page = window.state().session().page();

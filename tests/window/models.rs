@@ -3,8 +3,8 @@
 
 use crate::common;
 use crate::gui_support::{
-    DIES, Variant, Window, click, click_label, is_compared, opened_window, painted, press, says,
-    settle, simulator, type_text, until, window, window_of,
+    DIES, Variant, Window, assert_says, click, click_label, is_compared, opened_window, painted,
+    press, says, settle, show_view, simulator, type_text, until, window, window_of,
 };
 use egui::accesskit::Role;
 use egui::{DroppedFile, Key, Modifiers, Vec2, vec2};
@@ -116,16 +116,17 @@ fn with_word(name: &str, from: &[u8], to: &[u8]) -> (tempfile::TempDir, PathBuf)
 #[test]
 fn a_file_is_described_checked_simulated_and_opened() {
     let (mut window, _directory) = dialog(&file("guide_mnist.onnx"));
-    for words in [
-        "Simulate guide_mnist",
-        "Opset 11, written by pytorch",
-        "90,026 parameters",
-        "21,939,200 multiply-accumulates",
-        "fixed by the file",
-        "Fits: the fullest tile needs",
-    ] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(
+        &window,
+        &[
+            "Simulate guide_mnist",
+            "Opset 11, written by pytorch",
+            "90,026 parameters",
+            "21,939,200 multiply-accumulates",
+            "fixed by the file",
+            "Fits: the fullest tile needs",
+        ],
+    );
     window.check_accessibility();
     simulate(&mut window);
     let session = window.state().session();
@@ -242,9 +243,10 @@ fn files_that_cannot_be_read_say_why_and_lead_on() {
 fn operators_that_are_not_modelled_are_listed_and_allowed() {
     let (_directory, path) = with_word("mnist_dynamo.onnx", b"Gemm", b"Ghem");
     let (mut window, _kept) = dialog(&path);
-    for words in ["1 operator is not modelled", "Ghem", "model.allow_unknown = true prices each"] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(
+        &window,
+        &["1 operator is not modelled", "Ghem", "model.allow_unknown = true prices each"],
+    );
     let simulate_button = window.get_by_role_and_label(Role::Button, "Simulate");
     assert!(simulate_button.accesskit_node().is_disabled());
     click_label(&mut window, "Price each as one pass over its operands");
@@ -560,8 +562,7 @@ fn a_model_is_compared_with_a_built_in_one_in_every_view() {
     let mut window = opened_window(OpenReport::read(&place("built-in")).unwrap(), "summary", SIZE);
     window.state_mut().compare(OpenReport::read(&place("imported")).unwrap());
     for view in tilescope_gui::view_names() {
-        window.state_mut().show_view(view);
-        settle(&mut window);
+        show_view(&mut window, view);
         assert_eq!(window.state().session().messages(), [], "{view}");
     }
     assert!(Report::open(place("imported")).unwrap().spec().unwrap().contains("onnx = "));

@@ -1,7 +1,9 @@
 //! Reports on other machines in the window: connecting, and each failure on the way. `ssh` is a script
 //! that runs a shell here, or does something else.
 
-use crate::gui_support::{Window, click, press, press_role, says, settle, until, window_of};
+use crate::gui_support::{
+    Window, click, press, press_role, says, settle, show_view, until, window_of,
+};
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
@@ -99,8 +101,7 @@ fn a_report_on_another_machine_is_opened_and_looked_at() {
     let link = session.link().unwrap().to_string();
     assert!(link.starts_with("tilescope:ssh"), "{link}");
     for view in tilescope_gui::view_names() {
-        window.state_mut().show_view(view);
-        settle(&mut window);
+        show_view(&mut window, view);
         assert!(!says(&window, "connection"), "{view}");
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::common::{self, tilescope};
 use crate::gui_support::{
-    Window, click, is_compared, opened_window, painted, press, says, settle, simulator, until,
-    window_of,
+    Window, assert_says, click, is_compared, opened_window, painted, press, says, settle,
+    simulator, until, window_of,
 };
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2, vec2};
@@ -72,18 +72,19 @@ fn combinations_are_drawn_listed_and_taken() {
     let words = "model.m=64,128\nmodel.k=64,128\nmodel.n=64,4194304";
     sweep(&mut window, words);
     ended(&mut window);
-    for words in [
-        "Time per sample over model.m",
-        "Time per sample over memory",
-        "Keys beside time per sample, memory and IPUs",
-        "Nothing is better than these in time, memory and IPUs at once:",
-        "do not fit in memory (dashed): 4",
-        "What is finished is kept in",
-        "8 rows",
-        "Choose a point in a plot or in the table.",
-    ] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(
+        &window,
+        &[
+            "Time per sample over model.m",
+            "Time per sample over memory",
+            "Keys beside time per sample, memory and IPUs",
+            "Nothing is better than these in time, memory and IPUs at once:",
+            "do not fit in memory (dashed): 4",
+            "What is finished is kept in",
+            "8 rows",
+            "Choose a point in a plot or in the table.",
+        ],
+    );
     choose(&mut window, "k 64, m 64, n 64");
     assert!(says(&window, "k 64, m 64, n 64: "), "the point is said");
     choose(&mut window, "n 4194304");

@@ -2,8 +2,8 @@
 
 use crate::common;
 use crate::gui_support::{
-    Variant, Window, click_label, is_compared, opened_window, press, says, settle, simulator,
-    type_text, until,
+    Variant, Window, assert_says, click_label, is_compared, opened_window, press, says, settle,
+    simulator, type_text, until,
 };
 use crate::report_support::stripped::write_stripped;
 use egui::{Key, Modifiers, Vec2, vec2};
@@ -45,9 +45,7 @@ fn a_changed_spec_is_simulated_and_compared() {
     window.get_by_label("Simulate and compare").click();
     until(&mut window, "compared", is_compared);
     assert!(window.state().session().messages().is_empty());
-    for words in ["variant 1", "model.m = 128", "Tick variant 1", "Tick original"] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(&window, &["variant 1", "model.m = 128", "Tick variant 1", "Tick original"]);
     // Any two of those that were tried can be compared.
     click_label(&mut window, "Tick variant 1");
     click_label(&mut window, "Tick original");
@@ -82,9 +80,7 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
         window
     };
     let mut again = open();
-    for words in ["variant 1", "model.m = 128"] {
-        assert!(says(&again, words), "{words}");
-    }
+    assert_says(&again, &["variant 1", "model.m = 128"]);
     // Its spec is worked on, and its report is compared, as if it had never been closed.
     click_label(&mut again, "variant 1");
     let text = again.state().session().what_if().expect("open").text().to_owned();
@@ -217,9 +213,10 @@ fn other_machines_are_tried_and_taken() {
     let (mut window, _directory) = window();
     window.get_by_label("Try other machines").click();
     until(&mut window, "tried", |window| says(window, "exchange x2: "));
-    for words in ["clock x2: ", "host handshake /2: ", "no sync: ", "4 B/cycle to 8 B/cycle"] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(
+        &window,
+        &["clock x2: ", "host handshake /2: ", "no sync: ", "4 B/cycle to 8 B/cycle"],
+    );
     // Operations follow, with the factor from which they do not matter.
     assert!(says(&window, "Operations 2 times as fast") && says(&window, "on the path"));
     let row = || window.query_all_by_label_contains("exchange x2: ").next().expect("a row");

@@ -2,8 +2,8 @@
 //! panels that fold, and rest.
 
 use crate::gui_support::{
-    VARIANTS, Variant, Window, click, opened_window, press, says, settle, simulator, type_text,
-    until, window, window_of,
+    VARIANTS, Variant, Window, assert_says, click, opened_window, press, says, settle, show_view,
+    simulator, type_text, until, window, window_of,
 };
 use egui::accesskit::{Role, Toggled};
 use egui::{Key, Modifiers, Vec2, ViewportCommand, ViewportEvent, ViewportId};
@@ -224,8 +224,7 @@ fn tabs_come_back_as_they_were() {
     let report = |name: &str| OpenReport::read(&directory.path().join(name)).unwrap();
     let mut window = opened_window(report("first"), "liveness", SIZE);
     window.state_mut().session_mut().show(report("second"));
-    window.state_mut().show_view("memory");
-    settle(&mut window);
+    show_view(&mut window, "memory");
     press(&mut window, Modifiers::COMMAND | Modifiers::SHIFT, Key::Tab);
     let session = window.state_mut().session_mut();
     session.remember_tabs();
@@ -287,8 +286,7 @@ fn the_palette_finds_controls_of_all_views() {
     for view in view_names() {
         let of = VIEW_CONTROLS.iter().find(|of| of.view.name() == view);
         let (strip, tabs) = of.map_or((&[][..], &[][..]), |of| (of.strip, of.tabs));
-        window.state_mut().show_view(view);
-        settle(&mut window);
+        show_view(&mut window, view);
         let seen = controls_seen(&window);
         // None is missing in the table.
         for (role, name, _) in &seen {
@@ -299,8 +297,7 @@ fn the_palette_finds_controls_of_all_views() {
         for control in strip.iter().step_by(every) {
             let is_it = |found: &&(Role, String, bool)| found.0 != Role::Tab && found.1 == *control;
             let before = seen.iter().find(is_it);
-            window.state_mut().show_view("summary");
-            settle(&mut window);
+            show_view(&mut window, "summary");
             let title = format!("{}: {control}", title_of(view));
             use_in_palette(&mut window, &title);
             let shown = window.state().session().page().unwrap().view();
@@ -322,8 +319,7 @@ fn the_palette_finds_controls_of_all_views() {
             }
         }
         for tab in tabs {
-            window.state_mut().show_view("summary");
-            settle(&mut window);
+            show_view(&mut window, "summary");
             use_in_palette(&mut window, &format!("{}: tab {tab}", title_of(view)));
             let is_it = |found: &&(Role, String, bool)| found.0 == Role::Tab && found.1 == *tab;
             if let Some((_, _, shown)) = controls_seen(&window).iter().find(is_it) {
@@ -348,8 +344,7 @@ fn the_palette_finds_controls_of_all_views() {
         assert!(shown, "{view}: {name} waits for letters");
     }
     // Actions of a view, too.
-    window.state_mut().show_view("summary");
-    settle(&mut window);
+    show_view(&mut window, "summary");
     use_in_palette(&mut window, "Filter steps");
     assert_eq!(window.state().session().page().unwrap().view().name(), "execution-trace");
     assert!(window.get_by_label("Filter steps").accesskit_node().is_focused());
@@ -397,9 +392,7 @@ fn lower_panels_fold_until_there_is_something_to_show() {
 fn specs_to_simulate_are_grouped_filtered_and_described_in_full() {
     simulator();
     let mut window = home(Vec2::new(1280.0, 2400.0));
-    for words in ["Examples", "Small programs", "Published benchmarks", "too_large"] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(&window, &["Examples", "Small programs", "Published benchmarks", "too_large"]);
     let whole = "BERT-Large pre-training phase 1, sequences of 128, on 256 Bow IPUs: 4 stages x 64 \
                  replicas";
     let words = crate::gui_support::painted(&window);
