@@ -2,11 +2,16 @@
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of this")]
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
-use tilescope_report::Report;
-use tilescope_sim::spec::Spec;
+use tilescope_report::units::Cycles;
+use tilescope_report::{ExecutionStep, MarkKind, Report, TraceMark};
+use tilescope_sim::compile;
+use tilescope_sim::compile::CompiledProgram;
+use tilescope_sim::run::{StepSink, dry_run, run};
+use tilescope_sim::spec::{Spec, SpecSource};
 pub(crate) use tilescope_test_support::operations::{
     OperationCliff, encoder, encoder_operations, encoder_spec, layer_cost, layer_cycles, lowered,
     node_cycles, node_works, operation_cliffs,
@@ -26,6 +31,65 @@ pub(crate) fn report_file(spec: &Spec, directory: &Path) -> PathBuf {
 /// Opens the report of a spec; the directory must outlive it.
 pub(crate) fn report(name: &str, overrides: &[&str]) -> (Report, tempfile::TempDir) {
     REPORTS.open(&spec(name, overrides))
+}
+
+/// Overrides of a spec, one a word, of the table `[options]` unless a word names another.
+pub(crate) fn sets(words: &str) -> Vec<String> {
+    let full = |word: &str| match word.split('.').next() {
+        Some("model" | "options" | "target") => word.to_owned(),
+        _ => format!("options.{word}"),
+    };
+    words.split_whitespace().map(full).collect()
+}
+
+/// Why a spec is refused, when it is read or when it is compiled.
+pub(crate) fn refusal(name: &str, overrides: &[&str]) -> String {
+    let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+    let source = SpecSource::find(name, &overrides).expect("a spec");
+    match Spec::build(&source) {
+        Err(error) => error.to_string(),
+        Ok(spec) => compile(&spec).expect_err("is refused").to_string(),
+    }
+}
+
+/// Steps and marks of a run.
+#[derive(Default)]
+pub(crate) struct RecordedRun {
+    pub(crate) steps: Vec<ExecutionStep>,
+    pub(crate) marks: Vec<TraceMark>,
+}
+
+impl StepSink for RecordedRun {
+    type Error = Infallible;
+
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
+        self.steps.push(step.clone());
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
+        self.marks.push(mark.clone());
+        Ok(())
+    }
+}
+
+impl RecordedRun {
+    /// Runs a program in memory.
+    pub(crate) fn of(compiled: &CompiledProgram, spec: &Spec) -> Self {
+        let mut recorded = Self::default();
+        let Ok(()) = run(compiled, spec, &dry_run(compiled, spec), &mut recorded);
+        recorded
+    }
+
+    pub(crate) fn of_kind(&self, kind: MarkKind) -> impl Iterator<Item = &TraceMark> {
+        self.marks.iter().filter(move |mark| mark.kind == kind)
+    }
+
+    /// The end of the last step.
+    pub(crate) fn end(&self) -> Cycles {
+        let ends = self.steps.iter().flat_map(|step| &step.ipus).map(|on_ipu| on_ipu.to_max);
+        ends.max().unwrap_or_default()
+    }
 }
 
 /// Runs the program without a display.

@@ -329,8 +329,7 @@ pub(crate) const COMPARING: Vec2 = Vec2::new(1280.0, 800.0);
 pub(crate) fn compared(source: &Variant, target: &Variant, view: &str) -> Window {
     let mut window = opened_window(source.opened(), view, COMPARING);
     window.state_mut().compare(target.opened());
-    window.state_mut().show_view(view);
-    settle(&mut window);
+    show_view(&mut window, view);
     window
 }
 
@@ -433,6 +432,20 @@ pub(crate) fn says(window: &Window, words: &str) -> bool {
     window.query_all_by_label_contains(words).next().is_some()
 }
 
+/// Fails where a reader of the accessibility tree does not find some of these words.
+#[track_caller]
+pub(crate) fn assert_says(window: &Window, all: &[&str]) {
+    for words in all {
+        assert!(says(window, words), "not on the screen: {words}");
+    }
+}
+
+/// Shows a view.
+pub(crate) fn show_view(window: &mut Window, view: &str) {
+    window.state_mut().show_view(view);
+    settle(window);
+}
+
 /// Tries every view on each of `variants`, on as many threads as there are processors. The fast tier
 /// tries each of `variants` on two views.
 pub(crate) fn each_pair(variants: &[Variant], check: impl Fn(&Variant, &'static str) + Sync) {
@@ -485,6 +498,29 @@ pub(crate) fn press_role(window: &mut Window, role: egui::accesskit::Role, name:
     let found = node.is_some();
     node.iter().for_each(|node| node.click());
     found
+}
+
+/// Clicks the control of this role and name.
+pub(crate) fn click(window: &mut Window, role: Role, name: &str) {
+    window.get_by_role_and_label(role, name).click();
+    settle(window);
+}
+
+/// Clicks what has this name.
+pub(crate) fn click_label(window: &mut Window, name: &str) {
+    window.get_by_label(name).click();
+    settle(window);
+}
+
+/// Types into the box of this name.
+pub(crate) fn type_text(window: &mut Window, name: &str, text: &str) {
+    window.get_by_label(name).type_text(text);
+    settle(window);
+}
+
+/// Whether the report that is shown is compared with another one.
+pub(crate) fn is_compared(window: &Window) -> bool {
+    window.state().session().page().is_some_and(|page| page.compared().is_some())
 }
 
 /// A link to what a window shows.

@@ -1,8 +1,8 @@
 //! Every run is one that a machine could do: what is read was written, who exchanges data has
 //! synced, and nothing moves more than it can. Changed runs are told.
 
+use crate::common::{RecordedRun, sets};
 use crate::critical_path::check_simulated;
-use crate::scheme_laws::RecordedRun;
 use tempfile::tempdir;
 use tilescope_report::units::{Cycles, ProgramId, ReplicaClassId};
 use tilescope_report::{
@@ -17,9 +17,8 @@ use tilescope_test_tiers::{product, sample, slow_tests};
 
 /// A small perceptron, or why it is refused.
 fn perceptron(overrides: &[&str]) -> Result<Spec, String> {
-    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    let source = SpecSource::find("tests/data/specs/perceptron.toml", &overrides).expect("exists");
-    Spec::build(&source).map_err(|error| error.to_string())
+    let source = SpecSource::find("tests/data/specs/perceptron.toml", &sets(&overrides.join(" ")));
+    Spec::build(&source.expect("exists")).map_err(|error| error.to_string())
 }
 
 fn broken_laws(spec: &Spec) -> Vec<InvariantViolation> {
@@ -32,149 +31,114 @@ fn broken_laws(spec: &Spec) -> Vec<InvariantViolation> {
     report.verify().expect("can be checked")
 }
 
-type Choices = &'static [&'static [&'static str]];
+/// Alternatives, each the overrides of [`sets`].
+type Choices = &'static [&'static str];
 
 const EXECUTIONS: Choices = &[
-    &["options.execution=pipelined"],
-    &["options.pipeline_schedule=interleaved"],
-    &["options.pipeline_schedule=sequential"],
-    &["options.execution=sharded"],
-    &["options.execution=phased"],
-    &["options.execution=phased", "model.width=512"],
-    &["target.ipus=1", "options.execution=sharded"],
-    &["model.training=false", "options.gradient_accumulation=1", "options.device_iterations=10"],
+    "execution=pipelined",
+    "pipeline_schedule=interleaved",
+    "pipeline_schedule=sequential",
+    "execution=sharded",
+    "execution=phased",
+    "execution=phased model.width=512",
+    "target.ipus=1 execution=sharded",
+    "model.training=false gradient_accumulation=1 device_iterations=10",
 ];
 
 const PHASES: Choices = &[
-    &["options.execution=phased"],
-    &["options.execution=phased", "options.execution_phase_settings.stages=1"],
-    &[
-        "options.execution=phased",
-        "options.execution_phase_settings.stages=1",
-        "options.num_io_tiles=32",
-        "options.location.weights.use_io_tiles=true",
-        "options.location.activations.use_io_tiles=true",
-    ],
-    &["options.execution=phased", "options.execution_phase_settings.phases=2"],
+    "execution=phased",
+    "execution=phased execution_phase_settings.stages=1",
+    "execution=phased execution_phase_settings.stages=1 num_io_tiles=32 \
+     location.weights.use_io_tiles=true location.activations.use_io_tiles=true",
+    "execution=phased execution_phase_settings.phases=2",
 ];
 
 const PHASE_LOADS: Choices = &[
-    &["options.execution_phase_settings.weight_io_schedule=on_demand"],
-    &["options.execution_phase_settings.activation_io_schedule=on_demand"],
-    &["options.execution_phase_settings.accumulator_io_schedule=on_demand"],
-    &[
-        "options.execution_phase_settings.optimizer_state_io_schedule=preload",
-        "options.gradient_accumulation=1",
-        "options.device_iterations=3",
-    ],
+    "execution_phase_settings.weight_io_schedule=on_demand",
+    "execution_phase_settings.activation_io_schedule=on_demand",
+    "execution_phase_settings.accumulator_io_schedule=on_demand",
+    "execution_phase_settings.optimizer_state_io_schedule=preload gradient_accumulation=1 \
+     device_iterations=3",
 ];
 
-const PHASE_UPDATES: Choices = &[
-    &["options.execution_phase_settings.schedule=interleaving"],
-    &["options.execution_phase_settings.schedule=batch"],
-];
+const PHASE_UPDATES: Choices =
+    &["execution_phase_settings.schedule=interleaving", "execution_phase_settings.schedule=batch"];
 
 const BATCHES: Choices = &[
-    &["options.batch_serialization_settings.factor=2"],
-    &["options.batch_serialization_settings.factor=8", "options.recomputation=auto"],
+    "batch_serialization_settings.factor=2",
+    "batch_serialization_settings.factor=8 recomputation=auto",
 ];
 
-const SYNC_PATTERNS: Choices = &[
-    &["options.sync_pattern=full"],
-    &["options.sync_pattern=single_pipeline"],
-    &["options.sync_pattern=replica_and_ladder"],
-];
+const SYNC_PATTERNS: Choices =
+    &["sync_pattern=full", "sync_pattern=single_pipeline", "sync_pattern=replica_and_ladder"];
 
 const LOCATIONS: Choices = &[
-    &[],
-    &["options.location.weights.on_chip=false"],
-    &["options.location.accumulators.on_chip=false"],
-    &["options.location.optimizer_state.on_chip=false"],
-    &["options.location.activations.on_chip=false"],
-    &[
-        "options.location.weights.on_chip=false",
-        "options.location.accumulators.on_chip=false",
-        "options.location.optimizer_state.on_chip=false",
-        "options.location.activations.on_chip=false",
-        "options.recomputation=auto",
-    ],
+    "",
+    "location.weights.on_chip=false",
+    "location.accumulators.on_chip=false",
+    "location.optimizer_state.on_chip=false",
+    "location.activations.on_chip=false",
+    "location.weights.on_chip=false location.accumulators.on_chip=false \
+     location.optimizer_state.on_chip=false location.activations.on_chip=false \
+     recomputation=auto",
 ];
 
 const IO: Choices = &[
-    &[],
-    &["options.num_io_tiles=32"],
-    &["options.num_io_tiles=32", "options.overlap_io=inner_loop"],
-    &["options.num_io_tiles=32", "options.overlap_io=loops", "options.device_iterations=10"],
-    &[
-        "options.num_io_tiles=32",
-        "options.location.weights.use_io_tiles=true",
-        "options.location.activations.use_io_tiles=true",
-    ],
+    "",
+    "num_io_tiles=32",
+    "num_io_tiles=32 overlap_io=inner_loop",
+    "num_io_tiles=32 overlap_io=loops device_iterations=10",
+    "num_io_tiles=32 location.weights.use_io_tiles=true location.activations.use_io_tiles=true",
 ];
 
 const SCHEDULES: Choices = &[
-    &["options.accumulate_outer_schedule=overlap_memory_optimized"],
-    &["options.accumulate_outer_schedule=overlap_cycle_optimized", "options.merge_exchange=false"],
+    "accumulate_outer_schedule=overlap_memory_optimized",
+    "accumulate_outer_schedule=overlap_cycle_optimized merge_exchange=false",
 ];
 
 const OUTPUTS: Choices = &[
-    &["options.output_mode=all"],
-    &["options.output_mode=final"],
-    &["options.output_mode=sum"],
-    &["options.output_mode=every_n", "options.output_return_period=2"],
+    "output_mode=all",
+    "output_mode=final",
+    "output_mode=sum",
+    "output_mode=every_n output_return_period=2",
 ];
 
 const REPLICAS: Choices = &[
-    &["options.replication_factor=4"],
-    &["options.replication_factor=4", "options.merge_collectives=true"],
-    &["options.merge_exchange=false"],
+    "replication_factor=4",
+    "replication_factor=4 merge_collectives=true",
+    "merge_exchange=false",
 ];
 
 const RTS_WEIGHTS: Choices = &[
-    &[],
-    &[
-        "options.location.weights.replicated_tensor_sharding=true",
-        "options.location.weights.min_elements_for_rts=1000",
-    ],
+    "",
+    "location.weights.replicated_tensor_sharding=true location.weights.min_elements_for_rts=1000",
 ];
 
 const RTS_ACCUMULATORS: Choices = &[
-    &[],
-    &[
-        "options.location.accumulators.replicated_tensor_sharding=true",
-        "options.location.accumulators.min_elements_for_rts=1000",
-    ],
+    "",
+    "location.accumulators.replicated_tensor_sharding=true \
+     location.accumulators.min_elements_for_rts=1000",
 ];
 
 const RTS_STATE: Choices = &[
-    &[],
-    &[
-        "options.location.optimizer_state.replicated_tensor_sharding=true",
-        "options.location.optimizer_state.min_elements_for_rts=1000",
-    ],
+    "",
+    "location.optimizer_state.replicated_tensor_sharding=true \
+     location.optimizer_state.min_elements_for_rts=1000",
 ];
 
 const ON_AND_OFF_CHIP: Choices = &[
-    &[],
-    &[
-        "options.location.weights.on_chip=false",
-        "options.location.accumulators.on_chip=false",
-        "options.location.optimizer_state.on_chip=false",
-    ],
+    "",
+    "location.weights.on_chip=false location.accumulators.on_chip=false \
+     location.optimizer_state.on_chip=false",
 ];
 
 const DOMAINS: Choices = &[
-    &["options.replication_factor=1"],
-    &["options.replication_factor=2"],
-    &["options.replication_factor=4"],
-    &["options.replication_factor=4", "options.num_instances=2"],
-    &[
-        "options.replication_factor=4",
-        "options.num_instances=2",
-        "options.location.weights.sharding_domain=all",
-        "options.location.accumulators.sharding_domain=all",
-        "options.location.optimizer_state.sharding_domain=all",
-    ],
+    "replication_factor=1",
+    "replication_factor=2",
+    "replication_factor=4",
+    "replication_factor=4 num_instances=2",
+    "replication_factor=4 num_instances=2 location.weights.sharding_domain=all \
+     location.accumulators.sharding_domain=all location.optimizer_state.sharding_domain=all",
 ];
 
 /// Checks the laws over combinations of some choices, and the refusals over all of them; gives how
@@ -183,8 +147,8 @@ fn hold_over(choices: &[Choices]) -> usize {
     let axes: Vec<usize> = choices.iter().map(|alternatives| alternatives.len()).collect();
     let (mut rows, mut specs) = (Vec::new(), Vec::new());
     for row in product(&axes) {
-        let chosen = choices.iter().zip(&row).flat_map(|(of, choice)| of[*choice]);
-        let overrides: Vec<&str> = chosen.copied().collect();
+        let chosen = choices.iter().zip(&row).map(|(of, choice)| of[*choice]);
+        let overrides: Vec<&str> = chosen.collect();
         match perceptron(&overrides) {
             Ok(spec) => {
                 rows.push(row);
@@ -208,7 +172,7 @@ fn every_execution_sync_pattern_and_location_is_causal() {
 
 #[test]
 fn every_setting_of_phases_is_causal() {
-    const ADAM: Choices = &[&["model.optimizer=adam"]];
+    const ADAM: Choices = &["model.optimizer=adam"];
     let allowed = hold_over(&[ADAM, PHASES, PHASE_LOADS, PHASE_UPDATES]);
     assert!(allowed > 25, "{allowed}");
     let allowed = hold_over(&[PHASES, PHASE_LOADS, LOCATIONS]);
@@ -237,8 +201,8 @@ fn every_way_to_add_up_over_the_replicas_is_causal() {
 
 #[test]
 fn every_way_to_share_tensors_out_over_the_replicas_is_causal() {
-    const ADAM: Choices = &[&["model.optimizer=adam"]];
-    const TWO_REPLICAS: Choices = &[&["options.replication_factor=2"]];
+    const ADAM: Choices = &["model.optimizer=adam"];
+    const TWO_REPLICAS: Choices = &["replication_factor=2"];
     const SHARED_WEIGHTS: Choices = &[RTS_WEIGHTS[1]];
     let shared = [ADAM, ON_AND_OFF_CHIP, DOMAINS, RTS_WEIGHTS, RTS_ACCUMULATORS, RTS_STATE];
     let allowed = hold_over(&shared);
@@ -250,27 +214,25 @@ fn every_way_to_share_tensors_out_over_the_replicas_is_causal() {
 
 #[test]
 fn every_order_of_weight_updates_is_causal() {
-    let allowed = hold_over(&[&[&["model.optimizer=adam"]], SCHEDULES, SYNC_PATTERNS, LOCATIONS]);
+    let allowed = hold_over(&[&["model.optimizer=adam"], SCHEDULES, SYNC_PATTERNS, LOCATIONS]);
     assert!(allowed > 30, "{allowed}");
 }
 
 /// Stages of single operations, of half a graph, that come back to an IPU, and three IPUs.
 const ANNOTATIONS: Choices = &[
-    &["options.stages=[\"L0\",\"L1\",[\"L1/relu\",\"L2\"],\"L3\"]"],
-    &["options.stages=[\"L0\",\"L1/*\",\"L3\"]", "target.ipus=3"],
-    &[
-        "options.stages=[{blocks=\"L0\",ipu=0},{blocks=\"L1\",ipu=1},{blocks=\"L2\",ipu=0},{blocks=\"L3\",ipu=1}]",
-        "target.ipus=2",
-    ],
+    "stages=[\"L0\",\"L1\",[\"L1/relu\",\"L2\"],\"L3\"]",
+    "stages=[\"L0\",\"L1/*\",\"L3\"] target.ipus=3",
+    "stages=[{blocks=\"L0\",ipu=0},{blocks=\"L1\",ipu=1},{blocks=\"L2\",ipu=0},{blocks=\"L3\",ipu=1}] \
+     target.ipus=2",
 ];
 
 #[test]
 fn stages_of_single_operations_are_causal() {
     const ORDERS: Choices = &[
-        &["options.execution=pipelined"],
-        &["options.pipeline_schedule=sequential"],
-        &["options.execution=sharded"],
-        &["options.execution=phased"],
+        "execution=pipelined",
+        "pipeline_schedule=sequential",
+        "execution=sharded",
+        "execution=phased",
     ];
     let allowed = hold_over(&[ORDERS, ANNOTATIONS]);
     assert!(allowed > 10, "{allowed}");

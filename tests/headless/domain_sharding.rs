@@ -1,7 +1,6 @@
 //! Domain sharding: IPUs share the rows of a field, and swap halos.
 
-use crate::common;
-use crate::scheme_laws::RecordedRun;
+use crate::common::{self, RecordedRun};
 use std::collections::BTreeSet;
 use tempfile::tempdir;
 use tilescope_analysis::insights::insights;
@@ -9,7 +8,6 @@ use tilescope_report::units::{Bytes, Cycles, NumberFormat};
 use tilescope_report::{ExecutionStep, Report, TrainingPass};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
-use tilescope_sim::run::{dry_run, run};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_test_tiers::{skipped_in_the_fast_tier, slow_tests, up_to};
@@ -193,8 +191,7 @@ fn gradients_are_added_up_over_the_ipus() {
     for (ipus, options) in [(2u64, ""), (4, ""), (4, "merge_collectives = true"), (3, "")] {
         let spec = tutorial(ipus as u32, 32, options);
         let compiled = compile(&spec).expect("compiles");
-        let mut recorded = RecordedRun::default();
-        let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut recorded);
+        let recorded = RecordedRun::of(&compiled, &spec);
         let is_sum = |step: &&ExecutionStep| {
             let program = &compiled.compilation.programs[step.program.index()];
             let is_collective = |kind| program.name.contains(&format!("/rows/{kind}/crossReplica"));
@@ -313,14 +310,7 @@ fn odd_and_few_rows_are_trained() {
 
 #[test]
 fn what_cannot_be_split_is_refused() {
-    let refusal = |overrides: &[&str]| {
-        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        let source = SpecSource::find("mnist_pipeline", &overrides).expect("exists");
-        match Spec::build(&source) {
-            Err(error) => error.to_string(),
-            Ok(spec) => compile(&spec).expect_err("is refused").to_string(),
-        }
-    };
+    let refusal = |overrides: &[&str]| common::refusal("mnist_pipeline", overrides);
     let rows = "options.domain_sharding=rows";
     let inference = "model.training=false";
     assert!(refusal(&[rows, inference, "target.ipus=1"]).contains("target.ipus"));

@@ -1,17 +1,15 @@
 //! The host as a machine: cores and links that instances share, calls that are explained, epochs,
 //! and what a call takes and returns.
 
-use crate::common;
+use crate::common::{self, RecordedRun};
 use proptest::prelude::*;
 use tilescope_analysis::insights::insights;
 use tilescope_analysis::summary::summary;
-use tilescope_report::units::{Bytes, Cycles, NumberFormat};
-use tilescope_report::{
-    ExecutionStep, HostBottleneck, HostCallPart, HostDataSource, HostReport, Report, TraceMark,
-};
+use tilescope_report::units::{Bytes, NumberFormat};
+use tilescope_report::{HostBottleneck, HostCallPart, HostDataSource, HostReport, Report};
 use tilescope_sim::compile;
-use tilescope_sim::run::{StepSink, dry_run, run};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::run::dry_run;
+use tilescope_sim::spec::Spec;
 use tilescope_test_tiers::cases;
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
@@ -35,41 +33,15 @@ fn real(overrides: &[&str]) -> f64 {
     rate(&host(overrides), HostDataSource::RealData).expect("real data")
 }
 
-/// Seconds of a call, and bytes that a host moves in it, all its replicas together.
-#[derive(Default)]
-struct MovedBytes {
-    end: Cycles,
-    to_ipu: Bytes,
-}
-
-impl StepSink for MovedBytes {
-    type Error = std::convert::Infallible;
-
-    fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error> {
-        for on_ipu in &step.ipus {
-            self.end = self.end.max(Cycles(on_ipu.to_max.0));
-        }
-        Ok(())
-    }
-
-    fn mark(&mut self, _: &TraceMark) -> Result<(), Self::Error> {
-        Ok(())
-    }
-}
-
 /// Bytes per second that one host moves to its replicas over a whole call.
 fn host_bytes_per_second(overrides: &[&str]) -> f64 {
     let spec = common::spec(PERCEPTRON, overrides);
     let compiled = compile(&spec).expect("compiles");
-    let ahead = dry_run(&compiled, &spec);
-    let mut moved = MovedBytes::default();
-    match run(&compiled, &spec, &ahead, &mut moved) {
-        Ok(()) => {}
-        Err(never) => match never {},
-    }
-    let inputs = ahead.host.expect("samples").tensors.into_iter().filter(|tensor| tensor.is_input);
-    moved.to_ipu = inputs.map(|tensor| tensor.bytes).sum();
-    moved.to_ipu.as_f64() / moved.end.seconds_at(compiled.compilation.target.clock)
+    let host = dry_run(&compiled, &spec).host.expect("samples");
+    let inputs = host.tensors.into_iter().filter(|tensor| tensor.is_input);
+    let bytes: Bytes = inputs.map(|tensor| tensor.bytes).sum();
+    let end = RecordedRun::of(&compiled, &spec).end();
+    bytes.as_f64() / end.seconds_at(compiled.compilation.target.clock)
 }
 
 #[test]
@@ -305,9 +277,7 @@ fn the_shape_of_what_a_call_takes_is_as_large_as_its_bytes() {
 
 #[test]
 fn hosts_that_cannot_share_the_instances_are_refused() {
-    let overrides = ["options.num_hosts=2".to_string()];
-    let source = SpecSource::find(PERCEPTRON, &overrides).expect("spec");
-    let message = Spec::build(&source).expect_err("one instance on two hosts").to_string();
+    let message = common::refusal(PERCEPTRON, &["options.num_hosts=2"]);
     assert!(
         message.contains("options.num_hosts") && message.contains("num_instances"),
         "{message}"

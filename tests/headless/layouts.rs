@@ -5,7 +5,6 @@ use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::units::Cycles;
 use tilescope_report::{MarkFilter, MarkKind};
 use tilescope_sim::compile;
-use tilescope_sim::spec::{Spec, SpecSource};
 
 /// Vertices that copy, by name, of a bundled spec.
 fn copies(overrides: &[&str]) -> Vec<(String, u64)> {
@@ -62,9 +61,7 @@ fn serialised_layers_take_less_memory_and_longer() {
 
 #[test]
 fn a_factor_without_a_dimension_is_refused() {
-    let overrides = ["options.serialize_matmul_factor=4".to_string()];
-    let source = SpecSource::find("matmul_chain", &overrides).expect("bundled");
-    let message = Spec::build(&source).expect_err("nothing to cut").to_string();
+    let message = common::refusal("matmul_chain", &["options.serialize_matmul_factor=4"]);
     assert!(message.contains("options.serialize_matmul"), "{message}");
 }
 

@@ -9,7 +9,7 @@ use tilescope_onnx::{Attribute, AttributeValue, Attributes, OnnxGraph, OnnxNode}
 use tilescope_report::units::TileRuns;
 use tilescope_report::{MarkFilter, ModelOperation, ProgramKind, Report, TileMemory};
 use tilescope_sim::compile;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::spec::Spec;
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
 use tilescope_test_tiers::up_to;
 
@@ -226,12 +226,12 @@ fn phases_are_phases_on_their_ipus() {
     let staged = common::spec(&file(&stages), &["options.execution=phased"]);
     let named = common::spec(&phases([0, 1, 2, 3], Some([0, 1, 0, 1])), &[]);
     assert_eq!(figures(&staged), figures(&named));
-    let odd = refusal_of(&phases([0, 1, 2, 3], None), &["target.ipus=1"]);
+    let odd = common::refusal(&phases([0, 1, 2, 3], None), &["target.ipus=1"]);
     assert!(odd.contains("target.ipus = 2") && odd.contains("odd IPUs"), "{odd}");
     let two = common::spec(&phases([0, 0, 1, 1], Some([0, 2, 1, 3])), &[]);
     let expected = [("phase0_ipu0", 0), ("phase0_ipu2", 2), ("phase1_ipu1", 1), ("phase1_ipu3", 3)];
     assert_eq!(places(&two), placed(&expected));
-    let back = refusal_of(&phases([1, 0, 2, 3], None), &[]);
+    let back = common::refusal(&phases([1, 0, 2, 3], None), &[]);
     assert!(back.contains("layer1") && back.contains("phase 0 reads"), "{back}");
 }
 
@@ -373,26 +373,16 @@ fn ipus_of_a_phase_read_what_is_there() {
     };
     let file = products(&directory, &["w0"], "c", nodes());
     report(&common::spec(&file, &[]));
-    let problem = refusal_of(&file, &["model.loss=identity"]);
+    let problem = common::refusal(&file, &["model.loss=identity"]);
     for words in ["\"w0\"", "phase0_ipu0", "phase0_ipu2", "one IPU"] {
         assert!(problem.contains(words), "{problem}");
     }
     // A node that names no IPU is with what it reads, unless that is on several.
     let mut open = nodes();
     open[2] = Node::new("MatMul", &["a", "b"], &["c"]).named("c").int(PHASE, 0);
-    let problem = refusal_of(&products(&directory, &["w0"], "c", open), &[]);
+    let problem = common::refusal(&products(&directory, &["w0"], "c", open), &[]);
     for words in ["c", "IPU 0 (\"a\")", "IPU 2 (\"b\")", "in phase 0", IPU] {
         assert!(problem.contains(words), "{problem}");
-    }
-}
-
-/// Why a file is not simulated, found while the spec is read or later.
-fn refusal_of(file: &str, overrides: &[&str]) -> String {
-    let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
-    let source = SpecSource::find(file, &overrides).expect("a file");
-    match Spec::build(&source) {
-        Ok(spec) => refusal(&spec),
-        Err(error) => error.to_string(),
     }
 }
 

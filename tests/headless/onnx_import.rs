@@ -16,15 +16,7 @@ fn spec(name: &str, overrides: &[&str]) -> Spec {
 }
 
 fn refusal(name: &str, overrides: &[&str]) -> String {
-    let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
-    let source = SpecSource::find(&file(name), &overrides).expect("a file");
-    match Spec::build(&source) {
-        Err(error) => error.to_string(),
-        Ok(spec) => match Simulation::compile(&spec, MOST_RECORDS) {
-            Err(error) => error.to_string(),
-            Ok(_) => panic!("{name} with {overrides:?} is accepted"),
-        },
-    }
+    common::refusal(&file(name), overrides)
 }
 
 fn figures(spec: &Spec) -> ProgramFigures {
@@ -73,24 +65,11 @@ fn the_network_of_the_tutorial_is_the_built_in_one() {
 
 #[test]
 fn every_small_file_compiles_with_all_defaults() {
-    let names = [
-        "guide_mnist.onnx",
-        "guide_mnist_loss.onnx",
-        "guide_classification.onnx",
-        "mnist_dynamic_batch.onnx",
-        "mnist_dynamo.onnx",
-        "lstm.onnx",
-        "transformer.onnx",
-        "bert.onnx",
-        "bert_dynamo.onnx",
-        "resnet18_dynamo.onnx",
-        "resnet18.onnx",
-        "resnet18_train.onnx",
-        "bert_train.onnx",
-        "bert_dynamo_train.onnx",
-    ];
-    for name in names.into_iter().take(up_to(10)) {
-        let figures = figures(&spec(name, &[]));
+    let names = "guide_mnist guide_mnist_loss guide_classification mnist_dynamic_batch \
+                 mnist_dynamo lstm transformer bert bert_dynamo resnet18_dynamo resnet18 \
+                 resnet18_train bert_train bert_dynamo_train";
+    for name in names.split(' ').take(up_to(10)) {
+        let figures = figures(&spec(&format!("{name}.onnx"), &[]));
         assert!(figures.fullest_tile.0 > 0 && figures.samples > 0, "{name}");
     }
 }

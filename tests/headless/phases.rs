@@ -1,18 +1,12 @@
 //! Phases: when they load what lives in streaming memory, and batches that they work on in parts.
 
-use crate::common;
-use crate::scheme_laws::RecordedRun;
+use crate::common::{self, RecordedRun, refusal};
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use tempfile::tempdir;
-use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId};
-use tilescope_report::{
-    ExecutionStep, MarkKind, ProgramKind, Report, StepOnIpu, StreamEndpoint, TraceMark,
-    TrainingPass,
-};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
+use tilescope_report::{MarkKind, ProgramKind, Report, StreamEndpoint, TraceMark, TrainingPass};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
-use tilescope_sim::run::{StepSink, dry_run, run};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_test_tiers::up_to;
@@ -40,8 +34,7 @@ struct Figures {
 
 fn figures(spec: &Spec) -> Figures {
     let compiled = compile(spec).expect("compiles");
-    let mut recorded = RecordedRun::default();
-    let Ok(()) = run(&compiled, spec, &dry_run(&compiled, spec), &mut recorded);
+    let recorded = RecordedRun::of(&compiled, spec);
     let mut moved: BTreeMap<String, Bytes> = BTreeMap::new();
     let mut exchanges = 0;
     for step in &recorded.steps {
@@ -53,10 +46,9 @@ fn figures(spec: &Spec) -> Figures {
             *moved.entry(kind_of(&program.name)).or_default() += bytes;
         }
     }
-    let ends = recorded.steps.iter().flat_map(|step| &step.ipus).map(|on_ipu| on_ipu.to_max);
     let tiles = compiled.compilation.tile_memory.iter();
     Figures {
-        cycles: ends.max().expect("there are steps"),
+        cycles: recorded.end(),
         moved,
         exchanges,
         fullest: tiles.map(|(_, of)| of.including_gaps).max().expect("there are tiles"),
@@ -78,31 +70,7 @@ fn keeps_laws(spec: &Spec) {
 }
 
 /// Copies from and to streaming memory, and when stages work.
-#[derive(Default)]
-struct RemoteCopies {
-    steps: u64,
-    /// Program, IPU, number of the step, and its cycles.
-    copies: Vec<(ProgramId, IpuId, u64, CycleRange)>,
-    stages: Vec<TraceMark>,
-}
-
-impl StepSink for RemoteCopies {
-    type Error = Infallible;
-
-    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
-        let here = |on: &StepOnIpu| (step.program, on.ipu, self.steps, on.range());
-        self.copies.extend(step.ipus.iter().map(here));
-        self.steps += 1;
-        Ok(())
-    }
-
-    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
-        if matches!(mark.kind, MarkKind::Stage | MarkKind::Update) {
-            self.stages.push(mark.clone());
-        }
-        Ok(())
-    }
-}
+struct RemoteCopies(RecordedRun);
 
 /// A copy of a tensor between an IPU and streaming memory.
 struct RemoteCopy {
@@ -115,37 +83,43 @@ impl RemoteCopies {
     /// Copies of each tensor on each IPU, in order.
     fn by_tensor(&self, compiled: &CompiledProgram) -> BTreeMap<(IpuId, String), Vec<RemoteCopy>> {
         let mut found: BTreeMap<_, Vec<RemoteCopy>> = BTreeMap::new();
-        for (program, ipu, step, cycles) in &self.copies {
-            let program = &compiled.compilation.programs[program.index()];
+        for (step, number) in self.0.steps.iter().zip(0..) {
+            let program = &compiled.compilation.programs[step.program.index()];
             let names = [("/remoteLoad", true), ("/remoteStore", false)];
             for (suffix, load) in names {
                 if program.kind == ProgramKind::StreamCopyMid
                     && let Some(tensor) = program.name.strip_suffix(suffix)
                 {
-                    let copies = found.entry((*ipu, tensor.to_owned())).or_default();
-                    copies.push(RemoteCopy { load, step: *step, cycles: *cycles });
+                    for on in &step.ipus {
+                        let copies = found.entry((on.ipu, tensor.to_owned())).or_default();
+                        copies.push(RemoteCopy { load, step: number, cycles: on.range() });
+                    }
                 }
             }
         }
         found
     }
 
+    fn stages(&self) -> impl Iterator<Item = &TraceMark> {
+        self.0.of_kind(MarkKind::Stage).chain(self.0.of_kind(MarkKind::Update))
+    }
+
     /// Whether a step is of the forward pass of a stage.
     fn is_forward(&self, ipu: IpuId, step: u64) -> bool {
-        self.stages.iter().any(|mark| {
+        self.stages().any(|mark| {
             let own = mark.ipu == Some(ipu) && mark.pass == Some(TrainingPass::Forward);
             own && (mark.steps.start.0..mark.steps.end.0).contains(&step)
         })
     }
 
     fn is_update(&self, step: u64) -> bool {
-        let updates = self.stages.iter().filter(|mark| mark.kind == MarkKind::Update);
-        updates.into_iter().any(|mark| (mark.steps.start.0..mark.steps.end.0).contains(&step))
+        let mut updates = self.0.of_kind(MarkKind::Update);
+        updates.any(|mark| (mark.steps.start.0..mark.steps.end.0).contains(&step))
     }
 
     /// Whether a stage begins to work between two steps.
     fn works_between(&self, first: u64, last: u64) -> bool {
-        self.stages.iter().any(|mark| (first..last).contains(&mark.steps.start.0))
+        self.stages().any(|mark| (first..last).contains(&mark.steps.start.0))
     }
 }
 
@@ -180,8 +154,7 @@ fn phases_load_what_was_stored_and_is_not_there() {
     let sets = ["options.execution=phased", "options.device_iterations=1"];
     let spec = common::spec("mnist_pipeline", &sets);
     let compiled = compile(&spec).expect("compiles");
-    let mut seen = RemoteCopies::default();
-    let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut seen);
+    let seen = RemoteCopies(RecordedRun::of(&compiled, &spec));
     let mut restored = 0;
     for ((ipu, tensor), copies) in seen.by_tensor(&compiled) {
         let stored = |copy: &RemoteCopy| !copy.load && seen.is_forward(ipu, copy.step);
@@ -402,13 +375,6 @@ fn one_set_of_ipus_loads_by_io_tiles() {
 
 #[test]
 fn what_has_no_effect_is_refused() {
-    let refusal = |name: &str, overrides: &[&str]| {
-        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        match Spec::build(&SpecSource::find(name, &overrides).expect("exists")) {
-            Err(error) => error.to_string(),
-            Ok(spec) => compile(&spec).expect_err("is refused").to_string(),
-        }
-    };
     let phased = "options.execution=phased";
     let weights = io_schedule("weight", "on_demand");
     assert!(refusal(PERCEPTRON, &[&weights]).contains("there are no phases"));

@@ -2,7 +2,7 @@
 
 use crate::common;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Cycles, IpuId};
+use tilescope_report::units::IpuId;
 use tilescope_report::{MarkFilter, MarkKind, Report, TraceMark, TrainingPass};
 
 fn marks(report: &Report, kind: MarkKind) -> Vec<TraceMark> {
@@ -103,26 +103,5 @@ fn weights_are_updated_once_per_accumulation() {
         let last_turn = turns.iter().filter(inside).map(|turn| turn.steps.end).max();
         let first_update = updates.iter().filter(inside).map(|update| update.steps.start).min();
         assert!(last_turn <= first_update, "{:?} {:?}", last_turn, first_update);
-    }
-}
-
-#[test]
-fn no_ipu_does_two_steps_at_once_and_all_end_together() {
-    let (report, _directory) = common::report("mnist_pipeline", &["options.device_iterations=1"]);
-    let trace = report.trace().expect("readable").expect("executed");
-    for info in trace.lanes() {
-        assert_eq!(info.sub_lane, 0, "no I/O tiles, no overlap");
-        let lane = trace.lane_of(info.ipu, 0).expect("lane");
-        let steps = lane.steps_in(trace.range(), usize::MAX).expect("steps");
-        assert_eq!(steps.len() as u64, info.steps);
-        let mut end = Cycles::ZERO;
-        let mut busy = Cycles::ZERO;
-        for step in steps {
-            assert!(step.range.start >= end, "step {:?} overlaps the one before", step.step);
-            end = step.range.end;
-            busy += step.range.length();
-        }
-        let totals = lane.totals(trace.range()).expect("totals");
-        assert_eq!(totals.cycles.total(), Cycles(busy.0));
     }
 }

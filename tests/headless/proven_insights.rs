@@ -71,41 +71,10 @@ const FULL_SPECS: &[ProvenSpec] = &[
 ];
 
 /// Keys, or tables of keys, that no rule proposes to set, and why.
-const NOT_PROPOSED: &[(&str, &str)] = &[
-    ("model", "says what is computed"),
-    ("target", "says on which machine: `tilescope sensitivity` tries others"),
-    (
-        "options.batch_serialization_settings",
-        "`smaller_micro_batch` does the same for any schedule",
-    ),
-    ("options.constant_weights", "saves no more than the code that loads the weights"),
-    ("options.domain_sharding", "`auto` takes it where a model has only one block"),
-    ("options.execution_phase_settings", "of phases, which are the last resort"),
-    ("options.host", "figures of the user's own host"),
-    (
-        "options.location",
-        "tensors that are too small to matter, and copies over I/O tiles: those cross \
-      the chip twice",
-    ),
-    ("options.merge_exchange", "is on unless it is turned off for a comparison"),
-    ("options.normalise_on_ipu", "is part of the model: the host feeds other samples"),
-    ("options.num_hosts", "says on which machine"),
-    ("options.num_instances", "says on which machine"),
-    ("options.output_return_period", "says what the host is given"),
-    ("options.output_type", "says what the host is given"),
-    ("options.plan_selection", "is of the simulator: Poplar has no such option"),
-    ("options.replication_factor", "says on how large a machine"),
-    ("options.returned_outputs", "says what the host is given"),
-    (
-        "options.serialize_matmul",
-        "with `memory_proportion` the planner does it where it costs least",
-    ),
-    ("options.serialize_matmul_factor", "goes with `options.serialize_matmul`"),
-    ("options.stash_convention", "says how stashes are counted: both are of the same machine"),
-    ("options.stochastic_rounding", "says with which digits is computed"),
-    ("options.sync_replicas_independently", "gains only where hosts of replicas differ"),
-    ("options.tensor_parallel", "says on how large a machine"),
-];
+fn not_proposed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = include_str!("../data/not_proposed.txt").lines();
+    lines.map(|line| line.split_once(" | ").expect("a key and a reason"))
+}
 
 /// Keys that are changed one at a time, as `sweep` takes them: the other words of options, other
 /// numbers.
@@ -238,8 +207,7 @@ fn table_of_keys() -> String {
             lines.push(format!("| `{}` | {} |", key.path, rules.join(", ")));
         }
     }
-    let others = NOT_PROPOSED.iter();
-    lines.extend(others.map(|(key, reason)| match KEYS.iter().any(|of| of.path == *key) {
+    lines.extend(not_proposed().map(|(key, reason)| match KEYS.iter().any(|of| of.path == key) {
         true => format!("| `{key}` | none: {reason} |"),
         false => format!("| all others of `[{key}]` | none: {reason} |"),
     }));
@@ -313,10 +281,10 @@ fn every_key_is_proposed_or_has_a_reason() {
     let left: Vec<&str> =
         KEYS.iter().map(|key| &*key.path).filter(|path| !proposed.contains(path)).collect();
     for path in &left {
-        let reason = NOT_PROPOSED.iter().find(|(table, _)| is_of(path, table));
+        let reason = not_proposed().find(|(table, _)| is_of(path, table));
         assert!(reason.is_some(), "no rule proposes {path}, and there is no reason why");
     }
-    for (table, _) in NOT_PROPOSED {
+    for (table, _) in not_proposed() {
         assert!(left.iter().any(|path| is_of(path, table)), "nothing is left of {table}");
     }
     for path in proposed {

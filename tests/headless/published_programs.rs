@@ -164,28 +164,15 @@ fn a_weight_update_of_the_mnist_pipeline() {
 }
 
 /// Inference of one bundled spec of a training, on one Mk2.
-const INFERENCE: [&str; 11] = [
-    "model.training=false",
-    "model.packing_factor=1",
-    "target.name=mk2",
-    "target.ipus=1",
-    "options.stages=[]",
-    "options.replication_factor=1",
-    "options.gradient_accumulation=1",
-    "options.recomputation=none",
-    "options.available_memory_proportion=0.6",
-    "options.location.optimizer_state.on_chip=true",
-    "options.location.optimizer_state.replicated_tensor_sharding=false",
-];
+const INFERENCE: &str = "model.training=false model.packing_factor=1 target.name=mk2 \
+    target.ipus=1 stages=[] replication_factor=1 gradient_accumulation=1 recomputation=none \
+    available_memory_proportion=0.6 location.optimizer_state.on_chip=true \
+    location.optimizer_state.replicated_tensor_sharding=false";
 
 /// What squad_large_128_inf.json and bert.py of graphcore/examples nlp/bert/popart ask for beside
 /// that: answers to questions, and PopART's default of constant weights.
-const SQUAD: [&str; 4] = [
-    "model.name=bert_squad",
-    "model.vocab_size=30400",
-    "options.constant_weights=true",
-    "options.stochastic_rounding=false",
-];
+const SQUAD: &str = "model.name=bert_squad model.vocab_size=30400 constant_weights=true \
+    stochastic_rounding=false";
 
 /// Programs that ran in public fit: the largest batches of the benchmarks of graphcore/examples on
 /// one IPU (nlp/bert/popart and vision/cnns/tensorflow1, benchmarks.yml), and many replicas.
@@ -194,27 +181,20 @@ fn programs_that_ran_fit() {
     if skipped_in_the_fast_tier() {
         return;
     }
-    let base = ["model.batch_size=80", "options.available_memory_proportion=0.55"];
-    let images = [
-        "target.name=mk2",
-        "model.batch_size=80",
-        "options.num_io_tiles=64",
-        "options.overlap_io=loops",
-        "options.host.loader=sync",
-        "options.input_type=uint8",
-        "options.normalise_on_ipu=true",
-    ];
-    let replicas = ["options.replication_factor=256", "options.num_instances=128"];
     // Of four sequences, which ran with poplibs' default proportion, the compiler has to find one:
     // with the default seven tiles are up to 760 bytes too large.
-    let large = ["model.batch_size=4", "options.available_memory_proportion=auto"];
+    let large = "model.batch_size=4 available_memory_proportion=auto";
+    let images = "target.name=mk2 model.batch_size=80 num_io_tiles=64 overlap_io=loops \
+                  host.loader=sync input_type=uint8 normalise_on_ipu=true";
     for (spec, overrides) in [
-        ("bert_large_pod16", [&INFERENCE[..], &SQUAD, &["model.batch_size=3"]].concat()),
-        ("bert_large_pod16", [&INFERENCE[..], &SQUAD, &large].concat()),
-        ("bert_base_pod16", [&INFERENCE[..], &base].concat()),
-        ("resnet50_inference_c600", images.to_vec()),
-        ("resnet50_pod64", replicas.to_vec()),
+        ("bert_large_pod16", &[INFERENCE, SQUAD, "model.batch_size=3"][..]),
+        ("bert_large_pod16", &[INFERENCE, SQUAD, large]),
+        ("bert_base_pod16", &[INFERENCE, "model.batch_size=80 available_memory_proportion=0.55"]),
+        ("resnet50_inference_c600", &[images]),
+        ("resnet50_pod64", &["replication_factor=256 num_instances=128"]),
     ] {
+        let overrides = common::sets(&overrides.join(" "));
+        let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
         let compiled = compile(&common::spec(spec, &overrides)).expect("compiles");
         assert_eq!(compiled.tiles_out_of_memory(), 0, "{spec}: {overrides:?}");
     }

@@ -1,6 +1,6 @@
 //! Replicas beside each other: what they wait for, and copies with the host that are one exchange.
 
-use crate::common;
+use crate::common::{self, RecordedRun};
 use crate::critical_path::check_simulated;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use tilescope_analysis::replica_rings::replica_links;
 use tilescope_analysis::replicas::replicas;
 use tilescope_report::units::{Bytes, Cycles, ReplicaClassId, ReplicaIpu};
 use tilescope_report::{
-    ExecutionStep, HostDataSource, HostReport, MarkFilter, MarkKind, ProgramKind, ReplicaWait,
-    Report, RingLinks, RingOrder, StepActivity, StreamEndpoint, TraceMark,
+    HostDataSource, HostReport, MarkFilter, MarkKind, ProgramKind, ReplicaWait, Report, RingLinks,
+    RingOrder, StepActivity, StreamEndpoint,
 };
 use tilescope_sim::compile;
-use tilescope_sim::run::{StepSink, dry_run, run};
+use tilescope_sim::run::{dry_run, run};
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
 
@@ -27,44 +27,21 @@ struct Executed {
     host_bytes: Bytes,
 }
 
-struct ExecutedSink<'a> {
-    kinds: &'a [(ProgramKind, StreamEndpoint)],
-    executed: Executed,
-}
-
-impl StepSink for ExecutedSink<'_> {
-    type Error = std::convert::Infallible;
-
-    fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error> {
-        let kind = self.kinds[step.program.index()];
-        self.executed.steps.push(kind);
-        for on_ipu in &step.ipus {
-            self.executed.end = self.executed.end.max(on_ipu.to_max);
-            if kind.0 == ProgramKind::StreamCopyMid {
-                self.executed.host_bytes += on_ipu.bytes_in + on_ipu.bytes_out;
-            }
-        }
-        Ok(())
-    }
-
-    fn mark(&mut self, _: &TraceMark) -> Result<(), Self::Error> {
-        Ok(())
-    }
-}
-
 /// Runs a spec; what it does, and what its report says about the host.
 fn executed(spec: &str, overrides: &[&str]) -> (Executed, HostReport) {
     let spec = common::spec(spec, overrides);
     let compiled = compile(&spec).expect("compiles");
-    let programs = compiled.compilation.programs.iter();
-    let kinds: Vec<_> = programs.map(|program| (program.kind, program.stream)).collect();
-    let ahead = dry_run(&compiled, &spec);
-    let mut sink = ExecutedSink { kinds: &kinds, executed: Executed::default() };
-    match run(&compiled, &spec, &ahead, &mut sink) {
-        Ok(()) => {}
-        Err(never) => match never {},
+    let recorded = RecordedRun::of(&compiled, &spec);
+    let mut executed = Executed { end: recorded.end(), ..Executed::default() };
+    for step in &recorded.steps {
+        let program = &compiled.compilation.programs[step.program.index()];
+        executed.steps.push((program.kind, program.stream));
+        if program.kind == ProgramKind::StreamCopyMid {
+            executed.host_bytes +=
+                step.ipus.iter().map(|on_ipu| on_ipu.bytes_in + on_ipu.bytes_out).sum::<Bytes>();
+        }
     }
-    (sink.executed, ahead.host.expect("a model of samples"))
+    (executed, dry_run(&compiled, &spec).host.expect("a model of samples"))
 }
 
 impl Executed {
@@ -273,7 +250,7 @@ fn waits_of_lanes(overrides: &[&str]) -> (Vec<(Cycles, Cycles)>, Vec<ReplicaWait
     let spec = common::spec(PERCEPTRON, &[&FOUR[..], overrides].concat());
     let compiled = compile(&spec).expect("compiles");
     let ahead = dry_run(&compiled, &spec);
-    let mut recorded = crate::scheme_laws::RecordedRun::default();
+    let mut recorded = RecordedRun::default();
     let Ok(()) = run(&compiled, &spec, &ahead, &mut recorded);
     let programs = &compiled.compilation.programs;
     let mut waits = vec![(Cycles::ZERO, Cycles::ZERO); ahead.replica_classes.classes.len()];

@@ -1,12 +1,11 @@
 //! Replicated tensor sharding: shares make up the tensor, and collectives move what they must.
 
-use crate::scheme_laws::RecordedRun;
+use crate::common::RecordedRun;
 use std::collections::BTreeMap;
 use tilescope_report::ProgramKind;
 use tilescope_report::units::Bytes;
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
-use tilescope_sim::run::{dry_run, run};
 use tilescope_sim::spec::{Spec, SpecSource};
 
 const ALL_KINDS: [&str; 3] = ["weights", "accumulators", "optimizer_state"];
@@ -39,8 +38,7 @@ fn kept_tensors(compiled: &CompiledProgram) -> BTreeMap<String, Bytes> {
 /// Bytes that a replica sends in all collectives of a name, and most that whole elements on each
 /// tile add to them.
 fn bytes_of_collectives(compiled: &CompiledProgram, spec: &Spec, name: &str) -> (f64, f64) {
-    let mut recorded = RecordedRun::default();
-    let Ok(()) = run(compiled, spec, &dry_run(compiled, spec), &mut recorded);
+    let recorded = RecordedRun::of(compiled, spec);
     let mut sums = (0.0, 0.0);
     for step in &recorded.steps {
         let program = &compiled.compilation.programs[step.program.index()];

@@ -1,43 +1,15 @@
 //! Laws of every execution scheme, over random options: what is valid runs by them, what is not is
 //! refused with a word. Programs run in memory; no report is written.
 
+use crate::common::{RecordedRun, sets};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
-use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, TraceMark, TrainingPass};
+use tilescope_report::{MarkKind, ProgramKind, TrainingPass};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
-use tilescope_sim::run::{StepSink, dry_run, run};
 use tilescope_sim::spec::{ExecutionStrategy, PipelineSchedule, Spec, SpecSource, SyncPattern};
 use tilescope_test_tiers::cases;
-
-/// Steps and marks of a run.
-#[derive(Default)]
-pub(crate) struct RecordedRun {
-    pub(crate) steps: Vec<ExecutionStep>,
-    pub(crate) marks: Vec<TraceMark>,
-}
-
-impl StepSink for RecordedRun {
-    type Error = Infallible;
-
-    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
-        self.steps.push(step.clone());
-        Ok(())
-    }
-
-    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
-        self.marks.push(mark.clone());
-        Ok(())
-    }
-}
-
-impl RecordedRun {
-    pub(crate) fn of_kind(&self, kind: MarkKind) -> impl Iterator<Item = &TraceMark> {
-        self.marks.iter().filter(move |mark| mark.kind == kind)
-    }
-}
 
 /// A small perceptron that was compiled and run; nothing where the options were refused.
 fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, RecordedRun)> {
@@ -45,7 +17,8 @@ fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, RecordedRun
     let spec = match Spec::build(&source) {
         Ok(spec) => spec,
         Err(error) => {
-            assert!(error.to_string().contains("options."), "{error}");
+            let said = error.to_string();
+            assert!(said.contains("options.") || said.contains("model."), "{said}");
             return None;
         }
     };
@@ -56,12 +29,8 @@ fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, RecordedRun
             return None;
         }
     };
-    let dry_run_summary = dry_run(&compiled, &spec);
-    let mut watched = RecordedRun::default();
-    match run(&compiled, &spec, &dry_run_summary, &mut watched) {
-        Ok(()) => Some((spec, compiled, watched)),
-        Err(never) => match never {},
-    }
+    let watched = RecordedRun::of(&compiled, &spec);
+    Some((spec, compiled, watched))
 }
 
 fn one_of(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
@@ -89,46 +58,43 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
         1u32..4,
     );
     let copies = (
-        one_of(&["1", "2", "3", "8"]),
+        one_of(&["1", "2", "3", "4", "8"]),
         one_of(&["1", "1", "1", "2"]),
         one_of(&["1", "1", "2"]),
-        one_of(&["0", "32"]),
+        one_of(&["0", "32", "33"]),
         one_of(&["none", "none", "none", "inner_loop", "loops"]),
         one_of(&["true", "false"]),
         one_of(&["true", "false", "false"]),
     );
     let rest = (
-        one_of(&["none", "auto", "pipeline"]),
+        one_of(&["none", "auto", "pipeline", "checkpoints"]),
         one_of(&["none", "reducing_dim", "output_channels"]),
         one_of(&["true", "true", "true", "false"]),
-        one_of(&["none", "async", "sync"]),
+        one_of(&["none", "async", "async_rebatched", "sync", "synthetic"]),
         one_of(&["true", "false"]),
+        one_of(&["true", "true", "false"]),
+        one_of(&["all", "final", "sum", "every_n"]),
     );
     (order, copies, rest).prop_map(|(a, b, c)| {
-        let state = "options.location.optimizer_state";
-        vec![
-            format!("options.execution={}", a.0),
-            format!("options.pipeline_schedule={}", a.1),
-            format!("options.stash_convention={}", a.2),
-            format!("options.stages={}", a.3),
-            format!("options.sync_pattern={}", a.4),
-            format!("options.gradient_accumulation={}", a.5),
-            format!("options.device_iterations={}", a.6),
-            format!("options.replication_factor={}", b.0),
-            format!("options.num_instances={}", b.1),
-            format!("options.tensor_parallel={}", b.2),
-            format!("options.num_io_tiles={}", b.3),
-            format!("options.overlap_io={}", b.4),
-            format!("{state}.on_chip={}", b.5),
-            format!("{state}.replicated_tensor_sharding={}", b.6),
-            format!("{state}.min_elements_for_rts=64"),
-            format!("options.recomputation={}", c.0),
-            format!("options.serialize_matmul={}", c.1),
-            format!("model.training={}", c.2),
-            format!("options.host.loader={}", c.3),
-            "options.host.seconds_per_sample=1e-6".to_string(),
-            format!("options.location.weights.on_chip={}", c.4),
-        ]
+        let order = format!(
+            "execution={} pipeline_schedule={} stash_convention={} stages={} sync_pattern={} \
+             gradient_accumulation={} device_iterations={}",
+            a.0, a.1, a.2, a.3, a.4, a.5, a.6
+        );
+        let copies = format!(
+            "replication_factor={} num_instances={} tensor_parallel={} num_io_tiles={} \
+             overlap_io={} location.optimizer_state.on_chip={} \
+             location.optimizer_state.replicated_tensor_sharding={} \
+             location.optimizer_state.min_elements_for_rts=64",
+            b.0, b.1, b.2, b.3, b.4, b.5, b.6
+        );
+        let rest = format!(
+            "recomputation={} serialize_matmul={} model.training={} host.loader={} \
+             host.seconds_per_sample=1e-6 location.weights.on_chip={} \
+             location.activations.on_chip={} output_mode={}",
+            c.0, c.1, c.2, c.3, c.4, c.5, c.6
+        );
+        sets(&format!("{order} {copies} {rest}"))
     })
 }
 
@@ -220,6 +186,8 @@ fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watch
     let stages = compiled.placement.stages.len();
     let at = |batch, pass, stage| turns.get(&(batch, pass, stage)).copied();
     let batches = spec.options.gradient_accumulation * spec.options.device_iterations;
+    let passes = if spec.model.training { 2 } else { 1 };
+    assert_eq!(turns.len(), batches as usize * passes * stages);
     for batch in 0..batches {
         let forward: Vec<_> = (0..stages).map(|s| at(batch, TrainingPass::Forward, s)).collect();
         let back: Vec<_> =

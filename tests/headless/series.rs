@@ -242,30 +242,6 @@ fn what_cannot_be_read_is_listed_and_the_rest_goes_on() {
 }
 
 #[test]
-fn nonsense_is_told_with_its_exit_code() {
-    let empty = tempfile::tempdir().expect("temporary directory");
-    let place = text(empty.path());
-    let sample = SAMPLES[0];
-    let cases: [(&[&str], i32, &str); 9] = [
-        (&[place], 1, "it is empty"),
-        (&["nowhere/at/all.pop"], 1, "nowhere/at/all.pop"),
-        (&["no_such_spec"], 2, "no_such_spec"),
-        (&[sample, "--baseline", "matmul"], 2, "there is no run \"matmul\"; did you mean"),
-        (&[sample, "--figure", "cylces"], 2, "did you mean \"cycles\"?"),
-        (&[sample, "--threshold", "-1"], 2, "at least 0"),
-        (&[], 2, "required"),
-        (&["--git", "v1", "--spec", "a.toml"], 2, "expects a range of revisions"),
-        (&["--git", "--output=x..y", "--spec", "a.toml"], 2, ""),
-    ];
-    for (arguments, code, words) in cases {
-        let output = tilescope(&[&["series"], arguments].concat());
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
-        assert_eq!(stdout(&output), "", "{arguments:?}");
-    }
-}
-
-#[test]
 fn hostile_names_stand_for_themselves() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let name = "a|b <script>`*_\u{1b}[31m";
@@ -420,15 +396,4 @@ fn reports_are_bisected_by_their_specs() {
     assert!(words.contains("model.m: 64 -> 640") && words.contains("100.0 %"), "{words}");
     let same = bisect(&[ends[0].clone(), ends[0].clone()], &[]);
     assert_eq!((list(&same, "parts").len(), &same["difference"]), (0, &0.0.into()));
-    let cases: [(&[&str], i32, &str); 4] = [
-        (&["tests/data/versions/2.6", "matmul_chain"], 1, "there is no model \"by hand\""),
-        (&["matmul_chain", "too_large"], 1, "does not fit in memory"),
-        (&["matmul_chain", "no_such_spec"], 2, "no_such_spec"),
-        (&["matmul_chain", "dense_layer", "--budget", "1"], 2, "two simulations"),
-    ];
-    for (arguments, code, words) in cases {
-        let output = tilescope(&[&["bisect"], arguments].concat());
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
-    }
 }

@@ -350,58 +350,6 @@ fn files_of_others_are_refused() {
     assert!(stderr(&busy).contains("each worker needs a file of its own"), "{}", stderr(&busy));
 }
 
-#[test]
-fn nonsense_is_refused_and_says_what_would_do() {
-    let vary = ["--vary", "model.batch_size=4,8"];
-    let cases: &[(&[&str], &str)] = &[
-        (&[], "--vary"),
-        (&["dense_laye", vary[0], vary[1]], "did you mean dense_layer?"),
-        (&["dense_layer"], "--vary"),
-        (&["dense_layer", "--vary", "model.batch_size"], "expected KEY=VALUES"),
-        (
-            &["dense_layer", "--vary", "model.batch_siz=4"],
-            "did you mean model.batch_size?\n  model.batch_siz=4\n  ^^^^^^^^^^^^^^^\n",
-        ),
-        (
-            &["dense_layer", "--vary", "model.batch_size=4,big"],
-            "found the text \"big\"\n  model.batch_size=4,big\n                     ^^^\n",
-        ),
-        (&["dense_layer", "--vary", "model.batch_size=8..4"], "a range goes up"),
-        (&["dense_layer", vary[0], vary[1], vary[0], vary[1]], "model.batch_size varies twice"),
-        (
-            &[
-                "dense_layer",
-                "--vary",
-                "model.batch_size=1..10000",
-                "--vary",
-                "options.device_iterations=1..10000",
-            ],
-            "at most 10000000 points",
-        ),
-        (
-            &["dense_layer", vary[0], vary[1], "--where", "batch_size = 4"],
-            "batch_size is compared with ==\n  batch_size = 4\n             ^\n",
-        ),
-        (&["dense_layer", vary[0], vary[1], "--where", "memery < 1"], "did you mean memory?"),
-        (&["dense_layer", vary[0], vary[1], "--where", "width < 1"], "no key that varies"),
-        (&["dense_layer", vary[0], vary[1], "--shard", "1/2"], "--results"),
-        (
-            &["dense_layer", vary[0], vary[1], "--shard", "0/2", "--results", "x.db"],
-            "counted from 1",
-        ),
-        (&["dense_layer", vary[0], vary[1], "--jobs", "0"], "--jobs"),
-        (&["dense_layer", vary[0], vary[1], "--plot", "points.pdf"], "called .png or .svg"),
-        (&["dense_layer", "--merge", "a.db"], "cannot be used with"),
-        (&["dense_layer", vary[0], vary[1], "--set", "model.batch=4"], "model.batch_size"),
-    ];
-    for (arguments, words) in cases {
-        let output = sweep(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
-        let said = stderr(&output);
-        assert!(said.contains(words), "{arguments:?}: {said}");
-    }
-}
-
 /// The plots have the lines, what they stand for, and the points of the front.
 #[cfg(feature = "gui")]
 #[test]

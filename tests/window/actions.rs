@@ -1,7 +1,7 @@
 //! The table of actions: everything in it can be reached and is explained.
 
 use crate::common;
-use crate::gui_support::{self, Variant, link, says, settle, window};
+use crate::gui_support::{self, Variant, link, press, says, settle, type_text, window};
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
@@ -15,16 +15,13 @@ use tilescope_report::units::{ByteUnits, IpuId, ProgramId, TileId, VariableId};
 fn every_action_is_reached_by_the_palette_and_explained() {
     let mut window = window(Variant::named("small"), "summary", Vec2::new(1200.0, 800.0));
     for action in actions().iter().filter(|action| action.name != "commands") {
-        window.key_press_modifiers(Modifiers::CTRL | Modifiers::SHIFT, Key::P);
-        settle(&mut window);
-        window.get_by_label("What do you want to do?").type_text(action.title);
-        settle(&mut window);
+        press(&mut window, Modifiers::CTRL | Modifiers::SHIFT, Key::P);
+        type_text(&mut window, "What do you want to do?", action.title);
         let words = action.menu_text(window.state().session().prefs());
         let entry = window.query_by_role_and_label(Role::MenuItem, &words);
         assert!(entry.is_some(), "{} is in the palette", action.name);
         assert!(!action.help.is_empty(), "{} is explained", action.name);
-        window.key_press(Key::Escape);
-        settle(&mut window);
+        press(&mut window, Modifiers::NONE, Key::Escape);
         assert!(!says(&window, "What do you want to do?"), "Escape closes the palette");
     }
     // The palette itself is in the menu.
@@ -34,8 +31,7 @@ fn every_action_is_reached_by_the_palette_and_explained() {
 #[test]
 fn every_key_of_the_table_is_in_the_list_of_keys() {
     let mut window = window(Variant::named("small"), "summary", Vec2::new(1200.0, 800.0));
-    window.key_press(Key::F1);
-    settle(&mut window);
+    press(&mut window, Modifiers::NONE, Key::F1);
     for action in actions() {
         let keys = action.shortcut_text(window.state().session().prefs());
         if !keys.is_empty() {
@@ -47,12 +43,9 @@ fn every_key_of_the_table_is_in_the_list_of_keys() {
 #[test]
 fn the_palette_does_what_is_typed() {
     let mut window = window(Variant::named("small"), "summary", Vec2::new(1200.0, 800.0));
-    window.key_press_modifiers(Modifiers::CTRL | Modifiers::SHIFT, Key::P);
-    settle(&mut window);
-    window.get_by_label("What do you want to do?").type_text("exec tr");
-    settle(&mut window);
-    window.key_press(Key::Enter);
-    settle(&mut window);
+    press(&mut window, Modifiers::CTRL | Modifiers::SHIFT, Key::P);
+    type_text(&mut window, "What do you want to do?", "exec tr");
+    press(&mut window, Modifiers::NONE, Key::Enter);
     assert_eq!(window.state().session().page().unwrap().view().name(), "execution-trace");
 }
 
@@ -105,8 +98,7 @@ fn statistics_of_any_selection_are_a_key_away() {
         let session = window.state_mut().session_mut();
         *session.selection_mut() = Selection::default();
         choose(session.selection_mut());
-        window.key_press_modifiers(Modifiers::CTRL, Key::I);
-        settle(&mut window);
+        press(&mut window, Modifiers::CTRL, Key::I);
         let text = window.state().session().page().unwrap().search().text.clone();
         assert!(text.starts_with(query), "{text}");
         for words in [totals, "Count", "Standard deviation"] {
@@ -117,8 +109,7 @@ fn statistics_of_any_selection_are_a_key_away() {
 
 /// Saves a picture of what is shown under a path.
 fn save(window: &mut gui_support::Window, choice: &str, path: &Path) {
-    window.key_press_modifiers(Modifiers::CTRL, Key::S);
-    settle(window);
+    press(window, Modifiers::CTRL, Key::S);
     window.query_all_by_role(Role::ComboBox).last().unwrap().click_accesskit();
     settle(window);
     window.query_all_by_label(choice).last().unwrap().click_accesskit();
@@ -127,8 +118,7 @@ fn save(window: &mut gui_support::Window, choice: &str, path: &Path) {
     settle(window);
     window.key_press_modifiers(Modifiers::CTRL | Modifiers::COMMAND, Key::A);
     window.step();
-    window.get_by_label("File to write").type_text(&path.to_string_lossy());
-    settle(window);
+    type_text(window, "File to write", &path.to_string_lossy());
     window.get_by_role_and_label(Role::Button, "Save").click_accesskit();
     for _ in 0..3_000 {
         window.step();

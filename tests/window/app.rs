@@ -2,7 +2,8 @@
 //! the accessibility tree find, and by what happens when everything is pressed once.
 
 use crate::gui_support::{
-    VARIANTS, Variant, Window, each_pair, says, scaled_window, settle, window,
+    VARIANTS, Variant, Window, assert_says, click, click_label, each_pair, says, scaled_window,
+    settle, show_view, type_text, window,
 };
 use egui::accesskit::{Action, Role};
 use egui::{Event, Key, Modifiers, Vec2};
@@ -199,10 +200,8 @@ fn what_is_painted_is_told_in_parts() {
         };
         for show in std::iter::once(None).chain(shows.into_iter().map(Some)) {
             if let Some((choice, entry)) = show {
-                window.get_by_role_and_label(Role::ComboBox, choice).click();
-                settle(&mut window);
-                window.get_by_role_and_label(Role::Button, entry).click();
-                settle(&mut window);
+                click(&mut window, Role::ComboBox, choice);
+                click(&mut window, Role::Button, entry);
             }
             for canvas in window.query_all_by_role(Role::Canvas) {
                 let parts = window.root().children_recursive().filter(|node| {
@@ -293,8 +292,7 @@ fn some_ipus_are_shown_alone() {
         ("IPU 2", Modifiers::SHIFT, &[0]),
         ("All", Modifiers::NONE, &[0, 1, 2, 3]),
     ] {
-        window.get_by_role_and_label(Role::ComboBox, "IPU").click();
-        settle(&mut window);
+        click(&mut window, Role::ComboBox, "IPU");
         let choice = window.query_all_by_role_and_label(Role::Button, entry).last();
         choice.expect(entry).click_modifiers(modifiers);
         settle(&mut window);
@@ -333,11 +331,9 @@ fn tiles_are_chosen_by_number_and_become_columns() {
     let mut window = window(&VARIANTS[1], "memory", Vec2::new(1300.0, 850.0));
     window.get_by_label("Select tiles, e.g. 1 or 0,3-5").focus();
     window.step();
-    window.get_by_label("Select tiles, e.g. 1 or 0,3-5").type_text("2, 4-5");
-    settle(&mut window);
+    type_text(&mut window, "Select tiles, e.g. 1 or 0,3-5", "2, 4-5");
     assert_eq!(window.state().session().selection().tiles, [2, 4, 5].map(TileId));
-    window.get_by_role_and_label(Role::Tab, "Variables").click();
-    settle(&mut window);
+    click(&mut window, Role::Tab, "Variables");
     for title in ["Tile 2", "Tile 4", "Tile 5"] {
         assert!(says(&window, title), "{title}");
     }
@@ -419,18 +415,15 @@ fn the_home_screen_says_what_can_be_done() {
 #[test]
 fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
     let mut window = window(&VARIANTS[1], "liveness", Vec2::new(1300.0, 850.0));
-    window.get_by_role_and_label(Role::Tab, "Not always live variables").click();
-    settle(&mut window);
+    click(&mut window, Role::Tab, "Not always live variables");
     assert!(says(&window, "Shift + click adds another step"));
-    window.get_by_label("Select the peak").click();
-    settle(&mut window);
+    click_label(&mut window, "Select the peak");
     assert!(says(&window, "Step 1") && says(&window, "3,600 B"));
     window.get_by_label("Liveness by program step").focus();
     window.key_press_modifiers(Modifiers::SHIFT, Key::ArrowLeft);
     settle(&mut window);
     assert!(says(&window, "Step 0") && says(&window, "Step 1"));
-    window.get_by_role_and_label(Role::Row, "a/conv/out").click();
-    settle(&mut window);
+    click(&mut window, Role::Row, "a/conv/out");
     assert_eq!(window.state().session().selection().variable.map(|id| id.0), Some(1));
 }
 
@@ -468,19 +461,13 @@ fn a_vertex_shows_the_compute_sets_that_use_it() {
 fn a_report_opened_beside_another_is_looked_at_in_the_same_way() {
     let mut window = window(Variant::named("simulated"), "memory", Vec2::new(1300.0, 850.0));
     for (choice, entry) in [("Breakdown", "Category"), ("Tiles", "Hardware order")] {
-        window.get_by_role_and_label(Role::ComboBox, choice).click();
-        settle(&mut window);
-        window.get_by_role_and_label(Role::Button, entry).click();
-        settle(&mut window);
+        click(&mut window, Role::ComboBox, choice);
+        click(&mut window, Role::Button, entry);
     }
-    window.get_by_role_and_label(Role::Tab, "Variables").click();
-    settle(&mut window);
+    click(&mut window, Role::Tab, "Variables");
     window.state_mut().session_mut().show(Variant::named("small").opened());
-    window.state_mut().show_view("memory");
-    settle(&mut window);
-    for words in ["Filter variables", "Tiles (hardware order) on the screen"] {
-        assert!(says(&window, words), "{words}");
-    }
+    show_view(&mut window, "memory");
+    assert_says(&window, &["Filter variables", "Tiles (hardware order) on the screen"]);
     let breakdown = window.get_by_role_and_label(Role::ComboBox, "Breakdown");
     assert_eq!(breakdown.accesskit_node().value().as_deref(), Some("Category"));
     assert!(window.state().session().messages().is_empty());
@@ -489,18 +476,15 @@ fn a_report_opened_beside_another_is_looked_at_in_the_same_way() {
 #[test]
 fn a_program_leads_to_its_step_in_the_trace_and_back() {
     let mut window = window(&VARIANTS[1], "program-tree", Vec2::new(1300.0, 850.0));
-    window.get_by_role_and_label(Role::TreeItem, "OnTileExecute (a/conv/Convolve)").click();
-    settle(&mut window);
+    click(&mut window, Role::TreeItem, "OnTileExecute (a/conv/Convolve)");
     let program = window.state().session().selection().program.expect("a program");
-    window.get_by_label("Show in Execution trace").click();
-    settle(&mut window);
+    click_label(&mut window, "Show in Execution trace");
     let session = window.state().session();
     assert_eq!(session.selection().step.map(|step| step.step.0), Some(1));
     assert!(says(&window, "OnTileExecute (a/conv/Convolve) on IPU 0"));
     window.key_press(Key::Period);
     settle(&mut window);
-    window.get_by_role_and_label(Role::Button, "Program tree").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Program tree");
     let followed = window.state().session().selection().program.expect("a program");
     assert_ne!(followed, program, "the tree follows the trace");
 }
@@ -508,17 +492,13 @@ fn a_program_leads_to_its_step_in_the_trace_and_back() {
 #[test]
 fn an_operation_is_chosen_in_all_tabs() {
     let mut window = window(&VARIANTS[0], "operations", Vec2::new(1300.0, 850.0));
-    window.get_by_role_and_label(Role::Row, "layer2/conv").click();
-    settle(&mut window);
+    click(&mut window, Role::Row, "layer2/conv");
     assert!(window.state().session().selection().operation.is_some());
-    window.get_by_role_and_label(Role::Tab, "Cycles").click();
-    settle(&mut window);
+    click(&mut window, Role::Tab, "Cycles");
     assert!(says(&window, "Cycles by tile"));
-    window.get_by_role_and_label(Role::Tab, "Plan").click();
-    settle(&mut window);
+    click(&mut window, Role::Tab, "Plan");
     assert!(says(&window, "estimate"));
-    window.get_by_role_and_label(Role::Button, "Operations graph").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Operations graph");
     assert!(says(&window, "Read by") && says(&window, "layer2/conv/bias"));
 }
 

@@ -1,7 +1,7 @@
 //! A report that breaks its own laws says so above every view.
 
 use crate::common;
-use crate::gui_support::{Window, opened_window, press_role, says, settle};
+use crate::gui_support::{Window, opened_window, press_role, says, settle, show_view};
 use egui::Vec2;
 use egui::accesskit::Role;
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -42,8 +42,7 @@ fn a_report_that_breaks_its_laws_says_so_on_every_view() {
     drop(db);
     let mut window = checked_window(directory.path());
     for view in view_names() {
-        window.state_mut().show_view(view);
-        settle(&mut window);
+        show_view(&mut window, view);
         assert!(says(&window, "is not as it was written"), "{view}");
     }
     assert!(!says(&window, "regions_add_up"));

@@ -1,7 +1,8 @@
 //! Two reports in one window, and several reports in tabs.
 
 use crate::gui_support::{
-    COMPARING, VARIANTS, Variant, Window, compared, opened_window, picture_of, says, settle,
+    COMPARING, VARIANTS, Variant, Window, click, click_label, compared, opened_window, picture_of,
+    press, says, settle, show_view, type_text,
 };
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, vec2};
@@ -31,8 +32,7 @@ fn every_view_compares_every_kind_of_report() {
                 if !slow_tests() && (place + at) % 6 != 0 {
                     continue;
                 }
-                window.state_mut().show_view(view);
-                settle(&mut window);
+                show_view(&mut window, view);
                 let words = format!("{} / {}: {view}", source.name, target.name);
                 assert!(says(&window, "Source: "), "{words}");
                 assert!(says(&window, "End comparison"), "{words}");
@@ -51,8 +51,7 @@ fn what_is_chosen_on_one_side_is_chosen_on_the_other() {
     assert!(page.compared().is_some_and(|with| with.selection.tiles.is_empty()));
     let mut window = compared(small, small, "execution-trace");
     // The table of changes leads to both places.
-    window.get_by_label("Slower and faster").click();
-    settle(&mut window);
+    click_label(&mut window, "Slower and faster");
     let row = window.query_all_by_label_contains("a/conv/Convolve (OnTileExecute)").next();
     row.expect("listed").click();
     settle(&mut window);
@@ -75,8 +74,7 @@ fn traces_zoom_together() {
     };
     let before = cycles(&window);
     for _ in 0..4 {
-        window.key_press(Key::W);
-        settle(&mut window);
+        press(&mut window, Modifiers::NONE, Key::W);
     }
     let after = cycles(&window);
     assert!(after.0.length() < before.0.length());
@@ -90,10 +88,8 @@ fn graphs_of_both_lie_over_each_other() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     for view in ["memory", "liveness", "exchange-code"] {
         let mut window = compared(source, target, view);
-        window.get_by_role_and_label(Role::ComboBox, "Layout").click();
-        settle(&mut window);
-        window.get_by_label("One graph").click();
-        settle(&mut window);
+        click(&mut window, Role::ComboBox, "Layout");
+        click_label(&mut window, "One graph");
         assert!(says(&window, "Both reports"), "{view}");
         let curves = ["Tile memory (including gaps)", "Always live", "Exchange code"];
         let sides = ["Source", "Target"];
@@ -108,24 +104,20 @@ fn the_graph_of_both_has_the_line_of_the_memory_and_choices() {
     let (source, target) = (Variant::named("out of memory"), Variant::named("64 IPUs"));
     for (view, switch) in [("memory", true), ("liveness", true), ("exchange-code", false)] {
         let mut window = compared(source, target, view);
-        window.get_by_role_and_label(Role::ComboBox, "Layout").click();
-        settle(&mut window);
-        window.get_by_label("One graph").click();
-        settle(&mut window);
+        click(&mut window, Role::ComboBox, "Layout");
+        click_label(&mut window, "One graph");
         let known = window.query_by_role_and_label(Role::CheckBox, "Show max memory").is_some();
         assert_eq!(known, switch, "{view}");
         let shown = says(&window, "Max memory");
         assert_eq!(shown, switch, "{view}: it is near, so it is shown");
         if known {
-            window.get_by_role_and_label(Role::CheckBox, "Show max memory").click();
-            settle(&mut window);
+            click(&mut window, Role::CheckBox, "Show max memory");
             assert!(!says(&window, "Max memory"), "{view}");
         }
         // A click chooses on both sides; so do the arrow keys.
         window.get_by_role_and_label(Role::Canvas, "Both reports").focus();
         settle(&mut window);
-        window.key_press(Key::ArrowRight);
-        settle(&mut window);
+        press(&mut window, Modifiers::NONE, Key::ArrowRight);
         let session = window.state().session();
         let with = session.page().and_then(|page| page.compared()).unwrap();
         if view == "liveness" {
@@ -177,14 +169,11 @@ fn the_grip_moves_the_target_in_time() {
     window.get_by_role_and_label(Role::Slider, NAME).focus();
     settle(&mut window);
     let dragged = value(&window);
-    window.key_press(Key::ArrowRight);
-    settle(&mut window);
+    press(&mut window, Modifiers::NONE, Key::ArrowRight);
     assert_ne!(value(&window), dragged);
-    window.key_press(Key::ArrowLeft);
-    settle(&mut window);
+    press(&mut window, Modifiers::NONE, Key::ArrowLeft);
     assert_eq!(value(&window), dragged);
-    window.key_press(Key::Home);
-    settle(&mut window);
+    press(&mut window, Modifiers::NONE, Key::Home);
     assert_eq!(value(&window), "no offset");
     assert_eq!(cycles(&window), before);
 }
@@ -193,12 +182,10 @@ fn the_grip_moves_the_target_in_time() {
 fn sides_are_exchanged_and_a_comparison_ends() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     let mut window = compared(source, target, "memory");
-    window.get_by_label("Swap").click();
-    settle(&mut window);
+    click_label(&mut window, "Swap");
     let page = window.state().session().page().expect("shown");
     assert_eq!(page.opened().path, target.opened().path);
-    window.get_by_label("End comparison").click();
-    settle(&mut window);
+    click_label(&mut window, "End comparison");
     let page = window.state().session().page().expect("shown");
     assert!(page.compared().is_none());
     assert_eq!((page.opened().path.clone(), page.view().name()), (target.opened().path, "memory"));
@@ -209,16 +196,14 @@ fn tabs_hold_several_reports() {
     let (first, second) = (Variant::named("simulated"), Variant::named("small"));
     let mut window = opened_window(first.opened(), "memory", COMPARING);
     window.state_mut().session_mut().show(second.opened());
-    window.state_mut().show_view("liveness");
-    settle(&mut window);
+    show_view(&mut window, "liveness");
     assert_eq!(window.state().session().tab_titles().len(), 2);
     let shown = |window: &Window| {
         let page = window.state().session().page();
         page.map(|page| (page.opened().path.clone(), page.view().name()))
     };
     assert_eq!(shown(&window), Some((second.opened().path, "liveness")));
-    window.key_press_modifiers(Modifiers::COMMAND, Key::Tab);
-    settle(&mut window);
+    press(&mut window, Modifiers::COMMAND, Key::Tab);
     assert_eq!(shown(&window), Some((first.opened().path, "memory")));
     // The same report is not opened twice.
     window.state_mut().session_mut().show(second.opened());
@@ -226,8 +211,7 @@ fn tabs_hold_several_reports() {
     assert_eq!(window.state().session().tab_titles().len(), 2);
     assert_eq!(shown(&window), Some((second.opened().path, "liveness")));
     for left in [1, 0] {
-        window.key_press_modifiers(Modifiers::COMMAND, Key::W);
-        settle(&mut window);
+        press(&mut window, Modifiers::COMMAND, Key::W);
         assert_eq!(window.state().session().tab_titles().len(), left);
     }
     assert!(says(&window, "Open a report"));
@@ -236,13 +220,11 @@ fn tabs_hold_several_reports() {
 #[test]
 fn a_report_that_cannot_be_opened_leaves_the_other_as_it_is() {
     let mut window = opened_window(Variant::named("small").opened(), "memory", COMPARING);
-    window.key_press_modifiers(Modifiers::COMMAND, Key::D);
-    settle(&mut window);
+    press(&mut window, Modifiers::COMMAND, Key::D);
     let path = window.get_by_label("Path of the report to compare with");
     path.focus();
     settle(&mut window);
-    window.get_by_label("Path of the report to compare with").type_text("/nowhere/at/all");
-    settle(&mut window);
+    type_text(&mut window, "Path of the report to compare with", "/nowhere/at/all");
     window.get_by_label("Compare").click();
     for _ in 0..40 {
         window.step();
@@ -297,8 +279,7 @@ fn what_changed_is_one_page() {
     let words = format!("{row}: source ");
     window.query_all_by_label_contains(&words).last().expect("shown").focus();
     settle(&mut window);
-    window.key_press(Key::Enter);
-    settle(&mut window);
+    press(&mut window, Modifiers::NONE, Key::Enter);
     assert_eq!(window.state().session().page().expect("shown").view().name(), "execution-trace");
 }
 

@@ -1,7 +1,7 @@
 //! The critical path in the window: its lane, the veil, the walk along it, and why a step waits.
 
 use crate::common;
-use crate::gui_support::{Window, opened_window, press, press_role, says, settle};
+use crate::gui_support::{Window, assert_says, opened_window, press, press_role, says, settle};
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -91,9 +91,7 @@ fn the_path_on_the_screen_is_a_table_whose_rows_lead_to_steps() {
     let (mut window, _directory) = window("execution-trace");
     assert!(press_role(&mut window, Role::Tab, "Critical path"));
     settle(&mut window);
-    for words in ["Operation", "Waits", "Slack", "Lead"] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(&window, &["Operation", "Waits", "Slack", "Lead"]);
     // Without its lane it is still known, and nothing else is there of it.
     assert!(press_role(&mut window, Role::CheckBox, "Critical path"));
     settle(&mut window);

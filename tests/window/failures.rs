@@ -2,8 +2,8 @@
 
 use crate::common;
 use crate::gui_support::{
-    DIES, Window, link, opened_window, press, press_role, save_under, says, settle, simulator,
-    small, window_of,
+    DIES, Window, assert_says, link, opened_window, press, press_role, save_under, says, settle,
+    simulator, small, until, window_of,
 };
 use egui::accesskit::Role;
 use egui::{Context, Key, Modifiers, Vec2};
@@ -14,17 +14,6 @@ use tilescope_gui::OpenReport;
 use tilescope_gui::app::TilescopeApp;
 
 const SIZE: Vec2 = Vec2::new(1400.0, 900.0);
-
-fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
-    for _ in 0..6_000 {
-        window.step();
-        if holds(window) {
-            return settle(window);
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("never: {words}");
-}
 
 fn messages(window: &Window) -> String {
     let messages = window.state().session().messages();
@@ -61,9 +50,7 @@ fn a_child_killed_half_way_is_told_and_loses_nothing() {
     });
     let said = messages(&window);
     assert!(said.contains("The simulation failed") && said.contains("halfway there"), "{said}");
-    for words in ["The simulation failed", "halfway there"] {
-        assert!(says(&window, words), "not on the screen: {words}");
-    }
+    assert_says(&window, &["The simulation failed", "halfway there"]);
     let session = window.state().session();
     assert_eq!(session.what_if().unwrap().text(), changed, "what was typed stays");
     let page = session.page().unwrap();
@@ -88,9 +75,7 @@ fn the_last_words_of_a_child_are_shown_on_the_home_screen_too() {
     until(&mut window, "died", |window| {
         window.state().session().simulation().is_none() && !messages(window).is_empty()
     });
-    for words in ["The simulation failed", "halfway there"] {
-        assert!(says(&window, words), "not on the screen: {words}");
-    }
+    assert_says(&window, &["The simulation failed", "halfway there"]);
 }
 
 #[test]

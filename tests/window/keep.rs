@@ -3,8 +3,8 @@
 use crate::common;
 use crate::gui_support;
 use crate::gui_support::{
-    VARIANTS, Variant, Window, each_pair, link, look_around, opened_window, picture_of, press,
-    save_under, says, settle, show_the_same, window,
+    VARIANTS, Variant, Window, click_label, each_pair, link, look_around, opened_window,
+    picture_of, press, save_under, says, settle, show_the_same, type_text, window,
 };
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2};
@@ -128,11 +128,9 @@ fn bookmarks_are_kept_beside_the_report() {
     press(&mut again, Modifiers::CTRL | Modifiers::SHIFT, Key::M);
     again.get_by_label("Note of bookmark 1").focus();
     again.step();
-    again.get_by_label("Note of bookmark 1").type_text("fullest tile");
-    settle(&mut again);
+    type_text(&mut again, "Note of bookmark 1", "fullest tile");
     assert!(std::fs::read_to_string(&kept).unwrap().contains("fullest tile"));
-    again.get_by_label("Go there").click();
-    settle(&mut again);
+    click_label(&mut again, "Go there");
     assert_eq!(again.state().session().page().unwrap().view().name(), "memory");
 }
 

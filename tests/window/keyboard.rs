@@ -2,26 +2,18 @@
 //! with keys alone.
 
 use crate::gui_support::{VARIANTS, Variant, Window, press, says, settle, window};
-use egui::accesskit::Role;
+use egui::Key::{ArrowDown, ArrowRight, Enter};
+use egui::accesskit::Role::{self, Canvas, Row, TreeItem};
 use egui::{Key, Modifiers, Vec2};
 use egui_kittest::kittest::NodeT;
 use std::sync::Mutex;
 use tilescope_gui::session::Selection;
 use tilescope_gui::view_names;
 
-/// How a view is used without a pointer.
-struct Path {
-    /// The view.
-    view: &'static str,
-    /// What Tab has to reach: role and beginning of its name.
-    reach: (Role, &'static str),
-    /// Keys that choose something there.
-    choose: &'static [Key],
-    /// Keys that choose something else.
-    go: &'static [Key],
-    /// What is chosen, as far as the view chooses it.
-    chosen: fn(&Selection) -> String,
-}
+/// How a view is used without a pointer: the view; what Tab has to reach, by role and beginning of
+/// its name; keys that choose something there, and one that chooses something else; what is chosen,
+/// as far as the view chooses it.
+type Path = (&'static str, (Role, &'static str), &'static [Key], Key, fn(&Selection) -> String);
 
 fn tiles(selection: &Selection) -> String {
     format!("{:?}", selection.tiles)
@@ -31,86 +23,32 @@ fn operation(selection: &Selection) -> String {
     format!("{:?}", selection.operation)
 }
 
+fn program(selection: &Selection) -> String {
+    format!("{:?}", selection.program)
+}
+
+fn variable(selection: &Selection) -> String {
+    format!("{:?}", selection.variable)
+}
+
+fn step(selection: &Selection) -> String {
+    format!("{:?}", selection.step)
+}
+
 /// Every way through every view in which something can be chosen.
 const PATHS: &[Path] = &[
-    Path {
-        view: "memory",
-        reach: (Role::Canvas, "Memory by tile"),
-        choose: &[Key::ArrowRight],
-        go: &[Key::ArrowRight],
-        chosen: tiles,
-    },
-    Path {
-        view: "liveness",
-        reach: (Role::Canvas, "Liveness by program step"),
-        choose: &[Key::ArrowRight],
-        go: &[Key::ArrowRight],
-        chosen: |selection| format!("{:?}", selection.program),
-    },
-    Path {
-        view: "liveness",
-        reach: (Role::Row, ""),
-        choose: &[Key::Enter],
-        go: &[Key::ArrowDown],
-        chosen: |selection| format!("{:?}", selection.variable),
-    },
-    Path {
-        view: "program-tree",
-        reach: (Role::TreeItem, ""),
-        choose: &[Key::Enter],
-        go: &[Key::ArrowDown],
-        chosen: |selection| format!("{:?}", selection.program),
-    },
-    Path {
-        view: "operations",
-        reach: (Role::Row, ""),
-        choose: &[Key::Enter],
-        go: &[Key::ArrowDown],
-        chosen: operation,
-    },
-    Path {
-        view: "limits",
-        reach: (Role::Row, ""),
-        // The first rows are copies, which are no operations of the model.
-        choose: &[Key::Enter, Key::ArrowDown, Key::ArrowDown, Key::ArrowDown],
-        go: &[Key::ArrowDown],
-        chosen: operation,
-    },
-    Path {
-        view: "limits",
-        reach: (Role::Canvas, "Roofline"),
-        choose: &[Key::ArrowRight],
-        go: &[Key::ArrowRight],
-        chosen: operation,
-    },
-    Path {
-        view: "operations-graph",
-        reach: (Role::Canvas, "Graph of operations"),
-        choose: &[Key::ArrowDown],
-        go: &[Key::ArrowDown],
-        chosen: operation,
-    },
-    Path {
-        view: "execution-trace",
-        reach: (Role::Canvas, "Lanes"),
-        choose: &[Key::ArrowRight],
-        go: &[Key::ArrowRight],
-        chosen: |selection| format!("{:?}", selection.step),
-    },
-    Path {
-        view: "exchange-code",
-        reach: (Role::Canvas, "Exchange code by tile"),
-        choose: &[Key::ArrowRight],
-        go: &[Key::ArrowRight],
-        chosen: tiles,
-    },
-    Path {
-        view: "tile-mapping",
-        reach: (Role::Canvas, "Floor plan"),
-        choose: &[Key::ArrowDown],
-        go: &[Key::ArrowDown],
-        chosen: tiles,
-    },
+    ("memory", (Canvas, "Memory by tile"), &[ArrowRight], ArrowRight, tiles),
+    ("liveness", (Canvas, "Liveness by program step"), &[ArrowRight], ArrowRight, program),
+    ("liveness", (Row, ""), &[Enter], ArrowDown, variable),
+    ("program-tree", (TreeItem, ""), &[Enter], ArrowDown, program),
+    ("operations", (Row, ""), &[Enter], ArrowDown, operation),
+    // The first rows are copies, which are no operations of the model.
+    ("limits", (Row, ""), &[Enter, ArrowDown, ArrowDown, ArrowDown], ArrowDown, operation),
+    ("limits", (Canvas, "Roofline"), &[ArrowRight], ArrowRight, operation),
+    ("operations-graph", (Canvas, "Graph of operations"), &[ArrowDown], ArrowDown, operation),
+    ("execution-trace", (Canvas, "Lanes"), &[ArrowRight], ArrowRight, step),
+    ("exchange-code", (Canvas, "Exchange code by tile"), &[ArrowRight], ArrowRight, tiles),
+    ("tile-mapping", (Canvas, "Floor plan"), &[ArrowDown], ArrowDown, tiles),
 ];
 
 /// Views in which nothing is chosen: they are read, and what leads on from them is a link.
@@ -142,7 +80,7 @@ fn press_once(window: &mut Window, key: Key) {
 
 #[test]
 fn every_view_is_used_without_a_pointer() {
-    let used = |view: &&str| PATHS.iter().any(|path| path.view == *view) || READ.contains(view);
+    let used = |view: &&str| PATHS.iter().any(|path| path.0 == *view) || READ.contains(view);
     assert!(view_names().iter().all(used), "a view without a way through it");
     let problems = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -150,8 +88,7 @@ fn every_view_is_used_without_a_pointer() {
             let problems = &problems;
             scope.spawn(move || {
                 if let Err(problem) = walk(path) {
-                    let (_, name) = path.reach;
-                    problems.lock().unwrap().push(format!("{} {name}: {problem}", path.view));
+                    problems.lock().unwrap().push(format!("{} {}: {problem}", path.0, path.1.1));
                 }
             });
         }
@@ -160,23 +97,23 @@ fn every_view_is_used_without_a_pointer() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-fn walk(path: &Path) -> Result<(), String> {
-    let mut window = window(Variant::named("simulated"), path.view, Vec2::new(1300.0, 850.0));
-    let nothing = (path.chosen)(&Selection::default());
-    if (path.chosen)(selection(&window)) != nothing {
+fn walk(&(view, reach, choose, go, chosen): &Path) -> Result<(), String> {
+    let mut window = window(Variant::named("simulated"), view, Vec2::new(1300.0, 850.0));
+    let nothing = chosen(&Selection::default());
+    if chosen(selection(&window)) != nothing {
         return Err("something is chosen at first".to_owned());
     }
-    if !tab_to(&mut window, path.reach) {
+    if !tab_to(&mut window, reach) {
         return Err("Tab never leads there".to_owned());
     }
     // Arrows belong to what has had the focus for a frame.
     window.run_steps(2);
-    path.choose.iter().for_each(|key| press(&mut window, Modifiers::NONE, *key));
-    let first = (path.chosen)(selection(&window));
-    path.go.iter().for_each(|key| press(&mut window, Modifiers::NONE, *key));
-    let second = (path.chosen)(selection(&window));
+    choose.iter().for_each(|key| press(&mut window, Modifiers::NONE, *key));
+    let first = chosen(selection(&window));
+    press(&mut window, Modifiers::NONE, go);
+    let second = chosen(selection(&window));
     press(&mut window, Modifiers::NONE, Key::Escape);
-    let last = (path.chosen)(selection(&window));
+    let last = chosen(selection(&window));
     match () {
         () if first == nothing => Err("nothing was chosen".to_owned()),
         () if second == first || second == nothing => Err(format!("{first} stays {second}")),

@@ -2,7 +2,8 @@
 //! what a run repeats has places.
 
 use crate::gui_support::{
-    Variant, Window, click_at, opened_window, press, press_role, says, settle, window,
+    Variant, Window, assert_says, click_at, opened_window, press, press_role, says, settle,
+    show_view, window,
 };
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Rect, Vec2};
@@ -115,9 +116,10 @@ fn a_mark_is_chosen_zoomed_to_and_walked_from() {
     settle(&mut window);
     let stage = marks(&window, "B0 backward")[0].clone();
     click_at(&mut window, stage.1.center(), 1);
-    for words in ["Micro-batch", "Waited before it", "Waited for", "B1 backward of micro-batch"] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(
+        &window,
+        &["Micro-batch", "Waited before it", "Waited for", "B1 backward of micro-batch"],
+    );
     assert_eq!(window.state().session().selection().step, None);
     press(&mut window, Modifiers::NONE, Key::Comma);
     assert!(says(&window, "B0 forward"), "the mark before it");
@@ -256,10 +258,8 @@ fn the_border_below_an_ipu_is_dragged() {
     let dragged = height(&window);
     assert!((dragged - before - 60.0).abs() < 24.0, "{before} {dragged}");
     // Another view and back.
-    window.state_mut().show_view("summary");
-    settle(&mut window);
-    window.state_mut().show_view("execution-trace");
-    settle(&mut window);
+    show_view(&mut window, "summary");
+    show_view(&mut window, "execution-trace");
     assert_eq!(height(&window), dragged);
     let at = border(&window);
     click_at(&mut window, at, 2);

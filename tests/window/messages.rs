@@ -1,6 +1,6 @@
 //! What the window tells its user is told by words, by a drawing and to readers of the screen.
 
-use crate::gui_support::{Variant, picture, says, settle, window};
+use crate::gui_support::{Variant, click_label, picture, says, settle, window};
 use egui::accesskit::{Live, Role};
 use egui::{Vec2, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -43,7 +43,6 @@ fn many_messages_leave_room_for_the_view() {
     settle(&mut window);
     assert!(says(&window, "message 29") && !says(&window, "message 3"));
     assert!(says(&window, "26 earlier messages") && says(&window, "Memory by tile"));
-    window.get_by_label("Dismiss all").click();
-    settle(&mut window);
+    click_label(&mut window, "Dismiss all");
     assert!(window.state().session().messages().is_empty());
 }

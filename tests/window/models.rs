@@ -3,8 +3,8 @@
 
 use crate::common;
 use crate::gui_support::{
-    DIES, Variant, Window, opened_window, painted, press, says, settle, simulator, until, window,
-    window_of,
+    DIES, Variant, Window, assert_says, click, click_label, is_compared, opened_window, painted,
+    press, says, settle, show_view, simulator, type_text, until, window, window_of,
 };
 use egui::accesskit::Role;
 use egui::{DroppedFile, Key, Modifiers, Vec2, vec2};
@@ -79,8 +79,7 @@ fn spec_of_report(window: &Window) -> String {
 
 /// Takes an entry of a choice.
 fn choose(window: &mut Window, choice: &str, entry: &str) {
-    window.get_by_role_and_label(Role::ComboBox, choice).click();
-    settle(window);
+    click(window, Role::ComboBox, choice);
     window.query_all_by_label(entry).last().expect("an entry").click();
     settle(window);
 }
@@ -117,16 +116,17 @@ fn with_word(name: &str, from: &[u8], to: &[u8]) -> (tempfile::TempDir, PathBuf)
 #[test]
 fn a_file_is_described_checked_simulated_and_opened() {
     let (mut window, _directory) = dialog(&file("guide_mnist.onnx"));
-    for words in [
-        "Simulate guide_mnist",
-        "Opset 11, written by pytorch",
-        "90,026 parameters",
-        "21,939,200 multiply-accumulates",
-        "fixed by the file",
-        "Fits: the fullest tile needs",
-    ] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(
+        &window,
+        &[
+            "Simulate guide_mnist",
+            "Opset 11, written by pytorch",
+            "90,026 parameters",
+            "21,939,200 multiply-accumulates",
+            "fixed by the file",
+            "Fits: the fullest tile needs",
+        ],
+    );
     window.check_accessibility();
     simulate(&mut window);
     let session = window.state().session();
@@ -153,8 +153,7 @@ fn the_keyboard_is_enough() {
     let (mut window, directory) = home(SIZE);
     let path = file("mnist_dynamic_batch.onnx");
     press(&mut window, Modifiers::COMMAND | Modifiers::SHIFT, Key::O);
-    window.get_by_label("Path of the model to simulate").type_text(&path.to_string_lossy());
-    settle(&mut window);
+    type_text(&mut window, "Path of the model to simulate", &path.to_string_lossy());
     for words in ["ONNX, opset 11", "10 nodes, 1 input"] {
         assert!(says(&window, words), "the preview says {words}");
     }
@@ -226,8 +225,7 @@ fn files_that_cannot_be_read_say_why_and_lead_on() {
             painted(&window)
         );
         assert!(window.query_by_role_and_label(Role::Button, "Simulate").is_none());
-        window.get_by_role_and_label(Role::Button, "Other file…").click();
-        settle(&mut window);
+        click(&mut window, Role::Button, "Other file…");
         assert!(says(&window, "Path of the model to simulate"), "{}", broken.display());
         press(&mut window, Modifiers::NONE, Key::Escape);
         assert!(window.state().session().model_spec().is_none());
@@ -245,13 +243,13 @@ fn files_that_cannot_be_read_say_why_and_lead_on() {
 fn operators_that_are_not_modelled_are_listed_and_allowed() {
     let (_directory, path) = with_word("mnist_dynamo.onnx", b"Gemm", b"Ghem");
     let (mut window, _kept) = dialog(&path);
-    for words in ["1 operator is not modelled", "Ghem", "model.allow_unknown = true prices each"] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(
+        &window,
+        &["1 operator is not modelled", "Ghem", "model.allow_unknown = true prices each"],
+    );
     let simulate_button = window.get_by_role_and_label(Role::Button, "Simulate");
     assert!(simulate_button.accesskit_node().is_disabled());
-    window.get_by_label("Price each as one pass over its operands").click();
-    settle(&mut window);
+    click_label(&mut window, "Price each as one pass over its operands");
     assert!(spec(&window).contains("allow_unknown = true"));
     assert!(says(&window, "Fits: the fullest tile needs"));
     simulate(&mut window);
@@ -282,12 +280,10 @@ fn stages_are_annotated_balanced_or_listed() {
     assert!(spec(&window).contains("ipus = 4") && says(&window, "0: stage0"));
     choose(&mut window, "Stages", "Listed below");
     assert!(spec(&window).contains("[[\"stage0\"], [\"stage1\"], [\"stage2\"], [\"stage3\"]]"));
-    window.get_by_role_and_label(Role::Button, "Join stage 3 with the one before").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Join stage 3 with the one before");
     assert!(spec(&window).contains("[\"stage2\", \"stage3\"]]"), "{}", spec(&window));
     assert!(spec(&window).contains("ipus = 3") && says(&window, "Fits"));
-    window.get_by_role_and_label(Role::Button, "Another stage").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Another stage");
     assert!(spec(&window).contains("ipus = 4"));
     // Without annotations, on fewer IPUs than they ask for.
     choose(&mut window, "Stages", "Balanced: the fastest that was tried");
@@ -410,8 +406,7 @@ fn the_spec_is_saved_beside_the_model_and_found_from_there() {
     let model = directory.path().join("my net.onnx");
     std::fs::copy(file("guide_mnist.onnx"), &model).unwrap();
     let (mut window, _kept) = dialog(&model);
-    window.get_by_role_and_label(Role::Button, "Save spec…").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Save spec…");
     press(&mut window, Modifiers::NONE, Key::Enter);
     assert!(says(&window, "Saved "));
     let saved = directory.path().join("my net.toml");
@@ -428,12 +423,10 @@ fn the_spec_is_saved_beside_the_model_and_found_from_there() {
     assert!(check.status.success(), "{}", common::stderr(&check));
     // Enter replaces nothing that is there.
     std::fs::write(&saved, "mine").unwrap();
-    window.get_by_role_and_label(Role::Button, "Save spec…").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Save spec…");
     press(&mut window, Modifiers::NONE, Key::Enter);
     assert_eq!(std::fs::read_to_string(&saved).unwrap(), "mine");
-    window.get_by_role_and_label(Role::Button, "Replace").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Replace");
     assert_eq!(std::fs::read_to_string(&saved).unwrap(), text);
 }
 
@@ -453,9 +446,7 @@ fn what_if(name: &str, overrides: &[&str]) -> (Window, tempfile::TempDir, PathBu
 
 fn simulate_variant(window: &mut Window) {
     window.get_by_label("Simulate and compare").click();
-    until(window, "compared", |window| {
-        window.state().session().page().is_some_and(|page| page.compared().is_some())
-    });
+    until(window, "compared", is_compared);
 }
 
 #[test]
@@ -498,11 +489,9 @@ fn a_model_that_moved_is_said_and_found_again() {
     window.state_mut().session_mut().keep_simulated_in(directory.path().to_owned());
     press(&mut window, Modifiers::COMMAND, Key::T);
     assert!(says(&window, "No such file"), "it is gone");
-    window.get_by_role_and_label(Role::Button, "Other file…").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Other file…");
     let label = "Path of the model that the spec is about";
-    window.get_by_label(label).type_text(&moved.to_string_lossy());
-    settle(&mut window);
+    type_text(&mut window, label, &moved.to_string_lossy());
     press(&mut window, Modifiers::NONE, Key::Enter);
     assert!(says(&window, "Fits: the fullest tile needs"));
     // Another file is no change of the one that the report was made of.
@@ -511,8 +500,7 @@ fn a_model_that_moved_is_said_and_found_again() {
     simulate_variant(&mut window);
     // Back at its old place it is read again.
     move_file(&moved, &model);
-    window.get_by_label("Reset").click();
-    settle(&mut window);
+    click_label(&mut window, "Reset");
     if let Some(again) = window.query_by_role_and_label(Role::Button, "Read again") {
         again.click();
     }
@@ -574,8 +562,7 @@ fn a_model_is_compared_with_a_built_in_one_in_every_view() {
     let mut window = opened_window(OpenReport::read(&place("built-in")).unwrap(), "summary", SIZE);
     window.state_mut().compare(OpenReport::read(&place("imported")).unwrap());
     for view in tilescope_gui::view_names() {
-        window.state_mut().show_view(view);
-        settle(&mut window);
+        show_view(&mut window, view);
         assert_eq!(window.state().session().messages(), [], "{view}");
     }
     assert!(Report::open(place("imported")).unwrap().spec().unwrap().contains("onnx = "));
@@ -620,8 +607,7 @@ fn a_long_error_leaves_the_buttons_in_sight() {
             }
         }
         // Where the spec is written to is asked for there as well.
-        window.get_by_role_and_label(Role::Button, "Save spec…").click();
-        settle(&mut window);
+        click(&mut window, Role::Button, "Save spec…");
         for label in ["Simulate", "Save", "Close"] {
             let button = window.get_by_role_and_label(Role::Button, label).rect();
             assert!(screen.contains_rect(button), "{size:?}: {label} {button:?}");
@@ -633,16 +619,14 @@ fn a_long_error_leaves_the_buttons_in_sight() {
 #[test]
 fn models_are_found_from_the_home_screen() {
     let (mut window, _directory) = home(vec2(1280.0, 1400.0));
-    window.get_by_role_and_label(Role::Button, "An ONNX file…").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "An ONNX file…");
     assert!(says(&window, "Path of the model to simulate"));
     press(&mut window, Modifiers::NONE, Key::Escape);
     open(&mut window, &file("guide_mnist.onnx"));
     press(&mut window, Modifiers::NONE, Key::Escape);
     let tick = window.get_by_role_and_label(Role::CheckBox, "Tick guide_mnist.onnx");
     assert!(tick.accesskit_node().is_disabled(), "there is nothing to compare yet");
-    window.get_by_role_and_label(Role::Button, "Open guide_mnist.onnx").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Open guide_mnist.onnx");
     assert!(says(&window, "Simulate guide_mnist"));
     press(&mut window, Modifiers::NONE, Key::Escape);
     // What is compared with is a report.

@@ -3,8 +3,8 @@
 
 use crate::common;
 use crate::gui_support::{
-    COMPARING, Variant, Window, compared, each_combination, link, look_around, opened_window, says,
-    settle, show_the_same,
+    COMPARING, Variant, Window, click, compared, each_combination, link, look_around,
+    opened_window, press, says, settle, show_the_same,
 };
 use egui::accesskit::Role;
 use egui_kittest::kittest::Queryable;
@@ -63,8 +63,7 @@ fn each_pair_in_each_view(check: impl Fn(&Variant, &Variant, &'static str) + Syn
 
 /// Chooses a layout, where the view has it.
 fn lay_out(window: &mut Window, layout: &str) -> bool {
-    window.get_by_role_and_label(Role::ComboBox, "Layout").click();
-    settle(window);
+    click(window, Role::ComboBox, "Layout");
     let entry = window.query_all_by_label(layout).last();
     let found = entry.is_some();
     match entry {
@@ -134,8 +133,7 @@ fn a_link_restores_the_comparison_it_was_copied_from() {
         fresh
             .key_press_modifiers(egui::Modifiers::COMMAND | egui::Modifiers::SHIFT, egui::Key::Tab);
         settle(&mut fresh);
-        fresh.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::W);
-        settle(&mut fresh);
+        press(&mut fresh, egui::Modifiers::COMMAND, egui::Key::W);
         show_the_same(&mut seen, &mut fresh, COMPARING, &words);
     });
 }

@@ -1,7 +1,9 @@
 //! Reports on other machines in the window: connecting, and each failure on the way. `ssh` is a script
 //! that runs a shell here, or does something else.
 
-use crate::gui_support::{Window, press, press_role, says, settle, window_of};
+use crate::gui_support::{
+    Window, click, press, press_role, says, settle, show_view, until, window_of,
+};
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
@@ -52,8 +54,7 @@ fn place() -> &'static Path {
 fn remote_tab() -> Window {
     place();
     let mut window = window_of(TilescopeApp::detached(&egui::Context::default(), None), SIZE, 1.0);
-    window.get_by_role_and_label(Role::Tab, "Remote").click();
-    settle(&mut window);
+    click(&mut window, Role::Tab, "Remote");
     window
 }
 
@@ -75,18 +76,6 @@ fn connect(window: &mut Window, host: &str, path: &str) {
 fn sample() -> String {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports");
     samples.join("mnist_pipeline").to_str().unwrap().to_owned()
-}
-
-fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
-    for _ in 0..6_000 {
-        window.step();
-        if holds(window) {
-            return settle(window);
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let messages = window.state().session().messages();
-    panic!("never: {words}; messages: {messages:?}");
 }
 
 fn is_open(window: &Window) -> bool {
@@ -112,8 +101,7 @@ fn a_report_on_another_machine_is_opened_and_looked_at() {
     let link = session.link().unwrap().to_string();
     assert!(link.starts_with("tilescope:ssh"), "{link}");
     for view in tilescope_gui::view_names() {
-        window.state_mut().show_view(view);
-        settle(&mut window);
+        show_view(&mut window, view);
         assert!(!says(&window, "connection"), "{view}");
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::common::{self, tilescope};
 use crate::gui_support::{
-    Window, opened_window, painted, press, says, settle, simulator, until, window_of,
+    Window, assert_says, click, is_compared, opened_window, painted, press, says, settle,
+    simulator, until, window_of,
 };
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2, vec2};
@@ -40,8 +41,7 @@ fn write(window: &mut Window, name: &str, text: &str) {
 
 /// Begins with every combination of values.
 fn sweep(window: &mut Window, keys: &str) {
-    window.get_by_role_and_label(Role::Tab, "Every combination").click();
-    settle(window);
+    click(window, Role::Tab, "Every combination");
     write(window, "Keys and values", keys);
     window.get_by_label("Start search").click_accesskit();
 }
@@ -72,18 +72,19 @@ fn combinations_are_drawn_listed_and_taken() {
     let words = "model.m=64,128\nmodel.k=64,128\nmodel.n=64,4194304";
     sweep(&mut window, words);
     ended(&mut window);
-    for words in [
-        "Time per sample over model.m",
-        "Time per sample over memory",
-        "Keys beside time per sample, memory and IPUs",
-        "Nothing is better than these in time, memory and IPUs at once:",
-        "do not fit in memory (dashed): 4",
-        "What is finished is kept in",
-        "8 rows",
-        "Choose a point in a plot or in the table.",
-    ] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(
+        &window,
+        &[
+            "Time per sample over model.m",
+            "Time per sample over memory",
+            "Keys beside time per sample, memory and IPUs",
+            "Nothing is better than these in time, memory and IPUs at once:",
+            "do not fit in memory (dashed): 4",
+            "What is finished is kept in",
+            "8 rows",
+            "Choose a point in a plot or in the table.",
+        ],
+    );
     choose(&mut window, "k 64, m 64, n 64");
     assert!(says(&window, "k 64, m 64, n 64: "), "the point is said");
     choose(&mut window, "n 4194304");
@@ -100,10 +101,7 @@ fn combinations_are_drawn_listed_and_taken() {
         .last()
         .expect("in the dialog")
         .click_accesskit();
-    until(&mut window, "compared", |window| {
-        let page = window.state().session().page();
-        page.is_some_and(|page| page.compared().is_some())
-    });
+    until(&mut window, "compared", is_compared);
     assert!(spec(&window).contains("n = 64") && says(&window, "variant 1"));
     // The file is one of the command line.
     let kept = std::fs::read_dir(directory.path().join("searches")).expect("a directory");
@@ -133,8 +131,7 @@ fn a_guided_search_shows_its_path() {
 #[test]
 fn nonsense_is_told_with_its_place() {
     let (mut window, _directory) = window();
-    window.get_by_role_and_label(Role::Tab, "Every combination").click();
-    settle(&mut window);
+    click(&mut window, Role::Tab, "Every combination");
     let start = window.get_by_label("Start search");
     assert!(start.accesskit_node().is_disabled(), "nothing varies yet");
     for (keys, said) in [
@@ -155,8 +152,7 @@ fn nonsense_is_told_with_its_place() {
     sweep(&mut window, "model.m=64");
     ended(&mut window);
     assert!(says(&window, "No point meets the conditions."));
-    window.get_by_role_and_label(Role::Tab, "Guided search").click();
-    settle(&mut window);
+    click(&mut window, Role::Tab, "Guided search");
     write(&mut window, "Budget", "soon");
     window.get_by_label("Start search").click_accesskit();
     ended(&mut window);

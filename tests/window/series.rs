@@ -2,7 +2,9 @@
 //! comparing, and the baseline that is pinned.
 
 use crate::common;
-use crate::gui_support::{Window, painted, press, press_role, says, settle, until, window_of};
+use crate::gui_support::{
+    Window, is_compared, painted, press, press_role, says, settle, until, window_of,
+};
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -74,16 +76,13 @@ fn a_folder_is_a_table_of_runs_with_its_changes() {
     choose(&mut window, "v10");
     assert!(says(&window, "v10: "));
     window.get_by_label("Compare with baseline").click_accesskit();
-    until(&mut window, "compared", |window| {
-        window.state().session().page().is_some_and(|page| page.compared().is_some())
-    });
+    until(&mut window, "compared", is_compared);
     assert!(titles(&window)[0].contains("v8"), "{:?}", titles(&window));
     // The series is there as it was left.
     press(&mut window, SHIFT, Key::P);
     window.event(egui::Event::Text("Back to the series".to_owned()));
     settle(&mut window);
-    window.key_press(Key::Enter);
-    settle(&mut window);
+    press(&mut window, Modifiers::NONE, Key::Enter);
     assert!(says(&window, "v10: "));
     window.get_by_label("Open run").click_accesskit();
     until(&mut window, "opened", |window| titles(window).len() == 2);
@@ -117,8 +116,7 @@ fn a_pinned_baseline_is_compared_with_whatever_is_opened() {
     settle(&mut window);
     assert!(says(&window, "v9 (baseline)"));
     assert!(says(&window, "is the baseline"));
-    window.key_press(Key::Escape);
-    settle(&mut window);
+    press(&mut window, Modifiers::NONE, Key::Escape);
     let open = |window: &mut Window, name: &str| {
         press(window, Modifiers::COMMAND, Key::O);
         window.get_by_label("Path of the report or model to open").focus();
@@ -128,9 +126,7 @@ fn a_pinned_baseline_is_compared_with_whatever_is_opened() {
         window.key_press(Key::Enter);
     };
     open(&mut window, "v11/profile.pop");
-    until(&mut window, "compared", |window| {
-        window.state().session().page().is_some_and(|page| page.compared().is_some())
-    });
+    until(&mut window, "compared", is_compared);
     assert!(titles(&window)[0].contains("v9") && titles(&window)[0].contains("v11"));
     // The baseline itself is opened by itself.
     open(&mut window, "v9/profile.pop");
@@ -139,8 +135,7 @@ fn a_pinned_baseline_is_compared_with_whatever_is_opened() {
     press(&mut window, SHIFT, Key::P);
     window.event(egui::Event::Text("Unpin the baseline".to_owned()));
     settle(&mut window);
-    window.key_press(Key::Enter);
-    settle(&mut window);
+    press(&mut window, Modifiers::NONE, Key::Enter);
     assert_eq!(window.state().session().pinned_baseline(), None);
 }
 

@@ -1,7 +1,7 @@
 //! The execution trace far out: shares instead of bars.
 
 use crate::gui_support::{
-    Window, click_at, opened_window, picture, press, press_role, says, settle,
+    Window, assert_says, click_at, opened_window, picture, press, press_role, settle,
 };
 use crate::{common, gui_support};
 use egui::accesskit::Role;
@@ -73,9 +73,7 @@ fn a_column_says_its_shares_and_is_zoomed_to() {
     let at = lane.center() - vec2(60.0, 0.0);
     window.hover_at(at);
     settle(&mut window);
-    for words in [" steps", " cycles: ", "Compute ", "Sync "] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(&window, &[" steps", " cycles: ", "Compute ", "Sync "]);
     let before = gui_support::link(&window);
     click_at(&mut window, at, 1);
     assert_eq!(gui_support::link(&window), before, "a column cannot be chosen");

@@ -3,13 +3,12 @@
 
 use crate::common;
 use crate::gui_support;
-use crate::gui_support::{Window, settle, simulator};
+use crate::gui_support::{Window, is_compared, settle, simulator};
 use egui::accesskit::Role;
 use egui::{Key, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
 use tilescope_analysis::compare::{ComparedReports, ReportAlignment, WorkUnit, overview};
 use tilescope_analysis::critical_path::{path_totals, why_run};
 use tilescope_analysis::insights::insights;
@@ -90,28 +89,14 @@ impl Walk {
 
     /// Waits for a report that is being opened.
     fn arrive(&mut self, entry: &str) {
-        let opened =
-            |walk: &Self| walk.window.query_by_role_and_label(Role::Button, entry).is_some();
-        for _ in 0..1000 {
-            self.window.step();
-            if opened(self) {
-                return settle(&mut self.window);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("the report does not open");
+        self.until("the report is open", |window| {
+            window.query_by_role_and_label(Role::Button, entry).is_some()
+        });
     }
 
     /// Waits for what goes on in the background.
     fn until(&mut self, words: &str, holds: impl Fn(&Window) -> bool) {
-        for _ in 0..12_000 {
-            self.window.step();
-            if holds(&self.window) {
-                return settle(&mut self.window);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("never: {words}");
+        gui_support::until(&mut self.window, words, holds);
     }
 
     /// From any view to the comparison with what the first proposal makes of the spec.
@@ -132,9 +117,7 @@ impl Walk {
             window.state().session().what_if().is_some_and(|what_if| what_if.is_spec_valid())
         });
         self.click(Role::Button, "Simulate and compare");
-        self.until("compared", |window| {
-            window.state().session().page().is_some_and(|page| page.compared().is_some())
-        });
+        self.until("compared", is_compared);
     }
 
     #[track_caller]
@@ -296,15 +279,7 @@ fn what_four_replicas_would_add_is_simulated_and_compared() {
     walk.click(Role::Button, "Exchange code");
     walk.click(Role::Button, "Try 4 replicas…");
     walk.click(Role::Button, "Simulate and compare");
-    for _ in 0..6000 {
-        walk.window.step();
-        let page = walk.window.state().session().page().unwrap();
-        if page.compared().is_some() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    settle(&mut walk.window);
+    walk.until("compared", is_compared);
     let links = exchange_code::overview(&Report::open(four.path()).unwrap()).unwrap().links;
     for link in &links {
         walk.finds(&exact_bytes(link.stored.0));

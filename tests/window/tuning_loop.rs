@@ -3,29 +3,14 @@
 
 use crate::common;
 use crate::gui_support;
-use crate::gui_support::{Window, picture, press, says, settle, simulator};
+use crate::gui_support::{
+    click, is_compared, picture, press, says, settle, simulator, type_text, until,
+};
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, OutputCommand, Vec2};
 use egui_kittest::kittest::Queryable;
-use std::time::Duration;
 use tilescope_gui::OpenReport;
 use tilescope_gui::message::StatusMessage;
-
-/// Lets a window run until something holds.
-fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
-    for _ in 0..12_000 {
-        window.step();
-        if holds(window) {
-            return settle(window);
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("never: {words}");
-}
-
-fn is_compared(window: &Window) -> bool {
-    window.state().session().page().is_some_and(|page| page.compared().is_some())
-}
 
 #[test]
 fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
@@ -39,28 +24,24 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     window.state_mut().session_mut().keep_simulated_in(directory.path().to_owned());
 
     // Zoom.
-    window.get_by_role_and_label(Role::Button, "Execution trace").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Execution trace");
     for key in [Key::W, Key::W, Key::D] {
         press(&mut window, Modifiers::NONE, key);
     }
 
     // Search; a mistake is pointed at.
     press(&mut window, Modifiers::NONE, Key::Slash);
-    window.get_by_label("Find in the whole report").type_text("in:steps Convolve ipu:x");
-    settle(&mut window);
+    type_text(&mut window, "Find in the whole report", "in:steps Convolve ipu:x");
     assert!(says(&window, "at character 23"));
     press(&mut window, Modifiers::NONE, Key::Backspace);
-    window.get_by_label("Find in the whole report").type_text("0");
-    settle(&mut window);
+    type_text(&mut window, "Find in the whole report", "0");
     assert!(says(&window, "executions"));
     press(&mut window, Modifiers::NONE, Key::Enter);
     settle(&mut window);
     let session = window.state().session();
     assert!(session.selection().step.is_some(), "the first result is chosen in the trace");
     assert_eq!(session.page().unwrap().search().current_result, Some(0));
-    window.get_by_role_and_label(Role::Button, "Close find").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Close find");
     let first = window.state().session().selection().program;
     press(&mut window, Modifiers::NONE, Key::N);
     assert_ne!(window.state().session().selection().program, first, "N goes on");
@@ -105,8 +86,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     window.get_by_label("File to write").focus();
     window.step();
     press(&mut window, Modifiers::CTRL | Modifiers::COMMAND, Key::A);
-    window.get_by_label("File to write").type_text(&drawing.to_string_lossy());
-    settle(&mut window);
+    type_text(&mut window, "File to write", &drawing.to_string_lossy());
     window.get_by_role_and_label(Role::Button, "Save").click();
     until(&mut window, "saved", |window| {
         drawing.is_file() && !window.state().session().is_exporting()

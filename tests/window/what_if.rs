@@ -1,7 +1,10 @@
 //! Changing the spec of a report and simulating it again, with the real program as the child.
 
 use crate::common;
-use crate::gui_support::{Variant, Window, opened_window, says, settle, simulator, until};
+use crate::gui_support::{
+    Variant, Window, assert_says, click_label, is_compared, opened_window, press, says, settle,
+    simulator, type_text, until,
+};
 use crate::report_support::stripped::write_stripped;
 use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::Queryable;
@@ -18,8 +21,7 @@ fn window() -> (Window, tempfile::TempDir) {
     let opened = OpenReport::read(directory.path()).expect("opens");
     let mut window = opened_window(opened, "summary", SIZE);
     keep_variants(&mut window, &directory);
-    window.key_press_modifiers(Modifiers::COMMAND, Key::T);
-    settle(&mut window);
+    press(&mut window, Modifiers::COMMAND, Key::T);
     (window, directory)
 }
 
@@ -41,19 +43,12 @@ fn a_changed_spec_is_simulated_and_compared() {
     assert!(says(&window, "What if") && says(&window, "original"));
     set_text(&mut window, |text| text.replace("m = 64", "m = 128"));
     window.get_by_label("Simulate and compare").click();
-    until(&mut window, "compared", |window| {
-        let page = window.state().session().page();
-        page.is_some_and(|page| page.compared().is_some())
-    });
+    until(&mut window, "compared", is_compared);
     assert!(window.state().session().messages().is_empty());
-    for words in ["variant 1", "model.m = 128", "Tick variant 1", "Tick original"] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(&window, &["variant 1", "model.m = 128", "Tick variant 1", "Tick original"]);
     // Any two of those that were tried can be compared.
-    window.get_by_label("Tick variant 1").click();
-    settle(&mut window);
-    window.get_by_label("Tick original").click();
-    settle(&mut window);
+    click_label(&mut window, "Tick variant 1");
+    click_label(&mut window, "Tick original");
     window.get_by_label("Compare ticked").click();
     until(&mut window, "the other way round", |window| {
         let page = window.state().session().page().expect("shown");
@@ -65,10 +60,7 @@ fn a_changed_spec_is_simulated_and_compared() {
 fn try_one(window: &mut Window) {
     set_text(window, |text| text.replace("m = 64", "m = 128"));
     window.get_by_label("Simulate and compare").click();
-    until(window, "compared", |window| {
-        let page = window.state().session().page();
-        page.is_some_and(|page| page.compared().is_some())
-    });
+    until(window, "compared", is_compared);
 }
 
 #[test]
@@ -84,35 +76,26 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
         let opened = OpenReport::read(directory.path()).expect("opens");
         let mut window = opened_window(opened, "summary", SIZE);
         keep_variants(&mut window, &directory);
-        window.key_press_modifiers(Modifiers::COMMAND, Key::T);
-        settle(&mut window);
+        press(&mut window, Modifiers::COMMAND, Key::T);
         window
     };
     let mut again = open();
-    for words in ["variant 1", "model.m = 128"] {
-        assert!(says(&again, words), "{words}");
-    }
+    assert_says(&again, &["variant 1", "model.m = 128"]);
     // Its spec is worked on, and its report is compared, as if it had never been closed.
-    again.get_by_label("variant 1").click();
-    settle(&mut again);
+    click_label(&mut again, "variant 1");
     let text = again.state().session().what_if().expect("open").text().to_owned();
     assert!(text.contains("m = 128"), "{text}");
     for words in ["Tick original", "Tick variant 1", "Compare ticked"] {
-        again.get_by_label(words).click();
-        settle(&mut again);
+        click_label(&mut again, words);
     }
-    until(&mut again, "compared", |window| {
-        let page = window.state().session().page();
-        page.is_some_and(|page| page.compared().is_some())
-    });
+    until(&mut again, "compared", is_compared);
     assert_eq!(again.state().session().messages(), []);
     drop(again);
     // A report that was taken away is told; its spec is still there.
     std::fs::remove_dir_all(&report).expect("removed");
     let mut third = open();
     assert!(says(&third, "variant 1") && says(&third, "gone"));
-    third.get_by_label("Delete variant 1").click();
-    settle(&mut third);
+    click_label(&mut third, "Delete variant 1");
     assert!(!says(&third, "variant 1"));
     drop(third);
     assert!(!says(&open(), "variant 1"), "what was forgotten stays so");
@@ -134,20 +117,16 @@ fn what_if_starts_from_a_measurement() {
         let opened = OpenReport::read(&measured).expect("opens");
         let mut window = opened_window(opened, "summary", SIZE);
         keep_variants(&mut window, &directory);
-        window.key_press_modifiers(Modifiers::COMMAND, Key::T);
-        settle(&mut window);
+        press(&mut window, Modifiers::COMMAND, Key::T);
         window
     };
     let mut window = open();
     assert!(says(&window, "Name the spec of what ran"));
     let name = |window: &mut Window, name: &str| {
-        window.get_by_label("Spec").click();
-        settle(window);
+        click_label(window, "Spec");
         window.key_press_modifiers(Modifiers::COMMAND, Key::A);
-        window.get_by_label("Spec").type_text(name);
-        settle(window);
-        window.get_by_label("Take").click();
-        settle(window);
+        type_text(window, "Spec", name);
+        click_label(window, "Take");
     };
     name(&mut window, "matmul_chian");
     until(&mut window, "refused", |window| says(window, "did you mean matmul_chain?"));
@@ -164,8 +143,7 @@ fn what_if_starts_from_a_measurement() {
     drop(window);
     let mut again = open();
     assert!(says(&again, "Predict the measured run"));
-    again.get_by_label("Another spec…").click();
-    settle(&mut again);
+    click_label(&mut again, "Another spec…");
     assert!(says(&again, "Name the spec of what ran"));
 }
 
@@ -177,8 +155,7 @@ fn other_replicas_are_tried_from_the_exchange_code() {
     common::report_file(&spec, directory.path());
     let opened = OpenReport::read(directory.path()).expect("opens");
     let mut window = opened_window(opened, "exchange-code", SIZE);
-    window.get_by_label("Try 4 replicas…").click();
-    settle(&mut window);
+    click_label(&mut window, "Try 4 replicas…");
     let session = window.state().session();
     let text = session.what_if().expect("open").text();
     assert!(text.contains("replication_factor = 4"), "{text}");
@@ -195,11 +172,9 @@ fn nonsense_is_refused_with_its_line() {
             kept.join("\n").replace("[model]", &format!("[model]\n{nonsense}"))
         });
         assert!(says(&window, "Line "), "{nonsense}");
-        window.get_by_label("Simulate and compare").click();
-        settle(&mut window);
+        click_label(&mut window, "Simulate and compare");
         assert!(window.state().session().simulation().is_none(), "{nonsense}");
-        window.get_by_label("Reset").click();
-        settle(&mut window);
+        click_label(&mut window, "Reset");
         assert!(!says(&window, "Line "), "{nonsense}");
     }
     let page = window.state().session().page().expect("shown");
@@ -226,8 +201,7 @@ fn a_child_that_is_stopped_loses_nothing() {
 #[test]
 fn a_report_without_a_spec_says_so() {
     let mut window = opened_window(Variant::named("foreign").opened(), "summary", SIZE);
-    window.key_press_modifiers(Modifiers::COMMAND, Key::T);
-    settle(&mut window);
+    press(&mut window, Modifiers::COMMAND, Key::T);
     assert!(says(&window, "does not record a spec. Name the spec of what ran"));
     assert!(!says(&window, "Simulate and compare"));
 }
@@ -239,20 +213,18 @@ fn other_machines_are_tried_and_taken() {
     let (mut window, _directory) = window();
     window.get_by_label("Try other machines").click();
     until(&mut window, "tried", |window| says(window, "exchange x2: "));
-    for words in ["clock x2: ", "host handshake /2: ", "no sync: ", "4 B/cycle to 8 B/cycle"] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(
+        &window,
+        &["clock x2: ", "host handshake /2: ", "no sync: ", "4 B/cycle to 8 B/cycle"],
+    );
     // Operations follow, with the factor from which they do not matter.
     assert!(says(&window, "Operations 2 times as fast") && says(&window, "on the path"));
     let row = || window.query_all_by_label_contains("exchange x2: ").next().expect("a row");
     row().focus();
     settle(&mut window);
-    window.key_press(Key::ArrowDown);
-    settle(&mut window);
-    window.key_press(Key::ArrowUp);
-    settle(&mut window);
-    window.key_press(Key::Enter);
-    settle(&mut window);
+    press(&mut window, Modifiers::NONE, Key::ArrowDown);
+    press(&mut window, Modifiers::NONE, Key::ArrowUp);
+    press(&mut window, Modifiers::NONE, Key::Enter);
     let text = window.state().session().what_if().expect("open").text().to_owned();
     assert!(text.contains("machine.exchange_bytes_per_cycle = 8"), "{text}");
     assert!(says(&window, "The spec has changed since this was asked."));

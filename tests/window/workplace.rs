@@ -2,7 +2,8 @@
 //! panels that fold, and rest.
 
 use crate::gui_support::{
-    VARIANTS, Variant, Window, opened_window, press, says, settle, simulator, window, window_of,
+    VARIANTS, Variant, Window, assert_says, click, opened_window, press, says, settle, show_view,
+    simulator, type_text, until, window, window_of,
 };
 use egui::accesskit::{Role, Toggled};
 use egui::{Key, Modifiers, Vec2, ViewportCommand, ViewportEvent, ViewportId};
@@ -19,18 +20,6 @@ const SIZE: Vec2 = Vec2::new(1280.0, 800.0);
 /// A window on the home screen, come to rest.
 fn home(size: Vec2) -> Window {
     window_of(TilescopeApp::detached(&egui::Context::default(), None), size, 1.0)
-}
-
-/// Lets a window run until something holds.
-fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
-    for _ in 0..2_000 {
-        if holds(window) {
-            return settle(window);
-        }
-        window.step();
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("never: {words}");
 }
 
 fn tabs(window: &Window) -> Vec<String> {
@@ -62,13 +51,11 @@ fn tabs_with_home_are_always_there_and_another_report_can_be_opened() {
         let home = window.get_by_role_and_label(Role::Tab, "Home");
         assert!(home.rect().top() < 20.0, "{:?}", home.rect());
         assert!(window.query_by_role_and_label(Role::Button, plus).is_some());
-        window.get_by_role_and_label(Role::Button, plus).click();
-        settle(&mut window);
+        click(&mut window, Role::Button, plus);
         assert!(says(&window, "Path of the report or model to open"));
         press(&mut window, Modifiers::NONE, Key::Escape);
         assert!(!says(&window, "Path of the report or model to open"));
-        window.get_by_role_and_label(Role::Tab, "Home").click();
-        settle(&mut window);
+        click(&mut window, Role::Tab, "Home");
         assert!(says(&window, "Open a report or model…"));
     }
 }
@@ -81,8 +68,7 @@ fn a_report_is_chosen_from_a_list_by_letters_and_arrow_keys() {
     press(&mut window, Modifiers::COMMAND, Key::O);
     // What lies beside the report that is shown, with a preview of what Enter takes.
     assert!(window.query_by_role_and_label(Role::Button, "second").is_some());
-    window.get_by_label("Path of the report or model to open").type_text("SECO");
-    settle(&mut window);
+    type_text(&mut window, "Path of the report or model to open", "SECO");
     assert!(window.query_by_role_and_label(Role::Button, "empty/").is_none());
     for words in ["1,200 cycles", "2 IPUs", "file of"] {
         assert!(says(&window, words), "the preview says {words}");
@@ -107,12 +93,10 @@ fn directories_are_gone_into_and_left_by_keys() {
     let mut window = home(SIZE);
     press(&mut window, Modifiers::COMMAND, Key::O);
     let typed = format!("{}/emp", directory.path().display());
-    window.get_by_label("Path of the report or model to open").type_text(&typed);
-    settle(&mut window);
+    type_text(&mut window, "Path of the report or model to open", &typed);
     press(&mut window, Modifiers::NONE, Key::Enter);
     assert!(window.query_by_role_and_label(Role::Button, "deep").is_some(), "inside of empty");
-    window.get_by_role_and_label(Role::Button, "Parent folder").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Parent folder");
     let shown = ["first", "second", "empty/"];
     for name in shown {
         assert!(window.query_by_role_and_label(Role::Button, name).is_some(), "{name}");
@@ -130,8 +114,7 @@ fn a_half_typed_path_is_completed_by_enter_on_the_home_screen() {
     window.get_by_label("Path of a report or model").focus();
     window.step();
     let typed = format!("{}/sec", directory.path().display());
-    window.get_by_label("Path of a report or model").type_text(&typed);
-    settle(&mut window);
+    type_text(&mut window, "Path of a report or model", &typed);
     press(&mut window, Modifiers::NONE, Key::Enter);
     until(&mut window, "second is open", |window| tabs(window) == ["second"]);
     assert!(window.state().session().messages().is_empty());
@@ -215,8 +198,7 @@ fn quitting_asks_only_when_edits_would_be_lost() {
     assert!(asked(&window, &ViewportCommand::CancelClose));
     settle(&mut window);
     assert!(says(&window, "is changed, and not simulated"));
-    window.get_by_role_and_label(Role::Button, "Keep working").click();
-    settle(&mut window);
+    click(&mut window, Role::Button, "Keep working");
     assert!(!says(&window, "is changed, and not simulated"));
     // Closing the tab loses nothing: what was typed waits for the report.
     let opened = window.state().session().page().unwrap().opened().clone();
@@ -224,8 +206,7 @@ fn quitting_asks_only_when_edits_would_be_lost() {
     window.state_mut().session_mut().show(opened);
     settle(&mut window);
     assert!(window.state().session().what_if().unwrap().text().contains("m = 128"));
-    window.key_press_modifiers(Modifiers::COMMAND, Key::Q);
-    settle(&mut window);
+    press(&mut window, Modifiers::COMMAND, Key::Q);
     window.get_by_role_and_label(Role::Button, "Quit, and lose this").click();
     let mut closes = false;
     for _ in 0..4 {
@@ -243,8 +224,7 @@ fn tabs_come_back_as_they_were() {
     let report = |name: &str| OpenReport::read(&directory.path().join(name)).unwrap();
     let mut window = opened_window(report("first"), "liveness", SIZE);
     window.state_mut().session_mut().show(report("second"));
-    window.state_mut().show_view("memory");
-    settle(&mut window);
+    show_view(&mut window, "memory");
     press(&mut window, Modifiers::COMMAND | Modifiers::SHIFT, Key::Tab);
     let session = window.state_mut().session_mut();
     session.remember_tabs();
@@ -288,8 +268,7 @@ fn controls_seen(window: &Window) -> Vec<(Role, String, bool)> {
 
 fn use_in_palette(window: &mut Window, title: &str) {
     press(window, Modifiers::COMMAND | Modifiers::SHIFT, Key::P);
-    window.get_by_label("What do you want to do?").type_text(title);
-    settle(window);
+    type_text(window, "What do you want to do?", title);
     let entry = window.query_by_role_and_label(Role::MenuItem, title);
     assert!(entry.is_some(), "{title} is in the palette");
     press(window, Modifiers::NONE, Key::Enter);
@@ -307,8 +286,7 @@ fn the_palette_finds_controls_of_all_views() {
     for view in view_names() {
         let of = VIEW_CONTROLS.iter().find(|of| of.view.name() == view);
         let (strip, tabs) = of.map_or((&[][..], &[][..]), |of| (of.strip, of.tabs));
-        window.state_mut().show_view(view);
-        settle(&mut window);
+        show_view(&mut window, view);
         let seen = controls_seen(&window);
         // None is missing in the table.
         for (role, name, _) in &seen {
@@ -319,8 +297,7 @@ fn the_palette_finds_controls_of_all_views() {
         for control in strip.iter().step_by(every) {
             let is_it = |found: &&(Role, String, bool)| found.0 != Role::Tab && found.1 == *control;
             let before = seen.iter().find(is_it);
-            window.state_mut().show_view("summary");
-            settle(&mut window);
+            show_view(&mut window, "summary");
             let title = format!("{}: {control}", title_of(view));
             use_in_palette(&mut window, &title);
             let shown = window.state().session().page().unwrap().view();
@@ -342,8 +319,7 @@ fn the_palette_finds_controls_of_all_views() {
             }
         }
         for tab in tabs {
-            window.state_mut().show_view("summary");
-            settle(&mut window);
+            show_view(&mut window, "summary");
             use_in_palette(&mut window, &format!("{}: tab {tab}", title_of(view)));
             let is_it = |found: &&(Role, String, bool)| found.0 == Role::Tab && found.1 == *tab;
             if let Some((_, _, shown)) = controls_seen(&window).iter().find(is_it) {
@@ -368,8 +344,7 @@ fn the_palette_finds_controls_of_all_views() {
         assert!(shown, "{view}: {name} waits for letters");
     }
     // Actions of a view, too.
-    window.state_mut().show_view("summary");
-    settle(&mut window);
+    show_view(&mut window, "summary");
     use_in_palette(&mut window, "Filter steps");
     assert_eq!(window.state().session().page().unwrap().view().name(), "execution-trace");
     assert!(window.get_by_label("Filter steps").accesskit_node().is_focused());
@@ -417,17 +392,14 @@ fn lower_panels_fold_until_there_is_something_to_show() {
 fn specs_to_simulate_are_grouped_filtered_and_described_in_full() {
     simulator();
     let mut window = home(Vec2::new(1280.0, 2400.0));
-    for words in ["Examples", "Small programs", "Published benchmarks", "too_large"] {
-        assert!(says(&window, words), "{words}");
-    }
+    assert_says(&window, &["Examples", "Small programs", "Published benchmarks", "too_large"]);
     let whole = "BERT-Large pre-training phase 1, sequences of 128, on 256 Bow IPUs: 4 stages x 64 \
                  replicas";
     let words = crate::gui_support::painted(&window);
     assert!(words.iter().any(|text| text == whole), "the description is cut");
     window.get_by_label("Filter specs").focus();
     window.step();
-    window.get_by_label("Filter specs").type_text("streaming memory");
-    settle(&mut window);
+    type_text(&mut window, "Filter specs", "streaming memory");
     assert!(window.query_by_role_and_label(Role::Button, "offload").is_some());
     assert!(window.query_by_role_and_label(Role::Button, "too_large").is_none());
 }

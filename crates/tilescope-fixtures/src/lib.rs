@@ -17,6 +17,7 @@
 
 pub mod ipu_stack_profile;
 pub mod onnx_file;
+pub mod onnx_text;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

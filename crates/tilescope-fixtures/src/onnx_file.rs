@@ -190,24 +190,9 @@ impl OnnxFileBuilder {
         Self { opset, nodes, tensors, inputs, outputs: Vec::new(), functions: Vec::new() }
     }
 
-    /// A model of one node `y, y1, … = op(x0, x1, …)` with operands of these shapes; the outputs
-    /// are those of the model.
-    pub fn of_one(
-        opset: i64,
-        shapes: &[&[i64]],
-        outputs: usize,
-        node: impl FnOnce(Node) -> Node,
-        op: &str,
-    ) -> Self {
-        let names: Vec<String> = (0..shapes.len()).map(|at| format!("x{at}")).collect();
-        let outputs: Vec<String> = (0..outputs).map(|at| format!("y{at}")).collect();
-        let name_list: Vec<&str> = names.iter().map(String::as_str).collect();
-        let output_list: Vec<&str> = outputs.iter().map(String::as_str).collect();
-        let mut model = Self::new(opset).node(node(Node::new(op, &name_list, &output_list)));
-        for (name, shape) in names.iter().zip(shapes) {
-            model = model.input(value_info(name, FLOAT, shape));
-        }
-        output_list.iter().fold(model, |model, name| model.output(name))
+    /// The model with another opset.
+    pub fn with_opset(self, opset: i64) -> Self {
+        Self { opset, ..self }
     }
 
     /// The model with one node more.

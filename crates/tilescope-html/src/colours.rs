@@ -343,28 +343,14 @@ mod tests {
     }
 
     /// Colours of bars that have words.
-    const BARS: [&str; 16] = [
-        "compute",
-        "group",
-        "internal-exchange",
-        "global-exchange",
-        "internal-sync",
-        "external-sync",
-        "stream-copy",
-        "stream-begin",
-        "stream-mid",
-        "remote-mid",
-        "stream-end",
-        "other",
-        "mark",
-        "forward",
-        "backward",
-        "update",
-    ];
+    const BARS: &str = "compute group internal-exchange global-exchange internal-sync \
+        external-sync stream-copy stream-begin stream-mid remote-mid stream-end other mark \
+        forward backward update";
 
     #[test]
     fn words_can_be_read_on_every_bar() {
-        for colour in COLOURS.iter().filter(|colour| BARS.contains(&colour.name)) {
+        for colour in COLOURS.iter().filter(|colour| BARS.split(' ').any(|bar| bar == colour.name))
+        {
             for (ground, dark_ink) in [(colour.light, DARK_INKS[0]), (colour.dark, DARK_INKS[1])] {
                 assert!(contrast(ground, ink(ground, dark_ink)) >= 4.5, "{}", colour.name);
             }

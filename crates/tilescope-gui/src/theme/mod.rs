@@ -265,6 +265,11 @@ mod tests {
     use super::*;
     use crate::theme::colour_vision::{difference, least_difference};
 
+    /// Colours of a palette with the names of their fields.
+    macro_rules! fields {
+        ($palette:ident, $($name:ident)*) => { [$((stringify!($name), $palette.$name)),*] };
+    }
+
     const ALL: [&ThemePalette; 4] = [&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE];
 
     #[test]
@@ -300,26 +305,13 @@ mod tests {
     #[test]
     fn labels_can_be_read_on_every_bar() {
         for palette in ALL {
-            let bars = [
-                palette.compute,
-                palette.group,
-                palette.internal_exchange,
-                palette.global_exchange,
-                palette.internal_sync,
-                palette.external_sync,
-                palette.stream_copy,
-                palette.stream_begin,
-                palette.stream_mid,
-                palette.remote_mid,
-                palette.stream_end,
-                palette.other,
-                palette.run,
-                palette.mark,
-                palette.forward,
-                palette.backward,
-                palette.update,
-            ];
-            for bar in bars {
+            let bars = fields!(
+                palette,
+                compute group internal_exchange global_exchange internal_sync external_sync
+                stream_copy stream_begin stream_mid remote_mid stream_end other run mark forward
+                backward update
+            );
+            for (_, bar) in bars {
                 for ground in [bar, palette.dimmed(bar)] {
                     assert!(contrast(palette.label_text_on(ground), ground) >= 4.5, "{ground:?}");
                 }
@@ -358,58 +350,24 @@ mod tests {
     fn pages_have_the_colours_of_the_window() {
         use tilescope_html::colours::{self, COLOURS};
         use tilescope_report::TrainingPass;
-        type Named = (&'static str, fn(&ThemePalette) -> Color32);
-        let named: [Named; 42] = [
-            ("page", |of| of.page),
-            ("raised", |of| of.raised),
-            ("stripe", |of| of.stripe),
-            ("hover", |of| of.hover),
-            ("chosen", |of| of.chosen),
-            ("rule", |of| of.rule),
-            ("outline", |of| of.outline),
-            ("text", |of| of.text),
-            ("weak-text", |of| of.weak_text),
-            ("accent", |of| of.accent),
-            ("good", |of| of.good),
-            ("warning", |of| of.warning),
-            ("error", |of| of.error),
-            ("lane", |of| of.lane),
-            ("compute", |of| of.compute),
-            ("group", |of| of.group),
-            ("internal-exchange", |of| of.internal_exchange),
-            ("global-exchange", |of| of.global_exchange),
-            ("internal-sync", |of| of.internal_sync),
-            ("external-sync", |of| of.external_sync),
-            ("stream-copy", |of| of.stream_copy),
-            ("stream-begin", |of| of.stream_begin),
-            ("stream-mid", |of| of.stream_mid),
-            ("remote-mid", |of| of.remote_mid),
-            ("stream-end", |of| of.stream_end),
-            ("other", |of| of.other),
-            ("mark", |of| of.mark),
-            ("forward", |of| of.forward),
-            ("backward", |of| of.backward),
-            ("update", |of| of.update),
-            ("selection", |of| of.selection),
-            ("balance", |of| of.balance),
-            ("memory-line", |of| of.memory_line),
-            ("max-memory", |of| of.max_memory),
-            ("always-live", |of| of.always_live),
-            ("not-always-live", |of| of.not_always_live),
-            ("idle", |of| of.idle),
-            ("heat-0", |of| of.heat[0]),
-            ("heat-1", |of| of.heat[1]),
-            ("heat-2", |of| of.heat[2]),
-            ("heat-3", |of| of.heat[3]),
-            ("heat-4", |of| of.heat[4]),
-        ];
         for (palette, on_page) in [(&LIGHT, 0), (&DARK, 1)] {
             let on_page = |name: &str| {
                 let colour = COLOURS.iter().find(|colour| colour.name == name);
                 rgb(colour.map(|colour| [colour.light, colour.dark][on_page]).unwrap())
             };
+            let named = fields!(
+                palette,
+                page raised stripe hover chosen rule outline text weak_text accent good warning
+                error lane compute group internal_exchange global_exchange internal_sync
+                external_sync stream_copy stream_begin stream_mid remote_mid stream_end other mark
+                forward backward update selection balance memory_line max_memory always_live
+                not_always_live idle
+            );
             for (name, own) in named {
-                assert_eq!(on_page(name), own(palette), "{name}");
+                assert_eq!(on_page(&name.replace('_', "-")), own, "{name}");
+            }
+            for (at, own) in palette.heat.into_iter().enumerate() {
+                assert_eq!(on_page(&format!("heat-{at}")), own);
             }
             for of in StepActivity::ALL {
                 assert_eq!(on_page(colours::activity(of)), palette.activity(of));

@@ -13,9 +13,10 @@ use crate::popnn::pool::PoolingType;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
 use crate::shape::{DType, TensorRole};
-use crate::targets::{IpuTarget, MK2};
+use crate::targets::{Chip, IpuTarget, MK1, MK2};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
+use tilescope_report::units::Bytes;
 
 /// An operator, its operands, and whether it can be differentiated.
 struct OperatorCase {
@@ -303,8 +304,12 @@ impl OperatorCase {
 /// Lowers a graph, and checks that exchanges deliver what they send, that results lie on tiles as a
 /// whole, and that temporaries end with their operation. Returns the types of its operators.
 pub(crate) fn check_lowering(graph: &ModelGraph, label: &str) -> BTreeSet<String> {
+    check_lowering_on(MK2, graph, label)
+}
+
+fn check_lowering_on(chip: Chip, graph: &ModelGraph, label: &str) -> BTreeSet<String> {
     let (planning, plans) = (PoplibsOptions::default(), PlanCache::new());
-    let machine = IpuTarget::all_tiles_of(MK2);
+    let machine = IpuTarget::all_tiles_of(chip);
     let mut context = LoweringContext::new(&graph.tensors, machine, true, &planning, &plans);
     let mut lowering = GraphLowering::new(graph, &mut context);
     let mut kinds = BTreeSet::new();
@@ -345,19 +350,21 @@ fn updates_all(trained: &ModelGraph) -> bool {
 #[test]
 fn operators_lower_and_differentiate_on_all_shapes() {
     let mut kinds = BTreeSet::new();
-    for (sizes, dtype) in [
-        (SIZES[0], DType::Half),
-        (SIZES[0], DType::Float),
-        (SIZES[1], DType::Half),
-        (SIZES[1], DType::Float),
-        (SIZES[2], DType::Half),
+    for (sizes, dtype, chip) in [
+        (SIZES[0], DType::Half, MK1),
+        (SIZES[0], DType::Half, MK2),
+        (SIZES[0], DType::Float, MK2),
+        (SIZES[1], DType::Half, MK2),
+        (SIZES[1], DType::Float, MK2),
+        (SIZES[2], DType::Half, MK2),
     ] {
         for case in OperatorCases::of(sizes, dtype) {
             let label = case.label();
-            kinds.extend(check_lowering(&case.graph(TensorRole::Activation), &label));
+            let forward = case.graph(TensorRole::Activation);
+            kinds.extend(check_lowering_on(chip, &forward, &label));
             match case.trained() {
                 Ok(trained) => {
-                    kinds.extend(check_lowering(&trained, &label));
+                    kinds.extend(check_lowering_on(chip, &trained, &label));
                     // Statistics of a batch norm are no weights, and what was rounded has no
                     // gradient but that of what it was.
                     let kept = ["batch_norm", "straight_through"];
@@ -376,6 +383,44 @@ fn operators_lower_and_differentiate_on_all_shapes() {
     }
     let missing: Vec<String> = operators_of_the_source().difference(&kinds).cloned().collect();
     assert!(missing.is_empty(), "no case for {missing:?}");
+}
+
+#[test]
+fn lookups_in_parts_take_no_more_room() {
+    let operands =
+        vec![TensorInfo::new([1000, 24], DType::Half), TensorInfo::new([5, 4], DType::Int)];
+    let case = |serialisation| OperatorCase {
+        operator: Arc::new(EmbeddingOp { serialisation }),
+        operands: operands.clone(),
+        has_gradient: true,
+    };
+    let room = |parts| {
+        let graph = case(parts).graph(TensorRole::Activation);
+        let (planning, plans) = (PoplibsOptions::default(), PlanCache::new());
+        let machine = IpuTarget::all_tiles_of(MK2);
+        let mut context = LoweringContext::new(&graph.tensors, machine, true, &planning, &plans);
+        let node = &graph.nodes[0];
+        let work = node.operator.lower(&mut context, &node.operands()).expect("lowers").work;
+        work.temporaries.iter().map(|each| each.bytes.total()).sum::<Bytes>()
+    };
+    assert!(room(4) <= room(1));
+    check_lowering(&case(4).trained().expect("has gradients"), "four parts");
+    let problem = case(3).operator.infer(&operands).expect_err("20 lookups in 3 parts");
+    assert!(problem.to_string().contains("3 parts"), "{problem}");
+}
+
+#[test]
+fn operands_of_other_layers_are_refused() {
+    let ty = |shape: &[u64]| TensorInfo::new(shape, DType::Half);
+    let of = |units: u64, keeps| OperatorCase {
+        operator: Arc::new(RnnOp::lstm(32, keeps)),
+        operands: vec![ty(&[5, 4, 24]), ty(&[56, units * 32]), ty(&[units, 32])],
+        has_gradient: true,
+    };
+    let of_gru = of(3, true);
+    assert!(of_gru.operator.infer(&of_gru.operands).is_err(), "weights of a GRU");
+    let problem = of(4, false).trained().err().expect("nothing was kept").to_string();
+    assert!(problem.contains("keep"), "{problem}");
 }
 
 /// Operators that other tests lower: of layers split over IPUs, of fields, and those that programs

@@ -70,22 +70,6 @@ fn steps_of_one_ipu_follow_each_other_without_gaps_or_overlap() {
 }
 
 #[test]
-fn a_sync_releases_all_ipus_at_once() {
-    let (compiled, collected) = run_spec("mnist_pipeline", &["options.device_iterations=1"]);
-    let external = |step: &&ExecutionStep| {
-        let program = &compiled.compilation.programs[step.program.index()];
-        program.kind == ProgramKind::Sync && program.name == "External"
-    };
-    let mut seen = 0;
-    for step in collected.steps.iter().filter(external) {
-        let release = step.ipus[0].to_max;
-        assert!(step.ipus.len() == 4 && step.ipus.iter().all(|on_ipu| on_ipu.to_max == release));
-        seen += 1;
-    }
-    assert!(seen > 16, "host copies and link copies of 16 slots are synced, not {seen}");
-}
-
-#[test]
 fn what_one_ipu_sends_another_receives() {
     let (_, collected) = run_spec("mnist_pipeline", &["options.device_iterations=1"]);
     for step in collected.steps.iter().filter(|step| step.ipus.len() > 1) {
@@ -108,19 +92,6 @@ fn final_output_mode_sends_the_last_results_only() {
         collected.steps.iter().filter(to_host).count()
     };
     assert_eq!((copies("all"), copies("final")), (20, 1));
-}
-
-#[test]
-fn sharded_execution_keeps_one_ipu_busy_at_a_time() {
-    let (_, collected) =
-        run_spec("mnist_pipeline", &["options.execution=sharded", "options.device_iterations=1"]);
-    let mut turns: Vec<&TraceMark> =
-        collected.marks.iter().filter(|mark| mark.kind == MarkKind::Stage).collect();
-    turns.sort_by_key(|turn| turn.cycles.start);
-    assert_eq!(turns.len(), 80);
-    for pair in turns.windows(2) {
-        assert!(pair[0].cycles.end <= pair[1].cycles.start, "{pair:?}");
-    }
 }
 
 #[test]

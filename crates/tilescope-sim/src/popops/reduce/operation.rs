@@ -95,20 +95,3 @@ impl ReduceOperation {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found() {
-        assert_eq!(ReduceOperation::find("SQUARE_ADD"), Some(ReduceOperation::SquareAdd));
-        assert_eq!(ReduceOperation::find("MEAN"), None);
-    }
-
-    #[test]
-    fn sums_of_halves_are_kept_in_floats() {
-        assert_eq!(ReduceOperation::Add.accumulator(DType::Half), DType::Float);
-        assert_eq!(ReduceOperation::Max.accumulator(DType::Half), DType::Half);
-    }
-}

@@ -11,6 +11,26 @@ struct ReductionOutcome {
     results: TileRuns<Elements>,
 }
 
+fn add_reduction(
+    work: &mut OperationWork,
+    input: &TileRuns<Elements>,
+    (dims, operation, dtype, tiles): (&[ReduceDim], ReduceOperation, DType, u32),
+) -> Result<TileRuns<Elements>, ReduceError> {
+    let reduction = ReductionRequest {
+        name: "reduce",
+        operation,
+        dims,
+        input,
+        dtype,
+        output: dtype,
+        result: ReduceResultUse::PLAIN,
+        output_mapping: None,
+        tiles,
+        speed: BytesPerCycle(4),
+    };
+    add(work, &reduction)
+}
+
 fn reduce(
     dims: &[ReduceDim],
     operation: ReduceOperation,
@@ -19,21 +39,9 @@ fn reduce(
 ) -> ReductionOutcome {
     let elements = Elements(dims.iter().map(|dim| dim.size).product());
     let input = TensorLayout::linear(elements, dtype.bytes(), tiles).elements;
-    let reduction = ReductionRequest {
-        name: "reduce",
-        operation,
-        dims,
-        input: &input,
-        dtype,
-        output: dtype,
-        result: ReduceResultUse::PLAIN,
-        output_mapping: None,
-        tiles,
-        speed: BytesPerCycle(4),
-    };
     let mut work = OperationWork::default();
-    let results = add(&mut work, &reduction).expect("a reduction");
-    ReductionOutcome { work, results }
+    let results = add_reduction(&mut work, &input, (dims, operation, dtype, tiles));
+    ReductionOutcome { work, results: results.expect("a reduction") }
 }
 
 fn cycles(work: &OperationWork) -> Cycles {
@@ -76,19 +84,8 @@ fn impossible_shapes_are_errors() {
     ];
     for (dims, expected) in cases {
         let input = TensorLayout::linear(Elements(4), DType::Half.bytes(), 4).elements;
-        let reduction = ReductionRequest {
-            name: "reduce",
-            operation: ReduceOperation::Add,
-            dims,
-            input: &input,
-            dtype: DType::Half,
-            output: DType::Half,
-            result: ReduceResultUse::PLAIN,
-            output_mapping: None,
-            tiles: 4,
-            speed: BytesPerCycle(4),
-        };
-        assert_eq!(add(&mut OperationWork::default(), &reduction), Err(expected));
+        let of = (dims, ReduceOperation::Add, DType::Half, 4);
+        assert_eq!(add_reduction(&mut OperationWork::default(), &input, of), Err(expected));
     }
 }
 
