@@ -160,9 +160,9 @@ class Steps(unittest.TestCase):
         with closing(sqlite3.connect(f"file:{self.report.path}?mode=ro", uri=True)) as connection:
             expected = connection.execute(query).fetchall()
         rows = self.report.table("steps").to_pydict()
-        names = ["ipu", "sub_lane", "step", "start", "end", "active_tiles", "bytes_in"]
+        names = ["ipu", "sub_lane", "step_id", "from_cycle", "to_cycle", "active_tiles", "bytes_in"]
         self.assertEqual(list(zip(*(rows[name] for name in names))), expected)
-        lengths = [end - start for start, end in zip(rows["start"], rows["end"])]
+        lengths = [end - start for start, end in zip(rows["from_cycle"], rows["to_cycle"])]
         self.assertEqual(rows["cycles"], lengths)
 
     def test_a_window_and_ipus_select_what_touches_them(self):
@@ -173,8 +173,8 @@ class Steps(unittest.TestCase):
             row
             for row in everything
             if row["ipu"] in (1, 2)
-            and row["start"] < window[1]
-            and max(row["end"], row["start"] + 1) > window[0]
+            and row["from_cycle"] < window[1]
+            and max(row["to_cycle"], row["from_cycle"] + 1) > window[0]
         ]
         self.assertEqual(found, touches)
         self.assertEqual(len(self.report.table("steps", ipus=[])), 0)
@@ -182,7 +182,7 @@ class Steps(unittest.TestCase):
     def test_what_ran_adds_up_to_the_summary(self):
         rows = self.report.table("steps").to_pydict()
         total = self.report.summary()["execution"]["total_cycles"]
-        self.assertEqual(max(rows["end"]) - min(rows["start"]), total)
+        self.assertEqual(max(rows["to_cycle"]) - min(rows["from_cycle"]), total)
 
 
 class Questions(unittest.TestCase):

@@ -215,7 +215,7 @@ fn state_words(state: &StepOnPath, cycles: Cycles) -> String {
 }
 
 /// A row of the path.
-pub(super) fn row_json(row: &PathRow) -> Value {
+fn row_json(row: &PathRow) -> Value {
     json!({
         "kind": row.kind,
         "ipu": row.ipu,

@@ -592,7 +592,7 @@ mod tables {
     use super::*;
     use arrow_array::RecordBatch;
     use arrow_array::cast::AsArray;
-    use arrow_array::types::{UInt32Type, UInt64Type};
+    use arrow_array::types::Int64Type;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     fn parquet(report: &Path, rest: &[&str]) -> Vec<RecordBatch> {
@@ -603,16 +603,8 @@ mod tables {
 
     fn column(batches: &[RecordBatch], name: &str) -> Vec<u64> {
         let of = |batch: &RecordBatch| {
-            let array = batch.column_by_name(name).unwrap().clone();
-            let wide: Vec<u64> = match array.as_primitive_opt::<UInt64Type>() {
-                Some(values) => values.iter().map(Option::unwrap_or_default).collect(),
-                None => array
-                    .as_primitive::<UInt32Type>()
-                    .iter()
-                    .map(|v| v.unwrap_or(0).into())
-                    .collect(),
-            };
-            wide
+            let values = batch.column_by_name(name).unwrap().as_primitive::<Int64Type>().clone();
+            values.iter().map(|value| value.unwrap_or(0).cast_unsigned()).collect::<Vec<u64>>()
         };
         batches.iter().flat_map(of).collect()
     }
@@ -629,7 +621,7 @@ mod tables {
         let some = ["--range", "100000..200000", "--ipus", "2"];
         let touching = lane.touching(range).unwrap();
         let some = parquet(directory.path(), &some);
-        assert_eq!(column(&some, "step").len() as u64, touching.end - touching.start);
+        assert_eq!(column(&some, "step_id").len() as u64, touching.end - touching.start);
         let tiles = parquet(directory.path(), &["--table", "tiles", "--tiles", "10..20"]);
         assert_eq!(column(&tiles, "tile"), (10..20).collect::<Vec<_>>());
         let memory = report.tile_memory().unwrap();
@@ -665,6 +657,7 @@ mod tables {
             (&["--table", "stepz"][..], "did you mean \"steps\"?"),
             (&["--table", "liveness", "--ipus", "0"], "it is written whole"),
             (&["--table", "variables", "--range", "0..9"], "it takes IPUs, tiles"),
+            (&["--table", "steps_by_ipu"], "there is no table"),
             (&["--table", "tiles", "--tiles", "0..99999999"], "the report has tiles"),
             (&["--view", "memory", "--table", "nothing"], "tiles"),
         ] {

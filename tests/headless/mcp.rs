@@ -42,7 +42,7 @@ fn ended_in_the_middle_it_leaves_nothing_behind() {
         .expect("the program starts");
     // Held to the end: it would end with its input.
     let mut input = child.stdin.take().expect("an input");
-    let call = json!({ "name": "summary", "arguments": { "report": "bert_large_pod16" } });
+    let call = json!({ "name": "facts", "arguments": { "report": "bert_large_pod16" } });
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call });
     writeln!(input, "{request}").expect("written");
     while left() == 0 {
@@ -144,22 +144,27 @@ impl Workplace {
     }
 }
 
-/// A question for each tool.
+/// Questions for each tool, in the order of tools.
 fn questions(report: &str) -> Vec<(&'static str, Value)> {
     let changes = json!({ "model.m": 128 });
     vec![
-        ("summary", json!({ "report": report })),
-        ("why", json!({ "report": report })),
-        ("limits", json!({ "report": report, "limit": 3 })),
+        ("facts", json!({ "report": report })),
+        ("facts", json!({ "report": report, "topic": "execution-trace" })),
+        ("facts", json!({ "report": report, "topic": "execution-trace", "at": "3" })),
+        ("facts", json!({ "report": report, "topic": "limits" })),
+        ("facts", json!({ "report": report, "topic": "limits", "operation": "m", "limit": 3 })),
+        ("facts", json!({ "report": report, "topic": "spec" })),
+        ("table", json!({ "report": report })),
+        ("table", json!({ "report": report, "table": "memory/variables" })),
+        ("table", json!({ "report": report, "table": "limits/operations", "contains": "mat" })),
+        ("table", json!({ "report": report, "sql": "slowest-programs" })),
+        ("table", json!({ "report": report, "find": "in:operations cycles>0" })),
+        ("table", json!({ "table": "specs" })),
+        ("table", json!({ "table": "keys", "contains": "io_tiles" })),
+        ("figure", json!({ "report": report, "topic": "limits", "figure": "waterfall" })),
         ("insights", json!({ "report": report })),
         ("try_change", json!({ "report": report, "changes": changes })),
         ("compare", json!({ "source": report, "target": report, "target_changes": changes })),
-        ("find", json!({ "report": report, "query": "in:operations cycles>0" })),
-        ("topic", json!({ "report": report, "topic": "limits" })),
-        ("table", json!({ "report": report, "view": "memory", "table": "variables" })),
-        ("query", json!({ "report": report, "sql": "slowest-programs" })),
-        ("specs", json!({})),
-        ("keys", json!({ "contains": "io_tiles" })),
     ]
 }
 
@@ -171,7 +176,9 @@ fn every_tool_answers_and_leaves_nothing_behind() {
     let tools = listed["result"]["tools"].as_array().expect("tools");
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
     let questions = questions(&workplace.report());
-    assert_eq!(names, questions.iter().map(|(tool, _)| *tool).collect::<Vec<_>>());
+    let mut asked: Vec<&str> = questions.iter().map(|(tool, _)| *tool).collect();
+    asked.dedup();
+    assert_eq!(names, asked);
     for tool in tools {
         let schema = &tool["inputSchema"];
         assert_eq!(
@@ -199,20 +206,26 @@ fn every_tool_says_what_is_wrong_with_its_arguments() {
     }
     let report = workplace.report();
     let cases = [
-        ("summary", json!({}), "report is missing"),
-        ("summary", json!({ "report": "/no/such/report.pop" }), "/no/such/report.pop"),
-        ("summary", json!({ "report": "mnist_pipelin" }), "mnist_pipeline"),
+        ("facts", json!({}), "report is missing"),
+        ("facts", json!({ "report": "/no/such/report.pop" }), "/no/such/report.pop"),
+        ("facts", json!({ "report": "mnist_pipelin" }), "mnist_pipeline"),
         (
-            "summary",
+            "facts",
             json!({ "report": "mnist_pipeline", "changes": { "options.x": 1 } }),
             "options.x",
         ),
-        ("why", json!({ "report": report, "at": "a" }), "STEP:IPU"),
-        ("find", json!({ "report": report, "query": "cycles>" }), "^"),
-        ("table", json!({ "report": report, "view": "memory", "table": "x" }), "variables"),
-        ("table", json!({ "report": report, "view": "memory", "sort": "x" }), "there are: "),
-        ("query", json!({ "report": report, "sql": "SELECT x FROM programs" }), "no such column"),
-        ("query", json!({ "report": report, "sql": "DELETE FROM programs" }), "only reads"),
+        ("facts", json!({ "report": report, "topic": "execution-trace", "at": "a" }), "STEP:IPU"),
+        ("facts", json!({ "report": report, "at": "1" }), "execution-trace"),
+        ("facts", json!({ "report": report, "topic": "x" }), "limits"),
+        ("figure", json!({ "report": report, "topic": "limits", "figure": "x" }), "roofline"),
+        ("table", json!({ "table": "memory" }), "report is missing"),
+        ("table", json!({ "report": report, "find": "cycles>" }), "^"),
+        ("table", json!({ "report": report, "find": "a", "sql": "b" }), "at a time"),
+        ("table", json!({ "report": report, "find": "a", "sort": "b" }), "rows of a table"),
+        ("table", json!({ "report": report, "table": "memory/x" }), "variables"),
+        ("table", json!({ "report": report, "table": "memory", "sort": "x" }), "there are: "),
+        ("table", json!({ "report": report, "sql": "SELECT x FROM programs" }), "no such column"),
+        ("table", json!({ "report": report, "sql": "DELETE FROM programs" }), "only reads"),
         ("compare", json!({ "source": report, "target": report, "view": "x" }), "operations"),
         (
             "compare",
@@ -220,9 +233,9 @@ fn every_tool_says_what_is_wrong_with_its_arguments() {
             "cycles",
         ),
         ("try_change", json!({ "report": report, "changes": { "model.mm": 4 } }), "model.m"),
-        ("summary", json!({ "report": "ssh://localhost/out" }), "starts no ssh"),
+        ("facts", json!({ "report": "ssh://localhost/out" }), "starts no ssh"),
         ("try_change", json!({ "report": "ssh://h/x.pop", "changes": {} }), "starts no ssh"),
-        ("specs", json!({ "name": "/etc/passwd" }), "/etc/passwd"),
+        ("facts", json!({ "report": "/etc/passwd", "topic": "spec" }), "/etc/passwd"),
     ];
     for (tool, arguments, expected) in cases {
         let problem = workplace.error(tool, arguments);
@@ -237,19 +250,25 @@ fn figures_are_those_of_the_command_line() {
     let printed = |words: &[&str]| -> Value {
         serde_json::from_str(&stdout(&tilescope(words))).expect("JSON")
     };
-    let summary = workplace.answer("summary", json!({ "report": report }));
-    assert_eq!(summary["figures"], printed(&["summary", &report, "--json"]));
+    let summary = workplace.answer("facts", json!({ "report": report }));
+    assert_eq!(summary["values"], printed(&["summary", &report, "--json"]));
     let cycles = summary["units"]["cycles"].as_array().expect("paths");
     assert!(cycles.contains(&json!("execution.total_cycles")), "{cycles:?}");
-    let why = workplace.answer("why", json!({ "report": report, "limit": 1000 }));
+    let why = workplace.answer("facts", json!({ "report": report, "topic": "execution-trace" }));
     let expected = printed(&["why", &report, "--json"]);
     assert_eq!(why["cycles"], expected["cycles"]);
-    let shares = |of: &Value| -> f64 {
-        let rows = of["path"].as_array().expect("rows");
-        rows.iter().filter_map(|row| row["share"].as_f64()).sum()
+    assert_eq!(why["why"].as_array().map(Vec::len), expected["why"].as_array().map(Vec::len));
+    let arguments =
+        json!({ "report": report, "table": "execution-trace/critical-path", "limit": 1000 });
+    let path = workplace.answer("table", arguments);
+    let sum = |rows: &Value, share: &dyn Fn(&Value) -> Option<f64>| -> f64 {
+        rows.as_array().expect("rows").iter().filter_map(share).sum()
     };
-    assert!((shares(&why) - 1.0).abs() < 1e-9 && (shares(&expected) - 1.0).abs() < 1e-9);
-    let found = workplace.answer("find", json!({ "report": report, "query": "in:steps" }));
+    let at = path["columns"].as_array().expect("columns");
+    let at = at.iter().position(|column| column["name"] == "Share").expect("a share");
+    assert!((sum(&path["rows"], &|row| row[at].as_f64()) - 1.0).abs() < 1e-9);
+    assert!((sum(&expected["path"], &|row| row["share"].as_f64()) - 1.0).abs() < 1e-9);
+    let found = workplace.answer("table", json!({ "report": report, "find": "in:steps" }));
     assert_eq!(found["totals"], printed(&["find", &report, "in:steps", "--json"])["totals"]);
 }
 
@@ -258,15 +277,15 @@ fn lists_are_cut_and_say_so() {
     let workplace = Workplace::new();
     let sql = "SELECT tile, total FROM memory_by_tile ORDER BY tile";
     let arguments = json!({ "report": workplace.report(), "sql": sql, "limit": 2 });
-    let rows = workplace.answer("query", arguments)["rows"].clone();
+    let rows = workplace.answer("table", arguments)["rows"].clone();
     assert_eq!((&rows[1]["tile"], &rows[2]["left_off"]), (&json!(1), &json!(1_470)));
-    let arguments = json!({ "report": workplace.report(), "view": "memory", "limit": 2 });
+    let arguments = json!({ "report": workplace.report(), "table": "memory", "limit": 2 });
     let table = workplace.answer("table", arguments);
     let rows = table["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 3);
     // Half of the 1,472 tiles would be more than an answer may have.
     assert_eq!(rows[2]["left_off"], 1_470);
-    let arguments = json!({ "report": workplace.report(), "view": "memory", "limit": 1000 });
+    let arguments = json!({ "report": workplace.report(), "table": "memory", "limit": 1000 });
     let whole = workplace.answer("table", arguments);
     let rows = whole["rows"].as_array().expect("rows");
     let left_off = rows.last().and_then(|last| last["left_off"].as_u64()).expect("left off");
@@ -276,11 +295,13 @@ fn lists_are_cut_and_say_so() {
 #[test]
 fn links_lead_to_places_of_reports_that_stay() {
     let workplace = Workplace::new();
-    let why = workplace.answer("why", json!({ "report": workplace.report() }));
+    let topic = "execution-trace";
+    let arguments = json!({ "report": workplace.report(), "topic": topic });
+    let why = workplace.answer("facts", arguments);
     let link = why["why"][0]["links"][0]["link"].as_str().expect("a link");
     assert!(link.starts_with("tilescope:/") && link.contains("?view=execution-trace"), "{link}");
     assert!(link.contains("profile.pop") && link.contains("select.cycles="), "{link}");
-    let spec = workplace.answer("why", json!({ "report": "matmul_chain" }));
+    let spec = workplace.answer("facts", json!({ "report": "matmul_chain", "topic": topic }));
     assert_eq!(spec["why"][0]["links"][0].get("link"), None);
     assert!(spec["note"].as_str().is_some_and(|note| note.contains("simulate")), "{spec}");
 }
@@ -323,7 +344,7 @@ fn a_client_is_greeted_in_its_version_and_hostile_lines_are_refused() {
     assert_eq!(result["serverInfo"]["name"], "tilescope");
     let deep = "[".repeat(100_000);
     let long = format!("{{\"id\":1,\"method\":\"{}\"}}", "x".repeat(2 << 20));
-    let control = "{\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"summary\",\
+    let control = "{\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"facts\",\
                    \"arguments\":{\"report\":\"\\u001b]0;x\\u0007\"}}}";
     let lines =
         format!("{deep}\n{long}\n\u{1b}[2J\n\0\n{control}\n{{\"id\":3,\"method\":\"ping\"}}\n");

@@ -31,6 +31,7 @@ pub mod operations_graph;
 pub mod pipeline_schedule;
 mod program_names;
 pub mod program_tree;
+pub mod records;
 pub mod replica_classes;
 pub mod replica_rings;
 pub mod replicas;

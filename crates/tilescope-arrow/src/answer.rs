@@ -5,13 +5,15 @@
 //! its values: whole and real numbers are real numbers, everything else does not mix. What the first
 //! rows do not say yet may turn out later; then the question is asked again, with what is known.
 
+use crate::column::{ColumnBuilder, ColumnKind};
 use crate::files::{ArrowFileError, parquet_writer};
-use crate::text_dictionary::{TextDictionary, by_key};
-use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int32Array, Int64Array, RecordBatch};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use crate::text_dictionary::TextDictionary;
+use arrow_array::RecordBatch;
+use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use std::io::{self, Write};
 use std::sync::Arc;
+use tilescope_analysis::records::ValueRef;
 use tilescope_analysis::sql::{self, RowSink, SqlError, SqlQuestion, SqlSummary, SqlValue};
 use tilescope_report::Report;
 use tilescope_report::units::grouped;
@@ -20,30 +22,7 @@ use tilescope_report::units::grouped;
 const BATCH_ROWS: usize = 1 << 14;
 const BATCH_BYTES: usize = 8 << 20;
 
-/// What the values of a column are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerColumnKind {
-    Integer,
-    Real,
-    Text,
-    Blob,
-}
-
-impl AnswerColumnKind {
-    /// What a declared type holds, as SQLite reads it: by the words in it. Of other declarations, such
-    /// as `NUMERIC` and `BOOLEAN`, the values decide.
-    fn declared(declaration: &str) -> Option<Self> {
-        let declaration = declaration.to_ascii_uppercase();
-        let has = |words: &[&str]| words.iter().any(|word| declaration.contains(word));
-        match () {
-            () if has(&["INT"]) => Some(Self::Integer),
-            () if has(&["CHAR", "CLOB", "TEXT"]) => Some(Self::Text),
-            () if has(&["BLOB"]) => Some(Self::Blob),
-            () if has(&["REAL", "FLOA", "DOUB"]) => Some(Self::Real),
-            () => None,
-        }
-    }
-
+impl ColumnKind {
     fn of(value: &SqlValue) -> Option<Self> {
         match value {
             SqlValue::Null => None,
@@ -71,20 +50,11 @@ impl AnswerColumnKind {
             Self::Blob => "blobs",
         }
     }
-
-    fn data_type(self) -> DataType {
-        match self {
-            Self::Integer => DataType::Int64,
-            Self::Real => DataType::Float64,
-            Self::Text => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
-            Self::Blob => DataType::Binary,
-        }
-    }
 }
 
 /// What is known of the columns of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AnswerColumnKinds(Vec<Option<AnswerColumnKind>>);
+pub struct AnswerColumnKinds(Vec<Option<ColumnKind>>);
 
 /// Why an answer is no file.
 #[derive(Debug, thiserror::Error)]
@@ -152,9 +122,9 @@ pub fn write_answer(
 /// Rows on their way into a file.
 struct AnswerRows<W: Write + Send> {
     names: Vec<String>,
-    declared: Vec<Option<AnswerColumnKind>>,
+    declared: Vec<Option<ColumnKind>>,
     /// What the values were so far.
-    kinds: Vec<Option<AnswerColumnKind>>,
+    kinds: Vec<Option<ColumnKind>>,
     held: Vec<Vec<SqlValue>>,
     held_bytes: usize,
     /// Rows before those that are held.
@@ -170,15 +140,15 @@ struct AnswerRows<W: Write + Send> {
 struct AnswerFile<W: Write + Send> {
     writer: ArrowWriter<W>,
     schema: SchemaRef,
-    kinds: Vec<AnswerColumnKind>,
+    kinds: Vec<ColumnKind>,
 }
 
 /// Where nothing is declared and no row has a value.
-const OF_NOTHING: AnswerColumnKind = AnswerColumnKind::Text;
+const OF_NOTHING: ColumnKind = ColumnKind::Text;
 
 impl<W: Write + Send> RowSink for AnswerRows<W> {
     fn declared(&mut self, types: &[Option<String>]) -> io::Result<()> {
-        let kind = |of: &Option<String>| AnswerColumnKind::declared(of.as_deref()?);
+        let kind = |of: &Option<String>| ColumnKind::declared(of.as_deref()?);
         self.declared = types.iter().map(kind).collect();
         Ok(())
     }
@@ -215,7 +185,7 @@ impl<W: Write + Send> AnswerRows<W> {
     fn take(&mut self, values: &[SqlValue]) -> Result<(), AnswerFileError> {
         let row = self.done + self.held.len() as u64 + 1;
         for (at, value) in values.iter().enumerate() {
-            let Some(found) = AnswerColumnKind::of(value) else { continue };
+            let Some(found) = ColumnKind::of(value) else { continue };
             let known = self.kinds[at].unwrap_or(found);
             let Some(joined) = known.joined(found) else {
                 let (kind, found) = (known.words(), found.words());
@@ -255,20 +225,18 @@ impl<W: Write + Send> AnswerRows<W> {
         let held = std::mem::take(&mut self.held);
         self.held_bytes = 0;
         let Some(file) = &mut self.file else { return Ok(()) };
-        let columns: Result<Vec<ArrayRef>, AnswerFileError> = (file.kinds.iter().enumerate())
-            .map(|(at, kind)| {
-                array(*kind, held.iter().map(|row| &row[at])).map_err(|error| match error {
-                    ArrayError::Inexact { row, value } => AnswerFileError::Inexact {
-                        column: self.names[at].clone(),
-                        row: self.done + row as u64 + 1,
-                        value,
-                    },
-                    ArrayError::Arrow(error) => AnswerFileError::Write(error.to_string()),
-                })
-            })
-            .collect();
         let failed = |error: &dyn std::fmt::Display| AnswerFileError::Write(error.to_string());
-        let batch = RecordBatch::try_new(file.schema.clone(), columns?);
+        let mut columns = Vec::new();
+        for (at, kind) in file.kinds.iter().enumerate() {
+            let mut builder = ColumnBuilder::new(*kind, TextDictionary::default());
+            for (row, values) in (self.done + 1..).zip(&held) {
+                builder.push(ValueRef::from(&values[at])).map_err(|value| {
+                    AnswerFileError::Inexact { column: self.names[at].clone(), row, value }
+                })?;
+            }
+            columns.push(builder.finish().map_err(|error| failed(&error))?);
+        }
+        let batch = RecordBatch::try_new(file.schema.clone(), columns);
         file.writer
             .write(&batch.map_err(|error| failed(&error))?)
             .map_err(|error| failed(&error))?;
@@ -278,11 +246,10 @@ impl<W: Write + Send> AnswerRows<W> {
 
     /// Begins the file: from here on columns are what they are.
     fn begin(&self, output: W) -> Result<AnswerFile<W>, AnswerFileError> {
-        let kinds: Vec<AnswerColumnKind> =
+        let kinds: Vec<ColumnKind> =
             self.kinds.iter().map(|kind| kind.unwrap_or(OF_NOTHING)).collect();
         let columns = self.names.iter().zip(&kinds);
-        let field =
-            |(name, kind): (&String, &AnswerColumnKind)| Field::new(name, kind.data_type(), true);
+        let field = |(name, kind): (&String, &ColumnKind)| Field::new(name, kind.data_type(), true);
         let schema = Arc::new(Schema::new(columns.map(field).collect::<Vec<Field>>()));
         let writer = parquet_writer(output, &schema)
             .map_err(|error: ArrowFileError| AnswerFileError::Write(error.to_string()))?;
@@ -297,87 +264,10 @@ impl<W: Write + Send> AnswerRows<W> {
     }
 }
 
-/// Why values are no array.
-enum ArrayError {
-    /// A whole number among real ones, by its row.
-    Inexact {
-        row: usize,
-        value: i64,
-    },
-    Arrow(ArrowError),
-}
-
-/// Values of a kind, or missing.
-fn array<'a>(
-    kind: AnswerColumnKind,
-    values: impl ExactSizeIterator<Item = &'a SqlValue>,
-) -> Result<ArrayRef, ArrayError> {
-    Ok(match kind {
-        AnswerColumnKind::Integer => {
-            Arc::new(Int64Array::from_iter(values.map(|value| match value {
-                SqlValue::Integer(value) => Some(*value),
-                _ => None,
-            })))
-        }
-        AnswerColumnKind::Real => {
-            let real = |(row, value): (usize, &SqlValue)| match value {
-                SqlValue::Real(value) => Ok(Some(*value)),
-                SqlValue::Integer(value) => {
-                    exact(*value).map(Some).ok_or(ArrayError::Inexact { row, value: *value })
-                }
-                _ => Ok(None),
-            };
-            let reals: Result<Vec<Option<f64>>, ArrayError> =
-                values.enumerate().map(real).collect();
-            Arc::new(Float64Array::from(reals?))
-        }
-        AnswerColumnKind::Text => {
-            let mut texts = TextDictionary::default();
-            let keys: Int32Array = values
-                .map(|value| match value {
-                    SqlValue::Text(text) => Some(texts.key(text)),
-                    _ => None,
-                })
-                .collect();
-            by_key(keys, &texts.values()).map_err(ArrayError::Arrow)?
-        }
-        AnswerColumnKind::Blob => {
-            Arc::new(BinaryArray::from_iter(values.map(|value| match value {
-                SqlValue::Blob(bytes) => Some(bytes.as_slice()),
-                _ => None,
-            })))
-        }
-    })
-}
-
-/// A whole number as a real one, if that is the same.
-fn exact(value: i64) -> Option<f64> {
-    let size = value.unsigned_abs();
-    let digits = u64::BITS.saturating_sub(size.leading_zeros() + size.trailing_zeros());
-    (digits <= f64::MANTISSA_DIGITS).then_some(value as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use AnswerColumnKind::{Blob, Integer, Real, Text};
-
-    #[test]
-    fn declarations_are_read_as_sqlite_reads_them() {
-        let cases = [
-            ("INTEGER", Some(Integer)),
-            ("bigint unsigned", Some(Integer)),
-            ("FLOATING POINT", Some(Integer)),
-            ("VARCHAR(20)", Some(Text)),
-            ("double precision", Some(Real)),
-            ("blob", Some(Blob)),
-            ("NUMERIC", None),
-            ("", None),
-        ];
-        for (declaration, kind) in cases {
-            assert_eq!(AnswerColumnKind::declared(declaration), kind, "{declaration}");
-        }
-    }
+    use ColumnKind::{Blob, Integer, Real, Text};
 
     #[test]
     fn kinds_join_whichever_comes_first() {
@@ -390,13 +280,5 @@ mod tests {
         }
         assert_eq!(Integer.joined(Real), Some(Real));
         assert_eq!(Integer.joined(Text), None);
-    }
-
-    #[test]
-    fn whole_numbers_are_real_ones_where_nothing_is_lost() {
-        assert_eq!(exact(-(1 << 53)), Some(-9_007_199_254_740_992.0));
-        assert_eq!(exact((1 << 53) + 1), None);
-        assert_eq!(exact(i64::MIN), Some(-9_223_372_036_854_775_808.0));
-        assert_eq!(exact(i64::MAX), None);
     }
 }

@@ -20,7 +20,7 @@ const ROW_GROUP_ROWS: usize = 1 << 17;
 const ROW_GROUP_BYTES: usize = 64 << 20;
 
 /// Columns that rise along a lane: their differences are small, and hardly a value comes twice.
-const RISING: [&str; 3] = ["step", "start", "end"];
+const RISING: [&str; 3] = ["step_id", "from_cycle", "to_cycle"];
 
 /// How a file keeps a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ fn parquet_properties(schema: &SchemaRef) -> WriterProperties {
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES));
     let fields = schema.fields().iter();
     for field in fields.filter(|field| RISING.contains(&field.name().as_str())) {
-        if *field.data_type() == DataType::UInt64 {
+        if *field.data_type() == DataType::Int64 {
             let column = ColumnPath::from(field.name().as_str());
             properties = properties
                 .set_column_dictionary_enabled(column.clone(), false)

@@ -5,10 +5,9 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `table` | [`read_table`]: any table by name, as batches |
-//! | `steps`, `step_columns` | executed steps, decoded batch by batch |
-//! | `records` | the other records of a report, one row each |
+//! | `records` | the rows and columns that SQL sees, executed steps batch by batch |
 //! | `views` | the tables of views, by what their cells hold |
-//! | `row_selection` | which rows are asked for |
+//! | `column` | columns, by what is declared of them |
 //! | `files` | Parquet and Arrow files, written as batches come (feature `files`) |
 //! | `answer` | answers to questions in SQL as Parquet files (feature `files`) |
 
@@ -17,12 +16,10 @@
 
 #[cfg(feature = "files")]
 mod answer;
+mod column;
 #[cfg(feature = "files")]
 mod files;
 mod records;
-mod row_selection;
-mod step_columns;
-mod steps;
 mod table;
 mod text_dictionary;
 mod views;
@@ -31,8 +28,7 @@ mod views;
 pub use answer::{AnswerColumnKinds, AnswerFileError, write_answer};
 #[cfg(feature = "files")]
 pub use files::{ArrowFileError, ArrowFileFormat, write_batches};
-pub use records::RecordTable;
-pub use row_selection::{RowFilter, RowSelection};
-pub use steps::StepTable;
+pub use records::SelectedRecords;
 pub use table::{ArrowTable, BatchIterator, TableError, TableListing, read_table, tables};
+pub use tilescope_analysis::records::{RowFilter, RowSelection};
 pub use views::batch as view_batch;

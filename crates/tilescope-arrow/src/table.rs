@@ -1,22 +1,20 @@
 //! Any table of a report, by name.
 
-use crate::records::RECORDS;
-use crate::row_selection::{RowFilter, RowSelection};
-use crate::steps::StepTable;
+use crate::records::SelectedRecords;
 use crate::views;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use std::sync::Arc;
+use tilescope_analysis::records::{RECORDS, RecordError, RowFilter, RowSelection};
+use tilescope_analysis::tables::at_path;
 use tilescope_report::{Report, ReportError};
 
 /// Batches one after the other.
 pub type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
-/// The name of the table of executed steps.
-const STEPS: &str = "steps";
-
 /// Short names that are understood, with those they stand for.
-const SHORT_NAMES: [(&str, &str); 1] = [("tiles", "memory_by_tile")];
+const SHORT_NAMES: [(&str, &str); 3] =
+    [("steps", "steps_between"), ("tiles", "memory_by_tile"), ("liveness", "liveness_steps")];
 
 /// Why a table could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -54,10 +52,20 @@ pub enum TableError {
     Arrow(#[from] ArrowError),
 }
 
+impl From<RecordError> for TableError {
+    fn from(error: RecordError) -> Self {
+        match error {
+            RecordError::Report(error) => Self::Report(error),
+            error => Self::Arrow(ArrowError::ComputeError(error.to_string())),
+        }
+    }
+}
+
 /// `, did you mean …?` where a name is near.
 fn nearest(name: &str) -> String {
     let likeness = |known: &String| strsim::normalized_damerau_levenshtein(name, known);
-    let best = names().into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let short = SHORT_NAMES.iter().map(|(short, _)| (*short).to_owned());
+    let best = names().into_iter().chain(short).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     let best = best.filter(|best| likeness(best) >= 0.6);
     best.map_or_else(String::new, |best| format!(", did you mean {best:?}?"))
 }
@@ -74,10 +82,20 @@ fn known_filters(filters: &[RowFilter]) -> String {
     }
 }
 
+impl From<TableError> for ArrowError {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Report(error) => Self::ExternalError(Box::new(error)),
+            TableError::Arrow(error) => error,
+            error => Self::ComputeError(error.to_string()),
+        }
+    }
+}
+
 /// A table that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableListing {
-    /// Its name: `steps`, or `memory/tiles` of a view.
+    /// Its name: `marks`, or `memory/tiles` of a view.
     pub name: String,
     /// What a row is.
     pub about: &'static str,
@@ -85,28 +103,24 @@ pub struct TableListing {
     pub filters: &'static [RowFilter],
 }
 
-/// Every table: steps, the other records, and those of views.
+/// Every table: records, then those of views.
 pub fn tables() -> Vec<TableListing> {
-    let steps = TableListing {
-        name: STEPS.to_owned(),
-        about: "Executed steps, one row for each IPU",
-        filters: &[RowFilter::Cycles, RowFilter::Ipus],
-    };
-    let records = RECORDS.iter().map(|records| TableListing {
-        name: records.name.to_owned(),
-        about: records.about,
-        filters: records.filters,
-    });
-    let views = views::names().map(|(name, about)| TableListing { name, about, filters: &[] });
-    std::iter::once(steps).chain(records).chain(views).collect()
+    let mut found = Vec::new();
+    for table in RECORDS {
+        if let Some(filters) = table.filters {
+            found.push(TableListing { name: table.name.to_owned(), about: table.about, filters });
+        }
+    }
+    found.extend(views::names().map(|(name, about)| TableListing { name, about, filters: &[] }));
+    found
 }
 
 /// A table of a report.
 pub enum ArrowTable {
     /// In memory.
     Whole(RecordBatch),
-    /// Executed steps, decoded batch by batch.
-    Steps(Arc<StepTable>),
+    /// Rows that are read batch by batch, and how many there are.
+    Long(Arc<SelectedRecords>, u64),
 }
 
 impl ArrowTable {
@@ -114,7 +128,7 @@ impl ArrowTable {
     pub fn schema(&self) -> SchemaRef {
         match self {
             Self::Whole(batch) => batch.schema(),
-            Self::Steps(_) => StepTable::schema(),
+            Self::Long(records, _) => records.schema(),
         }
     }
 
@@ -122,7 +136,7 @@ impl ArrowTable {
     pub fn rows(&self) -> u64 {
         match self {
             Self::Whole(batch) => batch.num_rows() as u64,
-            Self::Steps(table) => table.rows(),
+            Self::Long(_, rows) => *rows,
         }
     }
 
@@ -130,7 +144,10 @@ impl ArrowTable {
     pub fn batches(&self) -> BatchIterator {
         match self {
             Self::Whole(batch) => Box::new(std::iter::once(Ok(batch.clone()))),
-            Self::Steps(table) => table.batches(),
+            Self::Long(records, _) => match records.batches() {
+                Ok(batches) => Box::new(batches),
+                Err(error) => Box::new(std::iter::once(Err(error.into()))),
+            },
         }
     }
 }
@@ -155,15 +172,16 @@ pub fn read_table(
         refused
             .map_or(Ok(()), |filter| Err(TableError::Selection { table: table(), filter, filters }))
     };
-    if name == STEPS {
-        refuse_others(&[RowFilter::Cycles, RowFilter::Ipus])?;
-        return Ok(ArrowTable::Steps(Arc::new(StepTable::select(report.clone(), selection)?)));
+    let record = RECORDS.iter().find(|table| table.name == name);
+    if let Some((table, filters)) = record.and_then(|table| Some((table, table.filters?))) {
+        refuse_others(filters)?;
+        let records = SelectedRecords::new(table, report, selection);
+        return match records.long_count()? {
+            Some(count) => Ok(ArrowTable::Long(Arc::new(records), count)),
+            None => Ok(ArrowTable::Whole(records.whole()?)),
+        };
     }
-    if let Some(records) = RECORDS.iter().find(|records| records.name == name) {
-        refuse_others(records.filters)?;
-        return Ok(ArrowTable::Whole((records.read)(report, selection)?));
-    }
-    let Some(table) = views::find(name) else {
+    let Ok(table) = at_path(name) else {
         return Err(TableError::Unknown { name: name.to_owned() });
     };
     refuse_others(&[])?;

@@ -1,17 +1,29 @@
 //! Columns of texts of which few differ.
 
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
-use std::collections::BTreeMap;
+use arrow_schema::ArrowError;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Texts of which few differ, each kept once. Keys are signed, since pandas takes no others.
 #[derive(Default)]
 pub(crate) struct TextDictionary {
-    keys: BTreeMap<String, i32>,
+    keys: HashMap<String, i32>,
     texts: Vec<String>,
+    /// The texts as an array, until there is another one.
+    array: Option<ArrayRef>,
 }
 
 impl TextDictionary {
+    /// One that has these texts.
+    pub(crate) fn of(texts: Vec<String>) -> Self {
+        let mut dictionary = Self::default();
+        for text in texts {
+            dictionary.key(&text);
+        }
+        dictionary
+    }
+
     /// The key of a text.
     pub(crate) fn key(&mut self, text: &str) -> i32 {
         if let Some(key) = self.keys.get(text) {
@@ -21,19 +33,15 @@ impl TextDictionary {
         let key = i32::try_from(self.texts.len()).unwrap_or(i32::MAX);
         self.keys.insert(text.to_owned(), key);
         self.texts.push(text.to_owned());
+        self.array = None;
         key
     }
 
-    /// The texts by key.
-    pub(crate) fn values(self) -> ArrayRef {
-        Arc::new(StringArray::from(self.texts))
+    /// A column of texts by their keys.
+    pub(crate) fn array(&mut self, keys: Int32Array) -> Result<ArrayRef, ArrowError> {
+        let texts = &self.texts;
+        let values =
+            self.array.get_or_insert_with(|| Arc::new(StringArray::from_iter_values(texts)));
+        Ok(Arc::new(DictionaryArray::try_new(keys, values.clone())?))
     }
-}
-
-/// A column of texts by their keys.
-pub(crate) fn by_key(
-    keys: impl Into<Int32Array>,
-    values: &ArrayRef,
-) -> Result<ArrayRef, arrow_schema::ArrowError> {
-    Ok(Arc::new(DictionaryArray::try_new(keys.into(), values.clone())?))
 }

@@ -4,17 +4,11 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, 
 use arrow_schema::ArrowError;
 use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableCell};
-use tilescope_analysis::tables::{ReportTable, all, named};
+use tilescope_analysis::tables::all;
 
 /// Names of all tables of views, `memory/tiles`, each with what it holds.
 pub(crate) fn names() -> impl Iterator<Item = (String, &'static str)> {
     all().map(|table| (table.path(), table.about))
-}
-
-/// The table of a name, `memory/tiles`; the first one of the view for `memory`.
-pub(crate) fn find(name: &str) -> Option<&'static ReportTable> {
-    let (view, table) = name.split_once('/').map_or((name, None), |(view, of)| (view, Some(of)));
-    named(view, table).ok()
 }
 
 /// Columns and cells of a table of a view as Arrow has them.

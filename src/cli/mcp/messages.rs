@@ -38,11 +38,12 @@ const UNSUPPORTED_VERSION: i32 = -32_022;
 
 const INSTRUCTIONS: &str = "\
 Reports of programs for Graphcore IPUs. A report is a directory that holds a profile.pop, or such a \
-file; a spec is a TOML file or the name of a bundled one, and is simulated. Begin with summary, then \
-why (what the run waits for) and insights (what would help, with a bound on the gain). A gain is a \
-bound unless it was measured: prove it (insights with prove) or try it (try_change) before you \
-recommend it. Cycles are of the clock of an IPU; figures are of one replica. Lists are cut to limit, \
-and say what they leave off. A link opens the place it stands at: tilescope LINK.";
+file; a spec is a TOML file or the name of a bundled one, and is simulated. Begin with facts, then \
+facts of execution-trace (what the run waits for) and insights (what would help, with a bound on the \
+gain); table has the rows of everything else. A gain is a bound unless it was measured: prove it \
+(insights with prove) or try it (try_change) before you recommend it. Cycles are of the clock of an \
+IPU; figures are of one replica. Lists are cut to limit, and say what they leave off. A link opens the \
+place it stands at: tilescope LINK.";
 
 /// An error as JSON-RPC tells it.
 struct RpcError {

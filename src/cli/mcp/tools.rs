@@ -1,18 +1,12 @@
-//! The tools that an agent has: a file and a line in [`TOOLS`] each.
+//! The tools that an agent has, a file and a line in [`TOOLS`] each: three that show what a report
+//! says, and those that run something.
 
 mod compare;
-mod find;
+mod facts;
+mod figure;
 mod insights;
-mod keys;
-mod limits;
-mod query;
-mod specs;
-mod summary;
 mod table;
-mod table_json;
-mod topic;
 mod try_change;
-mod why;
 
 use super::arguments::{ArgumentKind, CheckedArguments, ToolArgument, schema};
 use super::session::McpSession;
@@ -29,20 +23,8 @@ pub(super) struct McpTool {
 }
 
 /// Every tool, in the order in which an agent needs them.
-pub(super) static TOOLS: &[McpTool] = &[
-    summary::TOOL,
-    why::TOOL,
-    limits::TOOL,
-    insights::TOOL,
-    try_change::TOOL,
-    compare::TOOL,
-    find::TOOL,
-    topic::TOOL,
-    table::TOOL,
-    query::TOOL,
-    specs::TOOL,
-    keys::TOOL,
-];
+pub(super) static TOOLS: &[McpTool] =
+    &[facts::TOOL, table::TOOL, figure::TOOL, insights::TOOL, try_change::TOOL, compare::TOOL];
 
 /// The report that a question is about.
 const REPORT: ToolArgument = ToolArgument::required(

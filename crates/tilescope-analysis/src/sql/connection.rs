@@ -1,9 +1,9 @@
 //! A connection for questions: reads the one file, writes nothing, and stays within bounds.
 
 use super::SqlError;
-use super::clock::QueryClock;
-use super::run_tables::{RUN_TABLES, RunReader};
+use super::record_tables::BoundRecords;
 use super::view_tables;
+use crate::records::{QueryClock, RECORDS, RecordReader};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -40,10 +40,10 @@ pub(super) fn open(
     sql: &str,
 ) -> Result<Connection, SqlError> {
     let mut connection = report.another_sqlite_connection()?;
-    let run = Arc::new(RunReader { report: report.clone(), clock: clock.clone() });
+    let reader = Arc::new(RecordReader { report: report.clone(), clock: clock.clone() });
     let failed =
         |error: rusqlite::Error| SqlError::Failed(format!("the report cannot be asked: {error}"));
-    prepare(&mut connection, report, run).map_err(failed)?;
+    prepare(&mut connection, report, reader).map_err(failed)?;
     view_tables::make(&connection, report, sql)?;
     lock(&mut connection, clock).map_err(failed)?;
     Ok(connection)
@@ -52,7 +52,7 @@ pub(super) fn open(
 fn prepare(
     connection: &mut Connection,
     report: &Report,
-    run: Arc<RunReader>,
+    reader: Arc<RecordReader>,
 ) -> rusqlite::Result<()> {
     let limits = [
         (Limit::SQLITE_LIMIT_LENGTH, VALUE_LIMIT),
@@ -78,13 +78,14 @@ fn prepare(
         "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -16384;
          PRAGMA temp_store = MEMORY; PRAGMA hard_heap_limit = {MEMORY_LIMIT};"
     ))?;
-    for table in RUN_TABLES {
+    for table in RECORDS {
         let name = table.name;
         let stands_in = table.stands_in(report) && lacks_rows(connection, name)?;
-        if !table.is_function() && !stands_in {
+        if !table.is_own() && !stands_in {
             continue;
         }
-        tilescope_vtab::register(connection, name, table.of(run.clone()))?;
+        let bound = Arc::new(BoundRecords { table, reader: reader.clone() });
+        tilescope_vtab::register(connection, name, bound)?;
         if stands_in {
             // In front of what the file has in its place.
             connection.execute_batch(&format!("CREATE VIRTUAL TABLE temp.{name} USING {name}"))?;

@@ -1,9 +1,8 @@
 //! What can be asked of a report: tables with their columns and units.
 
 use super::SqlError;
-use super::clock::QueryClock;
 use super::connection;
-use super::run_tables::{RUN_TABLES, RunTable};
+use crate::records::{QueryClock, RECORDS, RecordTable};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,15 +44,14 @@ pub fn list_tables(report: &Arc<Report>) -> Result<Vec<ListedTable>, SqlError> {
     let names = statement.query_map([], |row| row.get::<_, String>(0)).map_err(failed)?;
     let names: Vec<String> = names.filter_map(Result::ok).collect();
     let replaced =
-        |name: &str| RUN_TABLES.iter().any(|table| table.stands_in(report) && table.name == name);
+        |name: &str| RECORDS.iter().any(|table| table.stands_in(report) && table.name == name);
     let mut tables: Vec<ListedTable> = Vec::new();
     for name in names.into_iter().filter(|name| !replaced(name)) {
         let columns = columns_of(&connection, &name).map_err(failed)?;
         let about = schema::about(&name).unwrap_or_default().to_owned();
         tables.push(ListedTable { name, about, columns });
     }
-    let of_the_run =
-        RUN_TABLES.iter().filter(|table| table.is_function() || table.stands_in(report));
+    let of_the_run = RECORDS.iter().filter(|table| table.is_own() || table.stands_in(report));
     tables.extend(of_the_run.map(listed));
     tables.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(tables)
@@ -78,7 +76,7 @@ fn columns_of(
     Ok(columns.filter_map(Result::ok).collect())
 }
 
-fn listed(table: &RunTable) -> ListedTable {
+fn listed(table: &RecordTable) -> ListedTable {
     let column = |column: &tilescope_vtab::VirtualColumn| ListedColumn {
         name: column.name.to_owned(),
         declaration: column.declaration.to_owned(),
@@ -92,7 +90,7 @@ fn listed(table: &RunTable) -> ListedTable {
 /// The functions of a run as Markdown, for `docs/format.md`.
 pub fn function_document() -> String {
     let mut text = String::new();
-    for table in RUN_TABLES.iter().filter(|table| table.is_function()) {
+    for table in RECORDS.iter().filter(|table| table.is_own()) {
         // Writing into a text cannot fail.
         let _ = write!(
             text,

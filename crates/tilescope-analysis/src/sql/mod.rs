@@ -1,16 +1,15 @@
 //! Questions to a report in SQL: read-only, bounded in time and memory, on reports of any size.
 //!
 //! [`run`] hands the rows of an answer to a [`RowSink`] as they come; nothing holds all of them. The
-//! tables are those of the file (`docs/format.md`) and those of `run_tables`, which are made of the
+//! tables are those of the file (`docs/format.md`) and [`RECORDS`], which are made of the
 //! trace index. What a question may do is in `connection`; what is wrong with one, in `problem`.
 
-mod clock;
 mod connection;
 mod listing;
 mod output;
 mod problem;
 mod ready;
-mod run_tables;
+mod record_tables;
 mod view_tables;
 
 pub use listing::{ListedColumn, ListedTable, function_document, list_tables};
@@ -18,7 +17,7 @@ pub use output::{CsvRows, JsonRows, TextRows, json_value};
 pub use ready::{READY_QUERIES, ReadyQuery};
 pub use rusqlite::types::Value as SqlValue;
 
-use clock::QueryClock;
+use crate::records::{QueryClock, RECORDS};
 use rusqlite::types::ValueRef;
 use std::io;
 use std::sync::Arc;
@@ -177,7 +176,7 @@ pub fn run(
     question: &SqlQuestion,
     sink: &mut dyn RowSink,
 ) -> Result<SqlSummary, SqlError> {
-    if run_tables::are_named_in(&question.sql) {
+    if names_a_function(&question.sql) {
         // The index of a file of another tool is made once, and then kept: not a part of the answer.
         report.prepare_trace(&mut |_| {}, &question.cancel)?;
     }
@@ -226,6 +225,12 @@ pub fn run(
     let done = take();
     clock.stop();
     done.map(|()| SqlSummary { rows, steps_read: clock.steps() })
+}
+
+/// Whether a question names a function of the run, which reads the trace index.
+fn names_a_function(sql: &str) -> bool {
+    let sql = sql.to_lowercase();
+    RECORDS.iter().any(|table| table.is_function() && sql.contains(table.name))
 }
 
 /// An answer in the making.

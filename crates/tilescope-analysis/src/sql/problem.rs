@@ -1,8 +1,8 @@
 //! What is wrong with a question, where, and what would be right.
 
 use super::SqlError;
-use super::run_tables::RUN_TABLES;
 use crate::marked_text::marked;
+use crate::records::RECORDS;
 use crate::tables::{self, ReportTable};
 use rusqlite::{Connection, Error, ErrorCode};
 use std::ops::Range;
@@ -103,7 +103,8 @@ fn names(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
 
 fn table_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = names(connection, "SELECT name FROM pragma_table_list")?;
-    found.extend(RUN_TABLES.iter().map(|table| table.name.to_owned()));
+    let own = RECORDS.iter().filter(|table| table.is_own());
+    found.extend(own.map(|table| table.name.to_owned()));
     found.extend(tables::all().map(ReportTable::path));
     Ok(found)
 }
@@ -127,7 +128,7 @@ fn column_names(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<Stri
         let rows = statement.query_map([table], |row| row.get(0))?;
         // A view that cannot be read has no columns.
         found.extend(rows.filter_map(Result::ok));
-        if let Some(own) = RUN_TABLES.iter().find(|own| own.name == table) {
+        if let Some(own) = RECORDS.iter().find(|own| own.name == table) {
             found.extend(own.columns().iter().map(|column| column.name.to_owned()));
         }
         if found.len() > MAX_NAMES {

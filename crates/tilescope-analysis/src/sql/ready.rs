@@ -1,8 +1,8 @@
 //! Questions that are ready to be asked.
 
 use super::SqlError;
-use super::clock::QueryClock;
 use super::connection;
+use crate::records::QueryClock;
 use std::sync::Arc;
 use std::time::Duration;
 use tilescope_report::Report;

@@ -91,6 +91,15 @@ pub fn named(view: &str, name: Option<&str>) -> Result<&'static ReportTable, Unk
     })
 }
 
+/// The table of a path, `memory/variables`; the first one of the view for `memory`.
+///
+/// # Errors
+/// What the view has instead.
+pub fn at_path(path: &str) -> Result<&'static ReportTable, UnknownTableError> {
+    let (view, name) = path.split_once('/').map_or((path, None), |(view, of)| (view, Some(of)));
+    named(view, name)
+}
+
 /// Columns of bytes: one for each tile, or one of this title for all of them.
 fn tile_columns(tiles: &[TileId], title: &str) -> Vec<TableColumn> {
     let of_tile = |tile: &TileId| TableColumn::bytes(format!("Tile {}", grouped((*tile).into())));

@@ -1,55 +1,114 @@
-//! Any table of any view.
+//! Rows of any table: by name, in SQL or by a search.
 
+mod found;
+mod specs;
+mod sql;
+
+use super::super::answer::first;
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, failed};
-use super::table_json::table_json;
 use super::{CHANGES, LIMIT, McpTool, REPORT};
 use crate::cli::CliError;
-use serde_json::{Value, json};
-use tilescope_analysis::data_table::DataTable;
-use tilescope_analysis::tables::{ReportTable, all, named};
+use serde_json::{Map, Value, json};
+use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
+use tilescope_analysis::tables::{ReportTable, all, at_path};
 use tilescope_analysis::view_location::ViewLocation;
 
 const OPTIONAL_REPORT: ToolArgument = ToolArgument { required: false, ..REPORT };
-const VIEW: ToolArgument = ToolArgument::optional(
-    "view",
+const TABLE: ToolArgument = ToolArgument::optional(
+    "table",
     ArgumentKind::Text,
-    "View that the table is of, as in \"liveness\"; without it, all tables are listed",
+    "Table of a topic, as in \"memory/variables\"; \"memory\" is its first. \"specs\" and \"keys\" \
+     need no report: the bundled specs, and what `changes` may set",
 );
-const TABLE: ToolArgument =
-    ToolArgument::optional("table", ArgumentKind::Text, "Table of the view; without it, its first");
+const SQL: ToolArgument = ToolArgument::optional(
+    "sql",
+    ArgumentKind::Text,
+    "Instead: a SELECT in SQLite's SQL, or the name of a ready question. Tables of topics are asked \
+     in quotes; program_cycles(first_cycle, end_cycle), activity_cycles(…) and steps_between(…) have \
+     the sums and steps of a window of cycles, or without arguments of the run",
+);
+const FIND: ToolArgument = ToolArgument::optional(
+    "find",
+    ArgumentKind::Text,
+    "Instead: words that must occur in the name, /regular expressions/, \"phrases\", -excluded words, \
+     and filters: in:steps type:DoExchange name~attn name=relu ipu:0..3 tile:17 cycles>10k \
+     bytes>=64KiB count<3. Lists for in: are steps, operations, programs, variables, tensors, vertices",
+);
+const CONTAINS: ToolArgument = ToolArgument::optional(
+    "contains",
+    ArgumentKind::Text,
+    "Only rows of the table in which a text contains this",
+);
 const SORT: ToolArgument = ToolArgument::optional(
     "sort",
     ArgumentKind::Text,
-    "Column by which rows are ordered, the largest first",
+    "Column of the table by which rows are ordered, the largest first",
 );
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "table",
-    about: "Rows of any table that the views of a report show: memory by tile and by variable, \
-            liveness, program tree, operations, exchanges, executions and more. Without a view it \
-            lists the tables there are.",
-    arguments: &[OPTIONAL_REPORT, CHANGES, VIEW, TABLE, SORT, LIMIT],
+    about: "Rows of any table of a report: memory by tile and by variable, liveness, program tree, \
+            operations, what each could cost at least (limits/operations), the critical path \
+            (execution-trace/critical-path) and slack, exchanges and more. Or rows of a SELECT over \
+            its tables, which can change nothing; or the steps, operations, programs, variables, \
+            tensors and vertices that a search finds, with totals over all that match. Without any \
+            of the three it lists the tables, with a report those of SQL and their columns, too.",
+    arguments: &[OPTIONAL_REPORT, CHANGES, TABLE, SQL, FIND, CONTAINS, SORT, LIMIT],
     run,
 };
 
 fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
-    let Some(view) = arguments.text(VIEW.name) else {
-        let table = |table: &ReportTable| json!({ "view": table.view, "table": table.name, "about": table.about });
-        return Ok(json!({ "tables": all().map(table).collect::<Vec<_>>() }));
-    };
-    let table = named(view, arguments.text(TABLE.name))
-        .map_err(|error| CliError::Usage(error.to_string()))?;
+    let [table, sql, find] = [TABLE, SQL, FIND].map(|of| arguments.text(of.name));
+    if [table, sql, find].into_iter().flatten().count() > 1 {
+        return Err(CliError::Usage("one of table, sql and find is asked at a time".to_owned()));
+    }
+    let has_rows = table.is_none() && (sql.is_some() || find.is_some());
+    for of in
+        [CONTAINS, SORT].into_iter().filter(|of| has_rows && arguments.text(of.name).is_some())
+    {
+        return Err(CliError::Usage(format!("{} is for rows of a table", of.name)));
+    }
+    let word = arguments.text(CONTAINS.name).unwrap_or_default().to_lowercase();
+    let limit = arguments.limit();
+    if let Some(mut rows) = table.and_then(specs::rows) {
+        rows.retain(|row| row.to_string().to_lowercase().contains(&word));
+        return Ok(json!({ "rows": first(rows.into_iter(), limit, |row| row) }));
+    }
+    let known = table.map(at_path).transpose();
+    let known = known.map_err(|error| CliError::Usage(error.to_string()))?;
     let Some(report) = arguments.text(REPORT.name) else {
-        return Err(CliError::Usage(format!("report is missing: {}", REPORT.about)));
+        if table.or(sql).or(find).is_some() {
+            return Err(CliError::Usage(format!("report is missing: {}", REPORT.about)));
+        }
+        return Ok(json!({ "tables": listed() }));
     };
     let opened = session.open(report, &arguments.changes(CHANGES.name))?;
-    let mut rows = (table.read)(&opened.report).map_err(failed)?;
-    if let Some(column) = arguments.text(SORT.name) {
-        sort(&mut rows, column)?;
-    }
-    let answer = table_json(&rows, arguments.limit());
-    Ok(opened.answer(opened.linked(answer, Some(&ViewLocation::view(table.view)))))
+    let answer = match (known, sql, find) {
+        (Some(table), ..) => {
+            let mut rows = (table.read)(&opened.report).map_err(failed)?;
+            rows.rows.retain(|row| row.iter().any(|cell| has_word(cell, &word)));
+            if let Some(column) = arguments.text(SORT.name) {
+                sort(&mut rows, column)?;
+            }
+            let place = ViewLocation::view(table.view);
+            opened.linked(table_json(&rows, limit), Some(&place))
+        }
+        (_, Some(sql), _) => sql::rows(&opened, sql, limit)?,
+        (.., Some(query)) => found::rows(&opened, query, limit)?,
+        _ => json!({ "tables": listed(), "sql": sql::tables(&opened)? }),
+    };
+    Ok(opened.answer(answer))
+}
+
+/// The tables that are asked by name.
+fn listed() -> Vec<Value> {
+    let table = |table: &ReportTable| json!({ "table": table.path(), "about": table.about });
+    all().map(table).collect()
+}
+
+fn has_word(cell: &TableCell, word: &str) -> bool {
+    word.is_empty() || matches!(cell, TableCell::Text(text) if text.to_lowercase().contains(word))
 }
 
 fn sort(table: &mut DataTable, column: &str) -> Result<(), CliError> {
@@ -61,4 +120,23 @@ fn sort(table: &mut DataTable, column: &str) -> Result<(), CliError> {
     };
     table.rows.sort_by(|a, b| b[at].compare(&a[at]));
     Ok(())
+}
+
+/// A table with its first rows.
+fn table_json(table: &DataTable, limit: usize) -> Value {
+    let columns: Vec<Value> = table.columns.iter().map(column).collect();
+    let row = |cells: &Vec<TableCell>| json!(cells);
+    json!({ "columns": columns, "rows": first(table.rows.iter(), limit, row) })
+}
+
+fn column(column: &TableColumn) -> Value {
+    let mut said = Map::new();
+    said.insert("name".to_owned(), column.title.as_str().into());
+    if let Some(unit) = column.unit {
+        said.insert("unit".to_owned(), unit.into());
+    }
+    if !column.about.is_empty() {
+        said.insert("formula".to_owned(), column.about.into());
+    }
+    Value::Object(said)
 }

@@ -17,7 +17,7 @@ const CHANGES: ToolArgument = ToolArgument::required(
     "changes",
     ArgumentKind::Changes,
     "Keys of the spec and their new values, as in {\"options.num_io_tiles\": 32, \
-     \"options.overlap_io\": \"loops\"}; the tool keys lists them",
+     \"options.overlap_io\": \"loops\"}; the table keys lists them",
 );
 
 pub(super) const TOOL: McpTool = McpTool {

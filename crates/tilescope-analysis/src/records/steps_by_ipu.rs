@@ -2,18 +2,22 @@
 
 use super::step_merge::{StepMerge, WantedSteps};
 use super::steps::{columns_as_in_rows, ids_within};
-use super::{Asked, FoundRows, RunReader, RunTable, WantedColumns, lanes_within, whole};
+use super::{
+    Asked, FoundRows, RecordError, RecordReader, RecordRows, RecordTable, RowBounds, WantedColumns,
+    lanes_within, whole,
+};
 use rusqlite::types::ValueRef;
 use std::sync::{Arc, LazyLock};
 use tilescope_report::Report;
 use tilescope_report::units::{CycleRange, Cycles};
-use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError};
+use tilescope_vtab::{RowEstimate, VirtualColumn};
 
 /// `steps_by_ipu`
-pub(super) const TABLE: RunTable = RunTable {
+pub(super) const TABLE: RecordTable = RecordTable {
     name: "steps_by_ipu",
     about: "what a step did on an IPU",
     stands_in: Some(Report::has_columns),
+    filters: None,
     columns,
     order: &[STEP_ID, IPU, SUB_LANE],
     estimate,
@@ -32,7 +36,7 @@ fn columns() -> &'static [VirtualColumn] {
     &COLUMNS
 }
 
-fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
     let (bars, lanes) = run.size();
     let share = asked.share(STEP_ID, lanes / bars.max(1.0))
         * asked.share(IPU, 1.0 / lanes)
@@ -40,16 +44,16 @@ fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
     RowEstimate { rows: (bars * share).max(1.0), unique: false }
 }
 
-fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, wanted: WantedColumns) -> FoundRows {
+fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> FoundRows {
     let Some(trace) = run.trace()? else { return Ok(Box::new(super::NoRows)) };
-    let ids = ids_within(&bounds.of(STEP_ID));
+    let ids = ids_within(&bounds.columns.of(STEP_ID));
     let mut lanes = Vec::new();
-    for at in lanes_within(&trace, &bounds.of(IPU), &bounds.of(SUB_LANE)) {
+    for at in lanes_within(&trace, bounds, (IPU, SUB_LANE)) {
         let Some(lane) = trace.lane(at) else { continue };
         let mut positions = lane.positions_of(&ids)?;
         // Bars begin where the last tile does, no earlier than the base. How much later is not in
         // the index, so that an upper bound tells nothing.
-        if let Ok(first) = u64::try_from(*bounds.of(CYCLES_BASE).start())
+        if let Ok(first) = u64::try_from(*bounds.columns.of(CYCLES_BASE).start())
             && first > 0
         {
             let from = CycleRange::new(Cycles(first), Cycles(u64::MAX));
@@ -71,8 +75,8 @@ struct StepOnIpuRows {
     tiles_per_ipu: u32,
 }
 
-impl VirtualRows for StepOnIpuRows {
-    fn advance(&mut self) -> Result<bool, VirtualTableError> {
+impl RecordRows for StepOnIpuRows {
+    fn advance(&mut self) -> Result<bool, RecordError> {
         self.merge.advance()
     }
 

@@ -1,8 +1,6 @@
-//! The key figures of a report.
+//! Facts of the summary: all its figures.
 
-use super::super::arguments::CheckedArguments;
-use super::super::session::{McpSession, failed, json_of};
-use super::{CHANGES, McpTool, REPORT};
+use super::super::super::session::{OpenedReport, failed, json_of};
 use crate::cli::CliError;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,16 +8,6 @@ use tilescope_analysis::critical_path::{EXPOSED, HIDDEN, IPU_SLACK, LEAD, ON_PAT
 use tilescope_analysis::gates::{GateQuantity, named_figure};
 use tilescope_analysis::limits::WaterfallStep;
 use tilescope_analysis::summary::summary;
-use tilescope_analysis::view_location::ViewLocation;
-
-pub(super) const TOOL: McpTool = McpTool {
-    name: "summary",
-    about: "Opens a report, or simulates a spec, and gives its key figures: machine, cycles, time, \
-            samples per second, memory, critical path and slack by IPU, utilisation of the peak with \
-            the waterfall down to it, host, energy, cost and how sure the figures are. Begin here.",
-    arguments: &[REPORT, CHANGES],
-    run,
-};
 
 /// Figures that are worked out, and how.
 const FORMULAS: [(&str, &str); 9] = [
@@ -37,9 +25,8 @@ const FORMULAS: [(&str, &str); 9] = [
     ("memory.max_tile_including_gaps", "bytes below the highest used address of the fullest tile"),
 ];
 
-fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
-    let opened =
-        session.open(arguments.required_text(REPORT.name), &arguments.changes(CHANGES.name))?;
+/// Every figure with its unit and formula.
+pub(super) fn facts(opened: &OpenedReport) -> Result<Value, CliError> {
     let figures = summary(&opened.report).map_err(failed)?;
     let steps = figures.limits.iter().flat_map(|limits| &limits.waterfall).map(|share| share.step);
     let mut formulas = formulas(steps);
@@ -47,13 +34,12 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     if value["execution"].is_null() {
         formulas.retain(|pattern, _| !pattern.starts_with("execution"));
     }
-    let answer = json!({
+    Ok(json!({
         "notes": opened.report.notes().map_err(failed)?,
         "units": units(&value),
         "formulas": formulas,
-        "figures": value,
-    });
-    Ok(opened.answer(opened.linked(answer, Some(&ViewLocation::view("summary")))))
+        "values": value,
+    }))
 }
 
 fn formulas(steps: impl Iterator<Item = WaterfallStep>) -> Map<String, Value> {

@@ -1,15 +1,14 @@
 //! Rows of tables that reports keep as compressed columns, chunk after chunk.
 
-use super::RunReader;
+use super::{RecordError, RecordReader, RecordRows};
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
 use tilescope_report::{Report, ReportError};
-use tilescope_vtab::{VirtualRows, VirtualTableError};
 
 /// A row of such a table.
-pub(super) trait PackedRow: Sized {
+pub(super) trait PackedRow: Send + Sized {
     /// Rows that are packed together.
-    type Chunk;
+    type Chunk: Send;
 
     fn unpack(report: &Report, chunk: &Self::Chunk) -> Result<Vec<Self>, ReportError>;
 
@@ -22,21 +21,21 @@ pub(super) trait PackedRow: Sized {
 
 /// The rows of some chunks.
 pub(super) struct PackedRows<R: PackedRow> {
-    run: Arc<RunReader>,
+    run: Arc<RecordReader>,
     chunks: std::vec::IntoIter<R::Chunk>,
     rows: std::vec::IntoIter<R>,
     row: Option<R>,
 }
 
 impl<R: PackedRow> PackedRows<R> {
-    pub(super) fn of(run: &Arc<RunReader>, chunks: Vec<R::Chunk>) -> Self {
+    pub(super) fn of(run: &Arc<RecordReader>, chunks: Vec<R::Chunk>) -> Self {
         let rows = Vec::new().into_iter();
         Self { run: run.clone(), chunks: chunks.into_iter(), rows, row: None }
     }
 }
 
-impl<R: PackedRow> VirtualRows for PackedRows<R> {
-    fn advance(&mut self) -> Result<bool, VirtualTableError> {
+impl<R: PackedRow> RecordRows for PackedRows<R> {
+    fn advance(&mut self) -> Result<bool, RecordError> {
         loop {
             self.row = self.rows.next();
             if self.row.is_some() {

@@ -1,22 +1,24 @@
 //! `activity_cycles`: what each IPU spends its cycles on.
 
 use super::{
-    ACTIVITY, Asked, FoundRows, IPU, LANE, RunReader, RunTable, SUB_LANE, WINDOW, WantedColumns,
-    lanes_within, plain, text, whole, window,
+    ACTIVITY, Asked, FoundRows, IPU, LANE, RecordError, RecordReader, RecordRows, RecordTable,
+    RowBounds, RowFilter, SUB_LANE, WINDOW, WantedColumns, lanes_within, plain, text, whole,
+    window,
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
 use tilescope_report::StepActivity;
 use tilescope_report::trace::{LaneInfo, StepTotals, Trace};
 use tilescope_report::units::CycleRange;
-use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError};
+use tilescope_vtab::{RowEstimate, VirtualColumn};
 
 /// `activity_cycles`
-pub(super) const TABLE: RunTable = RunTable {
+pub(super) const TABLE: RecordTable = RecordTable {
     name: "activity_cycles",
     about: "what an IPU spends on an activity, over all of the run or in a window of cycles: \
             activity_cycles(first_cycle, end_cycle)",
     stands_in: None,
+    filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
     columns: || COLUMNS,
     order: &[IPU, SUB_LANE],
     estimate,
@@ -42,15 +44,15 @@ const COLUMNS: &[VirtualColumn] = &[
     WINDOW[1],
 ];
 
-fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
     let (_, lanes) = run.size();
     let share = asked.share(IPU, 1.0 / lanes);
     RowEstimate { rows: (lanes * StepActivity::ALL.len() as f64 * share).max(1.0), unique: false }
 }
 
-fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundRows {
+fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, _: WantedColumns) -> FoundRows {
     let Some(trace) = run.trace()? else { return Ok(Box::new(super::NoRows)) };
-    let lanes = lanes_within(&trace, &bounds.of(IPU), &bounds.of(SUB_LANE)).into_iter();
+    let lanes = lanes_within(&trace, bounds, (IPU, SUB_LANE)).into_iter();
     let window = window(bounds, ARGUMENTS);
     Ok(Box::new(ActivityRows {
         run: run.clone(),
@@ -64,7 +66,7 @@ fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundR
 
 /// Sums by activity, lane by lane.
 struct ActivityRows {
-    run: Arc<RunReader>,
+    run: Arc<RecordReader>,
     trace: Trace,
     lanes: std::vec::IntoIter<usize>,
     window: Option<CycleRange>,
@@ -73,8 +75,8 @@ struct ActivityRows {
     left: Vec<StepActivity>,
 }
 
-impl VirtualRows for ActivityRows {
-    fn advance(&mut self) -> Result<bool, VirtualTableError> {
+impl RecordRows for ActivityRows {
+    fn advance(&mut self) -> Result<bool, RecordError> {
         self.left.pop();
         while self.left.is_empty() {
             self.run.check_time(0)?;

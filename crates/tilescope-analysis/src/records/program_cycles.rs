@@ -1,24 +1,24 @@
 //! `program_cycles`: what the steps of each program come to on each IPU.
 
 use super::{
-    ACTIVITY, Asked, FoundRows, IPU, LANE, NAME, RunReader, RunTable, SUB_LANE, TYPE, WINDOW,
-    WantedColumns, lanes_within, plain, program, text, whole, whole_or_null, window,
+    ACTIVITY, Asked, FoundRows, IPU, LANE, NAME, RecordError, RecordReader, RecordRows,
+    RecordTable, RowBounds, RowFilter, SUB_LANE, TYPE, WINDOW, WantedColumns, lanes_within, plain,
+    program, text, whole, whole_or_null, window,
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
 use tilescope_report::trace::{LaneInfo, ProgramStepTotals, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 use tilescope_report::{ProgramNode, ProgramNodeTable, ReportError};
-use tilescope_vtab::{
-    ColumnBounds, ColumnRole, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError,
-};
+use tilescope_vtab::{ColumnRole, RowEstimate, VirtualColumn};
 
 /// `program_cycles`
-pub(super) const TABLE: RunTable = RunTable {
+pub(super) const TABLE: RecordTable = RecordTable {
     name: "program_cycles",
     about: "what the steps of a program come to on an IPU, over all of the run or in a window of \
             cycles: program_cycles(first_cycle, end_cycle)",
     stands_in: None,
+    filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
     columns: || COLUMNS,
     order: &[IPU, SUB_LANE, PROGRAM],
     estimate,
@@ -54,15 +54,15 @@ const COLUMNS: &[VirtualColumn] = &[
     WINDOW[1],
 ];
 
-fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
     let (_, lanes) = run.size();
     let share = asked.share(IPU, 1.0 / lanes) * asked.share(PROGRAM, 0.001);
     RowEstimate { rows: (lanes * 1000.0 * share).max(1.0), unique: false }
 }
 
-fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundRows {
+fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, _: WantedColumns) -> FoundRows {
     let Some(trace) = run.trace()? else { return Ok(Box::new(super::NoRows)) };
-    let lanes = lanes_within(&trace, &bounds.of(IPU), &bounds.of(SUB_LANE)).into_iter();
+    let lanes = lanes_within(&trace, bounds, (IPU, SUB_LANE)).into_iter();
     Ok(Box::new(ProgramRows {
         run: run.clone(),
         programs: run.report.programs()?,
@@ -77,7 +77,7 @@ fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundR
 
 /// Sums by program, lane by lane.
 struct ProgramRows {
-    run: Arc<RunReader>,
+    run: Arc<RecordReader>,
     programs: Arc<ProgramNodeTable>,
     trace: Trace,
     lanes: std::vec::IntoIter<usize>,
@@ -125,8 +125,8 @@ pub(super) fn lane_totals(
     Ok(totals)
 }
 
-impl VirtualRows for ProgramRows {
-    fn advance(&mut self) -> Result<bool, VirtualTableError> {
+impl RecordRows for ProgramRows {
+    fn advance(&mut self) -> Result<bool, RecordError> {
         loop {
             self.row = self.totals.next();
             if self.row.is_some() {

@@ -2,18 +2,19 @@
 
 use super::packed_rows::{PackedRow, PackedRows};
 use super::steps::{columns_as_in_rows, ids_within};
-use super::{Asked, FoundRows, RunReader, RunTable, WantedColumns, whole};
+use super::{Asked, FoundRows, RecordReader, RecordTable, RowBounds, WantedColumns, whole};
 use rusqlite::types::ValueRef;
 use std::sync::{Arc, LazyLock};
 use tilescope_report::units::{Cycles, StepId};
 use tilescope_report::{ExchangeActivity, PackedSamples, Report, ReportError, TileSample};
-use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn};
+use tilescope_vtab::{RowEstimate, VirtualColumn};
 
 /// `tile_samples`
-pub(super) const TABLE: RunTable = RunTable {
+pub(super) const TABLE: RecordTable = RecordTable {
     name: "tile_samples",
     about: "a step of a tile, from its own cycle counter",
     stands_in: Some(Report::has_tile_samples),
+    filters: None,
     columns,
     order: &[],
     estimate,
@@ -29,13 +30,13 @@ fn columns() -> &'static [VirtualColumn] {
     &COLUMNS
 }
 
-fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
     let samples = run.report.tile_sample_count().unwrap_or(0) as f64;
     RowEstimate { rows: (samples * asked.share(STEP, 0.001)).max(1.0), unique: false }
 }
 
-fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundRows {
-    let chunks = run.report.packed_samples_of(ids_within(&bounds.of(STEP)))?;
+fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, _: WantedColumns) -> FoundRows {
+    let chunks = run.report.packed_samples_of(ids_within(&bounds.columns.of(STEP)))?;
     Ok(Box::new(PackedRows::<SampleRow>::of(run, chunks)))
 }
 

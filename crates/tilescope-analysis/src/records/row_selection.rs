@@ -52,12 +52,12 @@ impl RowSelection {
         self.cycles.map(|(start, end)| CycleRange::new(Cycles(start), Cycles(end)))
     }
 
-    pub(crate) fn has_ipu(&self, ipu: IpuId) -> bool {
+    pub(super) fn has_ipu(&self, ipu: IpuId) -> bool {
         self.ipus.as_ref().is_none_or(|ipus| ipus.contains(&ipu.0))
     }
 
     /// Whether any of these tiles, of which a replica has some on each IPU, is asked for.
-    pub(crate) fn has_tile_of(&self, tiles: TileRange, target: &Target) -> bool {
+    pub(super) fn has_tile_of(&self, tiles: TileRange, target: &Target) -> bool {
         let wanted = self.tiles.map_or(tiles, |wanted| tiles.intersection(wanted));
         let Some(ipus) = &self.ipus else { return wanted.count() > 0 };
         ipus.iter().any(|ipu| {

@@ -1,25 +1,31 @@
 //! `marks` of a report that has them as compressed columns.
 
+use super::kept_rows::kept;
 use super::packed_rows::{PackedRow, PackedRows};
 use super::steps::columns_as_in_rows;
-use super::{Asked, FoundRows, RunReader, RunTable, WantedColumns, text, whole, whole_or_null};
+use super::{
+    Asked, FoundRows, RecordReader, RecordTable, RowBounds, RowFilter, RowSelection, WantedColumns,
+    text, whole, whole_or_null,
+};
 use rusqlite::types::ValueRef;
 use std::sync::{Arc, LazyLock};
-use tilescope_report::{PackedMarks, Report, ReportError, TraceMark};
-use tilescope_vtab::{ColumnBounds, RowEstimate, VirtualColumn};
+use tilescope_report::units::CycleRange;
+use tilescope_report::{MarkFilter, PackedMarks, Report, ReportError, TraceMark};
+use tilescope_vtab::{RowEstimate, VirtualColumn};
 
 /// `marks`
-pub(super) const TABLE: RunTable = RunTable {
+pub(super) const TABLE: RecordTable = RecordTable {
     name: "marks",
     about: "a stretch of the trace with a meaning",
     stands_in: Some(Report::has_columns),
+    filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
     columns,
     order: &[],
     estimate,
     rows,
 };
 
-const KIND: usize = 1;
+pub(super) const KIND: usize = 1;
 const IPU: usize = 3;
 const FIRST_CYCLE: usize = 8;
 const END_CYCLE: usize = 9;
@@ -30,7 +36,7 @@ fn columns() -> &'static [VirtualColumn] {
     &COLUMNS
 }
 
-fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
     let (bars, lanes) = run.size();
     let share = asked.share(KIND, 0.1)
         * asked.share(IPU, 1.0 / lanes)
@@ -40,9 +46,13 @@ fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
     RowEstimate { rows: (bars / 50.0 * share).max(1.0), unique: false }
 }
 
-fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundRows {
-    let (ipu, first, end) = (bounds.of(IPU), bounds.of(FIRST_CYCLE), bounds.of(END_CYCLE));
-    let kind = bounds.text(KIND);
+fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, _: WantedColumns) -> FoundRows {
+    if let Some(selection) = bounds.selection {
+        return kept(selected(&run.report, selection)?, MarkRow::value);
+    }
+    let (ipu, first, end) =
+        (bounds.columns.of(IPU), bounds.columns.of(FIRST_CYCLE), bounds.columns.of(END_CYCLE));
+    let kind = bounds.columns.text(KIND);
     let is_wanted = |chunk: &PackedMarks| {
         let cycle =
             |cycle: tilescope_report::units::Cycles| i64::try_from(cycle.0).unwrap_or(i64::MAX);
@@ -62,6 +72,26 @@ fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, _: WantedColumns) -> FoundR
     let chunks: Vec<PackedMarks> =
         chunks.iter().filter(|chunk| is_wanted(chunk)).copied().collect();
     Ok(Box::new(PackedRows::<MarkRow>::of(run, chunks)))
+}
+
+/// The marks of a selection by their start, with rows or without.
+fn selected(report: &Report, selection: &RowSelection) -> Result<Vec<MarkRow>, ReportError> {
+    let mut marks = Vec::new();
+    if report.has_columns() {
+        for chunk in report.packed_marks()?.iter() {
+            marks.extend(MarkRow::unpack(report, chunk)?);
+        }
+    } else {
+        let all = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
+        marks.extend((0..).zip(report.marks(&all)?).map(|(id, mark)| MarkRow(id, mark)));
+    }
+    marks.retain(|MarkRow(_, mark)| {
+        let meets =
+            |window: CycleRange| mark.cycles.start < window.end && mark.cycles.end > window.start;
+        mark.ipu.is_none_or(|ipu| selection.has_ipu(ipu)) && selection.window().is_none_or(meets)
+    });
+    marks.sort_by_key(|MarkRow(id, mark)| (mark.cycles.start, *id));
+    Ok(marks)
 }
 
 /// A mark with its id.

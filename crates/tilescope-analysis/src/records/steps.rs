@@ -1,22 +1,24 @@
 //! `steps` of a report that has no rows of them.
 
 use super::step_merge::{StepMerge, WantedSteps};
-use super::{Asked, FoundRows, RunReader, RunTable, WantedColumns, text, whole, whole_or_null};
+use super::{
+    Asked, FoundRows, RecordError, RecordReader, RecordRows, RecordTable, RowBounds, WantedColumns,
+    text, whole, whole_or_null,
+};
 use rusqlite::types::ValueRef;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
 use tilescope_report::trace::TraceLane;
 use tilescope_report::units::{ProgramId, StepId};
 use tilescope_report::{ProgramNodeTable, Report, ReportError, schema};
-use tilescope_vtab::{
-    ColumnBounds, ColumnRole, RowEstimate, VirtualColumn, VirtualRows, VirtualTableError,
-};
+use tilescope_vtab::{ColumnRole, RowEstimate, VirtualColumn};
 
 /// `steps`
-pub(super) const TABLE: RunTable = RunTable {
+pub(super) const TABLE: RecordTable = RecordTable {
     name: "steps",
     about: "an executed step",
     stands_in: Some(Report::has_columns),
+    filters: None,
     columns,
     order: &[ID],
     estimate,
@@ -46,7 +48,7 @@ pub(super) fn columns_as_in_rows(table: &str, bounded: &[usize]) -> Vec<VirtualC
     schema::columns_of(table).iter().enumerate().map(column).collect()
 }
 
-fn estimate(run: &RunReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
     let steps = run.report.step_count().unwrap_or(0) as f64;
     let unique = asked.fixed.contains(&ID);
     let share = asked.share(ID, 0.0) * asked.share(PROGRAM, 0.001);
@@ -67,10 +69,10 @@ fn first_of(lane: &TraceLane, program: ProgramId) -> Result<Option<u64>, ReportE
     Ok(own.map(|sums| sums.first_position).min())
 }
 
-fn rows(run: &Arc<RunReader>, bounds: &ColumnBounds, wanted: WantedColumns) -> FoundRows {
+fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> FoundRows {
     let Some(trace) = run.trace()? else { return Ok(Box::new(super::NoRows)) };
-    let ids = ids_within(&bounds.of(ID));
-    let program = bounds.of(PROGRAM);
+    let ids = ids_within(&bounds.columns.of(ID));
+    let program = bounds.columns.of(PROGRAM);
     let program = (program.start() == program.end()).then(|| u32::try_from(*program.start()));
     let program = match program {
         // No program has such a number.
@@ -111,8 +113,8 @@ struct StepRows {
     programs: Arc<ProgramNodeTable>,
 }
 
-impl VirtualRows for StepRows {
-    fn advance(&mut self) -> Result<bool, VirtualTableError> {
+impl RecordRows for StepRows {
+    fn advance(&mut self) -> Result<bool, RecordError> {
         // A step is on several lanes.
         if let Some((step, _)) = self.merge.step() {
             let id = step.step;
@@ -140,14 +142,14 @@ impl VirtualRows for StepRows {
 
 /// Nothing but the ids of steps.
 struct StepIds {
-    run: Arc<RunReader>,
+    run: Arc<RecordReader>,
     next: u64,
     end: u64,
     id: u64,
 }
 
-impl VirtualRows for StepIds {
-    fn advance(&mut self) -> Result<bool, VirtualTableError> {
+impl RecordRows for StepIds {
+    fn advance(&mut self) -> Result<bool, RecordError> {
         if self.next.is_multiple_of(4096) {
             self.run.check_time(4096)?;
         }

@@ -1,6 +1,6 @@
 //! The steps of several lanes in the order of their ids.
 
-use super::RunReader;
+use super::{RecordError, RecordReader};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -8,7 +8,6 @@ use std::sync::Arc;
 use tilescope_report::StepOnIpu;
 use tilescope_report::trace::{LaneInfo, LaneStep, Trace};
 use tilescope_report::units::{ProgramId, StepId};
-use tilescope_vtab::VirtualTableError;
 
 /// Steps that all lanes hold together while they are merged.
 const MAX_HELD_STEPS: usize = 1 << 17;
@@ -37,7 +36,7 @@ struct MergedLane {
 
 /// Steps by their id, then IPU and sub-lane.
 pub(super) struct StepMerge {
-    run: Arc<RunReader>,
+    run: Arc<RecordReader>,
     wanted: WantedSteps,
     lanes: Vec<MergedLane>,
     /// The next step of each lane that has one.
@@ -50,9 +49,9 @@ pub(super) struct StepMerge {
 
 impl StepMerge {
     pub(super) fn new(
-        run: Arc<RunReader>,
+        run: Arc<RecordReader>,
         mut wanted: WantedSteps,
-    ) -> Result<Self, VirtualTableError> {
+    ) -> Result<Self, RecordError> {
         let lanes = std::mem::take(&mut wanted.lanes);
         let lane = |(lane, left)| MergedLane { lane, left, held: Vec::new(), at: 0 };
         let lanes: Vec<MergedLane> = lanes.into_iter().map(lane).collect();
@@ -64,7 +63,7 @@ impl StepMerge {
     }
 
     /// Goes to the next step; `false` behind the last.
-    pub(super) fn advance(&mut self) -> Result<bool, VirtualTableError> {
+    pub(super) fn advance(&mut self) -> Result<bool, RecordError> {
         if let Some(current) = self.current.take()
             && let Some(lane) = self.lanes.get_mut(current)
         {
@@ -91,7 +90,7 @@ impl StepMerge {
     }
 
     /// Passes over all steps of an id that are left.
-    pub(super) fn skip_rest_of(&mut self, id: StepId) -> Result<(), VirtualTableError> {
+    pub(super) fn skip_rest_of(&mut self, id: StepId) -> Result<(), RecordError> {
         while self.next.peek().is_some_and(|Reverse((next, _))| *next == id) {
             self.advance()?;
         }
@@ -99,7 +98,7 @@ impl StepMerge {
     }
 
     /// Reads on along a lane up to a step that is wanted.
-    fn refill(&mut self, at: usize) -> Result<(), VirtualTableError> {
+    fn refill(&mut self, at: usize) -> Result<(), RecordError> {
         let Some(merged) = self.lanes.get_mut(at) else { return Ok(()) };
         merged.at = 0;
         merged.held.clear();

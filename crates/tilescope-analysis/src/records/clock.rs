@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The time of one question; shared by all that work on it.
-pub(super) struct QueryClock {
+pub(crate) struct QueryClock {
     began: Instant,
     limit: Duration,
     /// Nanoseconds spent waiting for whoever takes the rows, which do not count.
@@ -18,7 +18,7 @@ pub(super) struct QueryClock {
 }
 
 impl QueryClock {
-    pub(super) fn new(limit: Duration, cancel: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(limit: Duration, cancel: Arc<AtomicBool>) -> Self {
         Self {
             began: Instant::now(),
             limit,
@@ -30,13 +30,13 @@ impl QueryClock {
     }
 
     /// Time that is left.
-    pub(super) fn left(&self) -> Duration {
+    pub(crate) fn left(&self) -> Duration {
         let waited = Duration::from_nanos(self.waited.load(Ordering::Relaxed));
         self.limit.saturating_add(waited).saturating_sub(self.began.elapsed())
     }
 
     /// Does something that does not count.
-    pub(super) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let done = work();
         let nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -45,20 +45,20 @@ impl QueryClock {
     }
 
     /// Ends the question early.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         is_set(&self.stopped) || is_set(&self.cancel) || self.left().is_zero()
     }
 
-    pub(super) fn count_steps(&self, steps: u64) {
+    pub(crate) fn count_steps(&self, steps: u64) {
         self.steps.fetch_add(steps, Ordering::Relaxed);
     }
 
-    pub(super) fn steps(&self) -> u64 {
+    pub(crate) fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
 }

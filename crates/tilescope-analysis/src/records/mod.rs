@@ -1,0 +1,380 @@
+//! Tables of a report that are made row by row while they are read. SQL asks them as virtual tables;
+//! Arrow tables and Parquet files are made of the same rows and columns.
+//!
+//! Some have the name and the columns of a table of the file, which Arrow has columns beside; SQL then
+//! sees the table of the file, or the one here where a long run has no rows. The others answer in SQL
+//! on every report: some are functions of a window of cycles, sums that the trace index has at hand
+//! where going through all steps would take minutes.
+
+mod activity_cycles;
+mod clock;
+mod kept_rows;
+mod marks;
+mod memory;
+mod model;
+mod packed_rows;
+mod program_cycles;
+mod row_selection;
+mod step_merge;
+mod steps;
+mod steps_between;
+mod steps_by_ipu;
+mod tile_samples;
+
+pub(crate) use clock::QueryClock;
+pub use row_selection::{RowFilter, RowSelection};
+pub use rusqlite::types::ValueRef;
+
+use std::sync::Arc;
+use std::time::Duration;
+use tilescope_report::trace::{LaneInfo, Trace};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, TileRange};
+use tilescope_report::{Report, ReportError, Target};
+use tilescope_vtab::{ColumnBounds, ColumnRole, RowEstimate, VirtualColumn};
+
+/// A table.
+pub struct RecordTable {
+    pub name: &'static str,
+    /// What a row is.
+    pub about: &'static str,
+    /// Of a table that a file may have under this name, whether SQL sees this one where that has no
+    /// rows; none of a name that no file has.
+    stands_in: Option<fn(&Report) -> bool>,
+    /// By what its rows are selected outside of SQL; none where only SQL reads it.
+    pub filters: Option<&'static [RowFilter]>,
+    columns: fn() -> &'static [VirtualColumn],
+    /// Columns by which rows come in order.
+    order: &'static [usize],
+    estimate: fn(&RecordReader, Asked) -> RowEstimate,
+    rows: fn(&Arc<RecordReader>, &RowBounds, WantedColumns) -> FoundRows,
+}
+
+/// What is asked of a table: bounds of columns in SQL, a selection anywhere else.
+pub(crate) struct RowBounds<'a> {
+    pub(crate) columns: &'a ColumnBounds,
+    pub(crate) selection: Option<&'a RowSelection>,
+}
+
+impl RowBounds<'_> {
+    /// Whether rows of an IPU are asked for; those of several, or of all, are of each.
+    fn has_ipu(&self, ipu: Option<IpuId>) -> bool {
+        let Some((selection, ipu)) = self.selection.zip(ipu) else { return true };
+        selection.has_ipu(ipu)
+    }
+
+    /// Whether any of these tiles is asked for.
+    fn has_tile_of(&self, tiles: TileRange, target: &Target) -> bool {
+        self.selection.is_none_or(|selection| selection.has_tile_of(tiles, target))
+    }
+}
+
+/// Rows of a table, one after the other; at first in front of the first.
+pub trait RecordRows: Send {
+    /// Goes to the next row; `false` behind the last.
+    ///
+    /// # Errors
+    /// Rows that cannot be read.
+    fn advance(&mut self) -> Result<bool, RecordError>;
+
+    /// A cell of the row; arguments are not asked for.
+    fn value(&self, column: usize) -> ValueRef<'_>;
+
+    /// The `rowid` of the row, where it is another one than its place among the rows.
+    fn rowid(&self) -> Option<i64> {
+        None
+    }
+
+    /// How many rows there are before the first is read, where that is known at once.
+    fn count(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Why rows cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// Time is up, or nobody wants them any more.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Tells of a column whether its values are asked for.
+pub(crate) type WantedColumns<'a> = &'a dyn Fn(usize) -> bool;
+type FoundRows = Result<Box<dyn RecordRows>, RecordError>;
+
+/// Columns that a query bounds, and those of them that it gives one value.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    bounded: &'a [usize],
+    fixed: &'a [usize],
+}
+
+impl Asked<'_> {
+    /// The share of rows that bounds on a column leave, about.
+    fn share(&self, column: usize, if_fixed: f64) -> f64 {
+        if self.fixed.contains(&column) {
+            if_fixed
+        } else if self.bounded.contains(&column) {
+            0.1
+        } else {
+            1.0
+        }
+    }
+}
+
+/// Every table.
+pub static RECORDS: &[RecordTable] = &[
+    steps_between::TABLE,
+    marks::TABLE,
+    memory::MEMORY_BY_TILE,
+    memory::VARIABLES,
+    memory::LIVENESS_STEPS,
+    model::PROGRAMS,
+    model::COMPUTE_SETS,
+    model::EXCHANGES,
+    model::OPERATIONS,
+    model::OPERATION_INPUTS,
+    program_cycles::TABLE,
+    activity_cycles::TABLE,
+    steps::TABLE,
+    steps_by_ipu::TABLE,
+    tile_samples::TABLE,
+];
+
+impl RecordTable {
+    /// Whether no file has a table of its name, so that SQL sees it on every report.
+    pub(crate) fn is_own(&self) -> bool {
+        self.stands_in.is_none()
+    }
+
+    /// Whether SQL sees it in place of a table of the file, if that has no rows.
+    pub(crate) fn stands_in(&self, report: &Report) -> bool {
+        self.stands_in.is_some_and(|is_in| is_in(report))
+    }
+
+    /// Whether it is a function of a window of cycles, which reads the trace index.
+    pub(crate) fn is_function(&self) -> bool {
+        self.columns().iter().any(|column| column.role == ColumnRole::Argument)
+    }
+
+    pub(crate) fn columns(&self) -> &'static [VirtualColumn] {
+        (self.columns)()
+    }
+
+    /// The columns that are read outside of SQL, with their places: those behind them are arguments.
+    pub fn row_columns(&self) -> impl Iterator<Item = (usize, &'static VirtualColumn)> {
+        // What reads marks of a file with rows leaves their ids there.
+        let first = if self.name == marks::TABLE.name { marks::KIND } else { 0 };
+        let columns = self.columns().iter().enumerate().skip(first);
+        columns.take_while(|(_, column)| column.role != ColumnRole::Argument)
+    }
+
+    /// Whether its rows may be more than fit into memory.
+    pub fn is_long(&self) -> bool {
+        self.name == steps_between::TABLE.name
+    }
+
+    /// The texts that columns may have, of a table that is not read whole to find them.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn known_texts(
+        &self,
+        report: &Report,
+    ) -> Result<Vec<(&'static str, Vec<String>)>, ReportError> {
+        if self.is_long() { steps_between::texts(report) } else { Ok(Vec::new()) }
+    }
+
+    /// The selected rows.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn read(&self, report: &Arc<Report>, selection: &RowSelection) -> FoundRows {
+        let clock = Arc::new(QueryClock::new(Duration::MAX, Arc::default()));
+        let reader = Arc::new(RecordReader { report: report.clone(), clock });
+        let bounds = RowBounds { columns: &ColumnBounds::default(), selection: Some(selection) };
+        self.rows_within(&reader, &bounds, &|_| true)
+    }
+
+    pub(crate) fn rows_within(
+        &self,
+        reader: &Arc<RecordReader>,
+        bounds: &RowBounds,
+        wanted: WantedColumns,
+    ) -> FoundRows {
+        (self.rows)(reader, bounds, wanted)
+    }
+
+    pub(crate) fn order(&self) -> &'static [usize] {
+        self.order
+    }
+
+    /// How many rows there are where the columns `bounded` have bounds, `fixed` those of one value.
+    pub(crate) fn estimate(
+        &self,
+        reader: &RecordReader,
+        bounded: &[usize],
+        fixed: &[usize],
+    ) -> RowEstimate {
+        (self.estimate)(reader, Asked { bounded, fixed })
+    }
+}
+
+/// A report as tables read it.
+pub(crate) struct RecordReader {
+    pub(crate) report: Arc<Report>,
+    pub(crate) clock: Arc<QueryClock>,
+}
+
+impl RecordReader {
+    /// The trace, if there is an execution.
+    fn trace(&self) -> Result<Option<Trace>, ReportError> {
+        self.report.trace()
+    }
+
+    /// (Step, IPU) pairs, and lanes, as far as that is known at once.
+    fn size(&self) -> (f64, f64) {
+        // An estimate must not read a file of another tool from end to end.
+        match self.report.trace_state() {
+            Ok(tilescope_report::TraceState::Ready) => {
+                let trace = self.report.trace().ok().flatten();
+                trace.map_or((0.0, 1.0), |trace| {
+                    (trace.bars() as f64, trace.lanes().len().max(1) as f64)
+                })
+            }
+            _ => (1e6, 4.0),
+        }
+    }
+
+    /// Refuses to go on once time is up.
+    fn check_time(&self, steps: usize) -> Result<(), RecordError> {
+        self.clock.count_steps(steps as u64);
+        if self.clock.is_over() { Err(RecordError::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// A column that queries may bound.
+const fn bounded(
+    name: &'static str,
+    declaration: &'static str,
+    unit: &'static str,
+    about: &'static str,
+) -> VirtualColumn {
+    VirtualColumn { name, declaration, role: ColumnRole::Bounded, unit, about }
+}
+
+/// A column that rows have to be looked at for.
+const fn plain(
+    name: &'static str,
+    declaration: &'static str,
+    unit: &'static str,
+    about: &'static str,
+) -> VirtualColumn {
+    VirtualColumn { name, declaration, role: ColumnRole::Plain, unit, about }
+}
+
+/// The lane that a row is of, which comes first.
+const LANE: [VirtualColumn; 2] = [
+    bounded("ipu", "INTEGER", "number", "IPU of the replica"),
+    bounded("sub_lane", "INTEGER", "number", "0 for compute tiles, higher for those beside them"),
+];
+const IPU: usize = 0;
+const SUB_LANE: usize = 1;
+
+/// The program of steps, which queries may bound or not.
+const fn program(role: ColumnRole) -> VirtualColumn {
+    let about = "programs.id; NULL for steps of none";
+    VirtualColumn { name: "program", declaration: "INTEGER", role, unit: "id", about }
+}
+const NAME: VirtualColumn = plain("name", "TEXT", "", "debug name of the program");
+
+/// What steps do.
+const TYPE: VirtualColumn = plain("type", "TEXT", "", "steps.type");
+const ACTIVITY: VirtualColumn = plain(
+    "activity",
+    "TEXT",
+    "",
+    "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other",
+);
+
+/// The arguments of functions of a window, which come behind all columns.
+const WINDOW: [VirtualColumn; 2] = [
+    VirtualColumn {
+        name: "first_cycle",
+        declaration: "INTEGER",
+        role: ColumnRole::Argument,
+        unit: "cycles",
+        about: "argument: where the window begins; all of the run without it",
+    },
+    VirtualColumn {
+        name: "end_cycle",
+        declaration: "INTEGER",
+        role: ColumnRole::Argument,
+        unit: "cycles",
+        about: "argument: where the window ends; the end of the run without it",
+    },
+];
+
+/// The window that is asked for, in SQL by the arguments from column `first` on; none where all is.
+fn window(bounds: &RowBounds, first: usize) -> Option<CycleRange> {
+    if let Some(selection) = bounds.selection {
+        return selection.window();
+    }
+    let cycle = |value: i64| Cycles(u64::try_from(value).unwrap_or(0));
+    let (start, end) = (bounds.columns.value(first), bounds.columns.value(first + 1));
+    (start.is_some() || end.is_some()).then(|| {
+        let end = end.map_or(Cycles(i64::MAX.unsigned_abs()), cycle);
+        CycleRange::new(start.map_or(Cycles::ZERO, cycle), end)
+    })
+}
+
+/// Places of the lanes of a trace that are asked for, by the columns of IPU and sub-lane.
+fn lanes_within(trace: &Trace, bounds: &RowBounds, (ipu, sub_lane): (usize, usize)) -> Vec<usize> {
+    let (ipus, sub_lanes) = (bounds.columns.of(ipu), bounds.columns.of(sub_lane));
+    let is_within = |lane: &LaneInfo| {
+        ipus.contains(&i64::from(lane.ipu.0))
+            && sub_lanes.contains(&i64::from(lane.sub_lane))
+            && bounds.selection.is_none_or(|selection| selection.has_ipu(lane.ipu))
+    };
+    let lanes = trace.lanes().iter().enumerate();
+    lanes.filter(|(_, lane)| is_within(lane)).map(|(at, _)| at).collect()
+}
+
+/// A whole number as a cell.
+fn whole(number: impl Into<u64>) -> ValueRef<'static> {
+    ValueRef::Integer(i64::try_from(number.into()).unwrap_or(i64::MAX))
+}
+
+/// A whole number as a cell; NULL where there is none.
+fn whole_or_null(number: Option<impl Into<u64>>) -> ValueRef<'static> {
+    number.map_or(ValueRef::Null, whole)
+}
+
+fn text(text: &str) -> ValueRef<'_> {
+    ValueRef::Text(text.as_bytes())
+}
+
+/// A text as a cell; NULL where there is none.
+fn text_or_null(words: Option<&str>) -> ValueRef<'_> {
+    words.map_or(ValueRef::Null, text)
+}
+
+/// No rows at all.
+struct NoRows;
+
+impl RecordRows for NoRows {
+    fn advance(&mut self) -> Result<bool, RecordError> {
+        Ok(false)
+    }
+
+    fn value(&self, _: usize) -> ValueRef<'_> {
+        ValueRef::Null
+    }
+
+    fn count(&self) -> Option<u64> {
+        Some(0)
+    }
+}

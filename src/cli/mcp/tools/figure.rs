@@ -1,0 +1,50 @@
+//! Figures of any topic.
+
+use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
+use super::super::session::{McpSession, failed, json_of};
+use super::{CHANGES, McpTool, REPORT};
+use crate::cli::CliError;
+use serde_json::{Value, json};
+use tilescope_analysis::topics::topic;
+
+const TOPIC: ToolArgument = ToolArgument::required(
+    "topic",
+    ArgumentKind::Text,
+    "Topic, as in \"limits\"; a wrong one is answered with all there are",
+);
+const FIGURE: ToolArgument = ToolArgument::optional(
+    "figure",
+    ArgumentKind::Text,
+    "Figure of the topic, as in \"roofline\"; without it, all of them",
+);
+
+pub(super) const TOOL: McpTool = McpTool {
+    name: "figure",
+    about: "Figures of a topic of a report as the window draws them: bars, points, layers and lines, \
+            with axes and units. memory, liveness, limits (waterfall, roofline) and execution-trace \
+            have some.",
+    arguments: &[REPORT, CHANGES, TOPIC, FIGURE],
+    run,
+};
+
+fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
+    let asked = topic(arguments.required_text(TOPIC.name))
+        .map_err(|error| CliError::Usage(error.to_string()))?;
+    let name = arguments.text(FIGURE.name);
+    let figures = asked.figures.iter().filter(|of| name.is_none_or(|name| name == of.name));
+    let figures: Vec<_> = figures.collect();
+    if let Some(name) = name.filter(|_| figures.is_empty()) {
+        let known: Vec<&str> = asked.figures.iter().map(|figure| figure.name).collect();
+        let problem =
+            format!("there is no figure {name:?} of {}; there are: {}", asked.id, known.join(", "));
+        return Err(CliError::Usage(problem));
+    }
+    let opened =
+        session.open(arguments.required_text(REPORT.name), &arguments.changes(CHANGES.name))?;
+    let mut drawn = Vec::new();
+    for figure in figures {
+        let read = (figure.read)(&opened.report).map_err(failed)?;
+        drawn.push(json!({ "name": figure.name, "figure": json_of(&read)? }));
+    }
+    Ok(opened.answer(json!({ "topic": asked.id, "figures": drawn })))
+}
