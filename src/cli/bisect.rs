@@ -1,9 +1,10 @@
 //! `bisect`: which option makes the difference between two specs, and in which operations.
 
+use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::interrupt::TemporaryDirectory;
 use super::progress::ProgressReporter;
 use super::report_or_spec::is_report;
-use super::{CliCommand, CliError, compare, json_argument, open_path, path_of, search, simulate};
+use super::{compare, search, simulate};
 use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -127,7 +128,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let names = ["good", "bad"].map(|end| path_of(matches, end).display().to_string());
     let answer = BisectAnswer { names, difference, figure, found, operations, simulations };
     match matches.get_flag("json") {
-        true => super::print_json(&answer.json()?, output),
+        true => super::command::print_json(&answer.json()?, output),
         false => {
             let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
             answer.print(limit.unwrap_or(usize::MAX), output)

@@ -4,10 +4,10 @@
 mod constants;
 mod listing;
 
+use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::interrupt::TemporaryDirectory;
 use super::progress::ProgressReporter;
 use super::simulate::{overrides, set_argument};
-use super::{CliCommand, CliError, json_argument, open_path, path_of};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use constants::{CalibrationFile, moved};
 use std::io::Write;

@@ -1,9 +1,9 @@
 //! `compare`: two reports side by side, and a gate for jobs that watch cycles and memory.
 
+use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::gates::{self, CheckedGates};
 use super::interrupt::TemporaryDirectory;
 use super::report_or_spec::open_or_simulate;
-use super::{CliCommand, CliError, json_argument, open_path, path_of};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Map, Value};
@@ -171,7 +171,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         if !gates.gates.is_empty() {
             views.insert("violations".to_owned(), json_value(&gates.violations)?);
         }
-        super::print_json(&views, output)?;
+        super::command::print_json(&views, output)?;
     }
     gates.conclude()
 }

@@ -1,8 +1,8 @@
 //! `completions`: what shells ask for to complete commands, options, bundled specs and their keys.
 //! The scripts ask this program, so that they never know less than it does.
 
+use super::command::{CliCommand, CliError};
 use super::specs::{all_keys, key_words};
-use super::{CliCommand, CliError};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches};
 use clap_complete::engine::{

@@ -1,6 +1,6 @@
 //! `convert`: a profile of another tool as a report for keeps.
 
-use super::{CliCommand, CliError, path_of};
+use super::command::{CliCommand, CliError, path_of};
 use clap::{Arg, ArgMatches};
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
 //! A file that grows while it is exported: whole or not at all, and not at all once the user has
 //! enough.
 
-use super::{CliError, interrupt, progress::ProgressReporter};
+use super::command::CliError;
+use super::{interrupt, progress::ProgressReporter};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, BufWriter, Write};

@@ -1,6 +1,6 @@
 //! `find`: things of a report by name, and by a small typed filter.
 
-use super::{CliCommand, CliError, json_argument, open_report, report_argument};
+use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -50,7 +50,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let all = SearchCatalogue::read(&report).map_err(failed)?;
     let found = find(&report, &all, &query).map_err(failed)?;
     if matches.get_flag("json") {
-        return super::print_json(&json(&query, &found, limit), output);
+        return super::command::print_json(&json(&query, &found, limit), output);
     }
     print(&found, limit, output)
 }

@@ -1,6 +1,6 @@
 //! Gates of `compare`: what must not be true, what is told of it to people, jobs and their services.
 
-use super::CliError;
+use super::command::CliError;
 use super::plain_output::stderr;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::fmt::Write as _;

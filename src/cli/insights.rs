@@ -1,10 +1,11 @@
 //! `insights`: what is worth doing about a program, and whether it helps.
 
+use super::command::{CliCommand, CliError, json_argument, path_of};
 use super::interrupt::TemporaryDirectory;
 use super::plain_output::stderr;
 use super::progress::ProgressReporter;
 use super::report_or_spec::open_or_simulate;
-use super::{CliCommand, CliError, json_argument, path_of, simulate};
+use super::simulate;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -94,7 +95,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         found
     };
     if matches.get_flag("json") {
-        return super::print_json(&found, output);
+        return super::command::print_json(&found, output);
     }
     print(&found, output)
 }

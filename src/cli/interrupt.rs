@@ -1,6 +1,6 @@
 //! Ctrl-C, and being asked to end: what is half done and what is only for a while is removed first.
 
-use super::CliError;
+use super::command::CliError;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError};

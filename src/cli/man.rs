@@ -1,6 +1,7 @@
 //! `man`: the pages of the manual, made from the help texts.
 
-use super::{COMMANDS, CliCommand, CliError};
+use super::COMMANDS;
+use super::command::{CliCommand, CliError};
 use clap::{Arg, ArgMatches, value_parser};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
@@ -32,7 +33,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let directory = super::path_of(matches, "output");
+    let directory = super::command::path_of(matches, "output");
     std::fs::create_dir_all(directory)
         .map_err(|error| CliError::Failed(format!("{}: {error}", directory.display())))?;
     let mut program = super::arguments();
@@ -107,7 +108,7 @@ const EXIT_STATUS: &str = "0 success, 1 the command failed, 2 usage error, 3 a g
 
 /// A line for each command.
 fn commands() -> String {
-    let line = |command: &super::CliCommand| {
+    let line = |command: &super::command::CliCommand| {
         let about = (command.arguments)(clap::Command::new(command.name));
         let about = about.get_about().map(ToString::to_string).unwrap_or_default();
         format!("  {:12} {about}", command.name)

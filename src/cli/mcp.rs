@@ -11,7 +11,7 @@ mod messages;
 mod session;
 mod tools;
 
-use super::{CliCommand, CliError};
+use super::command::{CliCommand, CliError};
 use clap::ArgMatches;
 use session::McpSession;
 use std::io::{self, BufRead, Read, Write};

@@ -5,6 +5,7 @@
 
 mod bisect;
 mod calibrate;
+mod command;
 mod compare;
 mod completions;
 mod convert;
@@ -43,28 +44,16 @@ mod verify;
 mod why;
 mod window;
 
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::{Arg, ArgMatches};
+use command::{CliCommand, CliError};
 use plain_output::{PlainOutput, stderr};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::LazyLock;
-use tilescope_experiments::ExperimentError;
-use tilescope_experiments::program_error::{ERRORS_VARIABLE, ProgramError, SpecPlace};
-use tilescope_report::atomic_file::AtomicFileError;
+use tilescope_experiments::program_error::ERRORS_VARIABLE;
 use tilescope_report::remote::RemoteSettings;
-use tilescope_sim::spec::{SpecError, SpecLocation};
-
-/// A command of the program.
-pub(crate) struct CliCommand {
-    /// Name typed by the user.
-    pub name: &'static str,
-    /// Adds arguments and help.
-    pub arguments: fn(clap::Command) -> clap::Command,
-    /// Does it.
-    pub run: fn(&ArgMatches, &mut dyn Write) -> Result<(), CliError>,
-}
 
 /// Every command, in the order of the help text.
 pub(crate) const COMMANDS: &[CliCommand] = &[
@@ -99,61 +88,6 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
 
 /// Old names of commands that are still understood, with the new ones.
 const RENAMED_COMMANDS: &[(&str, &str)] = &[("seeds", "reproduce")];
-
-/// Why a command ended without its result.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CliError {
-    /// What the user wrote cannot be meant: exit code 2.
-    #[error("{0}")]
-    Usage(String),
-    /// A spec is refused: exit code 2.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-    /// The job failed: exit code 1.
-    #[error("{0}")]
-    Failed(String),
-    /// Gates are violated, each in a line: exit code 3.
-    #[error("{0}")]
-    Violated(String),
-    /// A file could not be written: exit code 1.
-    #[error(transparent)]
-    File(#[from] AtomicFileError),
-    /// An experiment has no result: exit code 1 or 2.
-    #[error(transparent)]
-    Experiment(#[from] ExperimentError),
-    /// Writing results failed.
-    #[error("cannot write results: {0}")]
-    Output(#[from] io::Error),
-}
-
-impl CliError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Experiment(error) if error.is_usage() => 2,
-            Self::Failed(_) | Self::Experiment(_) | Self::File(_) | Self::Output(_) => 1,
-            Self::Usage(_) | Self::Spec(_) => 2,
-            Self::Violated(_) => 3,
-        }
-    }
-}
-
-impl CliError {
-    /// The line that a parent process reads.
-    fn for_parent(&self) -> ProgramError {
-        let place = match self {
-            Self::Spec(error) => match &error.location {
-                SpecLocation::Line { file, line } => Some(SpecPlace {
-                    file: file.clone(),
-                    line: *line,
-                    message: error.without_place(),
-                }),
-                SpecLocation::Override | SpecLocation::NotWritten => None,
-            },
-            _ => None,
-        };
-        ProgramError { text: self.to_string(), is_usage: self.exit_code() == 2, place }
-    }
-}
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -343,46 +277,6 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
         path("target").or(path("compare")),
         matches.get_one::<String>("at").map(String::as_str),
     )
-}
-
-/// The argument that names a report.
-fn report_argument() -> Arg {
-    Arg::new("report")
-        .value_name("REPORT")
-        .value_parser(clap::value_parser!(PathBuf))
-        .required(true)
-        .help("Report: a directory that contains profile.pop, a .pop file, a profile of another tool, or ssh://host/path")
-}
-
-/// The argument that asks for JSON.
-fn json_argument() -> Arg {
-    Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text")
-}
-
-/// The path that an argument names, in whatever letters the file system allows.
-fn path_of<'a>(matches: &'a ArgMatches, argument: &str) -> &'a Path {
-    matches.get_one::<PathBuf>(argument).map_or(Path::new(""), PathBuf::as_path)
-}
-
-/// Opens the report an argument names; warnings go to stderr.
-fn open_report(matches: &ArgMatches) -> Result<tilescope_report::Report, CliError> {
-    open_path(path_of(matches, "report"))
-}
-
-/// Opens a report; warnings go to stderr.
-fn open_path(path: &Path) -> Result<tilescope_report::Report, CliError> {
-    let report = tilescope_report::Report::open(path)
-        .map_err(|error| CliError::Failed(error.to_string()))?;
-    for warning in report.warnings() {
-        let _ = writeln!(stderr(), "warning: {warning}");
-    }
-    Ok(report)
-}
-
-/// Writes a value as indented JSON.
-fn print_json(value: &impl serde::Serialize, output: &mut dyn Write) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(value);
-    Ok(writeln!(output, "{}", text.map_err(|error| CliError::Failed(error.to_string()))?)?)
 }
 
 #[cfg(test)]

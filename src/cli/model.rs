@@ -2,7 +2,7 @@
 
 mod sensitivity;
 
-use super::{CliCommand, CliError, json_argument};
+use super::command::{CliCommand, CliError, json_argument};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -66,7 +66,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     if as_json {
         let list: Vec<Value> = cost_constants::all().map(constant_json).collect();
-        return super::print_json(&Value::Array(list), output);
+        return super::command::print_json(&Value::Array(list), output);
     }
     table(output)
 }

@@ -1,6 +1,6 @@
 //! `onnx`: what an ONNX file holds, and what becomes of its operators.
 
-use super::{CliCommand, CliError, json_argument, path_of};
+use super::command::{CliCommand, CliError, json_argument, path_of};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     };
     let listing = OnnxListing { file: &file, graph: graph.as_ref() };
     if matches.get_flag("json") {
-        return super::print_json(&listing.json(), output);
+        return super::command::print_json(&listing.json(), output);
     }
     listing.text(output)
 }

@@ -1,6 +1,6 @@
 //! Files of HTML pages: whole or not at all, and never over a report.
 
-use super::CliError;
+use super::command::CliError;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Pictures of what a command found, where this build can draw.
 
-use super::CliError;
+use super::command::CliError;
 use tilescope_experiments::answers::{SensitivityAnswer, SweepAnswer, TuneAnswer};
 
 /// What is drawn.

@@ -1,10 +1,12 @@
 //! `query`: a question to a report in SQL.
 
+mod elsewhere;
 #[cfg_attr(not(feature = "parquet"), path = "query/no_parquet_file.rs")]
 mod parquet_file;
 
+use super::command::{CliCommand, CliError, report_argument};
 use super::exported_file::ExportedFile;
-use super::{CliCommand, CliError, interrupt, report_argument, there};
+use super::interrupt;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
@@ -133,15 +135,15 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         parquet_file::check(file.map(PathBuf::as_path))?;
     }
     let question = if matches.get_flag("tables") { None } else { Some(question(matches)?) };
-    let path = super::path_of(matches, "report");
+    let path = super::command::path_of(matches, "report");
     let wrong = |error: RemoteAddressError| CliError::Usage(error.to_string());
     if let Some(address) = RemoteAddress::of_path(path).map_err(wrong)?
         && format != PARQUET
-        && there::query(&address, question.as_ref(), format, matches, output)?
+        && elsewhere::ask(&address, question.as_ref(), format, matches, output)?
     {
         return Ok(());
     }
-    let report = Arc::new(super::open_report(matches)?);
+    let report = Arc::new(super::command::open_report(matches)?);
     let Some(question) = question else { return tables(&report, output) };
     let question = question.sql_for(&report)?;
     let limit = matches.get_one::<Duration>("timeout").copied();
@@ -164,7 +166,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 }
 
 /// Writes an answer to a file: whole, or not at all.
-pub(super) fn write_file(
+fn write_file(
     file: &Path,
     answer: impl FnOnce(&mut dyn Write) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
@@ -243,7 +245,7 @@ fn read_sql(from: impl Read) -> Result<String, CliError> {
 }
 
 /// Refuses to write an answer over the report that it is taken from, or over another one.
-pub(super) fn keep_report(report: &Path, file: &Path) -> Result<(), CliError> {
+fn keep_report(report: &Path, file: &Path) -> Result<(), CliError> {
     let is_report = file.extension().is_some_and(|ending| ending == "pop");
     let same = fs::canonicalize(file)
         .is_ok_and(|file| fs::canonicalize(report).is_ok_and(|report| report == file));

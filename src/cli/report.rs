@@ -1,10 +1,11 @@
 //! `report`: a report, or two compared, as one HTML page to send or to keep beside a job.
 
+use super::command::{CliCommand, CliError, path_of};
+use super::compare;
 use super::gates::{self, CheckedGates};
 use super::interrupt::TemporaryDirectory;
 use super::page_file::{keep_inputs, write_page};
 use super::report_or_spec::open_or_simulate;
-use super::{CliCommand, CliError, compare, path_of};
 use clap::{Arg, ArgMatches, value_parser};
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! Arguments that name a report, or a spec that is simulated to have one.
 
-use super::{CliError, open_path, simulate};
+use super::command::{CliError, open_path};
+use super::simulate;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use tilescope_analysis::insights::SpecChanges;

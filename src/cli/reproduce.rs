@@ -5,8 +5,8 @@ mod measurements;
 mod published_figures;
 mod table;
 
+use super::command::{CliCommand, CliError};
 use super::progress::ProgressReporter;
-use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use conditions::ComparedCondition;
 use measurements::{SimulatedProgram, SpecWithOverrides};
@@ -106,7 +106,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let compared = compared(&published)?;
     let rows = rows(&published.programs, &compared)?;
     if matches.get_flag("json") {
-        return super::print_json(&rows, output);
+        return super::command::print_json(&rows, output);
     }
     table::print(&rows, &published.fitted_constants, output)
 }

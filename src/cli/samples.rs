@@ -1,6 +1,6 @@
 //! `samples`: samples of measured tiles, grouped and filtered.
 
-use super::{CliCommand, CliError, open_report, report_argument};
+use super::command::{CliCommand, CliError, open_report, report_argument};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell};
@@ -101,7 +101,7 @@ fn print_json(table: &DataTable, output: &mut dyn Write) -> Result<(), CliError>
         heads.iter().cloned().zip(values).collect()
     };
     let rows: Vec<_> = table.rows.iter().map(object).collect();
-    super::print_json(&rows, output)
+    super::command::print_json(&rows, output)
 }
 
 fn print(table: &DataTable, output: &mut dyn Write) -> Result<(), CliError> {

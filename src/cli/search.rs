@@ -1,6 +1,7 @@
 //! Arguments that searches have in common.
 
-use super::{CliError, simulate};
+use super::command::CliError;
+use super::simulate;
 use clap::{Arg, ArgMatches, value_parser};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

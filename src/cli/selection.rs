@@ -1,7 +1,7 @@
 //! Which part of a run is asked for: `--range`, `--ipus`, `--tiles`. All ranges are half-open, as in
 //! Rust and Python: `0..2` is 0 and 1.
 
-use super::CliError;
+use super::command::CliError;
 use clap::{Arg, ArgMatches};
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,8 +1,9 @@
 //! `sensitivity`: what a program would gain on another machine, and with faster operations.
 
+use super::command::{CliCommand, CliError, json_argument};
 use super::picture::{self, FoundPicture};
 use super::progress::ProgressReporter;
-use super::{CliCommand, CliError, json_argument, simulate};
+use super::simulate;
 use clap::{Arg, ArgMatches};
 use std::io::Write;
 use tilescope_analysis::sensitivity::{path_words, run_words};
@@ -94,7 +95,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return Ok(writeln!(output, "{file}")?);
     }
     if matches.get_flag("json") {
-        return super::print_json(&serde_json::json!(answer), output);
+        return super::command::print_json(&serde_json::json!(answer), output);
     }
     print(&answer, output)
 }

@@ -3,12 +3,13 @@
 mod revisions;
 mod text;
 
+use super::command::{CliCommand, CliError, json_argument};
+use super::compare;
 use super::interrupt::TemporaryDirectory;
 use super::page_file::{keep_inputs, write_page};
 use super::plain_output::stderr;
 use super::progress::ProgressReporter;
 use super::report_or_spec::is_report;
-use super::{CliCommand, CliError, compare, json_argument};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -166,7 +167,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         write_page(file, series_page(of))?;
     }
     if json {
-        return super::print_json(&series.document(telling), output);
+        return super::command::print_json(&series.document(telling), output);
     }
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     let limit = limit.unwrap_or(usize::MAX);

@@ -1,7 +1,7 @@
 //! `simulate` and `--headless`: a spec in, a report out.
 
+use super::command::{CliCommand, CliError};
 use super::progress::ProgressReporter;
-use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -66,7 +66,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .help("Simulate without writing a report, and print cycles, time, samples, memory and IPUs as JSON"),
         )
         .arg(
-            super::json_argument()
+            super::command::json_argument()
                 .requires("check")
                 .help("With --check: print stages, memory and the length of the run as JSON"),
         )
@@ -133,14 +133,14 @@ fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<
         watts: rate(RunningCostKind::Power),
         price_per_hour: rate(RunningCostKind::Price),
     };
-    super::print_json(&figures, output)
+    super::command::print_json(&figures, output)
 }
 
 /// Compiles a spec: what simulating would refuse is refused.
 fn check(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let simulation = compiled(spec, matches)?;
     if matches.get_flag("json") {
-        return super::print_json(&check_json(spec, &simulation), output);
+        return super::command::print_json(&check_json(spec, &simulation), output);
     }
     let found = match simulation.tiles_out_of_memory() {
         0 => format!("A run of it has {} records.", grouped(simulation.forecast().records)),

@@ -1,7 +1,8 @@
 //! `slice`: a part of a run as a smaller report.
 
+use super::command::{CliCommand, CliError, open_report, report_argument};
 use super::progress::ProgressReporter;
-use super::{CliCommand, CliError, interrupt, open_report, report_argument, selection};
+use super::{interrupt, selection};
 use clap::{Arg, ArgMatches};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! `specs`: lists the bundled specs, prints one, lists the keys of specs, or prints their schema.
 
+use super::command::{CliCommand, CliError};
 use super::completions::BUNDLED_SPEC;
-use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -49,7 +49,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return keys(matches.get_flag("json"), output);
     }
     if matches.get_flag("schema") {
-        return super::print_json(&schema(), output);
+        return super::command::print_json(&schema(), output);
     }
     match matches.get_one::<String>("name") {
         Some(name) => {
@@ -89,7 +89,7 @@ pub(super) fn all_keys() -> impl Iterator<Item = (Option<&'static str>, &'static
 fn keys(as_json: bool, output: &mut dyn Write) -> Result<(), CliError> {
     if as_json {
         let list: Vec<Value> = all_keys().map(|(model, key)| key_json(model, key)).collect();
-        return super::print_json(&Value::Array(list), output);
+        return super::command::print_json(&Value::Array(list), output);
     }
     for (model, key) in all_keys() {
         let default = if key.default.is_empty() { "none" } else { &*key.default };

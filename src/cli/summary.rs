@@ -1,6 +1,6 @@
 //! `summary`: the figures of a report.
 
-use super::{CliCommand, CliError, json_argument, open_report, report_argument};
+use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::ArgMatches;
 use std::io::Write;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let report = open_report(matches)?;
     let figures = figures(&report)?;
     if matches.get_flag("json") {
-        return super::print_json(&figures, output);
+        return super::command::print_json(&figures, output);
     }
     print(&report, &figures, output)
 }

@@ -2,10 +2,11 @@
 
 mod table;
 
+use super::command::{CliCommand, CliError};
 use super::interrupt::TemporaryDirectory;
 use super::picture::{self, FoundPicture};
 use super::progress::{FoundReporter, ProgressReporter};
-use super::{CliCommand, CliError, search, simulate};
+use super::{search, simulate};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -116,7 +117,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     };
     match matches.get_one::<String>("format").map_or("", String::as_str) {
         "csv" => write!(output, "{}", table::csv(&found))?,
-        "json" => super::print_json(&serde_json::json!(found), output)?,
+        "json" => super::command::print_json(&serde_json::json!(found), output)?,
         _ => table::print(&found, output)?,
     }
     if let Some(file) = picture {

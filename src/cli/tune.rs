@@ -2,10 +2,11 @@
 
 mod summary;
 
+use super::command::{CliCommand, CliError, json_argument};
 use super::interrupt::TemporaryDirectory;
 use super::picture::{self, FoundPicture};
 use super::progress::{FoundReporter, ProgressReporter};
-use super::{CliCommand, CliError, json_argument, search, simulate};
+use super::{search, simulate};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -137,7 +138,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         write_spec(&summary.headline(&answer), &answer.best, &source, file)?;
     }
     match matches.get_flag("json") {
-        true => super::print_json(&serde_json::json!(answer), output)?,
+        true => super::command::print_json(&serde_json::json!(answer), output)?,
         false => summary.print(&answer, output)?,
     }
     if let Some(file) = drawn {

@@ -1,6 +1,6 @@
 //! `validate`: the cost model against measured rows.
 
-use super::{CliCommand, CliError, json_argument};
+use super::command::{CliCommand, CliError, json_argument};
 use clap::{Arg, ArgMatches};
 use std::io::Write;
 use tilescope_report::units::grouped;
@@ -47,7 +47,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let validation =
         validate(&text).map_err(|error| CliError::Usage(format!("{file}: {error}")))?;
     if matches.get_flag("json") {
-        return super::print_json(&validation, output);
+        return super::command::print_json(&validation, output);
     }
     rows(&validation, output)?;
     families(&validation, output)

@@ -1,7 +1,7 @@
 //! `verify`: checks a report against its own laws.
 
+use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use super::progress::ProgressReporter;
-use super::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::ArgMatches;
 use serde_json::json;
 use std::io::Write;
@@ -52,5 +52,5 @@ fn print_json(
         "consistent": findings.is_empty(),
         "findings": findings.iter().map(finding).collect::<Vec<_>>(),
     });
-    super::print_json(&all, output)
+    super::command::print_json(&all, output)
 }

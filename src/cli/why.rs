@@ -1,6 +1,6 @@
 //! `why`: what a run waits for, and why a step takes as long as it does.
 
-use super::{CliCommand, CliError, json_argument, open_report, report_argument};
+use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -77,7 +77,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
             "slack": slacks,
             "why": chains.iter().map(chain_json).collect::<Vec<_>>(),
         });
-        return super::print_json(&value, output);
+        return super::command::print_json(&value, output);
     }
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     print_path(&totals, limit.unwrap_or(usize::MAX), output)?;
@@ -165,7 +165,7 @@ fn at_step(
 ) -> Result<(), CliError> {
     let answer = asked.answer(report)?;
     if is_json {
-        return super::print_json(&answer.json(), output);
+        return super::command::print_json(&answer.json(), output);
     }
     let StepAnswer { step, place, cycles, state, chain, .. } = answer;
     writeln!(output, "Step {step} on {place}: {}", state_words(&state, cycles))?;

@@ -1,6 +1,6 @@
 //! Opens the desktop app, where it was built in.
 
-use super::CliError;
+use super::command::CliError;
 use std::path::Path;
 
 /// Opens the app on a report, at a place in it that a link leads to, on two of them compared, or on

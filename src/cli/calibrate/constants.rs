@@ -1,7 +1,7 @@
 //! The constants that are fitted, as specs have them, and the file that keeps what was found.
 
 use super::FittedConstants;
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use serde_json::Value;
 use std::fmt::Write as _;
 use tilescope_analysis::calibration::{ConstantState, FitConstant};

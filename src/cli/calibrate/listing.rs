@@ -1,7 +1,7 @@
 //! What `calibrate` prints.
 
 use super::{FittedConstants, SpecChange};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;

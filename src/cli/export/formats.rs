@@ -1,6 +1,6 @@
 //! The formats of `export`, and which options each of them takes.
 
-use super::super::CliError;
+use crate::cli::command::CliError;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 

@@ -7,7 +7,8 @@ mod picture;
 mod table_file;
 mod trace_file;
 
-use super::{CliCommand, CliError, compare, open_report, selection};
+use super::{compare, selection};
+use crate::cli::command::{CliCommand, CliError, open_report};
 use clap::{Arg, ArgAction, ArgMatches};
 use formats::{ExportFormat, FORMATS};
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! Views as pictures.
 
-use super::super::{CliError, path_of};
+use crate::cli::command::{CliError, path_of};
 use clap::ArgMatches;
 use std::io::Write;
 use std::path::PathBuf;

@@ -2,8 +2,9 @@
 
 use super::super::exported_file::{ExportProgress, ExportedFile};
 use super::super::plain_output::stderr;
-use super::super::{CliError, open_report, selection};
 use super::trace_file::prepare;
+use crate::cli::command::{CliError, open_report};
+use crate::cli::selection;
 use clap::ArgMatches;
 use std::io::Write;
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 
 use super::super::exported_file::{ExportProgress, ExportedFile};
 use super::super::plain_output::stderr;
-use super::super::{CliError, interrupt, open_report, selection};
+use crate::cli::command::{CliError, open_report};
+use crate::cli::{interrupt, selection};
 use clap::ArgMatches;
 use std::io::Write;
 use tilescope_export::{

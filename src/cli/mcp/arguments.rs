@@ -1,7 +1,7 @@
 //! Arguments of tools: declared once, for the schema that clients read and for the check of what
 //! they send.
 
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use serde_json::{Map, Value, json};
 use tilescope_analysis::insights::SpecChanges;
 

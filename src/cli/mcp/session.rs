@@ -1,7 +1,7 @@
 //! What the agent works with: reports that it names, and specs that are simulated for it, in child
 //! processes and into a directory that is gone with the session.
 
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use crate::cli::interrupt::TemporaryDirectory;
 use crate::cli::report_or_spec::is_report;
 use serde_json::{Value, json};

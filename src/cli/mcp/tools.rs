@@ -10,7 +10,7 @@ mod try_change;
 
 use super::arguments::{ArgumentKind, CheckedArguments, ToolArgument, schema};
 use super::session::McpSession;
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use serde_json::{Value, json};
 
 /// A tool.

@@ -3,7 +3,7 @@
 //! Constants belong to the process, so each change is simulated by a child of our own executable.
 
 use super::super::progress::ProgressReporter;
-use super::CliError;
+use crate::cli::command::CliError;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ pub(super) fn figures(
         cost_constants::change(name, value).map_err(|error| CliError::Usage(error.to_string()))?;
     }
     let predictions: Result<Vec<_>, _> = specs.iter().map(|spec| Prediction::of(spec)).collect();
-    crate::cli::print_json(&json!(predictions?), output)
+    crate::cli::command::print_json(&json!(predictions?), output)
 }
 
 /// Prints what a tenth of each of the constants (all, if none are chosen) changes in `specs`.
@@ -109,7 +109,7 @@ pub(super) fn run(
     let mut rows = rows(&constants, &specs, &base)?;
     rows.sort_by(|a, b| b.size().total_cmp(&a.size()));
     if as_json {
-        return crate::cli::print_json(&to_json(&rows, &specs, &base), output);
+        return crate::cli::command::print_json(&to_json(&rows, &specs, &base), output);
     }
     print(&rows, &specs, &base, output)
 }

@@ -1,6 +1,7 @@
 //! What a build without Parquet does where an answer is to be such a file: it says so.
 
-use crate::cli::{CliError, export::no_parquet};
+use crate::cli::command::CliError;
+use crate::cli::export::no_parquet;
 use std::path::Path;
 use std::sync::Arc;
 use tilescope_analysis::sql::SqlQuestion;

@@ -1,7 +1,7 @@
 //! Answers as Parquet files.
 
 use super::{failure, hint};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use crate::cli::exported_file::ExportedFile;
 use std::fs;
 use std::path::Path;

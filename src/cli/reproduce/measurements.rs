@@ -1,7 +1,7 @@
 //! Simulates a program in memory and takes figures from its run.
 
-use super::CliError;
 use super::conditions::{RunFramework, RunTask};
+use crate::cli::command::CliError;
 use serde::Deserialize;
 use std::convert::Infallible;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};

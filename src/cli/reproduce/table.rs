@@ -3,7 +3,8 @@
 
 use super::conditions::ComparedCondition;
 use super::published_figures::{FigureVerdict, PublishedFigureKind, number};
-use super::{CliError, ProgramConditions, PublishedFigureRow};
+use super::{ProgramConditions, PublishedFigureRow};
+use crate::cli::command::CliError;
 use std::io::Write;
 use tilescope_report::units::percent;
 

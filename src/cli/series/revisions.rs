@@ -4,7 +4,7 @@
 //! pager or hook of the repository runs.
 
 use super::SeriesInputs;
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! A series as text.
 
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use std::io::Write;
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable};
 use tilescope_analysis::series::{ReportSeries, SeriesTelling};

@@ -1,6 +1,6 @@
 //! The points of a sweep as CSV and as lines of text.
 
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use std::io::Write;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};

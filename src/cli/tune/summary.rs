@@ -1,6 +1,6 @@
 //! What a search found, in words and as JSON.
 
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;

@@ -4,7 +4,7 @@ use super::super::answer::first;
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, OpenedReport, failed, json_of};
 use super::{LIMIT, McpTool};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use crate::cli::gates::{CheckedGates, read_gate};
 use serde_json::{Value, json};
 use tilescope_analysis::compare::{

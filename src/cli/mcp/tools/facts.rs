@@ -7,7 +7,7 @@ mod why;
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, failed, json_of};
 use super::{CHANGES, LIMIT, McpTool, REPORT};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use serde_json::{Value, json};
 use tilescope_analysis::topics::{TOPICS, topic};
 use tilescope_analysis::view_location::ViewLocation;

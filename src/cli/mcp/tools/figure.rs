@@ -3,7 +3,7 @@
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, failed, json_of};
 use super::{CHANGES, McpTool, REPORT};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use serde_json::{Value, json};
 use tilescope_analysis::topics::topic;
 

@@ -4,7 +4,7 @@ use super::super::answer::first;
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, OpenedReport, failed, json_of};
 use super::{CHANGES, LIMIT, McpTool, REPORT};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use serde_json::{Value, json};
 use tilescope_analysis::insights::{InsightFinding, insights, insights_with_tried};
 use tilescope_experiments::strategies::proposals::{ProofRequest, prove};

@@ -8,7 +8,7 @@ use super::super::answer::first;
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, failed};
 use super::{CHANGES, LIMIT, McpTool, REPORT};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use serde_json::{Map, Value, json};
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::tables::{ReportTable, all, at_path};

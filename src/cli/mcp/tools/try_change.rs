@@ -3,7 +3,7 @@
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, failed, json_of};
 use super::{McpTool, REPORT};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use crate::cli::interrupt::TemporaryDirectory;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;

@@ -2,7 +2,7 @@
 
 use super::super::super::answer::first;
 use super::super::super::session::{OpenedReport, failed, json_of};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use serde_json::{Value, json};
 use tilescope_analysis::limits::{LimitsRow, Machine, explain, limits};
 use tilescope_analysis::view_location::ViewLocation;

@@ -1,7 +1,7 @@
 //! Facts of the summary: all its figures.
 
 use super::super::super::session::{OpenedReport, failed, json_of};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_analysis::critical_path::{EXPOSED, HIDDEN, IPU_SLACK, LEAD, ON_PATH, WAITS};

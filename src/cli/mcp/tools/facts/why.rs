@@ -1,7 +1,7 @@
 //! Facts of the execution trace: what a run waits for.
 
 use super::super::super::session::{OpenedReport, failed};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use crate::cli::why::{CHAINS, StepAnswer, chain_json};
 use serde_json::{Value, json};
 use tilescope_analysis::critical_path::{SLACK, WhyChain, WhyPlace, path_totals, why_run};

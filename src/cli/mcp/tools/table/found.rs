@@ -2,7 +2,7 @@
 
 use super::super::super::answer::first;
 use super::super::super::session::{OpenedReport, failed};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use crate::cli::find::{hit_json, read_query};
 use serde_json::{Value, json};
 use tilescope_analysis::find::{CatalogueItem, SearchCatalogue, SearchEntity, find};

@@ -1,7 +1,7 @@
 //! Rows of answers in SQL, as `tilescope query` has them.
 
 use super::super::super::session::{OpenedReport, failed};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use crate::cli::query::{Asked, failure};
 use serde_json::{Map, Value, json};
 use std::io;

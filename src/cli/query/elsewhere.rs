@@ -1,0 +1,49 @@
+//! A question to a report on another machine: `tilescope query` answers it there.
+
+use super::{Asked, keep_report, write_file};
+use crate::cli::command::CliError;
+use crate::cli::interrupt;
+use crate::cli::there::answer;
+use clap::ArgMatches;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tilescope_report::remote::RemoteAddress;
+
+/// Asks the report at an address, or for its tables; false if the machine has no tilescope.
+pub(super) fn ask(
+    address: &RemoteAddress,
+    question: Option<&Asked>,
+    format: &str,
+    matches: &ArgMatches,
+    output: &mut dyn Write,
+) -> Result<bool, CliError> {
+    let (asked, sql) = match question {
+        None => ("--tables", ""),
+        Some(Asked::Ready(ready)) => (ready.name, ""),
+        // Not as a word, which has to be shorter.
+        Some(Asked::Sql(sql)) => ("-", sql.as_str()),
+    };
+    let mut words = vec!["query", address.path(), asked];
+    let limit = matches.get_one::<Duration>("timeout").map(|limit| limit.as_secs_f64().to_string());
+    if question.is_some() {
+        words.extend(["--format", format]);
+        words.extend(limit.iter().flat_map(|limit| ["--timeout", limit]));
+    }
+    let file = matches.get_one::<PathBuf>("output").filter(|_| question.is_some());
+    let Some(file) = file else { return answer(address, &words, sql, output) };
+    keep_report(Path::new(address.path()), file)?;
+    interrupt::watch();
+    let mut has_program = true;
+    let written = write_file(file, |written| {
+        has_program = answer(address, &words, sql, written)?;
+        // An error leaves the file that was there.
+        if has_program { Ok(()) } else { Err(CliError::Failed(String::new())) }
+    });
+    if !has_program {
+        return Ok(false);
+    }
+    written?;
+    writeln!(output, "{}", file.display())?;
+    Ok(true)
+}
