@@ -64,10 +64,10 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
         return Err(CliError::Usage("one of table, sql and find is asked at a time".to_owned()));
     }
     let has_rows = table.is_none() && (sql.is_some() || find.is_some());
-    for of in
-        [CONTAINS, SORT].into_iter().filter(|of| has_rows && arguments.text(of.name).is_some())
-    {
-        return Err(CliError::Usage(format!("{} is for rows of a table", of.name)));
+    for of in [CONTAINS, SORT] {
+        if has_rows && arguments.text(of.name).is_some() {
+            return Err(CliError::Usage(format!("{} is for rows of a table", of.name)));
+        }
     }
     let word = arguments.text(CONTAINS.name).unwrap_or_default().to_lowercase();
     let limit = arguments.limit();
