@@ -1,9 +1,7 @@
 //! Reports on other machines in the window: connecting, and each failure on the way. `ssh` is a script
 //! that runs a shell here, or does something else.
 
-use crate::gui_support::{
-    Window, click, press, press_role, says, settle, show_view, until, window_of,
-};
+use crate::gui_support::{Window, click, press, press_role, says, settle, show_view, window_of};
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
@@ -76,6 +74,18 @@ fn connect(window: &mut Window, host: &str, path: &str) {
 fn sample() -> String {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports");
     samples.join("mnist_pipeline").to_str().unwrap().to_owned()
+}
+
+fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
+    for _ in 0..6_000 {
+        window.step();
+        if holds(window) {
+            return settle(window);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let messages = window.state().session().messages();
+    panic!("never: {words}; messages: {messages:?}");
 }
 
 fn is_open(window: &Window) -> bool {

@@ -51,6 +51,7 @@ fn operator_cases() -> Vec<OperatorCase> {
         let [trains, ops, text] = line.splitn(3, " | ").collect::<Vec<_>>()[..] else {
             panic!("three columns: {line}")
         };
+        assert!(["yes", "no"].contains(&trains), "{line}");
         for op in ops.split(' ') {
             let model = onnx_text::model(&text.replace('*', op));
             cases.push(OperatorCase { op, model, trains: trains == "yes" });
