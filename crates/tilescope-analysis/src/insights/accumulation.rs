@@ -45,8 +45,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let first = facts.marks_of(MarkKind::Phase).find(|mark| is_ramp(mark));
     let first = first.or_else(|| facts.marks_of(MarkKind::Update).next());
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!(
             "Weight updates take {} of the run{filling}, once for every {}.",
             percent(update),
@@ -61,12 +59,12 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             [(KEY, json!(steps * 2))],
             "Twice the samples per weight update: the learning rate may need to be adjusted",
         ),
-        measured: None,
         place: ViewLocation {
             ipu: first.and_then(|mark| mark.ipu),
             cycles: first.map(|mark| mark.cycles),
             ..ViewLocation::view("execution-trace")
         },
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }
 

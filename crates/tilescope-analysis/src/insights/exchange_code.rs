@@ -32,8 +32,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         .map(|(bytes, name)| format!("{} {name}", facts.numbers.bytes(bytes.0)))
         .collect();
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Memory,
         sentence: format!(
             "Exchange code takes {} of the memory in use: {}.",
             percent(share),
@@ -44,8 +42,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "bytes of internal, host and global exchange code / bytes in use without gaps",
         gain: InsightGain::Memory(share),
-        proposal: None,
-        measured: None,
         place: ViewLocation::view("exchange-code"),
+        ..InsightFinding::about(InsightSubject::Memory, &RULE)
     }]
 }

@@ -67,8 +67,6 @@ fn wide_at_peak(facts: &InsightFacts) -> Option<InsightFinding> {
         .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(bytes(live).0)))
         .collect();
     Some(InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Memory,
         sentence: format!(
             "float32 variables take {} of tile {} at its peak: {}.",
             percent(share),
@@ -80,12 +78,11 @@ fn wide_at_peak(facts: &InsightFacts) -> Option<InsightFinding> {
         formula: "half of the bytes of float32 variables live on the fullest tile at its peak / \
                   bytes live there",
         gain: InsightGain::Memory(share / 2.0),
-        proposal: None,
-        measured: None,
         place: ViewLocation {
             program: Some(peak.program),
             variable: Some(first.id),
             ..ViewLocation::view("liveness")
         },
+        ..InsightFinding::about(InsightSubject::Memory, &RULE)
     })
 }

@@ -1,7 +1,7 @@
 //! Tiles that are nearly full: the next larger batch will not fit.
 
 use super::tile_contents::NEARLY_FULL;
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule =
@@ -15,8 +15,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     }
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Memory,
         sentence: format!(
             "The fullest tile, {tile}, is {} full: {} of {}.",
             percent(share),
@@ -26,9 +24,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: "The program fits, but a larger micro-batch may not; see what fills this tile."
             .to_owned(),
         formula: "memory of the tile including gaps / memory it has",
-        gain: InsightGain::Unknown,
-        proposal: None,
-        measured: None,
         place: ViewLocation { tiles: vec![tile], ..ViewLocation::view("memory") },
+        ..InsightFinding::about(InsightSubject::Memory, &RULE)
     }]
 }

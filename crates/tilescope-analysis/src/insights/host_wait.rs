@@ -59,8 +59,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }
     let depth = facts.spec_number(DEPTH).unwrap_or(1);
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!(
             "IPU {ipu} waits for the host in StreamCopyBegin for {} of the run.",
             percent(share)
@@ -78,7 +76,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             ],
             "Memory and cores of the host",
         ),
-        measured: None,
         place: facts.longest_in_trace(ipu, waits),
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }

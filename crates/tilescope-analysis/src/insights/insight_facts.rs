@@ -223,9 +223,9 @@ impl InsightFacts {
 
     /// The change of the keys of a spec, as far as they have other values now; none if they have
     /// these, or nobody can try them.
-    pub(crate) fn proposal<const N: usize>(
+    pub(crate) fn proposal<'a>(
         &self,
-        changes: [(&str, serde_json::Value); N],
+        changes: impl IntoIterator<Item = (&'a str, serde_json::Value)>,
         cost: &str,
     ) -> Option<Proposal> {
         let plain = |value: &serde_json::Value| match value {
@@ -408,6 +408,13 @@ fn wasted_by_plans(
 /// The activity of a program.
 pub(crate) fn activity(program: &ProgramNode) -> StepActivity {
     StepActivity::from_program_kind(program.kind, program.stream)
+}
+
+/// Whether a program is a part of a copy from or to the host.
+pub(super) fn copies(program: &ProgramNode) -> bool {
+    use ProgramKind::{StreamCopyBegin, StreamCopyEnd, StreamCopyMid};
+    matches!(program.kind, StreamCopyBegin | StreamCopyMid | StreamCopyEnd)
+        && activity(program) == StepActivity::Host
 }
 
 fn marks(report: &Report) -> Result<Vec<TraceMark>, ReportError> {

@@ -32,8 +32,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     found.sort_by(|a, b| b.2.total_cmp(&a.2));
     found.truncate(MAX_NAMED_COMPUTE_SETS);
     let finding = |(id, balance, _): (ProgramId, f64, f64)| InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!(
             "{} keeps its tiles busy only {} of the time it takes.",
             facts.name(id),
@@ -45,9 +43,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "tile balance: mean cycles of all tiles of the IPU / cycles of the slowest tile; \
                   gain: (1 - tile balance) x its cycles on the critical path / cycles of the run",
         gain: facts.gain_of_program(1.0 - balance, id),
-        proposal: None,
-        measured: None,
         place: ViewLocation { program: Some(id), ..ViewLocation::view("program-tree") },
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     };
     found.into_iter().map(finding).collect()
 }

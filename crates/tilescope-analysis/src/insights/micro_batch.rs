@@ -1,6 +1,6 @@
 //! Costs of a micro-batch that do not grow with its samples.
 
-use super::overlap_io::copies;
+use super::insight_facts::copies;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject};
 use serde_json::json;
 use tilescope_report::units::percent;
@@ -39,8 +39,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let busiest = facts.busiest_share(is_fixed).filter(|_| fixed >= MIN_SHARE);
     let Some((_, ipu)) = busiest else { return Vec::new() };
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!(
             "Handshakes and syncs take {} of the critical path, as long for a micro-batch of \
              {samples} as for any other.",
@@ -54,7 +52,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             [(KEY, json!(samples * 2))],
             "Twice the activations; the learning rate may need to be adjusted",
         ),
-        measured: None,
         place: facts.longest_in_trace(ipu, is_fixed),
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }

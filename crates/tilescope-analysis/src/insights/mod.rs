@@ -1,19 +1,17 @@
 //! Insights: what is worth doing about a program, ranked by what it may gain.
 //!
-//! Each rule is a file and a line in [`RULES`]: a pure function from the [`InsightFacts`] of a report to
+//! Each rule is a file and a line in [`RULES`], or a row of `time_shares`: a pure function from the [`InsightFacts`] of a report to
 //! findings. A finding is one sentence with the figure that proves it, what may be gained at most,
 //! how that is worked out, and the place that shows it. A rule that has nothing to say, or whose
 //! facts were not recorded, finds nothing.
 
 mod accumulation;
-mod collectives;
 mod dithering;
 mod exchange_code;
 mod float32;
 mod full_tiles;
 mod host_call;
 mod host_wait;
-mod input_type;
 mod insight_facts;
 mod low_balance;
 mod memory_proportion;
@@ -21,16 +19,10 @@ mod micro_batch;
 mod offloading;
 mod out_of_memory;
 mod outlining;
-mod output_mode;
-mod overlap_io;
-mod partials;
 mod peak;
-mod precision;
 mod proposal;
 mod rearrangement;
 mod recomputation;
-mod recomputed_passes;
-mod remote_buffers;
 mod replication;
 mod run_chains;
 mod saved_memory;
@@ -40,10 +32,10 @@ mod sharded_optimizer;
 mod smaller_micro_batch;
 mod stage_balance;
 mod strided_copies;
-mod sync_pattern;
 mod tensor_sharding;
 mod tile_contents;
 mod tile_memory_overview;
+mod time_shares;
 mod tried_proposals;
 mod unmodelled;
 mod unused_tiles;
@@ -140,6 +132,23 @@ pub struct InsightFinding {
     pub place: ViewLocation,
 }
 
+impl InsightFinding {
+    /// A finding of `rule` that says nothing yet, proposes nothing and gains an unknown share.
+    fn about(subject: InsightSubject, rule: &InsightRule) -> Self {
+        Self {
+            rule: rule.name,
+            subject,
+            sentence: String::new(),
+            advice: String::new(),
+            formula: "",
+            gain: InsightGain::Unknown,
+            proposal: None,
+            measured: None,
+            place: ViewLocation::default(),
+        }
+    }
+}
+
 /// A rule that looks for one kind of finding.
 pub struct InsightRule {
     /// Short key: `out_of_memory`.
@@ -167,19 +176,19 @@ pub static RULES: &[InsightRule] = &[
     stage_balance::RULE,
     accumulation::RULE,
     host_call::RULE,
-    overlap_io::RULE,
+    time_shares::OVERLAP_IO,
     host_wait::RULE,
-    input_type::RULE,
-    output_mode::RULE,
-    sync_pattern::RULE,
+    time_shares::INPUT_TYPE,
+    time_shares::OUTPUT_MODE,
+    time_shares::SYNC_PATTERN,
     update_schedule::RULE,
     sharded_optimizer::RULE,
-    collectives::RULE,
-    recomputed_passes::RULE,
+    time_shares::COLLECTIVES,
+    time_shares::RECOMPUTED_PASSES,
     micro_batch::RULE,
-    precision::RULE,
-    partials::RULE,
-    remote_buffers::RULE,
+    time_shares::PRECISION,
+    time_shares::PARTIALS,
+    time_shares::REMOTE_BUFFERS,
     rearrangement::RULE,
     strided_copies::RULE,
     exchange_code::RULE,

@@ -80,14 +80,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         facts.numbers.bytes(tile.overflowed.0),
     );
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Memory,
         sentence,
         advice: advice(facts, tile),
         formula: "tiles with bytes beyond the end of their memory",
         gain: InsightGain::Everything,
-        proposal: None,
-        measured: None,
         place: ViewLocation { tiles: vec![range.first], ..ViewLocation::view("memory") },
+        ..InsightFinding::about(InsightSubject::Memory, &RULE)
     }]
 }

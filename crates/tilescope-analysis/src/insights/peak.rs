@@ -27,8 +27,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let rest =
         if others.is_empty() { String::new() } else { format!(", then {}", others.join(" and ")) };
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Memory,
         sentence: format!(
             "Tile {} is fullest at step {} of the program with {} live; {} takes {} of that ({}){rest}.",
             peak.tile,
@@ -41,12 +39,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: "What is live at this step limits the batch size.".to_owned(),
         formula: "always-live bytes of the tile + most other bytes live on it at one step",
         gain: InsightGain::Memory(share),
-        proposal: None,
-        measured: None,
         place: ViewLocation {
             program: Some(peak.program),
             variable: Some(largest.id),
             ..ViewLocation::view("liveness")
         },
+        ..InsightFinding::about(InsightSubject::Memory, &RULE)
     }]
 }

@@ -26,8 +26,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         format!("; {} takes most ({} of it)", operation.name, percent(of_it))
     });
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!("IPU {ipu} rearranges data for {} of the run{most}.", percent(share)),
         advice: "Operands are not laid out as the plan needs them: reorder dimensions in the \
              model, or choose sizes that are multiples of 16 and 8."
@@ -35,9 +33,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "cycles of steps named PreArrange, OnTileCopy, Transpose, regroup or rearranged, \
                   with their exchanges, on that IPU / cycles of the run",
         gain: InsightGain::of_time(facts.gain_of(1.0, |program| rearranges(&program.name))),
-        proposal: None,
-        measured: None,
         place: ViewLocation { operation, ..ViewLocation::view("operations") },
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }
 

@@ -59,8 +59,6 @@ fn kept(facts: &InsightFacts) -> Option<InsightFinding> {
     let largest = facts.stashes.iter().max_by_key(|live| bytes(live));
     let largest = largest.filter(|_| share >= MIN_SHARE)?;
     Some(InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Memory,
         sentence: format!(
             "{} hold {} ({} of the memory in use); the largest is {} with {}.",
             pluralised(facts.stashes.len() as u64, "stash").replace("stashs", "stashes"),
@@ -73,8 +71,7 @@ fn kept(facts: &InsightFacts) -> Option<InsightFinding> {
         formula: "bytes of stashes over all tiles / bytes in use without gaps; what stages would \
                   still keep of their inputs is not taken off",
         gain: InsightGain::Memory(share),
-        proposal: None,
-        measured: None,
         place: ViewLocation { variable: Some(largest.id), ..ViewLocation::view("liveness") },
+        ..InsightFinding::about(InsightSubject::Memory, &RULE)
     })
 }

@@ -1,6 +1,6 @@
 //! The cost of replication per replica.
 
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::{Bytes, percent};
 use tilescope_report::{MemoryCategory, ProgramKind};
 
@@ -24,8 +24,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         None => String::new(),
     };
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!(
             "With {replicas} replicas, global exchange code takes {} per replica ({} of the memory \
              in use){time}.",
@@ -36,9 +34,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "bytes of global exchange code of one replica; cycles of GlobalExchange on the IPU \
                   with most of them / cycles of the run",
-        gain: InsightGain::Unknown,
-        proposal: None,
-        measured: None,
         place: ViewLocation::view("exchange-code"),
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }

@@ -84,8 +84,6 @@ impl SavedMemory {
             None => "",
         };
         InsightFinding {
-            rule: rule.name,
-            subject: InsightSubject::Memory,
             sentence: format!(
                 "{} take {} of tile {}, the fullest ({}).",
                 words.what,
@@ -97,8 +95,8 @@ impl SavedMemory {
             formula: words.formula,
             gain: InsightGain::Memory(self.gain),
             proposal: Some(proposal),
-            measured: None,
             place: self.place,
+            ..InsightFinding::about(InsightSubject::Memory, rule)
         }
     }
 }

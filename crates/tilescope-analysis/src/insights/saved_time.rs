@@ -61,15 +61,13 @@ impl SavedTime {
         proposal: Option<Proposal>,
     ) -> InsightFinding {
         InsightFinding {
-            rule: rule.name,
-            subject: InsightSubject::Time,
             sentence: words.sentence,
             advice: words.advice,
             formula: words.formula,
             gain: InsightGain::Time(self.gain),
             proposal,
-            measured: None,
             place: self.place,
+            ..InsightFinding::about(InsightSubject::Time, rule)
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Schedules in which IPUs wait for each other's stages, or that keep more activations than tiles have
 //! room for.
 
-use super::overlap_io::is_external;
 use super::saved_memory::{MemoryWords, SavedMemory};
 use super::saved_time::{FindingWords, SavedTime};
 use super::{InsightFacts, InsightFinding, InsightRule};
 use crate::label_conventions::is_stash;
 use serde_json::json;
+use tilescope_report::ProgramNode;
 use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule = InsightRule {
@@ -48,7 +48,7 @@ fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
     }
     let gain = facts.chains.as_ref()?.gain_without_waits();
     // The longest wait is in no typical slot: one that is short has short waits.
-    let saved = SavedTime::of(facts, gain, MIN_SHARE, is_external)?.anywhere();
+    let saved = SavedTime::of(facts, gain, MIN_SHARE, ProgramNode::is_external_sync)?.anywhere();
     let how = match one_after_the_other {
         true => "stages work one after the other",
         false => "those in their forward pass wait for those in their backward pass",

@@ -27,8 +27,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }
     let first = facts.marks_of(MarkKind::Update).next();
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!(
             "Each of {replicas} replicas updates all weights, for {} of the run.",
             percent(update)
@@ -39,11 +37,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "union of the updates / cycles of the run x (1 - 1 / replicas)",
         gain: InsightGain::Time(gain),
         proposal: facts.proposal([(KEY, json!(true))], "Weights are gathered after each update"),
-        measured: None,
         place: ViewLocation {
             ipu: first.and_then(|mark| mark.ipu),
             cycles: first.map(|mark| mark.cycles),
             ..ViewLocation::view("execution-trace")
         },
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }

@@ -88,8 +88,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let gain = even.map_or(spared, |even| even.min(spared));
     let on = slowest.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!(
             "Stage {}{on} takes {} cycles per micro-batch, {times:.1} times the mean of {} stages ({}).",
             slowest.name,
@@ -110,11 +108,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             [("options.auto_stage", json!("balanced")), ("options.stages", json!([]))],
             "Other tensors cross between IPUs",
         ),
-        measured: None,
         place: ViewLocation {
             ipu: slowest.ipu,
             cycles: shown.map(|mark| mark.cycles),
             ..ViewLocation::view("execution-trace")
         },
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }

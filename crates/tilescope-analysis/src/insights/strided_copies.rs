@@ -22,8 +22,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     }
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!(
             "{} runs {} strided copy vertices and takes {} of the run.",
             facts.name(program),
@@ -35,9 +33,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "cycles of the compute set with StridedCopy vertices that takes longest / cycles \
                   of the run",
         gain: facts.gain_of_program(1.0, program),
-        proposal: None,
-        measured: None,
         place: ViewLocation { program: Some(program), ..ViewLocation::view("program-tree") },
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }
 

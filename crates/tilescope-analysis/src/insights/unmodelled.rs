@@ -1,6 +1,6 @@
 //! Operators of an imported model that are not modelled.
 
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject, ViewLocation};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "unmodelled",
@@ -12,8 +12,6 @@ pub(crate) const RULE: InsightRule = InsightRule {
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(words) = &facts.unmodelled else { return Vec::new() };
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!("{words}."),
         advice: "They are priced as one pass over their operands, which is the least they can \
                  take. Export the model with operators of the standard in their place, or take \
@@ -21,9 +19,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "cycles of their steps / cycles of all steps but syncs, over all IPUs; bytes of \
                   their variables / bytes of all variables, whenever they live",
-        gain: InsightGain::Unknown,
-        proposal: None,
-        measured: None,
         place: ViewLocation::view("operations"),
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }

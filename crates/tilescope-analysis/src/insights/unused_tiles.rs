@@ -1,9 +1,6 @@
 //! Tiles that never compute.
 
-use super::{
-    InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
-    pluralised,
-};
+use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject, ViewLocation, pluralised};
 use tilescope_report::units::{TileId, TileRange, percent};
 
 pub(crate) const RULE: InsightRule =
@@ -31,8 +28,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     }
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!(
             "{} never run a vertex, {} of all tiles.",
             pluralised(unused.len() as u64, "tile"),
@@ -40,12 +35,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         ),
         advice: "A larger micro-batch or fewer IPUs would put them to work.".to_owned(),
         formula: "tiles without cycles in any compute set, I/O tiles left out / tiles",
-        gain: InsightGain::Unknown,
-        proposal: None,
-        measured: None,
         place: ViewLocation {
             tiles: unused.into_iter().take(1).collect(),
             ..ViewLocation::view("memory")
         },
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }

@@ -33,8 +33,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }
     let first = facts.marks_of(MarkKind::Update).next();
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!(
             "The weight updates of {} IPUs come one after the other and take {} of the run.",
             ipus.len(),
@@ -47,11 +45,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             [("options.accumulate_outer_schedule", json!("overlap_cycle_optimized"))],
             "Temporary tensors of all updates are live at once",
         ),
-        measured: None,
         place: ViewLocation {
             ipu: first.and_then(|mark| mark.ipu),
             cycles: first.map(|mark| mark.cycles),
             ..ViewLocation::view("execution-trace")
         },
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }

@@ -1,7 +1,7 @@
 //! IPUs that wait for other IPUs.
 
 use super::host_call::awaited_part;
-use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, IpuId, ProgramId, percent};
@@ -48,8 +48,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         format!(" IPU {last} waits least, for {share}: it is the one that others wait for.")
     });
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Time,
         sentence: format!(
             "IPU {ipu} waits in external syncs for {} of the run; all IPUs on average {}.{last}",
             percent(share),
@@ -59,9 +57,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
              the other findings."
             .to_owned(),
         formula: "cycles of external syncs on an IPU / cycles of the run",
-        gain: InsightGain::Unknown,
-        proposal: None,
-        measured: None,
         place,
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }

@@ -28,8 +28,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let ends = [least, most].map(|bytes| facts.numbers.bytes(bytes.0));
     let held = if ends[0] == ends[1] { ends[1].clone() } else { ends.join(" to ") };
     vec![InsightFinding {
-        rule: RULE.name,
-        subject: InsightSubject::Memory,
         sentence: format!(
             "The five fullest tiles ({}) hold {held}, {times:.1} times the mean of {}.",
             names.join(", "),
@@ -39,11 +37,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "(fullest tile - mean of all tiles) / fullest tile, gaps included",
         gain: InsightGain::Memory(1.0 - mean / most.as_f64().max(1.0)),
-        proposal: None,
-        measured: None,
         place: ViewLocation {
             tiles: worst.iter().map(|(tile, _)| *tile).collect(),
             ..ViewLocation::view("memory")
         },
+        ..InsightFinding::about(InsightSubject::Memory, &RULE)
     }]
 }

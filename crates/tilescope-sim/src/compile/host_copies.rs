@@ -9,8 +9,7 @@ use super::transfers::{external_sync, io_mapping};
 use crate::graph::{GraphNode, InputExchange};
 use crate::poplar::code_bytes;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
-use crate::popops::elementwise;
-use crate::popops::elementwise::BinaryOpType;
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::shape::{TensorId, TensorRole};
 use crate::spec::{DataLoaderMode, OutputMode, OverlapIo};
 use tilescope_report::units::{Bytes, IpuId, ProgramId, TileRuns};
@@ -211,7 +210,12 @@ impl ProgramBuilder<'_> {
                 [("mean", BinaryOpType::Subtract), ("scale", BinaryOpType::Multiply)]
             {
                 let name = format!("normalise/{part}");
-                phases.push(elementwise::scalar_in_place(&name, operation, own, &elements));
+                phases.push(elementwise::in_place(
+                    &name,
+                    ElementwiseOp::Scalar(operation),
+                    own,
+                    &elements,
+                ));
             }
         }
         let work = OperationWork {
@@ -330,7 +334,12 @@ impl ProgramBuilder<'_> {
         let name = self.graph.tensor(tensor).name.clone();
         let dtype = self.lowering.tensor_type(tensor).dtype;
         let elements = self.lowering.layout_or_linear(tensor).elements;
-        let phase = elementwise::binary_in_place("sum/Add", BinaryOpType::Add, dtype, &elements);
+        let phase = elementwise::in_place(
+            "sum/Add",
+            ElementwiseOp::Binary(BinaryOpType::Add),
+            dtype,
+            &elements,
+        );
         let work =
             OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
         let bytes = self.bytes(tensor);

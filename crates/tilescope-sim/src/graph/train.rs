@@ -42,8 +42,8 @@ impl ModelGraph {
             if ends_here && !is_loss {
                 begin(&mut builder, node, &losses, &mut gradients);
             }
-            let scaling =
-                (is_loss && training.loss_scaling != 1.0).then_some(ScaleOp(training.loss_scaling));
+            let scaling = (is_loss && training.loss_scaling != 1.0)
+                .then_some(ScaleOp::by(training.loss_scaling));
             if !is_loss && add_in_place(&mut builder, node, &mut gradients)? {
                 continue;
             }

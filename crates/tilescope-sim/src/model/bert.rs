@@ -151,7 +151,7 @@ fn attention_mask(
     let mask = model.input("attention_mask", &[batch, tokens], DType::Int);
     let to = model.dtype;
     let mask = model.apply("mask/cast", CastOp { to }, &[mask])?;
-    let mask = model.apply("mask/scale", ScaleOp(-10_000.0), &[mask])?;
+    let mask = model.apply("mask/scale", ScaleOp::by(-10_000.0), &[mask])?;
     model.reshape("mask", mask, &[batch, 1, 1, tokens])
 }
 

@@ -4,7 +4,7 @@
 use super::layer_builder::ModelBuilder;
 use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
-use crate::operators::{ActivationOp, ConvOp, GroupNormOp, NllOp, PoolOp, SoftmaxOp};
+use crate::operators::{ActivationOp, ConvOp, NllOp, NormOp, PoolOp, SoftmaxOp};
 use crate::spec_keys::SpecKey;
 
 const SIZES: &[SpecKey] = &[
@@ -36,7 +36,7 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let x = model.bias("conv2", x, 12)?;
     let x = model.apply("conv2/relu", ActivationOp::RELU, &[x])?;
     let [scale, shift] = model.affine("norm", 12)?;
-    let x = model.apply_all("norm", GroupNormOp { groups: 3 }, &[x, scale, shift])?[0];
+    let x = model.apply_all("norm", NormOp::of_groups(3), &[x, scale, shift])?[0];
     let values = model.ty(x).elements().0 / batch;
     let x = model.reshape("flatten", x, &[batch, values])?;
     let x = model.linear("fc1", x, 100)?;

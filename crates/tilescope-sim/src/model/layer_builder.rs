@@ -3,8 +3,8 @@
 use super::ModelSpec;
 use crate::graph::{GraphBuilder, GraphError, ModelGraph};
 use crate::operators::{
-    ActivationOp, AddBiasOp, BatchNormOp, BinaryOp, CastOp, ConvOp, CrossEntropyOp, DropoutOp,
-    LayerNormOp, MatMulOp, Operator, ReshapeOp, ScaleOp, SoftmaxOp, SplitOp, TransposeOp,
+    ActivationOp, AddBiasOp, BinaryOp, CastOp, ConvOp, CrossEntropyOp, DropoutOp, MatMulOp, NormOp,
+    Operator, ReshapeOp, ScaleOp, SoftmaxOp, SplitOp, TransposeOp,
 };
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 
@@ -166,7 +166,7 @@ impl ModelBuilder {
         let [scale, shift] = self.affine(name, channels)?;
         let mean = self.resident(&format!("{name}/running_mean"), &[channels]);
         let variance = self.resident(&format!("{name}/running_var"), &[channels]);
-        let outputs = self.apply_all(name, BatchNormOp, &[x, scale, shift, mean, variance])?;
+        let outputs = self.apply_all(name, NormOp::BATCH, &[x, scale, shift, mean, variance])?;
         Ok(outputs[0])
     }
 
@@ -174,7 +174,7 @@ impl ModelBuilder {
     pub(crate) fn layer_norm(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
         let channels = self.ty(x).shape.last().copied().unwrap_or(1);
         let [scale, shift] = self.affine(name, channels)?;
-        Ok(self.apply_all(name, LayerNormOp, &[x, scale, shift])?[0])
+        Ok(self.apply_all(name, NormOp::LAYER, &[x, scale, shift])?[0])
     }
 
     /// Dropout where the model is trained.
@@ -208,7 +208,7 @@ impl ModelBuilder {
         }
         let [query, key, value] = [of_heads[0], of_heads[1], of_heads[2]];
         let scores = self.apply(&named("scores"), MatMulOp::TRANSPOSED, &[query, key])?;
-        let scale = ScaleOp(1.0 / (depth as f64).sqrt());
+        let scale = ScaleOp::by(1.0 / (depth as f64).sqrt());
         let mut scores = self.apply(&named("scale"), scale, &[scores])?;
         let square = [batch, heads, tokens, tokens];
         if let Some(mask) = mask {

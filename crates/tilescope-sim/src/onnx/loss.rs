@@ -182,7 +182,7 @@ fn distance(importer: &mut Importer, of: UnaryOpType) -> Result<(), GraphError> 
     let axes = (0..ty.shape.len()).collect();
     let sum = ReduceOp::new(ReduceOperation::Add, axes);
     let sum = apply(importer, "loss/sum", sum, &[each])?;
-    let mean = ScaleOp(1.0 / ty.elements().0.max(1) as f64);
+    let mean = ScaleOp::by(1.0 / ty.elements().0.max(1) as f64);
     let loss = apply(importer, "loss", mean, &[sum])?;
     end(importer, loss)
 }

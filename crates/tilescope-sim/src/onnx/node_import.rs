@@ -306,7 +306,7 @@ impl<'a> NodeImport<'_, 'a> {
         x: TensorId,
         by: f64,
     ) -> Result<TensorId, GraphError> {
-        if by == 1.0 { Ok(x) } else { self.apply(part, ScaleOp(by), &[x]) }
+        if by == 1.0 { Ok(x) } else { self.apply(part, ScaleOp::by(by), &[x]) }
     }
 
     /// Names a loss as the first output. It stays what the loss operation makes, which training

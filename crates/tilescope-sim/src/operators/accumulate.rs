@@ -1,8 +1,8 @@
 //! Adds a gradient to its accumulator: once per micro-batch.
 
 use super::{
-    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError,
-    expect_operands, expect_same,
+    LoweringContext, LoweringResult, NodeOperands, Operator, ShapeError, expect_operands,
+    expect_same,
 };
 use crate::popops::elementwise;
 use crate::shape::TensorInfo;
@@ -29,11 +29,7 @@ impl Operator for AccumulateOp {
         2 * inputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let [accumulator, gradient] = [node.inputs[0], node.inputs[1]];
         let dtype = lowering.tensor_type(accumulator).dtype;
         if lowering.layout(accumulator).is_none() {

@@ -1,11 +1,13 @@
 //! Activation functions that popnn has vertices for: ReLU, sigmoid, tanh, GELU, Swish.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, RowWindow, ShapeError, expect_operands, expect_same, infer_elementwise,
+    GradientBuilder, GraphError, LoweringContext, LoweringResult, NodeOperands, Operator,
+    Pointwise, ShapeError, expect_operands, expect_same,
 };
+use crate::poplar::work::WorkPhase;
 use crate::popnn::NonLinearityType;
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::{DType, TensorId, TensorInfo};
+use tilescope_report::units::{Elements, TileRuns};
 
 /// An activation function of every element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,42 +39,22 @@ impl ActivationOp {
     }
 }
 
-impl Operator for ActivationOp {
-    fn kind(&self) -> &'static str {
+impl Pointwise for ActivationOp {
+    fn name(&self) -> &'static str {
         self.0.kind()
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        infer_elementwise(inputs)
-    }
-
-    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements().0
-    }
-
-    fn differentiate(
+    fn input_gradient(
         &self,
         backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let gradient = backward.gradient()?;
+        dy: TensorId,
+    ) -> Result<Option<TensorId>, GraphError> {
         let of = [backward.node.inputs[0], backward.node.outputs[0]];
-        Ok(vec![Some(self.gradient_of(backward, of, gradient)?)])
+        self.gradient_of(backward, of, dy).map(Some)
     }
 
-    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
-        Some(RowWindow::POINTWISE)
-    }
-
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
-        Ok(lowering.lower_elementwise(node, |dtype, elements| self.0.phase(dtype, elements)))
-    }
-
-    fn output_alias(&self) -> OutputAlias {
-        OutputAlias::InPlace(0)
+    fn phase(&self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
+        self.0.phase(dtype, elements)
     }
 }
 
@@ -95,11 +77,7 @@ impl Operator for ActivationGradOp {
         outputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = lowering.relayout_tensor(node.inputs[1], &layout, "NonLinearityGrad");

@@ -1,9 +1,6 @@
 //! The index of the largest or smallest element along an axis (ONNX ArgMax and ArgMin).
 
-use super::{
-    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError,
-    expect_operands,
-};
+use super::{LoweringContext, LoweringResult, NodeOperands, Operator, ShapeError, expect_operands};
 use crate::popnn::ExtremaRows;
 use crate::popops::elementwise;
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
@@ -37,11 +34,7 @@ impl Operator for ArgExtremaOp {
         inputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let columns = ty.shape[self.axis];
         let rows = ExtremaRows {

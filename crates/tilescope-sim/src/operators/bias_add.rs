@@ -1,14 +1,14 @@
 //! Adds one value per channel.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, RowWindow, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    OutputAlias, RowWindow, ShapeError, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::BinaryOpType;
 use crate::popops::reduce::ReduceOperation;
 use crate::popops::rows::TensorRows;
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::TensorInfo;
 
 /// `x + bias`, the bias running along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,10 +46,7 @@ impl Operator for AddBiasOp {
         outputs[0].elements().0
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let bias = backward.apply("grad", AddBiasBiasGradOp { axis: self.axis }, &[gradient])?;
         Ok(vec![Some(gradient), Some(bias)])
@@ -60,11 +57,7 @@ impl Operator for AddBiasOp {
         (self.axis == 1).then_some(RowWindow::POINTWISE)
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let bias = lowering.layout_or_linear(node.inputs[1]);
@@ -103,11 +96,7 @@ impl Operator for AddBiasBiasGradOp {
         inputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let mut work = OperationWork::default();

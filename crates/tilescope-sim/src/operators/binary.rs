@@ -3,12 +3,11 @@
 
 use super::broadcast::{broadcast_shape, reduce_to_operand, repeated_axes};
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    GradientBuilder, GradientResult, GraphError, LoweringContext, LoweringResult, NodeOperands,
     Operator, OutputAlias, RowWindow, ShapeError, UnaryOp, expect_operands,
 };
 use crate::poplar::work::OperationWork;
-use crate::popops::elementwise;
-use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp, UnaryOpType};
 use crate::popops::rows::TensorRows;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
@@ -146,10 +145,7 @@ impl Operator for BinaryOp {
         outputs[0].elements().0
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let dy = backward.gradient()?;
         let wants = [backward.needs_input_gradient(0), backward.needs_input_gradient(1)];
         let gradients = self.operand_gradients(backward, dy, wants)?;
@@ -166,11 +162,7 @@ impl Operator for BinaryOp {
         (inputs[0].shape == shape).then_some(RowWindow::POINTWISE)
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let [a, b] = [0, 1].map(|input| lowering.tensor_type(node.inputs[input]).clone());
         let output = lowering.tensor_type(node.outputs[0]);
         let whole = TensorInfo::new(&output.shape[..], a.dtype);
@@ -183,9 +175,8 @@ impl Operator for BinaryOp {
                 work = lowering.relayout_tensor(node.inputs[1], &layout, &name);
                 // What outlives the program cannot be overwritten.
                 let in_place = lowering.role(node.inputs[0]) == TensorRole::Activation && same_type;
-                let phase =
-                    if in_place { elementwise::binary_in_place } else { elementwise::binary };
-                work.push(phase(&name, self.0, a.dtype, &layout.elements));
+                let phase = if in_place { elementwise::in_place } else { elementwise::apart };
+                work.push(phase(&name, ElementwiseOp::Binary(self.0), a.dtype, &layout.elements));
                 layout
             }
             (true, false) => {
@@ -213,7 +204,12 @@ impl Operator for BinaryOp {
                 let larger = (&whole, &layout);
                 lowering.repeat_tensor(&mut work, node.inputs[0], larger, &name);
                 if full {
-                    work.push(elementwise::binary(&name, self.0, a.dtype, &layout.elements));
+                    work.push(elementwise::apart(
+                        &name,
+                        ElementwiseOp::Binary(self.0),
+                        a.dtype,
+                        &layout.elements,
+                    ));
                 } else {
                     self.lower_repeated(lowering, &mut work, larger, node.inputs[1], same_type);
                 }

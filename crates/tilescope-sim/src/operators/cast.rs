@@ -1,12 +1,10 @@
 //! A change of element type.
 
-use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, RowWindow, ShapeError, expect_operands,
-};
-use crate::poplar::work::OperationWork;
+use super::{GradientBuilder, GraphError, Pointwise};
+use crate::poplar::work::WorkPhase;
 use crate::popops::elementwise;
-use crate::shape::{DType, TensorId, TensorInfo};
+use crate::shape::{DType, TensorId};
+use tilescope_report::units::{Elements, TileRuns};
 
 /// The operand in another element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,59 +12,34 @@ pub(crate) struct CastOp {
     pub to: DType,
 }
 
-impl Operator for CastOp {
-    fn kind(&self) -> &'static str {
+impl Pointwise for CastOp {
+    const FLOPS_PER_ELEMENT: u64 = 0;
+    const IN_PLACE: bool = false;
+    const IS_CAST: bool = true;
+
+    fn name(&self) -> &'static str {
         "cast"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        expect_operands(inputs, 1)?;
-        Ok(vec![TensorInfo::new(inputs[0].shape.clone(), self.to)])
+    fn result_type(&self, _: DType) -> DType {
+        self.to
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
+    fn input_gradient(
         &self,
         backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let gradient = backward.gradient()?;
+        dy: TensorId,
+    ) -> Result<Option<TensorId>, GraphError> {
         let to = backward.input_type(0).dtype;
         // Truth values and whole numbers are steps: no small change of what they were made of
         // changes them.
         if !to.is_float() {
-            return Ok(vec![None]);
+            return Ok(None);
         }
-        Ok(vec![Some(backward.apply("grad", Self { to }, &[gradient])?)])
+        backward.apply("grad", Self { to }, &[dy]).map(Some)
     }
 
-    fn is_cast(&self) -> bool {
-        true
-    }
-
-    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
-        Some(RowWindow::POINTWISE)
-    }
-
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
-        let from = lowering.tensor_type(node.inputs[0]).dtype;
-        // What is cast for a planned operation lies as that wants it.
-        if let (None, Some(planned)) =
-            (lowering.layout(node.inputs[0]), lowering.layout(node.outputs[0]))
-        {
-            let planned = planned.clone();
-            lowering.set_layout(node.inputs[0], planned);
-        }
-        let layout = lowering.layout_or_linear(node.inputs[0]);
-        let mut work = OperationWork::default();
-        work.push(elementwise::cast("Cast", from, self.to, &layout.elements));
-        lowering.set_layout(node.outputs[0], layout);
-        Ok(work.into())
+    fn phase(&self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
+        elementwise::cast("Cast", dtype, self.to, elements)
     }
 }

@@ -1,13 +1,10 @@
 //! Values kept between two bounds (ONNX Clip, popops Clamp).
 
-use super::{
-    BinaryOp, ConstantValue, GradientBuilder, GraphError, LoweredOperation, LoweringContext,
-    LoweringError, NodeOperands, Operator, OutputAlias, RowWindow, ScalarOp, ShapeError,
-    infer_elementwise,
-};
-use crate::popops::elementwise;
-use crate::popops::elementwise::BinaryOpType;
-use crate::shape::{TensorId, TensorInfo};
+use super::{BinaryOp, ConstantValue, GradientBuilder, GraphError, Pointwise, ScalarOp};
+use crate::poplar::work::WorkPhase;
+use crate::popops::elementwise::{self, BinaryOpType};
+use crate::shape::{DType, TensorId};
+use tilescope_report::units::{Elements, TileRuns};
 
 /// The nearest value that is no less than `low` and no more than `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,49 +20,29 @@ impl ClampOp {
     }
 }
 
-impl Operator for ClampOp {
-    fn kind(&self) -> &'static str {
+impl Pointwise for ClampOp {
+    const FLOPS_PER_ELEMENT: u64 = 2;
+
+    fn name(&self) -> &'static str {
         "clip"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        infer_elementwise(inputs)
-    }
-
-    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        2 * outputs[0].elements().0
-    }
-
     /// The gradient of the elements that are at neither bound (popart willow/src/popx/op/clipx.cpp).
-    fn differentiate(
+    fn input_gradient(
         &self,
         backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let dy = backward.gradient()?;
+        dy: TensorId,
+    ) -> Result<Option<TensorId>, GraphError> {
         let y = backward.node.outputs[0];
         let apart = |value| ScalarOp::new(BinaryOpType::NotEqual, value);
         let above = backward.apply("grad/above", apart(self.low.0), &[y])?;
         let below = backward.apply("grad/below", apart(self.high.0), &[y])?;
         let between = BinaryOp(BinaryOpType::LogicalAnd);
         let mask = backward.apply("grad/mask", between, &[above, below])?;
-        Ok(vec![Some(backward.apply_mask("grad", dy, mask)?)])
+        backward.apply_mask("grad", dy, mask).map(Some)
     }
 
-    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
-        Some(RowWindow::POINTWISE)
-    }
-
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
-        Ok(lowering.lower_elementwise(node, |dtype, elements| {
-            elementwise::clamp_in_place("Op/Clamp", dtype, elements)
-        }))
-    }
-
-    fn output_alias(&self) -> OutputAlias {
-        OutputAlias::InPlace(0)
+    fn phase(&self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
+        elementwise::clamp_in_place("Op/Clamp", dtype, elements)
     }
 }

@@ -1,14 +1,14 @@
 //! Tensors joined along one axis, by copies on the tiles they lie on.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, RowWindow, ShapeError, SplitOp,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    RowWindow, ShapeError, SplitOp,
 };
 use crate::poplar::tile_runs;
 use crate::poplar::work::OperationWork;
 use crate::popops::relayout;
 use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{TensorId, TensorInfo, gcd};
+use crate::shape::{TensorInfo, gcd};
 use tilescope_report::units::TileRuns;
 
 /// The operands one after the other along `axis`.
@@ -44,14 +44,7 @@ impl Operator for ConcatOp {
         Ok(vec![whole])
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let inputs = 0..backward.node.inputs.len();
         let sizes = inputs.map(|input| backward.input_type(input).shape[self.axis]).collect();
@@ -65,11 +58,7 @@ impl Operator for ConcatOp {
         joins_channels.then_some(RowWindow { axis: Some(2), ..RowWindow::POINTWISE })
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let dtype = lowering.tensor_type(node.outputs[0]).dtype;
         let parts: Vec<TensorLayout> =
             node.inputs.iter().map(|part| lowering.layout_or_linear(*part)).collect();

@@ -3,7 +3,7 @@
 use crate::cost_constants::TRANSPOSING_MESSAGES;
 use crate::poplar::OperandLiveness;
 use crate::poplar::exchange::{self, TileMessages};
-use crate::poplar::work::{OperationWork, TemporaryVariable, WorkPhase};
+use crate::poplar::work::{OperationWork, TemporaryVariable};
 use crate::poplin::PlanCache;
 use crate::poplin::planner::{OperationPlanning, PoplibsOptions};
 use crate::popops::{one_hot, relayout};
@@ -186,21 +186,6 @@ impl<'a> LoweringContext<'a> {
         let layout = TensorLayout::linear(ty.elements(), ty.dtype.bytes(), self.tiles);
         self.set_layout(tensor, layout.clone());
         layout
-    }
-
-    /// Lowers a function of every element of the first operand: one phase where the elements are,
-    /// and a result that lies as they do.
-    pub(crate) fn lower_elementwise(
-        &mut self,
-        node: &NodeOperands,
-        phase: impl FnOnce(DType, &TileRuns<Elements>) -> WorkPhase,
-    ) -> LoweredOperation {
-        let dtype = self.tensor_type(node.inputs[0]).dtype;
-        let layout = self.layout_or_linear(node.inputs[0]);
-        let mut work = OperationWork::default();
-        work.push(phase(dtype, &layout.elements));
-        self.set_layout(node.outputs[0], layout);
-        work.into()
     }
 
     /// What a tile sends or receives in an exchange.

@@ -1,12 +1,12 @@
 //! Convolutions of one to three dimensions, and the two convolutions of their gradient.
 
 use super::{
-    FieldEdges, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
-    NodeOperands, Operator, PlannedCost, PlannedSizes, RowWindow, ShapeError, expect_operands,
+    FieldEdges, GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands,
+    Operator, PlannedCost, PlannedSizes, RowWindow, ShapeError, expect_operands,
 };
 use crate::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{DType, TensorId, TensorInfo};
+use crate::shape::{DType, TensorInfo};
 use std::sync::Arc;
 
 /// A convolution of `[batch, in, field..]` with `[out, in / groups, kernel..]` weights. With as many
@@ -132,10 +132,7 @@ impl Operator for ConvOp {
         self.layer_flops(&inputs[0], &inputs[1])
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
         let (x_type, w_type) = (backward.input_type(0), backward.input_type(1));
@@ -194,11 +191,7 @@ impl Operator for ConvOp {
         lowering.conv_planned_cost(node, self, sizes)
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         lowering.conv_forward(node, self)
     }
 }
@@ -225,10 +218,7 @@ impl Operator for ConvDataGradOp {
     }
 
     /// A transposed convolution of a model is this operator: its input's gradient is the convolution.
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
         let w_type = backward.input_type(1);
@@ -243,11 +233,7 @@ impl Operator for ConvDataGradOp {
         Ok(gradients)
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         lowering.conv_input_gradient(node, &self.conv)
     }
 }
@@ -273,11 +259,7 @@ impl Operator for ConvWeightsGradOp {
         self.conv.layer_flops(&inputs[0], &outputs[0])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         lowering.conv_weight_gradient(node, &self.conv)
     }
 }

@@ -5,15 +5,14 @@
 
 use super::nll::check_labels;
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    ShapeError,
 };
 use crate::poplar::work::OperationWork;
 use crate::popnn::{push_nll_loss, softmax};
-use crate::popops::elementwise;
-use crate::popops::elementwise::BinaryOpType;
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::popops::rows::TensorRows;
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::TensorInfo;
 
 /// Mean negative log-likelihood of the labels under the softmax of the logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,20 +37,13 @@ impl Operator for CrossEntropyOp {
         true
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let (probabilities, labels) = (backward.node.outputs[1], backward.node.inputs[1]);
         let gradient = backward.apply("grad", CrossEntropyGradOp, &[probabilities, labels])?;
         Ok(vec![Some(gradient), None])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let logits = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let rows = TensorRows::new(&logits, layout.clone(), &[1]);
@@ -85,19 +77,15 @@ impl Operator for CrossEntropyGradOp {
         2 * inputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();
         let name = "NllLossGrad/OneHot";
         lowering.encode_labels(&mut work, &ty, &layout, name);
-        work.push(elementwise::binary_in_place(
+        work.push(elementwise::in_place(
             "NllLossGrad/Sub",
-            BinaryOpType::Subtract,
+            ElementwiseOp::Binary(BinaryOpType::Subtract),
             ty.dtype,
             &layout.elements,
         ));

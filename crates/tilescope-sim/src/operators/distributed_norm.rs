@@ -10,14 +10,14 @@
 //! The all-reduce is direct: each IPU is sent the sums of all others, a few values per channel, and
 //! adds them up.
 
-use super::norm;
+use super::norm_passes;
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, SumsOverRows, expect_operands, expect_same,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    ShapeError, SumsOverRows, expect_operands, expect_same,
 };
 use crate::poplar::work::OperationWork;
 use crate::popnn::norm::{NormKind, NormRows, NormStatistics};
-use crate::popops::elementwise::{self, BinaryOpType};
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::shape::{DType, TensorId, TensorInfo};
 use std::sync::Arc;
 
@@ -67,19 +67,12 @@ impl Operator for NormSumsOp {
         SUMS_FLOPS_PER_ELEMENT * inputs[0].elements().0
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let operands = [backward.node.inputs[0], backward.gradient()?];
         Ok(vec![Some(backward.apply("grad", NormSumsGradOp(self.0), &operands)?)])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let x = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let axes = self.0.axes(&x);
@@ -114,11 +107,7 @@ impl Operator for NormSumsGradOp {
         GRADIENT_OF_SUMS_FLOPS_PER_ELEMENT * inputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let rows = norm_rows(lowering, self.0, node.inputs[0]);
         let mut work = OperationWork::default();
         rows.gradient_of_sums(&mut work);
@@ -153,8 +142,9 @@ impl NormOfSumsOp {
         let layout = lowering.layout_or_linear(*first);
         for (index, sums) in others.iter().enumerate() {
             work.append(lowering.relayout_tensor(*sums, &layout, "Norm/allReduce"));
-            let add = if index == 0 { elementwise::binary } else { elementwise::binary_in_place };
-            let (name, operation) = ("Norm/allReduce/Add", BinaryOpType::Add);
+            let add = if index == 0 { elementwise::apart } else { elementwise::in_place };
+            let (name, operation) =
+                ("Norm/allReduce/Add", ElementwiseOp::Binary(BinaryOpType::Add));
             work.push(add(name, operation, DType::Float, &layout.elements));
         }
         work
@@ -163,7 +153,7 @@ impl NormOfSumsOp {
 
 impl Operator for NormOfSumsOp {
     fn kind(&self) -> &'static str {
-        norm::forward_kind(self.0)
+        norm_passes::forward_kind(self.0)
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
@@ -172,18 +162,15 @@ impl Operator for NormOfSumsOp {
         }
         let sums = sums_type(self.0, &inputs[0]);
         inputs[self.operands()..].iter().try_for_each(|of_part| expect_same(&sums, of_part))?;
-        norm::expect_channels(&inputs[..self.operands()], inputs[0].shape[1])?;
+        norm_passes::expect_channels(&inputs[..self.operands()], inputs[0].shape[1])?;
         Ok(self.0.axes(&inputs[0]).outputs(&inputs[0]))
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        (norm::FORWARD_FLOPS_PER_ELEMENT - SUMS_FLOPS_PER_ELEMENT) * inputs[0].elements().0
+        (norm_passes::FORWARD_FLOPS_PER_ELEMENT - SUMS_FLOPS_PER_ELEMENT) * inputs[0].elements().0
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
         let parts = inputs.len() - self.operands();
         let operands = [inputs[0], inputs[1], outputs[1], outputs[2], backward.gradient()?];
@@ -195,18 +182,14 @@ impl Operator for NormOfSumsOp {
         Ok(gradients)
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let rows = norm_rows(lowering, self.0, node.inputs[0]);
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = self.add_up(lowering, node);
         let statistics = rows.statistics_of_parts(&mut work);
-        norm::normalise(self.0, lowering, node, &mut work, (&rows, &statistics));
+        norm_passes::normalise(self.0, lowering, node, &mut work, (&rows, &statistics));
         if self.0 == NormKind::Batch {
-            norm::update_running(lowering, node, &mut work);
+            norm_passes::update_running(lowering, node, &mut work);
         }
         lowering.set_layout(node.outputs[0], layout);
         Ok(work.into())
@@ -220,7 +203,7 @@ struct NormOfSumsGradOp(NormKind);
 
 impl Operator for NormOfSumsGradOp {
     fn kind(&self) -> &'static str {
-        norm::gradient_kind(self.0)
+        norm_passes::gradient_kind(self.0)
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
@@ -232,14 +215,10 @@ impl Operator for NormOfSumsGradOp {
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         // One more adds the gradient that comes through the sums.
         let elsewhere = GRADIENT_OF_SUMS_FLOPS_PER_ELEMENT + 1;
-        (norm::GRADIENT_FLOPS_PER_ELEMENT - elsewhere) * inputs[0].elements().0
+        (norm_passes::GRADIENT_FLOPS_PER_ELEMENT - elsewhere) * inputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let rows = norm_rows(lowering, self.0, node.inputs[0]);
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let [scale, mean, inverse_deviation] =

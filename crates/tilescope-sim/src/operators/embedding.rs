@@ -1,7 +1,7 @@
 //! Rows of a table, looked up by index.
 
 use super::{
-    GradientBuilder, GraphError, LoweringContext, LoweringError, NodeOperands, Operator,
+    GradientBuilder, GradientResult, LoweringContext, LoweringError, NodeOperands, Operator,
     ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::{OperationWork, OperationWorkItem};
@@ -9,7 +9,7 @@ use crate::poplar::{OperandLiveness, tile_runs};
 use crate::popops::multi_slice::MultiSliceLowering;
 use crate::popops::{elementwise, multi_slice};
 use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{DType, TensorId, TensorInfo};
+use crate::shape::{DType, TensorInfo};
 
 /// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,14 +97,7 @@ impl Operator for EmbeddingOp {
         Ok(vec![TensorInfo::new(shape, inputs[0].dtype)])
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         if !backward.needs_input_gradient(0) {
             return Ok(vec![None, None]);
         }

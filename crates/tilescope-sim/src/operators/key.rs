@@ -68,8 +68,8 @@ mod tests {
             Arc::new(CastOp { to: DType::Half }),
             Arc::new(CastOp { to: DType::Float }),
             Arc::new(ReshapeOp { shape: vec![4] }),
-            Arc::new(ScaleOp(0.5)),
-            Arc::new(ScaleOp(0.5)),
+            Arc::new(ScaleOp::by(0.5)),
+            Arc::new(ScaleOp::by(0.5)),
         ];
         let keys: HashSet<OperatorKey> = operators.iter().map(OperatorKey::new).collect();
         assert_eq!(keys.len(), 4);

@@ -1,7 +1,7 @@
 //! A matrix times a vector with codelets of one's own; [`super::MatMulOp`] is what a library does.
 
 use super::{
-    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError,
+    LoweringContext, LoweringError, LoweringResult, NodeOperands, Operator, ShapeError,
     expect_operands,
 };
 use crate::custom::custom_mat_vec::MatVecDotProducts;
@@ -35,11 +35,7 @@ impl Operator for MatVecOp {
         2 * inputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let [rows, columns] = lowering.tensor_type(node.inputs[0]).shape[..] else {
             let problem = "a matrix is expected".to_string();
             return Err(LoweringError { operation: node.name.to_string(), problem });

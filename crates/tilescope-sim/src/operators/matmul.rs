@@ -1,12 +1,12 @@
 //! Matrix products, alone or in groups, and the two products of their gradient.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, PlannedCost, PlannedSizes, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    PlannedCost, PlannedSizes, ShapeError, expect_operands,
 };
 use crate::poplin::matmul::{MatMulPhase, MatMulSizes};
 use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::TensorInfo;
 
 /// A product of two matrices, or of as many pairs of them as the leading dimension says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -88,10 +88,7 @@ impl Operator for MatMulOp {
         self.sizes(inputs).map_or(0, |MatMulSizes { groups, m, k, n }| 2 * groups * m * k * n)
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
         let part = |product| Self { product, ..*self };
@@ -130,11 +127,7 @@ impl Operator for MatMulOp {
         lowering.matmul_planned_cost(node, self, sizes)
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         lowering.matmul(node, self)
     }
 }

@@ -3,7 +3,6 @@
 mod accumulate;
 mod activation;
 mod arg_extrema;
-mod batch_norm;
 mod bias_add;
 mod binary;
 mod broadcast;
@@ -19,19 +18,19 @@ mod distributed_norm;
 mod dropout;
 mod embedding;
 mod gradient;
-mod group_norm;
 mod key;
-mod layer_norm;
 pub(crate) mod linear_index;
 mod mat_vec;
 mod matmul;
 mod nll;
 mod norm;
+mod norm_passes;
 mod one_hot;
 mod optimizer;
 mod pad;
 mod planned_cost;
 mod planned_products;
+mod pointwise;
 mod pool;
 mod random;
 mod reduce;
@@ -62,7 +61,6 @@ pub use crate::poplin::matmul::MatMulPhase;
 pub(crate) use accumulate::AccumulateOp;
 pub use activation::ActivationOp;
 pub use arg_extrema::ArgExtremaOp;
-pub(crate) use batch_norm::BatchNormOp;
 pub use bias_add::AddBiasOp;
 pub use binary::BinaryOp;
 pub(crate) use cast::CastOp;
@@ -77,17 +75,17 @@ pub use embedding::{EmbeddingOp, MultiUpdateAddOp};
 pub(crate) use gradient::NO_GRADIENT;
 pub use gradient::OperationSink;
 pub use gradient::{GradientBuilder, GraphError};
-pub(crate) use group_norm::GroupNormOp;
 pub use key::OperatorIdentity;
 pub(crate) use key::OperatorKey;
-pub use layer_norm::LayerNormOp;
 pub use mat_vec::MatVecOp;
 pub use matmul::MatMulOp;
 pub(crate) use nll::NllOp;
+pub use norm::NormOp;
 pub use one_hot::OneHotOp;
 pub use optimizer::Optimizer;
 pub use pad::PadOp;
 pub use planned_cost::{PlannedCost, PlannedSizes};
+pub use pointwise::Pointwise;
 pub use pool::{PoolOp, PoolWindow};
 pub use random::{RandomDistribution, RandomOp};
 pub use reduce::ReduceOp;
@@ -126,6 +124,12 @@ use std::sync::Arc;
 #[error("{0}")]
 pub struct ShapeError(String);
 
+/// The gradient of each input that has one, or why there is none.
+pub type GradientResult = Result<Vec<Option<TensorId>>, GraphError>;
+
+/// What an operation lowers to, or why it cannot be lowered.
+pub type LoweringResult = Result<LoweredOperation, LoweringError>;
+
 /// What an operation computes, and how.
 pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     /// Name of the operator: `conv2d`.
@@ -137,17 +141,17 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     /// Says which operands do not fit together.
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError>;
 
-    /// Floating point operations; a multiply-accumulate counts as two.
-    fn flops(&self, inputs: &[TensorInfo], outputs: &[TensorInfo]) -> u64;
+    /// Floating point operations; a multiply-accumulate counts as two. None where it only moves
+    /// elements.
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        0
+    }
 
     /// Adds the gradient operations; returns the gradient of each input that has one.
     ///
     /// # Errors
     /// Where the operator has no gradient.
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         Err(backward.no_gradient_error(self.kind()))
     }
 
@@ -232,11 +236,7 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     ///
     /// # Errors
     /// Where no plan exists.
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError>;
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult;
 
     /// The input whose memory the output takes over: always for views, and for operators that can
     /// work in place where nobody else reads that input.
@@ -295,12 +295,6 @@ fn expect_operands(inputs: &[TensorInfo], count: usize) -> Result<(), ShapeError
     } else {
         Err(ShapeError(format!("{count} operands are expected, not {}", inputs.len())))
     }
-}
-
-/// The type of a function of every element: that of its only operand.
-fn infer_elementwise(inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-    expect_operands(inputs, 1)?;
-    Ok(vec![inputs[0].clone()])
 }
 
 /// Checks that two types are equal.

@@ -1,14 +1,13 @@
 //! Negative log-likelihood of class labels under given log-probabilities.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    ShapeError, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popnn::push_nll_loss;
-use crate::popops::elementwise;
-use crate::popops::elementwise::BinaryOpType;
-use crate::shape::{TensorId, TensorInfo};
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
+use crate::shape::TensorInfo;
 
 /// Mean negative log-probability of the labels. Operands: log-probabilities `[batch, classes]`
 /// and labels `[batch]`.
@@ -33,20 +32,13 @@ impl Operator for NllOp {
         true
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let labels = backward.node.inputs[1];
         let operator = NllGradOp { ty: backward.input_type(0) };
         Ok(vec![Some(backward.apply("grad", operator, &[labels])?), None])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let mut work = OperationWork::default();
         let [values, labels] = [0, 1].map(|input| lowering.layout_or_linear(node.inputs[input]));
@@ -78,18 +70,14 @@ impl Operator for NllGradOp {
         outputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let dtype = self.ty.dtype;
         let layout = lowering.layout_or_linear(node.outputs[0]);
         let mut work = OperationWork::default();
         lowering.encode_labels(&mut work, &self.ty, &layout, "NllLossGrad/OneHot");
-        work.push(elementwise::scalar_in_place(
+        work.push(elementwise::in_place(
             "NllLossGrad/Scale",
-            BinaryOpType::Multiply,
+            ElementwiseOp::Scalar(BinaryOpType::Multiply),
             dtype,
             &layout.elements,
         ));

@@ -1,160 +1,82 @@
-//! What the operators of layer, group and batch norm share: the forward pass on its tensors, and
-//! the gradient.
+//! Layer, group and batch norm: values get mean 0 and deviation 1, then scale and shift per channel.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    ShapeError, SumsOverRows, distributed_norm, expect_operands, norm_passes,
 };
-use crate::poplar::work::OperationWork;
-use crate::popnn::norm::{NormKind, NormRows, NormStatistics};
-use crate::popops::elementwise;
-use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{TensorId, TensorInfo};
+use crate::popnn::norm::NormKind;
+use crate::shape::TensorInfo;
 
-/// Name of the operator of a norm.
-pub(super) fn forward_kind(kind: NormKind) -> &'static str {
-    match kind {
-        NormKind::Batch => "batch_norm",
-        NormKind::Layer => "layer_norm",
-        NormKind::Group { .. } => "group_norm",
-    }
-}
-
-/// Name of the operator of its gradient.
-pub(super) fn gradient_kind(kind: NormKind) -> &'static str {
-    match kind {
-        NormKind::Batch => "batch_norm_grad",
-        NormKind::Layer => "layer_norm_grad",
-        NormKind::Group { .. } => "group_norm_grad",
-    }
-}
-
-/// Gradients of input, scale and shift of a forward node with these three operands first.
-pub(crate) fn gradients(
-    kind: NormKind,
-    backward: &mut GradientBuilder,
-) -> Result<Vec<TensorId>, GraphError> {
-    let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
-    let operands = [inputs[0], inputs[1], outputs[1], outputs[2], backward.gradient()?];
-    backward.apply_all("grad", NormGradOp(kind), &operands)
-}
-
-/// Gradients of input, scale and shift. Operands: input, scale, mean, inverse standard deviation,
-/// gradient of the output.
+/// The norm of the rows that share statistics. Operands: `x`, scale, shift, and for batch norm the
+/// running mean and the running variance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct NormGradOp(NormKind);
+pub struct NormOp(NormKind);
 
-impl Operator for NormGradOp {
+impl NormOp {
+    /// Batch norm of a model that is trained: `x` is `[batch, channels, height, width]`.
+    pub(crate) const BATCH: Self = Self(NormKind::Batch);
+    /// Layer norm over the last axis.
+    pub const LAYER: Self = Self(NormKind::Layer);
+
+    /// Group norm of `[batch, channels, height, width]`: the channels of a sample in groups.
+    pub(crate) fn of_groups(groups: u64) -> Self {
+        Self(NormKind::Group { groups })
+    }
+}
+
+impl Operator for NormOp {
     fn kind(&self) -> &'static str {
-        gradient_kind(self.0)
+        norm_passes::forward_kind(self.0)
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        expect_operands(inputs, 5)?;
-        Ok(vec![inputs[0].clone(), inputs[1].clone(), inputs[1].clone()])
+        expect_operands(inputs, if self.0 == NormKind::Batch { 5 } else { 3 })?;
+        let x = &inputs[0];
+        let channels = x.shape.get(1).copied().unwrap_or(0);
+        match self.0 {
+            NormKind::Batch if x.shape.len() < 2 => {
+                return Err(ShapeError(format!("{x} has no channels")));
+            }
+            NormKind::Group { groups }
+                if groups == 0 || channels == 0 || !channels.is_multiple_of(groups) =>
+            {
+                return Err(ShapeError(format!(
+                    "{groups} groups do not divide the channels of {x}"
+                )));
+            }
+            _ => {}
+        }
+        let axes = self.0.axes(x);
+        let channels = if self.0 == NormKind::Layer { axes.channel_count() } else { channels };
+        norm_passes::expect_channels(inputs, channels)?;
+        Ok(axes.outputs(x))
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        GRADIENT_FLOPS_PER_ELEMENT * inputs[0].elements().0
+        norm_passes::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
-        let x = lowering.tensor_type(node.inputs[0]).clone();
-        let layout = lowering.layout_or_linear(node.inputs[0]);
-        let [scale, mean, inverse_deviation] =
-            [1, 2, 3].map(|input| lowering.layout_or_linear(node.inputs[input]));
-        let statistics = NormStatistics { mean, inverse_deviation };
-        let mut work = lowering.regroup_tensor(node.inputs[4], &layout, "NormGrad");
-        let rows = self.0.axes(&x).rows(&lowering.machine, &x, &layout);
-        let gradients = rows.gradient(&mut work, &scale, &statistics);
-        let [of_scale, of_shift] = gradients.map_err(|error| node.error(error))?;
-        lowering.set_layout(node.outputs[0], layout);
-        lowering.set_layout(node.outputs[1], of_scale);
-        lowering.set_layout(node.outputs[2], of_shift);
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
+        let made = norm_passes::gradients(self.0, backward)?;
+        let mut all = vec![None; backward.node.inputs.len()];
+        for (gradient, made) in all.iter_mut().zip(made) {
+            *gradient = Some(made);
+        }
+        Ok(all)
+    }
+
+    fn sums_over_rows(&self, inputs: &[TensorInfo]) -> Option<SumsOverRows> {
+        match self.0 {
+            NormKind::Layer => None,
+            kind => distributed_norm::over_rows(kind, inputs),
+        }
+    }
+
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
+        let mut work = norm_passes::lower_forward(self.0, lowering, node)?;
+        if self.0 == NormKind::Batch {
+            norm_passes::update_running(lowering, node, &mut work);
+        }
         Ok(work.into())
     }
 }
-
-/// Lowers the forward pass of a norm. Operands of `node`: input, scale and shift; results: output,
-/// mean and inverse standard deviation.
-pub(crate) fn lower_forward(
-    kind: NormKind,
-    lowering: &mut LoweringContext,
-    node: &NodeOperands,
-) -> Result<OperationWork, LoweringError> {
-    let x = lowering.tensor_type(node.inputs[0]).clone();
-    let layout = lowering.layout_or_linear(node.inputs[0]);
-    let axes = kind.axes(&x);
-    let rows = axes.rows(&lowering.machine, &x, &layout);
-    let mut work = OperationWork::default();
-    // Batch norm is poplin's, and sums channels where they lie.
-    let regrouped = match kind {
-        NormKind::Batch => None,
-        _ => axes.regroup_channels(&mut work, &lowering.machine, &x, &layout),
-    };
-    let statistics =
-        rows.statistics(&mut work, regrouped.as_ref()).map_err(|error| node.error(error))?;
-    normalise(kind, lowering, node, &mut work, (&rows, &statistics));
-    lowering.set_layout(node.outputs[0], layout);
-    Ok(work)
-}
-
-/// Adds what statistics, scale and shift make of the input, and lays them out.
-pub(super) fn normalise(
-    kind: NormKind,
-    lowering: &mut LoweringContext,
-    node: &NodeOperands,
-    work: &mut OperationWork,
-    (rows, statistics): (&NormRows, &NormStatistics),
-) {
-    lowering.set_layout(node.outputs[1], statistics.mean.clone());
-    lowering.set_layout(node.outputs[2], statistics.inverse_deviation.clone());
-    let [scale, shift] = [1, 2].map(|input| placed(lowering, node.inputs[input], rows));
-    if kind == NormKind::Batch {
-        let [of_scale, of_shift] = [1, 2].map(|input| lowering.tensor_type(node.inputs[input]));
-        let affine = [(of_scale, &scale), (of_shift, &shift)];
-        rows.normalise_by_channel(work, statistics, affine);
-    } else {
-        rows.normalise(work, statistics, [&scale, &shift]);
-    }
-}
-
-/// Adds how the running statistics of a batch norm follow those of the batch.
-pub(super) fn update_running(
-    lowering: &mut LoweringContext,
-    node: &NodeOperands,
-    work: &mut OperationWork,
-) {
-    for (running, statistics) in [(3, 1), (4, 2)] {
-        let dtype = lowering.tensor_type(node.inputs[running]).dtype;
-        let layout = lowering.layout_or_linear(node.outputs[statistics]);
-        work.append(lowering.relayout_tensor(node.inputs[running], &layout, "running"));
-        work.push(elementwise::axpby("running/axpby", dtype, &layout.elements));
-    }
-}
-
-/// How scale or shift lies; where nobody placed it yet, as values of the channels do.
-fn placed(lowering: &mut LoweringContext, tensor: TensorId, rows: &NormRows) -> TensorLayout {
-    if let (None, Some(values)) = (lowering.layout(tensor), rows.channel_layout()) {
-        lowering.set_layout(tensor, values);
-    }
-    lowering.layout_or_linear(tensor)
-}
-
-/// Checks that scale and shift have one value per channel.
-pub(crate) fn expect_channels(inputs: &[TensorInfo], channels: u64) -> Result<(), ShapeError> {
-    match inputs[1..].iter().find(|values| values.shape != [channels]) {
-        None => Ok(()),
-        Some(values) => Err(ShapeError(format!("{values} is expected to have {channels} values"))),
-    }
-}
-
-/// Operations per element of the forward pass: two sums, whitening, scale and shift.
-pub(crate) const FORWARD_FLOPS_PER_ELEMENT: u64 = 7;
-
-/// Operations per element of the gradient: whitening, two products, four sums, scale and the rest.
-pub(super) const GRADIENT_FLOPS_PER_ELEMENT: u64 = 13;

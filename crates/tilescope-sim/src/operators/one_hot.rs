@@ -1,12 +1,12 @@
 //! Indices as rows with a one in the place that the index says (ONNX OneHot, popops `encodeOneHot`).
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    ShapeError, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::one_hot;
-use crate::shape::{DType, TensorId, TensorInfo};
+use crate::shape::{DType, TensorInfo};
 
 /// Indices of any shape with an axis of `depth` behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,20 +31,12 @@ impl Operator for OneHotOp {
         Ok(vec![TensorInfo::new(shape, self.dtype)])
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
     /// Nothing reaches indices.
-    fn differentiate(&self, _: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, _: &mut GradientBuilder) -> GradientResult {
         Ok(vec![None])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let labels = lowering.layout_or_linear(node.inputs[0]);
         let count = lowering.tensor_type(node.inputs[0]).elements();
         let rows = TensorInfo::new([count.0, self.depth], self.dtype);

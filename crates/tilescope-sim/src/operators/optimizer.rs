@@ -6,12 +6,11 @@
 //! willow/src/popx/op/adamupdaterx.cpp, lambsquarex.cpp, adamvarupdatex.cpp).
 
 use super::{
-    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ReplicaSum,
-    ShapeError,
+    LoweredOperation, LoweringContext, LoweringError, LoweringResult, NodeOperands, Operator,
+    ReplicaSum, ShapeError,
 };
 use crate::poplar::work::{OperationWork, WorkPhase};
-use crate::popops::elementwise;
-use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
 use crate::popops::rows::TensorRows;
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
@@ -192,10 +191,10 @@ impl OptimizerPass {
             OptimizerPassKind::ScaledAdd => elementwise::scaled_add(self.name, dtype, elements),
             OptimizerPassKind::Axpby => elementwise::axpby(self.name, dtype, elements),
             OptimizerPassKind::Unary(function) => {
-                elementwise::unary(self.name, function, dtype, elements)
+                elementwise::apart(self.name, ElementwiseOp::Unary(function), dtype, elements)
             }
             OptimizerPassKind::InPlace(operation) => {
-                elementwise::binary_in_place(self.name, operation, dtype, elements)
+                elementwise::in_place(self.name, ElementwiseOp::Binary(operation), dtype, elements)
             }
         }
     }
@@ -227,9 +226,14 @@ fn trust_ratio(
     };
     for (name, function) in [("lamb/r1Sqrt", UnaryOpType::Sqrt), ("lamb/r2Sqrt", UnaryOpType::Sqrt)]
     {
-        work.push(elementwise::unary_in_place(name, function, float, scalar));
+        work.push(elementwise::in_place(name, ElementwiseOp::Unary(function), float, scalar));
     }
-    work.push(elementwise::binary_in_place("lamb/ratio", BinaryOpType::Divide, float, scalar));
+    work.push(elementwise::in_place(
+        "lamb/ratio",
+        ElementwiseOp::Binary(BinaryOpType::Divide),
+        float,
+        scalar,
+    ));
     rows.apply_broadcast(&lowering.machine, work, "lamb/scale", BinaryOpType::Multiply, &weights);
     Ok(squares)
 }
@@ -257,11 +261,7 @@ impl Operator for VarUpdateOp {
         per_element * inputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         // State lies as the gradient does where that is accumulated, else as the parameter.

@@ -2,12 +2,12 @@
 //! [`super::TakeOp`].
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, SliceOp, expect_operands,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    ShapeError, SliceOp, expect_operands,
 };
 use crate::popops::{elementwise, relayout};
 use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::TensorInfo;
 
 /// Elements of one value before and behind those of the operand, along each axis. Which value
 /// changes nothing about the work.
@@ -52,14 +52,7 @@ impl Operator for PadOp {
         Ok(vec![TensorInfo::new(shape.ok_or_else(refuse)?, inputs[0].dtype)])
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let mut gradient = backward.gradient()?;
         let shape = backward.input_type(0).shape;
         for (axis, size) in shape.into_iter().enumerate() {
@@ -72,11 +65,7 @@ impl Operator for PadOp {
         Ok(vec![Some(gradient)])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let output = lowering.tensor_type(node.outputs[0]).clone();
         let whole = lowering.layout_or_linear(node.outputs[0]);
         let inner = self.inner(&output.shape, &whole);

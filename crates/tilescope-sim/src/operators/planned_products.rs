@@ -4,7 +4,8 @@
 //! or in another order, is rearranged, and that is part of the operation's work.
 
 use super::{
-    ConvOp, LoweredOperation, LoweringContext, LoweringError, MatMulOp, MatMulPhase, NodeOperands,
+    ConvOp, LoweredOperation, LoweringContext, LoweringError, LoweringResult, MatMulOp,
+    MatMulPhase, NodeOperands,
 };
 use crate::poplar::work::MemoryConstraint;
 use crate::poplar::{OperandLiveness, tile_runs};
@@ -183,11 +184,7 @@ impl LoweringContext<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub(crate) fn matmul(
-        &mut self,
-        node: &NodeOperands,
-        matmul: &MatMulOp,
-    ) -> Result<LoweredOperation, LoweringError> {
+    pub(crate) fn matmul(&mut self, node: &NodeOperands, matmul: &MatMulOp) -> LoweringResult {
         let (params, cut) = self.matmul_params(node, matmul)?;
         let planned = self.matmul_plans(node, &params)?;
         let axes = self.matmul_axes(node, matmul).ok_or_else(|| LoweringError {
@@ -235,11 +232,7 @@ impl LoweringContext<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub(crate) fn conv_forward(
-        &mut self,
-        node: &NodeOperands,
-        conv: &ConvOp,
-    ) -> Result<LoweredOperation, LoweringError> {
+    pub(crate) fn conv_forward(&mut self, node: &NodeOperands, conv: &ConvOp) -> LoweringResult {
         let form = self.conv_form(node, conv);
         match self.conv_forward_plans(node, &self.conv_params(node, conv))? {
             ProductPlans::Inference(plan) => self.forward(node, &plan, form),
@@ -255,7 +248,7 @@ impl LoweringContext<'_> {
         &mut self,
         node: &NodeOperands,
         conv: &ConvOp,
-    ) -> Result<LoweredOperation, LoweringError> {
+    ) -> LoweringResult {
         let params =
             conv.params(self.tensor_type(node.outputs[0]), self.tensor_type(node.inputs[1]));
         let plans = self.conv_plans(node, &params)?;
@@ -271,7 +264,7 @@ impl LoweringContext<'_> {
         &mut self,
         node: &NodeOperands,
         conv: &ConvOp,
-    ) -> Result<LoweredOperation, LoweringError> {
+    ) -> LoweringResult {
         let params =
             conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.outputs[0]));
         let plans = self.conv_plans(node, &params)?;
@@ -297,7 +290,7 @@ impl LoweringContext<'_> {
         node: &NodeOperands,
         plan: &ConvPlan,
         form: ProductPlacement,
-    ) -> Result<LoweredOperation, LoweringError> {
+    ) -> LoweringResult {
         let ProductPlacement { axes, cut, .. } = form;
         let layouts = planned_layouts(&self.machine, plan);
         let input = layouts.input.of_parts(cut.x);
@@ -317,7 +310,7 @@ impl LoweringContext<'_> {
         node: &NodeOperands,
         plans: &ConvTrainingPlans,
         form: ProductPlacement,
-    ) -> Result<LoweredOperation, LoweringError> {
+    ) -> LoweringResult {
         let ProductPlacement { axes, cut, start } = form;
         let layouts = planned_layouts(&self.machine, &plans.backward);
         let gradient = layouts.input.of_parts(cut.y);
@@ -348,7 +341,7 @@ impl LoweringContext<'_> {
         node: &NodeOperands,
         plans: &ConvTrainingPlans,
         form: ProductPlacement,
-    ) -> Result<LoweredOperation, LoweringError> {
+    ) -> LoweringResult {
         let layouts = planned_layouts(&self.machine, &plans.forward);
         let product =
             self.lower_pass(&plans.update, &ConvPassOperands::weight_update(plans), form.start);

@@ -1,14 +1,14 @@
 //! Pooling over windows: the largest or the mean of each.
 
 use super::{
-    FieldEdges, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
-    NodeOperands, Operator, RowWindow, ShapeError, expect_operands, expect_same,
+    FieldEdges, GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringError,
+    LoweringResult, NodeOperands, Operator, RowWindow, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::MemoryConstraint;
 use crate::poplar::{OperandLiveness, tile_runs};
 use crate::popnn::pool::{PoolAxis, PoolingParams, PoolingPass, PoolingType};
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::TensorInfo;
 use std::sync::Arc;
 use tilescope_report::units::TileRuns;
 
@@ -88,7 +88,7 @@ impl PoolOp {
         node: &NodeOperands,
         input: &TensorInfo,
         backward: bool,
-    ) -> Result<LoweredOperation, LoweringError> {
+    ) -> LoweringResult {
         let operands: Vec<_> =
             node.inputs.iter().map(|tensor| lowering.layout_or_linear(*tensor)).collect();
         let group = |layout: &TensorLayout| match layout.order {
@@ -159,10 +159,7 @@ impl Operator for PoolOp {
         outputs[0].elements().0 * self.window_elements()
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let (input, output) = (backward.node.inputs[0], backward.node.outputs[0]);
         let operator = self.gradient(backward.input_type(0));
@@ -186,11 +183,7 @@ impl Operator for PoolOp {
         Some(Arc::new(part))
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let input = lowering.tensor_type(node.inputs[0]).clone();
         PoolOp::lower(self, lowering, node, &input, false)
     }
@@ -227,11 +220,7 @@ impl Operator for PoolGradOp {
         inputs.last().map_or(0, |gradient| gradient.elements().0 * self.pool.window_elements())
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         if let [_, output, gradient] = node.inputs[..]
             && lowering.layout(gradient).is_none()
         {

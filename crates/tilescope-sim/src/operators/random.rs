@@ -1,9 +1,6 @@
 //! Tensors of random numbers (poplibs lib/poprand/RandomGen.cpp).
 
-use super::{
-    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError,
-    expect_operands,
-};
+use super::{LoweringContext, LoweringResult, NodeOperands, Operator, ShapeError, expect_operands};
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
 use crate::shape::TensorInfo;
@@ -37,11 +34,7 @@ impl Operator for RandomOp {
         outputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let layout = lowering.layout_or_linear(node.outputs[0]);
         let phase = elementwise::random(self.distribution, self.ty.dtype, &layout.elements);
         Ok(OperationWork::of_phase(phase).into())

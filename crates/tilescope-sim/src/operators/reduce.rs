@@ -1,9 +1,9 @@
 //! Reductions over some axes.
 
 use super::{
-    BinaryOp, CastOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext,
-    LoweringError, NodeOperands, Operator, OutputAlias, RepeatOp, ReshapeOp, ScaleOp, ShapeError,
-    UnaryOp, expect_operands, expect_same,
+    BinaryOp, CastOp, GradientBuilder, GradientResult, GraphError, LoweringContext, LoweringResult,
+    NodeOperands, Operator, OutputAlias, RepeatOp, ReshapeOp, ScaleOp, ShapeError, UnaryOp,
+    expect_operands, expect_same,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
@@ -41,7 +41,7 @@ impl ReduceOp {
         let rows = ReshapeOp { shape };
         let dy = backward.apply("grad/rows", rows.clone(), &[gradient])?;
         if self.operation == ReduceOperation::SquareAdd {
-            let twice = backward.apply("grad/scale", ScaleOp(2.0), &[dy])?;
+            let twice = backward.apply("grad/scale", ScaleOp::by(2.0), &[dy])?;
             return backward.apply("grad", BinaryOp::MULTIPLY, &[x, twice]);
         }
         let y = backward.apply("grad/results", rows, &[y])?;
@@ -89,10 +89,7 @@ impl Operator for ReduceOp {
         inputs[0].elements().0
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         if self.result != ReduceResultUse::PLAIN {
             return Err(backward.no_gradient_error(self.kind()));
         }
@@ -106,11 +103,7 @@ impl Operator for ReduceOp {
         Ok(vec![Some(dx)])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();

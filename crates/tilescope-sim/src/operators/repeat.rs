@@ -1,12 +1,12 @@
 //! Values repeated along new axes: a class token for every sample, the gradient of a sum.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ReduceOp, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    ReduceOp, ShapeError, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::reduce::ReduceOperation;
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::TensorInfo;
 
 /// Each value of the operand for all elements along the axes it does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,24 +32,13 @@ impl Operator for RepeatOp {
         Ok(vec![self.ty.clone()])
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let sum = ReduceOp::new(ReduceOperation::Add, self.axes.clone());
         Ok(vec![Some(backward.apply("grad", sum, &[gradient])?)])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let layout = lowering.layout_or_linear(node.outputs[0]);
         let mut work = OperationWork::default();
         let to = (&self.ty, &layout);

@@ -1,10 +1,10 @@
 //! Another shape for the same elements: a view, no work.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
+    NodeOperands, Operator, OutputAlias, ShapeError, expect_operands,
 };
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::TensorInfo;
 
 /// A tensor of the given shape with the elements of the operand, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,24 +26,13 @@ impl Operator for ReshapeOp {
         Ok(vec![output])
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let shape = backward.input_type(0).shape;
         Ok(vec![Some(backward.apply("grad", ReshapeOp { shape }, &[gradient])?)])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let mut layout = lowering.layout_or_linear(node.inputs[0]);
         layout.order =
             layout.order.reshaped(&lowering.tensor_type(node.inputs[0]).shape, &self.shape);

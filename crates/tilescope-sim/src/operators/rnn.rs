@@ -5,8 +5,8 @@
 //! needs.
 
 use super::{
-    GradientBuilder, GraphError, LoweringContext, LoweringError, NodeOperands, Operator,
-    ShapeError, expect_operands, expect_same,
+    GradientBuilder, GradientResult, GraphError, LoweringContext, LoweringError, NodeOperands,
+    Operator, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::OperandLiveness;
 use crate::poplar::work::TemporaryVariable;
@@ -104,10 +104,7 @@ impl Operator for RnnOp {
         })
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         if !self.keeps_intermediates {
             let problem = "the layer does not keep what its gradient needs".to_string();

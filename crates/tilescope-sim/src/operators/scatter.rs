@@ -3,12 +3,12 @@
 
 use super::embedding::without_padding;
 use super::{
-    EmbeddingOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
-    NodeOperands, Operator, ShapeError, expect_operands, expect_same,
+    EmbeddingOp, GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands,
+    Operator, ShapeError, expect_operands, expect_same,
 };
 use crate::popops::multi_slice::{self, MultiSliceLowering};
 use crate::popops::{elementwise, relayout};
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::TensorInfo;
 
 /// What becomes of a row that an index names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,10 +48,7 @@ impl Operator for ScatterOp {
         }
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let dy = backward.gradient()?;
         let indices = backward.node.inputs[1];
         let mut gradients = vec![None; backward.node.inputs.len()];
@@ -66,11 +63,7 @@ impl Operator for ScatterOp {
         Ok(gradients)
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let [table, indices] = [node.inputs[0], node.inputs[1]];
         let ty = lowering.tensor_type(table).clone();
         let params = EmbeddingOp::default().lookup_params(&ty, lowering.tensor_type(indices));

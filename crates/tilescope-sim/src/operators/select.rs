@@ -2,8 +2,8 @@
 
 use super::broadcast::{broadcast_shape, reduce_to_operand};
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, RowWindow, ShapeError, UnaryOp, expect_operands,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    RowWindow, ShapeError, UnaryOp, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, SelectForm, UnaryOpType};
@@ -31,14 +31,7 @@ impl Operator for SelectOp {
         Ok(vec![TensorInfo::new(broadcast_shape(inputs)?, inputs[1].dtype)])
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let dy = backward.gradient()?;
         let condition = backward.node.inputs[0];
         let mut gradients = vec![None; 3];
@@ -60,11 +53,7 @@ impl Operator for SelectOp {
         same.then_some(RowWindow::POINTWISE)
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let whole = lowering.tensor_type(node.outputs[0]).clone();
         let is_whole = |lowering: &LoweringContext, tensor: TensorId| {
             lowering.tensor_type(tensor).shape == whole.shape

@@ -3,8 +3,7 @@
 use super::{LoweringContext, MatMulPhase, NodeOperands};
 use crate::poplar::work::{OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase};
 use crate::poplin::matmul::MatMulSerialParts;
-use crate::popops::elementwise;
-use crate::popops::elementwise::BinaryOpType;
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::popops::planner_cycles::dynamic_slice;
 use crate::shape::TensorId;
 use tilescope_report::MemoryCategory;
@@ -41,7 +40,12 @@ impl LoweringContext<'_> {
         } else {
             whole.push(elementwise::fill("serialResult/zero", dtype, &elements));
             let name = "serialResult/add";
-            body.push(elementwise::binary_in_place(name, BinaryOpType::Add, dtype, &elements));
+            body.push(elementwise::in_place(
+                name,
+                ElementwiseOp::Binary(BinaryOpType::Add),
+                dtype,
+                &elements,
+            ));
         }
         let end = body.phases().len();
         body.temporaries.extend(temporaries.into_iter().map(|(name, bytes, from)| {

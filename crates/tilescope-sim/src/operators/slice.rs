@@ -1,11 +1,11 @@
 //! A stretch of one axis: a view.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
+    NodeOperands, Operator, OutputAlias, ShapeError, expect_operands,
 };
 use crate::popops::{elementwise, relayout};
-use crate::shape::{TensorId, TensorInfo, gcd};
+use crate::shape::{TensorInfo, gcd};
 use std::ops::Range;
 
 /// The elements whose index along `axis` is in `range`.
@@ -36,24 +36,13 @@ impl Operator for SliceOp {
         }
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let pad = SliceGradOp { slice: self.clone(), ty: backward.input_type(0) };
         Ok(vec![Some(backward.apply("grad", pad, &[gradient])?)])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let shape = &lowering.tensor_type(node.inputs[0]).shape;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         lowering.set_layout(node.outputs[0], layout.slice(shape, self.axis, self.range.clone()));
@@ -82,15 +71,7 @@ impl Operator for SliceGradOp {
         Ok(vec![self.ty.clone()])
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let dtype = self.ty.dtype;
         let whole = lowering.layout_or_linear(node.outputs[0]);
         let place = whole.slice(&self.ty.shape, self.slice.axis, self.slice.range.clone());

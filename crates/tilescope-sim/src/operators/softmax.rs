@@ -1,16 +1,15 @@
 //! Softmax and log-softmax over one axis (poplibs lib/popnn/NonLinearity.cpp).
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands, expect_same,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::OperationWork;
 use crate::popnn::{bring_rows, softmax};
-use crate::popops::elementwise;
-use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
 use crate::popops::rows::TensorRows;
-use crate::shape::{DType, TensorId, TensorInfo};
+use crate::shape::{DType, TensorInfo};
 
 /// Exponentials along an axis, divided by their sum; or the logarithm of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,19 +36,12 @@ impl Operator for SoftmaxOp {
         5 * inputs[0].elements().0
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let operands = [backward.node.outputs[0], backward.gradient()?];
         Ok(vec![Some(backward.apply("grad", SoftmaxGradOp(*self), &operands)?)])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let found = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();
@@ -82,11 +74,7 @@ impl Operator for SoftmaxGradOp {
         4 * inputs[0].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let (dtype, layout) = (ty.dtype, lowering.layout_or_linear(node.inputs[0]));
         let name = |part: &str| format!("SoftMaxGrad/{part}");
@@ -94,9 +82,19 @@ impl Operator for SoftmaxGradOp {
         let rows = TensorRows::new(&ty, layout.clone(), &[self.0.axis]);
         let elements = &layout.elements;
         if self.0.log {
-            work.push(elementwise::unary(&name("Exp"), UnaryOpType::Exp, dtype, elements));
+            work.push(elementwise::apart(
+                &name("Exp"),
+                ElementwiseOp::Unary(UnaryOpType::Exp),
+                dtype,
+                elements,
+            ));
         } else {
-            work.push(elementwise::binary(&name("Mul"), BinaryOpType::Multiply, dtype, elements));
+            work.push(elementwise::apart(
+                &name("Mul"),
+                ElementwiseOp::Binary(BinaryOpType::Multiply),
+                dtype,
+                elements,
+            ));
         }
         let sum_name = name("Reduce_sum");
         let machine = lowering.machine;
@@ -104,9 +102,9 @@ impl Operator for SoftmaxGradOp {
             .reduce(&machine, &mut work, &sum_name, ReduceOperation::Add, DType::Float)
             .map_err(|error| node.error(error))?;
         rows.apply_broadcast(&machine, &mut work, &name("MulSum"), BinaryOpType::Multiply, &sums);
-        work.push(elementwise::binary_in_place(
+        work.push(elementwise::in_place(
             &name("Sub"),
-            BinaryOpType::Subtract,
+            ElementwiseOp::Binary(BinaryOpType::Subtract),
             dtype,
             elements,
         ));

@@ -1,7 +1,7 @@
 //! Parts of a tensor along one axis: views.
 
 use super::{
-    ConcatOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
+    ConcatOp, GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
     NodeOperands, Operator, OutputAlias, ShapeError, expect_operands,
 };
 use crate::shape::{TensorId, TensorInfo};
@@ -43,14 +43,7 @@ impl Operator for SplitOp {
         Ok(self.sizes.iter().map(part).collect())
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let parts: Vec<TensorId> = (0..backward.node.outputs.len())
             .map(|part| {
                 let known = backward.output_gradients.get(part).copied().flatten();
@@ -61,11 +54,7 @@ impl Operator for SplitOp {
         Ok(vec![Some(backward.apply("grad", ConcatOp { axis: self.axis }, &parts)?)])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let shape = lowering.tensor_type(node.inputs[0]).shape.clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut start = 0;

@@ -1,8 +1,8 @@
 //! A stencil: each cell of a field from its neighbours, borders from what zeros lie outside.
 
 use super::{
-    FieldEdges, LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator,
-    RowWindow, ShapeError, expect_operands,
+    FieldEdges, LoweringContext, LoweringError, LoweringResult, NodeOperands, Operator, RowWindow,
+    ShapeError, expect_operands,
 };
 use crate::custom::stencil::{ReceivedRows, StencilField, StencilNeighbourhood};
 use crate::poplar::work::OperationWork;
@@ -77,11 +77,7 @@ impl Operator for StencilOp {
         true
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let (field, mut work) = placed_field(lowering, node)?;
         let mut rows = node.inputs[1..].iter().map(|row| row_bytes(lowering, *row));
         let above = if self.above { rows.next() } else { None };
@@ -128,15 +124,7 @@ impl Operator for StencilRowOp {
         Ok(vec![TensorInfo::new([1, width, channels], dtype)])
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let (field, mut work) = placed_field(lowering, node)?;
         let row = field.edge_row_layout(self.is_first, lowering.tiles);
         work.push(elementwise::cast("Halo/OnTileCopy", field.dtype, field.dtype, &row.elements));

@@ -1,10 +1,10 @@
 //! What stands in for the gradient of numbers of few bits while a model learns to be quantised.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, RowWindow, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
+    NodeOperands, Operator, OutputAlias, RowWindow, ShapeError, expect_operands,
 };
-use crate::shape::{DType, TensorId, TensorInfo};
+use crate::shape::{DType, TensorInfo};
 
 /// The first operand, which was made of the second one by rounding. Its gradient is that of the
 /// second where the third, a truth value, says that this was within the range of the few bits, and
@@ -26,14 +26,7 @@ impl Operator for StraightThroughOp {
         Err(ShapeError(format!("{made} and {within} do not go with {of}")))
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let dy = backward.gradient()?;
         let within = backward.node.inputs[2];
         Ok(vec![None, Some(backward.apply_mask("grad", dy, within)?), None])
@@ -43,11 +36,7 @@ impl Operator for StraightThroughOp {
         Some(RowWindow::POINTWISE)
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let layout = lowering.layout_or_linear(node.inputs[0]);
         lowering.set_layout(node.outputs[0], layout);
         Ok(LoweredOperation::default())

@@ -3,14 +3,14 @@
 //! slices, then a copy).
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    ShapeError, expect_operands,
 };
 use crate::poplar::work::OperationWork;
-use crate::popops::elementwise::{self, BinaryOpType};
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::popops::relayout;
 use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::TensorInfo;
 
 /// The elements whose index along `axis` is the first of `indices`, then those of the second, and
 /// so on.
@@ -76,24 +76,13 @@ impl Operator for TakeOp {
         }
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let operator = TakeGradOp { take: self.clone(), ty: backward.input_type(0) };
         Ok(vec![Some(backward.apply("grad", operator, &[gradient])?)])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let held = lowering.layout_or_linear(node.inputs[0]);
         let piece = self.piece(&ty, &held);
@@ -137,11 +126,7 @@ impl Operator for TakeGradOp {
 
     /// PopART adds one slice of the gradient after the other (popart
     /// willow/src/popx/op/{tilex,resizex}.cpp); here all of a place are added in one compute set.
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let dtype = self.ty.dtype;
         let whole = lowering.layout_or_linear(node.outputs[0]);
         let place = self.take.selected(&self.ty, &whole);
@@ -158,7 +143,12 @@ impl Operator for TakeGradOp {
             let gradient = lowering.tensor_type(node.inputs[0]).clone();
             lowering.exchange_copies(&mut work, (&gradient, &from), &place, "TakeGrad");
             let add = BinaryOpType::Add;
-            work.push(elementwise::binary_in_place("TakeGrad/Add", add, dtype, &place.elements));
+            work.push(elementwise::in_place(
+                "TakeGrad/Add",
+                ElementwiseOp::Binary(add),
+                dtype,
+                &place.elements,
+            ));
         }
         Ok(work.into())
     }

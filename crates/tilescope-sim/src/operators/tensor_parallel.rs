@@ -6,11 +6,11 @@
 //! links.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
+    NodeOperands, Operator, OutputAlias, ShapeError, expect_operands,
 };
 use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::TensorInfo;
 
 /// What happens at an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,10 +92,7 @@ impl Operator for TensorParallelOp {
         }
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let edge = match self.edge {
             TensorParallelEdge::Enter if backward.needs_input_gradient(0) => {
@@ -118,11 +115,7 @@ impl Operator for TensorParallelOp {
         }
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let [from, to] = [node.inputs[0], node.outputs[0]];
         let layout = match self.edge {
             TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => {

@@ -146,7 +146,7 @@ impl OperatorCases {
         ] {
             self.add(ActivationOp(function), &pair[..1], true);
         }
-        self.add(ScaleOp(0.5), &pair[..1], true);
+        self.add(ScaleOp::by(0.5), &pair[..1], true);
         self.add(DropoutOp, &pair[..1], true);
         self.add(ClampOp::new(0.0, 6.0), &pair[..1], true);
         for operation in DIFFERENTIABLE {
@@ -211,12 +211,12 @@ impl OperatorCases {
             self.add(PoolOp { kind, windows: vec![window; 2] }, [&image], true);
         }
         let affine = [image.clone(), channels.clone(), channels.clone()];
-        self.add(GroupNormOp { groups: 2 }, &affine, true);
-        self.add(BatchNormOp, [&affine[..], &affine[1..]].concat(), true);
+        self.add(NormOp::of_groups(2), &affine, true);
+        self.add(NormOp::BATCH, [&affine[..], &affine[1..]].concat(), true);
         self.norms_of_parts(&affine);
         self.add(AddBiasOp { axis: 1 }, &affine[..2], true);
         let x = ty(&[batch * rows, columns]);
-        self.add(LayerNormOp, &[x.clone(), ty(&[columns]), ty(&[columns])], true);
+        self.add(NormOp::LAYER, &[x.clone(), ty(&[columns]), ty(&[columns])], true);
         self.add(MatMulOp::default(), &[x, ty(&[columns, 8])], true);
         let labels = TensorInfo::new([batch * rows], DType::Int);
         self.add(NllOp, &[ty(&[batch * rows, columns]), labels.clone()], true);

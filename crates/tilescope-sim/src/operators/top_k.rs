@@ -1,12 +1,12 @@
 //! The largest or smallest elements along an axis, in order (ONNX TopK, popops `topKWithPermutation`).
 
 use super::{
-    EmbeddingOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
-    NodeOperands, Operator, ReshapeOp, ShapeError, expect_operands, linear_index,
+    EmbeddingOp, GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands,
+    Operator, ReshapeOp, ShapeError, expect_operands, linear_index,
 };
 use crate::popops::top_k::TopKRows;
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
-use crate::shape::{DType, TensorId, TensorInfo};
+use crate::shape::{DType, TensorInfo};
 
 /// The first `k` elements along an axis when they are sorted, and where they were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,10 +46,7 @@ impl Operator for TopKOp {
 
     /// Each gradient in the place its element came from, zeros elsewhere (popart
     /// willow/src/popx/op/topkx.cpp).
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let (ty, indices) = (backward.input_type(0), backward.node.outputs[1]);
         let name = backward.node.name.to_string();
@@ -67,11 +64,7 @@ impl Operator for TopKOp {
         Ok(vec![Some(backward.apply("grad", ReshapeOp { shape: ty.shape }, &[made])?)])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let length = ty.shape[self.axis];
         let rows = TopKRows { rows: ty.elements().0 / length, length, k: self.k, dtype: ty.dtype };

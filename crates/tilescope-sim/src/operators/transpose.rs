@@ -2,10 +2,10 @@
 //! pays for the copy.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
+    NodeOperands, Operator, OutputAlias, ShapeError, expect_operands,
 };
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::TensorInfo;
 
 /// A tensor whose axis `i` is the operand's axis `permutation[i]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,14 +34,7 @@ impl Operator for TransposeOp {
         Ok(vec![TensorInfo::new(turned, inputs[0].dtype)])
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let mut permutation = vec![0; self.permutation.len()];
         for (new, old) in self.permutation.iter().enumerate() {
@@ -50,11 +43,7 @@ impl Operator for TransposeOp {
         Ok(vec![Some(backward.apply("grad", Self { permutation }, &[gradient])?)])
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let mut layout = lowering.layout_or_linear(node.inputs[0]);
         layout.order =
             layout.order.permuted(&lowering.tensor_type(node.inputs[0]).shape, &self.permutation);

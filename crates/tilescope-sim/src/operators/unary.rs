@@ -1,23 +1,26 @@
 //! Element-wise functions of one operand: one operator for all of popops' unary vertices.
 
-use super::{
-    ActivationOp, BinaryOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext,
-    LoweringError, NodeOperands, Operator, OutputAlias, RowWindow, ScalarOp, ScaleOp, ShapeError,
-    infer_elementwise,
-};
-use crate::popops::elementwise;
-use crate::popops::elementwise::UnaryOpType;
-use crate::shape::{DType, TensorId, TensorInfo};
+use super::{ActivationOp, BinaryOp, GradientBuilder, GraphError, Pointwise, ScalarOp, ScaleOp};
+use crate::poplar::work::WorkPhase;
+use crate::popops::elementwise::{self, ElementwiseOp, UnaryOpType};
+use crate::shape::{DType, TensorId};
+use tilescope_report::units::{Elements, TileRuns};
 
 /// A function of every element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct UnaryOp(pub UnaryOpType);
 
-impl UnaryOp {
-    /// The gradient of the operand from that of the result; none where the function is constant
-    /// between its steps.
+impl Pointwise for UnaryOp {
+    fn name(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    fn result_type(&self, operand: DType) -> DType {
+        if self.0.is_predicate() { DType::Bool } else { operand }
+    }
+
     fn input_gradient(
-        self,
+        &self,
         backward: &mut GradientBuilder,
         dy: TensorId,
     ) -> Result<Option<TensorId>, GraphError> {
@@ -28,19 +31,19 @@ impl UnaryOp {
         Ok(Some(match self.0 {
             UnaryOpType::Exp => apply("grad", BinaryOp::MULTIPLY, [dy, y])?,
             UnaryOpType::Log => apply("grad", BinaryOp::DIVIDE, [dy, x])?,
-            UnaryOpType::Negate => backward.apply("grad", self, &[dy])?,
+            UnaryOpType::Negate => backward.apply("grad", *self, &[dy])?,
             UnaryOpType::Square => {
                 let product = apply("grad/product", BinaryOp::MULTIPLY, [dy, x])?;
-                backward.apply("grad", ScaleOp(2.0), &[product])?
+                backward.apply("grad", ScaleOp::by(2.0), &[product])?
             }
             UnaryOpType::Sqrt => {
                 let ratio = apply("grad/ratio", BinaryOp::DIVIDE, [dy, y])?;
-                backward.apply("grad", ScaleOp(0.5), &[ratio])?
+                backward.apply("grad", ScaleOp::by(0.5), &[ratio])?
             }
             UnaryOpType::Rsqrt => {
                 // -y^3 / 2 = -y / (2 x)
                 let ratio = apply("grad/ratio", BinaryOp::DIVIDE, [y, x])?;
-                let slope = backward.apply("grad/slope", ScaleOp(-0.5), &[ratio])?;
+                let slope = backward.apply("grad/slope", ScaleOp::by(-0.5), &[ratio])?;
                 backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
             }
             UnaryOpType::Inverse => {
@@ -78,7 +81,7 @@ impl UnaryOp {
                 let negated =
                     backward.apply("grad/negate", Self(UnaryOpType::Negate), &[square])?;
                 let bell = backward.apply("grad/exp", Self(UnaryOpType::Exp), &[negated])?;
-                let height = ScaleOp(std::f64::consts::FRAC_2_SQRT_PI);
+                let height = ScaleOp::by(std::f64::consts::FRAC_2_SQRT_PI);
                 let slope = backward.apply("grad/slope", height, &[bell])?;
                 backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
             }
@@ -104,52 +107,12 @@ impl UnaryOp {
             UnaryOpType::IsFinite
             | UnaryOpType::IsInf
             | UnaryOpType::IsNan
-            | UnaryOpType::LogicalNot => return Err(backward.no_gradient_error(self.kind())),
+            | UnaryOpType::LogicalNot => return Err(backward.no_gradient_error(self.name())),
         }))
     }
-}
 
-impl Operator for UnaryOp {
-    fn kind(&self) -> &'static str {
-        self.0.kind()
-    }
-
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        let types = infer_elementwise(inputs)?;
-        if !self.0.is_predicate() {
-            return Ok(types);
-        }
-        Ok(types.into_iter().map(|ty| TensorInfo::new(ty.shape, DType::Bool)).collect())
-    }
-
-    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements().0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let dy = backward.gradient()?;
-        let Some(dx) = self.input_gradient(backward, dy)? else { return Ok(vec![None]) };
-        Ok(vec![Some(dx)])
-    }
-
-    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
-        Some(RowWindow::POINTWISE)
-    }
-
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
-        let phase =
-            if self.0.is_predicate() { elementwise::unary } else { elementwise::unary_in_place };
-        Ok(lowering.lower_elementwise(node, |dtype, elements| phase("Op", self.0, dtype, elements)))
-    }
-
-    fn output_alias(&self) -> OutputAlias {
-        OutputAlias::InPlace(0)
+    fn phase(&self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
+        let phase = if self.0.is_predicate() { elementwise::apart } else { elementwise::in_place };
+        phase("Op", ElementwiseOp::Unary(self.0), dtype, elements)
     }
 }

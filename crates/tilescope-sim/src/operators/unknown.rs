@@ -1,12 +1,11 @@
 //! An operator of a file that nothing is known of but its operands: priced as one pass over them.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError,
+    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
+    ShapeError,
 };
 use crate::poplar::work::OperationWork;
-use crate::popops::elementwise;
-use crate::popops::elementwise::UnaryOpType;
+use crate::popops::elementwise::{self, ElementwiseOp, UnaryOpType};
 use crate::shape::{DType, TensorId, TensorInfo};
 
 /// Results of these types, of any operands.
@@ -30,10 +29,7 @@ impl Operator for UnknownOp {
 
     /// As little is known of the gradient: it is one pass over the operands and over the gradients of
     /// the results, for the gradients of all operands that need one.
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let is_number = |ty: &TensorInfo| matches!(ty.dtype, DType::Half | DType::Float);
         let needed: Vec<usize> = (0..backward.node.inputs.len())
             .filter(|at| backward.needs_input_gradient(*at) && is_number(&backward.input_type(*at)))
@@ -54,17 +50,17 @@ impl Operator for UnknownOp {
 
     /// Reads every operand where it lies and writes every result once, as a copy with a function of
     /// each element does.
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let mut work = OperationWork::default();
         for tensor in node.all() {
             let dtype = lowering.tensor_type(tensor).dtype;
             let layout = lowering.layout_or_linear(tensor);
-            let phase =
-                elementwise::unary("Unknown", UnaryOpType::Absolute, dtype, &layout.elements);
+            let phase = elementwise::apart(
+                "Unknown",
+                ElementwiseOp::Unary(UnaryOpType::Absolute),
+                dtype,
+                &layout.elements,
+            );
             work.push(phase);
         }
         Ok(work.into())

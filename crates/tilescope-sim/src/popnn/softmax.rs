@@ -1,7 +1,7 @@
 //! Softmax, and the loss of its values at labels (poplibs lib/popnn/NonLinearity.cpp, PopART's nll).
 
 use crate::poplar::work::OperationWork;
-use crate::popops::elementwise::{self, BinaryOpType, UnaryOpType};
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp, UnaryOpType};
 use crate::popops::reduce::{ReduceError, ReduceOperation};
 use crate::popops::rows::TensorRows;
 use crate::popops::{one_hot, relayout};
@@ -46,9 +46,9 @@ pub(crate) fn softmax(
     let (dtype, elements) = (rows.dtype, &rows.layout.elements);
     let maxima = rows.reduce(machine, work, "SoftMax/Reduce_max", ReduceOperation::Max, dtype)?;
     rows.apply_broadcast(machine, work, "SoftMax/Sub", BinaryOpType::Subtract, &maxima);
-    let exp = if log { elementwise::unary } else { elementwise::unary_in_place };
+    let exp = if log { elementwise::apart } else { elementwise::in_place };
     let start = work.phases().len();
-    work.push(exp("SoftMax/Exp", UnaryOpType::Exp, dtype, elements));
+    work.push(exp("SoftMax/Exp", ElementwiseOp::Unary(UnaryOpType::Exp), dtype, elements));
     let sums =
         rows.reduce(machine, work, "SoftMax/Reduce_sum", ReduceOperation::Add, DType::Float)?;
     if log {
@@ -59,7 +59,12 @@ pub(crate) fn softmax(
     } else {
         (UnaryOpType::Inverse, BinaryOpType::Multiply)
     };
-    work.push(elementwise::unary_in_place("SoftMax/Sum", function, DType::Float, &sums.elements));
+    work.push(elementwise::in_place(
+        "SoftMax/Sum",
+        ElementwiseOp::Unary(function),
+        DType::Float,
+        &sums.elements,
+    ));
     rows.apply_broadcast(machine, work, "SoftMax/Scale", operation, &sums);
     Ok(())
 }
@@ -78,16 +83,21 @@ pub(crate) fn push_nll_loss(
     let dtype = values.dtype;
     let elements = &layout.elements;
     one_hot::encode(work, machine, values, labels, layout, "Loss/OneHot");
-    work.push(elementwise::binary_in_place("Loss/Mul", BinaryOpType::Multiply, dtype, elements));
+    work.push(elementwise::in_place(
+        "Loss/Mul",
+        ElementwiseOp::Binary(BinaryOpType::Multiply),
+        dtype,
+        elements,
+    ));
     // Up to here the rows were there as what was brought; the products overwrite them.
     let start = work.phases().len();
     let rows = TensorRows::new(values, layout.clone(), &[1]);
     let picked = rows.reduce(machine, work, "Loss/Reduce", ReduceOperation::Add, dtype)?;
     work.push_temporary("Loss/OneHot", layout.bytes(dtype.bytes()), start);
     if !logarithms {
-        work.push(elementwise::unary_in_place(
+        work.push(elementwise::in_place(
             "Loss/Log",
-            UnaryOpType::Log,
+            ElementwiseOp::Unary(UnaryOpType::Log),
             dtype,
             &picked.elements,
         ));

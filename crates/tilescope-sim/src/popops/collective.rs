@@ -5,7 +5,7 @@
 //! last open version (poplibs lib/popops/ReplicatedCollectives.cpp, 2021); bytes per rank are
 //! `(n-1)/n` of the tensor for each half (poplibs tools/collectives.cpp).
 
-use super::elementwise::{self, BinaryOpType};
+use super::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::cost_constants::{
     MANY_RANKS, SMALL_ALL_GATHER_BYTES, SMALL_BARLEY_TWIST_BYTES, SMALL_BYTES_FROM_FIVE_RANKS,
     SMALL_BYTES_FROM_NINE_RANKS,
@@ -168,8 +168,14 @@ pub(crate) fn step_phases(
     dtype: DType,
     elements: &TileRuns<Elements>,
 ) -> (WorkPhase, Option<WorkPhase>) {
-    let add = (kind == CollectiveKind::ReduceScatter)
-        .then(|| elementwise::binary_in_place("Reduce/Add", BinaryOpType::Add, dtype, elements));
+    let add = (kind == CollectiveKind::ReduceScatter).then(|| {
+        elementwise::in_place(
+            "Reduce/Add",
+            ElementwiseOp::Binary(BinaryOpType::Add),
+            dtype,
+            elements,
+        )
+    });
     (slice(dtype, elements), add)
 }
 

@@ -85,7 +85,7 @@ fn multiply(node: &mut NodeImport) -> Result<(), GraphError> {
             && keeps_shape(node, x)?
         {
             let x = node.input(x)?;
-            let y = node.apply("", ScaleOp(by), &[x])?;
+            let y = node.apply("", ScaleOp::by(by), &[x])?;
             return node.set(0, y);
         }
     }
@@ -98,7 +98,7 @@ fn divide(node: &mut NodeImport) -> Result<(), GraphError> {
         && keeps_shape(node, 0)?
     {
         let x = node.input(0)?;
-        let y = node.apply("", ScaleOp(1.0 / by), &[x])?;
+        let y = node.apply("", ScaleOp::by(1.0 / by), &[x])?;
         return node.set(0, y);
     }
     let of = node.known_scalar(0).filter(|of| of.is_finite());

@@ -3,9 +3,7 @@
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{
-    BatchNormOp, BinaryOp, GroupNormOp, LayerNormOp, PoolOp, PoolWindow, ReduceOp, UnaryOp,
-};
+use crate::operators::{BinaryOp, NormOp, PoolOp, PoolWindow, ReduceOp, UnaryOp};
 use crate::popnn::pool::PoolingType;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
@@ -42,7 +40,7 @@ fn batch_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let [scale, shift] = [node.input(1)?, node.input(2)?];
     if node.importer.settings.training {
         let operands = [x, scale, shift, statistics[0], statistics[1]];
-        let y = node.apply_all("", BatchNormOp, &operands)?[0];
+        let y = node.apply_all("", NormOp::BATCH, &operands)?[0];
         return node.set(0, y);
     }
     let epsilon = node.float("epsilon", 1e-5)?;
@@ -92,7 +90,7 @@ fn group_norm(node: &mut NodeImport, groups: u64) -> Result<(), GraphError> {
             *tensor = node.reshape(&format!("{part}/channels"), all, &[channels])?;
         }
     }
-    let y = node.apply_all("", GroupNormOp { groups }, &[as_field, affine[0], affine[1]])?[0];
+    let y = node.apply_all("", NormOp::of_groups(groups), &[as_field, affine[0], affine[1]])?[0];
     node.set(0, y)
 }
 
@@ -119,7 +117,7 @@ fn layer_norm(node: &mut NodeImport) -> Result<(), GraphError> {
         };
     }
     let [scale, shift] = affine;
-    let y = node.apply_all("", LayerNormOp, &[x, scale, shift])?[0];
+    let y = node.apply_all("", NormOp::LAYER, &[x, scale, shift])?[0];
     node.set(0, y)
 }
 

@@ -19,5 +19,5 @@ pub fn padded_average_pool(
     let mut of = Composition { graph, name };
     let size = windows.iter().map(|window| window.kernel as f64).product::<f64>();
     let sums = of.apply("sum", PoolOp { kind: PoolingType::Sum, windows }, &[x])?;
-    of.apply("", ScaleOp(1.0 / size), &[sums])
+    of.apply("", ScaleOp::by(1.0 / size), &[sums])
 }

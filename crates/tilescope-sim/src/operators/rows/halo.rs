@@ -1,11 +1,11 @@
 //! Rows that IPUs send each other: to where the result is made, and its gradient back.
 
 use crate::operators::{
-    ConcatOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
-    NodeOperands, Operator, OutputAlias, ShapeError, SliceOp, expect_operands, expect_same,
+    ConcatOp, GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands,
+    Operator, OutputAlias, ShapeError, SliceOp, expect_operands, expect_same,
 };
 use crate::poplar::work::OperationWork;
-use crate::popops::elementwise::{self, BinaryOpType};
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::shape::{TensorId, TensorInfo};
 use std::sync::Arc;
 
@@ -24,14 +24,7 @@ impl Operator for HaloRowsOp {
         self.rows.infer(inputs)
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         self.rows.differentiate(backward)
     }
 
@@ -39,11 +32,7 @@ impl Operator for HaloRowsOp {
         Some(Arc::new(AddRowsOp { rows: self.rows.clone() }))
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let mut work = OperationWork::default();
         copy_rows(lowering, &mut work, node, node.outputs[0], &self.rows);
         Ok(work.into())
@@ -86,17 +75,18 @@ impl Operator for AddRowsOp {
         inputs[1].elements().0
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]);
         let whole = lowering.layout_or_linear(node.inputs[0]);
         let rows = whole.slice(&ty.shape, self.rows.axis, self.rows.range.clone());
         let mut work = lowering.relayout_tensor(node.inputs[1], &rows, "AddHalo");
         let add = BinaryOpType::Add;
-        work.push(elementwise::binary_in_place("AddHalo", add, ty.dtype, &rows.elements));
+        work.push(elementwise::in_place(
+            "AddHalo",
+            ElementwiseOp::Binary(add),
+            ty.dtype,
+            &rows.elements,
+        ));
         lowering.set_layout(node.outputs[0], whole);
         Ok(work.into())
     }
@@ -134,15 +124,7 @@ impl Operator for SplitRowsOp {
         pieces.map(|piece| Ok(self.piece(piece).infer(inputs)?.remove(0))).collect()
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let mut work = OperationWork::default();
         for (piece, output) in node.outputs.iter().enumerate() {
             let rows = self.piece(piece);
@@ -177,14 +159,7 @@ impl Operator for GatherRowsOp {
         ConcatOp { axis: self.axis }.infer(inputs)
     }
 
-    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        0
-    }
-
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         let pieces = 0..backward.node.inputs.len();
         let rows = pieces.map(|piece| backward.input_type(piece).shape[self.axis]).collect();
@@ -193,11 +168,7 @@ impl Operator for GatherRowsOp {
         Ok(parts.into_iter().map(Some).collect())
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         ConcatOp { axis: self.axis }.lower(lowering, node)
     }
 }

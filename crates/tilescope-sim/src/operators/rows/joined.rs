@@ -7,7 +7,7 @@
 
 use super::halo::SplitRowsOp;
 use crate::operators::{
-    ConcatOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
+    ConcatOp, GradientBuilder, GradientResult, GraphError, LoweringContext, LoweringResult,
     NodeOperands, OperationSink, Operator, OperatorKey, PlannedCost, PlannedSizes, ShapeError,
 };
 use crate::poplar::tile_runs;
@@ -128,10 +128,7 @@ impl Operator for JoinedRowsOp {
         self.inner_types(inputs).map_or(0, |inputs| self.inner().flops(&inputs, outputs))
     }
 
-    fn differentiate(
-        &self,
-        backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let types: Vec<TensorInfo> =
             (0..backward.node.inputs.len()).map(|input| backward.input_type(input)).collect();
         let name = backward.node.name;
@@ -187,11 +184,7 @@ impl Operator for JoinedRowsOp {
         self.on_joined(lowering, node, |inner, node| self.inner().planned_cost(inner, node, sizes))?
     }
 
-    fn lower(
-        &self,
-        lowering: &mut LoweringContext,
-        node: &NodeOperands,
-    ) -> Result<LoweredOperation, LoweringError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let (pieces, others) = self.pieces_of(node.inputs);
         for piece in &pieces {
             lowering.layout_or_linear(**piece);

@@ -9,7 +9,7 @@
 use super::{NormRows, NormStatistics};
 use crate::poplar::tile_runs;
 use crate::poplar::work::OperationWork;
-use crate::popops::elementwise::{self, BinaryOpType};
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::popops::reduce::ReduceError;
 use crate::popops::rows::TensorRows;
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
@@ -69,9 +69,9 @@ impl NormRows {
             ("NormGrad/sums/Sub", Subtract, mean_delta),
             ("NormGrad/sums/summand", Multiply, mean_delta),
         ] {
-            work.push(elementwise::binary_in_place(
+            work.push(elementwise::in_place(
                 name,
-                operation,
+                ElementwiseOp::Binary(operation),
                 DType::Float,
                 &values.elements,
             ));

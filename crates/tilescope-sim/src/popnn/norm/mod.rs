@@ -9,7 +9,7 @@
 mod distributed;
 
 use crate::poplar::work::OperationWork;
-use crate::popops::elementwise::{self, BinaryOpType};
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::popops::rearrange::{self, TransposeBlockShape};
 use crate::popops::reduce::{ReduceError, ReduceOperation};
 use crate::popops::relayout;
@@ -210,7 +210,12 @@ impl NormRows {
         power: TensorLayout,
     ) -> NormStatistics {
         let (name, operation) = ("Norm/iStdDev", BinaryOpType::VarianceToInvStdDev);
-        work.push(elementwise::binary_in_place(name, operation, DType::Float, &power.elements));
+        work.push(elementwise::in_place(
+            name,
+            ElementwiseOp::Binary(operation),
+            DType::Float,
+            &power.elements,
+        ));
         NormStatistics { mean, inverse_deviation: power }
     }
 
@@ -243,7 +248,12 @@ impl NormRows {
             ("Norm/addend", shift, BinaryOpType::Subtract),
         ] {
             work.append(relayout::bring(machine, ty, layout, mean, name));
-            work.push(elementwise::binary(name, operation, DType::Float, &mean.elements));
+            work.push(elementwise::apart(
+                name,
+                ElementwiseOp::Binary(operation),
+                DType::Float,
+                &mean.elements,
+            ));
         }
         rows.apply_broadcast(machine, work, "Norm/scale", BinaryOpType::Multiply, mean);
         rows.apply_broadcast(machine, work, "Norm/shift", BinaryOpType::Add, mean);
@@ -264,7 +274,12 @@ impl NormRows {
         let name = "NormGrad/var/Mul";
         rows.apply_broadcast(machine, work, name, BinaryOpType::Multiply, &var_delta);
         let name = "NormGrad/var/Add";
-        work.push(elementwise::binary_in_place(name, BinaryOpType::Add, dtype, elements));
+        work.push(elementwise::in_place(
+            name,
+            ElementwiseOp::Binary(BinaryOpType::Add),
+            dtype,
+            elements,
+        ));
         rows.apply_broadcast(machine, work, "NormGrad/mean/Add", BinaryOpType::Add, &mean_delta);
         self.scale_by_deviation(work, statistics);
         work.push_temporary("NormGrad/whitened", self.layout.bytes(dtype.bytes()), start);
@@ -287,7 +302,12 @@ impl NormRows {
         work.push(relayout::copy("NormGrad/whiten", dtype, elements, LOAD_BYTES / dtype.bytes()));
         self.whiten(work, "NormGrad/whiten", statistics);
         let product = |work: &mut OperationWork, name: &str| {
-            work.push(elementwise::binary(name, BinaryOpType::Multiply, dtype, elements));
+            work.push(elementwise::apart(
+                name,
+                ElementwiseOp::Binary(BinaryOpType::Multiply),
+                dtype,
+                elements,
+            ));
         };
         // Sums of the product and of the gradient itself.
         let sums = |work: &mut OperationWork, of: &TensorRows, names: [&str; 2], output: DType| {

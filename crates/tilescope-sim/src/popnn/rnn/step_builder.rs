@@ -6,9 +6,8 @@ use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::tile_runs;
 use crate::poplar::work::OperationWork;
 use crate::popnn::NonLinearityType;
-use crate::popops::elementwise;
 use crate::popops::elementwise::{
-    BinaryOpType, ElementwiseExtent, UnaryOpType, cycles, vector_width,
+    self, BinaryOpType, ElementwiseExtent, ElementwiseOp, UnaryOpType, cycles, vector_width,
 };
 use crate::popops::relayout::{COPY_SPEED, on_tile_copies};
 use crate::popops::transpose::{TransposeMatrices, transpose};
@@ -148,7 +147,12 @@ impl<'a> RnnStepBuilder<'a> {
 
     /// A unary operation on one tensor of the state's size.
     pub(crate) fn unary(&mut self, what: &str, operation: UnaryOpType) {
-        let phase = elementwise::unary(what, operation, self.layer.dtype, &self.state);
+        let phase = elementwise::apart(
+            what,
+            ElementwiseOp::Unary(operation),
+            self.layer.dtype,
+            &self.state,
+        );
         push(&mut self.work, phase);
     }
 
@@ -194,7 +198,12 @@ impl<'a> RnnStepBuilder<'a> {
 
     pub(crate) fn count(&mut self) {
         let one = TileRuns::uniform(TileRange::first_tiles(1), Elements(1));
-        let phase = elementwise::binary_in_place("seqIdxIncr", BinaryOpType::Add, DType::Int, &one);
+        let phase = elementwise::in_place(
+            "seqIdxIncr",
+            ElementwiseOp::Binary(BinaryOpType::Add),
+            DType::Int,
+            &one,
+        );
         push(&mut self.work, phase);
     }
 }

@@ -53,91 +53,59 @@ where
     compute(name, vertex_type, edges, elements.map(cycles))
 }
 
-/// A phase of a unary operation.
-pub(crate) fn unary(
-    name: &str,
-    operation: UnaryOpType,
-    dtype: DType,
-    elements: &TileRuns<Elements>,
-) -> WorkPhase {
-    let (op, ty) = (operation.name(), dtype.poplar_name());
-    let vertex = format!("popops::UnaryOp1DSupervisor<popops::expr::UnaryOpType::{op},{ty}>");
-    phase(name, vertex, 2, elements, |count| {
-        cycles::unary(operation, dtype, ElementwiseExtent::one(*count), false)
-    })
+/// A function of elements that popops has vertices for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ElementwiseOp {
+    /// Of one operand.
+    Unary(UnaryOpType),
+    /// Of two operands.
+    Binary(BinaryOpType),
+    /// Of an operand and one value for all its elements.
+    Scalar(BinaryOpType),
 }
 
-/// A phase of a unary operation that overwrites its operand.
-pub(crate) fn unary_in_place(
+/// A phase of a function whose result has memory of its own.
+pub(crate) fn apart(
     name: &str,
-    operation: UnaryOpType,
+    operation: ElementwiseOp,
     dtype: DType,
     elements: &TileRuns<Elements>,
 ) -> WorkPhase {
-    let (op, ty) = (operation.name(), dtype.poplar_name());
-    let vertex =
-        format!("popops::UnaryOp1DInPlaceSupervisor<popops::expr::UnaryOpType::{op},{ty}>");
-    phase(name, vertex, 1, elements, |count| {
-        cycles::unary(operation, dtype, ElementwiseExtent::one(*count), true)
-    })
+    phase_of(name, operation, (dtype, elements), false)
 }
 
-/// A phase of a binary operation.
-pub(crate) fn binary(
+/// A phase of a function that overwrites its first operand.
+pub(crate) fn in_place(
     name: &str,
-    operation: BinaryOpType,
+    operation: ElementwiseOp,
     dtype: DType,
     elements: &TileRuns<Elements>,
 ) -> WorkPhase {
-    let (op, ty) = (operation.name(), dtype.poplar_name());
-    let vertex = format!("popops::BinaryOp1DSupervisor<popops::expr::BinaryOpType::{op},{ty}>");
-    phase(name, vertex, 3, elements, |count| {
-        cycles::binary(operation, dtype, ElementwiseExtent::one(*count), false)
-    })
+    phase_of(name, operation, (dtype, elements), true)
 }
 
-/// A phase of a binary operation that overwrites its first operand.
-pub(crate) fn binary_in_place(
+fn phase_of(
     name: &str,
-    operation: BinaryOpType,
-    dtype: DType,
-    elements: &TileRuns<Elements>,
+    operation: ElementwiseOp,
+    (dtype, elements): (DType, &TileRuns<Elements>),
+    in_place: bool,
 ) -> WorkPhase {
-    let (op, ty) = (operation.name(), dtype.poplar_name());
-    let vertex =
-        format!("popops::BinaryOp1DInPlaceSupervisor<popops::expr::BinaryOpType::{op},{ty}>");
-    phase(name, vertex, 2, elements, |count| {
-        cycles::binary(operation, dtype, ElementwiseExtent::one(*count), true)
-    })
-}
-
-/// A phase of a binary operation with one value for all elements.
-pub(crate) fn scalar(
-    name: &str,
-    operation: BinaryOpType,
-    dtype: DType,
-    elements: &TileRuns<Elements>,
-) -> WorkPhase {
-    let (op, ty) = (operation.name(), dtype.poplar_name());
-    let form = "BroadcastScalar1DSupervisor";
-    let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
-    phase(name, vertex, 3, elements, |count| {
-        cycles::with_scalar(operation, dtype, ElementwiseExtent::one(*count), false)
-    })
-}
-
-/// A phase of a binary operation with one value for all elements, overwriting them.
-pub(crate) fn scalar_in_place(
-    name: &str,
-    operation: BinaryOpType,
-    dtype: DType,
-    elements: &TileRuns<Elements>,
-) -> WorkPhase {
-    let (op, ty) = (operation.name(), dtype.poplar_name());
-    let form = "BroadcastScalar1DInPlaceSupervisor";
-    let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
-    phase(name, vertex, 2, elements, |count| {
-        cycles::with_scalar(operation, dtype, ElementwiseExtent::one(*count), true)
+    use ElementwiseOp::{Binary, Scalar, Unary};
+    let (form, family, op, operands) = match operation {
+        Unary(op) => ("UnaryOp1D", "UnaryOpType", op.name(), 1),
+        Binary(op) => ("BinaryOp1D", "BinaryOpType", op.name(), 2),
+        Scalar(op) => ("BroadcastScalar1D", "BinaryOpType", op.name(), 2),
+    };
+    let place = if in_place { "InPlace" } else { "" };
+    let ty = dtype.poplar_name();
+    let vertex = format!("popops::{form}{place}Supervisor<popops::expr::{family}::{op},{ty}>");
+    phase(name, vertex, operands + u64::from(!in_place), elements, |count| {
+        let extent = ElementwiseExtent::one(*count);
+        match operation {
+            Unary(op) => cycles::unary(op, dtype, extent, in_place),
+            Binary(op) => cycles::binary(op, dtype, extent, in_place),
+            Scalar(op) => cycles::with_scalar(op, dtype, extent, in_place),
+        }
     })
 }
 
@@ -188,7 +156,7 @@ mod tests {
     fn phases_have_a_vertex_on_every_tile_with_elements() {
         let mut elements = TileRuns::uniform(TileRange::first_tiles(4), Elements(100));
         elements.push(TileRange::new(TileId(8), TileId(10)), Elements(60));
-        let phase = unary("Op/Exp", UnaryOpType::Exp, DType::Half, &elements);
+        let phase = apart("Op/Exp", ElementwiseOp::Unary(UnaryOpType::Exp), DType::Half, &elements);
         let WorkPhaseKind::Compute { cycles, vertices } = phase.kind else {
             panic!("a compute set")
         };

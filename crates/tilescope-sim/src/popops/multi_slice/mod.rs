@@ -11,7 +11,7 @@ mod plan;
 pub(crate) use plan::overwriting_plan;
 pub use plan::{SlicePlan, plan};
 
-use super::elementwise;
+use super::elementwise::{self, ElementwiseOp, UnaryOpType};
 use super::reduce::{
     self, ReduceDim, ReduceError, ReduceOperation, ReduceResultUse, ReductionRequest,
 };
@@ -239,9 +239,9 @@ impl<'a> MultiSliceLowering<'a> {
         let indices = self.indices();
         for step in ["iota", "adjustedIndicesStage1"] {
             let count = &indices.elements;
-            work.push(elementwise::unary(
+            work.push(elementwise::apart(
                 &format!("multiSlice/{step}"),
-                elementwise::UnaryOpType::Negate,
+                ElementwiseOp::Unary(UnaryOpType::Negate),
                 DType::Int,
                 count,
             ));

@@ -1,0 +1,424 @@
+//! Rules of one form: some programs take a share of the run, and keys of the spec take it away, or a
+//! part of it. Each rule is a row; [`TimeShare::find`] reads them all.
+
+use super::insight_facts::{activity, copies};
+use super::run_chains::ChainPart;
+use super::saved_time::{FindingWords, SavedTime};
+use super::{InsightFacts, InsightFinding, InsightRule};
+use crate::label_conventions::{collective, is_of_convolution, is_of_recomputation, is_to_host};
+use serde_json::Value;
+use tilescope_report::units::percent;
+use tilescope_report::{ProgramKind, ProgramNode, StepActivity, TrainingPass};
+
+/// A rule about programs that take a share of the run.
+struct TimeShare {
+    /// The share of the time of these programs that the change takes away; none where keys of the
+    /// spec, or the machine, say that there is nothing to change.
+    less: fn(&InsightFacts) -> Option<f64>,
+    /// The programs that take the share.
+    programs: fn(&InsightFacts, &ProgramNode) -> bool,
+    gain: SharedGain,
+    /// The least gain that is worth the change.
+    least: f64,
+    /// Whether these programs are in no typical iteration, as those of weight updates.
+    anywhere: bool,
+    /// `{ipu}` is the IPU on which these programs take longest, `{share}` the share of the run that
+    /// they take there.
+    sentence: &'static str,
+    /// `{less}` is the share that is taken away.
+    advice: &'static str,
+    formula: &'static str,
+    /// Keys of the spec with their new values, as `--set` takes them.
+    changes: &'static [(&'static str, &'static str)],
+    cost: &'static str,
+}
+
+/// The share of the run that is gained at most.
+enum SharedGain {
+    /// All steps of the programs become shorter.
+    Steps,
+    /// Their steps have less to do, but still have to be started.
+    Work,
+    /// Another formula.
+    By(fn(&InsightFacts) -> Option<f64>),
+}
+
+impl TimeShare {
+    /// The finding of `rule`, if there is one.
+    fn find(self, rule: &InsightRule, facts: &InsightFacts) -> Vec<InsightFinding> {
+        self.finding(rule, facts).into_iter().collect()
+    }
+
+    fn finding(self, rule: &InsightRule, facts: &InsightFacts) -> Option<InsightFinding> {
+        let less = (self.less)(facts)?;
+        let programs = |program: &ProgramNode| (self.programs)(facts, program);
+        let gain = match self.gain {
+            SharedGain::Steps => facts.gain_of(less, programs),
+            SharedGain::Work => facts.gain_of_work(less, programs),
+            SharedGain::By(gain) => gain(facts),
+        };
+        let mut saved = SavedTime::of(facts, gain, self.least, programs)?;
+        if self.anywhere {
+            saved = saved.anywhere();
+        }
+        let sentence = self.sentence.replace("{ipu}", &saved.ipu.to_string());
+        let words = FindingWords {
+            sentence: sentence.replace("{share}", &percent(saved.share)),
+            advice: self.advice.replace("{less}", &percent(less)),
+            formula: self.formula,
+        };
+        let value =
+            |text: &str| -> Value { serde_json::from_str(text).unwrap_or_else(|_| text.into()) };
+        let changes = self.changes.iter().map(|(key, to)| (*key, value(to)));
+        Some(saved.finding(rule, words, facts.proposal(changes, self.cost)))
+    }
+}
+
+/// Host copies that could go on beside compute.
+pub(super) const OVERLAP_IO: InsightRule = InsightRule {
+    name: "overlap_io",
+    description: "copies from and to the host that compute waits for",
+    keys: &["options.num_io_tiles", "options.overlap_io"],
+    find: |facts| {
+        TimeShare {
+            less: share_beside_compute,
+            programs: |_, program| copies(program),
+            gain: SharedGain::By(gain_of_overlap),
+            least: LEAST_OVERLAP,
+            anywhere: false,
+            sentence: "IPU {ipu} copies from and to the host for {share} of the run, and \
+                       computes nothing meanwhile.",
+            advice: "With I/O tiles and overlap, copies of the next micro-batch go on beside \
+                     compute.",
+            formula: "run without copies with the host and the syncs before them: what is left \
+                      of the critical path, and of the IPU that works longest",
+            changes: &[("options.num_io_tiles", "32"), ("options.overlap_io", "loops")],
+            cost: "32 tiles of each IPU compute no more, and hold a micro-batch ahead",
+        }
+        .find(&OVERLAP_IO, facts)
+    },
+};
+
+/// Samples that cross from the host in a wider type than they need.
+pub(super) const INPUT_TYPE: InsightRule = InsightRule {
+    name: "input_type",
+    description: "samples that cross from the host in a wide type",
+    keys: &["options.input_type"],
+    find: |facts| {
+        TimeShare {
+            less: saved_bytes,
+            programs: |_, program| {
+                program.kind == ProgramKind::StreamCopyMid
+                    && copies(program)
+                    && !is_to_host(&program.name)
+            },
+            gain: SharedGain::Steps,
+            least: 0.02,
+            anywhere: false,
+            sentence: "IPU {ipu} takes in samples over the host link for {share} of the run.",
+            advice: "Pictures of 8 bits a colour can cross as bytes and be cast on the IPU: \
+                     {less} less to move.",
+            formula: "transfers of samples x the share of their bytes that is saved: what is \
+                      left of the critical path, and of the IPU that works longest",
+            changes: &[("options.input_type", "uint8")],
+            cost: "Samples must fit in a byte per element; the IPU casts them",
+        }
+        .find(&INPUT_TYPE, facts)
+    },
+};
+
+/// Results that go to the host though nobody waits for each of them.
+pub(super) const OUTPUT_MODE: InsightRule = InsightRule {
+    name: "output_mode",
+    description: "results of every micro-batch of a training run that go to the host",
+    keys: &["options.output_mode"],
+    find: |facts| {
+        TimeShare {
+            less: |facts| {
+                let all = facts.spec("options.output_mode") == Some("all");
+                (all && facts.spec("model.training") == Some("true")).then_some(1.0)
+            },
+            programs: |_, program| returns(program),
+            gain: SharedGain::By(gain_of_outputs),
+            least: 0.01,
+            anywhere: false,
+            sentence: "IPU {ipu} returns the results of every micro-batch, for {share} of the \
+                       run.",
+            advice: "Training rarely needs more than the final results of a call.",
+            formula: "run without copies to the host and their share of external syncs: what is \
+                      left of the critical path, and of the IPU that works longest",
+            changes: &[("options.output_mode", "final")],
+            cost: "Only the results of the last micro-batch of a call are returned",
+        }
+        .find(&OUTPUT_MODE, facts)
+    },
+};
+
+/// Syncs that stop IPUs which have nothing to do with them.
+pub(super) const SYNC_PATTERN: InsightRule = InsightRule {
+    name: "sync_pattern",
+    description: "syncs for the host or streaming memory that stop all IPUs",
+    keys: &["options.sync_pattern"],
+    find: |facts| {
+        TimeShare {
+            less: |facts| {
+                // In a sequential pipeline the others have nothing to do meanwhile.
+                let pipelined = facts.spec("options.execution") == Some("pipelined")
+                    && facts.spec("options.pipeline_schedule") != Some("sequential");
+                let full = pipelined && facts.spec("options.sync_pattern") == Some("full");
+                (full && facts.target.ipus_per_replica >= 2).then_some(1.0)
+            },
+            programs: |_, program| program.is_external_sync(),
+            gain: SharedGain::By(|facts| facts.chains.as_ref()?.gain_without_waits()),
+            least: 0.02,
+            anywhere: false,
+            sentence: "IPU {ipu} waits in external syncs for {share} of the run; each copy of \
+                       one IPU with the host or streaming memory stops all of them.",
+            advice: "With sync_pattern = \"single_pipeline\" such a copy stops its own IPU \
+                     only.",
+            formula: "run without any waiting: the IPU that works longest is left",
+            changes: &[("options.sync_pattern", "single_pipeline")],
+            cost: "Nothing, where each IPU has its own copies",
+        }
+        .find(&SYNC_PATTERN, facts)
+    },
+};
+
+/// Collectives of many small tensors.
+pub(super) const COLLECTIVES: InsightRule = InsightRule {
+    name: "collectives",
+    description: "collectives between replicas, one for each tensor",
+    keys: &["options.merge_collectives"],
+    find: |facts| {
+        TimeShare {
+            less: |facts| (facts.spec("options.merge_collectives") == Some("false")).then_some(1.0),
+            programs: |_, program| collective(&program.name).is_some(),
+            gain: SharedGain::Steps,
+            least: 0.02,
+            anywhere: true,
+            sentence: "IPU {ipu} exchanges gradients or weights with other replicas for {share} \
+                       of the run, tensor by tensor.",
+            advice: "Merged, they go round in one buffer per element type.",
+            formula: "run without exchanges between replicas: what is left of the critical \
+                      path, and of the IPU that works longest",
+            changes: &[("options.merge_collectives", "true")],
+            cost: "A buffer as large as the gradients",
+        }
+        .find(&COLLECTIVES, facts)
+    },
+};
+
+/// Forward passes that run a second time where memory would allow to keep what they made.
+pub(super) const RECOMPUTED_PASSES: InsightRule = InsightRule {
+    name: "recomputed_passes",
+    description: "forward passes that are computed again in the backward pass",
+    keys: &["options.recomputation"],
+    find: |facts| {
+        TimeShare {
+            less: |facts| facts.spec("options.recomputation").map(|_| 1.0),
+            programs: |_, program| is_of_recomputation(&program.name),
+            gain: SharedGain::Steps,
+            least: 0.02,
+            anywhere: true,
+            sentence: "IPU {ipu} computes forward passes again for {share} of the run.",
+            advice: "Without recomputation activations are kept, where they fit.",
+            formula: "run without recomputed steps: what is left of the critical path, and of \
+                      the IPU that works longest",
+            changes: &[("options.recomputation", "none")],
+            cost: "Memory for all activations of a stage",
+        }
+        .find(&RECOMPUTED_PASSES, facts)
+    },
+};
+
+/// Single precision where half would do.
+pub(super) const PRECISION: InsightRule = InsightRule {
+    name: "precision",
+    description: "compute, exchange and copies in single precision",
+    keys: &["model.precision"],
+    find: |facts| {
+        TimeShare {
+            less: |facts| (facts.spec("model.precision") == Some("float32")).then_some(0.5),
+            programs: depends_on_width,
+            gain: SharedGain::Work,
+            least: LEAST_FOR_DIGITS,
+            anywhere: false,
+            sentence: "IPU {ipu} computes with and moves 32-bit elements for {share} of the \
+                       run.",
+            advice: "In mixed precision everything but the weights is half as wide.",
+            formula: "compute sets, exchanges and transfers without their starts / 2: what is \
+                      left of the critical path, and of the IPU that works longest",
+            changes: &[("model.precision", "mixed")],
+            cost: "Digits: half precision has 11 bits, and gradients may need loss scaling",
+        }
+        .find(&PRECISION, facts)
+    },
+};
+
+/// Partial sums of matmuls and convolutions that are wider than their operands.
+pub(super) const PARTIALS: InsightRule = InsightRule {
+    name: "partials",
+    description: "partial sums of matmuls and convolutions in single precision",
+    keys: &["options.partials_type"],
+    find: |facts| {
+        TimeShare {
+            less: |facts| {
+                // Operands in single precision have partial sums in single precision.
+                let half = facts.spec("model.precision")? != "float32";
+                (half && facts.spec("options.partials_type") == Some("float32")).then_some(0.5)
+            },
+            programs: |_, program| {
+                use ProgramKind::{DoExchange, OnTileExecute};
+                let works = matches!(program.kind, OnTileExecute | DoExchange);
+                works && is_of_convolution(&program.name)
+            },
+            gain: SharedGain::Work,
+            least: LEAST_FOR_DIGITS,
+            anywhere: false,
+            sentence: "IPU {ipu} works on matmuls and convolutions with 32-bit partial sums for \
+                       {share} of the run.",
+            advice: "AMP units add up half partial sums twice as fast, and there is half as \
+                     much to reduce.",
+            formula: "steps of matmuls and convolutions without their starts / 2: what is left \
+                      of the critical path, and of the IPU that works longest",
+            changes: &[("options.partials_type", "float16")],
+            cost: "Digits of long sums",
+        }
+        .find(&PARTIALS, facts)
+    },
+};
+
+/// Time that goes to remote buffers.
+pub(super) const REMOTE_BUFFERS: InsightRule = InsightRule {
+    name: "remote_buffers",
+    description: "time spent on remote buffers",
+    keys: &[
+        "options.location.optimizer_state.on_chip",
+        "options.location.accumulators.on_chip",
+        "options.location.activations.on_chip",
+        "options.location.weights.on_chip",
+    ],
+    find: |facts| {
+        TimeShare {
+            less: |_| Some(1.0),
+            programs: |_, program| is_remote(program),
+            gain: SharedGain::By(gain_of_remote_buffers),
+            least: 0.02,
+            anywhere: true,
+            sentence: "IPU {ipu} reads and writes remote buffers for {share} of the run.",
+            advice: "Keep what fits on the IPU, offload optimiser state only, or overlap the \
+                     copies with I/O tiles.",
+            formula: "run without copies with remote buffers and external syncs: what is left \
+                      of the IPU that works longest",
+            changes: &[
+                ("options.location.optimizer_state.on_chip", "true"),
+                ("options.location.accumulators.on_chip", "true"),
+                ("options.location.activations.on_chip", "true"),
+                ("options.location.weights.on_chip", "true"),
+            ],
+            cost: "Tile memory for what streaming memory holds now",
+        }
+        .find(&REMOTE_BUFFERS, facts)
+    },
+};
+
+/// Less is not worth losing digits.
+const LEAST_FOR_DIGITS: f64 = 0.05;
+
+/// Smaller shares need no I/O tiles.
+const LEAST_OVERLAP: f64 = 0.02;
+
+/// The share of micro-batches whose copies can go on beside compute, on one IPU or in a grouped
+/// pipeline: the first one has nothing to be copied beside.
+fn share_beside_compute(facts: &InsightFacts) -> Option<f64> {
+    let grouped = facts.spec("options.pipeline_schedule") == Some("grouped");
+    let pipelined = facts.spec("options.execution") == Some("pipelined");
+    let can_overlap = facts.target.ipus_per_replica == 1 || (grouped && pipelined);
+    let micro_batches = facts.batching.map_or(1, |batching| {
+        batching.gradient_accumulation.saturating_mul(batching.device_iterations)
+    });
+    let has_io_tiles = facts.target.io_tiles_per_ipu > 0;
+    if !can_overlap || micro_batches < 2 || has_io_tiles {
+        return None;
+    }
+    Some((micro_batches - 1) as f64 / micro_batches as f64)
+}
+
+fn gain_of_overlap(facts: &InsightFacts) -> Option<f64> {
+    let share = share_beside_compute(facts)?;
+    facts.busiest_share(copies).filter(|(share, _)| *share >= LEAST_OVERLAP)?;
+    let chains = facts.chains.as_ref()?;
+    // A host that is late stays so.
+    Some(chains.gain(&facts.programs, |part| match part.program {
+        program if program.is_external_sync() => share * part.cycles.as_f64(),
+        program if copies(program) => share * (part.cycles - chains.waiting(part)).as_f64(),
+        _ => 0.0,
+    }))
+}
+
+/// Models whose samples are pictures: 8 bits for each colour of a pixel.
+const OF_PICTURES: [&str; 5] = ["classification", "mnist", "resnet18", "resnet50", "vit"];
+
+/// The share of its bytes that a sample loses as uint8.
+fn saved_bytes(facts: &InsightFacts) -> Option<f64> {
+    facts.spec("model.name").filter(|name| OF_PICTURES.contains(name))?;
+    let precision = facts.spec("model.precision")?;
+    match facts.spec("options.input_type")? {
+        "float32" => Some(0.75),
+        "float16" => Some(0.5),
+        "model" => Some(if precision == "float32" { 0.75 } else { 0.5 }),
+        _ => None,
+    }
+}
+
+fn returns(program: &ProgramNode) -> bool {
+    copies(program) && is_to_host(&program.name)
+}
+
+fn gain_of_outputs(facts: &InsightFacts) -> Option<f64> {
+    // Each of them has a sync of its own, as has every copy with the host.
+    let syncs = facts.count_of(returns) as f64 / facts.count_of(copies).max(1) as f64;
+    // I/O tiles that return results hold up those that take in samples, at the syncs of both: without
+    // such a sync, neither needs to be on the critical path.
+    let has_io_tiles = facts.target.io_tiles_per_ipu > 0;
+    facts.gain(|part| match part.program {
+        program if returns(program) => part.cycles.as_f64(),
+        program if has_io_tiles && copies(program) => part.cycles.as_f64(),
+        program if program.is_external_sync() => syncs * part.cycles.as_f64(),
+        _ => 0.0,
+    })
+}
+
+/// Whether the cycles of a program depend on the width of elements. Weights are as wide as before,
+/// and so are their updates.
+fn depends_on_width(facts: &InsightFacts, program: &ProgramNode) -> bool {
+    let operation = program.operation.and_then(|id| facts.operations.get(id.index()));
+    if operation.is_some_and(|operation| operation.pass == TrainingPass::Update) {
+        return false;
+    }
+    use ProgramKind::{DoExchange, GlobalExchange, OnTileExecute, StreamCopyMid};
+    match program.kind {
+        OnTileExecute | DoExchange | GlobalExchange => true,
+        StreamCopyMid => copies(program),
+        _ => false,
+    }
+}
+
+fn is_remote(program: &ProgramNode) -> bool {
+    activity(program) == StepActivity::RemoteBuffer
+}
+
+fn gain_of_remote_buffers(facts: &InsightFacts) -> Option<f64> {
+    // Each of these copies has a sync, which may stop all IPUs.
+    let removed = |part: ChainPart<'_>| {
+        let program = part.program;
+        match is_remote(program) || program.is_external_sync() {
+            true => part.cycles.as_f64(),
+            false => 0.0,
+        }
+    };
+    match facts.target.ipus_per_replica {
+        0 | 1 => facts.gain(removed),
+        _ => facts.chains.as_ref()?.gain_without_syncs(&facts.programs, removed),
+    }
+}

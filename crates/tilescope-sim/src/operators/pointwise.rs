@@ -1,0 +1,86 @@
+//! Functions of every element of one operand: each tells what it makes of an element, by which
+//! vertex and with which gradient. All else about such operators is the same, and here.
+
+use super::{
+    GradientBuilder, GradientResult, GraphError, LoweringContext, LoweringResult, NodeOperands,
+    Operator, OperatorIdentity, OutputAlias, RowWindow, ShapeError, expect_operands,
+};
+use crate::poplar::work::{OperationWork, WorkPhase};
+use crate::shape::{DType, TensorId, TensorInfo};
+use std::fmt::Debug;
+use tilescope_report::units::{Elements, TileRuns};
+
+/// A function of every element of one operand.
+pub trait Pointwise: Debug + OperatorIdentity + Send + Sync {
+    /// Floating point operations of an element.
+    const FLOPS_PER_ELEMENT: u64 = 1;
+    /// Whether the result may overwrite the operand.
+    const IN_PLACE: bool = true;
+    /// Whether it changes the element type and nothing else.
+    const IS_CAST: bool = false;
+
+    /// Name of the operator: `scale`.
+    fn name(&self) -> &'static str;
+
+    /// The element type of the result.
+    fn result_type(&self, operand: DType) -> DType {
+        operand
+    }
+
+    /// The gradient of the operand from that of the result; none where the function is constant
+    /// between its steps.
+    fn input_gradient(
+        &self,
+        backward: &mut GradientBuilder,
+        dy: TensorId,
+    ) -> Result<Option<TensorId>, GraphError>;
+
+    /// The phase that computes it where the elements are.
+    fn phase(&self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase;
+}
+
+impl<T: Pointwise> Operator for T {
+    fn kind(&self) -> &'static str {
+        self.name()
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        expect_operands(inputs, 1)?;
+        let dtype = self.result_type(inputs[0].dtype);
+        Ok(vec![TensorInfo::new(inputs[0].shape.clone(), dtype)])
+    }
+
+    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
+        T::FLOPS_PER_ELEMENT * outputs[0].elements().0
+    }
+
+    fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
+        let dy = backward.gradient()?;
+        Ok(vec![self.input_gradient(backward, dy)?])
+    }
+
+    fn is_cast(&self) -> bool {
+        T::IS_CAST
+    }
+
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        Some(RowWindow::POINTWISE)
+    }
+
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
+        let [x, y] = [node.inputs[0], node.outputs[0]];
+        // What is cast for a planned operation lies as that wants it.
+        if T::IS_CAST && lowering.layout(x).is_none() {
+            lowering.lay_out_as(x, lowering.layout_number(y));
+        }
+        let layout = lowering.layout_or_linear(x);
+        let mut work = OperationWork::default();
+        work.push(self.phase(lowering.tensor_type(x).dtype, &layout.elements));
+        lowering.set_layout(y, layout);
+        Ok(work.into())
+    }
+
+    fn output_alias(&self) -> OutputAlias {
+        if T::IN_PLACE { OutputAlias::InPlace(0) } else { OutputAlias::NoAlias }
+    }
+}
