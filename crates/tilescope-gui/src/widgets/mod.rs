@@ -10,7 +10,6 @@ pub(crate) mod floor_plan;
 pub(crate) mod gain_bars;
 pub(crate) mod heat_scale;
 pub(crate) mod icons;
-pub(crate) mod log_plot;
 pub(crate) mod overview_strip;
 pub(crate) mod pan_zoom_axis;
 pub(crate) mod path_input;
