@@ -64,11 +64,6 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_apart_by_their_ends() {
-        assert_eq!(ending("v10", 10), "v10");
-    }
-
-    #[test]
     fn orders_are_no_text() {
         assert_eq!(shown("a\u{1b}[2J\u{202e}b"), "a\u{fffd}[2J\u{fffd}b");
         assert_eq!(escaped("</script>\"'&\0"), "&lt;/script&gt;&quot;&#39;&amp;\u{fffd}");

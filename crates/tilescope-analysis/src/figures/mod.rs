@@ -204,7 +204,7 @@ pub struct FigureLayer {
 /// A point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigurePoint {
-    /// Infinite for points that stand in a strip beside the others.
+    /// Infinite, `null` in JSON, for points that stand in a strip beside the others.
     pub x: f64,
     pub y: f64,
     /// Its place in [`Figure::series`].

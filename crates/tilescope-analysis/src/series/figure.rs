@@ -60,7 +60,7 @@ impl ReportSeries {
         }
         let names = self.runs.iter().map(|run| ending(&run.name, NAME_LETTERS)).collect();
         let shades = [
-            ("run", Shade::Nth(0), Marker::Circle),
+            ("run", Shade::Plain, Marker::Circle),
             ("baseline", Shade::Text, Marker::Diamond),
             ("run that stands out", Shade::Warning, Marker::Square),
             ("run without a value", Shade::Error, Marker::Down),

@@ -161,10 +161,12 @@ pub fn roofline_figure(found: &ReportLimits, of: &Roofline) -> Figure {
         ),
     };
     let unit = format!("{flops} of an IPU");
+    let is_still = points.iter().any(|point| point.x.is_infinite());
+    let x_title = if is_still { "FLOPs per byte (∞: no bytes moved)" } else { "FLOPs per byte" };
     Figure {
         title: "Roofline".to_owned(),
         note,
-        x: FigureAxis::logarithmic("FLOPs per byte moved", FigureUnit::Count).around(xs, 0.0),
+        x: FigureAxis::logarithmic(x_title, FigureUnit::Count).around(xs, 0.0),
         y: FigureAxis::logarithmic(unit, FigureUnit::Count).around(ys, 0.0),
         series,
         guides,

@@ -2,8 +2,8 @@
 
 use super::{Topic, TopicFigure};
 use crate::figures::{
-    Figure, FigureAxis, FigureGuide, FigureLabel, FigureLayer, FigureMarks, FigureSeries,
-    FigureUnit, Shade,
+    Figure, FigureAxis, FigureGuide, FigureLabel, FigureLayer, FigureMarks, FigurePoint,
+    FigureSeries, FigureUnit, Shade,
 };
 use crate::liveness::{LivenessCurve, LivenessScope, curve};
 use crate::tile_curves::TileCurveLayer;
@@ -29,16 +29,17 @@ pub fn liveness_figure(curve: &LivenessCurve) -> Figure {
     let capacity = curve.capacity.as_f64();
     // What a replica has is often far above what is live: it is a line only where it helps.
     let with_capacity = capacity > 0.0 && capacity <= 1.6 * most;
-    let (mut guides, mut labels) = (Vec::new(), Vec::new());
+    let (mut guides, mut labels, mut points) = (Vec::new(), Vec::new(), Vec::new());
     if with_capacity {
         let name = format!("memory of a replica: {}", binary_bytes(curve.capacity.0));
         guides.push(FigureGuide::level(name, capacity, Shade::Capacity));
     }
     let steps = curve.others.len();
     if steps > 0 {
-        let bytes = binary_bytes(curve.total(peak).0);
-        let text = format!("step {}: {bytes}", grouped(peak as u64));
-        labels.push(FigureLabel { at: [peak as f64 + 0.5, most], text });
+        let (name, about) = (format!("Step {}", grouped(peak as u64)), binary_bytes(most as u64));
+        let (x, y) = (peak as f64 + 0.5, most);
+        labels.push(FigureLabel { at: [x, y], text: format!("{name}: {about}") });
+        points.push(FigurePoint { x, y, series: 2, id: peak, name, about });
     }
     let always = FigureLayer { series: 0, values: vec![curve.always.as_f64(); steps] };
     let others = curve.others.iter().map(|bytes| bytes.as_f64()).collect();
@@ -53,10 +54,11 @@ pub fn liveness_figure(curve: &LivenessCurve) -> Figure {
         series: vec![
             of("Always live", TileCurveLayer::AlwaysLive),
             of("Not always live", TileCurveLayer::NotAlwaysLive),
+            FigureSeries::new("", Shade::Selection),
         ],
         guides,
         labels,
-        marks: FigureMarks { layers, ..FigureMarks::default() },
+        marks: FigureMarks { layers, points, ..FigureMarks::default() },
         ..Figure::default()
     }
 }

@@ -12,7 +12,9 @@ use tilescope_analysis::figures::{
 use tilescope_report::units::grouped;
 
 const WIDTH: f64 = 1080.0;
-const HEIGHT: f64 = 320.0;
+/// Height of plots, and of those of points alone.
+const HEIGHT: f64 = 290.0;
+const POINTS_HEIGHT: f64 = 440.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const TOP: f64 = 26.0;
 const FOOT: f64 = 24.0;
@@ -67,7 +69,8 @@ pub(crate) fn block(figure: &Figure, about: &str) -> Block {
         let _ = write!(caption, " {} more are in the table.", grouped(left_out as u64));
     }
     let svg = if bars.is_empty() { Plot::new(figure).draw() } else { bars_svg(figure, bars) };
-    Block::figure(svg, caption, legend(figure))
+    let label = format!("{}: {about}", figure.title);
+    Block::figure(svg.finish(&shown(&label)), caption, legend(figure))
 }
 
 /// What a column of layers stands for, where it is not one place: a sentence behind others.
@@ -96,7 +99,7 @@ fn shade_of(figure: &Figure, series: usize) -> &'static str {
     figure.series.get(series).map_or("other", |series| colour(series.shade))
 }
 
-fn bars_svg(figure: &Figure, bars: &[FigureBar]) -> String {
+fn bars_svg(figure: &Figure, bars: &[FigureBar]) -> Svg {
     let bars = &bars[..bars.len().min(MOST_BARS)];
     let bottom = TOP + ROW * bars.len() as f64;
     let mut svg = Svg::new(WIDTH, bottom + FOOT);
@@ -123,7 +126,7 @@ fn bars_svg(figure: &Figure, bars: &[FigureBar]) -> String {
         }
         svg.text((end + 6.0, middle), Anchor::Start, "label", &bar.value);
     }
-    svg.finish(&figure.title)
+    svg
 }
 
 /// Layers, lines and points with both axes.
@@ -131,19 +134,23 @@ struct Plot<'a> {
     figure: &'a Figure,
     x: PlacedAxis<'a>,
     y: PlacedAxis<'a>,
+    height: f64,
 }
 
 impl<'a> Plot<'a> {
     fn new(figure: &'a Figure) -> Self {
         let right = if figure.has_strip() { RIGHT - STRIP } else { RIGHT };
         let x = PlacedAxis::new(&figure.x, figure.bounds(0), (LEFT, right));
-        let y = PlacedAxis::new(&figure.y, figure.bounds(1), (HEIGHT - FOOT, TOP));
-        Self { figure, x, y }
+        let FigureMarks { lines, layers, .. } = &figure.marks;
+        let is_of_points = lines.is_empty() && layers.is_empty();
+        let height = if is_of_points { POINTS_HEIGHT } else { HEIGHT };
+        let y = PlacedAxis::new(&figure.y, figure.bounds(1), (height - FOOT, TOP));
+        Self { figure, x, y, height }
     }
 
-    fn draw(&self) -> String {
-        let mut svg = Svg::new(WIDTH, HEIGHT);
-        let bottom = HEIGHT - FOOT;
+    fn draw(&self) -> Svg {
+        let mut svg = Svg::new(WIDTH, self.height);
+        let bottom = self.height - FOOT;
         self.y.draw_left(&mut svg, self.x.scale.to);
         self.x.draw_bottom(&mut svg, (TOP, bottom));
         if self.figure.has_strip() {
@@ -181,7 +188,7 @@ impl<'a> Plot<'a> {
             let (anchor, x) = if fits { (Anchor::Start, x + 4.0) } else { (Anchor::End, x - 4.0) };
             svg.text((x, y), anchor, "strong", &label.text);
         }
-        svg.finish(&self.figure.title)
+        svg
     }
 
     /// Areas that stand on each other, in columns of the fullest places.
@@ -190,26 +197,30 @@ impl<'a> Plot<'a> {
         let mut feet = vec![0.0; places.len()];
         for layer in &self.figure.marks.layers {
             let mut path = String::new();
-            let mut before = None;
+            // Equal neighbours are one rectangle.
+            let mut run: Option<(f64, f64, f64, f64)> = None;
+            let mut draw = |run: Option<(f64, f64, f64, f64)>| {
+                if let Some((from, to, low, high)) = run.filter(|run| run.2 - run.3 >= 0.05) {
+                    let [from, to, low, high] = [from, to, low, high].map(Px);
+                    let _ = write!(path, "M{from} {high}H{to}V{low}H{from}z");
+                }
+            };
             for (at, (place, foot)) in places.iter().zip(&mut feet).enumerate() {
                 let value = layer.values.get(*place).copied().unwrap_or(0.0);
                 let (low, high) = (self.y.at(*foot), self.y.at(*foot + value));
                 *foot += value;
-                if low - high < 0.05 {
-                    before = None;
-                    continue;
-                }
-                let from = self.x.at((at * each) as f64);
-                let (width, height) = (self.x.at(((at + 1) * each) as f64) - from, Px(low - high));
-                let width = Px(width);
-                // Equal neighbours are one rectangle.
-                let _ = if before == Some((low, high)) {
-                    write!(path, "m{width} 0h{width}v{height}h-{width}z")
-                } else {
-                    write!(path, "M{} {}h{width}v{height}h-{width}z", Px(from), Px(high))
+                let [from, to] = [at, at + 1].map(|at| self.x.at((at * each) as f64));
+                run = match run {
+                    Some((start, _, below, above)) if (below, above) == (low, high) => {
+                        Some((start, to, low, high))
+                    }
+                    other => {
+                        draw(other);
+                        Some((from, to, low, high))
+                    }
                 };
-                before = Some((low, high));
             }
+            draw(run);
             svg.path(&path, &format!("f-{}", shade_of(self.figure, layer.series)));
         }
     }

@@ -19,6 +19,8 @@ const LEAST_ROW: f32 = 15.0;
 /// Most room for names, and its share of the width.
 const NAMES: f32 = 260.0;
 const NAMES_SHARE: f32 = 0.45;
+/// Room for numbers of bars without an axis.
+const NUMBERS: f32 = 54.0;
 /// Room for notes, and the width from which on they are shown.
 const NOTES: f32 = 250.0;
 const WITH_NOTES: f32 = 640.0;
@@ -38,9 +40,10 @@ fn foot_of(figure: &Figure) -> f32 {
     if figure.x.is_drawn() { FOOT } else { 0.0 }
 }
 
-/// Where bars begin and end, where notes begin, and how high a row is.
+/// Where bars begin and end, how wide names are, where notes begin, and how high a row is.
 struct BarLayout {
     area: Rect,
+    names: f32,
     row: f32,
     bounds: (f64, f64),
     notes: Option<f32>,
@@ -59,8 +62,14 @@ impl BarLayout {
             }
             widest
         };
-        let names = widest(&|bar| &bar.name).min(NAMES).min(rect.width() * NAMES_SHARE);
-        let numbers = widest(&|bar| &bar.value);
+        let most = NAMES.min(rect.width() * NAMES_SHARE);
+        // Without numbers along the axis, bars are compared with those of other figures: they begin
+        // at the same place.
+        let (names, numbers) = if figure.x.is_drawn() {
+            ((widest(&|bar| &bar.name) + 1.0).min(most), widest(&|bar| &bar.value))
+        } else {
+            (most, NUMBERS)
+        };
         let with_notes = rect.width() >= WITH_NOTES && bars.iter().any(|bar| !bar.note.is_empty());
         let notes = with_notes.then(|| rect.right() - NOTES);
         let left = rect.left() + names + GAP;
@@ -70,7 +79,7 @@ impl BarLayout {
             rect.top()..=rect.bottom() - foot_of(figure),
         );
         let row = area.height() / bars.len() as f32;
-        Self { area, row, bounds: figure.bounds(0), notes }
+        Self { area, names, row, bounds: figure.bounds(0), notes }
     }
 
     fn x(&self, value: f64) -> f32 {
@@ -95,6 +104,7 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
     let bars = &figure.marks.bars;
     let palette = ThemePalette::for_ui(ui);
     let (rect, response) = ui.allocate_exact_size(ui.available_size(), Sense::click());
+    let rect = rect.shrink2(vec2(GAP / 2.0, 0.0));
     let layout = BarLayout::new(ui, rect, figure);
     ticks_ui(ui, figure, &layout);
     let (mut clicked, mut focused) = (None, None);
@@ -124,7 +134,8 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
             }
             if place < MOST_NODES {
                 node_ui(ui, id, drawn, Role::GraphicsObject, || {
-                    (bar.name.clone(), bar.value.clone())
+                    let about = if bar.about.is_empty() { "" } else { ", " };
+                    (bar.name.clone(), format!("{}{about}{}", bar.value, bar.about))
                 });
             }
         }
@@ -150,16 +161,18 @@ fn bar_ui(
         // A part of less than a pixel is still seen.
         let to = layout.x(part.to).max(layout.x(part.from) + f32::from(part.from < part.to));
         let rect = Rect::from_x_y_ranges(layout.x(part.from)..=to, drawn.y_range());
-        let ends = Rect::from_two_pos(rect.min, rect.max);
-        painter.rect_filled(ends, 0.0, shade_of(figure, part.series, palette));
+        painter.rect_filled(
+            Rect::from_two_pos(rect.min, rect.max),
+            0.0,
+            shade_of(figure, part.series, palette),
+        );
     }
     if !with_words {
         return;
     }
     let font = FontId::proportional(text_size::SMALL);
     let middle = drawn.center().y;
-    let room = layout.area.left() - GAP - ui.max_rect().left();
-    let name = elided(painter, &bar.name, font.clone(), palette.text, room);
+    let name = elided(painter, &bar.name, font.clone(), palette.text, layout.names);
     let left = layout.area.left() - GAP - name.size().x;
     painter.galley(pos2(left, middle - name.size().y / 2.0), name, palette.text);
     let end = pos2(drawn.right() + GAP / 2.0, middle);
