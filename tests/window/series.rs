@@ -63,7 +63,7 @@ fn a_folder_is_a_table_of_runs_with_its_changes() {
     for words in [
         "Series of ",
         "execution.total_cycles (per run)",
-        "over runs; the table has all values",
+        "over 4 runs",
         "Change points",
         "from v10 on",
         "Not read",
@@ -100,7 +100,7 @@ fn figures_are_typed_and_nonsense_is_told() {
         settle(window);
     };
     type_figures(&mut window, "memory.by_category.*");
-    let shown = |window: &Window| says(window, "memory.by_category.constant in");
+    let shown = |window: &Window| says(window, "memory.by_category.constant over");
     assert!(shown(&window), "{:?}", painted(&window));
     type_figures(&mut window, "cylces");
     assert!(says(&window, "did you mean \"cycles\"?"));

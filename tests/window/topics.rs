@@ -4,7 +4,6 @@ use crate::gui_support::{Variant, Window, painted, press_role, says, settle, win
 use egui::Vec2;
 use egui::accesskit::Role;
 use egui_kittest::kittest::{NodeT, Queryable};
-use tilescope_analysis::figures::FigureMarks;
 use tilescope_analysis::topics::TOPICS;
 use tilescope_report::Report;
 use tilescope_report::units::grouped;
@@ -37,9 +36,8 @@ fn every_topic_shows_what_files_have_of_it() {
             let Some(canvas) = canvas else { continue };
             let value = canvas.accesskit_node().value();
             assert_eq!(value.as_deref(), Some(figure.words().as_str()), "{}", figure.title);
-            if let FigureMarks::Bars(bars) = &figure.marks {
-                assert!(bars.iter().all(|bar| !bar.value.is_empty()), "{}", figure.title);
-            }
+            let bars = &figure.marks.bars;
+            assert!(bars.iter().all(|bar| !bar.value.is_empty()), "{}", figure.title);
         }
         for table in topic.all_tables() {
             let place = format!("{}/{}", table.view, table.name);

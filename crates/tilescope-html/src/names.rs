@@ -17,19 +17,6 @@ pub(crate) fn prose(text: &str) -> String {
     cut(text, PROSE)
 }
 
-/// A name where there is room for some letters: the end of a longer one, which tells runs apart.
-pub(crate) fn ending(name: &str, letters: usize) -> String {
-    let mut last: Vec<char> = name.chars().rev().take(letters + 1).collect();
-    if last.len() > letters {
-        last.truncate(letters.saturating_sub(1));
-        last.push('…');
-    }
-    last.into_iter()
-        .rev()
-        .map(|letter| if is_order(letter) { '\u{fffd}' } else { letter })
-        .collect()
-}
-
 fn cut(text: &str, (longest, kept): (usize, usize)) -> String {
     // The rest of a text of megabytes is not looked at.
     let plain = |letter| if is_order(letter) { '\u{fffd}' } else { letter };
@@ -74,13 +61,6 @@ mod tests {
         assert!(told.ends_with("… (10,485,760 bytes)"), "{told}");
         assert_eq!(told.chars().count(), NAME.1 + "… (10,485,760 bytes)".chars().count());
         assert_eq!(shown(&"é".repeat(NAME.0)), "é".repeat(NAME.0), "letters, not bytes");
-    }
-
-    #[test]
-    fn names_are_told_apart_by_their_ends() {
-        assert_eq!(ending("nightly/2026-11-25", 10), "…026-11-25");
-        assert_eq!(ending("v10", 10), "v10");
-        assert_eq!(ending("a\u{202e}b", 10), "a\u{fffd}b");
     }
 
     #[test]

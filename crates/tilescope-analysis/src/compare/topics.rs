@@ -4,7 +4,7 @@ use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::normalization::WorkDivisors;
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::{DataTable, TableCell};
-use crate::figures::{Figure, FigureMarks, FigureUnit};
+use crate::figures::{Figure, FigureUnit};
 use crate::topics::TOPICS;
 use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, Cycles};
@@ -58,16 +58,15 @@ fn by_name(rows: Vec<TopicRow>) -> impl Iterator<Item = (String, TopicRow)> {
     rows.into_iter().map(|row| (row.name.clone(), row))
 }
 
-/// Lengths of bars; figures of points and lines have no rows.
+/// Lengths of bars; other figures have no rows.
 fn bars(figure: &Figure) -> Vec<TopicRow> {
-    let FigureMarks::Bars(bars) = &figure.marks else { return Vec::new() };
     let mut rows = Vec::new();
-    for bar in bars {
+    for bar in &figure.marks.bars {
         let length: f64 = bar.parts.iter().map(|part| part.to - part.from).sum();
         let value = match figure.x.unit {
             FigureUnit::Bytes => TableCell::Bytes(Bytes(length as u64)),
             FigureUnit::Cycles => TableCell::Count(Cycles::from_f64(length).0),
-            FigureUnit::Count => TableCell::Real(length),
+            FigureUnit::Count | FigureUnit::Seconds | FigureUnit::None => TableCell::Real(length),
             FigureUnit::Share => TableCell::Share(length),
         };
         let of_run = figure.x.unit == FigureUnit::Cycles;

@@ -55,6 +55,7 @@ impl Marker {
         match shade {
             Shade::Class(class) => Self::of_class(class),
             Shade::Nth(place) => Self::ALL[usize::from(place) % Self::ALL.len()],
+            Shade::Layer(_) => Self::Square,
             _ => Self::Circle,
         }
     }

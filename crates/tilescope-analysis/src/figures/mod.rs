@@ -1,20 +1,24 @@
-//! Figures as data: bars, points and lines with axes, units and words, without colours and pixels.
+//! Figures as data: bars, layers, lines and points with axes, units and words, without colours and
+//! pixels.
 //!
 //! An answer of this crate becomes a [`Figure`] once. The window and the HTML page each have one
-//! painter, so that both show the same marks, markers, names and numbers.
+//! painter, so that both show the same marks, markers, names, ticks and numbers.
 
 mod marker;
+mod ticks;
 
 pub use marker::Marker;
+pub use ticks::{FigureTick, round_step};
 
 use crate::limits::{CycleClass, WaterfallStep};
+use crate::tile_curves::TileCurveLayer;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use tilescope_report::units::{exact_bytes, fine_percent, grouped, grouped_real};
+use tilescope_report::units::{exact_bytes, fine_percent, grouped, grouped_real, seconds};
 use tilescope_report::{MemoryCategory, StepActivity};
 
 /// A figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figure {
     pub title: String,
     /// Sentences below it; empty where the title says it all.
@@ -25,18 +29,30 @@ pub struct Figure {
     pub y: FigureAxis,
     /// The groups of marks, each with its colour and marker.
     pub series: Vec<FigureSeries>,
-    /// Straight lines with names that points are seen against.
+    /// Straight lines that marks are seen against.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guides: Vec<FigureGuide>,
+    /// Words at places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<FigureLabel>,
     pub marks: FigureMarks,
 }
 
-/// A straight line with a name: a bound of points.
+/// A straight line, with a name unless that is empty. Painters draw the part within the axes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureGuide {
     pub name: String,
     pub from: [f64; 2],
     pub to: [f64; 2],
+    pub shade: Shade,
+    pub dashed: bool,
+}
+
+/// Words above and to the right of a place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FigureLabel {
+    pub at: [f64; 2],
+    pub text: String,
 }
 
 /// An axis.
@@ -46,6 +62,12 @@ pub struct FigureAxis {
     pub title: String,
     pub unit: FigureUnit,
     pub logarithmic: bool,
+    /// Values at both ends; where it has none, those of the marks and 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends: Option<[f64; 2]>,
+    /// Words at 0, 1, 2, … in place of numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }
 
 /// The unit of numbers.
@@ -56,32 +78,66 @@ pub enum FigureUnit {
     Count,
     Bytes,
     Cycles,
+    Seconds,
     /// Of one.
     Share,
+    /// Of numbers that say nothing by themselves: such an axis is not drawn.
+    None,
 }
 
 /// A group of marks of one colour and marker.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureSeries {
+    /// Empty for one that is not in the legend.
     pub name: String,
+    /// The words of its tooltip in the legend.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub about: String,
     pub shade: Shade,
     pub marker: Marker,
+    #[serde(skip_serializing_if = "MarkWeight::is_regular")]
+    pub weight: MarkWeight,
+    /// True for lines of dashes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dashed: bool,
+}
+
+/// The size of points and the width of lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkWeight {
+    Light,
+    #[default]
+    Regular,
+    Heavy,
 }
 
 /// The role of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shade {
-    /// A whole that others are parts of.
+    /// A whole that others are parts of, and what lies behind what matters.
     Whole,
     /// The one thing that a figure is of.
     Plain,
+    Text,
+    /// Bounds and notes.
+    Weak,
+    /// The best, or what was chosen.
+    Selection,
+    Good,
+    Warning,
+    Error,
+    /// What memory there is.
+    Capacity,
     /// One of several things side by side.
     Nth(u8),
     Class(CycleClass),
     Waterfall(WaterfallStep),
     #[serde(serialize_with = "activity_name")]
     Activity(StepActivity),
+    #[serde(serialize_with = "layer_name")]
+    Layer(TileCurveLayer),
 }
 
 fn activity_name<S: serde::Serializer>(
@@ -91,18 +147,27 @@ fn activity_name<S: serde::Serializer>(
     serializer.serialize_str(of.name())
 }
 
-/// The marks of a figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FigureMarks {
+fn layer_name<S: serde::Serializer>(of: &TileCurveLayer, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(of.title())
+}
+
+/// The marks of a figure: bars alone, or any of the others on each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FigureMarks {
     /// Horizontal bars, one below the other.
-    Bars(Vec<FigureBar>),
-    Points(Vec<FigurePoint>),
-    Lines(Vec<FigureLine>),
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bars: Vec<FigureBar>,
+    /// Areas that stand on each other, the lowest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<FigureLayer>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<FigureLine>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<FigurePoint>,
 }
 
 /// A row of a figure of bars.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FigureBar {
     pub name: String,
     /// Parts from left to right; they may begin anywhere.
@@ -111,6 +176,12 @@ pub struct FigureBar {
     pub value: String,
     /// The words of its tooltip.
     pub about: String,
+    /// Words behind the number where there is room.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// The thing that it stands for, by which a click is told; none where it is only looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<usize>,
 }
 
 /// A part of a bar.
@@ -122,14 +193,26 @@ pub struct FigureBarPart {
     pub series: usize,
 }
 
+/// An area that stands on the one before; place `n` reaches from `n` to `n + 1`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FigureLayer {
+    /// Its place in [`Figure::series`].
+    pub series: usize,
+    pub values: Vec<f64>,
+}
+
 /// A point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigurePoint {
+    /// Infinite, `null` in JSON, for points that stand in a strip beside the others.
     pub x: f64,
     pub y: f64,
     /// Its place in [`Figure::series`].
     pub series: usize,
-    /// The words of its tooltip.
+    /// The thing that it stands for, by which a click is told.
+    pub id: usize,
+    pub name: String,
+    /// The words of its tooltip, below the name.
     pub about: String,
 }
 
@@ -146,11 +229,18 @@ impl FigureUnit {
     #[must_use]
     pub fn text(self, value: f64) -> String {
         match self {
-            Self::Count => grouped_real(value),
+            Self::Count | Self::None => grouped_real(value),
             Self::Bytes => exact_bytes(value.max(0.0) as u64),
             Self::Cycles => format!("{} cycles", grouped(value.max(0.0) as u64)),
+            Self::Seconds => seconds(value),
             Self::Share => fine_percent(value),
         }
+    }
+}
+
+impl MarkWeight {
+    fn is_regular(&self) -> bool {
+        *self == Self::Regular
     }
 }
 
@@ -172,37 +262,87 @@ pub fn category_apart(place: usize) -> MemoryCategory {
     APART[place.min(APART.len() - 1)]
 }
 
-/// The smallest round number that is not less: a power of two of bytes, else 1, 2 or 5 times a power
-/// of ten.
-#[must_use]
-pub fn round_step(least: f64, of_bytes: bool) -> f64 {
-    let least = least.max(1e-12);
-    if of_bytes {
-        return 2f64.powf(least.log2().ceil()).max(1.0);
-    }
-    let power = 10f64.powf(least.log10().floor());
-    let fits = [1.0, 2.0, 5.0].into_iter().find(|of| of * power >= least * 0.999_999);
-    fits.unwrap_or(10.0) * power
-}
-
 impl FigureAxis {
     /// An axis from 0 upwards.
     #[must_use]
     pub fn new(title: impl Into<String>, unit: FigureUnit) -> Self {
-        Self { title: title.into(), unit, logarithmic: false }
+        Self { title: title.into(), unit, ..Self::default() }
     }
 
     /// An axis on which powers of ten are equally far from each other.
     #[must_use]
     pub fn logarithmic(title: impl Into<String>, unit: FigureUnit) -> Self {
-        Self { title: title.into(), unit, logarithmic: true }
+        Self { logarithmic: true, ..Self::new(title, unit) }
+    }
+
+    /// An axis of names in place of numbers, with room for half of one at both ends.
+    #[must_use]
+    pub fn of_names(title: impl Into<String>, names: Vec<String>) -> Self {
+        let ends = Some([-0.5, names.len() as f64 - 0.5]);
+        Self { ends, names, ..Self::new(title, FigureUnit::Count) }
+    }
+
+    /// The same axis between two values.
+    #[must_use]
+    pub fn between(self, ends: [f64; 2]) -> Self {
+        Self { ends: Some(ends), ..self }
+    }
+
+    /// The same axis around values, with a share of what is between them as room on both sides, or
+    /// half a decade.
+    #[must_use]
+    pub fn around(self, values: impl IntoIterator<Item = f64>, room: f64) -> Self {
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values {
+            if value.is_finite() && (value > 0.0 || !self.logarithmic) {
+                (low, high) = (low.min(value), high.max(value));
+            }
+        }
+        let ends = match (self.logarithmic, low <= high) {
+            (true, true) => [low / 3.0, high * 3.0],
+            (true, false) => [1.0, 10.0],
+            (false, false) => [0.0, 1.0],
+            (false, true) => {
+                // Less than this of the largest value would show changes that nobody asked about.
+                let least = 0.02 * low.abs().max(high.abs());
+                let span = (high - low).max(least);
+                let span = if span > 0.0 { span } else { 1.0 };
+                let beside = (span - (high - low)) / 2.0 + span * room;
+                // No amount is below nothing unless one of them is.
+                let foot = low - beside;
+                [if low >= 0.0 { foot.max(0.0) } else { foot }, high + beside]
+            }
+        };
+        self.between(ends)
+    }
+
+    /// True for an axis with numbers or names.
+    #[must_use]
+    pub fn is_drawn(&self) -> bool {
+        self.unit != FigureUnit::None || !self.names.is_empty()
+    }
+
+    /// Where a value stands: its logarithm on a logarithmic axis.
+    #[must_use]
+    pub fn position(&self, value: f64) -> f64 {
+        if self.logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value }
     }
 }
 
 impl FigureSeries {
     #[must_use]
     pub fn new(name: impl Into<String>, shade: Shade) -> Self {
-        Self { name: name.into(), shade, marker: Marker::of(shade) }
+        let (about, weight, dashed) = (String::new(), MarkWeight::default(), false);
+        Self { name: name.into(), about, shade, marker: Marker::of(shade), weight, dashed }
+    }
+}
+
+impl FigureGuide {
+    /// A dashed line across the whole figure.
+    #[must_use]
+    pub fn level(name: impl Into<String>, height: f64, shade: Shade) -> Self {
+        let [from, to] = [-1e15, 1e15].map(|x| [x, height]);
+        Self { name: name.into(), from, to, shade, dashed: true }
     }
 }
 
@@ -215,84 +355,109 @@ impl Figure {
         series: Vec<FigureSeries>,
         bars: Vec<FigureBar>,
     ) -> Self {
-        let (title, note, y) = (title.into(), String::new(), FigureAxis::default());
-        Self { title, note, x, y, series, guides: Vec::new(), marks: FigureMarks::Bars(bars) }
+        let marks = FigureMarks { bars, ..FigureMarks::default() };
+        Self { title: title.into(), x, series, marks, ..Self::default() }
     }
 
     /// Places of the series that have marks, in their order.
     #[must_use]
     pub fn used_series(&self) -> Vec<usize> {
+        let FigureMarks { bars, layers, lines, points } = &self.marks;
         let mut used = BTreeSet::new();
-        match &self.marks {
-            FigureMarks::Bars(bars) => {
-                used.extend(bars.iter().flat_map(|bar| &bar.parts).map(|part| part.series));
-            }
-            FigureMarks::Points(points) => used.extend(points.iter().map(|point| point.series)),
-            FigureMarks::Lines(lines) => used.extend(lines.iter().map(|line| line.series)),
-        }
+        used.extend(bars.iter().flat_map(|bar| &bar.parts).map(|part| part.series));
+        used.extend(layers.iter().map(|layer| layer.series));
+        used.extend(lines.iter().map(|line| line.series));
+        used.extend(points.iter().map(|point| point.series));
         used.into_iter().filter(|place| *place < self.series.len()).collect()
     }
 
-    /// True where colours need a legend: not where each bar has one of its own, or all have the same.
+    /// Series of a legend: none where each bar has one of its own, or all have the same.
     #[must_use]
-    pub fn has_legend(&self) -> bool {
-        match &self.marks {
-            FigureMarks::Bars(bars) => {
-                self.used_series().len() > 1 && bars.iter().any(|bar| bar.parts.len() > 1)
+    pub fn legend(&self) -> Vec<&FigureSeries> {
+        let mut named = Vec::new();
+        for place in self.used_series() {
+            let series = &self.series[place];
+            if !series.name.is_empty() {
+                named.push(series);
             }
-            FigureMarks::Points(_) | FigureMarks::Lines(_) => self.used_series().len() > 1,
         }
+        let bars = &self.marks.bars;
+        let is_told = bars.is_empty() || bars.iter().any(|bar| bar.parts.len() > 1);
+        if named.len() > 1 && is_told { named } else { Vec::new() }
     }
 
     /// True where there is nothing to draw.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        match &self.marks {
-            FigureMarks::Bars(bars) => bars.is_empty(),
-            FigureMarks::Points(points) => points.is_empty(),
-            FigureMarks::Lines(lines) => lines.iter().all(|line| line.points.is_empty()),
-        }
+        let FigureMarks { bars, layers, lines, points } = &self.marks;
+        bars.is_empty()
+            && points.is_empty()
+            && lines.iter().all(|line| line.points.is_empty())
+            && layers.iter().all(|layer| layer.values.is_empty())
     }
 
-    /// All values along an axis: 0 is the horizontal one, 1 the vertical one. Bars have none along
-    /// the vertical one.
-    pub fn values(&self, axis: usize) -> Vec<f64> {
+    /// Sums of all layers, place by place.
+    #[must_use]
+    pub fn tops(&self) -> Vec<f64> {
+        let mut tops = Vec::new();
+        for layer in &self.marks.layers {
+            tops.resize(layer.values.len().max(tops.len()), 0.0);
+            for (top, value) in tops.iter_mut().zip(&layer.values) {
+                *top += value;
+            }
+        }
+        tops
+    }
+
+    /// How many places of layers a column holds where there are at most so many columns, and the
+    /// fullest place of each; the first of equal ones.
+    #[must_use]
+    pub fn columns(&self, most: usize) -> (usize, Vec<usize>) {
+        let tops = self.tops();
+        let each = tops.len().div_ceil(most.max(1)).max(1);
+        let mut fullest = Vec::new();
+        for first in (0..tops.len()).step_by(each) {
+            let places = (first..(first + each).min(tops.len())).rev();
+            fullest.extend(places.max_by(|one, other| tops[*one].total_cmp(&tops[*other])));
+        }
+        (each, fullest)
+    }
+
+    /// All values of marks along an axis: 0 is the horizontal one, 1 the vertical one. Bars have none
+    /// along the vertical one.
+    fn values(&self, axis: usize) -> Vec<f64> {
+        let FigureMarks { bars, lines, points, .. } = &self.marks;
         let mut values = Vec::new();
-        match &self.marks {
-            FigureMarks::Bars(bars) if axis == 0 => {
-                for part in bars.iter().flat_map(|bar| &bar.parts) {
-                    values.extend([part.from, part.to]);
-                }
-            }
-            FigureMarks::Bars(_) => {}
-            FigureMarks::Points(points) => {
-                values.extend(points.iter().map(|point| [point.x, point.y][axis]));
-            }
-            FigureMarks::Lines(lines) => {
-                let points = lines.iter().flat_map(|line| &line.points);
-                values.extend(points.map(|point| point[axis]));
-            }
+        for part in bars.iter().flat_map(|bar| &bar.parts).filter(|_| axis == 0) {
+            values.extend([part.from, part.to]);
         }
-        for guide in &self.guides {
-            values.extend([guide.from[axis], guide.to[axis]]);
+        let tops = self.tops();
+        match axis {
+            0 => values.push(tops.len() as f64),
+            _ => values.extend(tops),
         }
+        values.extend(lines.iter().flat_map(|line| &line.points).map(|point| point[axis]));
+        values.extend(points.iter().map(|point| [point.x, point.y][axis]));
         values.retain(|value| value.is_finite());
         values
     }
 
-    /// The ends of an axis: from 0, or around the values of a logarithmic one.
+    /// The ends of an axis: its own, else from 0, or around the values of a logarithmic one.
     #[must_use]
     pub fn bounds(&self, axis: usize) -> (f64, f64) {
-        let logarithmic = [&self.x, &self.y][axis].logarithmic;
+        let of = [&self.x, &self.y][axis];
+        if let Some([low, high]) = of.ends {
+            return (low, high);
+        }
         let mut values = self.values(axis);
-        if logarithmic {
+        if of.logarithmic {
             values.retain(|value| *value > 0.0);
         } else {
             values.push(0.0);
         }
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        match (logarithmic, low < high) {
+        match (of.logarithmic, low < high) {
             (_, true) => (low, high),
             (true, false) if low.is_finite() => (low / 2.0, low * 2.0),
             (true, false) => (1.0, 10.0),
@@ -300,24 +465,62 @@ impl Figure {
         }
     }
 
+    /// True where points stand in a strip beside the others, since their `x` is infinite.
+    #[must_use]
+    pub fn has_strip(&self) -> bool {
+        self.marks.points.iter().any(|point| point.x.is_infinite())
+    }
+
+    /// The part of a guide between the ends of both axes, all in [positions](FigureAxis::position).
+    #[must_use]
+    pub fn guide_within(
+        &self,
+        guide: &FigureGuide,
+        ends: [(f64, f64); 2],
+    ) -> Option<[[f64; 2]; 2]> {
+        let place = |at: [f64; 2]| [self.x.position(at[0]), self.y.position(at[1])];
+        let (start, end) = (place(guide.from), place(guide.to));
+        let (mut from, mut to) = (0.0f64, 1.0f64);
+        for axis in 0..2 {
+            let (least, most) = ends[axis];
+            let step = end[axis] - start[axis];
+            if step == 0.0 {
+                if start[axis] < least || start[axis] > most {
+                    return None;
+                }
+                continue;
+            }
+            let (one, other) = ((least - start[axis]) / step, (most - start[axis]) / step);
+            from = from.max(one.min(other));
+            to = to.min(one.max(other));
+        }
+        let at = |share: f64| [0, 1].map(|axis| start[axis] + share * (end[axis] - start[axis]));
+        (from < to).then(|| [at(from), at(to)])
+    }
+
     /// The marks in words, for those who do not see them.
     #[must_use]
     pub fn words(&self) -> String {
+        /// Points that are told one by one.
+        const MOST_POINTS: usize = 200;
+        let FigureMarks { bars, layers, lines, points } = &self.marks;
+        let name = |series: usize| self.series.get(series).map_or("", |of| of.name.as_str());
+        let most =
+            |values: &mut dyn Iterator<Item = f64>| self.y.unit.text(values.fold(0.0, f64::max));
         let mut words = Vec::new();
-        match &self.marks {
-            FigureMarks::Bars(bars) => {
-                words.extend(bars.iter().map(|bar| format!("{} {}", bar.name, bar.value)));
-            }
-            FigureMarks::Points(points) => {
-                words.extend(points.iter().map(|point| point.about.clone()));
-            }
-            FigureMarks::Lines(lines) => {
-                for line in lines {
-                    let top = line.points.iter().map(|point| point[1]).fold(0.0, f64::max);
-                    let name = self.series.get(line.series).map_or("", |of| of.name.as_str());
-                    words.push(format!("{name}: at most {}", self.y.unit.text(top)));
-                }
-            }
+        words.extend(bars.iter().map(|bar| format!("{} {}", bar.name, bar.value)));
+        for layer in layers {
+            let top = most(&mut layer.values.iter().copied());
+            words.push(format!("{}: at most {top}", name(layer.series)));
+        }
+        for line in lines.iter().filter(|line| !name(line.series).is_empty()) {
+            let top = most(&mut line.points.iter().map(|point| point[1]));
+            words.push(format!("{}: at most {top}", name(line.series)));
+        }
+        if points.len() > MOST_POINTS {
+            words.push(format!("{} points", grouped(points.len() as u64)));
+        } else {
+            words.extend(points.iter().map(|point| format!("{}: {}", point.name, point.about)));
         }
         words.join(", ")
     }
@@ -329,7 +532,7 @@ impl FigureBar {
     pub fn of(name: impl Into<String>, amount: f64, unit: FigureUnit, series: usize) -> Self {
         let value = unit.text(amount);
         let parts = vec![FigureBarPart { from: 0.0, to: amount, series }];
-        Self { name: name.into(), parts, value, about: String::new() }
+        Self { name: name.into(), parts, value, ..Self::default() }
     }
 
     /// A bar of parts behind each other, with their sum.
@@ -343,7 +546,7 @@ impl FigureBar {
                 end += amount;
             }
         }
-        Self { name: name.into(), parts, value: unit.text(end), about: String::new() }
+        Self { name: name.into(), parts, value: unit.text(end), ..Self::default() }
     }
 }
 
@@ -377,16 +580,42 @@ mod tests {
 
     #[test]
     fn logarithmic_axes_have_no_zero() {
-        let point = |x: f64| FigurePoint { x, y: 0.0, series: 0, about: String::new() };
-        let x = FigureAxis { logarithmic: true, ..FigureAxis::default() };
+        let about = String::new;
+        let point =
+            |x: f64| FigurePoint { x, y: 0.0, series: 0, id: 0, name: about(), about: about() };
         let figure = |points: Vec<FigurePoint>| Figure {
-            x: x.clone(),
-            marks: FigureMarks::Points(points),
-            ..Figure::bars("f", FigureAxis::default(), Vec::new(), Vec::new())
+            x: FigureAxis::logarithmic("", FigureUnit::Count),
+            marks: FigureMarks { points, ..FigureMarks::default() },
+            ..Figure::default()
         };
         assert_eq!(figure(vec![point(0.0), point(4.0), point(8.0)]).bounds(0), (4.0, 8.0));
         assert_eq!(figure(vec![point(4.0)]).bounds(0), (2.0, 8.0));
         assert_eq!(figure(vec![point(f64::INFINITY)]).bounds(0), (1.0, 10.0));
+    }
+
+    #[test]
+    fn axes_have_room_for_values_and_do_not_enlarge_what_nobody_asked_about() {
+        let ends = |values: &[f64]| {
+            let axis = FigureAxis::default().around(values.iter().copied(), 0.15);
+            axis.ends.unwrap()
+        };
+        assert_eq!(ends(&[]), [0.0, 1.0]);
+        assert_eq!(ends(&[0.0, 0.0]), [0.0, 0.65]);
+        assert_eq!(ends(&[100.0, 200.0]), [85.0, 215.0]);
+        let [low, high] = ends(&[1_000_000.0, 1_000_001.0]);
+        assert!(high - low > 20_000.0, "{low} {high}");
+        assert_eq!(ends(&[1.0, 100.0])[0], 0.0);
+    }
+
+    #[test]
+    fn guides_end_at_the_edges() {
+        let (shade, dashed, name) = (Shade::Weak, false, String::new());
+        let guide = |from, to| FigureGuide { name: name.clone(), from, to, shade, dashed };
+        let figure = Figure::default();
+        let within = |guide| figure.guide_within(&guide, [(0.0, 100.0); 2]);
+        let slanted = guide([0.0, 0.0], [200.0, 200.0]);
+        assert_eq!(within(slanted), Some([[0.0, 0.0], [100.0, 100.0]]));
+        assert_eq!(within(guide([0.0, 150.0], [90.0, 150.0])), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 mod change_points;
 mod document;
+mod figure;
 mod figure_choice;
 mod run_figures;
 mod sources;

@@ -5,9 +5,12 @@ use crate::figures::{
     Figure, FigureAxis, FigureBar, FigureBarPart, FigureGuide, FigureMarks, FigurePoint,
     FigureSeries, FigureUnit, Shade,
 };
-use crate::limits::{CycleClass, UnknownUtilisation, WaterfallCycles, WaterfallStep, limits};
-use tilescope_report::units::{Cycles, fine_percent, grouped};
-use tilescope_report::{Report, ReportError};
+use crate::limits::{
+    CycleClass, LimitsRow, Machine, ReportLimits, RoofKind, Roofline, UnknownUtilisation,
+    WaterfallCycles, WaterfallStep, limits,
+};
+use tilescope_report::units::{Cycles, fine_percent, grouped, with_prefix};
+use tilescope_report::{MachineInterface, Report, ReportError};
 
 /// Operations of the figure of classes: the table has all.
 const MOST_OPERATIONS: usize = 12;
@@ -55,7 +58,8 @@ pub fn waterfall_figure(cycles: &WaterfallCycles, unknown: Option<UnknownUtilisa
         let parts = vec![FigureBarPart { from, to, series: bars.len() }];
         let value = fine_percent(to - from);
         let about = format!("{} IPU-cycles, {value}. {about}", grouped(amount.0));
-        bars.push(FigureBar { name: name.to_owned(), parts, value, about });
+        let name = name.to_owned();
+        bars.push(FigureBar { name, parts, value, about, ..FigureBar::default() });
     };
     let total = cycles.total();
     if total > Cycles::ZERO {
@@ -80,54 +84,119 @@ pub fn waterfall_figure(cycles: &WaterfallCycles, unknown: Option<UnknownUtilisa
     }
     let x = FigureAxis::new("Share of the cycles of the run x IPUs", FigureUnit::Share);
     let note = unknown.map_or("", UnknownUtilisation::sentence).to_owned();
-    let marks = FigureMarks::Bars(bars);
-    let (title, y) = ("Waterfall".to_owned(), FigureAxis::default());
-    Figure { title, note, x, y, series, guides: Vec::new(), marks }
+    Figure { note, ..Figure::bars("Waterfall", x, series, bars) }
 }
 
-/// Operations below what engines and interfaces of an IPU allow.
 fn roofline(report: &Report) -> Result<Figure, ReportError> {
     let found = limits(report)?;
-    let of = crate::limits::roofline(&found.machine, &found.rows, None);
-    let clock = found.machine.clock.map_or(1.0, |clock| clock.0 as f64);
+    Ok(roofline_figure(&found, &crate::limits::roofline(&found.machine, &found.rows, None)))
+}
+
+/// Operations below what engines and interfaces of an IPU allow; the id of a point is its row.
+#[must_use]
+pub fn roofline_figure(found: &ReportLimits, of: &Roofline) -> Figure {
+    /// How far roofs reach to the left and to the right, as a factor: painters end them.
+    const FAR: f64 = 1e12;
+    let (machine, rows) = (&found.machine, &found.rows);
+    let clock = machine.clock.map_or(1.0, |clock| clock.0 as f64);
+    let (flops, bytes) = match machine.clock {
+        Some(_) => ("FLOP/s", "B/s"),
+        None => ("FLOPs per cycle", "B per cycle"),
+    };
     let mut points = Vec::new();
-    let mut left_out = 0;
+    let mut counts = [0; CycleClass::ALL.len()];
     for point in &of.points {
-        let row = &found.rows[point.row];
+        let row = &rows[point.row];
         let Some(class) = row.limits.bound() else { continue };
-        if point.flops_per_byte.is_infinite() {
-            left_out += 1;
-            continue;
-        }
+        counts[class as usize] += 1;
         points.push(FigurePoint {
             x: point.flops_per_byte,
             y: point.flops_per_cycle * clock,
             series: class as usize,
-            about: format!("{}: {} cycles", row.name, row.limits.total()),
+            id: point.row,
+            name: row.name.clone(),
+            about: point_words(row, machine).join("\n"),
         });
     }
-    let lowest = points.iter().map(|point| point.x).fold(f64::INFINITY, f64::min);
-    let highest = points.iter().map(|point| point.x).fold(0.0, f64::max);
-    let mut guides = Vec::new();
-    for roof in of.roofs.iter().filter(|_| !points.is_empty()) {
-        let height = |x: f64| roof.flops_per_cycle(x) * clock;
-        let (from, to) = ([lowest, height(lowest)], [highest, height(highest)]);
-        guides.push(FigureGuide { name: roof.title.clone(), from, to });
+    let mut series = class_series();
+    for (of, (class, count)) in series.iter_mut().zip(CycleClass::ALL.into_iter().zip(counts)) {
+        of.name = format!("{} {}", class.title(), grouped(count));
+        of.about = format!("Operations whose cycles mostly go into this. {}", class.about());
     }
-    let unit = if clock > 1.0 { "FLOP/s of an IPU" } else { "FLOPs per cycle of an IPU" };
-    let note = match left_out {
-        0 => String::new(),
-        count => format!("{} operations that move nothing are not drawn.", grouped(count)),
+    let mut top: f64 = 1.0;
+    for roof in &of.roofs {
+        if matches!(roof.kind, RoofKind::Engine(_)) {
+            top = top.max(roof.per_cycle);
+        }
+    }
+    let mut xs: Vec<f64> = points.iter().map(|point| point.x).collect();
+    let mut ys: Vec<f64> = points.iter().map(|point| point.y).collect();
+    ys.push(top * clock);
+    let mut guides = Vec::new();
+    for roof in &of.roofs {
+        let height = |x: f64| roof.flops_per_cycle(x) * clock;
+        let (ends, unit, is_used) = match roof.kind {
+            RoofKind::Engine(_) => ([FAR.recip(), FAR], flops, true),
+            RoofKind::Interface(own) => {
+                let ridge = top / roof.per_cycle;
+                // The exchange is always of interest.
+                let is_used = own == MachineInterface::TileSend
+                    || of.points.iter().any(|point| point.interface == Some(own));
+                xs.extend(is_used.then_some(ridge));
+                ([ridge / FAR, ridge], bytes, is_used)
+            }
+        };
+        let [from, to] = ends.map(|x| [x, height(x)]);
+        let name = format!("{} {}", roof.title, with_prefix(roof.per_cycle * clock, unit));
+        let shade = if is_used { Shade::Weak } else { Shade::Whole };
+        guides.push(FigureGuide { name, from, to, shade, dashed: false });
+    }
+    let note = match (points.len(), of.unknown) {
+        (0, 0) => "No operation of the run has floating point operations.".to_owned(),
+        (0, _) => "The report does not say how many floating point operations its operations do."
+            .to_owned(),
+        _ => format!(
+            "{} more have no floating point operations.",
+            grouped((of.without_flops + of.unknown) as u64)
+        ),
     };
-    Ok(Figure {
+    let unit = format!("{flops} of an IPU");
+    let is_still = points.iter().any(|point| point.x.is_infinite());
+    let x_title = if is_still { "FLOPs per byte (∞: no bytes moved)" } else { "FLOPs per byte" };
+    Figure {
         title: "Roofline".to_owned(),
         note,
-        x: FigureAxis::logarithmic("FLOPs per byte moved", FigureUnit::Count),
-        y: FigureAxis::logarithmic(unit, FigureUnit::Count),
-        series: class_series(),
+        x: FigureAxis::logarithmic(x_title, FigureUnit::Count).around(xs, 0.0),
+        y: FigureAxis::logarithmic(unit, FigureUnit::Count).around(ys, 0.0),
+        series,
         guides,
-        marks: FigureMarks::Points(points),
-    })
+        marks: FigureMarks { points, ..FigureMarks::default() },
+        ..Figure::default()
+    }
+}
+
+/// Figures of an operation, a few words each.
+fn point_words(row: &LimitsRow, machine: &Machine) -> Vec<String> {
+    let limits = &row.limits;
+    let mut lines = vec![format!("{} cycles", grouped(limits.total().0))];
+    if let Some(wasted) = limits.wasted() {
+        lines.push(format!("{} of them wasted", grouped(wasted.0)));
+    }
+    if let Some(share) = limits.of_peak {
+        lines.push(format!("{} of the peak of its engine", fine_percent(share)));
+    }
+    if let Some(rate) = limits.flops_per_cycle() {
+        lines.push(match machine.clock {
+            Some(clock) => with_prefix(rate * clock.0 as f64, "FLOP/s"),
+            None => with_prefix(rate, "FLOPs per cycle"),
+        });
+    }
+    if let Some(class) = limits.bound() {
+        lines.push(format!("most of it {}", class.title().to_lowercase()));
+    }
+    let on = row.ipu.map_or_else(String::new, |ipu| format!(" on IPU {ipu}"));
+    lines.push(format!("{}{on}", row.kind));
+    lines
 }
 
 fn classes(report: &Report) -> Result<Figure, ReportError> {
@@ -163,8 +232,9 @@ mod tests {
         cycles[WaterfallStep::BelowPeak] = Cycles(30);
         cycles[WaterfallStep::Achieved] = Cycles(20);
         let figure = waterfall_figure(&cycles, None);
-        let FigureMarks::Bars(bars) = &figure.marks else { panic!("bars") };
-        let ends: Vec<_> = bars
+        let ends: Vec<_> = figure
+            .marks
+            .bars
             .iter()
             .map(|bar| (bar.name.as_str(), bar.parts[0].from, bar.parts[0].to))
             .collect();
@@ -173,8 +243,7 @@ mod tests {
         assert_eq!((sync.0, sync.2), ("Sync and start", 1.0));
         assert!((below.1 - achieved.2).abs() < 1e-12, "the last loss ends at what is left");
         let unknown = waterfall_figure(&cycles, Some(UnknownUtilisation::NoRuns));
-        let FigureMarks::Bars(bars) = &unknown.marks else { panic!("bars") };
-        assert!(bars.iter().all(|bar| bar.name != "Achieved"));
+        assert!(unknown.marks.bars.iter().all(|bar| bar.name != "Achieved"));
         assert!(waterfall_figure(&WaterfallCycles::default(), None).is_empty());
     }
 }

@@ -2,9 +2,12 @@
 
 use super::{Topic, TopicFigure};
 use crate::figures::{
-    Figure, FigureAxis, FigureLine, FigureMarks, FigureSeries, FigureUnit, Shade,
+    Figure, FigureAxis, FigureGuide, FigureLabel, FigureLayer, FigureMarks, FigurePoint,
+    FigureSeries, FigureUnit, Shade,
 };
-use crate::liveness::{LivenessScope, curve};
+use crate::liveness::{LivenessCurve, LivenessScope, curve};
+use crate::tile_curves::TileCurveLayer;
+use tilescope_report::units::{binary_bytes, grouped};
 use tilescope_report::{Report, ReportError};
 
 pub(super) const TOPIC: Topic = Topic::of_view(
@@ -15,24 +18,47 @@ pub(super) const TOPIC: Topic = Topic::of_view(
 );
 
 fn bytes(report: &Report) -> Result<Figure, ReportError> {
-    let curve = curve(report, LivenessScope::Whole)?.unwrap_or_default();
-    let (mut live, mut always) = (Vec::new(), Vec::new());
-    for step in 0..curve.others.len() {
-        live.push([step as f64, curve.total(step).as_f64()]);
-        always.push([step as f64, curve.always.as_f64()]);
+    Ok(liveness_figure(&curve(report, LivenessScope::Whole)?.unwrap_or_default()))
+}
+
+/// Bytes live at every step, with the step at which most is live.
+#[must_use]
+pub fn liveness_figure(curve: &LivenessCurve) -> Figure {
+    let peak = curve.peak().unwrap_or(0);
+    let most = curve.total(peak).as_f64();
+    let capacity = curve.capacity.as_f64();
+    // What a replica has is often far above what is live: it is a line only where it helps.
+    let with_capacity = capacity > 0.0 && capacity <= 1.6 * most;
+    let (mut guides, mut labels, mut points) = (Vec::new(), Vec::new(), Vec::new());
+    if with_capacity {
+        let name = format!("memory of a replica: {}", binary_bytes(curve.capacity.0));
+        guides.push(FigureGuide::level(name, capacity, Shade::Capacity));
     }
-    let lines =
-        vec![FigureLine { series: 0, points: live }, FigureLine { series: 1, points: always }];
-    Ok(Figure {
+    let steps = curve.others.len();
+    if steps > 0 {
+        let (name, about) = (format!("Step {}", grouped(peak as u64)), binary_bytes(most as u64));
+        let (x, y) = (peak as f64 + 0.5, most);
+        labels.push(FigureLabel { at: [x, y], text: format!("{name}: {about}") });
+        points.push(FigurePoint { x, y, series: 2, id: peak, name, about });
+    }
+    let always = FigureLayer { series: 0, values: vec![curve.always.as_f64(); steps] };
+    let others = curve.others.iter().map(|bytes| bytes.as_f64()).collect();
+    let layers = vec![always, FigureLayer { series: 1, values: others }];
+    let top = if with_capacity { most.max(capacity) } else { most };
+    let of = |name: &str, layer| FigureSeries::new(name, Shade::Layer(layer));
+    Figure {
         title: "Live memory".to_owned(),
-        note: String::new(),
         x: FigureAxis::new("Step of the program", FigureUnit::Count),
-        y: FigureAxis::new("Bytes over all tiles", FigureUnit::Bytes),
+        y: FigureAxis::new("Bytes over all tiles", FigureUnit::Bytes)
+            .between([0.0, 1.12 * top.max(1.0)]),
         series: vec![
-            FigureSeries::new("Live", Shade::Nth(0)),
-            FigureSeries::new("Always live", Shade::Nth(1)),
+            of("Always live", TileCurveLayer::AlwaysLive),
+            of("Not always live", TileCurveLayer::NotAlwaysLive),
+            FigureSeries::new("", Shade::Selection),
         ],
-        guides: Vec::new(),
-        marks: FigureMarks::Lines(lines),
-    })
+        guides,
+        labels,
+        marks: FigureMarks { layers, points, ..FigureMarks::default() },
+        ..Figure::default()
+    }
 }

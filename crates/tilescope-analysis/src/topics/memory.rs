@@ -1,10 +1,15 @@
 //! The topic of memory: bytes by category.
 
 use super::{Topic, TopicFigure};
-use crate::figures::{Figure, FigureAxis, FigureBar, FigureSeries, FigureUnit, Shade};
+use crate::figures::{
+    Figure, FigureAxis, FigureBar, FigureGuide, FigureLayer, FigureMarks, FigureSeries, FigureUnit,
+    Shade,
+};
+use crate::memory::{MemoryBreakdown, MemoryCurveKey, curves};
 use crate::summary::bytes_by_category;
-use tilescope_report::units::Bytes;
-use tilescope_report::{Report, ReportError};
+use crate::tile_curves::TileAxisOrder;
+use tilescope_report::units::{Bytes, binary_bytes};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 pub(super) const TOPIC: Topic = Topic::of_view(
     "memory",
@@ -29,4 +34,57 @@ fn categories(report: &Report) -> Result<Figure, ReportError> {
     let x = FigureAxis::new("Bytes over all tiles", FigureUnit::Bytes);
     let series = vec![FigureSeries::new("Bytes", Shade::Plain)];
     Ok(Figure::bars("Memory by category", x, series, bars))
+}
+
+/// Bytes of every tile by category, or by region where categories were not recorded, with what a
+/// tile has.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn tile_memory_figure(report: &Report) -> Result<Figure, ReportError> {
+    /// IPUs that are told apart.
+    const MOST_IPUS: u32 = 256;
+    /// A layer with less than this of all bytes is not in the legend.
+    const LEAST_SHARE: f64 = 0.001;
+    let breakdown = if report.has(ReportPart::Categories) {
+        MemoryBreakdown::Category
+    } else {
+        MemoryBreakdown::Region
+    };
+    let order = TileAxisOrder::Software;
+    let key = MemoryCurveKey { breakdown, include_gaps: false, order, per_ipu: false };
+    let stack = curves(report, &key)?;
+    let target = report.target()?;
+    let (mut series, mut layers, mut guides) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, curve) in stack.layers.iter().enumerate() {
+        series.push(FigureSeries::new(curve.layer.title(), Shade::Layer(curve.layer)));
+        let values = curve.values.iter().map(|bytes| *bytes as f64).collect();
+        layers.push(FigureLayer { series: at, values });
+    }
+    let sums: Vec<f64> = layers.iter().map(|layer| layer.values.iter().sum()).collect();
+    let all: f64 = sums.iter().sum();
+    for (of, sum) in series.iter_mut().zip(sums) {
+        if sum < all * LEAST_SHARE {
+            of.name.clear();
+        }
+    }
+    let top = stack.max.max(stack.capacity).max(1) as f64 * 1.12;
+    for ipu in 1..target.ipus_per_replica.min(MOST_IPUS) {
+        let at = f64::from(ipu * target.tiles_per_ipu);
+        let (name, from, to, shade) = (String::new(), [at, 0.0], [at, top], Shade::Whole);
+        guides.push(FigureGuide { name, from, to, shade, dashed: false });
+    }
+    if stack.capacity > 0 {
+        let name = format!("memory of a tile: {}", binary_bytes(stack.capacity));
+        guides.push(FigureGuide::level(name, stack.capacity as f64, Shade::Capacity));
+    }
+    Ok(Figure {
+        title: "Memory of every tile".to_owned(),
+        x: FigureAxis::new("Tile", FigureUnit::Count),
+        y: FigureAxis::new("Bytes of a tile", FigureUnit::Bytes).between([0.0, top]),
+        series,
+        guides,
+        marks: FigureMarks { layers, ..FigureMarks::default() },
+        ..Figure::default()
+    })
 }

@@ -12,7 +12,9 @@ mod liveness;
 mod memory;
 mod summary;
 
-pub use limits::waterfall_figure;
+pub use limits::{roofline_figure, waterfall_figure};
+pub use liveness::liveness_figure;
+pub use memory::tile_memory_figure;
 
 use crate::data_table::DataTable;
 use crate::figures::Figure;

@@ -1,15 +1,14 @@
 //! A line for each figure over the runs.
 
-use super::figure_plot::FigureSvg;
 use super::{SeriesFacts, SeriesSection};
 use crate::block::Block;
-use crate::names::prose;
+use crate::svg::figure::block;
 use tilescope_report::units::{fine_percent, grouped};
 
 pub(super) const SECTION: SeriesSection = SeriesSection { id: "figures", title: "Figures", build };
 
 /// Most points of all plots that say what they are where a pointer rests on them.
-pub(super) const MAX_POINTS: usize = 20_000;
+const MAX_POINTS: usize = 20_000;
 /// What is told below a plot in words; the tables have all of it.
 const MAX_WORDS: usize = 4;
 
@@ -27,15 +26,15 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
         blocks.push(Block::note(text));
     }
     for (figure, trend) in of.figures() {
-        let plot = FigureSvg::new(of, (figure, trend), each_is_shown);
+        let most = (!each_is_shown).then_some(MAX_POINTS / count);
+        let drawn = series.line_figure(figure, trend, telling, most);
         blocks.push(Block::heading(figure.title(series, telling)));
-        if plot.is_empty() {
+        if drawn.marks.lines.is_empty() {
             blocks.push(Block::note("No run has this figure."));
             continue;
         }
         let words = series.trend_words(figure, trend, telling);
-        let legend = plot.legend();
-        blocks.push(Block::figure(plot.draw(), prose(&caption(&words, telling.threshold)), legend));
+        blocks.push(block(&drawn, &caption(&words, telling.threshold)));
     }
     if blocks.is_empty() {
         blocks.push(Block::note("None of these figures is in any of the runs."));

@@ -1,7 +1,6 @@
 //! The page of a series: what many reports say together, in sections of a file each.
 
 mod change_points;
-mod figure_plot;
 mod figures;
 mod operations;
 mod runs;
@@ -13,7 +12,7 @@ use crate::page::{HtmlPageError, PageHead, last, rendered};
 use crate::sections::{SectionEntry, counted};
 use tilescope_analysis::series::{FigureTrend, ReportSeries, SeriesFigure, SeriesTelling};
 
-/// Most figures of a page: with [`figures::MAX_POINTS`], a bound on its size.
+/// Most figures of a page: with the most points of all plots, a bound on its size.
 const MAX_FIGURES: usize = 40;
 
 /// A series, and how it is told.

@@ -1,20 +1,20 @@
-//! Figures of topics as SVG.
+//! Figures as SVG.
 
-use super::axis::{self, AxisUnit, Scale};
-use super::{Anchor, Px, PxRect, Svg};
+use super::axis::{LEFT, PlacedAxis};
+use super::{Anchor, Px, PxRect, Svg, width_of};
 use crate::block::{Block, LegendEntry};
 use crate::colours;
 use crate::names::{prose, shown};
 use std::fmt::Write;
 use tilescope_analysis::figures::{
-    Figure, FigureBar, FigureLine, FigureMarks, FigurePoint, FigureUnit, Marker, Shade,
-    category_apart, peaks,
+    Figure, FigureBar, FigureMarks, Marker, Shade, category_apart, peaks,
 };
 use tilescope_report::units::grouped;
 
 const WIDTH: f64 = 1080.0;
-const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 78.0;
+/// Height of plots, and of those of points alone.
+const HEIGHT: f64 = 290.0;
+const POINTS_HEIGHT: f64 = 440.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const TOP: f64 = 26.0;
 const FOOT: f64 = 24.0;
@@ -26,19 +26,30 @@ const NUMBERS: f64 = 150.0;
 const MOST_MARKS: usize = 4_000;
 const MOST_TITLES: usize = 1_000;
 const MOST_BARS: usize = 200;
-/// Points of a line: more than pixels would not be seen.
+/// Points of a line, and columns of layers: more would not be seen.
 const MOST_OF_LINE: usize = 1_080;
+const COLUMNS: usize = 504;
 const RADIUS: f64 = 6.0;
+/// Width of the strip of points that are infinitely far to the right.
+const STRIP: f64 = 70.0;
 
 /// The colour of a shade.
 pub(crate) fn colour(shade: Shade) -> &'static str {
     match shade {
         Shade::Whole => "outline",
         Shade::Plain => "balance",
+        Shade::Text => "text",
+        Shade::Weak => "weak-text",
+        Shade::Selection => "selection",
+        Shade::Good => "good",
+        Shade::Warning => "warning",
+        Shade::Error => "error",
+        Shade::Capacity => "max-memory",
         Shade::Nth(place) => colours::category(category_apart(place.into())),
         Shade::Class(class) => colours::cycle_class(class),
         Shade::Waterfall(step) => colours::waterfall(step),
         Shade::Activity(activity) => colours::activity(activity),
+        Shade::Layer(layer) => colours::layer(layer),
     }
 }
 
@@ -48,32 +59,32 @@ pub(crate) fn block(figure: &Figure, about: &str) -> Block {
         let reason = if figure.note.is_empty() { "nothing to draw." } else { &figure.note };
         return Block::note(prose(&format!("{}: {reason}", figure.title)));
     }
-    let mut caption = prose(&format!("{about}."));
+    let mut caption = prose(&format!("{}.", about.trim_end_matches('.')));
     if !figure.note.is_empty() {
         let _ = write!(caption, " {}", prose(&figure.note));
     }
-    let (svg, left_out) = match &figure.marks {
-        FigureMarks::Bars(bars) => (bars_svg(figure, bars), bars.len().saturating_sub(MOST_BARS)),
-        FigureMarks::Points(points) => {
-            (points_svg(figure, points), points.len().saturating_sub(MOST_MARKS))
-        }
-        FigureMarks::Lines(lines) => (lines_svg(figure, lines), 0),
-    };
+    let FigureMarks { bars, points, .. } = &figure.marks;
+    let left_out = bars.len().saturating_sub(MOST_BARS) + points.len().saturating_sub(MOST_MARKS);
     if left_out > 0 {
         let _ = write!(caption, " {} more are in the table.", grouped(left_out as u64));
     }
-    Block::figure(svg, caption, legend(figure))
+    let svg = if bars.is_empty() { Plot::new(figure).draw() } else { bars_svg(figure, bars) };
+    let label = format!("{}: {about}", figure.title);
+    Block::figure(svg.finish(&shown(&label)), caption, legend(figure))
 }
 
-/// Series that have marks; none where names say the same.
-fn legend(figure: &Figure) -> Vec<LegendEntry> {
-    let mut legend = Vec::new();
-    if !figure.has_legend() {
-        return legend;
+/// What a column of layers stands for, where it is not one place: a sentence behind others.
+pub(crate) fn columns_words(figure: &Figure, places: &str) -> String {
+    match figure.columns(COLUMNS).0 {
+        1 => String::new(),
+        each => format!(" Each column is the highest of {each} {places} that follow each other."),
     }
-    let with_signs = matches!(figure.marks, FigureMarks::Points(_));
-    for place in figure.used_series() {
-        let Some(series) = figure.series.get(place) else { continue };
+}
+
+fn legend(figure: &Figure) -> Vec<LegendEntry> {
+    let with_signs = !figure.marks.points.is_empty();
+    let mut legend = Vec::new();
+    for series in figure.legend() {
         let name = if with_signs {
             format!("{} {}", series.marker.sign(), series.name)
         } else {
@@ -88,49 +99,12 @@ fn shade_of(figure: &Figure, series: usize) -> &'static str {
     figure.series.get(series).map_or("other", |series| colour(series.shade))
 }
 
-/// An axis with the places of its values.
-struct PlacedAxis {
-    scale: Scale,
-    /// From values to numbers beside ticks: shares are written in percent.
-    factor: f64,
-    unit: AxisUnit,
-    title: String,
-}
-
-impl PlacedAxis {
-    /// The axis from one place to another, `along` as in [`Figure::bounds`].
-    fn new(figure: &Figure, along: usize, places: (f64, f64)) -> Self {
-        let axis = [&figure.x, &figure.y][along];
-        let (low, high) = figure.bounds(along);
-        let (unit, factor) = match axis.unit {
-            FigureUnit::Bytes => (AxisUnit::Bytes, 1.0),
-            FigureUnit::Share => (AxisUnit::Count, 100.0),
-            FigureUnit::Count | FigureUnit::Cycles => (AxisUnit::Count, 1.0),
-        };
-        let title = match axis.unit {
-            FigureUnit::Share => format!("{} (%)", axis.title),
-            _ => axis.title.clone(),
-        };
-        let ends = (low * factor, high * factor);
-        let scale = if axis.logarithmic {
-            Scale::logarithmic(ends, places)
-        } else {
-            Scale::linear(ends, places)
-        };
-        Self { scale, factor, unit, title }
-    }
-
-    fn at(&self, value: f64) -> f64 {
-        self.scale.at(value * self.factor)
-    }
-}
-
-fn bars_svg(figure: &Figure, bars: &[FigureBar]) -> String {
+fn bars_svg(figure: &Figure, bars: &[FigureBar]) -> Svg {
     let bars = &bars[..bars.len().min(MOST_BARS)];
     let bottom = TOP + ROW * bars.len() as f64;
     let mut svg = Svg::new(WIDTH, bottom + FOOT);
-    let x = PlacedAxis::new(figure, 0, (NAMES, WIDTH - NUMBERS));
-    axis::bottom(&mut svg, &x.scale, (TOP, bottom), (x.unit, &x.title));
+    let x = PlacedAxis::new(&figure.x, figure.bounds(0), (NAMES, WIDTH - NUMBERS));
+    x.draw_bottom(&mut svg, (TOP, bottom));
     for (row, bar) in bars.iter().enumerate() {
         let y = TOP + ROW * row as f64;
         let middle = y + ROW / 2.0 + 4.0;
@@ -152,114 +126,243 @@ fn bars_svg(figure: &Figure, bars: &[FigureBar]) -> String {
         }
         svg.text((end + 6.0, middle), Anchor::Start, "label", &bar.value);
     }
-    svg.finish(&figure.title)
+    svg
 }
 
-fn points_svg(figure: &Figure, points: &[FigurePoint]) -> String {
-    let mut svg = Svg::new(WIDTH, HEIGHT);
-    let (x, y) = axes(&mut svg, figure);
-    for guide in &figure.guides {
-        let [from, to] = [guide.from, guide.to].map(|end| (x.at(end[0]), y.at(end[1])));
-        svg.line(from, to, "roof");
-        // Level lines have their names at the right, slanted ones at the left: there they are apart.
-        if from.1 == to.1 {
-            svg.text((to.0 - 4.0, to.1 - 4.0), Anchor::End, "label", &guide.name);
-        } else {
-            svg.text((from.0 + 4.0, from.1 - 6.0), Anchor::Start, "label", &guide.name);
+/// Layers, lines and points with both axes.
+struct Plot<'a> {
+    figure: &'a Figure,
+    x: PlacedAxis<'a>,
+    y: PlacedAxis<'a>,
+    height: f64,
+}
+
+impl<'a> Plot<'a> {
+    fn new(figure: &'a Figure) -> Self {
+        let right = if figure.has_strip() { RIGHT - STRIP } else { RIGHT };
+        let x = PlacedAxis::new(&figure.x, figure.bounds(0), (LEFT, right));
+        let FigureMarks { lines, layers, .. } = &figure.marks;
+        let is_of_points = lines.is_empty() && layers.is_empty();
+        let height = if is_of_points { POINTS_HEIGHT } else { HEIGHT };
+        let y = PlacedAxis::new(&figure.y, figure.bounds(1), (height - FOOT, TOP));
+        Self { figure, x, y, height }
+    }
+
+    fn draw(&self) -> Svg {
+        let mut svg = Svg::new(WIDTH, self.height);
+        let bottom = self.height - FOOT;
+        self.y.draw_left(&mut svg, self.x.scale.to);
+        self.x.draw_bottom(&mut svg, (TOP, bottom));
+        if self.figure.has_strip() {
+            svg.line((self.x.scale.to, TOP), (self.x.scale.to, bottom), "edge");
+            svg.text(
+                (self.x.scale.to + STRIP / 2.0, TOP - 10.0),
+                Anchor::Middle,
+                "tick",
+                "\u{221e}",
+            );
+        }
+        self.layers(&mut svg);
+        let names = self.guides(&mut svg);
+        for line in &self.figure.marks.lines {
+            let mut path = String::new();
+            for [at, value] in peaks(&line.points, MOST_OF_LINE) {
+                let letter = if path.is_empty() { 'M' } else { 'L' };
+                // Writing into a text cannot fail.
+                let _ = write!(path, "{letter}{} {}", Px(self.x.at(at)), Px(self.y.at(value)));
+            }
+            if line.points.len() == 1 {
+                // A point between gaps is a dot.
+                path.push_str("h0");
+            }
+            let is_dashed = self.figure.series.get(line.series).is_some_and(|of| of.dashed);
+            let dashed = if is_dashed { " dashed" } else { "" };
+            let class = format!("s-{} curve{dashed}", shade_of(self.figure, line.series));
+            svg.path(&path, &class);
+        }
+        self.points(&mut svg);
+        place_names(&mut svg, names);
+        for label in &self.figure.labels {
+            let (x, y) = (self.x.at(label.at[0]), self.y.at(label.at[1]) - 5.0);
+            let fits = x + width_of(&label.text) + 8.0 <= WIDTH;
+            let (anchor, x) = if fits { (Anchor::Start, x + 4.0) } else { (Anchor::End, x - 4.0) };
+            svg.text((x, y), anchor, "strong", &label.text);
+        }
+        svg
+    }
+
+    /// Areas that stand on each other, in columns of the fullest places.
+    fn layers(&self, svg: &mut Svg) {
+        let (each, places) = self.figure.columns(COLUMNS);
+        let mut feet = vec![0.0; places.len()];
+        for layer in &self.figure.marks.layers {
+            let mut path = String::new();
+            // Equal neighbours are one rectangle.
+            let mut run: Option<(f64, f64, f64, f64)> = None;
+            let mut draw = |run: Option<(f64, f64, f64, f64)>| {
+                if let Some((from, to, low, high)) = run.filter(|run| run.2 - run.3 >= 0.05) {
+                    let [from, to, low, high] = [from, to, low, high].map(Px);
+                    let _ = write!(path, "M{from} {high}H{to}V{low}H{from}z");
+                }
+            };
+            for (at, (place, foot)) in places.iter().zip(&mut feet).enumerate() {
+                let value = layer.values.get(*place).copied().unwrap_or(0.0);
+                let (low, high) = (self.y.at(*foot), self.y.at(*foot + value));
+                *foot += value;
+                let [from, to] = [at, at + 1].map(|at| self.x.at((at * each) as f64));
+                run = match run {
+                    Some((start, _, below, above)) if (below, above) == (low, high) => {
+                        Some((start, to, low, high))
+                    }
+                    other => {
+                        draw(other);
+                        Some((from, to, low, high))
+                    }
+                };
+            }
+            draw(run);
+            svg.path(&path, &format!("f-{}", shade_of(self.figure, layer.series)));
         }
     }
-    // The first lie on top.
-    let drawn = &points[..points.len().min(MOST_MARKS)];
-    for (place, point) in drawn.iter().enumerate().rev() {
-        let words = if place < MOST_TITLES { shown(&point.about) } else { String::new() };
-        let at = (x.at(point.x), y.at(point.y));
-        let marker = figure.series.get(point.series).map_or(Marker::Circle, |of| of.marker);
-        marked(&mut svg, at, marker, shade_of(figure, point.series), &words);
-    }
-    svg.finish(&figure.title)
-}
 
-fn lines_svg(figure: &Figure, lines: &[FigureLine]) -> String {
-    let mut svg = Svg::new(WIDTH, HEIGHT);
-    let (x, y) = axes(&mut svg, figure);
-    for line in lines {
-        let mut path = String::new();
-        for [at, value] in peaks(&line.points, MOST_OF_LINE) {
-            let letter = if path.is_empty() { 'M' } else { 'L' };
-            // Writing into a text cannot fail.
-            let _ = write!(path, "{letter}{} {}", Px(x.at(at)), Px(y.at(value)));
+    /// Draws guides; their names, and where they would like to stand.
+    fn guides(&self, svg: &mut Svg) -> Vec<GuideName<'a>> {
+        let mut names = Vec::new();
+        for guide in &self.figure.guides {
+            let ends = [self.x.scale, self.y.scale].map(|scale| (scale.low, scale.high));
+            let Some(line) = self.figure.guide_within(guide, ends) else { continue };
+            let place = |at: [f64; 2]| (self.x.scale.at(at[0]), self.y.scale.at(at[1]));
+            let [mut from, mut to] = line.map(place);
+            if from.0 > to.0 {
+                (from, to) = (to, from);
+            }
+            let dashed = if guide.dashed { " dashed" } else { "" };
+            let class = format!("s-{} guide{dashed}", colour(guide.shade));
+            svg.line(from, to, &class);
+            if guide.name.is_empty() {
+                continue;
+            }
+            let (at, turn) = if (from.1 - to.1).abs() < 0.5 {
+                ((to.0 - 4.0, to.1 - 5.0), None)
+            } else if (from.0 - to.0).abs() < 0.5 {
+                ((to.0 + 4.0, TOP + 10.0), Some(0.0))
+            } else {
+                let turn = ((to.1 - from.1) / (to.0 - from.0)).atan().to_degrees();
+                ((from.0 + 8.0, from.1 - 10.0), Some(turn))
+            };
+            names.push(GuideName { name: &guide.name, at, turn });
         }
-        let class = format!("s-{} curve", shade_of(figure, line.series));
-        svg.path(&path, &class);
+        names
     }
-    svg.finish(&figure.title)
+
+    fn points(&self, svg: &mut Svg) {
+        let points = &self.figure.marks.points;
+        let names = self.figure.x.names.len().max(1) as f64;
+        let radius = RADIUS.min((0.5 * (self.x.scale.to - self.x.scale.from) / names).max(2.0));
+        // The first lie on top.
+        for (place, point) in points.iter().take(MOST_MARKS).enumerate().rev() {
+            let words = if place < MOST_TITLES {
+                shown(&format!("{}: {}", point.name, point.about.replace('\n', ", ")))
+            } else {
+                String::new()
+            };
+            let is_far = point.x.is_infinite();
+            let x = if is_far { self.x.scale.to + STRIP / 2.0 } else { self.x.at(point.x) };
+            let marker =
+                self.figure.series.get(point.series).map_or(Marker::Circle, |of| of.marker);
+            let colour = shade_of(self.figure, point.series);
+            let corners = marker.corners().iter().map(|(x, y)| (x * radius, y * radius));
+            let corners: Vec<(f64, f64)> = corners.collect();
+            let at = (x, self.y.at(point.y));
+            if corners.is_empty() {
+                svg.dot(at, radius * 0.75, colour, &words);
+            } else {
+                svg.shape(at, &corners, colour, &words);
+            }
+        }
+    }
 }
 
-/// Both axes of a plot.
-fn axes(svg: &mut Svg, figure: &Figure) -> (PlacedAxis, PlacedAxis) {
-    let x = PlacedAxis::new(figure, 0, (LEFT, RIGHT));
-    let y = PlacedAxis::new(figure, 1, (HEIGHT - FOOT, TOP));
-    axis::left(svg, &y.scale, (LEFT, RIGHT), (y.unit, &y.title));
-    axis::bottom(svg, &x.scale, (TOP, HEIGHT - FOOT), (x.unit, &x.title));
-    (x, y)
-}
-
-/// A marker of a colour at a place.
-pub(crate) fn marked(
-    svg: &mut Svg,
+/// The name of a guide.
+struct GuideName<'a> {
+    name: &'a str,
     at: (f64, f64),
-    marker: Marker,
-    colour: &'static str,
-    words: &str,
-) {
-    let corners: Vec<(f64, f64)> =
-        marker.corners().iter().map(|(x, y)| (x * RADIUS, y * RADIUS)).collect();
-    if corners.is_empty() {
-        svg.dot(at, RADIUS * 0.75, colour, words);
-    } else {
-        svg.shape(at, &corners, colour, words);
+    /// Degrees; none for a name that ends at its place, above a level guide.
+    turn: Option<f64>,
+}
+
+/// Writes names of guides: those of level ones below each other where they would lie on each other,
+/// those beside each other where there is room.
+fn place_names(svg: &mut Svg, names: Vec<GuideName<'_>>) {
+    let mut taken: Vec<f64> = Vec::new();
+    let mut free = LEFT;
+    for GuideName { name, at: (x, mut y), turn } in names {
+        let width = width_of(name);
+        match turn {
+            None => {
+                while taken.iter().any(|other| (other - y).abs() < 13.0) {
+                    y += 13.0;
+                }
+                taken.push(y);
+                svg.ground(PxRect { x: x - width, y: y - 10.0, width, height: 13.0 });
+                svg.text((x, y), Anchor::End, "label", name);
+            }
+            Some(0.0) if x < free || x + width > RIGHT => {}
+            Some(0.0) => {
+                svg.text((x, y), Anchor::Start, "label", name);
+                free = x + width + 8.0;
+            }
+            Some(turn) => svg.turned_text((x, y), turn, "label", name),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_analysis::figures::{FigureAxis, FigureSeries};
+    use tilescope_analysis::figures::{
+        FigureAxis, FigureGuide, FigureLayer, FigureLine, FigurePoint, FigureSeries, FigureUnit,
+    };
 
     fn figure(marks: FigureMarks) -> Figure {
         Figure {
             title: "A <figure>".to_owned(),
             note: "Known.".to_owned(),
             x: FigureAxis::new("Cycles", FigureUnit::Cycles),
-            y: FigureAxis::default(),
-            guides: Vec::new(),
+            guides: vec![FigureGuide::level("<level>", 2.0, Shade::Capacity)],
             series: vec![
                 FigureSeries::new("a", Shade::Nth(0)),
                 FigureSeries::new("b", Shade::Nth(1)),
             ],
             marks,
+            ..Figure::default()
         }
     }
 
     #[test]
     fn every_kind_of_figure_is_drawn_and_escaped() {
         let bar = FigureBar::stacked("op <1>", &[2.0, 3.0], FigureUnit::Cycles);
-        let about = "<b>".to_owned();
-        let point = FigurePoint { x: 1.0, y: 2.0, series: 1, about };
+        let (name, about) = ("<i>".to_owned(), "<b>".to_owned());
+        let point = FigurePoint { x: 1.0, y: 2.0, series: 1, id: 0, name, about };
         let line = FigureLine { series: 0, points: vec![[0.0, 1.0], [1.0, 3.0]] };
+        let layer = FigureLayer { series: 0, values: vec![1.0, 3.0] };
+        let none = FigureMarks::default;
         for marks in [
-            FigureMarks::Bars(vec![bar]),
-            FigureMarks::Points(vec![point]),
-            FigureMarks::Lines(vec![line]),
+            FigureMarks { bars: vec![bar], ..none() },
+            FigureMarks { points: vec![point], ..none() },
+            FigureMarks { lines: vec![line], layers: vec![layer], ..none() },
         ] {
             let Block::Figure { svg, caption, .. } = block(&figure(marks), "About") else {
                 panic!("a figure")
             };
             let svg = svg.to_string();
             assert!(svg.starts_with("<svg") && svg.ends_with("</svg>"), "{svg}");
-            assert!(!svg.contains("<b>") && !svg.contains("<1>"), "{svg}");
+            assert!(
+                !svg.contains("<b>") && !svg.contains("<1>") && !svg.contains("<level>"),
+                "{svg}"
+            );
             assert_eq!(caption, "About. Known.");
         }
-        assert!(matches!(block(&figure(FigureMarks::Bars(Vec::new())), ""), Block::Note { .. }));
+        assert!(matches!(block(&figure(none()), ""), Block::Note { .. }));
     }
 }

@@ -171,6 +171,23 @@ impl Svg {
         }
     }
 
+    /// Words that begin at a place and are turned by some degrees around it.
+    pub(crate) fn turned_text(&mut self, (x, y): (f64, f64), turn: f64, class: &str, text: &str) {
+        let [x, y, turn] = [x, y, turn].map(Px);
+        let _ = write!(self.body, "<g transform=\"translate({x} {y}) rotate({turn})\">");
+        self.text((0.0, 0.0), Anchor::Start, class, text);
+        self.body.push_str("</g>");
+    }
+
+    /// A ground on which words can be read.
+    pub(crate) fn ground(&mut self, PxRect { x, y, width, height }: PxRect) {
+        let [x, y, width, height] = [x, y, width, height].map(Px);
+        let _ = write!(
+            self.body,
+            r#"<rect class="f-page" fill-opacity=".8" x="{x}" y="{y}" width="{width}" height="{height}"/>"#
+        );
+    }
+
     /// Anything else.
     pub(crate) fn push(&mut self, element: &str) {
         self.body.push_str(element);

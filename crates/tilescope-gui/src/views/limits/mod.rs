@@ -1,9 +1,6 @@
 //! Limits: how good each operation and the run is, against what the machine could do.
 
-mod class_marker;
 mod details;
-mod roof_labels;
-mod roofline_plot;
 mod waterfall_plot;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
@@ -14,18 +11,20 @@ use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing};
 use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
+use crate::widgets::figure::{FigureLook, figure_ui};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::{empty_state_ui, tables_height, tabs_ui};
-use egui::{CentralPanel, Frame, Panel, Ui};
-use roofline_plot::roofline_ui;
+use egui::{CentralPanel, Frame, Margin, Panel, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
+use tilescope_analysis::figures::Figure;
 use tilescope_analysis::limits::{LimitsRow, ReportLimits, Roofline, RunLimits, limits, roofline};
 use tilescope_analysis::tables::limits as tables;
+use tilescope_analysis::topics::roofline_figure;
 use tilescope_report::units::{IpuId, OperationId};
 use tilescope_report::{Report, ReportError, ReportPart};
 use waterfall_plot::waterfall_ui;
@@ -70,6 +69,7 @@ enum LimitsTab {
 struct LimitsData {
     limits: ReportLimits,
     roofline: Roofline,
+    figure: Figure,
     operations: Arc<DataTable>,
     classes: Arc<DataTable>,
     points: Arc<DataTable>,
@@ -87,6 +87,7 @@ impl LimitsData {
             classes: Arc::new(tables::classes(&found.rows)),
             points: Arc::new(tables::roofline(&roofline, &found.rows, &found.machine)),
             waterfall: Arc::new(tables::waterfall(&cycles.unwrap_or_default())),
+            figure: roofline_figure(&found, &roofline),
             roofline,
             limits: found,
         })
@@ -212,8 +213,14 @@ impl LimitsView {
                 waterfall_ui(ui, cycles, run, view.ipu);
             }
         };
-        let roofline = |ui: &mut Ui, ipu| match no_points(run, found) {
-            None => roofline_ui(ui, found, chosen, (ipu, reset)),
+        let look = FigureLook { chosen, chooses: true, zooms: true, reset, path: &[] };
+        let roofline = |ui: &mut Ui| match no_points(run, found) {
+            None => {
+                let margin =
+                    Margin { left: spacing::S as i8, top: spacing::XS as i8, ..Margin::ZERO };
+                let frame = Frame::new().inner_margin(margin);
+                frame.show(ui, |ui| figure_ui(ui, &found.figure, look)).inner
+            }
             Some(sentence) => {
                 empty_state_ui(ui, "No points", sentence);
                 None
@@ -229,9 +236,9 @@ impl LimitsView {
                 let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
                 let panel = Panel::right("waterfall").resizable(false).exact_size(width);
                 panel.frame(frame).show(ui, |ui| waterfall(ui, self));
-                roofline(ui, self.ipu)
+                roofline(ui)
             }
-            LimitPlots::Both | LimitPlots::Roofline => roofline(ui, self.ipu),
+            LimitPlots::Both | LimitPlots::Roofline => roofline(ui),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::widgets::figure::figure_ui;
+use crate::widgets::figure::{FigureLook, figure_ui};
 use egui::{Frame, Margin, RichText, Ui};
 use tilescope_analysis::limits::{RunLimits, WaterfallCycles, WaterfallStep};
 use tilescope_analysis::topics::waterfall_figure;
@@ -33,5 +33,5 @@ pub(super) fn waterfall_ui(
             ui.label(RichText::new(why).size(text_size::SMALL).color(palette.weak_text));
         })
     });
-    figure_ui(ui, &waterfall_figure(cycles, run.unknown));
+    figure_ui(ui, &waterfall_figure(cycles, run.unknown), FigureLook::default());
 }

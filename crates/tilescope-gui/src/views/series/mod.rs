@@ -1,27 +1,31 @@
 //! Many reports as one: runs with their figures, a line for each figure, and where it changes.
 
-mod series_plots;
-
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::{BackgroundWorkers, Versioned};
 use crate::widgets::background_task::BackgroundTask;
 use crate::widgets::choice_ui;
+use crate::widgets::figure::{FigureLook, figure_ui};
 use crate::widgets::table::TableState;
 use egui::accesskit::Live;
-use egui::{Button, Color32, Context, Label, ProgressBar, RichText, TextEdit, Ui, vec2};
-use series_plots::{FigurePlot, plots_ui};
+use egui::{Button, Color32, Context, Label, ProgressBar, RichText, TextEdit, Ui, Vec2, vec2};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tilescope_analysis::compare::WorkUnit;
 use tilescope_analysis::data_table::{DataTable, TableCell};
+use tilescope_analysis::figures::Figure;
 use tilescope_analysis::series::{
-    FigureChoice, ReportSeries, SeriesOrder, SeriesTelling, arrange, find_reports, read_reports,
+    FigureChoice, ReportSeries, SeriesFigure, SeriesOrder, SeriesTelling, arrange, find_reports,
+    read_reports,
 };
 
 /// Height of the table of runs.
 const TABLE: f32 = 300.0;
+
+/// Largest and least width of a plot, and its height.
+const PLOT: Vec2 = vec2(520.0, 230.0);
+const LEAST_WIDTH: f32 = 360.0;
 
 /// Most figures that have a plot.
 const MOST_PLOTS: usize = 12;
@@ -99,7 +103,7 @@ fn read(
 struct ShownSeries {
     of: (u64, SeriesTelling, String),
     table: Versioned<Arc<DataTable>>,
-    plots: Vec<FigurePlot>,
+    plots: Vec<Figure>,
     /// Plots that there is no room for.
     hidden_plots: usize,
     notes: Vec<String>,
@@ -111,7 +115,10 @@ impl ShownSeries {
         let telling = of.1;
         let chosen = series.with_figures(choice);
         let plots = chosen.figures.iter().take(MOST_PLOTS);
-        let plots = plots.map(|figure| FigurePlot::new(&chosen, figure, telling)).collect();
+        let plot = |figure: &SeriesFigure| {
+            chosen.line_figure(figure, &chosen.trend(figure, telling), telling, None)
+        };
+        let plots = plots.map(plot).collect();
         Self {
             of,
             table: Versioned::new(Arc::new(chosen.runs_table(telling))),
@@ -363,4 +370,36 @@ impl SeriesPanel {
             }
         });
     }
+}
+
+/// The plots, two beside each other where there is room; the run that was clicked.
+fn plots_ui(ui: &mut Ui, plots: &[Figure], chosen: Option<usize>) -> Option<usize> {
+    let (width, gap) = (ui.available_width(), ui.spacing().item_spacing.x);
+    let half = (width - gap) / 2.0;
+    let (columns, width) =
+        if half >= LEAST_WIDTH { (2, half.min(PLOT.x)) } else { (1, width.min(PLOT.x)) };
+    let look = FigureLook { chosen, chooses: true, ..FigureLook::default() };
+    let mut clicked = None;
+    for row in plots.chunks(columns) {
+        ui.horizontal_top(|ui| {
+            for plot in row {
+                let layout = egui::Layout::top_down(egui::Align::Min);
+                ui.allocate_ui_with_layout(vec2(width, PLOT.y), layout, |ui| {
+                    ui.set_width(width);
+                    ui.set_max_height(PLOT.y);
+                    ui.add(
+                        Label::new(RichText::new(&plot.title).size(text_size::SMALL)).truncate(),
+                    );
+                    if plot.is_empty() {
+                        let colour = ThemePalette::for_ui(ui).weak_text;
+                        ui.label(RichText::new("No run has this figure.").color(colour));
+                        return;
+                    }
+                    clicked = figure_ui(ui, plot, look).or(clicked);
+                });
+            }
+        });
+        ui.add_space(spacing::XS);
+    }
+    clicked
 }

@@ -9,7 +9,7 @@ use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::bottom_panel::{BottomPanel, LOW, closed_ui, tabs_row_ui};
-use crate::widgets::figure::{figure_ui, height_of};
+use crate::widgets::figure::{FigureLook, figure_ui, height_of};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::TableState;
@@ -172,7 +172,7 @@ fn page_of_topic_ui(ui: &mut Ui, topic: &Topic, page: &TopicPage) {
                         ui.set_width(width);
                         ui.set_max_height(size.y);
                         ui.label(strong(&figure.title)).on_hover_text(of.about);
-                        figure_ui(ui, figure);
+                        figure_ui(ui, figure, FigureLook::default());
                     });
                 });
             }

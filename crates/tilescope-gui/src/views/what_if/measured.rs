@@ -2,16 +2,17 @@
 //! the measured cycles: `tilescope calibrate --changed`, asked and drawn.
 
 use super::asked_question::AskedQuestion;
+use super::gains::{gain_bar, gain_ends, gains_ui};
 use super::spec_draft::SpecDraft;
 use super::spec_keys::SpecQueries;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
-use crate::widgets::gain_bars::{GainBar, GainRange, gain_bars_ui};
 use crate::widgets::hint_ui;
 use egui::{Button, Key, Label, RichText, TextEdit, Ui};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tilescope_analysis::figures::FigureBar;
 use tilescope_report::units::grouped;
 
 /// Operations that have a bar of their own; the others have one together.
@@ -51,33 +52,29 @@ struct PredictedOperation {
 }
 
 impl PredictedOperation {
-    fn bar(&self, whole: f64) -> GainBar {
+    fn bar(&self, whole: f64) -> FigureBar {
         let cycles = format!("{} -> {} cycles", cycles(self.measured), cycles(self.predicted));
         let words = match self.factor {
             Some(factor) => format!("{cycles}, {}: x {factor:.3}", self.basis),
             None => format!("{cycles}, {}", self.basis),
         };
         let change = share(self.predicted - self.measured, whole);
-        GainBar { title: self.name.clone(), change, note: cycles, words, on_click: None }
+        FigureBar { note: cycles, ..gain_bar(&self.name, change, words) }
     }
 }
 
 impl MeasuredPrediction {
     /// A bar for each operation, the one that changes most first, and one for all that are left.
-    fn bars(&self) -> Vec<GainBar> {
+    fn bars(&self) -> Vec<FigureBar> {
         let (own, others) = self.operations.split_at(self.operations.len().min(MAX_BARS));
-        let mut bars: Vec<GainBar> = own.iter().map(|of| of.bar(self.measured)).collect();
+        let mut bars: Vec<FigureBar> = own.iter().map(|of| of.bar(self.measured)).collect();
         if !others.is_empty() {
             let sum = |of: fn(&PredictedOperation) -> f64| others.iter().map(of).sum::<f64>();
             let (measured, predicted) = (sum(|of| of.measured), sum(|of| of.predicted));
             let note = format!("{} -> {} cycles", cycles(measured), cycles(predicted));
-            bars.push(GainBar {
-                title: format!("{} other operations together", grouped(others.len() as u64)),
-                change: share(predicted - measured, self.measured),
-                words: note.clone(),
-                note,
-                on_click: None,
-            });
+            let name = format!("{} other operations together", grouped(others.len() as u64));
+            let change = share(predicted - measured, self.measured);
+            bars.push(FigureBar { note: note.clone(), ..gain_bar(name, change, note) });
         }
         bars
     }
@@ -211,7 +208,9 @@ fn prediction_ui(ui: &mut Ui, answer: &MeasuredPrediction) {
     let [total, basis] = answer.sentences();
     ui.add(Label::new(total).wrap());
     let bars = answer.bars();
-    gain_bars_ui(ui, &bars, GainRange::of(bars.iter().map(|bar| bar.change)));
+    let gains = bars.iter().flat_map(|bar| &bar.parts).map(|part| Some(-part.to));
+    let ends = gain_ends(gains);
+    gains_ui(ui, "Changes of operations", bars, ends);
     let basis = RichText::new(basis).color(palette.weak_text).size(text_size::SMALL);
     ui.add(Label::new(basis).wrap());
 }
@@ -236,9 +235,9 @@ mod tests {
             operations: (0..100).map(operation).collect(),
         };
         let bars = answer.bars();
-        let whole: f64 = bars.iter().filter_map(|bar| bar.change).sum();
-        assert!((whole + 0.5).abs() < 1e-9, "bars are the whole change: {whole}");
-        assert_eq!(bars.last().unwrap().title, "60 other operations together");
+        let whole: f64 = bars.iter().map(|bar| bar.parts[0].to).sum();
+        assert!((whole - 0.5).abs() < 1e-9, "bars are the whole change: {whole}");
+        assert_eq!(bars.last().unwrap().name, "60 other operations together");
         assert!(answer.sentences()[0].contains("(-50.0 %)"));
     }
 }

@@ -2,6 +2,7 @@
 //! compared with the report it began with, and every variant that was tried is kept in a list.
 
 mod asked_question;
+mod gains;
 mod key_rows;
 pub(crate) mod measured;
 pub(crate) mod model_file;

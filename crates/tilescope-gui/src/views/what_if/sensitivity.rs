@@ -1,14 +1,15 @@
 //! What a better machine would make of the spec: `tilescope sensitivity`, asked and drawn.
 
 use super::asked_question::AskedQuestion;
+use super::gains::{gain_bar, gain_ends, gains_ui};
 use super::spec_draft::SpecDraft;
 use super::spec_keys::SpecQueries;
 use super::spec_text::with_value;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::BackgroundWorkers;
-use crate::widgets::gain_bars::{GainBar, GainRange, gain_bars_ui};
 use egui::{Button, Label, RichText, Ui};
+use tilescope_analysis::figures::FigureBar;
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_analysis::sensitivity::{path_words, run_words};
 use tilescope_experiments::answers::{
@@ -16,7 +17,7 @@ use tilescope_experiments::answers::{
 };
 use tilescope_report::units::grouped;
 
-fn resource_bar(of: &ResourceAnswer) -> GainBar {
+fn resource_bar((place, of): (usize, &ResourceAnswer)) -> FigureBar {
     let outcome = match (&of.run, &of.refused) {
         (Some(run), _) => words_of(run),
         (None, Some(problem)) => problem.clone(),
@@ -26,15 +27,16 @@ fn resource_bar(of: &ResourceAnswer) -> GainBar {
         Some(_) => of.detail.clone(),
         None => outcome.clone(),
     };
-    let words = format!("{outcome} ({})", of.detail);
-    let on_click = (!of.changes.is_empty()).then_some("take this into the spec");
-    GainBar { title: of.title.clone(), change: of.change, note, words, on_click }
+    let id = (!of.changes.is_empty()).then_some(place);
+    let hint = if id.is_some() { ". Click: take this into the spec" } else { "" };
+    let about = format!("{outcome} ({}){hint}", of.detail);
+    FigureBar { note, id, ..gain_bar(&of.title, of.change, about) }
 }
 
-fn operation_bar(of: &OperationAnswer) -> GainBar {
+fn operation_bar(of: &OperationAnswer) -> FigureBar {
     let path = path_words(of.off_path_beyond);
-    let words = format!("{path}, {}; {} cycles", words_of(&of.run), grouped(of.cycles.0));
-    GainBar { title: of.name.clone(), change: of.change, note: path, words, on_click: None }
+    let about = format!("{path}, {}; {} cycles", words_of(&of.run), grouped(of.cycles.0));
+    FigureBar { note: path, ..gain_bar(&of.name, of.change, about) }
 }
 
 fn words_of(run: &RunAnswer) -> String {
@@ -98,15 +100,16 @@ fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecC
         weak(ui, format!("The run is shortened: {shortened}"));
     }
     let changes = answer.resources.iter().map(|of| of.change);
-    let range = GainRange::of(changes.chain(answer.operations.iter().map(|of| of.change)));
-    let bars: Vec<GainBar> = answer.resources.iter().map(resource_bar).collect();
-    let clicked = gain_bars_ui(ui, &bars, range).and_then(|place| answer.resources.get(place));
+    let ends = gain_ends(changes.chain(answer.operations.iter().map(|of| of.change)));
+    let bars = answer.resources.iter().enumerate().map(resource_bar).collect();
+    let clicked = gains_ui(ui, "Gains of other machines", bars, ends);
     if !answer.operations.is_empty() {
         ui.add_space(spacing::S);
         weak(ui, format!("Operations {} times as fast", answer.factor));
-        let bars: Vec<GainBar> = answer.operations.iter().map(operation_bar).collect();
-        gain_bars_ui(ui, &bars, range);
+        let bars = answer.operations.iter().map(operation_bar).collect();
+        gains_ui(ui, "Gains of faster operations", bars, ends);
     }
+    let clicked = clicked.and_then(|place| answer.resources.get(place));
     clicked.map(|resource| &resource.changes)
 }
 

@@ -1,19 +1,17 @@
 //! How good the program is: from the peak down to what the run achieves, and operations below what
 //! the machine allows.
 
-mod roofline_plot;
-
 use super::{NOT_RUN, PageFacts, SectionEntry};
 use crate::block::Block;
 use crate::names::prose;
-use crate::svg::figure::colour;
+use crate::svg::figure::{block, colour};
 use crate::table::{BarPart, HtmlTable};
-use tilescope_analysis::figures::{FigureBarPart, FigureMarks};
-use tilescope_analysis::limits::{RunLimits, UnknownUtilisation};
+use tilescope_analysis::figures::FigureBarPart;
+use tilescope_analysis::limits::{RunLimits, UnknownUtilisation, roofline};
 use tilescope_analysis::tables::limits::{operations, waterfall};
-use tilescope_analysis::topics::waterfall_figure;
+use tilescope_analysis::topics::{roofline_figure, waterfall_figure};
 use tilescope_report::ReportError;
-use tilescope_report::units::fine_percent;
+use tilescope_report::units::{fine_percent, grouped};
 
 pub(super) const SECTION: SectionEntry = SectionEntry { id: "limits", title: "Limits", build };
 
@@ -32,7 +30,13 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     };
     let mut blocks = vec![Block::note(prose(&words)), Block::Table { table: waterfall_table(run) }];
     blocks.push(Block::heading("Roofline"));
-    blocks.extend(roofline_plot::blocks(facts));
+    let found = roofline(&facts.limits.machine, &facts.limits.rows, None);
+    let caption = format!(
+        "{} operations below what an IPU allows: as high as they compute fast, as far right as they \
+         compute much for each byte over the interface that would take them longest",
+        grouped(found.points.len() as u64)
+    );
+    blocks.push(block(&roofline_figure(&facts.limits, &found), &caption));
     blocks.push(Block::heading("Operations and their bounds"));
     let caption = "What every operation could cost at least, those that waste most first";
     let table = HtmlTable::new("limits/operations", caption, &operations(&facts.limits.rows));
@@ -43,12 +47,9 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
 /// What is lost from the peak down, each row with a bar below that of the row before.
 fn waterfall_table(run: &RunLimits) -> HtmlTable {
     let figure = waterfall_figure(&run.all, None);
-    let FigureMarks::Bars(rows) = &figure.marks else {
-        return HtmlTable::new("limits/waterfall", "From the peak down", &waterfall(&run.all));
-    };
     // The table has no row of the peak.
     let bar = |at: usize| {
-        let parts = rows.get(at + 1).map_or(&[][..], |row| &row.parts);
+        let parts = figure.marks.bars.get(at + 1).map_or(&[][..], |row| &row.parts);
         let part = |part: &FigureBarPart| BarPart {
             from: part.from,
             to: part.to,

@@ -1,15 +1,16 @@
 //! Memory: what fills the tiles, tile by tile, and as they lie on the chips.
 
 mod floor_plan;
-mod tile_graph;
 
 use super::{PageFacts, SectionEntry};
 use crate::block::Block;
 use crate::colours;
+use crate::svg::figure::{block, columns_words};
 use crate::table::{HtmlTable, stacked};
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::memory::{self, fullest_tiles, needed};
-use tilescope_report::units::{Bytes, TileId, percent};
+use tilescope_analysis::topics::tile_memory_figure;
+use tilescope_report::units::{Bytes, TileId, binary_bytes, percent};
 use tilescope_report::{MemoryCategory, MemoryRegion, ReportError, ReportPart};
 
 pub(super) const SECTION: SectionEntry = SectionEntry { id: "memory", title: "Memory", build };
@@ -27,7 +28,15 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     }
     let mut blocks = vec![parts_table(facts)];
     blocks.push(Block::heading("Tile by tile"));
-    blocks.extend(tile_graph::blocks(facts)?);
+    let figure = tile_memory_figure(facts.report)?;
+    let needs = facts.summary.memory.as_ref().map_or(0, |memory| memory.max_tile_including_gaps.0);
+    let caption = format!(
+        "Bytes in use on each tile, gaps left out. The fullest tile needs {}, with gaps: {}.{}",
+        binary_bytes(needs),
+        of_capacity(needs, facts.target.bytes_per_tile.0),
+        columns_words(&figure, "tiles"),
+    );
+    blocks.push(block(&figure, &caption));
     blocks.push(Block::heading("Floor plan"));
     blocks.extend(floor_plan::blocks(facts)?);
     blocks.push(fullest(facts)?);

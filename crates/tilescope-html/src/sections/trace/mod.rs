@@ -7,8 +7,9 @@ mod whole_run;
 
 use super::{NOT_RUN, PageFacts, SectionEntry, counted};
 use crate::block::Block;
-use crate::svg::axis::{self, AxisUnit, Scale};
+use crate::svg::axis::{PlacedAxis, Scale};
 use crate::svg::{Anchor, Svg};
+use tilescope_analysis::figures::{FigureAxis, FigureUnit};
 use tilescope_analysis::replica_classes::ipu_words;
 use tilescope_report::ReportError;
 use tilescope_report::trace::LaneInfo;
@@ -55,18 +56,18 @@ fn name_row(svg: &mut Svg, name: &str, y: f64, height: f64) {
 /// Places of cycles in a picture.
 fn scale_of(window: CycleRange) -> Scale {
     let (start, end) = (window.start.as_f64(), window.end.as_f64());
-    Scale::linear((start, end), (NAMES, WIDTH))
+    Scale::new((start, end), (NAMES, WIDTH))
 }
 
 /// An axis of the cycles of a window, from its first one on.
 fn cycle_axis(svg: &mut Svg, window: CycleRange, (top, bottom): (f64, f64)) {
     let length = window.length().as_f64();
-    let scale = Scale::linear((0.0, length), (NAMES, WIDTH));
     let title = match window.start {
         Cycles::ZERO => "cycles".to_owned(),
         start => format!("cycles after {start}"),
     };
-    axis::bottom(svg, &scale, (top, bottom), (AxisUnit::Count, &title));
+    let axis = FigureAxis::new(title, FigureUnit::Cycles);
+    PlacedAxis::new(&axis, (0.0, length), (NAMES, WIDTH)).draw_bottom(svg, (top, bottom));
 }
 
 /// What is to be said of lanes that are not drawn; nothing where all are.

@@ -4,7 +4,6 @@
 pub(crate) mod form;
 pub(crate) mod found;
 mod parallel_plot;
-mod plot_choice;
 pub(crate) mod sweep_plots;
 mod tune_path;
 

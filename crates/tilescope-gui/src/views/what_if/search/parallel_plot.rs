@@ -1,37 +1,26 @@
 //! Parallel coordinates: an axis for each key that varies and each figure, a line for each point.
 
 use super::found::last_name;
-use super::plot_choice::{PlacedPoint, PlotChoice};
-use super::sweep_plots::TimeUnit;
-use crate::theme::{ThemePalette, spacing, text_size};
-use crate::widgets::elided_text::shortened;
-use crate::widgets::fixed_plot::fixed_plot;
-use crate::widgets::plot_axis::titled_x_axis;
-use crate::widgets::plot_marker::{marker_label_ui, marker_shape};
-use egui::{Align2, Color32, Label, RichText, Ui};
-use egui_plot::{GridMark, Line, LineStyle, PlotPoint, PlotUi, Points, Text, VLine};
+use super::sweep_plots::{figure_point, sized_figure_ui};
+use crate::theme::{ThemePalette, text_size};
+use egui::{Label, RichText, Ui, vec2};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use tilescope_analysis::figures::Marker;
+use std::fmt::Write;
+use tilescope_analysis::figures::{
+    Figure, FigureAxis, FigureGuide, FigureLabel, FigureLine, FigureMarks, FigureSeries,
+    FigureUnit, MarkWeight, Marker, Shade,
+};
 use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
 use tilescope_experiments::point::Point;
-use tilescope_report::units::{grouped, grouped_real};
+use tilescope_report::units::{binary_bytes, grouped, seconds};
 
 /// Height of the plot, and the most that it is wide.
-const HEIGHT: f32 = 320.0;
+const HEIGHT: f32 = 340.0;
 const WIDEST: f32 = 1048.0;
 
 /// Fewest points from one axis to the next in which their numbers can be read.
 const LEAST_GAP: f32 = 84.0;
-
-/// Points from an axis to its numbers.
-const MARK: f64 = 5.0;
-
-/// How opaque the ground of numbers is.
-const NUMBER_GROUND: f32 = 0.85;
-
-/// Width of a letter of a name, with what is between two names.
-const LETTER: f32 = 8.0;
 
 /// Most axes of keys: more are crowded on any screen.
 const MOST_KEYS: usize = 9;
@@ -51,34 +40,17 @@ struct ParallelAxis {
     words: Vec<(f64, String)>,
 }
 
-/// How a line is drawn: on the front, beside it, or of a point that does not fit in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum LineKind {
-    Beside,
-    DoesNotFit,
-    OnFront,
-}
+/// Places of the series: points beside the front, those that do not fit in memory, and those on the
+/// front, which lie on top.
+const BESIDE: usize = 0;
+const DOES_NOT_FIT: usize = 1;
+const ON_FRONT: usize = 2;
 
-/// Stretches from one axis to the next, each of all points that share it.
-struct ParallelLines {
-    kind: LineKind,
-    stretches: Vec<[[f64; 2]; 2]>,
-    /// How many points.
-    count: usize,
-}
-
-/// What is drawn; heights from 0 to 1.
+/// What is drawn.
 pub(super) struct ParallelScene {
-    axes: Vec<ParallelAxis>,
-    lines: Vec<ParallelLines>,
-    /// Where lines meet axes, for the pointer; of lines that meet there, the first one.
-    places: Vec<PlacedPoint>,
-    /// Whole lines by place, of points that are ringed when they are chosen.
+    figure: Figure,
+    /// Heights of whole lines by place, of points that are followed when they are chosen.
     heights: Vec<Option<Vec<f64>>>,
-    /// Points that were refused or died, which have no figures.
-    without_figures: usize,
-    /// Keys that have no axis.
-    left_out: usize,
 }
 
 /// A scale from the least to the largest value.
@@ -157,7 +129,7 @@ impl KeyScale {
 
 impl ParallelScene {
     /// Of a sweep in which something fits.
-    pub(super) fn new(answer: &SweepAnswer, unit: TimeUnit) -> Self {
+    pub(super) fn new(answer: &SweepAnswer) -> Self {
         let keys = answer.keys.iter().map(|path| KeyScale::new(answer, path));
         let varied: Vec<KeyScale> = keys.filter(|key| key.values.len() > 1).collect();
         let left_out = varied.len().saturating_sub(MOST_KEYS);
@@ -176,36 +148,36 @@ impl ParallelScene {
             Some(keys.iter().map(|key| key.height(point)).chain(figures).collect())
         };
         let heights: Vec<Option<Vec<f64>>> = points().map(heights).collect();
-        let mut time_words = time.words(|seconds| grouped_real(seconds * unit.scale));
+        let mut time_words = time.words(seconds);
         if points().any(|point| !point.fits() && point.figures().is_some()) {
             time_words.push((UNFIT, "does not fit".to_owned()));
         }
         let figures = [
-            (format!("time/sample ({})", unit.name), time_words),
-            (
-                "memory (KiB)".to_owned(),
-                memory.words(|bytes| grouped((bytes / 1024.0).round() as u64)),
-            ),
-            ("IPUs".to_owned(), ipus.words(|ipus| grouped(ipus as u64))),
+            ("time/sample", time_words),
+            ("memory", memory.words(|bytes| binary_bytes(bytes as u64))),
+            ("IPUs", ipus.words(|ipus| grouped(ipus as u64))),
         ];
-        let figures = figures.map(|(name, words)| ParallelAxis { name, words });
-        let kinds = [LineKind::Beside, LineKind::DoesNotFit, LineKind::OnFront];
-        Self {
-            axes: keys.iter().map(KeyScale::axis).chain(figures).collect(),
-            lines: kinds.map(|kind| lines(answer, &heights, kind)).into(),
-            places: places(answer, &heights),
-            without_figures: heights.iter().filter(|line| line.is_none()).count(),
-            heights,
-            left_out,
+        let figures = figures.map(|(name, words)| ParallelAxis { name: name.to_owned(), words });
+        let axes: Vec<ParallelAxis> = keys.iter().map(KeyScale::axis).chain(figures).collect();
+        let mut note = String::new();
+        let without = heights.iter().filter(|line| line.is_none()).count();
+        if without > 0 {
+            let count = grouped(without as u64);
+            note = format!("{count} points were refused or died and have no figures. ");
         }
+        if left_out > 0 {
+            let _ = write!(note, "{left_out} more keys vary and have no axis.");
+        }
+        Self { figure: figure(answer, &axes, &heights, note), heights }
     }
 }
 
-fn kind(found: &SweepPoint) -> LineKind {
+/// The series of a point.
+fn series_of(found: &SweepPoint) -> usize {
     match (found.pareto_front, found.point.fits()) {
-        (true, _) => LineKind::OnFront,
-        (false, true) => LineKind::Beside,
-        (false, false) => LineKind::DoesNotFit,
+        (true, _) => ON_FRONT,
+        (false, true) => BESIDE,
+        (false, false) => DOES_NOT_FIT,
     }
 }
 
@@ -214,162 +186,91 @@ fn cell(height: f64) -> i64 {
     (height * CELLS).round() as i64
 }
 
-fn lines(answer: &SweepAnswer, heights: &[Option<Vec<f64>>], wanted: LineKind) -> ParallelLines {
-    let mut taken = BTreeSet::new();
-    let mut found = ParallelLines { kind: wanted, stretches: Vec::new(), count: 0 };
-    let own = answer.points.iter().zip(heights).filter(|(point, _)| kind(point) == wanted);
-    for line in own.filter_map(|(_, line)| line.as_ref()) {
-        found.count += 1;
-        for (axis, ends) in line.windows(2).enumerate() {
-            let &[from, to] = ends else { continue };
-            if taken.insert((axis, cell(from), cell(to))) {
-                let left = axis as f64;
-                found.stretches.push([[left, from], [left + 1.0, to]]);
-            }
-        }
-    }
-    found
-}
-
-/// Where lines meet axes: points of the front come before others, what does not fit last.
-fn places(answer: &SweepAnswer, heights: &[Option<Vec<f64>>]) -> Vec<PlacedPoint> {
+fn figure(
+    answer: &SweepAnswer,
+    axes: &[ParallelAxis],
+    heights: &[Option<Vec<f64>>],
+    note: String,
+) -> Figure {
     let mut order: Vec<usize> = (0..heights.len()).collect();
-    order.sort_by_key(|at| match kind(&answer.points[*at]) {
-        LineKind::OnFront => 0,
-        LineKind::Beside => 1,
-        LineKind::DoesNotFit => 2,
-    });
-    let mut taken = BTreeSet::new();
-    let mut places = Vec::new();
-    for at in order {
-        for (axis, height) in heights[at].iter().flatten().enumerate() {
+    // Of lines that meet at an axis the pointer means one of the front, or else one that fits.
+    order.sort_by_key(|at| [1, 2, 0][series_of(&answer.points[*at])]);
+    let (mut drawn, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    let (mut lines, mut points, mut counts) = (Vec::new(), Vec::new(), [0u64; 3]);
+    for id in order {
+        let Some(line) = &heights[id] else { continue };
+        let found = &answer.points[id];
+        let series = series_of(found);
+        counts[series] += 1;
+        for (axis, ends) in (0..).map(f64::from).zip(line.windows(2)) {
+            if drawn.insert((series, axis as usize, cell(ends[0]), cell(ends[1]))) {
+                let stretch = vec![[axis, ends[0]], [axis + 1.0, ends[1]]];
+                lines.push(FigureLine { series, points: stretch });
+            }
+        }
+        for (axis, height) in line.iter().enumerate() {
             if taken.insert((axis, cell(*height))) {
-                places.push(([axis as f64, *height], at));
+                points.push(figure_point([axis as f64, *height], series, id, &found.point));
             }
         }
     }
-    places
+    // Lines of the front lie on those of others.
+    lines.sort_by_key(|line| line.series);
+    let (mut guides, mut labels) = (Vec::new(), Vec::new());
+    for (at, axis) in (0..).map(f64::from).zip(axes) {
+        let [from, to] = [-1.0, 2.0].map(|height| [at, height]);
+        let (name, shade, dashed) = (String::new(), Shade::Whole, false);
+        guides.push(FigureGuide { name, from, to, shade, dashed });
+        for (height, text) in &axis.words {
+            labels.push(FigureLabel { at: [at, *height], text: text.clone() });
+        }
+    }
+    let series = [
+        ("others that fit", Shade::Whole, Marker::Circle, MarkWeight::Light, false),
+        ("do not fit in memory (dashed)", Shade::Error, Marker::Cross, MarkWeight::Light, true),
+        ("on the Pareto front", Shade::Selection, Marker::Diamond, MarkWeight::Heavy, false),
+    ];
+    let series = series.into_iter().zip(counts);
+    let series = series.map(|((name, shade, marker, weight, dashed), count)| {
+        let name = format!("{name}: {}", grouped(count));
+        FigureSeries { marker, weight, dashed, ..FigureSeries::new(name, shade) }
+    });
+    let last = axes.len() as f64 - 1.0;
+    let names = axes.iter().map(|axis| axis.name.clone()).collect();
+    Figure {
+        title: "Keys beside time per sample, memory and IPUs".to_owned(),
+        note,
+        x: FigureAxis::of_names("", names).between([-0.5, last + 0.7]),
+        y: FigureAxis::new("", FigureUnit::None).between([-0.08, UNFIT + 0.08]),
+        series: series.collect(),
+        guides,
+        labels,
+        marks: FigureMarks { lines, points, ..FigureMarks::default() },
+    }
 }
 
-/// The plot, with what its lines stand for.
-pub(super) fn parallel_ui(ui: &mut Ui, scene: &ParallelScene, choice: &mut PlotChoice<'_>) {
+/// The plot, with what its lines stand for; the point that was clicked.
+pub(super) fn parallel_ui(
+    ui: &mut Ui,
+    scene: &ParallelScene,
+    chosen: Option<usize>,
+) -> Option<usize> {
     let palette = ThemePalette::for_ui(ui);
-    let width = ui.available_width().min(WIDEST);
-    let last = scene.axes.len().saturating_sub(1);
-    if width < LEAST_GAP * scene.axes.len() as f32 {
-        let words = "Keys beside figures: this window is too narrow for their axes.";
-        ui.label(RichText::new(words).color(palette.weak_text).size(text_size::SMALL));
-        return;
-    }
-    // Names that run into each other would be left out.
-    let room = (width / scene.axes.len() as f32 / LETTER) as usize;
-    let names: Vec<String> = scene.axes.iter().map(|axis| shortened(&axis.name, room)).collect();
-    let every =
-        move |_| (0..=last).map(|at| GridMark { value: at as f64, step_size: 1.0 }).collect();
-    let x_axis = titled_x_axis(ui, "").formatter(move |mark: GridMark, _| {
-        names.get(mark.value.round().max(0.0) as usize).cloned().unwrap_or_default()
-    });
-    let bounds = [(-0.5, last as f64 + 0.7), (-0.08, UNFIT + 0.08)];
-    let plot = fixed_plot(&format!("sweep parallel {bounds:?}"), bounds, palette)
-        .width(width)
-        .height(HEIGHT)
-        .custom_x_axes(vec![x_axis.tick_label_color(palette.weak_text)])
-        .show_axes([true, false])
-        .show_grid([false, false])
-        .x_grid_spacer(every);
-    // How wide half of a mark is on the axis.
-    let mark = MARK * (bounds[0].1 - bounds[0].0) / f64::from(width);
-    // That of plots.
-    let ground = ui.visuals().extreme_bg_color.gamma_multiply(NUMBER_GROUND);
-    let shown = plot.show(ui, |plot| {
-        for axis in 0..=last {
-            let line = VLine::new("", axis as f64).color(palette.outline).width(1.0);
-            plot.vline(line.allow_hover(false));
-        }
-        scene.lines.iter().for_each(|lines| lines_of_kind(plot, lines, palette));
-        if let Some(Some(heights)) = choice.chosen.and_then(|at| scene.heights.get(at)) {
-            let whole: Vec<[f64; 2]> =
-                (0..).zip(heights).map(|(axis, height)| [f64::from(axis), *height]).collect();
-            let line = Line::new("", whole.clone()).color(palette.text).width(2.5);
-            plot.line(line.allow_hover(false));
-            let marks = Points::new("", whole).color(palette.text).radius(4.5);
-            plot.points(marks.allow_hover(false));
-        }
-        for (at, axis) in (0..).zip(&scene.axes) {
-            for (height, words) in &axis.words {
-                // Lines that pass behind a number leave it readable.
-                let words = RichText::new(format!(" {words} "))
-                    .size(text_size::SMALL)
-                    .background_color(ground);
-                let place = PlotPoint::new(f64::from(at) + mark, *height);
-                // Beside its mark, and above its line, which would cross it out.
-                let text = Text::new("", place, words).color(palette.text);
-                plot.text(text.anchor(Align2::LEFT_BOTTOM).allow_hover(false));
-            }
-        }
-    });
-    choice.take(&shown, "Keys beside time per sample, memory and IPUs", &scene.places);
-    legend_ui(ui, scene);
-}
-
-fn colour(kind: LineKind, palette: &ThemePalette) -> (Marker, Color32) {
-    match kind {
-        LineKind::OnFront => (Marker::Diamond, palette.selection),
-        LineKind::Beside => (Marker::Circle, palette.outline),
-        LineKind::DoesNotFit => (Marker::Cross, palette.error),
-    }
-}
-
-fn lines_of_kind(plot: &mut PlotUi<'_>, lines: &ParallelLines, palette: &ThemePalette) {
-    let (marker, colour) = colour(lines.kind, palette);
-    let (width, radius) = match lines.kind {
-        LineKind::OnFront => (2.5, 5.0),
-        LineKind::Beside | LineKind::DoesNotFit => (1.0, 3.0),
-    };
-    for stretch in &lines.stretches {
-        let line = Line::new("", stretch.to_vec()).color(colour).width(width);
-        let line = match lines.kind {
-            LineKind::DoesNotFit => line.style(LineStyle::dashed_loose()),
-            LineKind::OnFront | LineKind::Beside => line,
-        };
-        plot.line(line.allow_hover(false));
-    }
-    let ends: Vec<[f64; 2]> = lines.stretches.iter().flatten().copied().collect();
-    plot.points(
-        Points::new("", ends)
-            .shape(marker_shape(marker))
-            .color(colour)
-            .radius(radius)
-            .allow_hover(false),
-    );
-}
-
-fn legend_ui(ui: &mut Ui, scene: &ParallelScene) {
-    let palette = ThemePalette::for_ui(ui);
-    ui.horizontal_wrapped(|ui| {
-        ui.spacing_mut().item_spacing.x = spacing::M;
-        for lines in scene.lines.iter().rev().filter(|lines| lines.count > 0) {
-            let words = match lines.kind {
-                LineKind::OnFront => "on the Pareto front",
-                LineKind::Beside => "others that fit",
-                LineKind::DoesNotFit => "do not fit in memory (dashed)",
-            };
-            let (marker, colour) = colour(lines.kind, palette);
-            let words = format!("{words}: {}", grouped(lines.count as u64));
-            marker_label_ui(ui, marker, colour, &words);
-        }
-    });
-    let weak = |ui: &mut Ui, words: String| {
+    let weak = |ui: &mut Ui, words: &str| {
         let words = RichText::new(words).color(palette.weak_text).size(text_size::SMALL);
         ui.add(Label::new(words).wrap());
     };
-    if scene.without_figures > 0 {
-        let count = grouped(scene.without_figures as u64);
-        weak(ui, format!("{count} points were refused or died and have no figures."));
+    let size = vec2(ui.available_width().min(WIDEST), HEIGHT);
+    if size.x < LEAST_GAP * scene.figure.x.names.len() as f32 {
+        weak(ui, "Keys beside figures: this window is too narrow for their axes.");
+        return None;
     }
-    if scene.left_out > 0 {
-        weak(ui, format!("{} more keys vary and have no axis.", scene.left_out));
+    let path = chosen.and_then(|at| scene.heights.get(at)?.as_deref()).unwrap_or_default();
+    let clicked = sized_figure_ui(ui, &scene.figure, size, (chosen, path));
+    if !scene.figure.note.is_empty() {
+        weak(ui, &scene.figure.note);
     }
+    clicked
 }
 
 #[cfg(test)]
@@ -407,37 +308,37 @@ mod tests {
     #[test]
     fn every_point_with_figures_is_a_line_through_all_axes() {
         let answer = answer();
-        let scene = ParallelScene::new(&answer, TimeUnit::of(2e-3));
+        let scene = ParallelScene::new(&answer);
+        let figure = &scene.figure;
         // What does not vary has no axis.
-        let names: Vec<&str> = scene.axes.iter().map(|axis| axis.name.as_str()).collect();
-        assert_eq!(names, ["num_io_tiles", "time/sample (ms)", "memory (KiB)", "IPUs"]);
-        let counts: Vec<usize> = scene.lines.iter().map(|lines| lines.count).collect();
-        assert_eq!((counts, scene.without_figures), (vec![2, 1, 1], 1));
+        assert_eq!(figure.x.names, ["num_io_tiles", "time/sample", "memory", "IPUs"]);
+        let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
+        let expected =
+            ["others that fit: 2", "do not fit in memory (dashed): 1", "on the Pareto front: 1"];
+        assert_eq!(names, expected);
+        assert!(figure.note.starts_with("1 points were refused"), "{}", figure.note);
         // Points that are alike are drawn once.
-        assert!(scene.lines.iter().all(|lines| lines.stretches.len() == 3));
+        for series in 0..3 {
+            let stretches = figure.marks.lines.iter().filter(|line| line.series == series);
+            assert_eq!(stretches.count(), 3, "{series}");
+        }
         let heights = |at: usize| scene.heights[at].clone().unwrap();
         assert_eq!(heights(0), [0.0, 0.0, 0.0, 0.5]);
         assert_eq!(heights(3), [2.0 / 3.0, UNFIT, 1.0, 0.5]);
         // Whoever points at a place where lines meet means the one of the front.
-        let at_ipus = scene.places.iter().find(|(place, _)| place[0] == 3.0).unwrap();
-        assert_eq!(at_ipus.1, 0);
-    }
-
-    #[test]
-    fn names_fit_between_their_neighbours() {
-        assert_eq!(shortened("gradient_accumulation", 9), "gradient…");
-        assert_eq!(shortened("IPUs", 4), "IPUs");
+        let at_ipus = figure.marks.points.iter().find(|point| point.x == 3.0).unwrap();
+        assert_eq!(at_ipus.id, 0);
     }
 
     #[test]
     fn words_stand_at_the_ends_of_axes() {
-        let scene = ParallelScene::new(&answer(), TimeUnit::of(2e-3));
-        let words = |at: usize| {
-            let words = scene.axes[at].words.iter().map(|(_, words)| words.as_str());
-            words.collect::<Vec<_>>()
+        let scene = ParallelScene::new(&answer());
+        let words = |at: f64| {
+            let labels = scene.figure.labels.iter().filter(|label| label.at[0] == at);
+            labels.map(|label| label.text.as_str()).collect::<Vec<_>>()
         };
-        assert_eq!(words(0), ["32", "64", "128", "256"]);
-        assert_eq!(words(1).last(), Some(&"does not fit"));
-        assert_eq!((words(2), words(3)), (vec!["1", "5"], vec!["4"]));
+        assert_eq!(words(0.0), ["32", "64", "128", "256"]);
+        assert_eq!(words(1.0).last(), Some(&"does not fit"));
+        assert_eq!((words(2.0), words(3.0)), (vec!["1.00 KiB", "5.00 KiB"], vec!["4"]));
     }
 }

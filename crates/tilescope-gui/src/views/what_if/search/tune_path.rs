@@ -1,13 +1,14 @@
 //! What `tilescope tune` found: the path as a plot, and the reasons of its steps.
 
 use super::found::changes_words;
-use super::plot_choice::{PlacedPoint, PlotChoice};
-use super::sweep_plots::{TimeUnit, plot_with_axes};
+use super::sweep_plots::{figure_point, sized_figure_ui};
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::widgets::plot_axis::titled_x_axis;
-use egui::{Align2, Label, RichText, Ui, vec2};
-use egui_plot::{GridMark, Line, MarkerShape, PlotPoint, Points, Text};
+use egui::{Label, RichText, Ui, vec2};
 use std::collections::BTreeMap;
+use tilescope_analysis::figures::{
+    Figure, FigureAxis, FigureLabel, FigureLine, FigureMarks, FigurePoint, FigureSeries,
+    FigureUnit, MarkWeight, Marker, Shade,
+};
 use tilescope_experiments::answers::{TuneAnswer, TuneStepAnswer};
 use tilescope_experiments::objective::TuneObjective;
 use tilescope_report::units::grouped;
@@ -27,20 +28,17 @@ fn objective(answer: &TuneAnswer) -> TuneObjective {
     TuneObjective::named(&answer.objective).unwrap_or(TuneObjective::Throughput)
 }
 
-/// The factor and the title of the axis of an objective.
-fn axis(objective: TuneObjective, largest: f64) -> (f64, String) {
-    let time = |title: &str| {
-        let unit = TimeUnit::of(largest);
-        (unit.scale, format!("{title} ({})", unit.name))
+/// The axis of an objective.
+fn axis(objective: TuneObjective) -> FigureAxis {
+    let (title, unit) = match objective {
+        TuneObjective::Throughput => ("Time per sample", FigureUnit::Seconds),
+        TuneObjective::Latency => ("Time of a host call", FigureUnit::Seconds),
+        TuneObjective::Memory => ("Memory of the fullest tile", FigureUnit::Bytes),
+        TuneObjective::Ipus => ("IPUs", FigureUnit::Count),
+        TuneObjective::Energy => ("Joules per million samples", FigureUnit::Count),
+        TuneObjective::Cost => ("Cost of a million samples", FigureUnit::Count),
     };
-    match objective {
-        TuneObjective::Throughput => time("Time per sample"),
-        TuneObjective::Latency => time("Time of a host call"),
-        TuneObjective::Memory => (1.0 / 1024.0, "Memory of the fullest tile (KiB)".to_owned()),
-        TuneObjective::Ipus => (1.0, "IPUs".to_owned()),
-        TuneObjective::Energy => (1.0, "Joules per million samples".to_owned()),
-        TuneObjective::Cost => (1.0, "Cost of a million samples".to_owned()),
-    }
+    FigureAxis::new(title, unit)
 }
 
 /// The plot, and a line for each step; the point that was clicked.
@@ -50,71 +48,63 @@ pub(super) fn tune_page_ui(
     others: usize,
     chosen: Option<usize>,
 ) -> Option<usize> {
-    let objective = objective(answer);
-    let points = std::iter::once(&answer.base).chain(answer.path.iter().map(|of| &of.step.point));
-    let values: Vec<Option<f64>> = points.map(|point| objective.value_of(point)).collect();
-    let largest = values.iter().flatten().copied().fold(0.0, f64::max);
-    if largest <= 0.0 {
+    let Some((figure, above)) = path_figure(answer) else {
         ui.label("Nothing that was tried fits in memory.");
         return None;
-    }
-    let (scale, title) = axis(objective, largest);
-    let top = largest * scale * (1.0 + HEADROOM);
-    let (ends, above): (Vec<PlacedPoint>, Vec<PlacedPoint>) =
-        dead_ends(answer, objective, scale).into_iter().partition(|(end, _)| end[1] <= top);
-    let path: Vec<PlacedPoint> = values
-        .iter()
-        .enumerate()
-        .filter_map(|(at, value)| Some(([at as f64, (*value)? * scale], at)))
-        .collect();
-    let point = |at: usize| answer.points().nth(at);
-    let mut choice = PlotChoice { point: &point, chosen, clicked: None };
-    path_ui(ui, answer, (&title, top), (&path, &ends), &mut choice);
+    };
+    let size = vec2(ui.available_width().min(WIDTH), HEIGHT);
+    let clicked = sized_figure_ui(ui, &figure, size, (chosen, &[]));
     ui.add_space(spacing::S);
-    steps_ui(ui, answer, others, above.len());
-    choice.clicked
+    steps_ui(ui, answer, others, above);
+    clicked
 }
 
-/// The path, and what was tried in vain beside it.
-fn path_ui(
-    ui: &mut Ui,
-    answer: &TuneAnswer,
-    (title, top): (&str, f64),
-    (path, ends): (&[PlacedPoint], &[PlacedPoint]),
-    choice: &mut PlotChoice<'_>,
-) {
-    let palette = ThemePalette::for_ui(ui);
-    let last = answer.path.len();
-    let x_axis = titled_x_axis(ui, "Step").formatter(|mark: GridMark, _| {
-        let step = mark.value.round();
-        if step < 0.0 { String::new() } else { format!("{step}") }
-    });
-    let bounds = [(-0.3, last as f64 + 1.0), (0.0, top)];
-    let every =
-        move |_| (0..=last).map(|at| GridMark { value: at as f64, step_size: 1.0 }).collect();
-    let size = vec2(ui.available_width().min(WIDTH), HEIGHT);
-    let plot = plot_with_axes(ui, "tune path", (x_axis, title), bounds, size);
-    let drawn: Vec<PlacedPoint> = path.iter().chain(ends).copied().collect();
-    let places = |points: &[PlacedPoint]| points.iter().map(|(at, _)| *at).collect::<Vec<_>>();
-    let shown = plot.x_grid_spacer(every).show(ui, |plot| {
-        let tried = Points::new("", places(ends)).color(palette.weak_text);
-        plot.points(tried.shape(MarkerShape::Cross).radius(3.5).allow_hover(false));
-        let line = Line::new("", places(path)).color(palette.selection).width(2.0);
-        plot.line(line.allow_hover(false));
-        let steps = Points::new("", places(path)).color(palette.selection);
-        plot.points(steps.shape(MarkerShape::Diamond).radius(6.0).allow_hover(false));
-        for ([x, y], _) in path {
-            let words = RichText::new(format!("{x}")).size(text_size::SMALL);
-            plot.text(
-                Text::new("", PlotPoint::new(*x, y + top * 0.03), words)
-                    .color(palette.text)
-                    .anchor(Align2::CENTER_BOTTOM)
-                    .allow_hover(false),
-            );
+/// The path, and what was tried in vain beside it, with the number of what would be above the plot;
+/// nothing where nothing fits.
+fn path_figure(answer: &TuneAnswer) -> Option<(Figure, usize)> {
+    const TRIED: usize = 0;
+    const PATH: usize = 1;
+    let objective = objective(answer);
+    let mut path = Vec::new();
+    let steps = std::iter::once(&answer.base).chain(answer.path.iter().map(|of| &of.step.point));
+    for (at, point) in steps.enumerate() {
+        if let Some(value) = objective.value_of(point) {
+            path.push(figure_point([at as f64, value], PATH, at, point));
         }
-        choice.ring(palette, plot, &drawn);
-    });
-    choice.take(&shown, &format!("{title} over steps"), &drawn);
+    }
+    let largest = path.iter().map(|point| point.y).fold(0.0, f64::max);
+    if largest <= 0.0 {
+        return None;
+    }
+    let top = largest * (1.0 + HEADROOM);
+    let places: Vec<[f64; 2]> = path.iter().map(|point| [point.x, point.y]).collect();
+    let labels = places.iter().map(|at| FigureLabel { at: *at, text: at[0].to_string() }).collect();
+    let mut points = dead_ends(answer, objective, TRIED);
+    let tried = points.len();
+    points.retain(|point| point.y <= top);
+    let above = tried - points.len();
+    points.extend(path);
+    let last = answer.path.len();
+    let y = axis(objective).between([0.0, top]);
+    let (marker, weight) = (Marker::Cross, MarkWeight::Light);
+    let tried = FigureSeries { marker, weight, ..FigureSeries::new("", Shade::Weak) };
+    let (marker, weight) = (Marker::Diamond, MarkWeight::Heavy);
+    let steps = FigureSeries { marker, weight, ..FigureSeries::new("", Shade::Selection) };
+    let figure = Figure {
+        title: format!("{} over steps", y.title),
+        x: FigureAxis::of_names("Step", (0..=last).map(|at| at.to_string()).collect())
+            .between([-0.3, last as f64 + 1.0]),
+        y,
+        series: vec![tried, steps],
+        labels,
+        marks: FigureMarks {
+            lines: vec![FigureLine { series: PATH, points: places }],
+            points,
+            ..FigureMarks::default()
+        },
+        ..Figure::default()
+    };
+    Some((figure, above))
 }
 
 /// A line for each step, with its reasons.
@@ -153,21 +143,21 @@ fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, others: usize, above: usize) {
 }
 
 /// Where dead ends stand: side by side behind the step that they were tried after.
-fn dead_ends(answer: &TuneAnswer, objective: TuneObjective, scale: f64) -> Vec<PlacedPoint> {
+fn dead_ends(answer: &TuneAnswer, objective: TuneObjective, series: usize) -> Vec<FigurePoint> {
     // The spec as it is and the path come before them.
     let first = 1 + answer.path.len();
-    let mut of_step: BTreeMap<usize, Vec<(f64, usize)>> = BTreeMap::new();
+    let mut of_step: BTreeMap<usize, Vec<FigurePoint>> = BTreeMap::new();
     for (at, end) in answer.dead_ends.iter().enumerate() {
         if let Some(value) = objective.value_of(&end.point) {
-            of_step.entry(end.after).or_default().push((value * scale, first + at));
+            let point = figure_point([end.after as f64, value], series, first + at, &end.point);
+            of_step.entry(end.after).or_default().push(point);
         }
     }
-    let places = |(step, values): (usize, Vec<(f64, usize)>)| {
-        let count = values.len() as f64;
-        (0..).zip(values).map(move |(at, (value, place))| {
-            let share = (f64::from(at) + 1.0) / (count + 1.0);
-            ([step as f64 + 0.15 + DEAD_END_WIDTH * share, value], place)
-        })
-    };
-    of_step.into_iter().flat_map(places).collect()
+    for points in of_step.values_mut() {
+        let count = points.len() as f64;
+        for (at, point) in (1..).map(f64::from).zip(points) {
+            point.x += 0.15 + DEAD_END_WIDTH * at / (count + 1.0);
+        }
+    }
+    of_step.into_values().flatten().collect()
 }

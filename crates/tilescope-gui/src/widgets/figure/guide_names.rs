@@ -1,0 +1,138 @@
+//! Names along guides, each where it lies on least.
+
+use crate::theme::{ThemePalette, text_size};
+use crate::widgets::plot_marker::RADIUS;
+use egui::epaint::TextShape;
+use egui::{FontId, Pos2, Rect, Ui, Vec2, pos2};
+
+/// Gap between places along a guide that are tried.
+const STEP: f32 = 24.0;
+/// Gap between places of a line that words should not cross.
+const LINE_STEP: f32 = 8.0;
+/// Gap between words and the edge of the plot, and between words and their guide.
+const MARGIN: f32 = 6.0;
+const ABOVE: f32 = 1.0;
+/// How much worse it is to lie on other words than on a point or a guide: words are left out then.
+const ON_WORDS: u32 = 1 << 20;
+
+/// Something that words would hide, or be hidden by.
+struct Obstacle {
+    at: Pos2,
+    radius: f32,
+    weight: u32,
+}
+
+/// The part of a guide on the screen.
+#[derive(Clone, Copy)]
+struct GuideSegment {
+    start: Pos2,
+    along: Vec2,
+    length: f32,
+}
+
+impl GuideSegment {
+    /// The line from its left to its right end.
+    fn new([one, other]: [Pos2; 2]) -> Self {
+        let (start, end) = if one.x <= other.x { (one, other) } else { (other, one) };
+        let line = end - start;
+        Self { start, along: line.normalized(), length: line.length() }
+    }
+
+    /// Points up from the line on the screen.
+    fn up(&self) -> Vec2 {
+        Vec2::new(self.along.y, -self.along.x)
+    }
+
+    fn places(&self, step: f32) -> impl Iterator<Item = Pos2> {
+        let count = (self.length / step) as usize;
+        let (start, along) = (self.start, self.along);
+        (0..=count).map(move |at| start + along * (at as f32 * step))
+    }
+
+    /// How much words of a size lie on that begin so far along the line.
+    fn cost(&self, begin: f32, size: Vec2, obstacles: &[Obstacle]) -> u32 {
+        let on = obstacles.iter().filter(|obstacle| {
+            let (from, radius) = (obstacle.at - self.start, obstacle.radius);
+            let (along, up) = (from.dot(self.along) - begin, from.dot(self.up()) - ABOVE);
+            (-radius..=size.x + radius).contains(&along)
+                && (-radius..=size.y + radius).contains(&up)
+        });
+        on.map(|obstacle| obstacle.weight).sum()
+    }
+
+    /// Where words of a size begin that lie on least, as far right as they can; `None` if the line
+    /// is shorter than the words, or they would lie on others.
+    fn best(&self, size: Vec2, obstacles: &[Obstacle]) -> Option<f32> {
+        let last = self.length - size.x - MARGIN;
+        let count = (last / STEP).max(0.0) as usize;
+        let begins = (0..=count).map(|at| last - at as f32 * STEP);
+        let begins = begins.filter(|begin| *begin >= 0.0);
+        let costs = begins.map(|begin| (self.cost(begin, size, obstacles), begin));
+        let (cost, begin) = costs.min_by_key(|(cost, _)| *cost)?;
+        (cost < ON_WORDS).then_some(begin)
+    }
+}
+
+/// Draws names of guides, which are given by their ends on the screen, apart from points.
+pub(super) fn names_ui(ui: &Ui, frame: Rect, guides: &[(&str, [Pos2; 2])], points: &[Pos2]) {
+    let palette = ThemePalette::for_ui(ui);
+    let painter = ui.painter().with_clip_rect(frame);
+    let font = FontId::proportional(text_size::CAPTION);
+    let mut obstacles: Vec<Obstacle> = Vec::new();
+    obstacles.extend(points.iter().map(|at| Obstacle { at: *at, radius: RADIUS, weight: 1 }));
+    for (_, ends) in guides {
+        let segment = GuideSegment::new(*ends);
+        let places = segment.places(LINE_STEP);
+        obstacles.extend(places.map(|at| Obstacle { at, radius: 0.0, weight: 1 }));
+    }
+    // Level ones first: there is less room above them.
+    let is_level = |ends: &[Pos2; 2]| (ends[0].y - ends[1].y).abs() < 0.5;
+    let is_upright = |ends: &[Pos2; 2]| (ends[0].x - ends[1].x).abs() < 0.5;
+    let mut order: Vec<_> = guides.iter().filter(|(name, _)| !name.is_empty()).collect();
+    order.sort_by_key(|(_, ends)| !is_level(ends));
+    let mut free = frame.left();
+    for (name, ends) in order {
+        let galley = painter.layout_no_wrap((*name).to_owned(), font.clone(), palette.text);
+        let size = galley.size();
+        if is_upright(ends) {
+            // Beside its upper end, unless the name of the one before is there.
+            let at = pos2(ends[0].x + MARGIN / 2.0, frame.top() + MARGIN / 2.0);
+            if at.x >= free && at.x + size.x <= frame.right() {
+                painter.galley(at, galley, palette.text);
+                free = at.x + size.x + MARGIN;
+            }
+            continue;
+        }
+        let segment = GuideSegment::new(*ends);
+        let Some(begin) = segment.best(size, &obstacles) else { continue };
+        let foot = segment.start + segment.along * begin + segment.up() * ABOVE;
+        if (foot + segment.up() * size.y).y < frame.top() {
+            continue;
+        }
+        let middle =
+            GuideSegment { start: foot + segment.up() * size.y * 0.5, length: size.x, ..segment };
+        obstacles.extend(middle.places(LINE_STEP).map(|at| Obstacle {
+            at,
+            radius: size.y * 0.5,
+            weight: ON_WORDS,
+        }));
+        let at = foot + segment.up() * size.y;
+        painter.add(TextShape::new(at, galley, palette.text).with_angle(segment.along.angle()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_move_away_from_what_they_would_hide() {
+        let guide = GuideSegment::new([pos2(0.0, 50.0), pos2(100.0, 50.0)]);
+        let size = Vec2::new(20.0, 10.0);
+        let right = guide.best(size, &[]).unwrap();
+        assert_eq!(right, 100.0 - 20.0 - MARGIN);
+        let point = Obstacle { at: pos2(85.0, 45.0), radius: 4.0, weight: 1 };
+        assert!(guide.best(size, &[point]).unwrap() < right);
+        assert_eq!(guide.best(Vec2::new(120.0, 10.0), &[]), None, "longer than the guide");
+    }
+}
