@@ -363,7 +363,8 @@ fn plots_show_what_was_found() {
         "Sweep of dense_layer",
         "model.batch_size",
         "device_iterations 3",
-        "Memory of the fullest tile (KiB)",
+        "Memory of the fullest tile",
+        "211 KiB",
         "batch_size 16, device_iterations 3",
     ] {
         assert!(drawn.contains(words), "{words}");

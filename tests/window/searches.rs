@@ -121,7 +121,7 @@ fn a_guided_search_shows_its_path() {
     // Keys are enough.
     window.key_press(Key::Enter);
     ended(&mut window);
-    assert!(says(&window, "Time per sample (") && says(&window, "Crosses were tried in vain"));
+    assert_says(&window, &["Time per sample", "Crosses were tried in vain"]);
     choose(&mut window, "In vain after");
     window.get_by_label("Simulate and open").click_accesskit();
     until(&mut window, "opened", |window| window.state().session().tab_titles().len() == 2);

@@ -275,7 +275,7 @@ mod tests {
             Ok::<u32, GuiError>(height.and_then(|of| of.parse().ok()).expect("a height"))
         };
         let (few, more) = (height(10).expect("drawn"), height(500).expect("drawn"));
-        assert_eq!(more - few, 490 * 20);
+        assert_eq!(more - few, 490 * 22);
         assert!(matches!(height(1000), Err(GuiError::PictureHeight)));
     }
 }

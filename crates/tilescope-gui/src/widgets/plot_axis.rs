@@ -31,7 +31,7 @@ pub(crate) fn y_axis_for<'a>(
 }
 
 /// The width of a vertical axis with these words and without a title.
-pub(crate) fn width_of_words(ui: &Ui, words: impl IntoIterator<Item = String>) -> f32 {
+fn width_of_words(ui: &Ui, words: impl IntoIterator<Item = String>) -> f32 {
     let font = TextStyle::Body.resolve(ui.style());
     let colour = ui.visuals().text_color();
     let mut widest: f32 = 0.0;

@@ -16,7 +16,7 @@ use egui_plot::{
 };
 use std::collections::BTreeSet;
 use tilescope_analysis::figures::{
-    Figure, FigureAxis, FigurePoint, FigureTick, MarkWeight, Marker, peaks,
+    Figure, FigureAxis, FigureMarks, FigurePoint, FigureTick, MarkWeight, Marker, peaks,
 };
 use tilescope_report::units::grouped;
 
@@ -37,6 +37,8 @@ const STRIP: f64 = 0.06;
 const REACH: f32 = 14.0;
 /// Most points that names of guides keep clear of: the first ones.
 const MOST_CLEAR: usize = 400;
+/// Points from the middle of a mark to the ground of its label.
+const LABEL_GAP: f64 = 6.0;
 /// How opaque the ground of labels is.
 const LABEL_GROUND: f32 = 0.85;
 
@@ -93,11 +95,13 @@ impl<'a> PlotScene<'a> {
         radius.min((0.35 * width / names).max(1.5))
     }
 
-    /// The only points of their columns, which a pointer anywhere in a column means.
+    /// True where each point is the only one of its name, so that a pointer anywhere in its column
+    /// means it.
     fn has_columns(&self) -> bool {
-        let lines = &self.figure.marks.lines;
+        let FigureMarks { lines, points, .. } = &self.figure.marks;
         let is_one = lines.iter().all(|line| line.series == lines[0].series);
-        !self.figure.x.names.is_empty() && !lines.is_empty() && is_one
+        let at_names = points.iter().all(|point| point.x.fract() == 0.0);
+        !self.figure.x.names.is_empty() && !lines.is_empty() && is_one && at_names
     }
 
     /// The point next to a place on the screen.
@@ -312,6 +316,8 @@ fn draw(
     let ground = plot.ctx().global_style().visuals.extreme_bg_color.gamma_multiply(LABEL_GROUND);
     for label in &figure.labels {
         let [x, y] = scene.at(label.at);
+        // Beside the mark of a point.
+        let (x, y) = (x + LABEL_GAP * pixel[0], y + LABEL_GAP / 2.0 * pixel[1]);
         let words = RichText::new(format!(" {} ", label.text));
         let words = words.size(text_size::SMALL).background_color(ground);
         let text = Text::new("", PlotPoint::new(x, y), words).color(palette.text);
@@ -433,7 +439,7 @@ fn stepped(response: &Response, scene: &PlotScene<'_>) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_analysis::figures::{FigureMarks, FigureSeries, Shade};
+    use tilescope_analysis::figures::{FigureSeries, Shade};
 
     #[test]
     fn points_on_one_pixel_are_drawn_once_and_never_too_many() {
