@@ -55,12 +55,12 @@ pub(crate) enum ColumnBuilder {
 }
 
 impl ColumnBuilder {
-    /// A column without values yet; a dictionary may have texts already.
-    pub(crate) fn new(kind: ColumnKind, texts: TextDictionary) -> Self {
+    /// A column without values yet.
+    pub(crate) fn new(kind: ColumnKind) -> Self {
         match kind {
             ColumnKind::Integer => Self::Integer(Int64Builder::new()),
             ColumnKind::Real => Self::Real(Float64Builder::new()),
-            ColumnKind::Text => Self::Text(texts, Int32Builder::new()),
+            ColumnKind::Text => Self::Text(TextDictionary::default(), Int32Builder::new()),
             ColumnKind::Blob => Self::Blob(BinaryBuilder::new()),
         }
     }
@@ -85,7 +85,8 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// The values since the last ones were taken; a dictionary keeps its texts.
+    /// The values since the last ones were taken; a dictionary keeps its texts, so that
+    /// it is the beginning of the next one.
     pub(crate) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Self::Integer(values) => Arc::new(values.finish()),

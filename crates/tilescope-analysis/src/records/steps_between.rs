@@ -11,10 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tilescope_report::trace::{LaneInfo, LaneStep, Trace};
 use tilescope_report::units::StepId;
-use tilescope_report::{
-    ProgramKind, ProgramNodeTable, Report, ReportError, ReportPart, StepActivity, StepOnIpu,
-    StreamEndpoint,
-};
+use tilescope_report::{ProgramNodeTable, ReportError, ReportPart, StepOnIpu};
 use tilescope_vtab::{ColumnRole, RowEstimate, VirtualColumn};
 
 /// `steps_between`
@@ -24,7 +21,8 @@ pub(super) const TABLE: RecordTable = RecordTable {
             steps_between(first_cycle, end_cycle)",
     stands_in: None,
     filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
-    columns: || COLUMNS,
+    bounded: &[],
+    columns: COLUMNS,
     order: &[IPU, SUB_LANE, STEP_ID],
     estimate,
     rows,
@@ -107,18 +105,6 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
         steps: Vec::new().into_iter(),
         step: None,
     }))
-}
-
-/// The texts of each column of a report that has some, few beside the steps.
-pub(super) fn texts(report: &Report) -> Result<Vec<(&'static str, Vec<String>)>, ReportError> {
-    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let programs = report.programs()?;
-    Ok(vec![
-        (NAME.name, programs.iter().map(|(_, program)| program.name.clone()).collect()),
-        (TYPE.name, owned(&ProgramKind::ALL.map(ProgramKind::name))),
-        (ACTIVITY.name, owned(&StepActivity::ALL.map(StepActivity::name))),
-        ("stream", owned(&StreamEndpoint::ALL.map(StreamEndpoint::name))),
-    ])
 }
 
 /// A step, and what its IPU did where that is asked for.
