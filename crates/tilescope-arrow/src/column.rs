@@ -65,6 +65,15 @@ impl ColumnBuilder {
         }
     }
 
+    /// Begins a dictionary with texts that may come.
+    pub(crate) fn know(&mut self, known: &[String]) {
+        if let Self::Text(texts, _) = self {
+            for text in known {
+                texts.key(text);
+            }
+        }
+    }
+
     /// Adds a value, or hands back a whole number that no real number is, for a column of those.
     pub(crate) fn push(&mut self, value: ValueRef<'_>) -> Result<(), i64> {
         match (self, value) {
@@ -85,8 +94,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// The values since the last ones were taken; a dictionary keeps its texts, so that
-    /// it is the beginning of the next one.
+    /// The values since the last ones were taken; a dictionary keeps its texts.
     pub(crate) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Self::Integer(values) => Arc::new(values.finish()),

@@ -3,14 +3,14 @@
 
 use crate::table::BatchIterator;
 use arrow_array::RecordBatch;
-use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions};
+use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use tilescope_report::ReportError;
 
 /// Rows of a row group: enough to compress well, few enough that a reader can pass over most of a
@@ -82,11 +82,7 @@ pub fn write_batches(
             file.close()?;
         }
         ArrowFileFormat::Arrow => {
-            // Each batch has the texts of the one before, and more.
-            let options =
-                IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
-            let output = BufWriter::new(output);
-            let mut file = FileWriter::try_new_with_options(output, schema, options)?;
+            let mut file = FileWriter::try_new_buffered(output, schema)?;
             for_each_batch(batches, on_rows, |batch| Ok(file.write(batch)?))?;
             file.finish()?;
         }

@@ -59,8 +59,14 @@ impl SelectedRecords {
 
     fn batches_of(&self, batch_rows: usize) -> Result<RecordBatches, TableError> {
         let mut builders = Vec::new();
+        // Files of Arrow have one dictionary for all batches: polars reads none that grow.
+        let known = self.table.known_texts(&self.report)?;
         for (at, column) in self.table.row_columns() {
-            builders.push((at, ColumnBuilder::new(ColumnKind::of_column(column.declaration))));
+            let mut builder = ColumnBuilder::new(ColumnKind::of_column(column.declaration));
+            for (_, texts) in known.iter().filter(|(name, _)| *name == column.name) {
+                builder.know(texts);
+            }
+            builders.push((at, builder));
         }
         let rows = self.table.read(&self.report, &self.selection)?;
         Ok(RecordBatches { rows: Some(rows), schema: self.schema(), builders, batch_rows })

@@ -197,6 +197,17 @@ impl RecordTable {
         self.name == steps_between::TABLE.name
     }
 
+    /// All texts that columns of a table may have which is not read whole to find them.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn known_texts(
+        &self,
+        report: &Report,
+    ) -> Result<Vec<(&'static str, Vec<String>)>, ReportError> {
+        if self.is_long() { steps_between::texts(report) } else { Ok(Vec::new()) }
+    }
+
     /// The selected rows.
     ///
     /// # Errors

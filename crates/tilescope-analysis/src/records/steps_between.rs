@@ -11,7 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use tilescope_report::trace::{LaneInfo, LaneStep, Trace};
 use tilescope_report::units::StepId;
-use tilescope_report::{ProgramNodeTable, ReportError, ReportPart, StepOnIpu};
+use tilescope_report::{
+    ProgramKind, ProgramNodeTable, Report, ReportError, ReportPart, StepActivity, StepOnIpu,
+    StreamEndpoint,
+};
 use tilescope_vtab::{ColumnRole, RowEstimate, VirtualColumn};
 
 /// `steps_between`
@@ -105,6 +108,18 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
         steps: Vec::new().into_iter(),
         step: None,
     }))
+}
+
+/// The texts that columns may have.
+pub(super) fn texts(report: &Report) -> Result<Vec<(&'static str, Vec<String>)>, ReportError> {
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let names = report.programs()?.iter().map(|(_, program)| program.name.clone()).collect();
+    Ok(vec![
+        (NAME.name, names),
+        (TYPE.name, owned(&ProgramKind::ALL.map(ProgramKind::name))),
+        (ACTIVITY.name, owned(&StepActivity::ALL.map(StepActivity::name))),
+        ("stream", owned(&StreamEndpoint::ALL.map(StreamEndpoint::name))),
+    ])
 }
 
 /// A step, and what its IPU did where that is asked for.

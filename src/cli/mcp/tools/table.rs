@@ -63,11 +63,11 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     if [table, sql, find].into_iter().flatten().count() > 1 {
         return Err(CliError::Usage("one of table, sql and find is asked at a time".to_owned()));
     }
-    let has_rows = table.is_none() && (sql.is_some() || find.is_some());
-    for of in
-        [CONTAINS, SORT].into_iter().filter(|of| has_rows && arguments.text(of.name).is_some())
-    {
-        return Err(CliError::Usage(format!("{} is for rows of a table", of.name)));
+    if sql.or(find).is_some() {
+        let mut others = [CONTAINS, SORT].into_iter();
+        if let Some(of) = others.find(|of| arguments.text(of.name).is_some()) {
+            return Err(CliError::Usage(format!("{} is for rows of a table", of.name)));
+        }
     }
     let word = arguments.text(CONTAINS.name).unwrap_or_default().to_lowercase();
     let limit = arguments.limit();
