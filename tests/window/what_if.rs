@@ -220,9 +220,10 @@ fn other_machines_are_tried_and_taken() {
     );
     // Operations follow, with the factor from which they do not matter.
     assert_says(&window, &["Operations 2 times as fast"]);
-    let values = window.query_all_by_role(Role::GraphicsObject);
-    let mut values = values.filter_map(|bar| bar.accesskit_node().value());
-    assert!(values.any(|value| value.contains("on the path")));
+    let mut bars = window.query_all_by_role(Role::GraphicsObject);
+    let is_told = |value: String| value.contains("on the path");
+    assert!(bars.any(|bar| bar.accesskit_node().value().is_some_and(is_told)));
+    drop(bars);
     let row = || window.query_all_by_label_contains("exchange x2: ").next().expect("a row");
     row().focus();
     settle(&mut window);

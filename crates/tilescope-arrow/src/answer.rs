@@ -7,7 +7,6 @@
 
 use crate::column::{ColumnBuilder, ColumnKind};
 use crate::files::{ArrowFileError, parquet_writer};
-use crate::text_dictionary::TextDictionary;
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
@@ -228,7 +227,7 @@ impl<W: Write + Send> AnswerRows<W> {
         let failed = |error: &dyn std::fmt::Display| AnswerFileError::Write(error.to_string());
         let mut columns = Vec::new();
         for (at, kind) in file.kinds.iter().enumerate() {
-            let mut builder = ColumnBuilder::new(*kind, TextDictionary::default());
+            let mut builder = ColumnBuilder::new(*kind);
             for (row, values) in (self.done + 1..).zip(&held) {
                 builder.push(ValueRef::from(&values[at])).map_err(|value| {
                     AnswerFileError::Inexact { column: self.names[at].clone(), row, value }

@@ -55,13 +55,22 @@ pub(crate) enum ColumnBuilder {
 }
 
 impl ColumnBuilder {
-    /// A column without values yet; a dictionary may have texts already.
-    pub(crate) fn new(kind: ColumnKind, texts: TextDictionary) -> Self {
+    /// A column without values yet.
+    pub(crate) fn new(kind: ColumnKind) -> Self {
         match kind {
             ColumnKind::Integer => Self::Integer(Int64Builder::new()),
             ColumnKind::Real => Self::Real(Float64Builder::new()),
-            ColumnKind::Text => Self::Text(texts, Int32Builder::new()),
+            ColumnKind::Text => Self::Text(TextDictionary::default(), Int32Builder::new()),
             ColumnKind::Blob => Self::Blob(BinaryBuilder::new()),
+        }
+    }
+
+    /// Begins a dictionary with texts that may come.
+    pub(crate) fn know(&mut self, known: &[String]) {
+        if let Self::Text(texts, _) = self {
+            for text in known {
+                texts.key(text);
+            }
         }
     }
 

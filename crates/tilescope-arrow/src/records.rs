@@ -2,7 +2,6 @@
 
 use crate::column::{ColumnBuilder, ColumnKind};
 use crate::table::TableError;
-use crate::text_dictionary::TextDictionary;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use std::sync::Arc;
@@ -59,14 +58,15 @@ impl SelectedRecords {
     }
 
     fn batches_of(&self, batch_rows: usize) -> Result<RecordBatches, TableError> {
-        // Files of Arrow have one dictionary for all batches.
-        let mut known = self.table.known_texts(&self.report)?;
         let mut builders = Vec::new();
+        // Files of Arrow have one dictionary for all batches: polars reads none that grow.
+        let known = self.table.known_texts(&self.report)?;
         for (at, column) in self.table.row_columns() {
-            let own = known.iter().position(|(name, _)| *name == column.name);
-            let texts = own.map(|own| known.swap_remove(own).1).unwrap_or_default();
-            let kind = ColumnKind::of_column(column.declaration);
-            builders.push((at, ColumnBuilder::new(kind, TextDictionary::of(texts))));
+            let mut builder = ColumnBuilder::new(ColumnKind::of_column(column.declaration));
+            for (_, texts) in known.iter().filter(|(name, _)| *name == column.name) {
+                builder.know(texts);
+            }
+            builders.push((at, builder));
         }
         let rows = self.table.read(&self.report, &self.selection)?;
         Ok(RecordBatches { rows: Some(rows), schema: self.schema(), builders, batch_rows })

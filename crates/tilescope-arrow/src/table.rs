@@ -13,8 +13,13 @@ use tilescope_report::{Report, ReportError};
 pub type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 /// Short names that are understood, with those they stand for.
-const SHORT_NAMES: [(&str, &str); 3] =
-    [("steps", "steps_between"), ("tiles", "memory_by_tile"), ("liveness", "liveness_steps")];
+const SHORT_NAMES: [(&str, &str); 5] = [
+    ("steps", "steps_between"),
+    ("tiles", "memory_by_tile"),
+    ("liveness", "liveness_steps"),
+    ("compute_sets", "compute_set_totals"),
+    ("exchanges", "exchange_totals"),
+];
 
 /// Why a table could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -15,15 +15,6 @@ pub(crate) struct TextDictionary {
 }
 
 impl TextDictionary {
-    /// One that has these texts.
-    pub(crate) fn of(texts: Vec<String>) -> Self {
-        let mut dictionary = Self::default();
-        for text in texts {
-            dictionary.key(&text);
-        }
-        dictionary
-    }
-
     /// The key of a text.
     pub(crate) fn key(&mut self, text: &str) -> i32 {
         if let Some(key) = self.keys.get(text) {

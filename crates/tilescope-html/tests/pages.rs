@@ -319,11 +319,11 @@ fn pages_of_series_say_what_the_series_says() {
     assert_eq!(marks.len(), series.figures.len());
     for (figure, marks) in series.figures.iter().zip(&marks) {
         assert_eq!(marks.len(), runs.len());
-        for run in 0..runs.len() {
-            let mark = mark_of(marks, runs[run].0);
+        for (run, (name, _)) in runs.iter().enumerate() {
+            let mark = mark_of(marks, name);
             let value = series.told(figure, run, telling.unit);
             let value = value.map_or("no value".to_owned(), |of| figure.figure.quantity().text(of));
-            assert!(mark.starts_with(&format!("{}: {value}", runs[run].0)), "{mark}: {value}");
+            assert!(mark.starts_with(&format!("{name}: {value}")), "{mark}: {value}");
         }
         let has_baseline = series.told(figure, 1, telling.unit).is_some();
         let mark = mark_of(marks, "v9");

@@ -2,16 +2,15 @@
 
 use super::kept_rows::kept;
 use super::packed_rows::{PackedRow, PackedRows};
-use super::steps::columns_as_in_rows;
 use super::{
     Asked, FoundRows, RecordReader, RecordTable, RowBounds, RowFilter, RowSelection, WantedColumns,
     text, whole, whole_or_null,
 };
 use rusqlite::types::ValueRef;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use tilescope_report::units::CycleRange;
 use tilescope_report::{MarkFilter, PackedMarks, Report, ReportError, TraceMark};
-use tilescope_vtab::{RowEstimate, VirtualColumn};
+use tilescope_vtab::RowEstimate;
 
 /// `marks`
 pub(super) const TABLE: RecordTable = RecordTable {
@@ -19,7 +18,8 @@ pub(super) const TABLE: RecordTable = RecordTable {
     about: "a stretch of the trace with a meaning",
     stands_in: Some(Report::has_columns),
     filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
-    columns,
+    bounded: &[KIND, IPU, FIRST_CYCLE, END_CYCLE],
+    columns: &[],
     order: &[],
     estimate,
     rows,
@@ -29,12 +29,6 @@ pub(super) const KIND: usize = 1;
 const IPU: usize = 3;
 const FIRST_CYCLE: usize = 8;
 const END_CYCLE: usize = 9;
-
-fn columns() -> &'static [VirtualColumn] {
-    static COLUMNS: LazyLock<Vec<VirtualColumn>> =
-        LazyLock::new(|| columns_as_in_rows("marks", &[KIND, IPU, FIRST_CYCLE, END_CYCLE]));
-    &COLUMNS
-}
 
 fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
     let (bars, lanes) = run.size();

@@ -1,11 +1,9 @@
 //! What fills the memory of tiles: tiles, variables, and liveness.
 
 use super::kept_rows::{estimate, kept};
-use super::steps::columns_as_in_rows;
 use super::{NAME, RecordTable, RowFilter, plain, text, text_or_null, whole, whole_or_null};
 use crate::tile_curves::ChipFloorPlan;
 use rusqlite::types::ValueRef;
-use std::sync::LazyLock;
 use tilescope_report::units::{Bytes, TileId, TileRange, VariableId};
 use tilescope_report::{LivenessStep, MemoryCategory, TileMemory, Variable, VariableFilter};
 use tilescope_vtab::VirtualColumn;
@@ -16,20 +14,8 @@ pub(super) const MEMORY_BY_TILE: RecordTable = RecordTable {
     about: "memory of a tile",
     stands_in: Some(|_| false),
     filters: Some(&[RowFilter::Ipus, RowFilter::Tiles]),
-    columns: || {
-        static COLUMNS: LazyLock<Vec<VirtualColumn>> = LazyLock::new(|| {
-            let places = [
-                plain("ipu", "INTEGER", "number", "its IPU"),
-                plain("x", "INTEGER", "number", "column on the floor plan; NULL where not known"),
-                plain("y", "INTEGER", "number", "row on the floor plan; NULL where not known"),
-            ];
-            let categories = MemoryCategory::ALL
-                .map(|of| plain(of.name(), "INTEGER", "bytes", "bytes used of this category"));
-            let own = columns_as_in_rows("memory_by_tile", &[]).into_iter();
-            own.chain(places).chain(categories).collect()
-        });
-        &COLUMNS
-    },
+    bounded: &[],
+    columns: &PLACES_AND_CATEGORIES,
     order: &[],
     estimate,
     rows: |reader, bounds, _| {
@@ -61,6 +47,19 @@ pub(super) const MEMORY_BY_TILE: RecordTable = RecordTable {
         }
         kept(rows, tile_cell)
     },
+};
+
+const PLACES_AND_CATEGORIES: [VirtualColumn; 3 + MemoryCategory::ALL.len()] = {
+    let mut columns = [plain("ipu", "INTEGER", "number", "its IPU"); 3 + MemoryCategory::ALL.len()];
+    columns[1] = plain("x", "INTEGER", "number", "column on the floor plan; NULL where not known");
+    columns[2] = plain("y", "INTEGER", "number", "row on the floor plan; NULL where not known");
+    let mut at = 0;
+    while at < MemoryCategory::ALL.len() {
+        let name = MemoryCategory::ALL[at].name();
+        columns[3 + at] = plain(name, "INTEGER", "bytes", "bytes used of this category");
+        at += 1;
+    }
+    columns
 };
 
 struct TileRow {
@@ -97,26 +96,24 @@ pub(super) const VARIABLES: RecordTable = RecordTable {
     about: "a variable with its lifetime, over all tiles",
     stands_in: None,
     filters: Some(&[RowFilter::Ipus, RowFilter::Tiles]),
-    columns: || {
-        const COLUMNS: &[VirtualColumn] = &[
-            plain("id", "INTEGER", "id", "vars.id"),
-            plain("name", "TEXT", "", "its name"),
-            plain("category", "TEXT", "", "memory category as libpva spells it"),
-            plain("operation", "INTEGER", "id", "operations.id"),
-            plain("shape", "TEXT", "", "type and shape in words"),
-            plain(
-                "first_live",
-                "INTEGER",
-                "id",
-                "first liveness step it is live in; NULL: always live",
-            ),
-            plain("end_live", "INTEGER", "id", "first liveness step after those"),
-            plain("tiles", "INTEGER", "count", "tiles that hold a part of it"),
-            plain("bytes", "INTEGER", "bytes", "bytes on all of them"),
-            plain("max_tile_bytes", "INTEGER", "bytes", "bytes on the tile that has most"),
-        ];
-        COLUMNS
-    },
+    bounded: &[],
+    columns: &[
+        plain("id", "INTEGER", "id", "vars.id"),
+        plain("name", "TEXT", "", "its name"),
+        plain("category", "TEXT", "", "memory category as libpva spells it"),
+        plain("operation", "INTEGER", "id", "operations.id"),
+        plain("shape", "TEXT", "", "type and shape in words"),
+        plain(
+            "first_live",
+            "INTEGER",
+            "id",
+            "first liveness step it is live in; NULL: always live",
+        ),
+        plain("end_live", "INTEGER", "id", "first liveness step after those"),
+        plain("tiles", "INTEGER", "count", "tiles that hold a part of it"),
+        plain("bytes", "INTEGER", "bytes", "bytes on all of them"),
+        plain("max_tile_bytes", "INTEGER", "bytes", "bytes on the tile that has most"),
+    ],
     order: &[],
     estimate,
     rows: |reader, bounds, _| {
@@ -158,12 +155,8 @@ pub(super) const LIVENESS_STEPS: RecordTable = RecordTable {
     about: "a step of the walk over the compiled program, with the bytes live at it",
     stands_in: Some(|_| false),
     filters: Some(&[]),
-    columns: || {
-        static COLUMNS: LazyLock<Vec<VirtualColumn>> = LazyLock::new(|| {
-            columns_as_in_rows("liveness_steps", &[]).into_iter().chain([NAME]).collect()
-        });
-        &COLUMNS
-    },
+    bounded: &[],
+    columns: &[NAME],
     order: &[],
     estimate,
     rows: |reader, _, _| {

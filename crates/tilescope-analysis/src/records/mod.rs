@@ -25,11 +25,11 @@ pub(crate) use clock::QueryClock;
 pub use row_selection::{RowFilter, RowSelection};
 pub use rusqlite::types::ValueRef;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tilescope_report::trace::{LaneInfo, Trace};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, TileRange};
-use tilescope_report::{Report, ReportError, Target};
+use tilescope_report::{Report, ReportError, Target, schema};
 use tilescope_vtab::{ColumnBounds, ColumnRole, RowEstimate, VirtualColumn};
 
 /// A table.
@@ -42,11 +42,14 @@ pub struct RecordTable {
     stands_in: Option<fn(&Report) -> bool>,
     /// By what its rows are selected outside of SQL; none where only SQL reads it.
     pub filters: Option<&'static [RowFilter]>,
-    columns: fn() -> &'static [VirtualColumn],
+    /// Columns of the table of the file that queries may bound.
+    bounded: &'static [usize],
+    /// Its columns behind those of the table of the file.
+    columns: &'static [VirtualColumn],
     /// Columns by which rows come in order.
-    order: &'static [usize],
-    estimate: fn(&RecordReader, Asked) -> RowEstimate,
-    rows: fn(&Arc<RecordReader>, &RowBounds, WantedColumns) -> FoundRows,
+    pub(crate) order: &'static [usize],
+    pub(crate) estimate: fn(&RecordReader, Asked) -> RowEstimate,
+    pub(crate) rows: fn(&Arc<RecordReader>, &RowBounds, WantedColumns) -> FoundRows,
 }
 
 /// What is asked of a table: bounds of columns in SQL, a selection anywhere else.
@@ -107,9 +110,9 @@ type FoundRows = Result<Box<dyn RecordRows>, RecordError>;
 
 /// Columns that a query bounds, and those of them that it gives one value.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
-    bounded: &'a [usize],
-    fixed: &'a [usize],
+pub(crate) struct Asked<'a> {
+    pub(crate) bounded: &'a [usize],
+    pub(crate) fixed: &'a [usize],
 }
 
 impl Asked<'_> {
@@ -133,8 +136,8 @@ pub static RECORDS: &[RecordTable] = &[
     memory::VARIABLES,
     memory::LIVENESS_STEPS,
     model::PROGRAMS,
-    model::COMPUTE_SETS,
-    model::EXCHANGES,
+    model::COMPUTE_SET_TOTALS,
+    model::EXCHANGE_TOTALS,
     model::OPERATIONS,
     model::OPERATION_INPUTS,
     program_cycles::TABLE,
@@ -160,8 +163,25 @@ impl RecordTable {
         self.columns().iter().any(|column| column.role == ColumnRole::Argument)
     }
 
+    /// Its columns: those of the table of the file of its name, then its own.
     pub(crate) fn columns(&self) -> &'static [VirtualColumn] {
-        (self.columns)()
+        static COLUMNS: LazyLock<Vec<Vec<VirtualColumn>>> =
+            LazyLock::new(|| RECORDS.iter().map(RecordTable::all_columns).collect());
+        let at = RECORDS.iter().position(|table| table.name == self.name);
+        at.and_then(|at| COLUMNS.get(at)).map_or(&[], Vec::as_slice)
+    }
+
+    fn all_columns(&self) -> Vec<VirtualColumn> {
+        let mut columns = Vec::new();
+        for (at, column) in schema::columns_of(self.name).iter().enumerate() {
+            let declaration = column.declaration.split(' ').next().unwrap_or_default();
+            columns.push(match self.bounded.contains(&at) {
+                true => bounded(column.name, declaration, column.unit, column.about),
+                false => plain(column.name, declaration, column.unit, column.about),
+            });
+        }
+        columns.extend(self.columns);
+        columns
     }
 
     /// The columns that are read outside of SQL, with their places: those behind them are arguments.
@@ -177,7 +197,7 @@ impl RecordTable {
         self.name == steps_between::TABLE.name
     }
 
-    /// The texts that columns may have, of a table that is not read whole to find them.
+    /// All texts that columns of a table may have which is not read whole to find them.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -196,30 +216,7 @@ impl RecordTable {
         let clock = Arc::new(QueryClock::new(Duration::MAX, Arc::default()));
         let reader = Arc::new(RecordReader { report: report.clone(), clock });
         let bounds = RowBounds { columns: &ColumnBounds::default(), selection: Some(selection) };
-        self.rows_within(&reader, &bounds, &|_| true)
-    }
-
-    pub(crate) fn rows_within(
-        &self,
-        reader: &Arc<RecordReader>,
-        bounds: &RowBounds,
-        wanted: WantedColumns,
-    ) -> FoundRows {
-        (self.rows)(reader, bounds, wanted)
-    }
-
-    pub(crate) fn order(&self) -> &'static [usize] {
-        self.order
-    }
-
-    /// How many rows there are where the columns `bounded` have bounds, `fixed` those of one value.
-    pub(crate) fn estimate(
-        &self,
-        reader: &RecordReader,
-        bounded: &[usize],
-        fixed: &[usize],
-    ) -> RowEstimate {
-        (self.estimate)(reader, Asked { bounded, fixed })
+        (self.rows)(&reader, &bounds, &|_| true)
     }
 }
 

@@ -1,34 +1,34 @@
 //! What was compiled: programs, compute sets, exchanges and operations.
 
 use super::kept_rows::{estimate, kept};
-use super::steps::columns_as_in_rows;
 use super::{
     FoundRows, NAME, RecordReader, RecordTable, RowBounds, RowFilter, TYPE, WantedColumns, plain,
     program, text, text_or_null, whole, whole_or_null,
 };
 use rusqlite::types::ValueRef;
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use tilescope_report::units::{OperationId, ProgramId, TileRuns};
 use tilescope_report::{
     ComputeSet, ModelOperation, ProgramKind, ProgramNode, Report, ReportError, TileTraffic,
 };
 use tilescope_vtab::{ColumnRole, VirtualColumn};
 
-/// A table that is read whole; SQL sees that of the file.
+/// A table that is read whole. SQL sees that of the file, if files have one of the name.
 const fn model_table(
     name: &'static str,
     about: &'static str,
     filters: &'static [RowFilter],
-    columns: fn() -> &'static [VirtualColumn],
+    columns: &'static [VirtualColumn],
     rows: fn(&Arc<RecordReader>, &RowBounds, WantedColumns) -> FoundRows,
 ) -> RecordTable {
-    let stands_in: Option<fn(&Report) -> bool> = Some(|_| false);
+    let (stands_in, filters) = (Some(never as fn(&Report) -> bool), Some(filters));
     RecordTable {
         name,
         about,
         stands_in,
-        filters: Some(filters),
+        filters,
+        bounded: &[],
         columns,
         order: &[],
         estimate,
@@ -36,18 +36,16 @@ const fn model_table(
     }
 }
 
+fn never(_: &Report) -> bool {
+    false
+}
+
 /// `programs`
 pub(super) const PROGRAMS: RecordTable = model_table(
     "programs",
     "a node of the compiled program",
     &[RowFilter::Ipus],
-    || {
-        static COLUMNS: LazyLock<Vec<VirtualColumn>> = LazyLock::new(|| {
-            let parent = plain("parent", "INTEGER", "id", "programs.id of the node above it");
-            columns_as_in_rows("programs", &[]).into_iter().chain([parent]).collect()
-        });
-        &COLUMNS
-    },
+    &[plain("parent", "INTEGER", "id", "programs.id of the node above it")],
     |reader, bounds, _| {
         let all = reader.report.programs()?;
         let parents: BTreeMap<ProgramId, ProgramId> = all
@@ -86,13 +84,14 @@ pub(super) fn is_stream_copy(kind: ProgramKind) -> bool {
     matches!(kind, StreamCopyBegin | StreamCopyMid | StreamCopyEnd)
 }
 
-/// `compute_sets`
-pub(super) const COMPUTE_SETS: RecordTable = model_table(
-    "compute_sets",
-    "vertices that run together",
-    &[],
-    || {
-        const COLUMNS: &[VirtualColumn] = &[
+/// `compute_set_totals`
+pub(super) const COMPUTE_SET_TOTALS: RecordTable = RecordTable {
+    stands_in: None,
+    ..model_table(
+        "compute_set_totals",
+        "a compute set with its cycles and vertices, over all tiles",
+        &[],
+        &[
             plain("compute_set", "INTEGER", "id", "its id"),
             plain("name", "TEXT", "", "debug name"),
             plain("tiles", "INTEGER", "count", "tiles that take part"),
@@ -100,13 +99,14 @@ pub(super) const COMPUTE_SETS: RecordTable = model_table(
             plain("mean_cycles", "REAL", "cycles", "mean over the tiles; NULL without any"),
             plain("vertices", "INTEGER", "count", "vertices over all tiles"),
             plain("edges", "INTEGER", "count", "edges over all tiles"),
-        ];
-        COLUMNS
-    },
-    |reader, _, _| {
-        kept(reader.report.compute_sets()?, |(id, set), column| compute_set_cell(id.0, set, column))
-    },
-);
+        ],
+        |reader, _, _| {
+            kept(reader.report.compute_sets()?, |(id, set), column| {
+                compute_set_cell(id.0, set, column)
+            })
+        },
+    )
+};
 
 fn compute_set_cell(id: u32, set: &ComputeSet, column: usize) -> ValueRef<'_> {
     let sum = |counts: &TileRuns<u64>| -> u64 {
@@ -126,13 +126,14 @@ fn compute_set_cell(id: u32, set: &ComputeSet, column: usize) -> ValueRef<'_> {
     }
 }
 
-/// `exchanges`
-pub(super) const EXCHANGES: RecordTable = model_table(
-    "exchanges",
-    "traffic and code of a program that moves data, over all tiles",
-    &[],
-    || {
-        const COLUMNS: &[VirtualColumn] = &[
+/// `exchange_totals`
+pub(super) const EXCHANGE_TOTALS: RecordTable = RecordTable {
+    stands_in: None,
+    ..model_table(
+        "exchange_totals",
+        "traffic and code of a program that moves data, over all tiles",
+        &[],
+        &[
             program(ColumnRole::Plain),
             TYPE,
             NAME,
@@ -141,18 +142,21 @@ pub(super) const EXCHANGES: RecordTable = model_table(
             plain("messages_in", "INTEGER", "count", "messages received"),
             plain("messages_out", "INTEGER", "count", "messages sent, a multicast once"),
             plain("code_bytes", "INTEGER", "bytes", "exchange code"),
-        ];
-        COLUMNS
-    },
-    |reader, _, _| {
-        let programs = reader.report.programs()?;
-        let mut rows = Vec::new();
-        for (id, traffic) in reader.report.exchange_totals()? {
-            rows.push((id, programs.get(id).map(|node| (node.kind, node.name.clone())), traffic));
-        }
-        kept(rows, exchange_cell)
-    },
-);
+        ],
+        |reader, _, _| {
+            let programs = reader.report.programs()?;
+            let mut rows = Vec::new();
+            for (id, traffic) in reader.report.exchange_totals()? {
+                rows.push((
+                    id,
+                    programs.get(id).map(|node| (node.kind, node.name.clone())),
+                    traffic,
+                ));
+            }
+            kept(rows, exchange_cell)
+        },
+    )
+};
 
 fn exchange_cell(
     (id, node, traffic): &(ProgramId, Option<(ProgramKind, String)>, TileTraffic),
@@ -176,11 +180,7 @@ pub(super) const OPERATIONS: RecordTable = model_table(
     "operations",
     "an operation of the model",
     &[RowFilter::Ipus],
-    || {
-        static COLUMNS: LazyLock<Vec<VirtualColumn>> =
-            LazyLock::new(|| columns_as_in_rows("operations", &[]));
-        &COLUMNS
-    },
+    &[],
     |reader, bounds, _| {
         let mut rows = Vec::new();
         for (id, operation) in all_operations(&reader.report)? {
@@ -220,11 +220,7 @@ pub(super) const OPERATION_INPUTS: RecordTable = model_table(
     "operation_inputs",
     "an operation that reads results of an earlier one",
     &[],
-    || {
-        static COLUMNS: LazyLock<Vec<VirtualColumn>> =
-            LazyLock::new(|| columns_as_in_rows("operation_inputs", &[]));
-        &COLUMNS
-    },
+    &[],
     |reader, _, _| {
         let mut rows = Vec::new();
         for (id, operation) in all_operations(&reader.report)? {

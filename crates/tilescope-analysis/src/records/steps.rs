@@ -7,11 +7,11 @@ use super::{
 };
 use rusqlite::types::ValueRef;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use tilescope_report::trace::TraceLane;
 use tilescope_report::units::{ProgramId, StepId};
-use tilescope_report::{ProgramNodeTable, Report, ReportError, schema};
-use tilescope_vtab::{ColumnRole, RowEstimate, VirtualColumn};
+use tilescope_report::{ProgramNodeTable, Report, ReportError};
+use tilescope_vtab::RowEstimate;
 
 /// `steps`
 pub(super) const TABLE: RecordTable = RecordTable {
@@ -19,7 +19,8 @@ pub(super) const TABLE: RecordTable = RecordTable {
     about: "an executed step",
     stands_in: Some(Report::has_columns),
     filters: None,
-    columns,
+    bounded: &[ID, PROGRAM],
+    columns: &[],
     order: &[ID],
     estimate,
     rows,
@@ -29,24 +30,6 @@ const ID: usize = 0;
 const TYPE: usize = 1;
 const PROGRAM: usize = 2;
 const COMPUTE_SET: usize = 3;
-
-fn columns() -> &'static [VirtualColumn] {
-    static COLUMNS: LazyLock<Vec<VirtualColumn>> =
-        LazyLock::new(|| columns_as_in_rows("steps", &[ID, PROGRAM]));
-    &COLUMNS
-}
-
-/// The columns that files with rows have, of which some may be bounded.
-pub(super) fn columns_as_in_rows(table: &str, bounded: &[usize]) -> Vec<VirtualColumn> {
-    let column = |(at, column): (usize, &schema::SchemaColumn)| VirtualColumn {
-        name: column.name,
-        declaration: column.declaration.split(' ').next().unwrap_or_default(),
-        role: if bounded.contains(&at) { ColumnRole::Bounded } else { ColumnRole::Plain },
-        unit: column.unit,
-        about: column.about,
-    };
-    schema::columns_of(table).iter().enumerate().map(column).collect()
-}
 
 fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
     let steps = run.report.step_count().unwrap_or(0) as f64;

@@ -24,7 +24,8 @@ pub(super) const TABLE: RecordTable = RecordTable {
             steps_between(first_cycle, end_cycle)",
     stands_in: None,
     filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
-    columns: || COLUMNS,
+    bounded: &[],
+    columns: COLUMNS,
     order: &[IPU, SUB_LANE, STEP_ID],
     estimate,
     rows,
@@ -109,12 +110,12 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
     }))
 }
 
-/// The texts of each column of a report that has some, few beside the steps.
+/// The texts that columns may have.
 pub(super) fn texts(report: &Report) -> Result<Vec<(&'static str, Vec<String>)>, ReportError> {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let programs = report.programs()?;
+    let names = report.programs()?.iter().map(|(_, program)| program.name.clone()).collect();
     Ok(vec![
-        (NAME.name, programs.iter().map(|(_, program)| program.name.clone()).collect()),
+        (NAME.name, names),
         (TYPE.name, owned(&ProgramKind::ALL.map(ProgramKind::name))),
         (ACTIVITY.name, owned(&StepActivity::ALL.map(StepActivity::name))),
         ("stream", owned(&StreamEndpoint::ALL.map(StreamEndpoint::name))),

@@ -1,16 +1,16 @@
 //! `steps_by_ipu` of a report that has no rows of them.
 
 use super::step_merge::{StepMerge, WantedSteps};
-use super::steps::{columns_as_in_rows, ids_within};
+use super::steps::ids_within;
 use super::{
     Asked, FoundRows, RecordError, RecordReader, RecordRows, RecordTable, RowBounds, WantedColumns,
     lanes_within, whole,
 };
 use rusqlite::types::ValueRef;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use tilescope_report::Report;
 use tilescope_report::units::{CycleRange, Cycles};
-use tilescope_vtab::{RowEstimate, VirtualColumn};
+use tilescope_vtab::RowEstimate;
 
 /// `steps_by_ipu`
 pub(super) const TABLE: RecordTable = RecordTable {
@@ -18,7 +18,8 @@ pub(super) const TABLE: RecordTable = RecordTable {
     about: "what a step did on an IPU",
     stands_in: Some(Report::has_columns),
     filters: None,
-    columns,
+    bounded: &[STEP_ID, IPU, CYCLES_BASE, SUB_LANE],
+    columns: &[],
     order: &[STEP_ID, IPU, SUB_LANE],
     estimate,
     rows,
@@ -28,13 +29,6 @@ const STEP_ID: usize = 0;
 const IPU: usize = 1;
 const CYCLES_BASE: usize = 4;
 const SUB_LANE: usize = 13;
-
-fn columns() -> &'static [VirtualColumn] {
-    static COLUMNS: LazyLock<Vec<VirtualColumn>> = LazyLock::new(|| {
-        columns_as_in_rows("steps_by_ipu", &[STEP_ID, IPU, CYCLES_BASE, SUB_LANE])
-    });
-    &COLUMNS
-}
 
 fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
     let (bars, lanes) = run.size();

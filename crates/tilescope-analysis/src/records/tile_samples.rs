@@ -1,13 +1,13 @@
 //! `tile_samples` of a report of measured tiles, which keeps them as compressed columns.
 
 use super::packed_rows::{PackedRow, PackedRows};
-use super::steps::{columns_as_in_rows, ids_within};
+use super::steps::ids_within;
 use super::{Asked, FoundRows, RecordReader, RecordTable, RowBounds, WantedColumns, whole};
 use rusqlite::types::ValueRef;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use tilescope_report::units::{Cycles, StepId};
 use tilescope_report::{ExchangeActivity, PackedSamples, Report, ReportError, TileSample};
-use tilescope_vtab::{RowEstimate, VirtualColumn};
+use tilescope_vtab::RowEstimate;
 
 /// `tile_samples`
 pub(super) const TABLE: RecordTable = RecordTable {
@@ -15,7 +15,8 @@ pub(super) const TABLE: RecordTable = RecordTable {
     about: "a step of a tile, from its own cycle counter",
     stands_in: Some(Report::has_tile_samples),
     filters: None,
-    columns,
+    bounded: &[STEP],
+    columns: &[],
     order: &[],
     estimate,
     rows,
@@ -23,12 +24,6 @@ pub(super) const TABLE: RecordTable = RecordTable {
 
 const STEP: usize = 0;
 const ACTIVITIES: usize = 9;
-
-fn columns() -> &'static [VirtualColumn] {
-    static COLUMNS: LazyLock<Vec<VirtualColumn>> =
-        LazyLock::new(|| columns_as_in_rows(TABLE.name, &[STEP]));
-    &COLUMNS
-}
 
 fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
     let samples = run.report.tile_sample_count().unwrap_or(0) as f64;

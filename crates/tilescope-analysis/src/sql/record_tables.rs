@@ -1,6 +1,6 @@
 //! Records as virtual tables of SQLite.
 
-use crate::records::{RecordReader, RecordRows, RecordTable, RowBounds};
+use crate::records::{Asked, RecordReader, RecordRows, RecordTable, RowBounds};
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
 use tilescope_vtab::{
@@ -19,11 +19,11 @@ impl VirtualTable for BoundRecords {
     }
 
     fn order(&self) -> &'static [usize] {
-        self.table.order()
+        self.table.order
     }
 
     fn estimate(&self, bounded: &[usize], fixed: &[usize]) -> RowEstimate {
-        self.table.estimate(&self.reader, bounded, fixed)
+        (self.table.estimate)(&self.reader, Asked { bounded, fixed })
     }
 
     fn rows(
@@ -32,7 +32,7 @@ impl VirtualTable for BoundRecords {
         wanted: &dyn Fn(usize) -> bool,
     ) -> Result<Box<dyn VirtualRows>, VirtualTableError> {
         let bounds = RowBounds { columns, selection: None };
-        Ok(Box::new(BoundRows(self.table.rows_within(&self.reader, &bounds, wanted)?)))
+        Ok(Box::new(BoundRows((self.table.rows)(&self.reader, &bounds, wanted)?)))
     }
 }
 

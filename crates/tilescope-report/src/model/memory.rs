@@ -79,7 +79,7 @@ impl MemoryCategory {
     ];
 
     /// The name in the file.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Variable => "variable",
             Self::Constant => "constant",
