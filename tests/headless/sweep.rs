@@ -378,10 +378,10 @@ fn plots_show_what_was_found() {
         "--vary",
         "model.batch_size=4,8",
         "--vary",
-        "options.device_iterations=1..9",
+        "options.device_iterations=1..10",
     ];
     assert!(sweep(&[&many[..], &["--plot", text(&svg)]].concat()).status.success());
-    assert!(std::fs::read_to_string(&svg).expect("a picture").contains("9 lines are too many"));
+    assert!(std::fs::read_to_string(&svg).expect("a picture").contains("10 lines are too many"));
     let none = ["dense_layer", "--vary", "model.width=4194304", "--plot", text(&svg)];
     assert!(sweep(&none).status.success());
     assert!(std::fs::read_to_string(&svg).expect("a picture").contains("No point fits in memory."));
