@@ -338,7 +338,8 @@ fn pages_of_series_say_what_the_series_says() {
     assert_eq!(words.len(), series.changes_table(telling).rows.len());
     assert!(words[0].contains(" rises by 467.09 % at v12, from "), "{}", words[0]);
     assert!(words.iter().any(|words| words.contains(" at v10, from ")), "{words:?}");
-    assert!(page.contains("class=\"change s-warning\"") && page.contains("class=\"baseline\""));
+    // Changes are lines between runs, and the baseline is a level.
+    assert!(page.contains("class=\"s-warning guide") && page.contains("class=\"s-text guide"));
     assert_eq!(page, page_of_series(&series, 1), "the same bytes");
 }
 
