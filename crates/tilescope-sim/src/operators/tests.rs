@@ -419,7 +419,7 @@ fn operands_of_other_layers_are_refused() {
     };
     let of_gru = of(3, true);
     assert!(of_gru.operator.infer(&of_gru.operands).is_err(), "weights of a GRU");
-    let problem = of(4, false).trained().err().expect("nothing was kept").to_string();
+    let problem = of(4, false).trained().expect_err("nothing was kept").to_string();
     assert!(problem.contains("keep"), "{problem}");
 }
 
