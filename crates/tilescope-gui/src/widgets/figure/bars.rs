@@ -118,8 +118,9 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
         let id = response.id.with(("bar", place));
         if let Some(of) = bar.id {
             let row_response = ui.interact(row, id, Sense::click());
-            let label = format!("{}: {}, {}", bar.name, bar.value, bar.about);
-            row_response.widget_info(|| WidgetInfo::labeled(Role::Button, ui.is_enabled(), &label));
+            row_response.widget_info(|| {
+                WidgetInfo::labeled(Role::Button, ui.is_enabled(), label_of(bar))
+            });
             if row_response.hovered() {
                 ui.painter().rect_filled(row, CornerRadius::same(4), palette.hover);
             }
@@ -134,8 +135,7 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
             }
             if place < MOST_NODES {
                 node_ui(ui, id, drawn, Role::GraphicsObject, || {
-                    let about = if bar.about.is_empty() { "" } else { ", " };
-                    (bar.name.clone(), format!("{}{about}{}", bar.value, bar.about))
+                    (label_of(bar), bar.value.clone())
                 });
             }
         }
@@ -146,6 +146,12 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
         row.request_focus();
     }
     (response, rect, clicked)
+}
+
+/// All that there is to say of a bar, for readers of the accessibility tree.
+fn label_of(bar: &FigureBar) -> String {
+    let about = if bar.about.is_empty() { "" } else { ", " };
+    format!("{}: {}{about}{}", bar.name, bar.value, bar.about)
 }
 
 fn bar_ui(
