@@ -1,4 +1,4 @@
-//! What every command is made of: its declaration, its error, and the arguments that several share.
+//! The parts of every command: its declaration, its error, and arguments that several share.
 
 use super::plain_output::stderr;
 use clap::{Arg, ArgAction, ArgMatches};
@@ -22,7 +22,7 @@ pub(crate) struct CliCommand {
 /// Why a command ended without its result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// What the user wrote cannot be meant: exit code 2.
+    /// A wrong argument of the user: exit code 2.
     #[error("{0}")]
     Usage(String),
     /// A spec is refused: exit code 2.
@@ -73,6 +73,9 @@ impl CliError {
         ProgramError { text: self.to_string(), is_usage: self.exit_code() == 2, place }
     }
 }
+
+/// The option that names tilescope on the machine of a report.
+pub(super) const REMOTE_PROGRAM: &str = "remote-program";
 
 /// The argument that names a report.
 pub(super) fn report_argument() -> Arg {

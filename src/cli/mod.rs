@@ -45,7 +45,7 @@ mod why;
 mod window;
 
 use clap::{Arg, ArgMatches};
-use command::{CliCommand, CliError};
+use command::{CliCommand, CliError, REMOTE_PROGRAM};
 use plain_output::{PlainOutput, stderr};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -166,8 +166,6 @@ fn with_remote_program(command: clap::Command) -> clap::Command {
         ),
     )
 }
-
-const REMOTE_PROGRAM: &str = "remote-program";
 
 /// Puts into effect how reports on other machines are reached.
 fn set_remote_program(matches: &ArgMatches) {

@@ -1,16 +1,13 @@
 //! Commands that print text about a report of another machine: tilescope runs there, if it is installed,
 //! and its text is copied instead of the report.
 
-use super::command::CliError;
+use super::command::{CliError, REMOTE_PROGRAM};
 use super::interrupt;
 use super::plain_output::stderr;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use tilescope_report::remote::{RemoteAddress, RemoteCommandError, run_there};
-
-/// The option that names the program there.
-const REMOTE_PROGRAM_OPTION: &str = "--remote-program";
 
 /// Commands that print text about one report and write nothing.
 const COMMANDS: [&str; 5] = ["summary", "why", "insights", "find", "verify"];
@@ -41,9 +38,14 @@ pub(super) fn run(given: &[OsString], output: &mut dyn Write) -> Result<bool, Cl
             }
             // The command says what is wrong with its arguments.
             Ok(Some(_)) | Err(_) => return Ok(false),
-            Ok(None) if word == REMOTE_PROGRAM_OPTION => drop(rest.next()),
-            Ok(None) if word.starts_with(REMOTE_PROGRAM_OPTION) => {}
-            Ok(None) => words.push(word.to_owned()),
+            Ok(None) => {
+                match word.strip_prefix("--").and_then(|of| of.strip_prefix(REMOTE_PROGRAM)) {
+                    // The path of the program, which is not for the program itself, is the next word.
+                    Some("") => drop(rest.next()),
+                    Some(_) => {}
+                    None => words.push(word.to_owned()),
+                }
+            }
         }
     }
     let Some(address) = address else { return Ok(false) };

@@ -26,6 +26,7 @@
 mod address_blob;
 pub mod atomic_file;
 mod bounded_connection;
+mod cache_directory;
 mod codec;
 mod database;
 mod debug_cbor;

@@ -1,8 +1,9 @@
 //! From a path or an address to an open report.
 
+use crate::cache_directory::user_directory;
 use crate::error::ReportError;
 use crate::profile_readers::{self, reader_of};
-use crate::reader::{Report, ReportFile, user_directory};
+use crate::reader::{Report, ReportFile};
 use crate::remote::{self, RemoteAddress, RemoteSettings};
 use crate::report_location::locate;
 use std::path::{Path, PathBuf};
@@ -22,10 +23,10 @@ impl Report {
         path: impl AsRef<Path>,
         cache_directory: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
-        let told = RemoteSettings::current().progress;
+        let show = RemoteSettings::current().progress;
         let mut progress = |text: &str| {
-            if let Some(told) = told {
-                told(text);
+            if let Some(show) = show {
+                show(text);
             }
         };
         let opened = open(path.as_ref(), cache_directory, &mut progress, &AtomicBool::new(false));
@@ -35,8 +36,8 @@ impl Report {
         opened
     }
 
-    /// Like [`Report::open`]. `progress` is told in words how far the copy of another machine's report
-    /// is; setting `cancel` ends that with [`ReportError::Cancelled`].
+    /// Like [`Report::open`]. `progress` receives sentences on how far the copy of another machine's
+    /// report is; setting `cancel` ends that with [`ReportError::Cancelled`].
     pub fn open_watched(
         path: impl AsRef<Path>,
         progress: &mut dyn FnMut(&str),

@@ -2,6 +2,7 @@
 
 use super::report::WriteProfileError;
 use super::{MAX_FILE_BYTES, ProfileReader, reader_of, report};
+use crate::cache_directory::{CacheLimits, changed, remove_oldest};
 use crate::error::ReportError;
 use crate::open_file::{self, REPORT_FILE, file_version};
 use crate::schema;
@@ -15,8 +16,8 @@ use tempfile::TempDir;
 const CONVERSION: u32 = 1;
 /// Where reports are kept below the cache directory.
 const CACHE_FOLDER: &str = "converted";
-/// Reports that are kept; older ones go when a new one comes.
-const MAX_KEPT: usize = 16;
+/// Reports that are kept.
+const LIMITS: CacheLimits = CacheLimits { entries: 16, bytes: u64::MAX };
 
 /// A report that was made of a file.
 pub(crate) struct OpenedProfile {
@@ -71,7 +72,7 @@ fn keep(path: &Path, reader: &ProfileReader, kept: &Path) -> Result<bool, Report
     if placed {
         // What was renamed is no longer temporary.
         let _ = unfinished.keep();
-        trim(cache, directory);
+        remove_oldest(directory, &LIMITS, |path| Some((changed(path)?, 0)));
     }
     Ok(kept.is_file())
 }
@@ -102,18 +103,4 @@ fn name_of(path: &Path) -> Result<String, ReportError> {
     hasher.write_u32(CONVERSION);
     hasher.write_i32(schema::user_version(schema::FORMAT));
     Ok(format!("{:032x}", hasher.finish128().as_u128()))
-}
-
-/// Removes the oldest reports beside `newest`.
-fn trim(cache: &Path, newest: &Path) {
-    let entries = fs::read_dir(cache).into_iter().flatten().flatten();
-    let dated =
-        entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())));
-    let mut kept: Vec<_> = dated.filter(|(_, path)| path != newest).collect();
-    kept.sort();
-    let surplus = (kept.len() + 1).saturating_sub(MAX_KEPT);
-    for (_, path) in kept.iter().take(surplus) {
-        // Left for the next time where it cannot be removed.
-        let _ = fs::remove_dir_all(path);
-    }
 }

@@ -2,6 +2,7 @@
 //! ones. A cache directory, and one file for each report and kind.
 
 use crate::atomic_file::AtomicFile;
+use crate::cache_directory::{CacheLimits, changed, remove_oldest};
 use crate::database::ReportWarnings;
 use crate::error::ReportError;
 use crate::open_file::{self, file_version};
@@ -12,15 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// `PRAGMA application_id` of cache files: `tSi3`. Raise the digit when the index changes.
 const APPLICATION_ID: i32 = 0x7453_6933;
-/// Files kept; older ones go when a new one comes.
-const MAX_CACHED_INDEXES: usize = 32;
-
-/// The user's cache directory for this program.
-pub(crate) fn user_directory() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    base.or_else(|| set("LOCALAPPDATA")).map(|base| base.join("tilescope"))
-}
+/// Files that are kept.
+const LIMITS: CacheLimits = CacheLimits { entries: 32, bytes: u64::MAX };
+/// How the names of cache files end.
+const ENDING: &str = "idx";
 
 /// The cache file of a report, and what its content is told from that of others by.
 pub(super) struct CachePlace {
@@ -43,7 +39,7 @@ impl CachePlace {
         // FNV-1a: stable over versions, and the key itself is compared when the file is opened.
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-        Ok(Self { file: directory.join(format!("{kind}-{hash:016x}.idx")), key })
+        Ok(Self { file: directory.join(format!("{kind}-{hash:016x}.{ENDING}")), key })
     }
 
     /// The file that is there; one that is damaged or of another report is removed.
@@ -95,7 +91,10 @@ pub(super) fn write(
                 drop(connection);
                 // If the file cannot be put in place, what follows writes a temporary one.
                 if unfinished.commit().is_ok() {
-                    trim(&place.file);
+                    remove_oldest(&place.file, &LIMITS, |path| {
+                        let is_index = path.extension().is_some_and(|of| of == ENDING);
+                        Some((changed(path).filter(|_| is_index)?, 0))
+                    });
                     return place.connect();
                 }
             }
@@ -143,21 +142,4 @@ fn create(place: &Path) -> Option<(AtomicFile, Connection)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file.temporary_path(), flags).ok()?;
     Some((file, connection))
-}
-
-/// Removes the oldest cache files beside `newest`.
-fn trim(newest: &Path) {
-    let entries = newest.parent().and_then(|directory| fs::read_dir(directory).ok());
-    let indexes = entries.into_iter().flatten().flatten().filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        name.ends_with(".idx").then_some(())?;
-        Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
-    });
-    let mut indexes: Vec<_> = indexes.collect();
-    indexes.sort();
-    let surplus = indexes.len().saturating_sub(MAX_CACHED_INDEXES);
-    for (_, path) in indexes.iter().take(surplus) {
-        // Left for the next time where it cannot be removed.
-        let _ = fs::remove_file(path);
-    }
 }

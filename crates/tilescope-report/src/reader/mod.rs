@@ -37,7 +37,6 @@ mod variables;
 mod verify;
 
 pub use filters_and_answers::*;
-pub(crate) use index_cache::user_directory;
 pub use marks::PackedMarks;
 pub use program::ProgramNodeTable;
 pub use sidecar_files::SidecarFile;

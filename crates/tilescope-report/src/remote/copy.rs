@@ -12,6 +12,7 @@
 use super::address::RemoteAddress;
 use super::far_shell::{FarShell, LOOK};
 use super::ssh::{RemoteSettings, quoted};
+use crate::cache_directory::{CacheLimits, changed, remove_oldest};
 use crate::error::ReportError;
 use crate::open_file::{REPORT_FILE, with_suffix};
 use crate::profile_readers::PROFILE_READERS;
@@ -29,9 +30,8 @@ use tempfile::TempDir;
 
 /// Copies are kept in this folder of the cache directory.
 const CACHE_FOLDER: &str = "remote";
-/// Copies and bytes that are kept beside the newest copy; older ones are removed first.
-const MAX_KEPT: usize = 16;
-const MAX_KEPT_BYTES: u64 = 32 << 30;
+/// Copies that are kept.
+const LIMITS: CacheLimits = CacheLimits { entries: 16, bytes: 32 << 30 };
 /// Files of a directory that are listed where it holds no report.
 const MAX_ENTRIES: usize = 1000;
 /// The list of what was copied, and the lock of who copies.
@@ -49,7 +49,7 @@ const LISTED_BESIDE: [&str; 5] =
 const SHARED_DEBUG_FILE: &str = "../debug.cbor";
 
 /// A report of another machine, copied to this one.
-pub(crate) struct RemoteCopy {
+pub(crate) struct CopiedReport {
     /// The copy of the report file.
     pub(crate) file: PathBuf,
     /// The address of the report file there.
@@ -85,8 +85,8 @@ impl RemoteFile {
     }
 }
 
-/// Copies the report at an address, unless the cache directory has it already. `progress` is told in
-/// words how far the copy is; setting `cancel` ends it with [`ReportError::Cancelled`]. Without a cache
+/// Copies the report at an address, unless the cache directory has it already. `progress` receives
+/// sentences on how far the copy is; setting `cancel` ends it with [`ReportError::Cancelled`]. Without a cache
 /// directory the copy is removed when it is dropped.
 ///
 /// # Errors
@@ -97,7 +97,7 @@ pub(crate) fn copy_report(
     cache_directory: Option<&Path>,
     progress: &mut dyn FnMut(&str),
     cancel: &AtomicBool,
-) -> Result<RemoteCopy, ReportError> {
+) -> Result<CopiedReport, ReportError> {
     let settings = RemoteSettings::current();
     progress(&format!("connecting to {}", address.host()));
     let mut shell = FarShell::connect(address, &settings, cancel)?;
@@ -116,22 +116,25 @@ pub(crate) fn copy_report(
     let copying = Copying { address: &address, place: &place, listing: &listing, cancel };
     copying.run(&mut shell, progress)?;
     if temporary.is_none() {
-        trim(&place);
+        remove_oldest(&place, &LIMITS, |copy| {
+            let opened = changed(&copy.join(COPIED_FILE)).or_else(|| changed(copy))?;
+            (!is_locked(copy)).then(|| (opened, bytes_below(copy)))
+        });
     }
     let file = copying.local(&listing.report.name);
     let files = [vec![listing.report], listing.beside].concat();
-    Ok(RemoteCopy { file, address, files, temporary })
+    Ok(CopiedReport { file, address, files, temporary })
 }
 
 /// A report and the files beside it, as the other machine lists them.
-struct Listing {
+struct RemoteListing {
     /// Path of the report file there.
     path: String,
     report: RemoteFile,
     beside: Vec<RemoteFile>,
 }
 
-impl Listing {
+impl RemoteListing {
     /// The name of the report's directory; TensorFlow's say that debug information lies above them.
     fn directory_name(&self) -> &str {
         let name = self.path.rsplit('/').nth(1).unwrap_or_default();
@@ -185,7 +188,7 @@ printf 'listed\n'
 "#;
 
 /// Asks for the report at an address and for the files beside it.
-fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<Listing, ReportError> {
+fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, ReportError> {
     let path = address.path();
     let trimmed = if path.len() > 1 { path.trim_end_matches('/') } else { path };
     let quoted_path = quoted(trimmed).map_err(|problem| address.failed(problem))?;
@@ -247,11 +250,15 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<Listing, Report
     let Some(report) = at.map(|at| files.remove(at)) else {
         return Err(shell.not_understood("a report without its size"));
     };
-    Ok(Listing { path, report, beside: files })
+    Ok(RemoteListing { path, report, beside: files })
 }
 
 /// The directory of a copy below the cache directory.
-fn keep(cache: &Path, address: &RemoteAddress, listing: &Listing) -> std::io::Result<PathBuf> {
+fn keep(
+    cache: &Path,
+    address: &RemoteAddress,
+    listing: &RemoteListing,
+) -> std::io::Result<PathBuf> {
     let mut hasher = SipHasher24::new();
     hasher.write(address.to_string().as_bytes());
     hasher.write(listing.report.stamp.as_bytes());
@@ -265,7 +272,7 @@ fn keep(cache: &Path, address: &RemoteAddress, listing: &Listing) -> std::io::Re
 struct Copying<'a> {
     address: &'a RemoteAddress,
     place: &'a Path,
-    listing: &'a Listing,
+    listing: &'a RemoteListing,
     cancel: &'a AtomicBool,
 }
 
@@ -356,7 +363,7 @@ impl Copying<'_> {
             part.set_len(0).map_err(failed)?;
             done = part.seek(SeekFrom::Start(0)).map_err(failed)?;
         }
-        shell.run(&self.fetch(file, done))?;
+        shell.run(&self.fetch(file, done)?)?;
         expect(shell, "data")?;
         let mut percent = None;
         while done < file.bytes {
@@ -404,16 +411,15 @@ impl Copying<'_> {
     /// The commands that send a file from a byte on, then its stamp and its checksum.
     ///
     /// A large file takes a while to sum up: `wait` says meanwhile that the connection lives.
-    fn fetch(&self, file: &RemoteFile, done: u64) -> String {
-        // The name came from there, but is one of a plain file.
-        let name = file.name.replace('\'', "'\\''");
+    fn fetch(&self, file: &RemoteFile, done: u64) -> Result<String, ReportError> {
+        let name = quoted(&file.name).map_err(|problem| self.address.failed(problem))?;
         let first = done + 1;
-        format!(
-            "f=\"$d\"/'{name}'\n\
+        Ok(format!(
+            "f=\"$d\"/{name}\n\
              printf 'data\\n'; tail -c +{first} \"$f\"; printf '\\nnow\\t%s\\n' \"$(stamp \"$f\")\"\n\
              (while :; do sleep 5 > /dev/null; printf 'wait\\n'; done) & w=$!\n\
              printf 'sum\\t%s\\n' \"$(cksum < \"$f\")\"; kill $w\n"
-        )
+        ))
     }
 
     /// The checksum of `cksum` (POSIX): a CRC of the content and of its length, as text.
@@ -485,32 +491,9 @@ impl Checksum {
     }
 }
 
-/// Removes the copies that were not opened for longest, beside `newest`.
-fn trim(newest: &Path) {
-    let Some(cache) = newest.parent() else { return };
-    let mut kept: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
-    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path == newest {
-            continue;
-        }
-        let opened = fs::metadata(path.join(COPIED_FILE)).or_else(|_| entry.metadata());
-        let Some(opened) = opened.ok().and_then(|found| found.modified().ok()) else { continue };
-        kept.push((opened, bytes_below(&path), path));
-    }
-    kept.sort_by_key(|(opened, ..)| std::cmp::Reverse(*opened));
-    let mut bytes = 0;
-    for (place, (_, own, path)) in kept.iter().enumerate() {
-        bytes += own;
-        let is_in_use = || {
-            let lock = File::open(path.join(LOCK_FILE)).ok();
-            lock.is_some_and(|lock| lock.try_lock().is_err())
-        };
-        if (place + 1 >= MAX_KEPT || bytes > MAX_KEPT_BYTES) && !is_in_use() {
-            // Left for the next time where it cannot be removed.
-            let _ = fs::remove_dir_all(path);
-        }
-    }
+/// True while a process copies into this directory.
+fn is_locked(copy: &Path) -> bool {
+    File::open(copy.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock().is_err())
 }
 
 /// Bytes of the files in a copy.

@@ -1,4 +1,4 @@
-//! A POSIX shell on another machine, which is told commands and answers with lines and bytes.
+//! A POSIX shell on another machine: it runs commands and answers with lines and bytes.
 
 // Everything here reads bytes that anybody may have sent.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
@@ -85,8 +85,7 @@ impl<'a> FarShell<'a> {
             }
             noise += line.len() + 1;
             if noise > MAX_NOISE_BYTES {
-                let problem = format!("no POSIX shell answers on {}", address.host());
-                return Err(address.failed(problem));
+                return Err(shell.no_shell());
             }
         }
         shell.has_answered = true;
@@ -117,12 +116,11 @@ impl<'a> FarShell<'a> {
                 self.taken += end + 1;
                 return Ok(line);
             }
-            if rest.len() > MAX_LINE_BYTES && self.has_answered {
+            if self.has_answered && rest.len() > MAX_LINE_BYTES {
                 return Err(self.not_understood("a line without end"));
             }
             if rest.len() > MAX_NOISE_BYTES {
-                let problem = format!("no POSIX shell answers on {}", self.address.host());
-                return Err(self.address.failed(problem));
+                return Err(self.no_shell());
             }
             self.wait()?;
         }
@@ -169,6 +167,11 @@ impl<'a> FarShell<'a> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+    }
+
+    /// The error of a machine that prints without end before a shell answers.
+    fn no_shell(&self) -> ReportError {
+        self.address.failed(ssh::explanation(&self.address.host(), None, None, ""))
     }
 
     /// The error of an answer that no shell gives.

@@ -1,0 +1,53 @@
+//! The user's cache directory, and the limits of what is kept in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The user's cache directory for this program.
+pub(crate) fn user_directory() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    base.or_else(|| set("LOCALAPPDATA")).map(|base| base.join("tilescope"))
+}
+
+/// How much is kept in a directory of the cache, the newest entry included.
+pub(crate) struct CacheLimits {
+    pub(crate) entries: usize,
+    pub(crate) bytes: u64,
+}
+
+/// Removes the entries beside `newest` that were used longest ago, until the rest is within limits.
+/// `describe` gives the time of the last use and the bytes of an entry; none where it stays.
+pub(crate) fn remove_oldest(
+    newest: &Path,
+    limits: &CacheLimits,
+    describe: impl Fn(&Path) -> Option<(SystemTime, u64)>,
+) {
+    let Some(directory) = newest.parent() else { return };
+    let mut kept = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path == newest {
+            continue;
+        }
+        if let Some((used, bytes)) = describe(&path) {
+            kept.push((used, path, bytes));
+        }
+    }
+    kept.sort();
+    let mut bytes = 0u64;
+    for (newer, (_, path, own)) in kept.iter().rev().enumerate() {
+        bytes = bytes.saturating_add(*own);
+        if newer + 1 < limits.entries && bytes <= limits.bytes {
+            continue;
+        }
+        // Left for the next time where it cannot be removed.
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    }
+}
+
+/// The time at which an entry was changed last.
+pub(crate) fn changed(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).ok()?.modified().ok()
+}
