@@ -7,7 +7,7 @@ use arrow_schema::{ArrowError, DataType};
 use std::sync::Arc;
 use tilescope_analysis::records::ValueRef;
 
-/// What the values of a column are.
+/// The type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnKind {
     Integer,
@@ -17,7 +17,7 @@ pub(crate) enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// What a declared type holds, as SQLite reads it: by the words in it. Of other declarations, such
+    /// The type that SQLite reads in a declaration: by the words in it. Of other declarations, such
     /// as `NUMERIC` and `BOOLEAN`, the values decide.
     pub(crate) fn declared(declaration: &str) -> Option<Self> {
         let declaration = declaration.to_ascii_uppercase();

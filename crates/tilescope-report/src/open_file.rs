@@ -95,7 +95,7 @@ impl FileIdentity {
     }
 }
 
-/// What tells a report file apart from others and from itself before it changed.
+/// A text that differs between report files, and between versions of one file.
 pub(crate) fn file_version(path: &Path) -> Result<String, ReportError> {
     let whole = fs::canonicalize(path).map_err(|e| ReportError::reading(e, path))?;
     let found = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?;

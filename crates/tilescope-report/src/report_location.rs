@@ -1,4 +1,4 @@
-//! Which file a path means: a report, or a profile of another tool, by itself or in a directory.
+//! The file that a path means: a report, or a profile of another tool, by itself or in a directory.
 //!
 //! PopTorch writes `training` and `inference` into one directory, TensorFlow one directory for each
 //! program: such a directory holds several reports.
@@ -43,7 +43,7 @@ pub(crate) fn no_report(names: &[String], reports: Vec<String>, path: &Path) -> 
     ReportError::NoReportInDirectory { found, path: path.to_owned() }
 }
 
-/// Whether a directory holds a report, or a profile of another tool.
+/// True if a directory holds a report, or a profile of another tool.
 pub fn holds_report(directory: &Path) -> bool {
     report_in(directory).is_some()
 }

@@ -1,4 +1,4 @@
-//! What is odd about a report, for people.
+//! Warnings about a report, for people.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a reader should be told about the file, each thing once.
+/// Warnings about a file, each of them once.
 #[derive(Default)]
 pub(super) struct ReportWarnings(Mutex<Vec<String>>);
 

@@ -1,5 +1,5 @@
-//! Which rows to read of a report, and their cells: what is of the wrong type, or larger than a report's values are,
-//! counts as missing.
+//! Queries for rows of a report, and their cells. A value of the wrong type, or larger than those of a
+//! report, counts as missing.
 
 // Everything here reads bytes that anybody may have written.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
@@ -12,7 +12,7 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use std::cell::Cell;
 
-/// Which rows of which table to read. Columns the table does not have read as NULL.
+/// A query for rows of a table. Columns that the table does not have read as NULL.
 #[derive(Clone, Copy)]
 pub(super) struct SelectQuery<'a> {
     pub(super) table: &'a str,

@@ -128,7 +128,7 @@ pub enum Shade {
     Good,
     Warning,
     Error,
-    /// What memory there is.
+    /// Memory that is available.
     Capacity,
     /// One of several things side by side.
     Nth(u8),
@@ -179,7 +179,7 @@ pub struct FigureBar {
     /// Words behind the number where there is room.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// The thing that it stands for, by which a click is told; none where it is only looked at.
+    /// The thing that it stands for, which a click returns; none if it cannot be clicked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<usize>,
 }
@@ -209,7 +209,7 @@ pub struct FigurePoint {
     pub y: f64,
     /// Its place in [`Figure::series`].
     pub series: usize,
-    /// The thing that it stands for, by which a click is told.
+    /// The thing that it stands for, which a click returns.
     pub id: usize,
     pub name: String,
     /// The words of its tooltip, below the name.
@@ -501,7 +501,7 @@ impl Figure {
     /// The marks in words, for those who do not see them.
     #[must_use]
     pub fn words(&self) -> String {
-        /// Points that are told one by one.
+        /// Most points that are listed one by one.
         const MOST_POINTS: usize = 200;
         let FigureMarks { bars, layers, lines, points } = &self.marks;
         let name = |series: usize| self.series.get(series).map_or("", |of| of.name.as_str());

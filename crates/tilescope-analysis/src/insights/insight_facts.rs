@@ -410,7 +410,7 @@ pub(crate) fn activity(program: &ProgramNode) -> StepActivity {
     StepActivity::from_program_kind(program.kind, program.stream)
 }
 
-/// Whether a program is a part of a copy from or to the host.
+/// True for a part of a copy from or to the host.
 pub(super) fn copies(program: &ProgramNode) -> bool {
     use ProgramKind::{StreamCopyBegin, StreamCopyEnd, StreamCopyMid};
     matches!(program.kind, StreamCopyBegin | StreamCopyMid | StreamCopyEnd)

@@ -1,5 +1,5 @@
 //! Rules of one form: some programs take a share of the run, and keys of the spec take it away, or a
-//! part of it. Each rule is a row; [`TimeShare::find`] reads them all.
+//! part of it. Each rule is a row; [`TimeShareRule::find`] reads them all.
 
 use super::insight_facts::{activity, copies};
 use super::run_chains::ChainPart;
@@ -11,7 +11,7 @@ use tilescope_report::units::percent;
 use tilescope_report::{ProgramKind, ProgramNode, StepActivity, TrainingPass};
 
 /// A rule about programs that take a share of the run.
-struct TimeShare {
+struct TimeShareRule {
     /// The share of the time of these programs that the change takes away; none where keys of the
     /// spec, or the machine, say that there is nothing to change.
     less: fn(&InsightFacts) -> Option<f64>,
@@ -20,7 +20,7 @@ struct TimeShare {
     gain: SharedGain,
     /// The least gain that is worth the change.
     least: f64,
-    /// Whether these programs are in no typical iteration, as those of weight updates.
+    /// True if these programs are in no typical iteration, as those of weight updates.
     anywhere: bool,
     /// `{ipu}` is the IPU on which these programs take longest, `{share}` the share of the run that
     /// they take there.
@@ -43,7 +43,7 @@ enum SharedGain {
     By(fn(&InsightFacts) -> Option<f64>),
 }
 
-impl TimeShare {
+impl TimeShareRule {
     /// The finding of `rule`, if there is one.
     fn find(self, rule: &InsightRule, facts: &InsightFacts) -> Vec<InsightFinding> {
         self.finding(rule, facts).into_iter().collect()
@@ -80,7 +80,7 @@ pub(super) const OVERLAP_IO: InsightRule = InsightRule {
     description: "copies from and to the host that compute waits for",
     keys: &["options.num_io_tiles", "options.overlap_io"],
     find: |facts| {
-        TimeShare {
+        TimeShareRule {
             less: share_beside_compute,
             programs: |_, program| copies(program),
             gain: SharedGain::By(gain_of_overlap),
@@ -105,7 +105,7 @@ pub(super) const INPUT_TYPE: InsightRule = InsightRule {
     description: "samples that cross from the host in a wide type",
     keys: &["options.input_type"],
     find: |facts| {
-        TimeShare {
+        TimeShareRule {
             less: saved_bytes,
             programs: |_, program| {
                 program.kind == ProgramKind::StreamCopyMid
@@ -133,7 +133,7 @@ pub(super) const OUTPUT_MODE: InsightRule = InsightRule {
     description: "results of every micro-batch of a training run that go to the host",
     keys: &["options.output_mode"],
     find: |facts| {
-        TimeShare {
+        TimeShareRule {
             less: |facts| {
                 let all = facts.spec("options.output_mode") == Some("all");
                 (all && facts.spec("model.training") == Some("true")).then_some(1.0)
@@ -160,7 +160,7 @@ pub(super) const SYNC_PATTERN: InsightRule = InsightRule {
     description: "syncs for the host or streaming memory that stop all IPUs",
     keys: &["options.sync_pattern"],
     find: |facts| {
-        TimeShare {
+        TimeShareRule {
             less: |facts| {
                 // In a sequential pipeline the others have nothing to do meanwhile.
                 let pipelined = facts.spec("options.execution") == Some("pipelined")
@@ -190,7 +190,7 @@ pub(super) const COLLECTIVES: InsightRule = InsightRule {
     description: "collectives between replicas, one for each tensor",
     keys: &["options.merge_collectives"],
     find: |facts| {
-        TimeShare {
+        TimeShareRule {
             less: |facts| (facts.spec("options.merge_collectives") == Some("false")).then_some(1.0),
             programs: |_, program| collective(&program.name).is_some(),
             gain: SharedGain::Steps,
@@ -214,7 +214,7 @@ pub(super) const RECOMPUTED_PASSES: InsightRule = InsightRule {
     description: "forward passes that are computed again in the backward pass",
     keys: &["options.recomputation"],
     find: |facts| {
-        TimeShare {
+        TimeShareRule {
             less: |facts| facts.spec("options.recomputation").map(|_| 1.0),
             programs: |_, program| is_of_recomputation(&program.name),
             gain: SharedGain::Steps,
@@ -237,7 +237,7 @@ pub(super) const PRECISION: InsightRule = InsightRule {
     description: "compute, exchange and copies in single precision",
     keys: &["model.precision"],
     find: |facts| {
-        TimeShare {
+        TimeShareRule {
             less: |facts| (facts.spec("model.precision") == Some("float32")).then_some(0.5),
             programs: depends_on_width,
             gain: SharedGain::Work,
@@ -261,7 +261,7 @@ pub(super) const PARTIALS: InsightRule = InsightRule {
     description: "partial sums of matmuls and convolutions in single precision",
     keys: &["options.partials_type"],
     find: |facts| {
-        TimeShare {
+        TimeShareRule {
             less: |facts| {
                 // Operands in single precision have partial sums in single precision.
                 let half = facts.spec("model.precision")? != "float32";
@@ -299,7 +299,7 @@ pub(super) const REMOTE_BUFFERS: InsightRule = InsightRule {
         "options.location.weights.on_chip",
     ],
     find: |facts| {
-        TimeShare {
+        TimeShareRule {
             less: |_| Some(1.0),
             programs: |_, program| is_remote(program),
             gain: SharedGain::By(gain_of_remote_buffers),
@@ -389,7 +389,7 @@ fn gain_of_outputs(facts: &InsightFacts) -> Option<f64> {
     })
 }
 
-/// Whether the cycles of a program depend on the width of elements. Weights are as wide as before,
+/// True if the cycles of a program depend on the width of elements. Weights are as wide as before,
 /// and so are their updates.
 fn depends_on_width(facts: &InsightFacts, program: &ProgramNode) -> bool {
     let operation = program.operation.and_then(|id| facts.operations.get(id.index()));

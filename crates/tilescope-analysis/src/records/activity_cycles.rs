@@ -1,9 +1,9 @@
 //! `activity_cycles`: what each IPU spends its cycles on.
 
 use super::{
-    ACTIVITY, Asked, FoundRows, IPU, LANE, RecordError, RecordReader, RecordRows, RecordTable,
-    RowBounds, RowFilter, SUB_LANE, WINDOW, WantedColumns, lanes_within, plain, text, whole,
-    window,
+    ACTIVITY, BoundColumns, FoundRows, IPU, LANE, RecordError, RecordReader, RecordRows,
+    RecordTable, RowBounds, RowFilter, SUB_LANE, WINDOW, WantedColumns, lanes_within, plain, text,
+    whole, window,
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ const COLUMNS: &[VirtualColumn] = &[
     WINDOW[1],
 ];
 
-fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
     let (_, lanes) = run.size();
     let share = asked.share(IPU, 1.0 / lanes);
     RowEstimate { rows: (lanes * StepActivity::ALL.len() as f64 * share).max(1.0), unique: false }

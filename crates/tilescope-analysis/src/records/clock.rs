@@ -11,7 +11,7 @@ pub(crate) struct QueryClock {
     /// Nanoseconds spent waiting for whoever takes the rows, which do not count.
     waited: AtomicU64,
     stopped: AtomicBool,
-    /// Whether nobody wants the answer any more.
+    /// True once nobody wants the answer any more.
     cancel: Arc<AtomicBool>,
     /// Executed steps that were read one by one.
     steps: AtomicU64,

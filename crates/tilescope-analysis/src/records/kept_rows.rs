@@ -1,6 +1,6 @@
 //! Rows that are in memory, all of them.
 
-use super::{Asked, FoundRows, RecordError, RecordReader, RecordRows};
+use super::{BoundColumns, FoundRows, RecordError, RecordReader, RecordRows};
 use rusqlite::types::ValueRef;
 use tilescope_vtab::RowEstimate;
 
@@ -34,6 +34,6 @@ impl<R: Send> RecordRows for KeptRows<R> {
 }
 
 /// The estimate of a table that is read whole, whatever is asked of it.
-pub(super) fn estimate(_: &RecordReader, _: Asked) -> RowEstimate {
+pub(super) fn estimate(_: &RecordReader, _: BoundColumns) -> RowEstimate {
     RowEstimate { rows: 10_000.0, unique: false }
 }

@@ -3,8 +3,8 @@
 use super::kept_rows::kept;
 use super::packed_rows::{PackedRow, PackedRows};
 use super::{
-    Asked, FoundRows, RecordReader, RecordTable, RowBounds, RowFilter, RowSelection, WantedColumns,
-    text, whole, whole_or_null,
+    BoundColumns, FoundRows, RecordReader, RecordTable, RowBounds, RowFilter, RowSelection,
+    WantedColumns, text, whole, whole_or_null,
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const IPU: usize = 3;
 const FIRST_CYCLE: usize = 8;
 const END_CYCLE: usize = 9;
 
-fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
     let (bars, lanes) = run.size();
     let share = asked.share(KIND, 0.1)
         * asked.share(IPU, 1.0 / lanes)

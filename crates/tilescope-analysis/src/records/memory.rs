@@ -1,4 +1,4 @@
-//! What fills the memory of tiles: tiles, variables, and liveness.
+//! Tables of memory: tiles, variables, and liveness.
 
 use super::kept_rows::{estimate, kept};
 use super::{NAME, RecordTable, RowFilter, plain, text, text_or_null, whole, whole_or_null};

@@ -35,12 +35,12 @@ use tilescope_vtab::{ColumnBounds, ColumnRole, RowEstimate, VirtualColumn};
 /// A table.
 pub struct RecordTable {
     pub name: &'static str,
-    /// What a row is.
+    /// The meaning of a row, in words.
     pub about: &'static str,
     /// Of a table that a file may have under this name, whether SQL sees this one where that has no
     /// rows; none of a name that no file has.
     stands_in: Option<fn(&Report) -> bool>,
-    /// By what its rows are selected outside of SQL; none where only SQL reads it.
+    /// Filters of its rows outside of SQL; none where only SQL reads it.
     pub filters: Option<&'static [RowFilter]>,
     /// Columns of the table of the file that queries may bound.
     bounded: &'static [usize],
@@ -48,24 +48,24 @@ pub struct RecordTable {
     columns: &'static [VirtualColumn],
     /// Columns by which rows come in order.
     pub(crate) order: &'static [usize],
-    pub(crate) estimate: fn(&RecordReader, Asked) -> RowEstimate,
+    pub(crate) estimate: fn(&RecordReader, BoundColumns) -> RowEstimate,
     pub(crate) rows: fn(&Arc<RecordReader>, &RowBounds, WantedColumns) -> FoundRows,
 }
 
-/// What is asked of a table: bounds of columns in SQL, a selection anywhere else.
+/// The rows that are asked for: bounds of columns in SQL, a selection anywhere else.
 pub(crate) struct RowBounds<'a> {
     pub(crate) columns: &'a ColumnBounds,
     pub(crate) selection: Option<&'a RowSelection>,
 }
 
 impl RowBounds<'_> {
-    /// Whether rows of an IPU are asked for; those of several, or of all, are of each.
+    /// True if rows of an IPU are asked for; those of several, or of all, are of each.
     fn has_ipu(&self, ipu: Option<IpuId>) -> bool {
         let Some((selection, ipu)) = self.selection.zip(ipu) else { return true };
         selection.has_ipu(ipu)
     }
 
-    /// Whether any of these tiles is asked for.
+    /// True if any of these tiles is asked for.
     fn has_tile_of(&self, tiles: TileRange, target: &Target) -> bool {
         self.selection.is_none_or(|selection| selection.has_tile_of(tiles, target))
     }
@@ -104,18 +104,18 @@ pub enum RecordError {
     Interrupted,
 }
 
-/// Tells of a column whether its values are asked for.
+/// True for a column whose values are asked for.
 pub(crate) type WantedColumns<'a> = &'a dyn Fn(usize) -> bool;
 type FoundRows = Result<Box<dyn RecordRows>, RecordError>;
 
 /// Columns that a query bounds, and those of them that it gives one value.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct BoundColumns<'a> {
     pub(crate) bounded: &'a [usize],
     pub(crate) fixed: &'a [usize],
 }
 
-impl Asked<'_> {
+impl BoundColumns<'_> {
     /// The share of rows that bounds on a column leave, about.
     fn share(&self, column: usize, if_fixed: f64) -> f64 {
         if self.fixed.contains(&column) {
@@ -148,17 +148,17 @@ pub static RECORDS: &[RecordTable] = &[
 ];
 
 impl RecordTable {
-    /// Whether no file has a table of its name, so that SQL sees it on every report.
+    /// True if no file has a table of its name, so that SQL sees it on every report.
     pub(crate) fn is_own(&self) -> bool {
         self.stands_in.is_none()
     }
 
-    /// Whether SQL sees it in place of a table of the file, if that has no rows.
+    /// True if SQL sees it in place of a table of the file that has no rows.
     pub(crate) fn stands_in(&self, report: &Report) -> bool {
         self.stands_in.is_some_and(|is_in| is_in(report))
     }
 
-    /// Whether it is a function of a window of cycles, which reads the trace index.
+    /// True for a function of a window of cycles, which reads the trace index.
     pub(crate) fn is_function(&self) -> bool {
         self.columns().iter().any(|column| column.role == ColumnRole::Argument)
     }
@@ -192,7 +192,7 @@ impl RecordTable {
         columns.take_while(|(_, column)| column.role != ColumnRole::Argument)
     }
 
-    /// Whether its rows may be more than fit into memory.
+    /// True if its rows may not fit into memory.
     pub fn is_long(&self) -> bool {
         self.name == steps_between::TABLE.name
     }
@@ -288,7 +288,7 @@ const fn program(role: ColumnRole) -> VirtualColumn {
 }
 const NAME: VirtualColumn = plain("name", "TEXT", "", "debug name of the program");
 
-/// What steps do.
+/// The type and the activity of steps.
 const TYPE: VirtualColumn = plain("type", "TEXT", "", "steps.type");
 const ACTIVITY: VirtualColumn = plain(
     "activity",

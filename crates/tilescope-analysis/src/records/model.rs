@@ -1,4 +1,4 @@
-//! What was compiled: programs, compute sets, exchanges and operations.
+//! Tables of the compiled program: programs, compute sets, exchanges and operations.
 
 use super::kept_rows::{estimate, kept};
 use super::{
@@ -78,7 +78,7 @@ fn program_cell(
     }
 }
 
-/// Whether a program has another end, which its node names.
+/// True for a program with another end, which its node names.
 pub(super) fn is_stream_copy(kind: ProgramKind) -> bool {
     use ProgramKind::{StreamCopyBegin, StreamCopyEnd, StreamCopyMid};
     matches!(kind, StreamCopyBegin | StreamCopyMid | StreamCopyEnd)

@@ -1,7 +1,7 @@
 //! `program_cycles`: what the steps of each program come to on each IPU.
 
 use super::{
-    ACTIVITY, Asked, FoundRows, IPU, LANE, NAME, RecordError, RecordReader, RecordRows,
+    ACTIVITY, BoundColumns, FoundRows, IPU, LANE, NAME, RecordError, RecordReader, RecordRows,
     RecordTable, RowBounds, RowFilter, SUB_LANE, TYPE, WINDOW, WantedColumns, lanes_within, plain,
     program, text, whole, whole_or_null, window,
 };
@@ -55,7 +55,7 @@ const COLUMNS: &[VirtualColumn] = &[
     WINDOW[1],
 ];
 
-fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
     let (_, lanes) = run.size();
     let share = asked.share(IPU, 1.0 / lanes) * asked.share(PROGRAM, 0.001);
     RowEstimate { rows: (lanes * 1000.0 * share).max(1.0), unique: false }

@@ -1,4 +1,4 @@
-//! Which rows of a table are asked for.
+//! The rows of a table that are asked for.
 
 use tilescope_report::Target;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, TileRange};
@@ -15,7 +15,7 @@ pub enum RowFilter {
 }
 
 impl RowFilter {
-    /// What is selected, in words.
+    /// The selection in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cycles => "cycles",
@@ -25,7 +25,7 @@ impl RowFilter {
     }
 }
 
-/// What is asked of a table; everything unless something is.
+/// A selection of rows; all of them by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowSelection {
     /// Only these IPUs.
@@ -56,7 +56,7 @@ impl RowSelection {
         self.ipus.as_ref().is_none_or(|ipus| ipus.contains(&ipu.0))
     }
 
-    /// Whether any of these tiles, of which a replica has some on each IPU, is asked for.
+    /// True if any of these tiles, of which a replica has some on each IPU, is asked for.
     pub(super) fn has_tile_of(&self, tiles: TileRange, target: &Target) -> bool {
         let wanted = self.tiles.map_or(tiles, |wanted| tiles.intersection(wanted));
         let Some(ipus) = &self.ipus else { return wanted.count() > 0 };

@@ -15,14 +15,14 @@ const MAX_HELD_STEPS: usize = 1 << 17;
 /// A step on a lane, and what rows would say of it.
 pub(super) type MergedStep = (LaneStep, Option<StepOnIpu>);
 
-/// Which steps of which lanes are wanted.
+/// The steps and lanes that are wanted.
 pub(super) struct WantedSteps {
     pub(super) trace: Trace,
     /// Places of lanes in the trace, and positions on them.
     pub(super) lanes: Vec<(usize, Range<u64>)>,
     /// Only steps of this program.
     pub(super) program: Option<ProgramId>,
-    /// Whether it is asked for what only rows say.
+    /// True if columns are asked for that only rows have.
     pub(super) as_rows: bool,
 }
 

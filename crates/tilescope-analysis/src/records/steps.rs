@@ -2,8 +2,8 @@
 
 use super::step_merge::{StepMerge, WantedSteps};
 use super::{
-    Asked, FoundRows, RecordError, RecordReader, RecordRows, RecordTable, RowBounds, WantedColumns,
-    text, whole, whole_or_null,
+    BoundColumns, FoundRows, RecordError, RecordReader, RecordRows, RecordTable, RowBounds,
+    WantedColumns, text, whole, whole_or_null,
 };
 use rusqlite::types::ValueRef;
 use std::ops::RangeInclusive;
@@ -31,7 +31,7 @@ const TYPE: usize = 1;
 const PROGRAM: usize = 2;
 const COMPUTE_SET: usize = 3;
 
-fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
     let steps = run.report.step_count().unwrap_or(0) as f64;
     let unique = asked.fixed.contains(&ID);
     let share = asked.share(ID, 0.0) * asked.share(PROGRAM, 0.001);

@@ -2,7 +2,7 @@
 
 use super::model::is_stream_copy;
 use super::{
-    ACTIVITY, Asked, FoundRows, IPU, LANE, NAME, RecordError, RecordReader, RecordRows,
+    ACTIVITY, BoundColumns, FoundRows, IPU, LANE, NAME, RecordError, RecordReader, RecordRows,
     RecordTable, RowBounds, RowFilter, SUB_LANE, TYPE, WINDOW, WantedColumns, bounded,
     lanes_within, plain, program, text, text_or_null, whole, whole_or_null, window,
 };
@@ -69,7 +69,7 @@ const COLUMNS: &[VirtualColumn] = &[
     WINDOW[1],
 ];
 
-fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
     let (bars, lanes) = run.size();
     let in_window = if asked.bounded.contains(&ARGUMENTS) { 0.001 } else { 1.0 };
     let share =
@@ -133,7 +133,7 @@ struct WindowRows {
     runs: Vec<StepId>,
     has_balance: bool,
     has_bytes: bool,
-    /// Whether it is read what only details and rows say.
+    /// True if columns are read that only details and rows have.
     has_details: bool,
     trace: Trace,
     lanes: std::vec::IntoIter<(usize, Range<u64>)>,

@@ -3,8 +3,8 @@
 use super::step_merge::{StepMerge, WantedSteps};
 use super::steps::ids_within;
 use super::{
-    Asked, FoundRows, RecordError, RecordReader, RecordRows, RecordTable, RowBounds, WantedColumns,
-    lanes_within, whole,
+    BoundColumns, FoundRows, RecordError, RecordReader, RecordRows, RecordTable, RowBounds,
+    WantedColumns, lanes_within, whole,
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const IPU: usize = 1;
 const CYCLES_BASE: usize = 4;
 const SUB_LANE: usize = 13;
 
-fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
     let (bars, lanes) = run.size();
     let share = asked.share(STEP_ID, lanes / bars.max(1.0))
         * asked.share(IPU, 1.0 / lanes)

@@ -2,7 +2,7 @@
 
 use super::packed_rows::{PackedRow, PackedRows};
 use super::steps::ids_within;
-use super::{Asked, FoundRows, RecordReader, RecordTable, RowBounds, WantedColumns, whole};
+use super::{BoundColumns, FoundRows, RecordReader, RecordTable, RowBounds, WantedColumns, whole};
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
 use tilescope_report::units::{Cycles, StepId};
@@ -25,7 +25,7 @@ pub(super) const TABLE: RecordTable = RecordTable {
 const STEP: usize = 0;
 const ACTIVITIES: usize = 9;
 
-fn estimate(run: &RecordReader, asked: Asked) -> RowEstimate {
+fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
     let samples = run.report.tile_sample_count().unwrap_or(0) as f64;
     RowEstimate { rows: (samples * asked.share(STEP, 0.001)).max(1.0), unique: false }
 }

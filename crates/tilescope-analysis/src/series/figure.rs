@@ -22,7 +22,7 @@ const ABSENT: usize = 3;
 
 impl ReportSeries {
     /// A figure over the runs; the id of a point is its run. With `most`, only so many runs have a
-    /// point of their own: those that are told in words.
+    /// point of their own: those that are listed in words.
     #[must_use]
     pub fn line_figure(
         &self,
@@ -142,7 +142,7 @@ fn lines(values: &[Option<f64>]) -> Vec<FigureLine> {
     lines
 }
 
-/// Runs that are told in words, at most so many: the baseline, both ends, changes, and runs that stand
+/// Runs that are listed in words, at most so many: the baseline, both ends, changes, and runs that stand
 /// out.
 fn told_runs(
     values: &[Option<f64>],
@@ -153,9 +153,9 @@ fn told_runs(
     let ends = [values.iter().position(Option::is_some), values.iter().rposition(Option::is_some)];
     let changes = trend.changes.iter().flat_map(|change| [change.previous, change.run]);
     let first = [baseline].into_iter().chain(ends.into_iter().flatten());
-    let told = first.chain(changes).chain(trend.outliers.iter().copied());
-    let told: BTreeSet<usize> = told.take(most).collect();
-    told.into_iter().collect()
+    let listed = first.chain(changes).chain(trend.outliers.iter().copied());
+    let listed: BTreeSet<usize> = listed.take(most).collect();
+    listed.into_iter().collect()
 }
 
 /// The end of a long name.

@@ -227,7 +227,7 @@ pub fn run(
     done.map(|()| SqlSummary { rows, steps_read: clock.steps() })
 }
 
-/// Whether a question names a function of the run, which reads the trace index.
+/// True if a question names a function of the run, which reads the trace index.
 fn names_a_function(sql: &str) -> bool {
     let sql = sql.to_lowercase();
     RECORDS.iter().any(|table| table.is_function() && sql.contains(table.name))

@@ -1,6 +1,6 @@
 //! Records as virtual tables of SQLite.
 
-use crate::records::{Asked, RecordReader, RecordRows, RecordTable, RowBounds};
+use crate::records::{BoundColumns, RecordReader, RecordRows, RecordTable, RowBounds};
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
 use tilescope_vtab::{
@@ -23,7 +23,7 @@ impl VirtualTable for BoundRecords {
     }
 
     fn estimate(&self, bounded: &[usize], fixed: &[usize]) -> RowEstimate {
-        (self.table.estimate)(&self.reader, Asked { bounded, fixed })
+        (self.table.estimate)(&self.reader, BoundColumns { bounded, fixed })
     }
 
     fn rows(

@@ -76,7 +76,7 @@ pub fn of_view(view: &str) -> impl Iterator<Item = &'static ReportTable> + use<'
 /// The table of this name, or the first one of the view; what there is if there is no such table.
 ///
 /// # Errors
-/// What the view has instead.
+/// The tables that the view has.
 pub fn named(view: &str, name: Option<&str>) -> Result<&'static ReportTable, UnknownTableError> {
     let found = of_view(view).find(|table| name.is_none_or(|name| name == table.name));
     found.ok_or_else(|| {

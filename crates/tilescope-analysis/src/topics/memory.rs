@@ -42,7 +42,7 @@ fn categories(report: &Report) -> Result<Figure, ReportError> {
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn tile_memory_figure(report: &Report) -> Result<Figure, ReportError> {
-    /// IPUs that are told apart.
+    /// Most IPUs that have a line of their own.
     const MOST_IPUS: u32 = 256;
     /// A layer with less than this of all bytes is not in the legend.
     const LEAST_SHARE: f64 = 0.001;

@@ -73,7 +73,7 @@ pub(crate) fn block(figure: &Figure, about: &str) -> Block {
     Block::figure(svg.finish(&shown(&label)), caption, legend(figure))
 }
 
-/// What a column of layers stands for, where it is not one place: a sentence behind others.
+/// The range of a column of layers that is more than one place, as a sentence behind others.
 pub(crate) fn columns_words(figure: &Figure, places: &str) -> String {
     match figure.columns(COLUMNS).0 {
         1 => String::new(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a report says of itself that is a slice of another one: `meta.slice`, as JSON.
+/// The origin of a report that is a slice of another one: `meta.slice`, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceOrigin {
     /// Path of the report that it was cut from.

@@ -39,13 +39,13 @@ fn imported(
 }
 
 /// An operator, a model of it, and whether it has gradients of all weights.
-struct OperatorCase {
+struct OnnxOperatorCase {
     op: &'static str,
     model: OnnxFileBuilder,
     trains: bool,
 }
 
-fn operator_cases() -> Vec<OperatorCase> {
+fn operator_cases() -> Vec<OnnxOperatorCase> {
     let mut cases = Vec::new();
     for line in include_str!("operators.txt").lines().filter(|line| !line.starts_with('#')) {
         let [trains, ops, text] = line.splitn(3, " | ").collect::<Vec<_>>()[..] else {
@@ -54,7 +54,7 @@ fn operator_cases() -> Vec<OperatorCase> {
         assert!(["yes", "no"].contains(&trains), "{line}");
         for op in ops.split(' ') {
             let model = onnx_text::model(&text.replace('*', op));
-            cases.push(OperatorCase { op, model, trains: trains == "yes" });
+            cases.push(OnnxOperatorCase { op, model, trains: trains == "yes" });
         }
     }
     cases
@@ -76,7 +76,7 @@ const TRAINING: TrainingConfig =
     TrainingConfig { optimizer: Optimizer::Sgd, accumulate: false, loss_scaling: 1.0 };
 
 /// What is wrong with a case, if anything.
-fn problem(case: &OperatorCase) -> Option<String> {
+fn problem(case: &OnnxOperatorCase) -> Option<String> {
     let forward = match imported(&case.model, FuseChoice::None, false) {
         Ok(forward) => forward,
         Err(error) => return Some(format!("forward: {error}")),

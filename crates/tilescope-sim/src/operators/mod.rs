@@ -127,7 +127,7 @@ pub struct ShapeError(String);
 /// The gradient of each input that has one, or why there is none.
 pub type GradientResult = Result<Vec<Option<TensorId>>, GraphError>;
 
-/// What an operation lowers to, or why it cannot be lowered.
+/// The work that an operation lowers to, or the reason why it cannot be lowered.
 pub type LoweringResult = Result<LoweredOperation, LoweringError>;
 
 /// What an operation computes, and how.

@@ -1,5 +1,4 @@
-//! What the operators of layer, group and batch norm share: the forward pass on its tensors, and
-//! the gradient.
+//! The passes of layer, group and batch norm: forward on their tensors, and the gradient.
 
 use super::{
     GradientBuilder, GraphError, LoweringContext, LoweringError, LoweringResult, NodeOperands,

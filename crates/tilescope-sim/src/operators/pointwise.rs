@@ -1,5 +1,5 @@
-//! Functions of every element of one operand: each tells what it makes of an element, by which
-//! vertex and with which gradient. All else about such operators is the same, and here.
+//! Functions of every element of one operand. Each states its vertex, its FLOPs and its gradient; the
+//! rest of such operators is here.
 
 use super::{
     GradientBuilder, GradientResult, GraphError, LoweringContext, LoweringResult, NodeOperands,
@@ -14,9 +14,9 @@ use tilescope_report::units::{Elements, TileRuns};
 pub trait Pointwise: Debug + OperatorIdentity + Send + Sync {
     /// Floating point operations of an element.
     const FLOPS_PER_ELEMENT: u64 = 1;
-    /// Whether the result may overwrite the operand.
+    /// True if the result may overwrite the operand.
     const IN_PLACE: bool = true;
-    /// Whether it changes the element type and nothing else.
+    /// True if it changes the element type and nothing else.
     const IS_CAST: bool = false;
 
     /// Name of the operator: `scale`.

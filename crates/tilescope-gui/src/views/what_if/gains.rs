@@ -1,4 +1,4 @@
-//! What changes gain or lose, as bars below each other: a tornado graph. Bars of what is gained go to
+//! Gains and losses of changes as bars below each other: a tornado graph. Bars of what is gained go to
 //! the right of a common line, and bars of what is lost to the left.
 
 use crate::widgets::figure::{FigureLook, figure_ui, height_of};

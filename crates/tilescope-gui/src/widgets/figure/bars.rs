@@ -118,9 +118,8 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
         let id = response.id.with(("bar", place));
         if let Some(of) = bar.id {
             let row_response = ui.interact(row, id, Sense::click());
-            row_response.widget_info(|| {
-                WidgetInfo::labeled(Role::Button, ui.is_enabled(), label_of(bar))
-            });
+            row_response
+                .widget_info(|| WidgetInfo::labeled(Role::Button, ui.is_enabled(), label_of(bar)));
             if row_response.hovered() {
                 ui.painter().rect_filled(row, CornerRadius::same(4), palette.hover);
             }
@@ -134,9 +133,7 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
                 response.clone().on_hover_ui_at_pointer(|ui| words_ui(ui, figure, bar));
             }
             if place < MOST_NODES {
-                node_ui(ui, id, drawn, Role::GraphicsObject, || {
-                    (label_of(bar), bar.value.clone())
-                });
+                node_ui(ui, id, drawn, Role::GraphicsObject, || (label_of(bar), bar.value.clone()));
             }
         }
         bar_ui(ui, figure, bar, (&layout, drawn), place % each == 0);

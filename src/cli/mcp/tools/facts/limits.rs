@@ -8,7 +8,8 @@ use tilescope_analysis::limits::{LimitsRow, Machine, explain, limits};
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::NumberFormat;
 
-/// What the run achieves of the peak, and where the cycles of operations with a word in their names go.
+/// The share of the peak that the run achieves, and where the cycles of operations with a word in their
+/// names go.
 pub(super) fn facts(
     opened: &OpenedReport,
     operation: Option<&str>,

@@ -46,7 +46,7 @@ const BESIDE: usize = 0;
 const DOES_NOT_FIT: usize = 1;
 const ON_FRONT: usize = 2;
 
-/// What is drawn.
+/// The plot as a figure.
 pub(super) struct ParallelScene {
     figure: Figure,
     /// Heights of whole lines by place, of points that are followed when they are chosen.

@@ -1,4 +1,4 @@
-//! What `tilescope sweep` found, as figures: time over the values of a key, time beside memory, and
+//! Figures of the points of `tilescope sweep`: time over the values of a key, time beside memory, and
 //! keys beside figures.
 
 use super::found::{all_changes_words, changes_words, figures_words, point_words};
