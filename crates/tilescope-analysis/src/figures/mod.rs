@@ -371,7 +371,8 @@ impl Figure {
         used.into_iter().filter(|place| *place < self.series.len()).collect()
     }
 
-    /// Series of a legend: none where each bar has one of its own, or all have the same.
+    /// Series of a legend: none where each bar has one of its own, or all marks have the same. One that
+    /// explains itself is listed in any case.
     #[must_use]
     pub fn legend(&self) -> Vec<&FigureSeries> {
         let mut named = Vec::new();
@@ -382,8 +383,9 @@ impl Figure {
             }
         }
         let bars = &self.marks.bars;
-        let is_told = bars.is_empty() || bars.iter().any(|bar| bar.parts.len() > 1);
-        if named.len() > 1 && is_told { named } else { Vec::new() }
+        let is_listed = bars.is_empty() || bars.iter().any(|bar| bar.parts.len() > 1);
+        let is_explained = named.iter().any(|series| !series.about.is_empty());
+        if is_listed && (named.len() > 1 || is_explained) { named } else { Vec::new() }
     }
 
     /// True where there is nothing to draw.
@@ -576,6 +578,20 @@ mod tests {
         let figure = Figure::bars("f", FigureAxis::default(), Vec::new(), vec![bar]);
         assert_eq!((figure.bounds(0), figure.bounds(1)), ((0.0, 5.0), (0.0, 1.0)));
         assert_eq!(figure.words(), "a 5 cycles");
+    }
+
+    #[test]
+    fn a_single_series_is_in_the_legend_if_it_explains_itself() {
+        let (name, about) = (String::new(), String::new());
+        let point = FigurePoint { x: 1.0, y: 1.0, series: 0, id: 0, name, about };
+        let mut figure = Figure {
+            series: vec![FigureSeries::new("Compute 2", Shade::Good)],
+            marks: FigureMarks { points: vec![point], ..FigureMarks::default() },
+            ..Figure::default()
+        };
+        assert_eq!(figure.legend().len(), 0);
+        figure.series[0].about = "Operations whose cycles mostly go into this.".to_owned();
+        assert_eq!(figure.legend().len(), 1);
     }
 
     #[test]
