@@ -11,7 +11,7 @@
 //! of all that were tried and fit in memory: it never takes longer than those that came first.
 
 use crate::compile::{
-    CompileError, CompiledProgram, FragmentItem, LoweredProgram, ProgramExtent, ProgramSource,
+    CompileError, CompiledProgram, LoweredProgram, ProgramExtent, ProgramSource, for_each_leaf,
 };
 use crate::graph::ModelGraph;
 use crate::run;
@@ -20,7 +20,7 @@ use crate::shape::BlockId;
 use crate::spec::{AutoStage, Spec, StageSpec};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tilescope_report::units::{Cycles, ProgramId};
+use tilescope_report::units::Cycles;
 use tilescope_report::{CompilationReport, TrainingPass};
 
 /// Most splits of a model that are tried.
@@ -52,31 +52,11 @@ pub struct BalancedSplit {
     pub tried: usize,
 }
 
-/// Compiles a spec. Where it asks for a balanced split, that is found first.
-///
-/// # Errors
-/// [`CompileError`]; not fitting in memory is not one of them: see
-/// [`CompiledProgram::tiles_out_of_memory`].
-pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
-    spec.calibrate_process()?;
-    let source = ProgramSource::new(spec)?;
-    let is_open = source.stages.is_empty()
-        && spec.options.auto_stage == AutoStage::Balanced
-        && source.graph.row_shards == 1
-        && stages_of(&source) > 1;
-    if is_open {
-        return Ok(fastest_program(&source)?.1);
-    }
-    let placement = source.placement(&source.stages)?;
-    Ok(source.lower()?.program(placement, ProgramExtent::Whole))
-}
-
 /// The fastest split of a spec's blocks over its IPUs, of those that fit in memory.
 ///
 /// # Errors
 /// A model whose sizes do not fit together, and one whose IPUs share rows.
 pub fn balance(spec: &Spec) -> Result<BalancedSplit, CompileError> {
-    spec.calibrate_process()?;
     let source = ProgramSource::new(spec)?;
     if source.graph.row_shards > 1 {
         let problem = "the IPUs share rows: there are no stages to balance".to_owned();
@@ -98,6 +78,20 @@ pub fn balance(spec: &Spec) -> Result<BalancedSplit, CompileError> {
     let written = source.stages.iter().map(|stage| &stage.blocks);
     let is_written = written.eq(stages.iter().map(|stage| &stage.blocks));
     Ok(BalancedSplit { stages, is_written, tried: search.tried.len() })
+}
+
+/// The program of the fastest split, where a source asks for it.
+///
+/// # Errors
+/// An operation without a plan.
+pub(crate) fn balanced_program(
+    source: &ProgramSource,
+) -> Result<Option<CompiledProgram>, CompileError> {
+    let is_open = source.stages.is_empty()
+        && source.spec.options.auto_stage == AutoStage::Balanced
+        && source.graph.row_shards == 1
+        && stages_of(source) > 1;
+    if is_open { Ok(Some(fastest_program(source)?.1)) } else { Ok(None) }
 }
 
 /// Stages that the blocks of a source are split into.
@@ -287,20 +281,6 @@ fn block_costs(program: &CompiledProgram, graph: &ModelGraph) -> Vec<Cycles> {
         });
     }
     costs
-}
-
-/// Hands over the leaves of some items, and how many times each runs.
-fn for_each_leaf(items: &[FragmentItem], times: u64, take: &mut impl FnMut(ProgramId, u64)) {
-    for item in items {
-        match item {
-            FragmentItem::Leaf(program) => take(*program, times),
-            FragmentItem::Loop { times: more, body } => for_each_leaf(body, times * more, take),
-            FragmentItem::IoStream { .. }
-            | FragmentItem::HostSync { .. }
-            | FragmentItem::SetSync { .. }
-            | FragmentItem::WaitForIo(_) => {}
-        }
-    }
 }
 
 #[cfg(test)]

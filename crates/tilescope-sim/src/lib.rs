@@ -28,7 +28,7 @@ pub(crate) mod spec_keys;
 pub mod targets;
 pub mod validate;
 
-pub use balance::{BalancedSplit, BalancedStage, balance, compile};
+pub use balance::{BalancedSplit, BalancedStage, balance};
 pub use simulation::{
-    MOST_RECORDS, ProgramFigures, RunForecast, SimulateError, Simulation, simulate,
+    MOST_RECORDS, ProgramFigures, RunForecast, SimulateError, Simulation, compile, simulate,
 };

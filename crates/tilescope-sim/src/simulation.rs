@@ -1,7 +1,7 @@
 //! From a spec to a report on disk.
 
-use super::balance::compile;
-use super::compile::{CompileError, CompiledProgram};
+use super::balance;
+use super::compile::{CompileError, CompiledProgram, ProgramSource};
 use super::run::{self, DryRunSummary, StepSink};
 use super::spec::Spec;
 use std::path::{Path, PathBuf};
@@ -202,6 +202,19 @@ impl<'a> Simulation<'a> {
         let path = writer.finish()?;
         progress(1.0);
         Ok(path)
+    }
+}
+
+/// Compiles a spec. Where it asks for a balanced split, that is found first.
+///
+/// # Errors
+/// [`CompileError`]; not fitting in memory is not one of them: see
+/// [`CompiledProgram::tiles_out_of_memory`].
+pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
+    let source = ProgramSource::new(spec)?;
+    match balance::balanced_program(&source)? {
+        Some(program) => Ok(program),
+        None => source.compile(),
     }
 }
 

@@ -1,32 +1,25 @@
 //! Collectives between replicas, and between IPUs of a replica that share a layer, or rows.
 
-use super::fragments::ProgramBuilder;
+use super::data_flow::BufferKey;
+use super::fragment_items::FragmentItem;
 use super::phase_split;
-use super::program_tables::{FragmentItem, LeafProgramCost};
-use super::transfers::external_sync;
+use super::program_builder::ProgramBuilder;
+use super::program_tables::{LeafProgramCost, whole_ipu_cost};
+use super::replica_rings::CollectiveGroup;
+use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
 use crate::graph::GraphNode;
 use crate::operators::ShardCrossing;
 use crate::poplar::code_bytes;
 use crate::poplar::exchange::send_instructions;
-use crate::poplar::work::{OperationWork, OperationWorkItem};
+use crate::poplar::work::OperationWork;
 use crate::popops::collective;
 use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
-use crate::shape::DType;
-use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, TileRuns};
-use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, ReplicaRing, TileTraffic};
-
-/// Who takes part in a collective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CollectiveGroup {
-    /// All replicas.
-    All,
-    /// Replicas that share tensors out.
-    Domain,
-    /// Replicas that have the same share, one of each domain (PopART's orthogonal group).
-    Orthogonal,
-    /// The IPUs of a replica, which share the rows of fields.
-    Rows,
-}
+use crate::shape::{DType, TensorId, TensorRole};
+use std::ops::Range;
+use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, ProgramId, TileRuns};
+use tilescope_report::{
+    MemoryCategory, ProgramKind, ProgramNode, ReplicaRing, TileTraffic, TrainingPass,
+};
 
 /// Who takes part in a collective.
 #[derive(Clone, Copy)]
@@ -44,11 +37,11 @@ impl ProgramBuilder<'_> {
         operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let set = phase_split::set_size(self.spec);
+        let set = phase_split::set_size(self.plan.spec);
         let ranks = match set {
-            Some(size) => phase_split::set_ranks(self.spec, u64::from(size)),
+            Some(size) => phase_split::set_ranks(self.plan.spec, u64::from(size)),
             None => {
-                let count = u64::from(self.spec.options.tensor_parallel);
+                let count = u64::from(self.plan.spec.options.tensor_parallel);
                 CollectiveRanks { count, ipus: 1, groups: 1 }
             }
         };
@@ -58,12 +51,10 @@ impl ProgramBuilder<'_> {
             ShardCrossing::Nothing => return Vec::new(),
         };
         let whole = node.outputs[0];
-        let name = self.graph.tensor(whole).name.clone();
-        let dtype = self.lowering.tensor_type(whole).dtype;
-        let elements = self.lowering.layout_or_linear(whole).elements;
+        let (name, values) = (self.plan.name(whole), self.plan.values(whole));
         let half = |kind: &CollectiveKind| {
             let over = CollectiveOver { ranks, group: None };
-            self.collective_over(over, *kind, &name, (dtype, &elements), operation, ipu)
+            self.collective_over(over, *kind, name, values, operation, ipu)
         };
         let items: Vec<FragmentItem> = halves.iter().flat_map(half).collect();
         if set.is_some() { self.join_set(items, ipu) } else { items }
@@ -80,33 +71,10 @@ impl ProgramBuilder<'_> {
         operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let members = CollectiveOver { ranks: self.ranks(over), group: Some(over) };
+        let members = CollectiveOver { ranks: self.rings.ranks(over), group: Some(over) };
         let items = self.collective_over(members, kind, name, elements, operation, ipu);
         // IPUs that share rows all take part, each with the same steps.
         if over == CollectiveGroup::Rows { self.join_set(items, ipu) } else { items }
-    }
-
-    /// The members of a group, as they lie in the system.
-    fn ranks(&self, over: CollectiveGroup) -> CollectiveRanks {
-        let options = &self.spec.options;
-        let ipus = u64::from(self.spec.target.ipus * options.tensor_parallel);
-        let (sharding, row_shards) = (&self.sharding, self.graph.row_shards as u64);
-        match over {
-            CollectiveGroup::All => {
-                let count = u64::from(options.replication_factor);
-                // IPUs that share rows go round with those at their place all at once.
-                CollectiveRanks { count, ipus, groups: row_shards }
-            }
-            CollectiveGroup::Rows => CollectiveRanks { count: row_shards, ipus: 1, groups: 1 },
-            CollectiveGroup::Domain => {
-                CollectiveRanks { count: sharding.replicas, ipus, groups: 1 }
-            }
-            CollectiveGroup::Orthogonal => CollectiveRanks {
-                count: sharding.domains,
-                ipus: ipus * sharding.replicas,
-                groups: sharding.replicas,
-            },
-        }
     }
 
     fn collective_over(
@@ -119,24 +87,23 @@ impl ProgramBuilder<'_> {
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let bytes = elements.total() * dtype.bytes();
-        let rounds = collective::rounds(self.system, over.ranks, kind, bytes);
+        let rounds = collective::rounds(&self.plan.system, over.ranks, kind, bytes);
         let name = format!("{name}/{}", kind.name());
-        let step = |builder: &mut Self, round: &CollectiveRound| {
-            let ring = over.group.and_then(|group| builder.ring(group, round));
-            let round = match &ring {
-                Some(ring) => builder.within_links(*round, ring, (operation, ipu)),
-                None => *round,
-            };
-            let round = (&round, ring.as_ref());
-            let body = builder.collective_step(kind, &name, dtype, elements, round, operation, ipu);
-            let (round, _) = round;
-            if round.steps == 1 {
-                body
-            } else {
-                vec![FragmentItem::Loop { times: round.steps, body }]
+        let pass = self.operations.pass(operation);
+        let mut items = Vec::new();
+        for mut round in rounds {
+            let ring = over.group.and_then(|group| self.rings.ring(group, &round));
+            if let Some(ring) = &ring {
+                round = self.rings.within_links(round, ring, (pass, ipu));
             }
-        };
-        rounds.iter().flat_map(|round| step(self, round)).collect()
+            let going = (&round, ring.as_ref());
+            let body = self.collective_step(kind, &name, dtype, elements, going, operation, ipu);
+            match round.steps {
+                1 => items.extend(body),
+                times => items.push(FragmentItem::Loop { times, body }),
+            }
+        }
+        items
     }
 
     #[expect(clippy::too_many_arguments, reason = "a step is made of all of these")]
@@ -153,11 +120,8 @@ impl ProgramBuilder<'_> {
         let share = |count: &Elements| Elements::from_f64((count.as_f64() * round.share).ceil());
         let part = elements.map(share);
         let (slice, add) = collective::step_phases(kind, dtype, &part);
-        let phases = |phase| OperationWork {
-            items: vec![OperationWorkItem::Phase(phase)],
-            temporaries: Vec::new(),
-        };
-        let mut items = self.tables.work(Some(operation), name, ipu, &phases(slice)).items;
+        let slice = OperationWork::of_phase(slice);
+        let mut items = self.tables.work(Some(operation), name, ipu, &slice).items;
         items.extend(self.cross_replica_copy(
             name,
             &part.map(|count| *count * dtype.bytes()),
@@ -166,7 +130,8 @@ impl ProgramBuilder<'_> {
             ipu,
         ));
         if let Some(add) = add {
-            items.extend(self.tables.work(Some(operation), name, ipu, &phases(add)).items);
+            let add = OperationWork::of_phase(add);
+            items.extend(self.tables.work(Some(operation), name, ipu, &add).items);
         }
         items
     }
@@ -182,10 +147,10 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         let total = bytes.total();
         let tiles = bytes.tile_count();
-        let sync = external_sync(&mut self.tables);
+        let sync = self.tables.external_sync();
         // Beyond the signal, replicas that are alike do not wait for each other.
-        let cycles = self.system.external_sync_cycles;
-        let waiting = super::program_tables::whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
+        let cycles = self.plan.system.external_sync_cycles;
+        let waiting = whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
         self.tables.costs.insert(sync, waiting);
         self.tables.replica_syncs.insert(sync);
         self.tables.programs[sync.index()].ipu = Some(ipu);
@@ -194,7 +159,7 @@ impl ProgramBuilder<'_> {
             bytes_in: total,
             bytes_out: total,
             active_tiles: tiles,
-            ..super::program_tables::whole_ipu_cost(ipu, cycles, tiles)
+            ..whole_ipu_cost(ipu, cycles, tiles)
         };
         let name = format!("{name}/crossReplicaCopy");
         let program = ProgramNode {
@@ -226,5 +191,101 @@ impl ProgramBuilder<'_> {
             self.tables.code_on(category, ipu, bytes, steps.internal_exchange);
         }
         vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(copy)]
+    }
+
+    /// Makes the steps of a collective wait for the other IPUs of the set, which run the same steps.
+    pub(super) fn join_set(&mut self, items: Vec<FragmentItem>, ipu: IpuId) -> Vec<FragmentItem> {
+        let joined = items.into_iter().map(|item| match item {
+            FragmentItem::Loop { times, body } => {
+                FragmentItem::Loop { times, body: self.join_set(body, ipu) }
+            }
+            FragmentItem::Leaf(program) if self.is_sync(program) => {
+                self.tables.programs[program.index()].ipu = None;
+                FragmentItem::SetSync { program, ipu }
+            }
+            other => other,
+        });
+        joined.collect()
+    }
+
+    fn is_sync(&self, program: ProgramId) -> bool {
+        self.tables.programs[program.index()].kind == ProgramKind::Sync
+    }
+
+    /// An operation that only moves tensors between replicas.
+    pub(super) fn collective_operation(
+        &mut self,
+        name: String,
+        pass: TrainingPass,
+        read: &[TensorBuffer],
+        ipu: IpuId,
+    ) -> OperationId {
+        self.operations.add(self.operations.copy((name, "collectives"), pass, read, ipu))
+    }
+
+    /// The share of a tensor, while it exists beside the tensor.
+    pub(super) fn push_share_variable(
+        &mut self,
+        tensor: TensorId,
+        ipu: IpuId,
+        operation: OperationId,
+        lifetime: Range<u32>,
+    ) {
+        let whole = self.plan.graph.tensor(tensor);
+        if lifetime.is_empty() {
+            return;
+        }
+        let share = self.plan.sharding.share(&whole.ty).to_string();
+        let bytes = self.plan.share_bytes(tensor);
+        let name = (format!("{}/share", whole.name), share);
+        self.variables.add(name, Some(operation), Some(lifetime), ipu, &bytes);
+    }
+
+    /// Puts the weights of all shares together.
+    pub(super) fn gather_weights(
+        &mut self,
+        whole: TensorBuffer,
+        pass: TrainingPass,
+    ) -> Vec<FragmentItem> {
+        let TensorBuffer { tensor, ipu, .. } = whole;
+        let share = TensorBuffer { part: TensorBufferKind::Original, ..whole };
+        let (name, values) = (self.plan.name(tensor), self.plan.values(tensor));
+        let operation = self.collective_operation(format!("{name}/allGather"), pass, &[share], ipu);
+        self.tables.bind_arguments(ipu);
+        let first = self.tables.next_step();
+        let (kind, over) = (CollectiveKind::AllGather, CollectiveGroup::Domain);
+        let items = self.collective(kind, over, name, values, operation, ipu);
+        self.flows.note(&items, &[BufferKey::Tensor(share)], &[BufferKey::Tensor(whole)]);
+        for buffer in [share, whole] {
+            self.variables.lifetimes.extend_to(buffer, first..self.tables.next_step());
+        }
+        self.operations.note_writer(whole, operation);
+        items
+    }
+
+    /// Scatters the sum of a gradient over the replicas before it is added to a shared accumulator,
+    /// and gives what adds this replica's share; nothing for other nodes.
+    pub(super) fn scatter_gradient(
+        &mut self,
+        node: &GraphNode,
+        operation: OperationId,
+        ipu: IpuId,
+    ) -> Option<(Vec<FragmentItem>, OperationWork)> {
+        let is_split = |of: &TensorId| {
+            self.plan.sharding.splits(*of) && self.plan.role(*of) == TensorRole::Accumulator
+        };
+        if !node.inputs.first().is_some_and(is_split) {
+            return None;
+        }
+        let gradient = *node.inputs.get(1)?;
+        let work = self.plan.on_share(node)?.work;
+        self.operations.set_flops(operation, self.plan.flops_of_share(node));
+        let (name, values) = (self.plan.name(gradient), self.plan.values(gradient));
+        let first = self.tables.next_step();
+        let (kind, over) = (CollectiveKind::ReduceScatter, CollectiveGroup::Domain);
+        let items = self.collective(kind, over, name, values, operation, ipu);
+        // The step behind the collective reads the share.
+        self.push_share_variable(gradient, ipu, operation, first..self.tables.next_step() + 1);
+        Some((items, work))
     }
 }

@@ -1,7 +1,7 @@
 //! What the programs read and write, noted while they are made: `verify` follows it through a run.
 
-use super::fragments::ProgramBuilder;
-use super::program_tables::FragmentItem;
+use super::fragment_items::{FragmentItem, first_leaf, last_leaf};
+use super::program_plan::ProgramPlan;
 use super::tensor_analysis::{StageBoundary, TensorBuffer, TensorBufferKind};
 use crate::graph::GraphNode;
 use crate::shape::{TensorId, TensorRole};
@@ -32,15 +32,19 @@ pub(super) enum BufferKey {
 }
 
 /// Collects buffers and accesses.
-#[derive(Debug, Default)]
-pub(crate) struct DataFlowRecorder {
+pub(super) struct DataFlowRecorder<'a> {
+    plan: &'a ProgramPlan<'a>,
     known: BTreeMap<BufferKey, DataBufferId>,
     flows: DataFlows,
     next_flow: u32,
 }
 
-impl DataFlowRecorder {
-    pub(crate) fn into_flows(self) -> DataFlows {
+impl<'a> DataFlowRecorder<'a> {
+    pub(super) fn new(plan: &'a ProgramPlan<'a>) -> Self {
+        Self { plan, known: BTreeMap::new(), flows: DataFlows::default(), next_flow: 0 }
+    }
+
+    pub(super) fn into_flows(self) -> DataFlows {
         self.flows
     }
 
@@ -49,50 +53,41 @@ impl DataFlowRecorder {
         DataFlowId(self.next_flow - 1)
     }
 
-    fn add(
-        &mut self,
-        flow: DataFlowId,
-        program: ProgramId,
-        buffer: DataBufferId,
-        kind: DataAccessKind,
-    ) {
-        let access = DataAccess { flow, program, buffer, kind };
+    fn add(&mut self, flow: DataFlowId, program: ProgramId, key: BufferKey, kind: DataAccessKind) {
+        let access = DataAccess { flow, program, buffer: self.buffer(key), kind };
         if !self.flows.accesses.ends_with(&[access]) {
             self.flows.accesses.push(access);
         }
     }
-}
 
-impl ProgramBuilder<'_> {
     /// Notes that `items` read some buffers when they begin, and have written others when they end.
-    pub(super) fn note_flow(
+    pub(super) fn note(
         &mut self,
         items: &[FragmentItem],
         read: &[BufferKey],
         written: &[BufferKey],
     ) {
         if let (Some(first), Some(last)) = (first_leaf(items), last_leaf(items)) {
-            self.note_flow_between(first, last, read, written);
+            self.note_between(first, last, read, written);
         }
     }
 
     /// Notes that program `first` reads some buffers, and `last` writes others.
-    pub(super) fn note_flow_between(
+    pub(super) fn note_between(
         &mut self,
         first: ProgramId,
         last: ProgramId,
         read: &[BufferKey],
         written: &[BufferKey],
     ) {
-        let flow = self.data_flows.begin_flow();
+        let flow = self.begin_flow();
         let sides = [(first, read, DataAccessKind::Read), (last, written, DataAccessKind::Write)];
         for (program, keys, kind) in sides {
             let mut keys = keys.to_vec();
             keys.sort_unstable();
             keys.dedup();
             for key in keys {
-                let buffer = self.data_buffer(key);
-                self.data_flows.add(flow, program, buffer, kind);
+                self.add(flow, program, key, kind);
             }
         }
     }
@@ -100,10 +95,9 @@ impl ProgramBuilder<'_> {
     /// Notes that the memory of `freed` is given to others when `items` end.
     pub(super) fn note_free(&mut self, items: &[FragmentItem], freed: &[BufferKey]) {
         let Some(last) = last_leaf(items) else { return };
-        let flow = self.data_flows.begin_flow();
+        let flow = self.begin_flow();
         for key in freed {
-            let buffer = self.data_buffer(*key);
-            self.data_flows.add(flow, last, buffer, DataAccessKind::Free);
+            self.add(flow, last, *key, DataAccessKind::Free);
         }
     }
 
@@ -114,12 +108,10 @@ impl ProgramBuilder<'_> {
         first: ProgramId,
         last: ProgramId,
     ) {
-        let [sent, received] = self.boundary_buffers(boundary).map(BufferKey::Tensor);
-        let flow = self.data_flows.begin_flow();
-        let sent = self.data_buffer(sent);
-        self.data_flows.add(flow, first, sent, DataAccessKind::Send);
-        let received = self.data_buffer(received);
-        self.data_flows.add(flow, last, received, DataAccessKind::Receive);
+        let [sent, received] = self.plan.boundary_buffers(boundary).map(BufferKey::Tensor);
+        let flow = self.begin_flow();
+        self.add(flow, first, sent, DataAccessKind::Send);
+        self.add(flow, last, received, DataAccessKind::Receive);
     }
 
     /// Notes what the steps of a node of the graph read and write.
@@ -130,30 +122,31 @@ impl ProgramBuilder<'_> {
         (stage, pass): (usize, TrainingPass),
         ipu: IpuId,
     ) {
+        let plan = self.plan;
         let key =
-            |tensor: &TensorId| BufferKey::Tensor(self.tensors.buffer(*tensor, stage, ipu, pass));
+            |tensor: &TensorId| BufferKey::Tensor(plan.tensors.buffer(*tensor, stage, ipu, pass));
         let read: Vec<BufferKey> = node.inputs.iter().map(key).collect();
         let mut written: Vec<BufferKey> = node.outputs.iter().map(key).collect();
         if node.outputs.is_empty() {
             // A node without results changes what is kept.
-            let kept = |tensor: &&TensorId| self.graph.tensor(**tensor).role.is_persistent();
+            let kept = |tensor: &&TensorId| plan.role(**tensor).is_persistent();
             written.extend(node.inputs.iter().filter(kept).map(key));
         }
-        self.note_flow(items, &read, &written);
+        self.note(items, &read, &written);
     }
 
-    fn data_buffer(&mut self, key: BufferKey) -> DataBufferId {
-        if let Some(known) = self.data_flows.known.get(&key) {
+    fn buffer(&mut self, key: BufferKey) -> DataBufferId {
+        if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let buffer = self.describe_buffer(key);
-        let id = DataBufferId::from_index(self.data_flows.flows.buffers.len());
-        self.data_flows.flows.buffers.push(buffer);
-        self.data_flows.known.insert(key, id);
+        let id = DataBufferId::from_index(self.flows.buffers.len());
+        self.flows.buffers.push(self.describe_buffer(key));
+        self.known.insert(key, id);
         id
     }
 
     fn describe_buffer(&self, key: BufferKey) -> DataBuffer {
+        let plan = self.plan;
         let (tensor, ipu, suffix, place) = match key {
             BufferKey::Tensor(TensorBuffer { tensor, ipu, part }) => {
                 let suffix = match part {
@@ -165,39 +158,39 @@ impl ProgramBuilder<'_> {
                 (tensor, ipu, suffix, DataPlace::Tiles)
             }
             BufferKey::Stash { tensor, stage } => {
-                let place = if self.stashes_off_chip(tensor) {
+                let place = if plan.stashes_off_chip(tensor) {
                     DataPlace::RemoteStash
                 } else {
                     DataPlace::Stash
                 };
-                (tensor, self.ipu(stage), "/stash", place)
+                (tensor, plan.ipu(stage), "/stash", place)
             }
             BufferKey::Remote { tensor, ipu } => (tensor, ipu, "", DataPlace::RemoteBuffer),
             BufferKey::HostInput { tensor, stage } | BufferKey::HostOutput { tensor, stage } => {
-                (tensor, self.ipu(stage), "", DataPlace::Host)
+                (tensor, plan.ipu(stage), "", DataPlace::Host)
             }
             BufferKey::IoTiles { tensor, stage } => {
-                (tensor, self.ipu(stage), "/buffer", DataPlace::Tiles)
+                (tensor, plan.ipu(stage), "/buffer", DataPlace::Tiles)
             }
             BufferKey::OutputSum { tensor, ipu } => (tensor, ipu, "/sum", DataPlace::Tiles),
         };
         let entries = match key {
-            BufferKey::Stash { stage, .. } => self.schedule.stash_depths[stage],
+            BufferKey::Stash { stage, .. } => plan.schedule.stash_depths[stage],
             _ => 1,
         };
         let original =
             matches!(key, BufferKey::Tensor(TensorBuffer { part: TensorBufferKind::Original, .. }));
-        let role = self.graph.tensor(tensor).role;
+        let role = plan.role(tensor);
         let synthetic =
-            role == TensorRole::Input && self.spec.options.host.loader == DataLoaderMode::Synthetic;
+            role == TensorRole::Input && plan.spec.options.host.loader == DataLoaderMode::Synthetic;
         let kept = role.is_persistent() || synthetic;
         let filled = match key {
             BufferKey::Remote { .. } | BufferKey::OutputSum { .. } => true,
             BufferKey::HostInput { .. } => true,
-            _ => original && kept && !self.is_off_chip(tensor),
+            _ => original && kept && !plan.is_off_chip(tensor),
         };
         DataBuffer {
-            name: format!("{}{suffix}", self.graph.tensor(tensor).name),
+            name: format!("{}{suffix}", plan.name(tensor)),
             place,
             ipu,
             entries,
@@ -205,28 +198,4 @@ impl ProgramBuilder<'_> {
             filled,
         }
     }
-}
-
-/// The first program of a sequence that is no sync with the host.
-pub(super) fn first_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
-    items.iter().find_map(|item| match item {
-        FragmentItem::Leaf(program) => Some(*program),
-        FragmentItem::IoStream { steps, .. } => steps.first().copied(),
-        FragmentItem::Loop { body, .. } => first_leaf(body),
-        FragmentItem::HostSync { .. }
-        | FragmentItem::SetSync { .. }
-        | FragmentItem::WaitForIo(_) => None,
-    })
-}
-
-/// The last program of a sequence that is no sync with the host.
-pub(super) fn last_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
-    items.iter().rev().find_map(|item| match item {
-        FragmentItem::Leaf(program) => Some(*program),
-        FragmentItem::IoStream { steps, .. } => steps.last().copied(),
-        FragmentItem::Loop { body, .. } => last_leaf(body),
-        FragmentItem::HostSync { .. }
-        | FragmentItem::SetSync { .. }
-        | FragmentItem::WaitForIo(_) => None,
-    })
 }

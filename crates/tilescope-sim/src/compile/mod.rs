@@ -2,15 +2,20 @@
 
 mod collectives;
 mod data_flow;
-mod fragment_loads;
+mod fragment_items;
+mod fragment_plan;
 mod fragments;
 mod host_copies;
 mod host_exchange;
 mod memory_proportion;
+mod operation_table;
 mod outline;
+mod outline_functions;
 mod padded_tokens;
 mod phase_split;
 mod plan_selection;
+mod program_builder;
+mod program_plan;
 mod program_tables;
 mod program_tree;
 mod remote_buffers;
@@ -22,12 +27,14 @@ mod streamed_tensors;
 mod tensor_analysis;
 mod transfers;
 mod variables;
+mod wanted_variables;
 mod weight_update;
 
+pub(crate) use fragment_items::{FragmentItem, for_each_leaf};
 pub(crate) use fragments::{StageFragment, pass_name};
 pub(crate) use host_copies::HostStreamCopy;
 pub(crate) use host_exchange::{HostExchange, host_exchanges};
-pub(crate) use program_tables::{FragmentItem, LeafProgramCost, whole_ipu_cost};
+pub(crate) use program_tables::{LeafProgramCost, whole_ipu_cost};
 pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
 
 use crate::error_bands;
@@ -35,22 +42,19 @@ use crate::graph::{GraphError, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
 use crate::model::ModelSpec;
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError, NO_GRADIENT};
-use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::PlanCache;
+use crate::shape::TensorId;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks};
 use crate::spec::{DomainSharding, ExecutionStrategy, Spec, SpecError, StageSpec, TargetSpec};
 use crate::targets::{Chip, IpuTarget, SystemCosts, published_power, published_price};
-use data_flow::DataFlowRecorder;
-use fragments::ProgramBuilder;
 use plan_selection::{PlanSelectionTrial, with_selection};
+use program_builder::ProgramBuilder;
+use program_plan::ProgramPlan;
 use program_tables::ProgramTables;
 use program_tree::ProgramParts;
-use replica_rings::ReplicaRings;
-use replicated_sharding::ReplicatedSharding;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
     ActionCost, Bandwidth, BatchingConfig, CompilationReport, ControlCode, ErrorBand, GraphCounts,
@@ -96,15 +100,6 @@ pub struct CompiledProgram {
     pub model_notes: Vec<String>,
 }
 
-/// What every run begins with.
-#[derive(Debug)]
-pub struct ProgramPrologue {
-    /// Two control copies.
-    pub copies: Vec<HostStreamCopy>,
-    /// The exchange that tells all tiles which program was chosen.
-    pub broadcast: Vec<FragmentItem>,
-}
-
 impl CompiledProgram {
     /// Tiles that need more memory than they have.
     pub fn tiles_out_of_memory(&self) -> u64 {
@@ -133,6 +128,7 @@ impl<'a> ProgramSource<'a> {
     /// # Errors
     /// A model whose sizes do not fit together, or that the spec asks something impossible of.
     pub(crate) fn new(spec: &'a Spec) -> Result<Self, CompileError> {
+        spec.calibrate_process()?;
         let (graph, stages) = build_graph(spec)?;
         let plans = PlanCache::of_process();
         let (spec, trial) = with_decisions(spec, &graph, plans);
@@ -147,6 +143,15 @@ impl<'a> ProgramSource<'a> {
         StagePlacement::new(&self.spec, &self.graph, stages)
     }
 
+    /// The program of its own stages.
+    ///
+    /// # Errors
+    /// Those of [`Self::placement`] and [`Self::lower`].
+    pub(crate) fn compile(&self) -> Result<CompiledProgram, CompileError> {
+        let placement = self.placement(&self.stages)?;
+        Ok(self.lower()?.program(placement, ProgramExtent::Whole))
+    }
+
     /// Lowers all operations, in the order of the graph: layouts hand on from one to the next.
     ///
     /// # Errors
@@ -156,7 +161,11 @@ impl<'a> ProgramSource<'a> {
         let mut lowering = GraphLowering::new(&self.graph, &mut context);
         lowering.plan_ahead();
         let nodes = self.graph.nodes.iter().map(|node| lowering.lower(node));
-        Ok(LoweredProgram { nodes: nodes.collect::<Result<_, _>>()?, source: self, context })
+        let nodes = nodes.collect::<Result<_, _>>()?;
+        for tensor in 0..self.graph.tensors.len() {
+            context.lay_out(TensorId(tensor));
+        }
+        Ok(LoweredProgram { nodes, source: self, context })
     }
 }
 
@@ -198,61 +207,20 @@ impl LoweredProgram<'_> {
     ) -> CompiledProgram {
         let ProgramSource { spec, graph, plans, trial, .. } = self.source;
         let spec = spec.as_ref();
-        let schedule = match graph.row_shards {
-            1 => ExecutionSchedule::new(&spec.options, &placement, spec.model.training),
-            shards => ExecutionSchedule::domain_sharded(
-                &spec.options,
-                &placement,
-                shards,
-                spec.model.training,
-            ),
-        };
-        let sharding = ReplicatedSharding::new(spec, graph);
-        let keeping = StashPolicy {
-            stash_depths: &schedule.stash_depths,
-            copying: schedule.copying,
-            recomputation: spec.options.recomputation,
-            activations_off_chip: !spec.options.location.activations.on_chip,
-            one_by_one: schedule.one_by_one,
-            shared_weights: &sharding.weights(graph),
-        };
-        let tensors = TensorAnalysis::new(graph, &placement, &keeping);
-        let target = target(spec);
-        let chip = &spec.target.chip;
-        let tiles = target.tiles_per_replica();
-        let system = system_costs(spec);
-        let mut builder = ProgramBuilder {
-            graph,
-            placement: &placement,
-            tensors: &tensors,
-            lowering: self.context.clone(),
-            tables: ProgramTables::new(
-                spec.target.kind,
-                chip,
-                TileCodeBytes::new(chip, spec.target.kind, tiles),
-                spec.options.enable_outlining,
-            ),
-            lowered_nodes: &self.nodes,
-            lifetimes: BufferLifetimes::default(),
-            unplaced_variables: Vec::new(),
-            operations: Vec::new(),
-            spec,
-            schedule: &schedule,
-            system: &system,
-            sharding,
-            producers: BTreeMap::new(),
-            data_flows: DataFlowRecorder::default(),
-            rings: ReplicaRings::default(),
-            later_loads: BTreeMap::new(),
-        };
-        let (parts, root) = program_tree::assemble(&mut builder, &schedule);
+        let plan = ProgramPlan::new(spec, graph, &self.context, &self.nodes, placement);
+        let mut builder = ProgramBuilder::new(&plan);
+        let (parts, root) = program_tree::assemble(&mut builder);
+        let ProgramBuilder { mut tables, operations, variables, flows, rings, .. } = builder;
         let memory = match extent {
-            ProgramExtent::Whole => variables::place_variables(&mut builder, chip, tiles),
+            ProgramExtent::Whole => variables::place_variables(&plan, &mut tables, variables),
             ProgramExtent::Run => PlacedVariables::default(),
         };
-        let ProgramBuilder { tables, mut operations, data_flows, rings, .. } = builder;
+        let mut operations = operations.into_operations();
         parts.note_inner_runs(&tables.programs, &mut operations);
-        let (replica_rings, of_links) = rings.into_rings(&system);
+        let (replica_rings, of_links) = rings.into_rings();
+        let data_flows = flows.into_flows();
+        let ProgramPlan { schedule, placement, system, .. } = plan;
+        let (target, chip) = (target(spec), &spec.target.chip);
         let counts = GraphCounts {
             compute_sets: tables.compute_sets.len() as u64,
             vertices: count(&tables, |_| 1),
@@ -283,7 +251,7 @@ impl LoweredProgram<'_> {
             exchanges: tables.exchanges,
             routes: tables.routes,
             control_code: control_code(tables.control_code),
-            data_flows: data_flows.into_flows(),
+            data_flows,
             variables: memory.variables,
             variable_uses: memory.uses,
             tile_memory: memory.allocation.memory,

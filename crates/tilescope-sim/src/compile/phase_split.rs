@@ -1,7 +1,5 @@
 //! Which phases are split over the IPUs of their set.
 
-use super::fragments::ProgramBuilder;
-use super::program_tables::FragmentItem;
 use super::system_costs;
 use crate::cost_constants::SAVED_FOR_ADDED;
 use crate::graph::{AnnotatedStage, GraphNode, ModelGraph, StageAnnotation};
@@ -10,8 +8,7 @@ use crate::shape::{BlockId, DType, TensorId, TensorRole};
 use crate::spec::{ExecutionStrategy, Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::ProgramKind;
-use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, ProgramId};
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// Halves that a unit of a convolution multiplies in a cycle.
 const HALF_LANES: u32 = 4;
@@ -176,25 +173,4 @@ pub(super) fn set_ranks(spec: &Spec, size: u64) -> CollectiveRanks {
 fn bytes(graph: &ModelGraph, tensor: TensorId) -> Bytes {
     let ty = &graph.tensor(tensor).ty;
     ty.elements() * ty.dtype.bytes()
-}
-
-impl ProgramBuilder<'_> {
-    /// Makes the steps of a collective wait for the other IPUs of the set, which run the same steps.
-    pub(super) fn join_set(&mut self, items: Vec<FragmentItem>, ipu: IpuId) -> Vec<FragmentItem> {
-        let joined = items.into_iter().map(|item| match item {
-            FragmentItem::Loop { times, body } => {
-                FragmentItem::Loop { times, body: self.join_set(body, ipu) }
-            }
-            FragmentItem::Leaf(program) if self.is_sync(program) => {
-                self.tables.programs[program.index()].ipu = None;
-                FragmentItem::SetSync { program, ipu }
-            }
-            other => other,
-        });
-        joined.collect()
-    }
-
-    fn is_sync(&self, program: ProgramId) -> bool {
-        self.tables.programs[program.index()].kind == ProgramKind::Sync
-    }
 }

@@ -1,6 +1,7 @@
 //! The tables of a report while the program is compiled: programs, compute sets, exchanges, and
 //! what each leaf program costs when it runs.
 
+use super::fragment_items::FragmentItem;
 use super::outline::{OutlineReuse, OutlineSequence, fingerprint};
 use crate::cost_constants::{
     COMPUTE_START_CYCLES, CONTROL_BYTES_PER_STEP, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES,
@@ -18,8 +19,8 @@ use tilescope_report::units::{
     VertexTypeId,
 };
 use tilescope_report::{
-    ComputeSet, ExchangeRoute, ExchangeTraffic, INTERNAL_SYNC, LivenessStep, MemoryCategory,
-    ProgramKind, ProgramNode, TargetKind, TileTraffic, VertexGroup, VertexTypeInfo,
+    ComputeSet, EXTERNAL_SYNC, ExchangeRoute, ExchangeTraffic, INTERNAL_SYNC, LivenessStep,
+    MemoryCategory, ProgramKind, ProgramNode, TargetKind, TileTraffic, VertexGroup, VertexTypeInfo,
 };
 
 /// What a leaf program costs on its IPU, once.
@@ -39,35 +40,6 @@ pub struct LeafProgramCost {
     pub bytes_in: Bytes,
     /// Bytes sent by tiles.
     pub bytes_out: Bytes,
-}
-
-/// A step of a fragment, in the order of the program.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FragmentItem {
-    Leaf(ProgramId),
-    /// Steps that run several times over.
-    Loop {
-        times: u64,
-        body: Vec<FragmentItem>,
-    },
-    /// A sync of an IPU with those that wait for its host copies.
-    HostSync {
-        program: ProgramId,
-        ipu: IpuId,
-    },
-    /// A sync of an IPU with those that work on the same phase beside it.
-    SetSync {
-        program: ProgramId,
-        ipu: IpuId,
-    },
-    /// A sync of the I/O tiles and the steps of a copy behind it, while the compute tiles go on.
-    IoStream {
-        sync: ProgramId,
-        steps: Vec<ProgramId>,
-        ipu: IpuId,
-    },
-    /// The compute tiles of an IPU wait for its I/O tiles.
-    WaitForIo(IpuId),
 }
 
 /// The leaves of a work that was added to a program.
@@ -431,6 +403,11 @@ impl ProgramTables {
         id
     }
 
+    /// A sync of all IPUs, and with the host where a stream copy follows.
+    pub(crate) fn external_sync(&mut self) -> ProgramId {
+        self.program(ProgramNode::new(ProgramKind::Sync, EXTERNAL_SYNC))
+    }
+
     /// A sync of the tiles of one IPU.
     pub(crate) fn internal_sync(&mut self, ipu: IpuId) -> ProgramId {
         let sync = self.program(ProgramNode {
@@ -476,6 +453,30 @@ impl ProgramTables {
             }
         }
         self.exchanges.push(ExchangeTraffic { program, tiles, cycles: TileRuns::empty() });
+    }
+
+    /// Records what tiles receive from the host or from streaming memory, or send there, and their
+    /// code unless they have it.
+    pub(crate) fn host_traffic(
+        &mut self,
+        program: ProgramId,
+        ipu: IpuId,
+        bytes: &TileRuns<Bytes>,
+        to_ipu: bool,
+        has_code: bool,
+    ) {
+        let kind = self.kind;
+        let tiles = bytes.map(|bytes| {
+            // What comes from the host was sent by no tile, what goes there is received by none.
+            let (bytes_in, bytes_out) =
+                if to_ipu { (*bytes, Bytes::ZERO) } else { (Bytes::ZERO, *bytes) };
+            let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
+            if !has_code {
+                tile.code_bytes = code_bytes::host_code_bytes(&tile, kind);
+            }
+            tile
+        });
+        self.traffic(program, ipu, tiles, MemoryCategory::HostExchangeCode);
     }
 
     fn compute_set(

@@ -1,17 +1,19 @@
 //! The program tree: control programs, the functions they call, and the loops around them.
 
-use super::ProgramPrologue;
-use super::fragments::{ProgramBuilder, StageFragment, UnplacedVariable, pass_name};
+use super::fragment_items::{FragmentItem, for_each_leaf};
+use super::fragments::{StageFragment, pass_name};
 use super::host_copies::{HostStreamCopy, stream_copy};
 use super::host_exchange::{HostExchange, host_exchanges};
-use super::outline::OutlineFunctions;
-use super::program_tables::FragmentItem;
+use super::outline_functions::OutlineFunctions;
+use super::program_builder::ProgramBuilder;
+use super::program_plan::ProgramPlan;
+use super::program_tables::ProgramTables;
 use super::transfers::StageCopyGroup;
 use crate::graph::name_on_all_shards;
 use crate::poplar::exchange;
-use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
+use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::popops::elementwise;
-use crate::schedule::{ExecutionSchedule, ScheduleSlot, SyncGroups, WeightUpdateTiming};
+use crate::schedule::{ScheduleSlot, SyncGroups, WeightUpdateTiming};
 use crate::spec::{DataLoaderMode, Spec};
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
@@ -39,6 +41,15 @@ pub struct ProgramParts {
     pub host_call: BTreeMap<HostCallPart, ProgramId>,
 }
 
+/// What every run begins with.
+#[derive(Debug)]
+pub struct ProgramPrologue {
+    /// Two control copies.
+    pub copies: Vec<HostStreamCopy>,
+    /// The exchange that tells all tiles which program was chosen.
+    pub broadcast: Vec<FragmentItem>,
+}
+
 impl ProgramParts {
     /// All that runs works, in sequences.
     fn sequences(&self) -> Vec<&[FragmentItem]> {
@@ -57,25 +68,13 @@ impl ProgramParts {
         programs: &[ProgramNode],
         operations: &mut [ModelOperation],
     ) {
-        fn visit(items: &[FragmentItem], times: u64, found: &mut impl FnMut(ProgramId, u64)) {
-            for item in items {
-                match item {
-                    FragmentItem::Leaf(program) => found(*program, times),
-                    FragmentItem::Loop { times: inner, body } => visit(body, times * inner, found),
-                    FragmentItem::HostSync { .. }
-                    | FragmentItem::SetSync { .. }
-                    | FragmentItem::IoStream { .. }
-                    | FragmentItem::WaitForIo(_) => {}
-                }
-            }
-        }
         let mut note = |program: ProgramId, times: u64| {
             let operation = programs[program.index()].operation;
             if let Some(of) = operation.and_then(|id| operations.get_mut(id.index())) {
                 of.inner_runs = of.inner_runs.max(Some(times));
             }
         };
-        self.sequences().into_iter().for_each(|items| visit(items, 1, &mut note));
+        self.sequences().into_iter().for_each(|items| for_each_leaf(items, 1, &mut note));
     }
 
     /// What a stage does in a pass.
@@ -88,39 +87,32 @@ impl ProgramParts {
 ///
 /// Liveness steps count in the order in which things are made here, which is the order of the
 /// compiled program with loop bodies once.
-pub(crate) fn assemble(
-    builder: &mut ProgramBuilder,
-    schedule: &ExecutionSchedule,
-) -> (ProgramParts, ProgramId) {
-    let stages = builder.placement.stages.len();
-    let training = builder.spec.model.training;
+pub(super) fn assemble(builder: &mut ProgramBuilder) -> (ProgramParts, ProgramId) {
+    let plan = builder.plan;
+    let stages = plan.placement.stages.len();
     let prologue = prologue(builder);
     let mut host_inputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| builder.host_inputs(stage)).collect();
-    if schedule.parallel_stages().is_some() {
+    if plan.schedule.parallel_stages().is_some() {
         share_sync(&mut host_inputs);
     }
-    let mut fragments: Vec<StageFragment> =
-        (0..stages).map(|stage| builder.fragment(stage, TrainingPass::Forward)).collect();
-    if training {
-        fragments
-            .extend((0..stages).rev().map(|stage| builder.fragment(stage, TrainingPass::Backward)));
+    let mut fragments = builder.fragments(TrainingPass::Forward);
+    if plan.spec.model.training {
+        fragments.extend(builder.fragments(TrainingPass::Backward));
     }
     let host_outputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| builder.host_outputs(stage)).collect();
     let link_copies = builder.link_copies();
-    if schedule.update != WeightUpdateTiming::Never {
-        fragments.extend((0..stages).map(|stage| builder.fragment(stage, TrainingPass::Update)));
+    if plan.schedule.update != WeightUpdateTiming::Never {
+        fragments.extend(builder.fragments(TrainingPass::Update));
     }
-    let ipus = builder.spec.target.ipus;
+    let tables = &mut builder.tables;
     let io_sync = |ipu| {
-        builder.tables.program(ProgramNode {
-            ipu: Some(ipu),
-            ..ProgramNode::new(ProgramKind::Sync, INTERNAL_SYNC)
-        })
+        let sync = ProgramNode::new(ProgramKind::Sync, INTERNAL_SYNC);
+        tables.program(ProgramNode { ipu: Some(ipu), ..sync })
     };
-    let io_syncs = (0..ipus).map(IpuId).map(io_sync).collect();
-    let host_call = host_call_syncs(builder);
+    let io_syncs = (0..plan.spec.target.ipus).map(IpuId).map(io_sync).collect();
+    let host_call = host_call_syncs(plan.spec, &mut builder.tables);
     let parts = ProgramParts {
         fragments,
         prologue,
@@ -130,23 +122,23 @@ pub(crate) fn assemble(
         io_syncs,
         host_call,
     };
-    let root = ProgramTree::new(builder, schedule, &parts).control_program();
+    let root = ProgramTree::new(plan, &mut builder.tables, &parts).control_program();
     (parts, root)
 }
 
 /// A sync for each part of a host call that the IPUs wait for.
-fn host_call_syncs(builder: &mut ProgramBuilder) -> BTreeMap<HostCallPart, ProgramId> {
-    let host = &builder.spec.options.host;
+fn host_call_syncs(spec: &Spec, tables: &mut ProgramTables) -> BTreeMap<HostCallPart, ProgramId> {
+    let host = &spec.options.host;
     let has_loader = !matches!(host.loader, DataLoaderMode::None | DataLoaderMode::Synthetic);
     let parts = [
         (HostCallPart::Loader, has_loader),
         (HostCallPart::Framework, host.seconds_per_framework_call > 0.0),
         (HostCallPart::Launch, host.seconds_per_launch > 0.0),
-        (HostCallPart::Results, host.seconds_per_return > 0.0 || replicas_may_differ(builder.spec)),
+        (HostCallPart::Results, host.seconds_per_return > 0.0 || replicas_may_differ(spec)),
     ];
     let waited_for = parts.into_iter().filter(|(_, takes_time)| *takes_time);
     let sync = |(part, _): (HostCallPart, bool)| {
-        (part, builder.tables.program(ProgramNode::new(ProgramKind::Sync, part.sync_name())))
+        (part, tables.program(ProgramNode::new(ProgramKind::Sync, part.sync_name())))
     };
     waited_for.map(sync).collect()
 }
@@ -179,13 +171,14 @@ fn prologue(builder: &mut ProgramBuilder) -> ProgramPrologue {
         stream_copy(&mut builder.tables, "programId0", 0, IpuId(0), &word, true),
         stream_copy(&mut builder.tables, "programId0/ack", 0, IpuId(0), &word, false),
     ];
-    let tiles = builder.lowering.tiles;
-    let speed = builder.lowering.exchange_speed();
+    let plan = builder.plan;
+    let (tiles, speed) = (plan.lowering.tiles, plan.lowering.exchange_speed());
     let name = "switchControlBroadcast";
     let phase = exchange::broadcast(name, &word, TileRange::first_tiles(tiles), tiles, speed);
-    let mut broadcast = phase.map_or(Vec::new(), |phase| builder.control_exchange(phase));
-    if builder.spec.options.library.stochastic_rounding {
-        for ipu in (0..builder.spec.target.ipus).map(IpuId) {
+    let work = OperationWork::of_phases(phase);
+    let mut broadcast = builder.tables.work(None, "copy", IpuId(0), &work).items;
+    if plan.spec.options.library.stochastic_rounding {
+        for ipu in (0..plan.spec.target.ipus).map(IpuId) {
             copies.push(stream_copy(&mut builder.tables, "randomSeed", 0, ipu, &seed(1), true));
             broadcast.extend(set_seed(builder, ipu));
         }
@@ -207,8 +200,8 @@ fn seed(tiles: u32) -> TileRuns<Bytes> {
 
 /// Spreads the seed over the tiles of an IPU and sets their generators.
 fn set_seed(builder: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
-    let tiles = builder.lowering.tiles;
-    let speed = builder.lowering.exchange_speed();
+    let lowering = builder.plan.lowering;
+    let (tiles, speed) = (lowering.tiles, lowering.exchange_speed());
     let all = TileRange::first_tiles(tiles);
     let mut phases: Vec<WorkPhase> =
         exchange::broadcast("randomSeed", &seed(1), all, tiles, speed).into_iter().collect();
@@ -220,26 +213,15 @@ fn set_seed(builder: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
         1,
         cycles,
     ));
-    let items = phases.into_iter().map(OperationWorkItem::Phase).collect();
-    builder.unplaced_variables.push(UnplacedVariable {
-        name: "randomSeed".to_string(),
-        category: MemoryCategory::Variable,
-        operation: None,
-        shape: "uint32[2]".to_string(),
-        lifetime: None,
-        place: MemoryConstraint::Any,
-        bytes: seed(tiles).shifted(builder.tables.tiles_before(ipu)),
-    });
-    builder
-        .tables
-        .work(None, "random", ipu, &OperationWork { items, temporaries: Vec::new() })
-        .items
+    let name = ("randomSeed".to_owned(), "uint32[2]".to_owned());
+    builder.variables.add(name, None, None, ipu, &seed(tiles));
+    builder.tables.work(None, "random", ipu, &OperationWork::of_phases(phases)).items
 }
 
 /// The tree over the pieces of a program.
-struct ProgramTree<'a, 'b> {
-    builder: &'a mut ProgramBuilder<'b>,
-    schedule: &'a ExecutionSchedule,
+struct ProgramTree<'a> {
+    plan: &'a ProgramPlan<'a>,
+    tables: &'a mut ProgramTables,
     sync_groups: SyncGroups,
     parts: &'a ProgramParts,
     outline: OutlineFunctions,
@@ -247,17 +229,16 @@ struct ProgramTree<'a, 'b> {
     functions: Vec<ProgramId>,
 }
 
-impl<'a, 'b> ProgramTree<'a, 'b> {
+impl<'a> ProgramTree<'a> {
     fn new(
-        builder: &'a mut ProgramBuilder<'b>,
-        schedule: &'a ExecutionSchedule,
+        plan: &'a ProgramPlan<'a>,
+        tables: &'a mut ProgramTables,
         parts: &'a ProgramParts,
     ) -> Self {
-        let outline = OutlineFunctions::new(&mut builder.tables, &parts.sequences());
-        let (pattern, ipus) = (builder.spec.options.sync_pattern, builder.spec.target.ipus);
-        let sync_groups = SyncGroups::new(pattern, ipus);
-        let mut tree =
-            Self { builder, schedule, sync_groups, parts, outline, functions: Vec::new() };
+        let outline = OutlineFunctions::new(tables, &parts.sequences());
+        let sync_groups = SyncGroups::new(plan.spec.options.sync_pattern, plan.spec.target.ipus);
+        let functions = Vec::new();
+        let mut tree = Self { plan, tables, sync_groups, parts, outline, functions };
         for fragment in &parts.fragments {
             let function = tree.fragment(fragment);
             tree.functions.push(function);
@@ -266,16 +247,16 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
     }
 
     fn fragment(&mut self, fragment: &StageFragment) -> ProgramId {
-        let stage = &self.builder.placement.stages[fragment.stage].name;
+        let stage = &self.plan.placement.stages[fragment.stage].name;
         let name = format!("{stage}/{}", pass_name(fragment.pass));
         let io_loads = self.nodes(&fragment.io_loads);
         let loads = self.nodes(&fragment.remote_loads);
         let children = [io_loads, loads, self.nodes(&fragment.items)].concat();
-        self.builder.tables.group(ProgramKind::Sequence, &name, children)
+        self.tables.group(ProgramKind::Sequence, &name, children)
     }
 
     fn nodes(&mut self, items: &[FragmentItem]) -> Vec<ProgramId> {
-        self.outline.nodes(&mut self.builder.tables, items)
+        self.outline.nodes(self.tables, items)
     }
 
     /// The main program: prologue, switch, and the loops of the schedule.
@@ -285,16 +266,16 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
             parts.prologue.copies.iter().flat_map(HostStreamCopy::programs).collect();
         children.extend(self.nodes(&parts.prologue.broadcast));
         let mut iteration = self.slots();
-        if self.schedule.update == WeightUpdateTiming::PerIteration {
+        if self.plan.schedule.update == WeightUpdateTiming::PerIteration {
             for at in 0..parts.fragments.len() {
                 if parts.fragments[at].pass == TrainingPass::Update {
                     iteration.push(self.call(at));
                 }
             }
         }
-        let body = self.builder.tables.group(ProgramKind::Sequence, "", iteration);
-        let main = self.repeat(self.schedule.iterations, body);
-        let tables = &mut self.builder.tables;
+        let body = self.tables.group(ProgramKind::Sequence, "", iteration);
+        let main = self.repeat(self.plan.schedule.iterations, body);
+        let tables = &mut *self.tables;
         let chosen = tables.group(ProgramKind::Sequence, "", vec![main]);
         children.push(tables.group(ProgramKind::Switch, "programId0", vec![chosen]));
         tables.group(ProgramKind::Sequence, "Engine::run", children)
@@ -304,7 +285,7 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
     fn slots(&mut self) -> Vec<ProgramId> {
         let mut nodes: Vec<ProgramId> = Vec::new();
         let mut known: BTreeMap<String, ProgramId> = BTreeMap::new();
-        let slots = &self.schedule.slots;
+        let slots = &self.plan.schedule.slots;
         let mut at = 0;
         while at < slots.len() {
             let slot = &slots[at];
@@ -337,7 +318,7 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
             copies.iter().filter(move |copy| works(copy.stage, TrainingPass::Forward))
         };
         let mut children = Vec::new();
-        let merge = self.builder.spec.options.merge_exchange;
+        let merge = self.plan.spec.options.merge_exchange;
         for group in host_exchanges(working(&parts.host_inputs), merge) {
             children.extend(self.host_steps(&group));
             for copy in group.iter().flat_map(HostExchange::copies) {
@@ -347,7 +328,7 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
         for turn in &slot.turns {
             let mut passes = vec![turn.pass];
             if turn.pass == TrainingPass::Backward
-                && self.schedule.update == WeightUpdateTiming::PerMicroBatch
+                && self.plan.schedule.update == WeightUpdateTiming::PerMicroBatch
             {
                 passes.push(TrainingPass::Update);
             }
@@ -375,7 +356,7 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
                 }
             }
         }
-        self.builder.tables.group(ProgramKind::Sequence, "", children)
+        self.tables.group(ProgramKind::Sequence, "", children)
     }
 
     /// The syncs and steps of exchanges with the host that happen together: a sync for each part of
@@ -396,13 +377,13 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
     /// A call of the function of a fragment.
     fn call(&mut self, fragment: usize) -> ProgramId {
         let function = self.functions[fragment];
-        let name = self.builder.tables.programs[function.index()].name.clone();
-        self.builder.tables.group(ProgramKind::Call, &name, vec![function])
+        let name = self.tables.programs[function.index()].name.clone();
+        self.tables.group(ProgramKind::Call, &name, vec![function])
     }
 
     /// A loop, or the body itself where it runs once.
     fn repeat(&mut self, times: u64, body: ProgramId) -> ProgramId {
-        if times == 1 { body } else { self.builder.tables.repeat(times, body) }
+        if times == 1 { body } else { self.tables.repeat(times, body) }
     }
 }
 

@@ -1,12 +1,11 @@
 //! Rings that collectives go round in, and what the links between replicas leave each of them.
 
-use super::collectives::CollectiveGroup;
-use super::fragments::ProgramBuilder;
-use crate::popops::collective::{CollectiveMethod, CollectiveRound};
+use super::program_plan::ProgramPlan;
+use crate::popops::collective::{CollectiveMethod, CollectiveRanks, CollectiveRound};
 use crate::spec::Spec;
-use crate::targets::{IpuLinkTopology, SystemCosts};
+use crate::targets::IpuLinkTopology;
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{IpuId, OperationId, ProgramId};
+use tilescope_report::units::{IpuId, ProgramId};
 use tilescope_report::{
     Bandwidth, MachineInterface, ReplicaRing, ReplicaShape, RingLinks, RingOrder, TrainingPass,
 };
@@ -14,22 +13,40 @@ use tilescope_report::{
 /// What tells rings apart.
 type RingKey = (RingOrder, RingLinks, u32, u32, bool);
 
+/// Who takes part in a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CollectiveGroup {
+    /// All replicas.
+    All,
+    /// Replicas that share tensors out.
+    Domain,
+    /// Replicas that have the same share, one of each domain (PopART's orthogonal group).
+    Orthogonal,
+    /// The IPUs of a replica, which share the rows of fields.
+    Rows,
+}
+
 /// The rings of a program, as its collectives are put down.
-#[derive(Default)]
-pub(crate) struct ReplicaRings {
+pub(super) struct ReplicaRings<'a> {
+    plan: &'a ProgramPlan<'a>,
     programs: BTreeMap<RingKey, Vec<ProgramId>>,
     /// Bytes per cycle that the links leave each IPU in a ring, by IPUs that go round at once.
     rates: BTreeMap<(RingKey, Vec<IpuId>), f64>,
 }
 
-impl ReplicaRings {
+impl<'a> ReplicaRings<'a> {
+    pub(super) fn new(plan: &'a ProgramPlan<'a>) -> Self {
+        Self { plan, programs: BTreeMap::new(), rates: BTreeMap::new() }
+    }
+
     /// Notes that a copy goes round in a ring.
     pub(super) fn note(&mut self, ring: &ReplicaRing, program: ProgramId) {
         self.programs.entry(key(ring)).or_default().push(program);
     }
 
     /// All rings, and what the links that they go over move at most.
-    pub(super) fn into_rings(self, system: &SystemCosts) -> (Vec<ReplicaRing>, Vec<Bandwidth>) {
+    pub(super) fn into_rings(self) -> (Vec<ReplicaRing>, Vec<Bandwidth>) {
+        let system = &self.plan.system;
         let ring = |((order, links, ranks, spacing, both), programs)| ReplicaRing {
             order,
             links,
@@ -51,38 +68,29 @@ impl ReplicaRings {
         (rings, bandwidths)
     }
 
-    /// Bytes per cycle that each of the IPUs at some places of the replicas can send in a ring, all of
-    /// them at once: the busiest link decides.
-    fn rate(
-        &mut self,
-        system: &SystemCosts,
-        ring: &ReplicaRing,
-        (shape, places): (ReplicaShape, Vec<IpuId>),
-    ) -> f64 {
-        *self.rates.entry((key(ring), places)).or_insert_with_key(|(_, places)| {
-            let loads = ring.link_loads(shape, places).into_iter();
-            let left = loads.map(|(link, load)| match link.is_pair() {
-                true => system.pair_bytes_per_cycle / load,
-                false => system.ladder_bytes_per_cycle / load,
-            });
-            left.fold(f64::INFINITY, f64::min)
-        })
+    /// The members of a group, as they lie in the system.
+    pub(super) fn ranks(&self, over: CollectiveGroup) -> CollectiveRanks {
+        let options = &self.plan.spec.options;
+        let ipus = u64::from(self.plan.spec.target.ipus * options.tensor_parallel);
+        let (sharding, row_shards) = (&self.plan.sharding, self.plan.graph.row_shards as u64);
+        match over {
+            CollectiveGroup::All => {
+                let count = u64::from(options.replication_factor);
+                // IPUs that share rows go round with those at their place all at once.
+                CollectiveRanks { count, ipus, groups: row_shards }
+            }
+            CollectiveGroup::Rows => CollectiveRanks { count: row_shards, ipus: 1, groups: 1 },
+            CollectiveGroup::Domain => {
+                CollectiveRanks { count: sharding.replicas, ipus, groups: 1 }
+            }
+            CollectiveGroup::Orthogonal => CollectiveRanks {
+                count: sharding.domains,
+                ipus: ipus * sharding.replicas,
+                groups: sharding.replicas,
+            },
+        }
     }
-}
 
-fn key(ring: &ReplicaRing) -> RingKey {
-    (ring.order, ring.links, ring.ranks, ring.spacing, ring.clockwise < 1.0)
-}
-
-/// All replicas, and the IPUs of the machine that each has.
-fn shape(spec: &Spec) -> ReplicaShape {
-    ReplicaShape {
-        replicas: spec.options.replication_factor,
-        ipus_per_replica: spec.target.ipus * spec.options.tensor_parallel,
-    }
-}
-
-impl ProgramBuilder<'_> {
     /// The ring in which some replicas do a round of a collective; none where they do not fill their
     /// rings, or where it is not replicas that take part.
     pub(super) fn ring(
@@ -92,15 +100,15 @@ impl ProgramBuilder<'_> {
     ) -> Option<ReplicaRing> {
         let spacing = match over {
             CollectiveGroup::All | CollectiveGroup::Domain => 1,
-            CollectiveGroup::Orthogonal => self.sharding.replicas,
+            CollectiveGroup::Orthogonal => self.plan.sharding.replicas,
             CollectiveGroup::Rows => return None,
         };
         let spacing = spacing * round.spacing;
         let ShapeInRack { replicas, single } = self.shape_in_rack(spacing);
         let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let is_whole = spacing == 1 && round.ranks >= replicas;
-        let closed = self.system.topology == IpuLinkTopology::Torus && !single && is_whole;
-        let (order, links) = match self.system.topology {
+        let closed = self.plan.system.topology == IpuLinkTopology::Torus && !single && is_whole;
+        let (order, links) = match self.plan.system.topology {
             _ if round.between_racks => (RingOrder::Flat, RingLinks::Gateways),
             IpuLinkTopology::BarleyTwist => (RingOrder::Serpent, RingLinks::ClosedLadder),
             IpuLinkTopology::Torus if closed => (RingOrder::Flat, RingLinks::ClosedLadder),
@@ -119,53 +127,72 @@ impl ProgramBuilder<'_> {
             | CollectiveMethod::QuadDirectionalRing => 0.5,
         };
         let all = round.ranks.saturating_mul(spacing);
-        let fits = u64::from(shape(self.spec).replicas).is_multiple_of(all.max(1));
+        let fits = u64::from(shape(self.plan.spec).replicas).is_multiple_of(all.max(1));
         let (ranks, spacing) = (small(round.ranks), small(spacing));
         let ring = ReplicaRing { order, links, ranks, spacing, clockwise, programs: Vec::new() };
         fits.then_some(ring)
     }
 
     fn shape_in_rack(&self, spacing: u64) -> ShapeInRack {
-        let ReplicaShape { replicas, ipus_per_replica } = shape(self.spec);
-        let fit = u64::from(self.system.link_domain / ipus_per_replica.max(1)).max(1);
+        let ReplicaShape { replicas, ipus_per_replica } = shape(self.plan.spec);
+        let fit = u64::from(self.plan.system.link_domain / ipus_per_replica.max(1)).max(1);
         let single = u64::from(ipus_per_replica) * spacing == 1;
         ShapeInRack { replicas: u64::from(replicas).min(fit), single }
     }
 
     /// A round that takes at least as long as the links between replicas need for it, with all that
-    /// goes over them at the same time.
+    /// goes over them at the same time: the busiest link decides.
     pub(super) fn within_links(
         &mut self,
         round: CollectiveRound,
         ring: &ReplicaRing,
-        (operation, ipu): (OperationId, IpuId),
+        (pass, ipu): (TrainingPass, IpuId),
     ) -> CollectiveRound {
-        let places = self.places_at_once(operation, ipu);
-        let rate = self.rings.rate(self.system, ring, (shape(self.spec), places));
+        let (places, system) = (self.places_at_once(pass, ipu), &self.plan.system);
+        let shape = shape(self.plan.spec);
+        let rate = *self.rates.entry((key(ring), places)).or_insert_with_key(|(_, places)| {
+            let loads = ring.link_loads(shape, places).into_iter();
+            let left = loads.map(|(link, load)| match link.is_pair() {
+                true => system.pair_bytes_per_cycle / load,
+                false => system.ladder_bytes_per_cycle / load,
+            });
+            left.fold(f64::INFINITY, f64::min)
+        });
         CollectiveRound { bytes_per_cycle: round.bytes_per_cycle.min(rate), ..round }
     }
 
-    /// The IPUs whose collectives may go round while that of an operation does, itself among them, by
-    /// their places in a replica.
-    fn places_at_once(&self, operation: OperationId, ipu: IpuId) -> Vec<IpuId> {
-        let options = &self.spec.options;
-        let pass = self.operations.get(operation.index()).map(|operation| operation.pass);
+    /// The IPUs whose collectives may go round while that of a pass of an IPU does, itself among
+    /// them, by their places in a replica.
+    fn places_at_once(&self, pass: TrainingPass, ipu: IpuId) -> Vec<IpuId> {
+        let options = &self.plan.spec.options;
         // Stages may take turns; updates follow one by one only on the same IPU, and where copies of
         // streaming memory sync with the others in between.
-        let is_alone = pass != Some(TrainingPass::Update) && self.schedule.one_by_one;
+        let is_alone = pass != TrainingPass::Update && self.plan.schedule.one_by_one;
         // Those that a layer is split over do the same, each on its own part.
         let alike = options.tensor_parallel;
         let own = |ipu: IpuId| (ipu.0 * alike..(ipu.0 + 1) * alike).map(IpuId);
-        if self.graph.row_shards > 1 || !is_alone {
-            return (0..self.spec.target.ipus).map(IpuId).flat_map(own).collect();
+        if self.plan.graph.row_shards > 1 || !is_alone {
+            return (0..self.plan.spec.target.ipus).map(IpuId).flat_map(own).collect();
         }
         // The IPUs of a set work on their phase at the same time.
-        let stages = &self.placement.stages;
-        let sets = self.placement.peers().iter();
+        let stages = &self.plan.placement.stages;
+        let sets = self.plan.placement.peers().iter();
         let mine = sets.filter(|set| stages[(*set).clone()].iter().any(|stage| stage.ipu == ipu));
         let at_once: BTreeSet<IpuId> =
             mine.flat_map(|set| &stages[set.clone()]).map(|stage| stage.ipu).collect();
         at_once.into_iter().flat_map(own).collect()
+    }
+}
+
+fn key(ring: &ReplicaRing) -> RingKey {
+    (ring.order, ring.links, ring.ranks, ring.spacing, ring.clockwise < 1.0)
+}
+
+/// All replicas, and the IPUs of the machine that each has.
+fn shape(spec: &Spec) -> ReplicaShape {
+    ReplicaShape {
+        replicas: spec.options.replication_factor,
+        ipus_per_replica: spec.target.ipus * spec.options.tensor_parallel,
     }
 }
 

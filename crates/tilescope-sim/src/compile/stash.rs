@@ -1,22 +1,20 @@
 //! What waits for the backward pass: stashes in tile memory, or copies in streaming memory.
 
 use super::data_flow::BufferKey;
-use super::fragments::{ProgramBuilder, UnplacedVariable};
-use super::program_tables::FragmentItem;
+use super::fragment_items::FragmentItem;
+use super::program_builder::ProgramBuilder;
 use super::remote_buffers::RemoteTransfer;
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
-use crate::poplar::work::{
-    MemoryConstraint, OperationWork, OperationWorkItem, VertexInstances, WorkPhase,
-};
+use crate::poplar::work::{OperationWork, VertexInstances, WorkPhase};
 use crate::popops::collective::slice_cycles;
 use crate::shape::{DType, ShapeDisplay, TensorId};
-use tilescope_report::units::{Elements, OperationId, TileRuns};
-use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
+use tilescope_report::units::{Elements, TileRuns};
+use tilescope_report::{ModelOperation, TrainingPass};
 
 impl ProgramBuilder<'_> {
     /// Copies what the backward pass needs into the stash.
     pub(super) fn stash(&mut self, stage: usize) -> Vec<FragmentItem> {
-        let stashed: Vec<TensorId> = self.tensors.stashed(stage).collect();
+        let stashed: Vec<TensorId> = self.plan.tensors.stashed(stage).collect();
         self.stash_copies(&stashed, stage, false)
     }
 
@@ -32,12 +30,12 @@ impl ProgramBuilder<'_> {
         restore: bool,
     ) -> Vec<FragmentItem> {
         let (off_chip, on_chip): (Vec<TensorId>, Vec<TensorId>) =
-            stashed.iter().partition(|tensor| self.stashes_off_chip(**tensor));
+            stashed.iter().partition(|tensor| self.plan.stashes_off_chip(**tensor));
         let mut items = Vec::new();
         for tensor in on_chip {
             let copy = self.stash_copy(tensor, stage, restore);
             let [from, to] = self.stash_ends(tensor, stage, restore);
-            self.note_flow(&copy, &[from], &[to]);
+            self.flows.note(&copy, &[from], &[to]);
             items.extend(copy);
         }
         items.extend(self.stash_off_chip(&off_chip, stage, restore));
@@ -51,31 +49,21 @@ impl ProgramBuilder<'_> {
         if restore { [stash, home] } else { [home, stash] }
     }
 
-    /// Whether a tensor waits for the backward pass in streaming memory.
-    pub(super) fn stashes_off_chip(&self, tensor: TensorId) -> bool {
-        match self.tensors.stated_location(tensor) {
-            Some(stated) => !stated.on_chip,
-            None => {
-                let location = self.spec.options.location.activations;
-                location.is_off_chip(self.lowering.tensor_type(tensor).elements())
-            }
-        }
-    }
-
     /// Whether the I/O tiles move a tensor that waits in streaming memory.
     fn uses_io_tiles(&self, tensor: TensorId) -> bool {
-        let stated = self.tensors.stated_location(tensor).map(|location| location.use_io_tiles);
-        let of_all = self.spec.options.location.activations.use_io_tiles;
-        self.spec.options.num_io_tiles > 0 && stated.unwrap_or(of_all)
+        let stated =
+            self.plan.tensors.stated_location(tensor).map(|location| location.use_io_tiles);
+        let of_all = self.plan.spec.options.location.activations.use_io_tiles;
+        self.plan.spec.options.num_io_tiles > 0 && stated.unwrap_or(of_all)
     }
 
     /// Home of a stashed tensor in the forward pass, or in the backward pass.
     fn stash_home(&self, tensor: TensorId, stage: usize, restore: bool) -> TensorBuffer {
-        let ipu = self.ipu(stage);
+        let ipu = self.plan.ipu(stage);
         if restore {
             TensorBuffer { tensor, ipu, part: TensorBufferKind::Restored(stage) }
         } else {
-            self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward)
+            self.plan.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward)
         }
     }
 
@@ -90,48 +78,39 @@ impl ProgramBuilder<'_> {
         let mut copies = Vec::new();
         for tensor in tensors {
             let [from, to] = self.stash_ends(*tensor, stage, restore);
-            let name = self.graph.tensor(*tensor).name.clone();
-            copies.push(RemoteTransfer { name, bytes: self.bytes(*tensor), from, to });
+            let name = self.plan.name(*tensor).to_owned();
+            copies.push(RemoteTransfer { name, bytes: self.plan.bytes(*tensor), from, to });
         }
         let mut items = Vec::new();
         let mut left = &copies[..];
         let by_io_tiles: Vec<bool> = tensors.iter().map(|of| self.uses_io_tiles(*of)).collect();
         for run in by_io_tiles.chunk_by(|a, b| a == b) {
             let (of_run, rest) = left.split_at(run.len());
-            items.extend(self.remote_copies(self.ipu(stage), of_run, restore, run[0]));
+            items.extend(self.remote_copies(self.plan.ipu(stage), of_run, restore, run[0]));
             left = rest;
         }
         for tensor in tensors {
             let tensor_buffer = self.stash_home(*tensor, stage, restore);
-            self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
+            self.variables.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
         }
         items
     }
 
     /// One copy into or out of a stash, a dynamic slice over the stashed micro-batches.
     fn stash_copy(&mut self, tensor: TensorId, stage: usize, restore: bool) -> Vec<FragmentItem> {
-        let ipu = self.ipu(stage);
-        let depth = self.schedule.stash_depths[stage];
+        let plan = self.plan;
+        let ipu = plan.ipu(stage);
         let word = if restore { "restore" } else { "stash" };
-        let name = format!("{}/{word}", self.graph.tensor(tensor).name);
-        let ty = self.lowering.tensor_type(tensor);
-        let work = slice_work(&self.lowering.layout_or_linear(tensor).elements, restore, ty.dtype);
-        let operation = OperationId::from_index(self.operations.len());
+        let name = format!("{}/{word}", plan.name(tensor));
+        let ty = plan.lowering.tensor_type(tensor);
+        let work = slice_work(plan.elements(tensor), restore, ty.dtype);
+        let pass = if restore { TrainingPass::Backward } else { TrainingPass::Forward };
         let made = self.stash_home(tensor, stage, false);
-        let inputs = self.inputs(&[made]);
-        self.operations.push(ModelOperation {
-            name: name.clone(),
-            kind: word.to_string(),
-            source: None,
-            pass: if restore { TrainingPass::Backward } else { TrainingPass::Forward },
-            block: self.graph.blocks.get(self.graph.tensor(tensor).block.0).cloned(),
-            ipu: Some(ipu),
-            flops: 0,
+        let operation = self.operations.add(ModelOperation {
+            block: plan.graph.blocks.get(plan.graph.tensor(tensor).block.0).cloned(),
             element_type: Some(ty.dtype.arithmetic_type()),
-            inner_runs: None,
             shapes: ShapeDisplay(&ty.shape).to_string(),
-            plan: None,
-            inputs,
+            ..self.operations.copy((name.clone(), word), pass, &[made], ipu)
         });
         self.tables.bind_arguments(ipu);
         let first = self.tables.next_step();
@@ -139,20 +118,14 @@ impl ProgramBuilder<'_> {
         let end = self.tables.next_step();
         let tensor_buffer = self.stash_home(tensor, stage, restore);
         if restore {
-            self.producers.insert(tensor_buffer, operation);
+            self.operations.note_writer(tensor_buffer, operation);
         }
-        self.lifetimes.extend_to(tensor_buffer, first..end);
+        self.variables.lifetimes.extend_to(tensor_buffer, first..end);
         if !restore {
-            let bytes = self.bytes(tensor).map(|bytes| *bytes * depth).shifted(self.offset(ipu));
-            self.unplaced_variables.push(UnplacedVariable {
-                name: format!("{}/stash", self.graph.tensor(tensor).name),
-                category: MemoryCategory::Variable,
-                operation: Some(operation),
-                shape: format!("{depth} x {ty}"),
-                lifetime: None,
-                place: MemoryConstraint::Any,
-                bytes,
-            });
+            let depth = plan.schedule.stash_depths[stage];
+            let bytes = plan.bytes(tensor).map(|bytes| *bytes * depth);
+            let name = (format!("{}/stash", plan.name(tensor)), format!("{depth} x {ty}"));
+            self.variables.add(name, Some(operation), None, ipu, &bytes);
         }
         items
     }
@@ -166,5 +139,5 @@ fn slice_work(elements: &TileRuns<Elements>, restore: bool, dtype: DType) -> Ope
     let cycles = elements.map(|count| slice_cycles(*count, dtype));
     let name = if restore { "DynamicSlice" } else { "DynamicUpdate" };
     let phase = WorkPhase::of_vertices(name, vertices, cycles);
-    OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() }
+    OperationWork::of_phase(phase)
 }

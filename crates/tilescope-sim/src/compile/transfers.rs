@@ -1,19 +1,17 @@
 //! Copies between stages.
 
-use super::data_flow::{first_leaf, last_leaf};
-use super::fragments::ProgramBuilder;
-use super::program_tables::{FragmentItem, ProgramTables};
-use super::tensor_analysis::{StageBoundary, TensorBuffer, TensorBufferKind};
+use super::fragment_items::{FragmentItem, first_leaf, last_leaf};
+use super::program_builder::ProgramBuilder;
+use super::tensor_analysis::StageBoundary;
 use crate::poplar::code_bytes;
 use crate::poplar::exchange::send_instructions;
-use crate::poplar::work::{OperationWork, OperationWorkItem};
+use crate::poplar::work::OperationWork;
 use crate::popops::relayout;
-use crate::poputil::tensor_layout::{LOAD_BYTES, linear_mapping};
+use crate::poputil::tensor_layout::LOAD_BYTES;
 use crate::schedule::StageCopyTiming;
 use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{
-    EXTERNAL_SYNC, ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic,
-    TrainingPass,
+    ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
 };
 
 /// Bytes that one IPU sends another.
@@ -44,11 +42,11 @@ pub struct StageCopyGroup {
 impl ProgramBuilder<'_> {
     /// Copies between stages, grouped as the schedule makes them.
     pub(crate) fn link_copies(&mut self) -> Vec<StageCopyGroup> {
-        let boundaries: Vec<StageBoundary> = self.tensors.boundaries().copied().collect();
+        let boundaries: Vec<StageBoundary> = self.plan.tensors.boundaries().copied().collect();
         if boundaries.is_empty() {
             return Vec::new();
         }
-        let copying = self.schedule.copying;
+        let copying = self.plan.schedule.copying;
         if copying == StageCopyTiming::EverySlot {
             return vec![self.link_copy(Vec::new(), &boundaries)];
         }
@@ -86,7 +84,7 @@ impl ProgramBuilder<'_> {
         let mut local = Vec::new();
         let mut between = Vec::new();
         for boundary in boundaries {
-            let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
+            let (from, to) = (self.plan.ipu(boundary.from_stage), self.plan.ipu(boundary.to_stage));
             if from == to {
                 local.extend(self.local_copy(boundary))
             } else {
@@ -107,10 +105,10 @@ impl ProgramBuilder<'_> {
     }
 
     fn exchange_between_ipus(&mut self, copy: &mut StageCopyGroup, boundaries: &[StageBoundary]) {
-        let sync = external_sync(&mut self.tables);
+        let sync = self.tables.external_sync();
         let name = match copy.after.as_slice() {
             [_] => {
-                let first = &self.graph.tensor(boundaries[0].tensor).name;
+                let first = self.plan.name(boundaries[0].tensor);
                 format!("{first}/inter-ipu-copy/GlobalPre")
             }
             _ => "inter-ipu-copies/GlobalPre".to_string(),
@@ -119,18 +117,18 @@ impl ProgramBuilder<'_> {
         let exchange = self.tables.push_leaf(ProgramNode::new(ProgramKind::GlobalExchange, name));
         let mut tiles = vec![TileTraffic::default(); self.all_tiles()];
         for boundary in boundaries {
-            let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
-            let bytes = self.bytes(boundary.tensor);
+            let (from, to) = (self.plan.ipu(boundary.from_stage), self.plan.ipu(boundary.to_stage));
+            let bytes = self.plan.bytes(boundary.tensor);
             copy.flows.push(InterIpuFlow { from, to, bytes: bytes.total() });
             // Both ends lay the tensor out alike.
             let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
             let route =
                 ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total() };
             self.tables.routes.push(route);
-            add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(from)), true);
-            add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(to)), false);
+            add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.plan.tiles_before(from)), true);
+            add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.plan.tiles_before(to)), false);
             self.extend_boundary_lifetimes(boundary, step..step + 1);
-            self.note_stage_copy(boundary, exchange, exchange);
+            self.flows.note_stage_copy(boundary, exchange, exchange);
         }
         copy.active_tiles = tiles
             .chunks(self.tables.tiles_per_ipu as usize)
@@ -138,7 +136,7 @@ impl ProgramBuilder<'_> {
             .collect();
         let target = self.tables.kind;
         // Each replica has code for its own routes, and every tile holds that of all of them.
-        let replicas = u64::from(self.spec.options.replication_factor);
+        let replicas = u64::from(self.plan.spec.options.replication_factor);
         let tiles = tiles.into_iter().map(|tile| {
             let code_bytes = replicas * code_bytes::global_code_bytes(&tile, target);
             (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
@@ -150,17 +148,16 @@ impl ProgramBuilder<'_> {
 
     /// A copy to the next stage of the same IPU: the tensor stays on its tiles.
     fn local_copy(&mut self, boundary: &StageBoundary) -> Vec<FragmentItem> {
-        let name = self.graph.tensor(boundary.tensor).name.clone();
-        let dtype = self.lowering.tensor_type(boundary.tensor).dtype;
-        let elements = self.bytes(boundary.tensor).map(|bytes| Elements(*bytes / dtype.bytes()));
+        let (plan, tensor) = (self.plan, boundary.tensor);
+        let dtype = plan.dtype(tensor);
+        let elements = plan.bytes(tensor).map(|bytes| Elements(*bytes / dtype.bytes()));
         let phase = relayout::copy("stage-copy", dtype, &elements, LOAD_BYTES / dtype.bytes());
-        let work =
-            OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
+        let (work, ipu) = (OperationWork::of_phase(phase), plan.ipu(boundary.from_stage));
         let first = self.tables.next_step();
-        let items = self.tables.work(None, &name, self.ipu(boundary.from_stage), &work).items;
+        let items = self.tables.work(None, plan.name(tensor), ipu, &work).items;
         self.extend_boundary_lifetimes(boundary, first..self.tables.next_step());
         if let (Some(first), Some(last)) = (first_leaf(&items), last_leaf(&items)) {
-            self.note_stage_copy(boundary, first, last);
+            self.flows.note_stage_copy(boundary, first, last);
         }
         items
     }
@@ -171,23 +168,9 @@ impl ProgramBuilder<'_> {
 
     /// The sent tensor lives until the copy; the received one, read in the next slot, always.
     fn extend_boundary_lifetimes(&mut self, boundary: &StageBoundary, steps: std::ops::Range<u32>) {
-        let [sent, received] = self.boundary_buffers(boundary);
-        self.lifetimes.extend_to(sent, steps);
-        self.lifetimes.keep_over(received, 0..u32::MAX);
-    }
-
-    /// Where a copy between stages takes a tensor from, and where it brings it.
-    pub(super) fn boundary_buffers(&self, boundary: &StageBoundary) -> [TensorBuffer; 2] {
-        let tensor = boundary.tensor;
-        let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
-        let sent = self.tensors.buffer(tensor, boundary.from_stage, from, boundary.from_pass);
-        // What was restored for the backward pass is sent from where it was made.
-        let part = match sent.part {
-            TensorBufferKind::Restored(_) => TensorBufferKind::Original,
-            part => part,
-        };
-        let received = TensorBufferKind::Received(boundary.to_stage);
-        [TensorBuffer { part, ..sent }, TensorBuffer { tensor, ipu: to, part: received }]
+        let [sent, received] = self.plan.boundary_buffers(boundary);
+        self.variables.lifetimes.extend_to(sent, steps);
+        self.variables.lifetimes.keep_over(received, 0..u32::MAX);
     }
 }
 
@@ -205,16 +188,4 @@ fn add_inter_ipu_traffic(tiles: &mut [TileTraffic], bytes: &TileRuns<Bytes>, sen
             }
         }
     }
-}
-
-/// Bytes of each I/O tile when `total` bytes are dealt out over them; they follow the compute tiles.
-pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: Bytes) -> TileRuns<Bytes> {
-    let byte = Bytes(1);
-    let mapping = linear_mapping(Elements(total / byte), byte, byte, io_tiles);
-    mapping.map(|bytes| *bytes * byte).shifted(compute_tiles)
-}
-
-/// A sync of all IPUs, and with the host where a stream copy follows.
-pub(crate) fn external_sync(tables: &mut ProgramTables) -> ProgramId {
-    tables.program(ProgramNode::new(ProgramKind::Sync, EXTERNAL_SYNC))
 }

@@ -1,17 +1,17 @@
 //! All variables of a program, placed on the tiles.
 
-use super::fragments::{ProgramBuilder, UnplacedVariable};
-use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
-use crate::poplar::allocate;
-use crate::poplar::allocate::{AllocationRequest, TileMemoryAllocation};
+use super::program_plan::ProgramPlan;
+use super::program_tables::ProgramTables;
+use super::tensor_analysis::{BufferLifetimes, TensorBuffer, TensorBufferKind};
+use super::wanted_variables::{UnplacedVariable, WantedVariables};
+use crate::poplar::allocate::{self, AllocationRequest, TileMemoryAllocation};
+use crate::poplar::code_bytes;
 use crate::poplar::work::MemoryConstraint;
 use crate::poputil::tensor_layout::ElementOrder;
 use crate::shape::{TensorId, TensorRole};
-use crate::targets::Chip;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use tilescope_report::units::{Bytes, IpuId, TileId, TileRuns, VariableId};
-use tilescope_report::{MemoryCategory, TrainingPass, Variable, VariableUse};
+use tilescope_report::{MemoryCategory, TileTraffic, TrainingPass, Variable, VariableUse};
 
 /// The variables of a program and where they lie.
 #[derive(Default)]
@@ -25,15 +25,15 @@ pub(crate) struct PlacedVariables {
 }
 
 /// Collects all variables and places them.
-pub(crate) fn place_variables(
-    builder: &mut ProgramBuilder,
-    chip: &Chip,
-    tiles: u32,
+pub(super) fn place_variables(
+    plan: &ProgramPlan,
+    tables: &mut ProgramTables,
+    WantedVariables { lifetimes, others, .. }: WantedVariables,
 ) -> PlacedVariables {
-    let mut wanted = tensor_variables(builder);
-    builder.upload_code();
-    wanted.append(&mut builder.unplaced_variables);
-    wanted.extend(code_variables(builder));
+    let mut wanted = tensor_variables(plan, &lifetimes, tables.next_step());
+    add_upload_code(plan, &lifetimes, tables);
+    wanted.extend(others);
+    wanted.extend(code_variables(tables));
     let requests: Vec<AllocationRequest> = wanted
         .iter()
         .map(|variable| AllocationRequest {
@@ -43,8 +43,10 @@ pub(crate) fn place_variables(
             bytes: variable.bytes.clone(),
         })
         .collect();
-    let mut allocation = allocate::allocate(chip, &requests, tiles);
-    fill_liveness(builder, &wanted);
+    let target = &plan.spec.target;
+    let tiles = target.ipus * target.chip.tiles;
+    let mut allocation = allocate::allocate(&target.chip, &requests, tiles);
+    fill_liveness(tables, &wanted);
     let placements = std::mem::take(&mut allocation.placements);
     let variables: Vec<Variable> = wanted
         .into_iter()
@@ -58,15 +60,15 @@ pub(crate) fn place_variables(
             tiles,
         })
         .collect();
-    PlacedVariables { uses: tensor_uses(builder, &variables), variables, allocation }
+    PlacedVariables { uses: tensor_uses(&lifetimes, &variables), variables, allocation }
 }
 
 /// Which steps use each tensor; tensors come first among the variables. One that is in use from its
 /// first step to its last is not listed.
-fn tensor_uses(builder: &ProgramBuilder, variables: &[Variable]) -> Vec<VariableUse> {
+fn tensor_uses(lifetimes: &BufferLifetimes, variables: &[Variable]) -> Vec<VariableUse> {
     let mut found = Vec::new();
-    for (index, (tensor_buffer, ..)) in builder.lifetimes.iter().enumerate() {
-        let uses = builder.lifetimes.uses(tensor_buffer);
+    for (index, (tensor_buffer, ..)) in lifetimes.iter().enumerate() {
+        let uses = lifetimes.uses(tensor_buffer);
         if variables[index].lifetime.as_slice() == uses {
             continue;
         }
@@ -77,21 +79,21 @@ fn tensor_uses(builder: &ProgramBuilder, variables: &[Variable]) -> Vec<Variable
 }
 
 /// Tensors of the graph: kept ones on their IPU always, others while they are in use.
-fn tensor_variables(builder: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
-    let steps = builder.tables.next_step();
-    let tensor_buffers: Vec<(TensorBuffer, Range<u32>, MemoryConstraint)> =
-        builder.lifetimes.iter().collect();
-    let mut mapper = LinearMapper::new(builder);
-    tensor_buffers
-        .into_iter()
+fn tensor_variables(
+    plan: &ProgramPlan,
+    lifetimes: &BufferLifetimes,
+    steps: u32,
+) -> Vec<UnplacedVariable> {
+    let mut mapper = LinearMapper::new(plan);
+    lifetimes
+        .iter()
         .map(|(tensor_buffer, span, place)| {
-            let tensor = builder.graph.tensor(tensor_buffer.tensor);
+            let tensor = plan.graph.tensor(tensor_buffer.tensor);
             let gathered = matches!(tensor_buffer.part, TensorBufferKind::Gathered(..));
-            let kept = tensor.role.is_persistent()
-                && !gathered
-                && !builder.is_off_chip(tensor_buffer.tensor);
-            let ty = if !gathered && builder.sharding.splits(tensor_buffer.tensor) {
-                builder.sharding.share(&tensor.ty)
+            let kept =
+                tensor.role.is_persistent() && !gathered && !plan.is_off_chip(tensor_buffer.tensor);
+            let ty = if !gathered && plan.sharding.splits(tensor_buffer.tensor) {
+                plan.sharding.share(&tensor.ty)
             } else {
                 tensor.ty.clone()
             };
@@ -103,7 +105,7 @@ fn tensor_variables(builder: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
             };
             UnplacedVariable {
                 name: format!("{}{suffix}", tensor.name),
-                category: if builder.is_constant(tensor.role) {
+                category: if plan.is_constant(tensor.role) {
                     MemoryCategory::Constant
                 } else {
                     MemoryCategory::Variable
@@ -112,7 +114,7 @@ fn tensor_variables(builder: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
                 shape: ty.to_string(),
                 lifetime: (!always).then_some(span),
                 place,
-                bytes: mapper.bytes(builder, tensor_buffer, kept),
+                bytes: mapper.bytes(plan, tensor_buffer, kept),
             }
         })
         .collect()
@@ -133,12 +135,11 @@ struct LinearMapper {
 }
 
 impl LinearMapper {
-    fn new(builder: &ProgramBuilder) -> Self {
-        let updates = builder.graph.nodes.iter().filter(|node| node.pass == TrainingPass::Update);
+    fn new(plan: &ProgramPlan) -> Self {
+        let updates = plan.graph.nodes.iter().filter(|node| node.pass == TrainingPass::Update);
         let owned = updates.flat_map(|node| {
             let states = node.inputs.iter().skip(1);
-            let states = states
-                .filter(|state| builder.graph.tensor(**state).role == TensorRole::OptimizerState);
+            let states = states.filter(|of| plan.role(**of) == TensorRole::OptimizerState);
             states.map(|state| (*state, node.inputs[0]))
         });
         Self { owners: owned.collect(), starts: BTreeMap::new(), next: BTreeMap::new() }
@@ -147,18 +148,17 @@ impl LinearMapper {
     /// Bytes of a tensor on each tile of the replica.
     fn bytes(
         &mut self,
-        builder: &mut ProgramBuilder,
+        plan: &ProgramPlan,
         tensor_buffer: TensorBuffer,
         kept: bool,
     ) -> TileRuns<Bytes> {
-        let tiles = builder.tables.tiles_per_ipu;
-        let bytes = builder.buffer_bytes(tensor_buffer);
+        let tiles = plan.spec.target.chip.tiles;
+        let bytes = plan.buffer_bytes(tensor_buffer);
         let owner = self.owners.get(&tensor_buffer.tensor).copied().unwrap_or(tensor_buffer.tensor);
         // Accumulators lie as gradients arrive.
-        let free = kept && builder.graph.tensor(owner).role != TensorRole::Accumulator;
-        let linear = builder.sharding.splits(tensor_buffer.tensor)
-            || builder.lowering.layout_or_linear(tensor_buffer.tensor).order
-                == ElementOrder::Linear;
+        let free = kept && plan.role(owner) != TensorRole::Accumulator;
+        let linear = plan.sharding.splits(tensor_buffer.tensor)
+            || plan.layout(tensor_buffer.tensor).order == ElementOrder::Linear;
         let first = if free && linear {
             let next = self.next.entry(tensor_buffer.ipu).or_insert(TileId(0));
             *self.starts.entry((tensor_buffer.ipu, owner)).or_insert_with(|| {
@@ -169,14 +169,14 @@ impl LinearMapper {
         } else {
             TileId(0)
         };
-        bytes.rotated(first, tiles).shifted(builder.offset(tensor_buffer.ipu))
+        bytes.rotated(first, tiles).shifted(plan.tiles_before(tensor_buffer.ipu))
     }
 }
 
 /// Code, vertex state and the like: one variable per category, named as libpva names them.
-fn code_variables(builder: &ProgramBuilder) -> impl Iterator<Item = UnplacedVariable> {
+fn code_variables(tables: &ProgramTables) -> impl Iterator<Item = UnplacedVariable> {
     MemoryCategory::ALL.into_iter().filter_map(|category| {
-        let bytes = builder.tables.code.category(category);
+        let bytes = tables.code.category(category);
         let bytes = TileRuns::from_tiles(
             TileId(0),
             bytes.iter().map(|bytes| (!bytes.is_zero()).then_some(*bytes)),
@@ -193,9 +193,32 @@ fn code_variables(builder: &ProgramBuilder) -> impl Iterator<Item = UnplacedVari
     })
 }
 
+/// Adds the code of the programs that bring kept tensors from the host before the first run, and what
+/// training changed back after the last one. What lives in streaming memory is there already,
+/// and constants come with the program.
+fn add_upload_code(plan: &ProgramPlan, lifetimes: &BufferLifetimes, tables: &mut ProgramTables) {
+    for (TensorBuffer { tensor, ipu, .. }, ..) in lifetimes.iter() {
+        let role = plan.role(tensor);
+        if plan.is_constant(role)
+            || !matches!(role, TensorRole::Parameter | TensorRole::OptimizerState)
+            || plan.is_off_chip(tensor)
+        {
+            continue;
+        }
+        for (range, bytes) in plan.bytes(tensor).shifted(plan.tiles_before(ipu)).iter() {
+            let bytes_out = if plan.spec.model.training { *bytes } else { Bytes::ZERO };
+            let tile = TileTraffic { bytes_in: *bytes, bytes_out, ..TileTraffic::default() };
+            let code_bytes = code_bytes::host_code_bytes(&tile, tables.kind);
+            for tile in range.iter() {
+                tables.code.add(MemoryCategory::HostExchangeCode, tile, code_bytes);
+            }
+        }
+    }
+}
+
 /// Sums the bytes of not-always-live variables at each liveness step.
-fn fill_liveness(builder: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
-    let mut changes = vec![0i64; builder.tables.liveness.len() + 1];
+fn fill_liveness(tables: &mut ProgramTables, variables: &[UnplacedVariable]) {
+    let mut changes = vec![0i64; tables.liveness.len() + 1];
     for variable in variables {
         if let Some(lifetime) = &variable.lifetime {
             let bytes = variable.bytes.total().0 as i64;
@@ -204,7 +227,7 @@ fn fill_liveness(builder: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
         }
     }
     let mut live = 0;
-    for (step, change) in builder.tables.liveness.iter_mut().zip(changes) {
+    for (step, change) in tables.liveness.iter_mut().zip(changes) {
         live += change;
         step.bytes = Bytes(live as u64);
     }
@@ -213,8 +236,7 @@ fn fill_liveness(builder: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balance::compile;
-    use crate::compile::CompiledProgram;
+    use crate::compile::{CompiledProgram, ProgramSource};
     use crate::spec::{Spec, SpecError, SpecSource};
 
     fn spec(overrides: &[&str]) -> Result<Spec, SpecError> {
@@ -229,7 +251,8 @@ mod tests {
         const INFERENCE: [&str; 2] = ["model.training=false", "options.gradient_accumulation=1"];
         let compiled = |constant| {
             let overrides = [INFERENCE[0], INFERENCE[1], constant];
-            compile(&spec(&overrides).expect("valid")).expect("compiles")
+            let spec = spec(&overrides).expect("valid");
+            ProgramSource::new(&spec).and_then(|source| source.compile()).expect("compiles")
         };
         let bytes = |program: &CompiledProgram, category| -> Bytes {
             let variables = program.compilation.variables.iter();

@@ -10,13 +10,14 @@
 //! through the operations of the optimiser): those that are whole are sliced before, and gathered
 //! again if they have changed.
 
-use super::collectives::CollectiveGroup;
 use super::data_flow::BufferKey;
-use super::fragments::ProgramBuilder;
-use super::program_tables::{EmittedWork, FragmentItem};
+use super::fragment_items::FragmentItem;
+use super::program_builder::ProgramBuilder;
+use super::program_tables::EmittedWork;
+use super::replica_rings::CollectiveGroup;
 use super::tensor_analysis::TensorBuffer;
 use crate::graph::GraphNode;
-use crate::operators::{LoweredOperation, Optimizer};
+use crate::operators::{Optimizer, ReplicaSum};
 use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective::{self, CollectiveKind};
 use crate::popops::elementwise;
@@ -59,9 +60,9 @@ impl ParameterUpdate<'_> {
 impl ProgramBuilder<'_> {
     /// Puts the updates of a stage down: one behind the other, or step by step for all of them.
     pub(super) fn updates(&mut self, stage: usize, ipu: IpuId) -> StageUpdates {
-        let graph = self.graph;
+        let graph = self.plan.graph;
         let of_stage = |node: &GraphNode| {
-            node.pass == TrainingPass::Update && self.placement.runs(stage, node.block)
+            node.pass == TrainingPass::Update && self.plan.placement.runs(stage, node.block)
         };
         let nodes: Vec<(usize, &GraphNode)> =
             graph.nodes.iter().enumerate().filter(|(_, node)| of_stage(node)).collect();
@@ -84,15 +85,15 @@ impl ProgramBuilder<'_> {
 
     /// Whether one collective adds up all gradients of a stage.
     fn merges_collectives(&self) -> bool {
-        let options = &self.spec.options;
-        let has_collectives = options.replication_factor > 1 || self.graph.row_shards > 1;
+        let options = &self.plan.spec.options;
+        let has_collectives = options.replication_factor > 1 || self.plan.graph.row_shards > 1;
         options.merge_collectives && has_collectives
     }
 
     /// Whether a phase does each step of its updates for all weights before the next step.
     fn updates_in_batches(&self) -> bool {
-        let schedule = self.spec.options.execution_phase_settings.schedule;
-        self.schedule.phased && schedule == ExecutionPhaseSchedule::Batch
+        let schedule = self.plan.spec.options.execution_phase_settings.schedule;
+        self.plan.schedule.phased && schedule == ExecutionPhaseSchedule::Batch
     }
 
     /// The updates of a stage with all loads first and all stores last, each an exchange. Gradients
@@ -114,8 +115,8 @@ impl ProgramBuilder<'_> {
             items.extend(self.load_state(&mut updates, ipu));
         }
         let groups: Vec<(OperationId, Range<usize>)> = if self.merges_collectives() {
-            let name = format!("{}/mergedCollectives", self.placement.stages[stage].name);
-            vec![(self.merged_operation(&name, &updates, ipu), 0..updates.len())]
+            let name = format!("{}/mergedCollectives", self.plan.placement.stages[stage].name);
+            vec![(self.merged_operation(name, &updates, ipu), 0..updates.len())]
         } else {
             updates.iter().enumerate().map(|(at, update)| (update.operation, at..at + 1)).collect()
         };
@@ -142,15 +143,15 @@ impl ProgramBuilder<'_> {
         stage: usize,
         ipu: IpuId,
     ) -> ParameterUpdate<'n> {
-        let operation = self.operation(node, &node.name, (stage, node.pass), ipu, None);
-        let is_sharded = node.inputs.iter().any(|tensor| self.sharding.splits(*tensor));
+        let operation = self.operations.add_node(node, &node.name, (stage, node.pass), ipu, None);
+        let is_sharded = node.inputs.iter().any(|tensor| self.plan.sharding.splits(*tensor));
         ParameterUpdate { index, node, stage, ipu, operation, is_sharded, first: 0, state_first: 0 }
     }
 
     /// The operation that collectives over several gradients belong to.
     fn merged_operation(
         &mut self,
-        name: &str,
+        name: String,
         updates: &[ParameterUpdate],
         ipu: IpuId,
     ) -> OperationId {
@@ -160,22 +161,22 @@ impl ProgramBuilder<'_> {
     }
 
     fn update_buffer(&self, update: &ParameterUpdate, tensor: TensorId) -> TensorBuffer {
-        self.tensors.buffer(tensor, update.stage, update.ipu, TrainingPass::Update)
+        self.plan.tensors.buffer(tensor, update.stage, update.ipu, TrainingPass::Update)
     }
 
     /// Operands in streaming memory: those that the gradient needs, and the optimiser's state.
     fn off_chip_operands(&self, node: &GraphNode) -> (Vec<TensorId>, Vec<TensorId>) {
-        let off_chip = node.inputs.iter().copied().filter(|of| self.is_off_chip(*of));
-        off_chip.partition(|of| self.graph.tensor(*of).role != TensorRole::OptimizerState)
+        let off_chip = node.inputs.iter().copied().filter(|of| self.plan.is_off_chip(*of));
+        off_chip.partition(|of| self.plan.role(*of) != TensorRole::OptimizerState)
     }
 
     /// Whether the optimiser's state is loaded before the updates of a phase begin. Behind the phases,
     /// where gradients were accumulated, PopART loads on demand (willow/src/transforms/
     /// streamingmemoryopinserter.cpp, setLoadingOpPhaseAndPriority).
     fn preloads_state(&self) -> bool {
-        let options = &self.spec.options;
+        let options = &self.plan.spec.options;
         let schedule = options.execution_phase_settings.optimizer_state_io_schedule;
-        self.schedule.phased
+        self.plan.schedule.phased
             && options.gradient_accumulation == 1
             && schedule == ExecutionPhaseIoSchedule::Preload
     }
@@ -233,7 +234,8 @@ impl ProgramBuilder<'_> {
         let whole = of(&|update| !update.is_sharded);
         let split = of(&|update| update.is_sharded);
         // Sharded accumulators hold sums over the domain already.
-        let scattered = of(&|update| update.is_sharded && !self.sharding.splits(update.gradient()));
+        let scattered =
+            of(&|update| update.is_sharded && !self.plan.sharding.splits(update.gradient()));
         let copied = of(&|update| self.is_copied(update));
         let copied_whole = of(&|update| self.is_copied(update) && !update.is_sharded);
         let copied_split = of(&|update| self.is_copied(update) && update.is_sharded);
@@ -256,7 +258,7 @@ impl ProgramBuilder<'_> {
 
     /// Whether every IPU of the replica has a copy of the parameter.
     fn is_copied(&self, update: &ParameterUpdate) -> bool {
-        self.graph.copied_weights.contains(&update.node.inputs[0])
+        self.plan.graph.copied_weights.contains(&update.node.inputs[0])
     }
 
     /// Brings the shares that other replicas updated of tensors that each has as a whole.
@@ -267,7 +269,8 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         let mut changed: Vec<(&ParameterUpdate, TensorId)> = Vec::new();
         for update in updates.iter().filter(|update| update.is_sharded) {
-            let whole = self.changed_tensors(update.node).filter(|of| !self.sharding.splits(*of));
+            let whole =
+                self.changed_tensors(update.node).filter(|of| !self.plan.sharding.splits(*of));
             changed.extend(whole.map(|tensor| (update, tensor)));
         }
         self.collectives(CollectiveKind::AllGather, CollectiveGroup::Domain, &changed, operation)
@@ -276,8 +279,8 @@ impl ProgramBuilder<'_> {
     /// Tensors that an update gives new values: the parameter, its state, and the accumulator where
     /// that is the momentum.
     fn changed_tensors<'n>(&self, node: &'n GraphNode) -> impl Iterator<Item = TensorId> + 'n {
-        let keeps_momentum = self.spec.model.optimizer == Optimizer::SgdMomentumCombined
-            && self.graph.tensor(node.inputs[1]).role == TensorRole::Accumulator;
+        let keeps_momentum = self.plan.spec.model.optimizer == Optimizer::SgdMomentumCombined
+            && self.plan.role(node.inputs[1]) == TensorRole::Accumulator;
         let operands = node.inputs.iter().enumerate();
         operands.filter(move |(place, _)| *place != 1 || keeps_momentum).map(|(_, tensor)| *tensor)
     }
@@ -290,18 +293,18 @@ impl ProgramBuilder<'_> {
         tensors: &[(&ParameterUpdate, TensorId)],
         operation: OperationId,
     ) -> Vec<FragmentItem> {
-        let merges = self.spec.options.merge_collectives;
+        let merges = self.plan.spec.options.merge_collectives;
         let mut by_type: BTreeMap<(DType, usize), Vec<(&ParameterUpdate, TensorId)>> =
             BTreeMap::new();
         for (index, (update, tensor)) in tensors.iter().enumerate() {
-            let dtype = self.lowering.tensor_type(*tensor).dtype;
+            let dtype = self.plan.dtype(*tensor);
             let group = if merges { 0 } else { index };
             by_type.entry((dtype, group)).or_default().push((update, *tensor));
         }
         let mut items = Vec::new();
         for ((dtype, _), tensors) in by_type {
             let mut name = match tensors.as_slice() {
-                [(_, tensor)] => self.graph.tensor(*tensor).name.clone(),
+                [(_, tensor)] => self.plan.name(*tensor).to_owned(),
                 _ => format!("merged/{}", dtype.name()),
             };
             match over {
@@ -316,7 +319,7 @@ impl ProgramBuilder<'_> {
                 .iter()
                 .map(|(update, tensor)| BufferKey::Tensor(self.update_buffer(update, *tensor)))
                 .collect();
-            self.note_flow(&collective, &buffers, &buffers);
+            self.flows.note(&collective, &buffers, &buffers);
             items.extend(collective);
         }
         items
@@ -328,16 +331,17 @@ impl ProgramBuilder<'_> {
         tensors: &[(&ParameterUpdate, TensorId)],
         over: CollectiveGroup,
     ) -> TileRuns<Elements> {
-        let none = TileRuns::uniform(TileRange::first_tiles(self.lowering.tiles), Elements::ZERO);
+        let none =
+            TileRuns::uniform(TileRange::first_tiles(self.plan.lowering.tiles), Elements::ZERO);
         let sum = tensors.iter().fold(none, |sum, (update, tensor)| {
             let elements = match over {
-                CollectiveGroup::Orthogonal => self.share_layout(*tensor).elements,
+                CollectiveGroup::Orthogonal => self.plan.share_layout(*tensor).elements,
                 // The IPUs of a replica have added up their gradients, each a share of them.
                 CollectiveGroup::All if self.is_copied(update) => {
-                    self.part_layout(*tensor, self.graph.row_shards as u64).elements
+                    self.plan.part_layout(*tensor, self.plan.graph.row_shards as u64).elements
                 }
                 CollectiveGroup::All | CollectiveGroup::Domain | CollectiveGroup::Rows => {
-                    self.lowering.layout_or_linear(*tensor).elements
+                    self.plan.elements(*tensor).clone()
                 }
             };
             sum.zip(&elements, |sum, more| sum + more)
@@ -353,27 +357,25 @@ impl ProgramBuilder<'_> {
     fn apply_update(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
         let ParameterUpdate { index, node, stage, ipu, operation, is_sharded, .. } = *update;
         let mut items = Vec::new();
-        let share = if is_sharded { self.on_share(node) } else { None };
+        let share = if is_sharded { self.plan.on_share(node) } else { None };
         if share.is_some() {
-            self.operations[operation.index()].flops = self.flops_of_share(node);
+            self.operations.set_flops(operation, self.plan.flops_of_share(node));
             items.extend(self.slice_shares(update));
         }
-        let whole = || LoweredOperation::from(self.lowered_nodes[index].work.clone());
-        let lowered = share.unwrap_or_else(whole);
-        let mut emitted = self.emit_with_sum(update, &lowered);
-        self.note_node(node, &emitted.items, (stage, TrainingPass::Update), ipu);
+        let (work, sum) = match &share {
+            Some(share) => (&share.work, share.replica_sum.as_ref()),
+            None => (&self.plan.lowered_nodes[index].work, None),
+        };
+        let mut emitted = self.emit_with_sum(update, work, sum);
+        self.flows.note_node(node, &emitted.items, (stage, TrainingPass::Update), ipu);
         items.append(&mut emitted.items);
         if is_sharded {
             items.extend(self.zero_rest_of_accumulator(update));
         }
-        let (work, steps) = (&lowered.work, &emitted.steps);
-        self.push_temporary_variables(work, operation, &node.name, ipu, steps);
-        if !emitted.shares_code {
-            self.push_worklist_variables(work, operation, &node.name, ipu);
-        }
+        self.variables.add_of_work((work, &emitted), operation, &node.name, ipu);
         for tensor in &node.inputs[2..] {
             let buffer = self.update_buffer(update, *tensor);
-            self.lifetimes.extend_to(buffer, update.state_first..self.tables.next_step());
+            self.variables.lifetimes.extend_to(buffer, update.state_first..self.tables.next_step());
         }
         items
     }
@@ -382,13 +384,14 @@ impl ProgramBuilder<'_> {
     fn emit_with_sum(
         &mut self,
         update: &ParameterUpdate,
-        lowered: &LoweredOperation,
+        work: &OperationWork,
+        sum: Option<&ReplicaSum>,
     ) -> EmittedWork {
         let (operation, name, ipu) = (update.operation, &update.node.name, update.ipu);
-        let Some(sum) = &lowered.replica_sum else {
-            return self.tables.work(Some(operation), name, ipu, &lowered.work);
+        let Some(sum) = sum else {
+            return self.tables.work(Some(operation), name, ipu, work);
         };
-        let (before, behind) = lowered.work.items.split_at(sum.after);
+        let (before, behind) = work.items.split_at(sum.after);
         let part = |items: &[OperationWorkItem]| OperationWork {
             items: items.to_vec(),
             temporaries: Vec::new(),
@@ -409,16 +412,16 @@ impl ProgramBuilder<'_> {
     /// Takes this replica's share of the weights and state that it has as a whole.
     fn slice_shares(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
         let whole = self.changed_tensors(update.node);
-        let whole: Vec<TensorId> = whole.filter(|of| !self.sharding.splits(*of)).collect();
+        let whole: Vec<TensorId> = whole.filter(|of| !self.plan.sharding.splits(*of)).collect();
         let mut items = Vec::new();
         for tensor in whole {
-            let name = format!("{}/share", self.graph.tensor(tensor).name);
-            let dtype = self.lowering.tensor_type(tensor).dtype;
-            let elements = self.share_layout(tensor).elements;
+            let name = format!("{}/share", self.plan.name(tensor));
+            let dtype = self.plan.dtype(tensor);
+            let elements = self.plan.share_layout(tensor).elements;
             let work = OperationWork::of_phase(collective::slice(dtype, &elements));
             let sliced = self.tables.work(Some(update.operation), &name, update.ipu, &work).items;
             let buffer = BufferKey::Tensor(self.update_buffer(update, tensor));
-            self.note_flow(&sliced, &[buffer], &[]);
+            self.flows.note(&sliced, &[buffer], &[]);
             items.extend(sliced);
         }
         items
@@ -428,17 +431,16 @@ impl ProgramBuilder<'_> {
     fn zero_rest_of_accumulator(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
         let accumulator = update.gradient();
         let keeps = self.changed_tensors(update.node).any(|tensor| tensor == accumulator);
-        let is_accumulator = self.graph.tensor(accumulator).role == TensorRole::Accumulator;
-        if !is_accumulator || keeps || self.sharding.splits(accumulator) {
+        let is_accumulator = self.plan.role(accumulator) == TensorRole::Accumulator;
+        if !is_accumulator || keeps || self.plan.sharding.splits(accumulator) {
             return Vec::new();
         }
-        let dtype = self.lowering.tensor_type(accumulator).dtype;
-        let elements = self.lowering.layout_or_linear(accumulator).elements;
-        let fill = elementwise::fill("accumulatorUpdate/zero", dtype, &elements);
+        let (dtype, elements) = self.plan.values(accumulator);
+        let fill = elementwise::fill("accumulatorUpdate/zero", dtype, elements);
         let (name, work) = (&update.node.name, OperationWork::of_phase(fill));
         let items = self.tables.work(Some(update.operation), name, update.ipu, &work).items;
         let buffer = BufferKey::Tensor(self.update_buffer(update, accumulator));
-        self.note_flow(&items, &[], &[buffer]);
+        self.flows.note(&items, &[], &[buffer]);
         items
     }
 
@@ -448,7 +450,7 @@ impl ProgramBuilder<'_> {
             return;
         }
         let lifetime = update.first..self.tables.next_step();
-        let whole = update.node.inputs.iter().filter(|of| !self.sharding.splits(**of));
+        let whole = update.node.inputs.iter().filter(|of| !self.plan.sharding.splits(**of));
         for tensor in whole.copied().collect::<Vec<_>>() {
             self.push_share_variable(tensor, update.ipu, update.operation, lifetime.clone());
         }
@@ -469,9 +471,9 @@ impl ProgramBuilder<'_> {
             for tensor in &update.node.inputs {
                 let buffer = self.update_buffer(update, *tensor);
                 // State was noted where it was fetched.
-                let is_state = self.graph.tensor(*tensor).role == TensorRole::OptimizerState;
+                let is_state = self.plan.role(*tensor) == TensorRole::OptimizerState;
                 let from = if is_state { first_store } else { update.first };
-                self.lifetimes.extend_to(buffer, from..end);
+                self.variables.lifetimes.extend_to(buffer, from..end);
             }
         }
         items

@@ -136,7 +136,7 @@ impl<'a> LoweringContext<'a> {
         };
         for (index, tensor) in tensors.iter().enumerate() {
             if tensor.role == TensorRole::Resident {
-                lowering.layout_or_linear(TensorId(index));
+                lowering.lay_out(TensorId(index));
             }
         }
         lowering
@@ -177,15 +177,21 @@ impl<'a> LoweringContext<'a> {
         self.layouts[tensor.0] = Some(self.known_layouts.number(layout));
     }
 
+    /// Places a tensor linearly that nobody placed yet.
+    pub(crate) fn lay_out(&mut self, tensor: TensorId) {
+        if self.layout(tensor).is_none() {
+            let ty = self.tensor_type(tensor);
+            self.set_layout(
+                tensor,
+                TensorLayout::linear(ty.elements(), ty.dtype.bytes(), self.tiles),
+            );
+        }
+    }
+
     /// How a tensor lies; one that nobody placed yet is placed linearly.
     pub(crate) fn layout_or_linear(&mut self, tensor: TensorId) -> TensorLayout {
-        if let Some(layout) = self.layout(tensor) {
-            return layout.clone();
-        }
-        let ty = self.tensor_type(tensor);
-        let layout = TensorLayout::linear(ty.elements(), ty.dtype.bytes(), self.tiles);
-        self.set_layout(tensor, layout.clone());
-        layout
+        self.lay_out(tensor);
+        self.layout(tensor).expect("it is laid out").clone()
     }
 
     /// What a tile sends or receives in an exchange.

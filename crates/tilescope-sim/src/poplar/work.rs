@@ -186,6 +186,12 @@ impl OperationWork {
         Self { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() }
     }
 
+    /// A work of some phases.
+    pub(crate) fn of_phases(phases: impl IntoIterator<Item = WorkPhase>) -> Self {
+        let items = phases.into_iter().map(OperationWorkItem::Phase).collect();
+        Self { items, temporaries: Vec::new() }
+    }
+
     /// Appends a phase.
     pub(crate) fn push(&mut self, phase: WorkPhase) {
         self.items.push(OperationWorkItem::Phase(phase));

@@ -1,0 +1,141 @@
+//! The operations of a report while the program is compiled.
+
+use super::program_plan::ProgramPlan;
+use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
+use crate::graph::GraphNode;
+use crate::shape::{ShapeDisplay, TensorId, TensorInfo};
+use std::collections::BTreeMap;
+use tilescope_report::units::{IpuId, OperationId};
+use tilescope_report::{ArithmeticType, ModelOperation, TrainingPass};
+
+/// The operations so far, and who wrote what.
+pub(super) struct OperationTable<'a> {
+    plan: &'a ProgramPlan<'a>,
+    operations: Vec<ModelOperation>,
+    /// The operation that wrote a memory last.
+    writers: BTreeMap<TensorBuffer, OperationId>,
+}
+
+impl<'a> OperationTable<'a> {
+    pub(super) fn new(plan: &'a ProgramPlan<'a>) -> Self {
+        Self { plan, operations: Vec::new(), writers: BTreeMap::new() }
+    }
+
+    pub(super) fn into_operations(self) -> Vec<ModelOperation> {
+        self.operations
+    }
+
+    /// The pass that an operation is part of.
+    pub(super) fn pass(&self, operation: OperationId) -> TrainingPass {
+        self.operations[operation.index()].pass
+    }
+
+    /// Corrects the floating point operations of an operation.
+    pub(super) fn set_flops(&mut self, operation: OperationId, flops: u64) {
+        self.operations[operation.index()].flops = flops;
+    }
+
+    /// Notes that an operation wrote a memory.
+    pub(super) fn note_writer(&mut self, buffer: TensorBuffer, operation: OperationId) {
+        self.writers.insert(buffer, operation);
+    }
+
+    /// Adds an operation.
+    pub(super) fn add(&mut self, operation: ModelOperation) -> OperationId {
+        self.operations.push(operation);
+        OperationId::from_index(self.operations.len() - 1)
+    }
+
+    /// An operation that only moves tensors.
+    pub(super) fn copy(
+        &self,
+        (name, kind): (String, &str),
+        pass: TrainingPass,
+        read: &[TensorBuffer],
+        ipu: IpuId,
+    ) -> ModelOperation {
+        ModelOperation {
+            name,
+            kind: kind.to_owned(),
+            source: None,
+            pass,
+            block: None,
+            ipu: Some(ipu),
+            flops: 0,
+            element_type: None,
+            inner_runs: None,
+            shapes: String::new(),
+            plan: None,
+            inputs: self.inputs(read),
+        }
+    }
+
+    /// Adds the operation of a node.
+    pub(super) fn add_node(
+        &mut self,
+        node: &GraphNode,
+        name: &str,
+        (stage, pass): (usize, TrainingPass),
+        ipu: IpuId,
+        plan: Option<String>,
+    ) -> OperationId {
+        let program = self.plan;
+        let buffers = |tensors: &[TensorId]| -> Vec<TensorBuffer> {
+            let buffer = |tensor: &TensorId| program.tensors.buffer(*tensor, stage, ipu, pass);
+            tensors.iter().map(buffer).collect()
+        };
+        let shapes = |tensors: &[TensorId]| -> Vec<String> {
+            let types = program.graph.types(tensors).into_iter();
+            types.map(|ty| ShapeDisplay(&ty.shape).to_string()).collect()
+        };
+        let (operands, results) = (shapes(&node.inputs), shapes(&node.outputs));
+        let arrow = if results.is_empty() { "" } else { " -> " };
+        let operation = self.add(ModelOperation {
+            name: name.to_string(),
+            kind: node.operator.kind().to_string(),
+            source: node.source.as_deref().map(str::to_string),
+            pass,
+            block: program.graph.blocks.get(node.block.0).cloned(),
+            ipu: Some(ipu),
+            flops: program.graph.node_flops(node),
+            element_type: self.element_type(node),
+            inner_runs: None,
+            shapes: format!("{}{arrow}{}", operands.join(" x "), results.join(", ")),
+            plan,
+            inputs: self.inputs(&buffers(&node.inputs)),
+        });
+        self.writers.extend(buffers(&node.outputs).into_iter().map(|buffer| (buffer, operation)));
+        operation
+    }
+
+    /// The type that a node computes in: that of its first floating point number, or else of its
+    /// first operand.
+    fn element_type(&self, node: &GraphNode) -> Option<ArithmeticType> {
+        let graph = self.plan.graph;
+        let types = graph.types(&node.inputs).into_iter();
+        let types: Vec<TensorInfo> = types.chain(graph.types(&node.outputs)).collect();
+        let number = types.iter().find(|of| of.dtype.is_floating_point()).or(types.first());
+        number.map(|of| of.dtype.arithmetic_type())
+    }
+
+    /// The operations that wrote what is read; what other IPUs made comes from there.
+    fn inputs(&self, read: &[TensorBuffer]) -> Vec<OperationId> {
+        let mut inputs: Vec<OperationId> = Vec::new();
+        for tensor_buffer in read {
+            let elsewhere = || {
+                let own =
+                    |ipu| TensorBuffer { ipu, part: TensorBufferKind::Original, ..*tensor_buffer };
+                let mut copies = self.writers.range(own(IpuId(0))..=own(IpuId(u32::MAX)));
+                copies
+                    .find(|(of, _)| of.part == TensorBufferKind::Original)
+                    .map(|(_, operation)| operation)
+            };
+            if let Some(operation) = self.writers.get(tensor_buffer).or_else(elsewhere)
+                && !inputs.contains(operation)
+            {
+                inputs.push(*operation);
+            }
+        }
+        inputs
+    }
+}

@@ -1,0 +1,37 @@
+//! The program while its fragments and copies are put down.
+
+use super::data_flow::DataFlowRecorder;
+use super::operation_table::OperationTable;
+use super::program_plan::ProgramPlan;
+use super::program_tables::ProgramTables;
+use super::replica_rings::ReplicaRings;
+use super::wanted_variables::WantedVariables;
+use crate::poplar::code_bytes::TileCodeBytes;
+
+/// What the steps of a program add up to; each part numbers or collects its own.
+pub(super) struct ProgramBuilder<'a> {
+    pub plan: &'a ProgramPlan<'a>,
+    pub tables: ProgramTables,
+    pub operations: OperationTable<'a>,
+    pub variables: WantedVariables<'a>,
+    /// What programs read and write.
+    pub flows: DataFlowRecorder<'a>,
+    /// How collectives go round the replicas.
+    pub rings: ReplicaRings<'a>,
+}
+
+impl<'a> ProgramBuilder<'a> {
+    pub(super) fn new(plan: &'a ProgramPlan<'a>) -> Self {
+        let target = &plan.spec.target;
+        let code = TileCodeBytes::new(&target.chip, target.kind, target.ipus * target.chip.tiles);
+        let outlining = plan.spec.options.enable_outlining;
+        Self {
+            plan,
+            tables: ProgramTables::new(target.kind, &target.chip, code, outlining),
+            operations: OperationTable::new(plan),
+            variables: WantedVariables::new(plan),
+            flows: DataFlowRecorder::new(plan),
+            rings: ReplicaRings::new(plan),
+        }
+    }
+}
