@@ -1,8 +1,8 @@
 //! What the user does with the trace, as plain data: pointer, keys and controls say it, and
 //! [`TraceSettings::apply`](super::settings::TraceSettings::apply) does it.
 
+use super::layers::marks::SelectedMark;
 use super::selected_bar::SelectedBar;
-use super::selected_mark::SelectedMark;
 use super::settings::TraceDetailsTab;
 use crate::model::command::SelectedStep;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;

@@ -1,17 +1,18 @@
 //! A frame of the lanes: layout, queries, painting, then what pointer and keys did.
 
 use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
+use super::layers::lanes::{LaneHit, LaneHitTarget};
+use super::layers::marks::SelectedMark;
+use super::layers::path::{PathHit, PathHitTarget};
+use super::layers::{TracePainter, lanes, links, marks, path};
 use super::layout::{
-    GUTTER, LaneHit, LaneHitTarget, PathHit, PathHitTarget, SCROLL_BAR, ShownIpus, TraceLayout,
-    TraceRegions, hit, ipu_lane_layouts, link_hit, mark_hit, path_hit, render_items, total_height,
+    GUTTER, SCROLL_BAR, ShownIpus, TraceLayout, TraceRegions, ipu_lane_layouts, total_height,
 };
 use super::loaded_trace::LoadedTrace;
-use super::paint::TracePainter;
 use super::places::{self, RepeatedPlace};
 use super::queries::{TraceSceneLook, overview_key, scene_key};
 use super::replica_row::{replicas, replicas_ui, unfolded};
 use super::scene::TraceScene;
-use super::selected_mark::SelectedMark;
 use super::settings::{TraceDetailsTab, TraceSettings};
 use super::share_graph::is_far_out;
 use super::step_walk::{StepMove, first_step_of_trace, first_step_on_screen};
@@ -198,21 +199,22 @@ impl ExecutionTraceView {
             ui,
             painter: ui.painter_at(lanes),
             palette: ThemePalette::for_ui(ui),
-            regions: layout.regions,
+            layout,
             prepared,
+            scene,
             textures: &self.textures,
+            settings: &self.settings,
+            selected: context.selection.step,
+            followed: path,
             shade_balance: context.prefs.trace.tile_balance,
             clock: context.opened.target.clock,
         };
-        let chosen = (context.selection.step, path);
-        let items = render_items(layout, prepared, scene, &self.settings, chosen);
-        let error = self.queries.latest_error();
-        painter.paint_lanes(&items, error, &self.queries.path_text());
+        painter.paint_lanes(self.queries.latest_error(), &self.queries.path_text());
         if let Some(drawn) = self.input.pointer.drawn_range(ui, layout) {
             painter.drawn_range(drawn);
         }
         focus_ui(ui, response, lanes);
-        painter.user_marks(&items);
+        painter.user_marks();
     }
 
     /// Moves the cursor of the floor plan below with the pointer, or to the step that is chosen, and
@@ -289,23 +291,23 @@ impl ExecutionTraceView {
     ) {
         let pointed = response.hover_pos().zip(scene);
         let selected = context.selection.step;
-        let hit = pointed.and_then(|(at, scene)| hit(layout, scene, at));
+        let hit = pointed.and_then(|(at, scene)| lanes::hit(layout, scene, at));
         let stage = hit.as_ref().filter(|hit| hit.sub_lane == 0).and_then(|hit| {
             let lanes = scene?.ipus.iter().find(|lanes| lanes.at == hit.at)?;
             lanes.stage_in(hit.range)
         });
-        let path = pointed.and_then(|(at, scene)| path_hit(layout, scene, at));
+        let path = pointed.and_then(|(at, scene)| path::hit(layout, scene, at));
         let about = self.ask_pointed(ui, context, prepared, hit.as_ref(), path.as_ref());
         let input = LanePointerInput {
             path,
             about,
             links: pointed
-                .and_then(|(at, scene)| link_hit(layout, scene, at))
+                .and_then(|(at, scene)| links::hit(layout, scene, at))
                 .zip(prepared.known_link_limit()),
             layout,
             limits,
             response,
-            mark: pointed.and_then(|(at, scene)| mark_hit(layout, scene, at)),
+            mark: pointed.and_then(|(at, scene)| marks::hit(layout, scene, at)),
             chosen_mark: self.settings.mark,
             chosen: self.queries.chosen_range(&self.settings, selected),
             hit,

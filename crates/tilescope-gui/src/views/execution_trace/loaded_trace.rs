@@ -1,6 +1,6 @@
 //! What of the trace never changes while a report is open.
 
-use super::link_strip::link_limit;
+use super::layers::links;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tilescope_analysis::replica_classes::{ipu_words, sentence};
@@ -251,7 +251,7 @@ pub(crate) fn prepare(
         links: InterIpuTransfers::read(report)?,
         target,
         host,
-        link_limit: exchanged.then(|| link_limit(report)).transpose()?,
+        link_limit: exchanged.then(|| links::limit(report)).transpose()?,
         balance: report.has(ReportPart::ActiveTiles),
         measured: report.has_tile_samples(),
         // Damaged totals by program leave a trace of bars.

@@ -1,7 +1,7 @@
 //! Walking from mark to mark by keys, looked up in the background: marks of a long run are read.
 
+use super::layers::marks::SelectedMark;
 use super::loaded_trace::LoadedTrace;
-use super::selected_mark::SelectedMark;
 use crate::views::ViewContext;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, Versioned};
 use egui::Ui;

@@ -5,7 +5,7 @@
 //! are.
 
 use super::bar_colours::step_colour;
-use super::bsp_raster::BspRaster;
+use super::layers::tiles::BspRaster;
 use crate::theme::{ThemePalette, mix};
 use egui::{Color32, ColorImage};
 use std::collections::BTreeSet;

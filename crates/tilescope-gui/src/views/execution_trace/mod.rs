@@ -1,26 +1,22 @@
 //! The execution trace: what every IPU did, cycle by cycle.
 //!
 //! The view is taken apart into what the user asked to see ([`TraceSettings`], which is saved), what
-//! is read for it ([`TraceQueries`]), a pure layout ([`layout`]) that turns both into render items,
-//! painting of those ([`paint`]), and interaction: pointer, keys and controls say what is to change
+//! is read for it ([`TraceQueries`]), a pure layout ([`layout`]) that turns both into places, layers
+//! ([`layers`]) that are painted there, and interaction: pointer, keys and controls say what is to change
 //! as [`TraceEvent`]s, which the settings apply.
 
 pub(super) mod bar_colours;
 mod bar_raster;
-mod bsp_raster;
 mod details_panel;
 pub(super) mod details_tables;
 mod events;
-mod followed_micro_batch;
 mod interaction;
 mod lanes_ui;
+mod layers;
 mod layout;
-mod link_strip;
 mod loaded_trace;
 mod mark_walk;
 mod measured_raster;
-mod paint;
-mod path_scene;
 mod path_tables;
 mod places;
 mod queries;
@@ -29,7 +25,6 @@ mod samples_panel;
 mod scene;
 mod schedule_panel;
 mod selected_bar;
-mod selected_mark;
 mod settings;
 mod share_graph;
 mod step_details;
@@ -57,11 +52,11 @@ use crate::widgets::toolbar::toolbar_ui;
 use details_panel::tables_ui;
 use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
 use events::TraceEvent;
-use followed_micro_batch::FollowedMicroBatch;
 use interaction::LanePointer;
+use layers::TraceTextures;
+use layers::followed::FollowedMicroBatch;
 use loaded_trace::LoadedTrace;
 use mark_walk::MarkWalk;
-use paint::TraceTextures;
 use queries::TraceQueries;
 use settings::TraceSettings;
 use step_walk::StepWalk;

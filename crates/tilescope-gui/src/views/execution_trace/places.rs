@@ -1,8 +1,8 @@
 //! Places to go to in a run that repeats: a typical iteration or slot, the fastest and the slowest.
 
 use super::events::TraceEvent;
+use super::layers::marks::SelectedMark;
 use super::loaded_trace::LoadedTrace;
-use super::selected_mark::SelectedMark;
 use crate::theme::{ThemePalette, spacing};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use tilescope_analysis::trace::{MarkPlace, RepeatedMarks, signed_percent, singular};

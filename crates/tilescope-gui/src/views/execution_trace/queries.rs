@@ -1,13 +1,13 @@
 //! What is read for the view, in the background: the trace itself, the scene on the screen, the
 //! strip above it, and the tables below.
 
+use super::layers::marks::SelectedMark;
 use super::layout::{IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
 use super::loaded_trace::{LoadedTrace, prepare};
 use super::path_tables::PathTablesPanel;
 use super::samples_panel::SamplesPanel;
 use super::scene::{IpuRowsKey, TraceScene, TraceSceneKey, build_scene, overview, scene_window};
 use super::schedule_panel::SchedulePanel;
-use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;
 use super::share_graph::is_far_out;
 use super::step_statistics::TraceStatisticsKey;

@@ -2,34 +2,29 @@
 //! above them.
 
 use super::bar_raster::{BarFilter, BarRasterLayout, raster};
-use super::bsp_raster::BspRaster;
-use super::link_strip::LinkStrip;
+use super::layers::links::LinkStrip;
+use super::layers::marks::ShownMark;
+use super::layers::path::PathScene;
+use super::layers::{arrows, marks, path, tiles};
 use super::loaded_trace::{IpuLanes, LoadedTrace};
-use super::measured_raster;
-use super::path_scene::{PathScene, path_scene};
 use super::share_graph::{COLUMN_PIXELS, is_far_out, share_raster};
-use crate::theme::{ColourScheme, ThemePalette};
+use crate::theme::ColourScheme;
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::split_texture::SplitImage;
 use rayon::prelude::*;
-use std::collections::BTreeSet;
 use tilescope_analysis::trace::{
-    COMMON_MARKS, FlowArrow, HostActivity, LaneItemKind, LaneItemList, LaneShares, MarkBlock,
-    MarkRowId, TraceLaneStyle, TraceStepGrouping, arrows, host_lane, lane_items, lane_shares,
+    COMMON_MARKS, FlowArrow, HostActivity, LaneItemList, LaneShares, MarkRowId, TraceLaneStyle,
+    TraceStepGrouping, host_lane, lane_items, lane_shares,
 };
 use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles, ReplicaClassId, ReplicaIpu, StepId};
-use tilescope_report::{MarkKind, ProgramKind, Report, ReportError};
+use tilescope_report::{MarkKind, Report, ReportError};
 
 /// Pixels of a row of the strip that are enough for a stack of shares.
 const LEAST_SHARES: usize = 6;
-/// Pixels from which on an exchange has arrows without being chosen.
-const LEAST_SENDER: f64 = 10.0;
-/// Most exchanges of a window that have arrows.
-const MAX_SENDERS: usize = 64;
 /// Pixels from which on a bar may get a name, were the window shown a little closer.
-const LEAST_WIDE: f64 = 16.0;
+pub(super) const LEAST_WIDE: f64 = 16.0;
 
 /// The query key of a scene.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,14 +88,6 @@ pub(super) fn scene_window(axis: PanZoomAxis, width: f32) -> CycleRange {
         .saturating_add(Cycles(block.saturating_mul(6)))
         .max(window.end.saturating_add(Cycles(1)));
     CycleRange::new(start, end)
-}
-
-/// A mark on the screen, or several that are too narrow to be told apart.
-#[derive(Clone, Debug)]
-pub(crate) struct ShownMark {
-    pub block: MarkBlock,
-    /// `B1 forward`, `16 iterations`
-    pub words: String,
 }
 
 /// One IPU in a window.
@@ -169,7 +156,7 @@ pub(crate) fn build_scene(
     let mut marks = Vec::new();
     for kind in COMMON_MARKS {
         if key.marks && prepared.mark_kinds.contains(&kind) {
-            marks.push((kind, mark_row(report, prepared, key, MarkRowId::Common(kind))?));
+            marks.push((kind, marks::read(report, prepared, key, MarkRowId::Common(kind))?));
         }
     }
     let host = match key.marks && prepared.host {
@@ -178,58 +165,14 @@ pub(crate) fn build_scene(
     };
     let ipus = ipus?;
     let arrows = match key.arrows && prepared.ipus.len() > 1 {
-        true => arrows_between(prepared, &ipus, key)?,
+        true => arrows::read(prepared, &ipus, key)?,
         false => Vec::new(),
     };
     let path = match prepared.known_path() {
-        Some(path) if key.path > 0 => Some(path_scene(prepared, path, key, &filter)?),
+        Some(path) if key.path > 0 => Some(path::read(prepared, path, key, &filter)?),
         _ => None,
     };
     Ok(TraceScene { key: key.clone(), ipus, marks, host, arrows, path })
-}
-
-/// The arrows between the IPUs of each class of replicas that is on the screen.
-fn arrows_between(
-    prepared: &LoadedTrace,
-    ipus: &[IpuLaneScene],
-    key: &TraceSceneKey,
-) -> Result<Vec<(ReplicaClassId, FlowArrow)>, ReportError> {
-    let classes: BTreeSet<ReplicaClassId> = ipus.iter().map(|ipu| ipu.at.class).collect();
-    let mut found = Vec::new();
-    for class in classes {
-        let Some(trace) = prepared.trace.of_class(class) else { continue };
-        let steps = exchanges(ipus, class, key);
-        let arrows = arrows(&trace, &prepared.links, &steps)?;
-        found.extend(arrows.into_iter().map(|arrow| (class, arrow)));
-    }
-    Ok(found)
-}
-
-/// The widest exchanges between IPUs of some replicas, wide enough to begin an arrow in.
-fn exchanges(ipus: &[IpuLaneScene], class: ReplicaClassId, key: &TraceSceneKey) -> Vec<StepId> {
-    // From pixels to cycles, so that the filter below compares integers.
-    let least = (key.window.length().as_f64() / key.width.max(1) as f64 * LEAST_SENDER) as u64;
-    let own = ipus.iter().filter(|ipu| ipu.at.class == class);
-    let items = own.flat_map(|ipu| &ipu.lanes).flat_map(|lane| &lane.items);
-    let mut found: Vec<(Cycles, StepId)> = items
-        .filter(|item| item.range.length() >= Cycles(least.max(1)))
-        .filter_map(|item| match item.kind {
-            LaneItemKind::Step(step) if step.kind == ProgramKind::GlobalExchange => {
-                Some((item.range.length(), step.step))
-            }
-            _ => None,
-        })
-        .collect();
-    found.sort_unstable_by_key(|(length, step)| (std::cmp::Reverse(*length), *step));
-    // One exchange has a bar on every IPU that takes part, mostly all of the same length.
-    found.dedup_by_key(|(_, step)| *step);
-    found.truncate(MAX_SENDERS);
-    let mut steps: Vec<StepId> = found.into_iter().map(|(_, step)| step).collect();
-    // The chosen step has its arrows even if it is not among the widest.
-    steps.extend(key.chosen);
-    steps.sort_unstable();
-    steps.dedup();
-    steps
 }
 
 fn ipu_scene(
@@ -265,7 +208,7 @@ fn ipu_scene(
     });
     let tiles = match key.tiles {
         0 => None,
-        rows => Some(tiles_image(report, prepared, key, shown, (rows, palette))?),
+        rows => Some(tiles::read(report, prepared, key, shown, (rows, palette))?),
     };
     let links = match prepared.known_link_limit() {
         Some(limit) if key.links > 0 => {
@@ -276,7 +219,7 @@ fn ipu_scene(
         _ => None,
     };
     let marks = match key.marks {
-        true => mark_row(report, prepared, key, MarkRowId::Ipu(shown.at))?,
+        true => marks::read(report, prepared, key, MarkRowId::Ipu(shown.at))?,
         false => Vec::new(),
     };
     let least = (key.window.length().as_f64() / key.width.max(1) as f64 * LEAST_WIDE) as u64;
@@ -308,59 +251,9 @@ fn shares(
 }
 
 /// Places of the bars of at least so many cycles.
-fn labelled_bars(lane: &LaneItemList, least: u64) -> Vec<u32> {
+pub(super) fn labelled_bars(lane: &LaneItemList, least: u64) -> Vec<u32> {
     let bars = (0..).zip(&lane.items);
     bars.filter(|(_, item)| item.range.length() >= Cycles(least.max(1))).map(|(at, _)| at).collect()
-}
-
-/// The raster of tiles of an IPU in a window.
-fn tiles_image(
-    report: &Report,
-    prepared: &LoadedTrace,
-    key: &TraceSceneKey,
-    shown: &IpuLanes,
-    (rows, palette): (usize, &ThemePalette),
-) -> Result<SplitImage, ReportError> {
-    let target = report.target()?;
-    let raster = BspRaster {
-        times: prepared.tile_times(report)?,
-        labels: &prepared.labels,
-        palette,
-        window: key.window,
-        size: [key.width, rows],
-        tiles: target.tiles_of_ipu(shown.at.ipu),
-        io_tiles: target.io_tiles_per_ipu,
-        measured: prepared.measured,
-    };
-    let mut lanes = Vec::new();
-    for sub_lane in &shown.sub_lanes {
-        let spans = match prepared.trace.lane_at(shown.at, *sub_lane) {
-            Some(lane) => lane.spans(key.window, key.width as u32)?,
-            None => Vec::new(),
-        };
-        lanes.push((*sub_lane, spans));
-    }
-    let mut image = raster.fill(&lanes);
-    if prepared.measured {
-        measured_raster::draw(report, &raster, &lanes, &mut image)?;
-    }
-    Ok(SplitImage::cut(image))
-}
-
-/// The marks of a row, as many as fit; none before they are read.
-fn mark_row(
-    report: &Report,
-    prepared: &LoadedTrace,
-    key: &TraceSceneKey,
-    id: MarkRowId,
-) -> Result<Vec<ShownMark>, ReportError> {
-    let Some(rows) = prepared.known_marks().filter(|_| key.marks_known) else {
-        return Ok(Vec::new());
-    };
-    let cycles_per_point = key.window.length().as_f64() / key.points.max(1) as f64;
-    let blocks = rows.shown(report, id, key.window, cycles_per_point)?;
-    let words = |block: MarkBlock| ShownMark { words: rows.words(id, &block), block };
-    Ok(blocks.into_iter().map(words).collect())
 }
 
 /// The whole run as a strip: one row per IPU.

@@ -1,7 +1,8 @@
 //! What is chosen in the trace: a step, which every tab knows, or a bar that stands for several.
 
+use super::layers::marks::ShownMark;
 use super::loaded_trace::LoadedTrace;
-use super::scene::{ShownMark, TraceScene};
+use super::scene::TraceScene;
 use crate::model::command::SelectedStep;
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, stage_name};

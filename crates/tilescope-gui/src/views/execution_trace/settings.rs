@@ -1,9 +1,9 @@
 //! What the user asked to see: it is saved with bookmarks and links, and changes by events alone.
 
 use super::events::TraceEvent;
+use super::layers::marks::SelectedMark;
 use super::loaded_trace::LoadedTrace;
 use super::selected_bar::SelectedBar;
-use super::selected_mark::SelectedMark;
 use crate::model::command::{AppCommand, SelectedStep};
 use crate::model::selection::Selection;
 use crate::views::cycle_axis::fitting_cycles;

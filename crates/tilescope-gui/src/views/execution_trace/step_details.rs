@@ -1,9 +1,9 @@
 //! Details of the selection: a mark, a bar, a step, or several steps side by side.
 
 use super::events::TraceEvent;
+use super::layers::marks::SelectedMark;
 use super::loaded_trace::LoadedTrace;
 use super::queries::{StepDetailsKey, TraceQueries};
-use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;
 use super::why_links::why_ui;
 use super::{details_tables, places};

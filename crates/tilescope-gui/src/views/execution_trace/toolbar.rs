@@ -1,9 +1,10 @@
 //! The strip of controls above the lanes.
 
 use super::events::TraceEvent;
+use super::layers::{host, tiles};
 use super::loaded_trace::LoadedTrace;
+use super::places;
 use super::settings::TraceSettings;
-use super::{bsp_raster, paint, places};
 use crate::model::command::AppCommand;
 use crate::model::preferences::TracePrefs;
 use crate::theme::{ThemePalette, text_size};
@@ -70,7 +71,7 @@ pub(super) fn controls_ui(
         }
         None => {}
     }
-    bsp_raster::controls_ui(bar, &mut prefs);
+    tiles::controls_ui(bar, &mut prefs);
     bar.menu("Key", colour_legend_ui);
     if prefs != context.prefs.trace {
         context.commands.push(AppCommand::SetTracePrefs(prefs));
@@ -224,7 +225,7 @@ fn colour_legend_ui(ui: &mut Ui) {
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     for work in [HostActivity::WaitingForHost, HostActivity::Mixed, HostActivity::Transferring] {
-        let (colour, text) = (paint::host_colour(palette, work), paint::host_words(work));
+        let (colour, text) = (host::colour(palette, work), host::words(work));
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     ui.separator();

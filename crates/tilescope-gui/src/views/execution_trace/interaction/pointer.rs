@@ -5,18 +5,18 @@ use crate::model::preferences::TraceDragMode;
 use crate::theme::ThemePalette;
 use crate::views::cycle_axis::axis_range_of_cycles;
 use crate::views::execution_trace::events::TraceEvent;
-use crate::views::execution_trace::layout::{
-    DrawnRangeItem, LaneHit, LaneHitTarget, LinkHit, MarkHit, PathHit, PathHitTarget, TraceLayout,
-    cycles_between, drawn_range,
-};
-use crate::views::execution_trace::link_strip;
+use crate::views::execution_trace::layers::lanes::{LaneHit, LaneHitTarget};
+use crate::views::execution_trace::layers::links::{self, LinkHit};
+use crate::views::execution_trace::layers::marks::{self, MarkHit, SelectedMark, ShownMark};
+use crate::views::execution_trace::layers::path::{PathHit, PathHitTarget};
+use crate::views::execution_trace::layers::user_marks::{cycles_between, drawn_range};
+use crate::views::execution_trace::layout::TraceLayout;
 use crate::views::execution_trace::loaded_trace::LoadedTrace;
-use crate::views::execution_trace::scene::{ShownMark, scene_window};
+use crate::views::execution_trace::scene::scene_window;
 use crate::views::execution_trace::selected_bar::{self, SelectedBar};
-use crate::views::execution_trace::selected_mark::SelectedMark;
 use crate::views::execution_trace::share_graph::column_tooltip_ui;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
-use egui::{CursorIcon, PointerButton, Response, RichText, Stroke, StrokeKind, Ui, Vec2};
+use egui::{CursorIcon, PointerButton, Rect, Response, RichText, Stroke, StrokeKind, Ui, Vec2};
 use tilescope_analysis::critical_path::StepOnPath;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind};
 use tilescope_report::units::{CycleRange, grouped};
@@ -59,7 +59,11 @@ pub(crate) struct LanePointer {
 
 impl LanePointer {
     /// The range that is being drawn.
-    pub(crate) fn drawn_range(&self, ui: &Ui, layout: &TraceLayout<'_>) -> Option<DrawnRangeItem> {
+    pub(crate) fn drawn_range(
+        &self,
+        ui: &Ui,
+        layout: &TraceLayout<'_>,
+    ) -> Option<(Rect, CycleRange)> {
         let pointer = ui.input(|input| input.pointer.latest_pos())?;
         self.range_from.map(|from| drawn_range(layout, from, pointer.x))
     }
@@ -199,7 +203,7 @@ fn click(ui: &Ui, input: &LanePointerInput<'_>) -> Option<TraceEvent> {
 /// Outlines the bar or column under the pointer and says what it is.
 pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
     if let Some(mark) = input.mark.filter(|_| !input.response.dragged()) {
-        return mark_hover_ui(ui, input, &mark);
+        return marks::hover_ui(ui, input.layout, input.response, &mark);
     }
     if let Some(hit) = input.path.as_ref().filter(|_| !input.response.dragged()) {
         return path_hover_ui(ui, input, hit);
@@ -207,7 +211,7 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
     if let Some((hit, limit)) = input.links.as_ref().filter(|_| !input.response.dragged()) {
         input.response.clone().on_hover_ui_at_pointer(|ui| {
             ui.set_max_width(420.0);
-            link_strip::column_tooltip_ui(ui, hit.column, hit.range, *limit);
+            links::column_tooltip_ui(ui, hit.column, hit.range, *limit);
         });
         return;
     }
@@ -225,7 +229,7 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
                     ui.label(words.color(ThemePalette::for_ui(ui).weak_text));
                 }
                 if let Some(stage) = input.stage {
-                    let words = format!("{}, {}", stage.words, micro_batch_words(stage));
+                    let words = format!("{}, {}", stage.words, marks::micro_batch_words(stage));
                     ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
                 }
                 slack_ui(ui, input.about);
@@ -269,36 +273,6 @@ fn slack_ui(ui: &mut Ui, about: Option<StepOnPath>) {
         (false, None) => return,
     };
     ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
-}
-
-fn mark_hover_ui(ui: &Ui, input: &LanePointerInput<'_>, mark: &MarkHit<'_>) {
-    let regions = input.layout.regions;
-    let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).text);
-    let painter = ui.painter_at(regions.lanes.union(regions.marks));
-    painter.rect_stroke(mark.bar.rect, 0.0, stroke, StrokeKind::Inside);
-    let shown = mark.bar.shown;
-    input.response.clone().on_hover_ui_at_pointer(|ui| {
-        ui.set_max_width(420.0);
-        let weak = ThemePalette::for_ui(ui).weak_text;
-        ui.label(crate::theme::fonts::strong(shown.words.chars().take(240).collect::<String>()));
-        let CycleRange { start, end } = shown.block.range;
-        let length = shown.block.range.length();
-        ui.label(RichText::new(format!("{length} cycles: {start} - {end}")).color(weak));
-        let (first, last) = shown.block.numbers;
-        let words = match shown.block.count {
-            1 if shown.block.micro_batch().is_some() => {
-                format!("{}; click to follow it", micro_batch_words(shown))
-            }
-            1 => return,
-            _ => format!("numbers {first} to {last}; click to go there"),
-        };
-        ui.label(RichText::new(words).color(weak));
-    });
-}
-
-/// `micro-batch 3`
-fn micro_batch_words(stage: &ShownMark) -> String {
-    format!("micro-batch {}", grouped(stage.block.numbers.0))
 }
 
 fn bar_tooltip_ui(ui: &mut Ui, item: &LaneItem, prepared: &LoadedTrace) {

@@ -3,7 +3,7 @@
 
 use super::regions::MARK_HEIGHT;
 use crate::model::preferences::TracePrefs;
-use crate::views::execution_trace::link_strip::LINKS_HEIGHT;
+use crate::views::execution_trace::layers::links::LINKS_HEIGHT;
 use crate::views::execution_trace::loaded_trace::{IpuLanes, LoadedTrace, rows_of};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_analysis::trace::TraceLaneStyle;
@@ -15,7 +15,7 @@ pub(crate) const FLAME_ROW: f32 = 19.0;
 /// Most height of a row of the flame, where there is room.
 const TALL_FLAME_ROW: f32 = 40.0;
 /// Least height of a row beside others: that of a name.
-pub(super) const LOW_FLAME_ROW: f32 = 13.0;
+pub(crate) const LOW_FLAME_ROW: f32 = 13.0;
 /// Most height of the only row of the flat view.
 const FLAT_ROW: f32 = 34.0;
 /// Least height of all bars of a group of tiles.

@@ -1,47 +1,16 @@
 //! Layout of the trace on the screen, as plain data: from settings, the loaded trace and a size to
-//! places and render items. Nothing here paints or asks egui for input.
+//! places. Nothing here paints or asks egui for input.
 
-mod arrows;
-mod bands;
-mod chosen_bars;
-mod followed;
-mod hit;
 mod ipu_lanes;
-mod marks;
-mod path;
 mod regions;
-#[cfg(test)]
-mod tests;
 
-pub(super) use arrows::{FlowArrowItem, HEAD};
-pub(super) use bands::{BarLabelItem, IpuBand, SceneBand, ShareLineItem};
-pub(super) use chosen_bars::ChosenBarItem;
-pub(super) use followed::{FollowedItem, veiled_parts};
-pub(super) use hit::{LaneHit, LaneHitTarget, LinkHit, hit, link_hit};
 pub(super) use ipu_lanes::{
-    IpuLaneLayout, SUB_LANE_GAP, ShownIpus, ipu_lane_layouts, total_height,
+    IpuLaneLayout, LOW_FLAME_ROW, SUB_LANE_GAP, ShownIpus, ipu_lane_layouts, total_height,
 };
-pub(super) use marks::{
-    DrawnRangeItem, HostBarItem, MarkBarItem, MarkHit, MarkRowItem, MeasureItem, RulerTick,
-    cycles_between, drawn_range, mark_hit,
-};
-pub(super) use path::{HopItem, PathBand, PathHit, PathHitTarget, PathItem, path_hit};
 pub(super) use regions::{GUTTER, MARK_HEIGHT, SCROLL_BAR, TraceRegions};
 
-use arrows::flow_arrows;
-use bands::ipu_bands;
-use chosen_bars::chosen_bars;
-use followed::{followed, lit};
-use marks::{chosen_mark, common_mark_rows, host_bars, measure, ruler_ticks};
-use path::{hop_items, lit_by_path, path_item};
-
-use super::loaded_trace::LoadedTrace;
-use super::scene::TraceScene;
-use super::settings::TraceSettings;
-use crate::model::command::SelectedStep;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use egui::{Pos2, Rect, pos2, vec2};
-use tilescope_analysis::trace::MicroBatchPath;
 use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu};
 
 /// Where everything is in a frame: the regions, the lanes of the IPUs, and the cycles on the screen.
@@ -51,72 +20,6 @@ pub(super) struct TraceLayout<'a> {
     pub blocks: Vec<IpuLaneLayout<'a>>,
     /// Points that the lanes are scrolled down.
     pub scroll: f64,
-}
-
-/// Everything that is painted in a frame, with its place.
-pub(super) struct TraceRenderItems<'a> {
-    pub ticks: Vec<RulerTick>,
-    pub mark_rows: Vec<MarkRowItem<'a>>,
-    /// The row of the host.
-    pub host: Option<(Rect, Vec<HostBarItem>)>,
-    /// The lane of the critical path.
-    pub path: Option<PathItem<'a>>,
-    pub bands: Vec<IpuBand<'a>>,
-    /// The hops of the critical path, where that is lit.
-    pub hops: Vec<HopItem>,
-    pub arrows: Vec<FlowArrowItem<'a>>,
-    pub chosen: Vec<ChosenBarItem<'a>>,
-    /// The chosen mark.
-    pub chosen_mark: Option<Rect>,
-    /// Whether all bars but the chosen ones are veiled.
-    pub veiled: bool,
-    /// The micro-batch that is followed.
-    pub followed: Option<FollowedItem>,
-    /// Whether bars that do not match a filter are pale.
-    pub filtered: bool,
-    /// Where the marks of the user are.
-    pub marks: Vec<f32>,
-    pub measure: Option<MeasureItem>,
-}
-
-/// Lays out what is painted: the scene as far as it was read, and what is chosen and marked.
-pub(super) fn render_items<'a>(
-    layout: &TraceLayout<'_>,
-    prepared: &LoadedTrace,
-    scene: Option<&'a TraceScene>,
-    settings: &TraceSettings,
-    (selected, path): (Option<SelectedStep>, Option<&MicroBatchPath>),
-) -> TraceRenderItems<'a> {
-    let (chosen, veiled) = chosen_bars(layout, scene, settings, selected);
-    let step = selected.map(|selected| selected.step);
-    let mut bands = ipu_bands(layout, prepared, scene);
-    let critical = scene.filter(|scene| settings.path_lit && scene.path.is_some());
-    for band in &mut bands {
-        band.lit = path.map(|path| lit(layout, path, band.at));
-        let block = layout.block_of(band.at);
-        let critical = critical.and_then(|scene| scene.path.as_ref()).zip(block);
-        band.on_path = critical.map(|(path, block)| lit_by_path(layout, path, block));
-    }
-    let arrowed = scene.filter(|_| critical.is_none());
-    let ends = settings.marks.iter().flat_map(|mark| [mark.start, mark.end]);
-    TraceRenderItems {
-        ticks: ruler_ticks(layout),
-        mark_rows: scene.map(|scene| common_mark_rows(layout, scene)).unwrap_or_default(),
-        host: scene.and_then(|scene| host_bars(layout, scene)),
-        path: path_item(layout, prepared, scene),
-        bands,
-        hops: critical.map(|scene| hop_items(layout, scene)).unwrap_or_default(),
-        // Two kinds of arrows would be one net.
-        arrows: arrowed.map(|scene| flow_arrows(layout, scene, step)).unwrap_or_default(),
-        chosen,
-        chosen_mark: scene.and_then(|scene| chosen_mark(layout, scene, settings.mark.as_ref())),
-        // One veil is enough: two of them hide what they are to let through.
-        veiled: veiled && path.is_none() && critical.is_none(),
-        followed: path.map(|path| followed(layout, path)),
-        filtered: scene.is_some_and(|scene| !scene.key.filter.is_empty()),
-        marks: ends.map(|cycle| layout.x(cycle)).collect(),
-        measure: measure(layout, settings.marked_range()),
-    }
 }
 
 /// Where a bar is among the bars of an IPU.
@@ -159,6 +62,13 @@ impl TraceLayout<'_> {
             top < self.regions.lanes.height() + margin && top + block.height() > -margin
         };
         self.blocks.iter().filter(near)
+    }
+
+    /// A row above the lanes: of marks, or of the host.
+    pub(super) fn mark_row(&self, index: usize) -> Rect {
+        let marks = self.regions.marks;
+        let top = marks.top() + index as f32 * MARK_HEIGHT;
+        Rect::from_min_size(pos2(marks.left(), top), vec2(marks.width(), MARK_HEIGHT))
     }
 
     /// The row of stages of an IPU, if there is one.

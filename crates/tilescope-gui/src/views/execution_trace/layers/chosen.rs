@@ -1,17 +1,19 @@
-//! Render items of the bars that are chosen.
+//! The layer of chosen bars: in full colour and with an outline, also around their tiles.
 
-use super::bands::LEAST_LABEL;
-use super::{BarPosition, TraceLayout};
+use super::lanes::LEAST_LABEL;
+use super::{TracePainter, tiles};
 use crate::model::command::SelectedStep;
+use crate::views::execution_trace::bar_colours::colour;
+use crate::views::execution_trace::layout::{BarPosition, TraceLayout};
 use crate::views::execution_trace::scene::TraceScene;
 use crate::views::execution_trace::selected_bar::{self, SelectedBar};
 use crate::views::execution_trace::settings::TraceSettings;
-use egui::Rect;
+use egui::{CornerRadius, Rect, Shape, Stroke, StrokeKind};
 use tilescope_analysis::trace::LaneItem;
 use tilescope_report::units::{CycleRange, ReplicaIpu};
 
 /// A chosen bar: it is painted again above the veil.
-pub(crate) struct ChosenBarItem<'a> {
+pub(super) struct ChosenBarItem<'a> {
     pub at: ReplicaIpu,
     pub rect: Rect,
     /// The bar itself, if it was read for the scene on the screen.
@@ -38,7 +40,7 @@ struct SelectedBarPosition<'a> {
 
 /// The bars that are chosen and shown, the one that all tabs know last, so that its outline lies
 /// over those of its companions; and whether there is that one, so that all others are veiled.
-pub(crate) fn chosen_bars<'a>(
+pub(super) fn chosen_bars<'a>(
     layout: &TraceLayout<'_>,
     scene: Option<&'a TraceScene>,
     settings: &TraceSettings,
@@ -98,4 +100,39 @@ fn chosen_bar<'a>(
         .then(|| Rect::from_x_y_ranges(rect.x_range(), layout.tiles(block).y_range()));
     let (filled, labelled) = (!shares, rect.width() >= LEAST_LABEL);
     Some(ChosenBarItem { at, rect, item, filled, labelled, row_height: block.row_height, tiles })
+}
+
+impl TracePainter<'_> {
+    /// Paints a chosen bar again, above the veil.
+    pub(super) fn chosen_bar(&self, chosen: &ChosenBarItem<'_>) {
+        let rect = chosen.rect;
+        if let Some(item) = chosen.item.filter(|_| chosen.filled) {
+            let fill = colour(self.palette, &self.prepared.labels, item);
+            self.painter.rect_filled(rect, 0.0, fill);
+            // The fill hid the label, so it is written again.
+            if chosen.labelled {
+                let text = item.text(&self.prepared.labels);
+                self.bar_text(rect, chosen.row_height, &text, fill);
+            }
+        }
+        let stroke = Stroke::new(2.0, self.palette.selection);
+        if let Some(tiles) = chosen.tiles {
+            self.tiles_outline(chosen, tiles, stroke);
+        }
+        // Around the bar: on a bar one point wide, the outline would hide its colour.
+        let rect = rect.expand(1.0);
+        self.painter.rect_stroke(rect, CornerRadius::same(1), stroke, StrokeKind::Outside);
+    }
+
+    /// The tiles that work in it; all of them where that is not known.
+    fn tiles_outline(&self, chosen: &ChosenBarItem<'_>, tiles: Rect, stroke: Stroke) {
+        let outline = |item| tiles::outline(self.prepared, item, chosen.at.ipu, tiles);
+        match chosen.item.and_then(outline) {
+            Some(lines) => {
+                let shapes = lines.into_iter().map(|line| Shape::closed_line(line, stroke));
+                self.painter.extend(shapes);
+            }
+            None => drop(self.painter.rect_stroke(tiles, 0.0, stroke, StrokeKind::Inside)),
+        }
+    }
 }

@@ -1,19 +1,26 @@
-//! The raster below the bars of an IPU: what every tile does at every cycle.
+//! The layer of tiles: the raster below the bars of an IPU, of what every tile does at every cycle.
 //!
 //! One row per tile where there is room, else one row for several tiles, as long as they work on
 //! average. Steps narrower than a pixel colour all rows by the share of tiles that work.
 
-use super::bar_colours::{blended_activity_colour, step_colour};
-use super::loaded_trace::LoadedTrace;
+use super::TracePainter;
+use super::lanes::IpuBand;
 use crate::model::preferences::TracePrefs;
 use crate::theme::{ThemePalette, mix};
+use crate::views::execution_trace::bar_colours::{blended_activity_colour, step_colour};
+use crate::views::execution_trace::loaded_trace::{IpuLanes, LoadedTrace};
+use crate::views::execution_trace::scene::TraceSceneKey;
+use crate::views::execution_trace::{id, measured_raster};
+use crate::widgets::region_ui;
+use crate::widgets::split_texture::SplitImage;
 use crate::widgets::toolbar::ToolbarBuilder;
-use egui::{Color32, ColorImage, Pos2, Rect, pos2};
+use egui::accesskit::Role;
+use egui::{Color32, ColorImage, Pos2, Rect, Stroke, pos2};
 use std::ops::Range;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, TileWorkTimes};
 use tilescope_report::trace::{LaneSpan, LaneStep};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, TileRange};
-use tilescope_report::{ProgramKind, StepActivity};
+use tilescope_report::{ProgramKind, Report, ReportError, StepActivity};
 
 /// Heights of the raster that can be chosen, in points.
 pub(crate) const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
@@ -36,6 +43,40 @@ pub(crate) fn controls_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs) 
     if bar.button("100 %", "Reset the height of tile rows") {
         prefs.tiles_height = TracePrefs::default().tiles_height;
     }
+}
+
+/// The raster of tiles of an IPU in a window.
+pub(crate) fn read(
+    report: &Report,
+    prepared: &LoadedTrace,
+    key: &TraceSceneKey,
+    shown: &IpuLanes,
+    (rows, palette): (usize, &ThemePalette),
+) -> Result<SplitImage, ReportError> {
+    let target = report.target()?;
+    let raster = BspRaster {
+        times: prepared.tile_times(report)?,
+        labels: &prepared.labels,
+        palette,
+        window: key.window,
+        size: [key.width, rows],
+        tiles: target.tiles_of_ipu(shown.at.ipu),
+        io_tiles: target.io_tiles_per_ipu,
+        measured: prepared.measured,
+    };
+    let mut lanes = Vec::new();
+    for sub_lane in &shown.sub_lanes {
+        let spans = match prepared.trace.lane_at(shown.at, *sub_lane) {
+            Some(lane) => lane.spans(key.window, key.width as u32)?,
+            None => Vec::new(),
+        };
+        lanes.push((*sub_lane, spans));
+    }
+    let mut image = raster.fill(&lanes);
+    if prepared.measured {
+        measured_raster::draw(report, &raster, &lanes, &mut image)?;
+    }
+    Ok(SplitImage::cut(image))
 }
 
 /// What is filled, and how.
@@ -160,9 +201,27 @@ impl BspRaster<'_> {
     }
 }
 
+impl TracePainter<'_> {
+    /// The line above the raster of tiles, and its name for readers of the tree.
+    pub(super) fn tiles_ui(&self, band: &IpuBand<'_>) {
+        let rect = self.layout.tiles(band.block);
+        if rect.height() <= 0.0 {
+            return;
+        }
+        let line = Stroke::new(1.0, self.palette.page);
+        self.painter.hline(rect.x_range(), rect.top(), line);
+        let visible = rect.intersect(self.layout.regions.lanes);
+        if visible.is_positive() {
+            let (node, name) = (id(self.ui, "tiles").with(band.key()), band.name());
+            let name = format!("Tiles of {name}");
+            region_ui(self.ui, node, visible, Role::Image, &name, "one row per tile");
+        }
+    }
+}
+
 /// Outlines of a chosen step around the tiles that work in it, each row as long as its tiles work;
 /// `None` where that is not known. `rows` is the step's place in the raster of tiles.
-pub(crate) fn outline(
+pub(super) fn outline(
     prepared: &LoadedTrace,
     item: &LaneItem,
     ipu: IpuId,
@@ -202,7 +261,6 @@ mod tests {
     use super::*;
     use crate::theme::LIGHT;
     use tilescope_fixtures::ReportBuilder;
-    use tilescope_report::Report;
     use tilescope_report::units::{TileId, TileRuns};
 
     #[test]

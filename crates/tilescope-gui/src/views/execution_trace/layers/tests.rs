@@ -1,9 +1,16 @@
-//! Laws of the layout, on a small trace: what is drawn is where its cycles are, and can be hit there.
+//! Laws of the layers, on a small trace: what is drawn is where its cycles are, and can be hit there.
 
+use super::lanes::{
+    IpuBand, LaneHitTarget, bar_labels, hit, ipu_bands, share_lines, shares_on_screen,
+};
+use super::user_marks::{cycles_between, drawn_range, measure};
 use super::*;
 use crate::model::preferences::TracePrefs;
 use crate::theme::ColourScheme;
 use crate::views::cycle_axis::{fitting_cycles, limits_of_cycles};
+use crate::views::execution_trace::layout::{
+    ShownIpus, TraceRegions, ipu_lane_layouts, total_height,
+};
 use crate::views::execution_trace::loaded_trace::prepare;
 use crate::views::execution_trace::queries::{TraceSceneLook, scene_key};
 use crate::views::execution_trace::scene::build_scene;
@@ -12,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::IpuId;
+use tilescope_report::units::{CycleRange, Cycles, IpuId};
 use tilescope_report::{MarkKind, ProgramKind, Report};
 
 /// The view at 800 x 400 points.
@@ -107,22 +114,22 @@ fn steps_are_drawn_where_their_cycles_are_and_are_hit_there() {
     let sample = sample();
     let layout = sample.layout(0.0);
     let scene = sample.scene(&layout);
-    let items =
-        render_items(&layout, &sample.trace, Some(&scene), &TraceSettings::default(), (None, None));
-    assert_eq!(items.bands.len(), 2);
+    let bands = ipu_bands(&layout, Some(&scene));
+    assert_eq!(bands.len(), 2);
     let mut labels = 0;
-    for band in &items.bands {
-        let scene_band = band.scene.as_ref().expect("it was read");
-        for label in &scene_band.labels {
+    for band in &bands {
+        let (_, ipu) = band.scene.expect("it was read");
+        let bars = layout.bars(band.block);
+        for label in bar_labels(&layout, band.block, &sample.trace, ipu) {
             labels += 1;
             let range = label.item.range;
             assert!((label.rect.left() - layout.x(range.start)).abs() < 0.01, "{range:?}");
             assert!((label.rect.right() - layout.x(range.end)).abs() < 0.01, "{range:?}");
-            assert!(band.bars.contains_rect(label.rect), "{:?} {:?}", band.bars, label.rect);
+            assert!(bars.contains_rect(label.rect), "{bars:?} {:?}", label.rect);
             let found = hit(&layout, &scene, label.rect.center()).expect("a bar");
-            assert_eq!((found.at, found.rect), (band.at, label.rect));
+            assert_eq!((found.at, found.rect), (ipu.at, label.rect));
         }
-        let wait = pos2(layout.x(Cycles(90)), band.bars.top() + 1.0);
+        let wait = pos2(layout.x(Cycles(90)), bars.top() + 1.0);
         assert!(hit(&layout, &scene, wait).is_none(), "nothing runs in between");
     }
     assert!(labels >= 4, "two steps on each IPU: {labels}");
@@ -134,13 +141,14 @@ fn ipus_out_of_sight_have_no_items_and_are_not_read() {
     (sample.prefs.tiles, sample.prefs.tiles_height) = (true, 960);
     let layout = sample.layout(0.0);
     let scene = sample.scene(&layout);
-    let bands = ipu_bands(&layout, &sample.trace, Some(&scene));
-    assert_eq!(bands.iter().map(|band| band.at.ipu).collect::<Vec<IpuId>>(), [IpuId(0)]);
+    let bands = ipu_bands(&layout, Some(&scene));
+    let ipu = |band: &IpuBand<'_>| band.block.lanes.at.ipu;
+    assert_eq!(bands.iter().map(ipu).collect::<Vec<IpuId>>(), [IpuId(0)]);
     let near: Vec<IpuId> = layout.blocks_within(200.0).map(|block| block.lanes.at.ipu).collect();
     assert_eq!(near, [IpuId(0)]);
     let down = sample.layout(900.0);
-    let bands = ipu_bands(&down, &sample.trace, Some(&scene));
-    let known: Vec<(IpuId, bool)> = bands.iter().map(|b| (b.at.ipu, b.scene.is_some())).collect();
+    let bands = ipu_bands(&down, Some(&scene));
+    let known: Vec<(IpuId, bool)> = bands.iter().map(|b| (ipu(b), b.scene.is_some())).collect();
     assert_eq!(known, [(IpuId(0), true), (IpuId(1), false)]);
     assert!(total_height(&layout.blocks) > 1_920.0);
     let name = bands[0].name_at.expect("a name");
@@ -154,19 +162,16 @@ fn the_chosen_step_comes_last_and_veils_the_others() {
     let scene = sample.scene(&layout);
     let chosen = first_step(&scene);
     let mut settings = TraceSettings::default();
-    let none = render_items(&layout, &sample.trace, Some(&scene), &settings, (None, None));
-    assert!(none.chosen.is_empty() && !none.veiled);
+    let (none, veiled) = chosen_bars(&layout, Some(&scene), &settings, None);
+    assert!(none.is_empty() && !veiled);
     settings.also = vec![SelectedStep { at: IpuId(1).into(), ..chosen }];
-    let items = render_items(&layout, &sample.trace, Some(&scene), &settings, (Some(chosen), None));
-    assert!(items.veiled);
-    assert_eq!(
-        items.chosen.iter().map(|bar| bar.at.ipu).collect::<Vec<IpuId>>(),
-        [1, 0].map(IpuId)
-    );
-    let [beside, last] = &items.chosen[..] else { panic!("two bars") };
+    let (bars, veiled) = chosen_bars(&layout, Some(&scene), &settings, Some(chosen));
+    assert!(veiled);
+    assert_eq!(bars.iter().map(|bar| bar.at.ipu).collect::<Vec<IpuId>>(), [1, 0].map(IpuId));
+    let [beside, last] = &bars[..] else { panic!("two bars") };
     assert_eq!(beside.rect.x_range(), last.rect.x_range(), "both run at the same time");
-    let unread = render_items(&layout, &sample.trace, None, &settings, (Some(chosen), None));
-    assert!(unread.chosen.is_empty());
+    let (unread, _) = chosen_bars(&layout, None, &settings, Some(chosen));
+    assert!(unread.is_empty());
 }
 
 #[test]
@@ -180,9 +185,11 @@ fn columns_of_shares_are_hit_in_all_rows_and_nothing_veils_them() {
     let scene = sample.scene(&layout);
     assert!(scene.key.shares);
     let settings = TraceSettings::default();
-    let items = render_items(&layout, &sample.trace, Some(&scene), &settings, (Some(chosen), None));
-    assert!(!items.veiled && !items.chosen[0].filled);
-    let bars = items.bands[0].bars;
+    let (outlined, veiled) = chosen_bars(&layout, Some(&scene), &settings, Some(chosen));
+    assert!(!veiled && !outlined[0].filled);
+    let bands = ipu_bands(&layout, Some(&scene));
+    let (block, (_, ipu)) = (bands[0].block, bands[0].scene.expect("it was read"));
+    let bars = layout.bars(block);
     for y in [bars.top() + 2.0, bars.center().y, bars.bottom() - 2.0] {
         let found = hit(&layout, &scene, pos2(layout.x(Cycles(40)), y)).expect("a column");
         let LaneHitTarget::Column(column) = found.target else { panic!("no bar") };
@@ -190,12 +197,13 @@ fn columns_of_shares_are_hit_in_all_rows_and_nothing_veils_them() {
         assert_eq!((found.rect.top(), found.rect.bottom()), (bars.top(), bars.bottom() - 1.0));
     }
     assert!(hit(&layout, &scene, pos2(layout.x(Cycles(90)), bars.center().y)).is_none());
-    let shown = items.bands[0].scene.as_ref().expect("it was read");
-    assert!(shown.labels.is_empty() && !shown.shares.is_empty());
-    let lines: Vec<f32> = shown.share_lines.iter().map(|line| line.at.y).collect();
+    assert!(bar_labels(&layout, block, &sample.trace, ipu).is_empty());
+    let shares = shares_on_screen(&layout, &sample.trace, ipu);
+    let lines: Vec<f32> =
+        share_lines(&layout, block, &shares).into_iter().map(|(at, _)| at.y).collect();
     assert!(
         lines.windows(2).all(|pair| pair[0] < pair[1])
-            && lines[0] > items.bands[0].name_at.expect("a name").y
+            && lines[0] > bands[0].name_at.expect("a name").y
     );
 }
 
@@ -207,16 +215,14 @@ fn marks_of_the_user_measure_what_is_on_the_screen() {
         marks: vec![cycles(50, 50), cycles(100, 1_000_000)],
         ..TraceSettings::default()
     };
-    let items = render_items(&layout, &sample.trace, None, &settings, (None, None));
-    assert_eq!(
-        items.marks[..3],
-        [layout.x(Cycles(50)), layout.x(Cycles(50)), layout.x(Cycles(100))]
-    );
-    let measure = items.measure.expect("a measure");
+    let lines = user_marks::lines(&layout, &settings.marks);
+    let at = |cycle| layout.x(Cycles(cycle));
+    assert_eq!(lines[..3], [at(50), at(50), at(100)]);
+    let measure = measure(&layout, settings.marked_range()).expect("a measure");
     assert_eq!(measure.range, cycles(50, 1_000_000));
     assert_eq!(measure.x.max, layout.regions.lanes.right(), "cut at the edge of the lanes");
     let drawn = drawn_range(&layout, 120, layout.x(Cycles(20)) + 0.5);
-    assert_eq!(drawn.range, cycles(20, 120), "drawn from right to left");
+    assert_eq!(drawn.1, cycles(20, 120), "drawn from right to left");
     assert_eq!(cycles_between(-4, 7), cycles(0, 7));
 }
 
@@ -224,13 +230,26 @@ fn marks_of_the_user_measure_what_is_on_the_screen() {
 fn ticks_of_the_ruler_are_in_order_and_some_have_numbers() {
     let sample = sample();
     let layout = sample.layout(0.0);
-    let ticks = ruler_ticks(&layout);
+    let ticks = ruler::ticks(&layout);
     assert!(ticks.windows(2).all(|pair| pair[0].x < pair[1].x && pair[0].cycle < pair[1].cycle));
     let numbered: Vec<u64> = ticks.iter().filter(|t| t.numbered).map(|t| t.cycle.0).collect();
     assert!(numbered.len() >= 2 && numbered[0] == 0, "{numbered:?}");
     let scene = sample.scene(&layout);
-    let rows = common_mark_rows(&layout, &scene);
-    assert_eq!(rows.iter().map(|row| row.kind).collect::<Vec<_>>(), [MarkKind::Run]);
-    assert_eq!(rows[0].row, layout.regions.marks);
-    assert_eq!(rows[0].bars.len(), 1);
+    assert_eq!(scene.marks.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [MarkKind::Run]);
+    assert_eq!(layout.mark_row(0), layout.regions.marks);
+    assert_eq!(marks::bars(&layout, layout.mark_row(0), &scene.marks[0].1).len(), 1);
+}
+
+#[test]
+fn what_is_not_lit_is_veiled() {
+    let area = Rect::from_min_max(pos2(10.0, 0.0), pos2(110.0, 5.0));
+    let veiled = |lit: &[(f32, f32)]| {
+        let lit: Vec<Rangef> = lit.iter().map(|(from, to)| Rangef::new(*from, *to)).collect();
+        let parts = veiled_parts(area, &lit);
+        parts.iter().map(|part| (part.left(), part.right())).collect::<Vec<_>>()
+    };
+    assert_eq!(veiled(&[]), [(10.0, 110.0)]);
+    assert_eq!(veiled(&[(20.0, 30.0), (25.0, 40.0)]), [(10.0, 20.0), (40.0, 110.0)]);
+    assert_eq!(veiled(&[(0.0, 15.0), (100.0, 200.0)]), [(15.0, 100.0)]);
+    assert_eq!(veiled(&[(0.0, 200.0)]), []);
 }

@@ -1,12 +1,22 @@
-//! The strip below the bars of an IPU: what its links carry against what they can, sent from the
-//! middle up, received from the middle down.
+//! The layer of links: the strip below the bars of an IPU, of what its links carry against what they
+//! can, sent from the middle up, received from the middle down.
 
-use super::share_graph::COLUMN_PIXELS;
+use super::TracePainter;
+use super::lanes::{IpuBand, NAME_HEIGHT, SHARE_SQUARE};
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, numbers};
-use crate::widgets::legend_ui;
+use crate::theme::{ThemePalette, numbers, text_size};
+use crate::views::cycle_axis::cycles_on_screen;
+use crate::views::execution_trace::id;
+use crate::views::execution_trace::layout::{IpuLaneLayout, TraceLayout};
+use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
+use crate::views::execution_trace::share_graph::COLUMN_PIXELS;
+use crate::widgets::elided_text::elided;
 use crate::widgets::split_texture::SplitImage;
-use egui::{Color32, ColorImage, RichText, Ui};
+use crate::widgets::{legend_ui, region_ui};
+use egui::accesskit::Role;
+use egui::{
+    Color32, ColorImage, CornerRadius, FontId, Pos2, Rect, RichText, Stroke, Ui, Vec2, pos2,
+};
 use tilescope_analysis::tile_curves::TileCurveLayer;
 use tilescope_analysis::trace::{LinkColumn, LinkTraffic, link_traffic};
 use tilescope_report::trace::TraceLane;
@@ -14,14 +24,14 @@ use tilescope_report::units::{Bytes, CycleRange, Cycles, percent};
 use tilescope_report::{MachineInterface, Report, ReportError, ReportPart};
 
 /// Height of the strip in points.
-pub(super) const LINKS_HEIGHT: f32 = 40.0;
+pub(crate) const LINKS_HEIGHT: f32 = 40.0;
 
 const NO_BYTES: &str = "This report does not say how many bytes steps move.";
 const NO_LINKS: &str = "This report does not say how many links an IPU has, so nobody knows what \
                         they can carry. The steps of exchanges have their bytes in Details.";
 
 /// Bytes per cycle that the links of an IPU carry at most, each way; or why that is not drawn.
-pub(super) fn link_limit(report: &Report) -> Result<Result<f64, &'static str>, ReportError> {
+pub(crate) fn limit(report: &Report) -> Result<Result<f64, &'static str>, ReportError> {
     if !report.has(ReportPart::StepBytes) {
         return Ok(Err(NO_BYTES));
     }
@@ -37,7 +47,7 @@ pub(crate) struct LinkStrip {
 
 impl LinkStrip {
     /// Reads and fills it.
-    pub(super) fn read<'a>(
+    pub(crate) fn read<'a>(
         lanes: impl IntoIterator<Item = TraceLane<'a>>,
         window: CycleRange,
         size: [usize; 2],
@@ -50,13 +60,13 @@ impl LinkStrip {
 }
 
 /// Shares of the limit, sent and received.
-pub(super) fn shares(of: LinkColumn, cycles: Cycles, limit: f64) -> [f64; 2] {
+fn shares(of: LinkColumn, cycles: Cycles, limit: f64) -> [f64; 2] {
     let most = cycles.max(Cycles(1)).as_f64() * limit;
     [of.sent, of.received].map(|bytes| bytes.as_f64() / most)
 }
 
 /// Colours of what is sent and received.
-pub(super) fn colours(palette: &ThemePalette) -> [Color32; 2] {
+fn colours(palette: &ThemePalette) -> [Color32; 2] {
     [TileCurveLayer::Sent, TileCurveLayer::Received].map(|layer| palette.layer(layer))
 }
 
@@ -83,14 +93,59 @@ fn raster(
     image
 }
 
+impl TracePainter<'_> {
+    /// The lines of the strip of links, what they carry on the screen, and its name for readers of
+    /// the tree.
+    pub(super) fn links_ui(&self, band: &IpuBand<'_>, scene: &TraceScene, ipu: &IpuLaneScene) {
+        let layout = self.layout;
+        let (rect, gutter) = (layout.links(band.block), layout.regions.gutter());
+        let Some((strip, limit)) = ipu.links.as_ref().zip(self.prepared.known_link_limit()) else {
+            return;
+        };
+        let on_screen = cycles_on_screen(layout.axis, layout.regions.lanes.width());
+        let known = on_screen.intersection(scene.key.window).intersection(self.prepared.range);
+        let (carried, cycles) = (strip.traffic.sum(known), known.length());
+        let [edge, middle] = [self.palette.page, self.palette.outline];
+        self.painter.hline(rect.x_range(), rect.top(), Stroke::new(1.0, edge));
+        self.painter.hline(rect.x_range(), rect.center().y, Stroke::new(1.0, middle));
+        let painter = self.ui.painter_at(gutter);
+        let shares = shares(carried, cycles, limit);
+        let font = FontId::proportional(text_size::CAPTION);
+        for (side, share) in shares.into_iter().enumerate() {
+            let y = rect.center().y + [-0.25, 0.25][side] * rect.height();
+            let text = format!("{} {}", ["sent", "received"][side], percent(share));
+            let room = gutter.width() - 10.0;
+            let galley = elided(&painter, &text, font.clone(), self.palette.weak_text, room);
+            let at = pos2(gutter.right() - 10.0 - galley.size().x, y - galley.size().y / 2.0);
+            // In low lanes the name of the IPU reaches down to here: it comes first.
+            let words = at.y..=at.y + galley.size().y;
+            let meets = |name: Pos2| name.y < *words.end() && *words.start() < name.y + NAME_HEIGHT;
+            if band.name_at.is_some_and(meets) {
+                continue;
+            }
+            painter.galley(at, galley, self.palette.weak_text);
+            let colour = colours(self.palette)[side];
+            let square = pos2(gutter.right() - 5.0, y);
+            let square = Rect::from_center_size(square, Vec2::splat(SHARE_SQUARE));
+            painter.rect_filled(square, CornerRadius::same(1), colour);
+        }
+        let visible = rect.intersect(layout.regions.lanes);
+        if visible.is_positive() {
+            let (node, name) = (id(self.ui, "links").with(band.key()), band.name());
+            let words = words(carried, cycles, limit);
+            region_ui(self.ui, node, visible, Role::Image, &format!("Links of {name}"), &words);
+        }
+    }
+}
+
 /// What the links carry, in words: `sent 12.0 %, received 3.1 % of what the links can`.
-pub(super) fn words(of: LinkColumn, cycles: Cycles, limit: f64) -> String {
+fn words(of: LinkColumn, cycles: Cycles, limit: f64) -> String {
     let [sent, received] = shares(of, cycles, limit).map(percent);
     format!("sent {sent}, received {received} of what the links can")
 }
 
 /// What a column stands for.
-pub(super) fn column_tooltip_ui(ui: &mut Ui, column: LinkColumn, range: CycleRange, limit: f64) {
+pub(crate) fn column_tooltip_ui(ui: &mut Ui, column: LinkColumn, range: CycleRange, limit: f64) {
     let palette = ThemePalette::for_ui(ui);
     ui.label(strong("Links to other IPUs"));
     let text = format!("{} cycles: {} - {}", range.length(), range.start, range.end);
@@ -115,6 +170,21 @@ pub(super) fn column_tooltip_ui(ui: &mut Ui, column: LinkColumn, range: CycleRan
         column.exchanging
     );
     ui.label(RichText::new(text).color(palette.weak_text));
+}
+
+/// A column of the strip of links of an IPU.
+pub(crate) struct LinkHit {
+    pub column: LinkColumn,
+    pub range: CycleRange,
+}
+
+/// The column of a strip of links at a place on the screen.
+pub(crate) fn hit(layout: &TraceLayout<'_>, scene: &TraceScene, at: Pos2) -> Option<LinkHit> {
+    let inside = |block: &&IpuLaneLayout<'_>| layout.links(block).contains(at);
+    let block = layout.blocks.iter().find(inside).filter(|_| layout.regions.lanes.contains(at))?;
+    let traffic = &scene.ipus.iter().find(|ipu| ipu.at == block.lanes.at)?.links.as_ref()?.traffic;
+    let column = traffic.column_at(Cycles(u64::try_from(layout.cycle_at(at.x)).ok()?))?;
+    Some(LinkHit { column: *traffic.columns.get(column)?, range: traffic.range(column) })
 }
 
 #[cfg(test)]

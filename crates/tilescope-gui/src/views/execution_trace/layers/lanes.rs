@@ -1,0 +1,462 @@
+//! The layer of the lanes: the names of the IPUs, images of their bars or shares, and names on bars.
+
+use super::marks;
+use super::{TracePainter, VEIL, followed, path};
+use crate::theme::{ThemePalette, mix, spacing, text_size};
+use crate::views::cycle_axis::cycles_on_screen;
+use crate::views::execution_trace::bar_colours::colour;
+use crate::views::execution_trace::id;
+use crate::views::execution_trace::layout::{
+    BarPosition, IpuLaneLayout, LOW_FLAME_ROW, SUB_LANE_GAP, TraceLayout,
+};
+use crate::views::execution_trace::loaded_trace::LoadedTrace;
+use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
+use crate::views::execution_trace::share_graph::{self, TimeShare, time_shares};
+use crate::widgets::{elided_text::elided, node_ui, region_ui};
+use egui::accesskit::Role;
+use egui::{
+    Align2, Color32, CornerRadius, FontId, Painter, Pos2, Rangef, Rect, Shape, Stroke, Vec2, pos2,
+    vec2,
+};
+use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneShares, MarkRowId, ShareColumn};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, grouped};
+
+/// Narrowest bar with a name on it.
+pub(super) const LEAST_LABEL: f32 = 26.0;
+/// Height of the name of an IPU.
+pub(super) const NAME_HEIGHT: f32 = text_size::SMALL + spacing::XS;
+/// Height of a line of shares.
+const SHARE_LINE: f32 = text_size::CAPTION + spacing::XXS;
+/// Smallest share that has a line.
+const LEAST_LINE: f64 = 0.005;
+/// Narrowest room for the name of a bar.
+const LEAST_WORDS: f32 = 16.0;
+/// Edge of the square that shows the colour of a share.
+pub(super) const SHARE_SQUARE: f32 = 6.0;
+/// Distance at which the pointer hits a narrow bar.
+const HIT_TOLERANCE: f32 = 3.0;
+
+/// One IPU on the screen.
+pub(super) struct IpuBand<'a> {
+    pub block: &'a IpuLaneLayout<'a>,
+    /// Where its name ends and begins: the upper right corner. None where there is no room below
+    /// the name above.
+    pub name_at: Option<Pos2>,
+    /// Its place in the scene, and what was read for it, if anything was.
+    pub scene: Option<(usize, &'a IpuLaneScene)>,
+}
+
+impl IpuBand<'_> {
+    /// `IPU 3`, or `R2 IPU 3` among several replicas.
+    pub(super) fn name(&self) -> String {
+        let replica = self.block.replica.map_or(String::new(), |replica| format!("R{replica} "));
+        format!("{replica}IPU {}", self.block.lanes.at.ipu)
+    }
+
+    /// Tells it from the others on the screen.
+    pub(super) fn key(&self) -> (Option<u32>, ReplicaIpu) {
+        (self.block.replica, self.block.lanes.at)
+    }
+}
+
+/// The parts of an IPU that are lit: those of a micro-batch, or those of the critical path.
+struct LitParts {
+    /// Whether all bars but the chosen ones are veiled.
+    veiled: bool,
+    /// Where it works for the micro-batch that is followed; none where none is.
+    micro_batch: Option<Vec<Rangef>>,
+    /// The places of its groups of tiles, and where the critical path is on each; none where that is
+    /// not lit.
+    path: Option<Vec<(Rect, Vec<Rangef>)>>,
+}
+
+impl LitParts {
+    /// Whether a bar lies outside of them.
+    fn misses(&self, bar: Rect) -> bool {
+        if self.veiled {
+            return true;
+        }
+        let middle = bar.center();
+        let misses = |lit: &Vec<Rangef>| lit.iter().all(|part| !part.contains(middle.x));
+        let mut groups = self.path.iter().flatten();
+        let group = groups.find(|(area, _)| area.y_range().contains(middle.y));
+        self.micro_batch.as_ref().is_some_and(misses) || group.is_some_and(|(_, lit)| misses(lit))
+    }
+}
+
+/// A bar that is wide enough for its name.
+pub(crate) struct BarLabelItem<'a> {
+    /// Group of tiles.
+    pub sub_lane: u8,
+    pub rect: Rect,
+    pub item: &'a LaneItem,
+    pub text: String,
+}
+
+/// The IPUs on the screen; those out of sight cost nothing, however many there are.
+pub(super) fn ipu_bands<'a>(
+    layout: &'a TraceLayout<'_>,
+    scene: Option<&'a TraceScene>,
+) -> Vec<IpuBand<'a>> {
+    let lanes = layout.regions.lanes;
+    let in_sight = |block: &&IpuLaneLayout<'_>| {
+        let top = layout.top(block);
+        top <= lanes.bottom() && top + block.height() >= lanes.top()
+    };
+    // Where lanes are lower than their names, only some have one, and never beside a higher one's.
+    let low = |block: &&IpuLaneLayout<'_>| block.height() < NAME_HEIGHT;
+    let high = layout.blocks.iter().filter(in_sight).filter(|block| !low(block));
+    let mut names: Vec<f32> = high.map(|block| name_at(layout, block).y).collect();
+    let band = |block: &'a IpuLaneLayout<'_>| {
+        let name = name_at(layout, block);
+        let free = || names.iter().all(|y| (name.y - y).abs() >= NAME_HEIGHT);
+        let shown = !low(&block) || (name.y >= lanes.top() && free());
+        if shown && low(&block) {
+            names.push(name.y);
+        }
+        let name = shown.then_some(name);
+        // An IPU that was just scrolled to may not be in the scene yet: it has a name and a ground,
+        // and its bars come with the next answer.
+        let mut known = scene.into_iter().flat_map(|scene| &scene.ipus).enumerate();
+        let scene = known.find(|(_, ipu)| ipu.at == block.lanes.at);
+        IpuBand { block, name_at: name, scene }
+    };
+    layout.blocks.iter().filter(in_sight).map(band).collect()
+}
+
+fn group_names(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Vec<(Pos2, String)> {
+    let (right, top) = (layout.regions.gutter().right(), layout.top(block));
+    let foot = top + block.tiles_top();
+    let least = name_at(layout, block).y + NAME_HEIGHT;
+    let name = |(index, sub_lane): (usize, &u8)| {
+        let top = top + block.marks + block.sub_lane_top(index);
+        // Whole and below the name of the IPU, or not at all.
+        if top + 3.0 < least || top + 3.0 + SHARE_LINE > foot {
+            return None;
+        }
+        let text =
+            if *sub_lane == 1 { "I/O tiles".to_owned() } else { format!("tiles {sub_lane}") };
+        Some((pos2(right - 10.0, top + 3.0), text))
+    };
+    // The first group are the compute tiles: the name of the IPU stands beside them.
+    block.lanes.sub_lanes.iter().enumerate().skip(1).filter_map(name).collect()
+}
+
+/// What the compute tiles spend the cycles on the screen on, as the table below the lanes has it.
+pub(super) fn shares_on_screen(
+    layout: &TraceLayout<'_>,
+    prepared: &LoadedTrace,
+    ipu: &IpuLaneScene,
+) -> Vec<TimeShare> {
+    let Some(lane) = ipu.shares.first() else { return Vec::new() };
+    let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
+    // While a wider scene is read, what is known stands for the rest.
+    let known = window.intersection(lane.window());
+    // The run may end inside of a column: all of that column is counted, but only cycles of the run.
+    time_shares(&lane.cycles_in(known), known.intersection(prepared.range).length())
+}
+
+/// Shares that stand beside their lane below the name of an IPU, down to the foot of its compute
+/// tiles, and the upper right corners of their words.
+pub(super) fn share_lines(
+    layout: &TraceLayout<'_>,
+    block: &IpuLaneLayout<'_>,
+    shares: &[TimeShare],
+) -> Vec<(Pos2, TimeShare)> {
+    let name = name_at(layout, block);
+    let rows = block.rows.first().copied().unwrap_or(1);
+    let foot = layout.bars(block).top() + rows as f32 * block.row_height;
+    let line = |(index, share): (usize, &TimeShare)| {
+        let y = name.y + NAME_HEIGHT + index as f32 * SHARE_LINE;
+        let at = pos2(name.x, y);
+        (y + SHARE_LINE <= foot).then_some((at, *share))
+    };
+    let seen = shares.iter().filter(|share| share.share >= LEAST_LINE);
+    seen.enumerate().map_while(line).collect()
+}
+
+/// Upper right corner of the name of an IPU.
+fn name_at(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Pos2 {
+    let (gutter, top) = (layout.regions.gutter(), layout.top(block));
+    // The name stays on the screen as long as a part of its lanes does.
+    let y = match block.height() < NAME_HEIGHT + 4.0 {
+        true => top + (block.height() - NAME_HEIGHT) / 2.0,
+        false => (top + 2.0).max(gutter.top() + 2.0).min(top + block.height() - 18.0),
+    };
+    pos2(gutter.right() - 10.0, y)
+}
+
+/// The bars on the screen that are wide enough for a name.
+pub(super) fn bar_labels<'a>(
+    layout: &TraceLayout<'_>,
+    block: &IpuLaneLayout<'_>,
+    prepared: &LoadedTrace,
+    ipu: &'a IpuLaneScene,
+) -> Vec<BarLabelItem<'a>> {
+    let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
+    let mut labels = Vec::new();
+    if block.row_height < LOW_FLAME_ROW {
+        return labels;
+    }
+    // Only bars that the scene found wide enough: there are as many others as pixels, and this is
+    // done for every frame.
+    for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.labelled_bars).enumerate() {
+        let wide = wide.iter().filter_map(|at| lane.items.get(*at as usize));
+        for item in wide.filter(|item| is_inside(item.range, window)) {
+            let LaneItem { row, range, full_height, .. } = *item;
+            // In the last row its parts, which are deeper, are painted over it.
+            let last = block.rows.get(sub_lane).is_some_and(|rows| row + 1 >= *rows);
+            if last && matches!(item.kind, LaneItemKind::Parent(..)) {
+                continue;
+            }
+            let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });
+            if rect.width() >= LEAST_LABEL {
+                let text = item.text(&prepared.labels);
+                labels.push(BarLabelItem { sub_lane: lane.sub_lane, rect, item, text });
+            }
+        }
+    }
+    labels
+}
+
+/// Whether a part of a bar, which may have no cycles, is inside of a window.
+fn is_inside(range: CycleRange, window: CycleRange) -> bool {
+    range.start < window.end && range.end > window.start
+}
+
+impl TracePainter<'_> {
+    /// Paints an IPU.
+    pub(super) fn band_ui(&self, band: &IpuBand<'_>, veiled: bool) {
+        let (layout, block) = (self.layout, band.block);
+        let shares =
+            band.scene.map_or(Vec::new(), |(_, ipu)| shares_on_screen(layout, self.prepared, ipu));
+        self.gutter_ui(band);
+        for (at, share) in share_lines(layout, block, &shares) {
+            self.share_line(at, share);
+        }
+        let bars = layout.bars(block);
+        self.painter.rect_filled(bars.union(layout.links(block)), 0.0, self.palette.lane);
+        // What is not read yet is an empty lane; the page would look like the end of the IPUs.
+        let (Some(scene), Some((index, ipu))) = (self.scene, band.scene) else { return };
+        self.images(block, scene.key.window, index);
+        self.tiles_ui(band);
+        self.links_ui(band, scene, ipu);
+        self.separators(block);
+        if let Some(row) = layout.stage_row(block) {
+            let id = (MarkRowId::Ipu(block.lanes.at), block.replica);
+            self.marks_ui(layout.regions.lanes, row, &marks::bars(layout, row, &ipu.marks), id);
+        }
+        let lit = self.lit_parts(block, veiled);
+        if let Some(lit) = &lit.micro_batch {
+            self.veil_others(block, lit);
+        }
+        if let Some(lit) = &lit.path {
+            self.veil_beside_path(lit);
+        }
+        // The veil covers all bars; the chosen ones are painted again on top of it.
+        if veiled {
+            self.painter.rect_filled(bars, 0.0, self.palette.lane.gamma_multiply(VEIL));
+        }
+        for label in bar_labels(layout, block, self.prepared, ipu) {
+            self.bar_label_ui(band, &label, &lit);
+        }
+        if !shares.is_empty() {
+            self.shares_ui(band, &shares);
+        }
+    }
+
+    fn lit_parts(&self, block: &IpuLaneLayout<'_>, veiled: bool) -> LitParts {
+        let (layout, at) = (self.layout, block.lanes.at);
+        let critical = self.lit_path().zip(layout.block_of(at));
+        LitParts {
+            veiled,
+            micro_batch: self.followed.map(|path| followed::lit(layout, path, at)),
+            path: critical.map(|(path, block)| path::lit(layout, path, block)),
+        }
+    }
+
+    /// A share and its colour, left of the lane.
+    fn share_line(&self, at: Pos2, share: TimeShare) {
+        let gutter = self.layout.regions.gutter();
+        let (painter, palette) = (self.ui.painter_at(gutter), self.palette);
+        let font = FontId::proportional(text_size::CAPTION);
+        let text = share_graph::short_words(share);
+        let room = at.x - gutter.left();
+        let galley = elided(&painter, &text, font, palette.weak_text, room);
+        let words = Rect::from_min_size(at - vec2(galley.size().x, 0.0), galley.size());
+        painter.galley(words.min, galley, palette.weak_text);
+        let square = Rect::from_center_size(
+            pos2((at.x + gutter.right()) / 2.0, words.center().y),
+            Vec2::splat(SHARE_SQUARE),
+        );
+        let colour = share_graph::colour(palette, share);
+        painter.rect_filled(square, CornerRadius::same(1), colour);
+    }
+
+    /// What a graph of shares shows, for readers of the tree.
+    fn shares_ui(&self, band: &IpuBand<'_>, shares: &[TimeShare]) {
+        let visible = self.layout.bars(band.block).intersect(self.layout.regions.lanes);
+        if visible.is_positive() {
+            let words = || (format!("Shares of {}", band.name()), share_graph::all_words(shares));
+            let node = id(self.ui, "shares").with(band.key());
+            node_ui(self.ui, node, visible, Role::Image, words);
+        }
+    }
+
+    fn gutter_ui(&self, band: &IpuBand<'_>) {
+        let (layout, block) = (self.layout, band.block);
+        let gutter = layout.regions.gutter();
+        // Names of lanes that are scrolled halfway out would stand beside the ruler.
+        let painter = self.ui.painter_at(gutter);
+        let name = band.name();
+        let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
+        if let Some(at) = band.name_at {
+            painter.text(at, Align2::RIGHT_TOP, &name, font, self.palette.text);
+        }
+        for (at, text) in group_names(layout, block) {
+            let small = FontId::proportional(text_size::CAPTION);
+            painter.text(at, Align2::RIGHT_TOP, text, small, self.palette.weak_text);
+        }
+        let top = layout.top(block);
+        let own = Rect::from_x_y_ranges(gutter.x_range(), top..=top + block.height());
+        let (lane, visible) = (id(self.ui, "lane").with(band.key()), own.intersect(gutter));
+        let value = format!("{} steps", grouped(block.lanes.steps));
+        region_ui(self.ui, lane, visible, Role::Row, &name, &value);
+    }
+
+    fn images(&self, block: &IpuLaneLayout<'_>, window: CycleRange, index: usize) {
+        // The image belongs to the window of its scene; drawn at that window's place it may be stale,
+        // but it is never in the wrong place while a new one is on its way.
+        let layout = self.layout;
+        let (left, right) = (layout.x(window.start), layout.x(window.end));
+        let places = [layout.bars(block), layout.tiles(block), layout.links(block)];
+        for (texture, on) in self.textures.of_lanes(index).iter().zip(places) {
+            // All of the scene's window, wider than the screen: the clip of the lanes cuts it.
+            let rect = Rect::from_min_max(pos2(left, on.top()), pos2(right, on.bottom()));
+            texture.iter().for_each(|texture| texture.paint(&self.painter, rect));
+        }
+    }
+
+    /// The lines between groups of tiles.
+    fn separators(&self, block: &IpuLaneLayout<'_>) {
+        let bars = self.layout.bars(block);
+        for index in 1..block.rows.len() {
+            let y = bars.top() + block.sub_lane_top(index) - SUB_LANE_GAP / 2.0;
+            let line = [pos2(bars.left(), y), pos2(bars.right(), y)];
+            let stroke = Stroke::new(1.0, self.palette.weak_text);
+            self.painter.extend(Shape::dashed_line(&line, stroke, 5.0, 4.0));
+        }
+    }
+
+    /// The name on a bar, for eyes and for readers of the tree.
+    fn bar_label_ui(&self, band: &IpuBand<'_>, label: &BarLabelItem<'_>, lit: &LitParts) {
+        let BarLabelItem { sub_lane, rect, item, text } = label;
+        let full = colour(self.palette, &self.prepared.labels, item);
+        // The letters lie in the upper or the lower part of the bar.
+        let bright = !self.shade_balance || item.tile_balance().is_none_or(|share| share > 0.5);
+        let filtered = self.scene.is_some_and(|scene| !scene.key.filter.is_empty());
+        let ground = if bright && !filtered { full } else { self.palette.dimmed(full) };
+        // The ink is chosen for what is seen behind it, and that includes the veil.
+        let veil = if lit.misses(*rect) { VEIL } else { 0.0 };
+        let ground = mix(ground, self.palette.lane, veil);
+        self.bar_text(*rect, band.block.row_height, text, ground);
+        let visible = rect.intersect(self.layout.regions.lanes);
+        if visible.is_positive() {
+            let block = band.block;
+            let part =
+                ((block.replica, block.lanes.at, *sub_lane), item.row, item.first_position());
+            let bar = id(self.ui, "bar").with(part);
+            let cycles = || format!("{} cycles", item.range.length());
+            node_ui(self.ui, bar, visible, Role::Cell, || (text.clone(), cycles()));
+        }
+    }
+
+    /// Writes on a bar, in its first row, where there is room.
+    pub(super) fn bar_text(&self, rect: Rect, row_height: f32, text: &str, ground: Color32) {
+        text_on_bar(&self.painter, (self.palette, rect, row_height), text, ground);
+    }
+}
+
+/// Writes on a bar, in its first row, where there is room in what the painter may paint on.
+pub(super) fn text_on_bar(
+    painter: &Painter,
+    (palette, rect, row_height): (&ThemePalette, Rect, f32),
+    text: &str,
+    ground: Color32,
+) {
+    // From the visible part on: the name of a bar that begins left of the screen can be read.
+    let room = rect.intersect(painter.clip_rect()).shrink2(vec2(4.0, 0.0));
+    if room.width() < LEAST_WORDS {
+        return;
+    }
+    let ink = palette.label_text_on(ground);
+    let font = FontId::proportional(text_size::CAPTION);
+    let galley = elided(painter, text, font, ink, room.width());
+    let row = Rect::from_min_size(rect.min, vec2(rect.width(), row_height - 1.0));
+    let at = pos2(room.left(), row.center().y - galley.size().y / 2.0);
+    painter.galley(at, galley, ink);
+}
+
+/// What is under the pointer.
+pub(crate) struct LaneHit<'a> {
+    /// The IPU, and the replicas it is of.
+    pub at: ReplicaIpu,
+    /// Group of tiles.
+    pub sub_lane: u8,
+    pub target: LaneHitTarget<'a>,
+    pub range: CycleRange,
+    pub rect: Rect,
+}
+
+/// What a lane shows at a place.
+pub(crate) enum LaneHitTarget<'a> {
+    Bar(&'a LaneItem),
+    Column(&'a ShareColumn),
+}
+
+/// What a scene shows at a place on the screen, or very near to it.
+pub(crate) fn hit<'a>(
+    layout: &TraceLayout<'_>,
+    scene: &'a TraceScene,
+    at: Pos2,
+) -> Option<LaneHit<'a>> {
+    if !layout.regions.lanes.contains(at) {
+        return None;
+    }
+    let y = f64::from(at.y - layout.regions.lanes.top()) + layout.scroll;
+    let inside =
+        |block: &&IpuLaneLayout<'_>| block.top <= y && y < block.top + f64::from(block.height());
+    let block = layout.blocks.iter().find(inside)?;
+    let (index, row) = block.row_at((y - block.top) as f32 - block.marks)?;
+    let ipu = scene.ipus.iter().find(|ipu| ipu.at == block.lanes.at)?;
+    let lane = ipu.lanes.get(index)?;
+    // Below 0 is left of the run, where no bars are.
+    let cycle = Cycles(u64::try_from(layout.cycle_at(at.x)).ok()?);
+    let (target, position) = match ipu.shares.get(index) {
+        Some(shares) => column(shares, index, cycle)?,
+        None => {
+            // Points turned into cycles: a hair of a bar is as easy to hit at any zoom.
+            let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
+            let item = lane.hit(row, cycle, slack)?;
+            let LaneItem { row, range, full_height, .. } = *item;
+            let position = BarPosition { sub_lane: index, row, range, full_height };
+            (LaneHitTarget::Bar(item), position)
+        }
+    };
+    // Placed by this frame's axis, even if the scene is older: its image is drawn there too.
+    let (range, rect) = (position.range, layout.bar(block, position));
+    Some(LaneHit { at: ipu.at, sub_lane: lane.sub_lane, target, range, rect })
+}
+
+/// The column that holds a cycle, if anything runs in it.
+fn column(
+    shares: &LaneShares,
+    sub_lane: usize,
+    cycle: Cycles,
+) -> Option<(LaneHitTarget<'_>, BarPosition)> {
+    let at = shares.column_at(cycle)?;
+    let column = shares.columns().get(at).filter(|column| !column.cycles.total().is_zero())?;
+    let range = shares.range(at);
+    let position = BarPosition { sub_lane, row: 0, range, full_height: true };
+    Some((LaneHitTarget::Column(column), position))
+}

@@ -1,0 +1,374 @@
+//! The layer of the critical path: its lane, its hops from lane to lane, and the parts of the other
+//! lanes that it lights.
+
+use super::lanes::{BarLabelItem, LEAST_LABEL, text_on_bar};
+use super::{TracePainter, VEIL, veiled_parts};
+use crate::theme::text_size;
+use crate::views::cycle_axis::cycles_on_screen;
+use crate::views::execution_trace::bar_colours::colour;
+use crate::views::execution_trace::bar_raster::{BarFilter, BarRasterLayout, raster};
+use crate::views::execution_trace::id;
+use crate::views::execution_trace::layout::{IpuLaneLayout, TraceLayout};
+use crate::views::execution_trace::loaded_trace::LoadedTrace;
+use crate::views::execution_trace::scene::{LEAST_WIDE, TraceScene, TraceSceneKey, labelled_bars};
+use crate::views::execution_trace::share_graph::{
+    COLUMN_PIXELS, TimeShare, all_words, share_raster, time_shares,
+};
+use crate::widgets::split_texture::SplitImage;
+use crate::widgets::{node_ui, region_ui};
+use egui::accesskit::Role;
+use egui::{Align2, FontId, Pos2, Rangef, Rect, Shape, Stroke, Vec2, pos2, vec2};
+use tilescope_analysis::trace::{
+    LaneItem, LaneItemList, LaneShares, ShareColumn, TraceLaneStyle, TraceStepGrouping, arrange,
+};
+use tilescope_report::ReportError;
+use tilescope_report::trace::{CriticalPath, LaneSpan, PathHop, PathSpan, PathStretch, StepBucket};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, StepId, grouped};
+
+/// Most hops of a window that are told apart: more would be a net over the lanes.
+const MAX_HOPS: usize = 200;
+/// Length of the head of a hop's arrow.
+const HEAD: f32 = 6.0;
+/// Distance at which the pointer hits a narrow bar.
+const HIT_TOLERANCE: f32 = 3.0;
+
+/// The lane of an IPU: its group of tiles.
+pub(crate) type PathLane = (ReplicaIpu, u8);
+
+/// The critical path in a window.
+pub(crate) struct PathScene {
+    /// Its bars, all in one row; each is a span of the path.
+    pub bars: LaneItemList,
+    /// The lane that each of the bars is of; none for bars of several.
+    pub lanes: Vec<Option<PathLane>>,
+    /// Places of the bars that may be wide enough for a name.
+    pub labelled_bars: Vec<u32>,
+    /// Its shares; none where bars are shown.
+    pub shares: Option<LaneShares>,
+    /// The bars or shares as an image.
+    pub image: SplitImage,
+    /// Where it goes from one lane to another; none where these are too many to be told apart.
+    pub hops: Vec<PathHopMark>,
+    /// How many there are.
+    pub hop_count: u64,
+}
+
+/// A place at which the path goes from one lane to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PathHopMark {
+    pub at: Cycles,
+    pub from: PathLane,
+    pub to: PathLane,
+    pub hop: PathHop,
+}
+
+/// Reads the path in the window of a scene.
+pub(crate) fn read(
+    prepared: &LoadedTrace,
+    path: &CriticalPath,
+    key: &TraceSceneKey,
+    filter: &BarFilter,
+) -> Result<PathScene, ReportError> {
+    let window = key.window;
+    let spans = path.spans(window, key.width as u32)?;
+    let lane = |at: usize| {
+        let info = path.lane_infos().get(at)?;
+        Some((ReplicaIpu { class: info.class, ipu: info.ipu }, info.sub_lane))
+    };
+    let lanes = spans.iter().map(|span| of_lane(span).and_then(lane)).collect();
+    let spans: Vec<LaneSpan> = spans.iter().map(as_of_a_lane).collect();
+    let pixel = window.length().div_ceil(key.width.max(1) as u64).max(Cycles(1));
+    // Bars stay single: a group would have steps of several lanes.
+    let single = TraceStepGrouping { executions: false, syncs: false };
+    let items = arrange(&spans, &prepared.labels, TraceLaneStyle::Flat, single, pixel);
+    let bars = LaneItemList { at: ReplicaIpu::default(), sub_lane: 0, items };
+    let fill = BarRasterLayout {
+        window,
+        width: key.width,
+        row_height: key.path,
+        rows: vec![1],
+        gap: 0,
+        tile_balance: key.tile_balance,
+    };
+    let palette = key.colours.palette();
+    let columns = key.width.div_ceil(COLUMN_PIXELS);
+    let shares = key.shares.then(|| LaneShares::from_spans(&spans, window, columns));
+    let image = SplitImage::cut(match &shares {
+        Some(shares) => share_raster(std::slice::from_ref(shares), &fill, palette),
+        None => raster(std::slice::from_ref(&bars), &prepared.labels, &fill, filter, palette),
+    });
+    let least = (pixel.as_f64() * LEAST_WIDE) as u64;
+    let labelled_bars = if key.shares { Vec::new() } else { labelled_bars(&bars, least) };
+    let hop_count = path.stretch_count_in(window)?.saturating_sub(1);
+    let hops = if hop_count <= MAX_HOPS as u64 { hops(path, window, lane)? } else { Vec::new() };
+    Ok(PathScene { bars, lanes, labelled_bars, shares, image, hops, hop_count })
+}
+
+/// The position of the lane that a span is of.
+fn of_lane(span: &PathSpan) -> Option<usize> {
+    match span {
+        PathSpan::OfLane { lane, .. } => Some(*lane),
+        PathSpan::Stretches { lane, .. } => *lane,
+    }
+}
+
+/// A span as lanes have them, so that it is drawn as those are.
+fn as_of_a_lane(span: &PathSpan) -> LaneSpan {
+    match *span {
+        PathSpan::OfLane { range, span: LaneSpan::Step(mut step), .. } => {
+            step.range = range;
+            LaneSpan::Step(step)
+        }
+        PathSpan::OfLane { range, span: LaneSpan::Bucket(mut bucket), .. } => {
+            bucket.range = range;
+            LaneSpan::Bucket(bucket)
+        }
+        PathSpan::Stretches { range, totals, .. } => {
+            let (first_position, first_step) = (0, StepId(0));
+            LaneSpan::Bucket(StepBucket { range, first_position, first_step, totals })
+        }
+    }
+}
+
+fn hops(
+    path: &CriticalPath,
+    window: CycleRange,
+    lane: impl Fn(usize) -> Option<PathLane>,
+) -> Result<Vec<PathHopMark>, ReportError> {
+    let stretches = path.stretches_in(window, MAX_HOPS + 1)?;
+    let hop = |pair: &[PathStretch]| {
+        let (from, to) = (lane(pair[0].lane)?, lane(pair[1].lane)?);
+        Some(PathHopMark { at: pair[1].range.start, from, to, hop: pair[1].hop? })
+    };
+    Ok(stretches.windows(2).filter_map(hop).collect())
+}
+
+fn labels<'a>(
+    layout: &TraceLayout<'_>,
+    prepared: &LoadedTrace,
+    path: &'a PathScene,
+) -> Vec<BarLabelItem<'a>> {
+    let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
+    let places = path.labelled_bars.iter().map(|at| *at as usize);
+    let bars = places.filter_map(|at| Some((path.bars.items.get(at)?, path.lanes.get(at)?)));
+    let label = |(item, lane): (&'a LaneItem, &Option<PathLane>)| {
+        let rect = bar(layout, item.range);
+        let text = item.text(&prepared.labels);
+        let text = match lane {
+            Some((at, _)) if prepared.ipus.len() > 1 => format!("{}: {text}", at.ipu),
+            _ => text,
+        };
+        let seen = item.range.overlaps(window) && rect.width() >= LEAST_LABEL;
+        seen.then_some(BarLabelItem { sub_lane: 0, rect, item, text })
+    };
+    bars.filter_map(label).collect()
+}
+
+fn shares(layout: &TraceLayout<'_>, prepared: &LoadedTrace, path: &PathScene) -> Vec<TimeShare> {
+    let Some(shares) = &path.shares else { return Vec::new() };
+    let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
+    let known = window.intersection(shares.window());
+    time_shares(&shares.cycles_in(known), known.intersection(prepared.range).length())
+}
+
+/// Where a bar of the path is, at least one point wide.
+fn bar(layout: &TraceLayout<'_>, range: CycleRange) -> Rect {
+    let row = layout.regions.path;
+    // Ends far outside would lose their digits in 32 bits.
+    let left = layout.x(range.start).max(row.left() - 20.0);
+    let right = layout.x(range.end).min(row.right() + 20.0);
+    Rect::from_min_max(pos2(left, row.top()), pos2(right.max(left + 1.0), row.bottom() - 1.0))
+}
+
+/// The middle of the bars of a lane on the screen.
+fn middle_of(layout: &TraceLayout<'_>, (at, sub_lane): PathLane) -> Option<f32> {
+    let block = layout.block_of(at)?;
+    let index = block.lanes.sub_lanes.iter().position(|own| *own == sub_lane)?;
+    Some(lane_rect(layout, block, index).center().y)
+}
+
+/// The bars of one group of tiles of an IPU.
+fn lane_rect(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>, index: usize) -> Rect {
+    let bars = layout.bars(block);
+    let top = bars.top() + block.sub_lane_top(index);
+    let rows = block.rows.get(index).copied().unwrap_or(1);
+    Rect::from_x_y_ranges(bars.x_range(), top..=top + rows as f32 * block.row_height)
+}
+
+/// Where the path is on the lanes of an IPU, group of tiles by group: the group's place, and from
+/// left to right the parts of it, at least one point wide. Bars of several lanes are on all of them.
+pub(super) fn lit(
+    layout: &TraceLayout<'_>,
+    path: &PathScene,
+    block: &IpuLaneLayout<'_>,
+) -> Vec<(Rect, Vec<Rangef>)> {
+    let lanes = layout.regions.lanes;
+    let parts = |sub_lane: u8| {
+        let own = |lane: &Option<PathLane>| lane.is_none_or(|of| of == (block.lanes.at, sub_lane));
+        let bars = path.bars.items.iter().zip(&path.lanes).filter(|(_, lane)| own(lane));
+        let mut lit: Vec<Rangef> = Vec::new();
+        for (item, _) in bars {
+            let (left, right) = (layout.x(item.range.start), layout.x(item.range.end));
+            let right = right.max(left + 1.0);
+            if right <= lanes.left() || left >= lanes.right() {
+                continue;
+            }
+            // Bars follow each other: what touches is one part, so that there are few of them.
+            match lit.last_mut().filter(|last| left <= last.max + 0.5) {
+                Some(last) => last.max = last.max.max(right),
+                None => lit.push(Rangef::new(left, right)),
+            }
+        }
+        lit
+    };
+    let groups = block.lanes.sub_lanes.iter().enumerate();
+    groups.map(|(index, group)| (lane_rect(layout, block, index), parts(*group))).collect()
+}
+
+impl TracePainter<'_> {
+    /// Paints the lane of the path, if it is shown; `waiting` stands where it is not there.
+    pub(super) fn path_ui(&self, waiting: &str) {
+        let row = self.layout.regions.path;
+        if row.height() <= 0.0 {
+            return;
+        }
+        let painter = self.ui.painter_at(row);
+        painter.rect_filled(row, 0.0, self.palette.lane);
+        let gutter = Rect::from_x_y_ranges(self.layout.regions.gutter().x_range(), row.y_range());
+        let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
+        let at = pos2(gutter.right() - 10.0, row.center().y);
+        self.ui.painter().text(at, Align2::RIGHT_CENTER, "Critical path", font, self.palette.text);
+        let found = self.scene.and_then(|scene| Some((scene, scene.path.as_ref()?)));
+        let about = match found {
+            Some((_, path)) => format!("{} hops between lanes", grouped(path.hop_count)),
+            None => waiting.to_owned(),
+        };
+        region_ui(
+            self.ui,
+            id(self.ui, "critical path"),
+            gutter,
+            Role::Row,
+            "Critical path",
+            &about,
+        );
+        if let Some((scene, path)) = found {
+            return self.path_band(row, scene.key.window, path);
+        }
+        let font = FontId::proportional(text_size::CAPTION);
+        let at = pos2(row.left() + 6.0, row.center().y);
+        painter.text(at, Align2::LEFT_CENTER, waiting, font, self.palette.weak_text);
+    }
+
+    fn path_band(&self, row: Rect, window: CycleRange, path: &PathScene) {
+        let (painter, layout) = (self.ui.painter_at(row), self.layout);
+        if let Some(texture) = self.textures.of_path() {
+            let (left, right) = (layout.x(window.start), layout.x(window.end));
+            texture.paint(&painter, Rect::from_x_y_ranges(left..=right, row.y_range()));
+        }
+        // Where it goes to another lane; the lanes below say which.
+        let line = Stroke::new(1.0, self.palette.page);
+        let hops = path.hops.iter().map(|hop| layout.x(hop.at));
+        for x in hops.filter(|x| row.x_range().contains(*x)) {
+            painter.vline(x, row.y_range(), line);
+        }
+        for label in labels(layout, self.prepared, path) {
+            self.path_label_ui(row, &label);
+        }
+        let shares = shares(layout, self.prepared, path);
+        if !shares.is_empty() {
+            let words = || ("Shares of the critical path".to_owned(), all_words(&shares));
+            node_ui(self.ui, id(self.ui, "path shares"), row, Role::Image, words);
+        }
+    }
+
+    fn path_label_ui(&self, row: Rect, label: &BarLabelItem<'_>) {
+        let BarLabelItem { rect, item, text, .. } = label;
+        let full = colour(self.palette, &self.prepared.labels, item);
+        let bright = !self.shade_balance || item.tile_balance().is_none_or(|share| share > 0.5);
+        let ground = if bright { full } else { self.palette.dimmed(full) };
+        let painter = self.ui.painter_at(row);
+        text_on_bar(&painter, (self.palette, *rect, row.height()), text, ground);
+        let node = id(self.ui, "path bar").with(item.range.start);
+        let cycles = || format!("{} cycles", item.range.length());
+        node_ui(self.ui, node, rect.intersect(row), Role::Cell, || (text.clone(), cycles()));
+    }
+
+    /// Veils what an IPU does that is not on the path.
+    pub(super) fn veil_beside_path(&self, lit: &[(Rect, Vec<Rangef>)]) {
+        let veil = self.palette.lane.gamma_multiply(VEIL);
+        for (area, parts) in lit {
+            for part in veiled_parts(*area, parts) {
+                self.painter.rect_filled(part, 0.0, veil);
+            }
+        }
+    }
+
+    /// Paints arrows from the lane where the path was to the one it goes on, as far as they are on the
+    /// screen, also for readers of the tree.
+    pub(super) fn hops_ui(&self, path: &PathScene) {
+        let (layout, lanes) = (self.layout, self.layout.regions.lanes);
+        let stroke = Stroke::new(1.5, self.palette.selection);
+        for mark in &path.hops {
+            let x = layout.x(mark.at);
+            let ends = (middle_of(layout, mark.from), middle_of(layout, mark.to));
+            let (Some(from), Some(to)) = ends else { continue };
+            let both = Rangef::new(from.min(to), from.max(to));
+            if !lanes.x_range().contains(x) || !both.intersects(lanes.y_range()) {
+                continue;
+            }
+            let (from, to) = (pos2(x, from), pos2(x, to));
+            let down = if to.y >= from.y { 1.0 } else { -1.0 };
+            let neck = to - vec2(0.0, HEAD * down);
+            self.painter.line_segment([from, neck], stroke);
+            self.painter.circle_filled(from, 2.0, self.palette.selection);
+            let side = Vec2::new(HEAD * 0.5, 0.0);
+            let head = vec![to, neck - side, neck + side];
+            self.painter.add(Shape::convex_polygon(head, self.palette.selection, Stroke::NONE));
+            let node = id(self.ui, "hop").with((mark.at, mark.from));
+            let rect = Rect::from_two_pos(from, to).expand(2.0).intersect(lanes);
+            let words = || {
+                let [from, to] = [mark.from, mark.to].map(|(at, _)| self.prepared.ipu_words(at));
+                let name = format!("Critical path goes from {from} to {to}");
+                (name, format!("at cycle {}", mark.at))
+            };
+            node_ui(self.ui, node, rect, Role::GraphicsObject, words);
+        }
+    }
+}
+
+/// What the lane of the path shows at a place.
+pub(crate) struct PathHit<'a> {
+    pub target: PathHitTarget<'a>,
+    pub range: CycleRange,
+    pub rect: Rect,
+}
+
+pub(crate) enum PathHitTarget<'a> {
+    /// A bar, and the lane it is of if it is of one.
+    Bar(&'a LaneItem, Option<PathLane>),
+    Column(&'a ShareColumn),
+}
+
+/// The bar or column of the path at a place on the screen, or very near to it.
+pub(crate) fn hit<'a>(
+    layout: &TraceLayout<'_>,
+    scene: &'a TraceScene,
+    at: Pos2,
+) -> Option<PathHit<'a>> {
+    let path = scene.path.as_ref().filter(|_| layout.regions.path.contains(at))?;
+    let cycle = Cycles(u64::try_from(layout.cycle_at(at.x)).ok()?);
+    if let Some(shares) = &path.shares {
+        let place = shares.column_at(cycle)?;
+        let column = shares.columns().get(place)?;
+        let range = shares.range(place);
+        let seen = !column.cycles.total().is_zero();
+        let target = PathHitTarget::Column(column);
+        return seen.then(|| PathHit { target, range, rect: bar(layout, range) });
+    }
+    let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
+    let item = path.bars.hit(0, cycle, slack)?;
+    let place = path.bars.items.iter().position(|own| std::ptr::eq(own, item))?;
+    let lane = path.lanes.get(place).copied().flatten();
+    let (range, rect) = (item.range, bar(layout, item.range));
+    Some(PathHit { target: PathHitTarget::Bar(item, lane), range, rect })
+}

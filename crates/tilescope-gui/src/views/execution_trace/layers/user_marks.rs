@@ -1,0 +1,95 @@
+//! The layer of what the user marks and measures, above the lanes.
+
+use super::TracePainter;
+use crate::theme::text_size;
+use crate::views::execution_trace::layout::TraceLayout;
+use crate::views::execution_trace::step_statistics::length_text;
+use egui::{Align2, CornerRadius, FontId, Painter, Rangef, Rect, Stroke, StrokeKind, pos2, vec2};
+use tilescope_report::units::{CycleRange, Cycles};
+
+/// Where each mark of the user begins and ends.
+pub(super) fn lines(layout: &TraceLayout<'_>, marks: &[CycleRange]) -> Vec<f32> {
+    marks.iter().flat_map(|mark| [mark.start, mark.end]).map(|cycle| layout.x(cycle)).collect()
+}
+
+/// The range between the marks of the user.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct MeasureItem {
+    /// From the first to the last mark, as far as that is on the screen.
+    pub x: Rangef,
+    pub range: CycleRange,
+}
+
+/// The measure between marks, if a part of it is on the screen.
+pub(crate) fn measure(layout: &TraceLayout<'_>, marked: Option<CycleRange>) -> Option<MeasureItem> {
+    let range = marked?;
+    let area = layout.regions.timeline();
+    let (left, right) =
+        (layout.x(range.start).max(area.left()), layout.x(range.end).min(area.right()));
+    (left < right).then(|| MeasureItem { x: Rangef::new(left, right), range })
+}
+
+/// The range from a cycle to the pointer, at least one point wide.
+pub(crate) fn drawn_range(
+    layout: &TraceLayout<'_>,
+    from: i64,
+    pointer_x: f32,
+) -> (Rect, CycleRange) {
+    let range = cycles_between(from, layout.cycle_at(pointer_x).max(0));
+    let (left, right) = (layout.x(range.start), layout.x(range.end));
+    let lanes = layout.regions.lanes;
+    let rect = Rect::from_min_max(
+        pos2(left, lanes.top()),
+        // A range that was just begun has no width yet.
+        pos2(right.max(left + 1.0), lanes.bottom()),
+    );
+    (rect, range)
+}
+
+/// The cycles between two places of an axis, without those before the first.
+pub(crate) fn cycles_between(a: i64, b: i64) -> CycleRange {
+    let cycle = |place: i64| Cycles(place.max(0) as u64);
+    CycleRange::new(cycle(a.min(b)), cycle(a.max(b)))
+}
+
+impl TracePainter<'_> {
+    /// The range that is being drawn, with its length.
+    pub(crate) fn drawn_range(&self, (rect, range): (Rect, CycleRange)) {
+        let palette = self.palette;
+        self.painter.rect_filled(rect, 0.0, palette.accent.gamma_multiply(0.18));
+        let stroke = Stroke::new(1.0, palette.accent);
+        self.painter.rect_stroke(rect, 0.0, stroke, StrokeKind::Inside);
+        let text = format!("{} cycles", range.length());
+        let font = FontId::proportional(text_size::SMALL);
+        let galley = self.painter.layout_no_wrap(text, font, palette.text);
+        let at =
+            pos2(rect.center().x - galley.size().x / 2.0, self.layout.regions.lanes.top() + 8.0);
+        let ground = Rect::from_min_size(at, galley.size()).expand2(vec2(6.0, 3.0));
+        self.painter.rect_filled(ground, CornerRadius::same(4), palette.page);
+        self.painter.galley(at, galley, palette.text);
+    }
+
+    /// Marks as lines, and the range between them as a measure.
+    pub(crate) fn user_marks(&self) {
+        let area = self.layout.regions.timeline();
+        let painter = self.ui.painter_at(area);
+        for x in lines(self.layout, &self.settings.marks) {
+            painter.vline(x, area.y_range(), Stroke::new(1.0, self.palette.accent));
+        }
+        if let Some(measure) = measure(self.layout, self.settings.marked_range()) {
+            self.measure(&painter, measure);
+        }
+    }
+
+    fn measure(&self, painter: &Painter, MeasureItem { x, range }: MeasureItem) {
+        let (ruler, palette) = (self.layout.regions.ruler, self.palette);
+        painter.hline(x, ruler.bottom() - 3.0, Stroke::new(2.0, palette.accent));
+        let font = FontId::proportional(text_size::CAPTION);
+        let galley = painter.layout_no_wrap(length_text(range, self.clock), font, palette.text);
+        let middle = pos2((x.min + x.max) / 2.0, ruler.center().y);
+        let ground =
+            Align2::CENTER_CENTER.anchor_size(middle, galley.size()).expand2(vec2(4.0, 1.0));
+        painter.rect_filled(ground, 3.0, palette.page);
+        painter.galley(ground.min + vec2(4.0, 1.0), galley, palette.text);
+    }
+}
