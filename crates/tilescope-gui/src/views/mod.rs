@@ -99,6 +99,15 @@ pub(crate) struct LaneFilter {
     pub text: String,
 }
 
+/// The scales of what a view shows, so that two views beside each other can share them.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ViewScales {
+    /// The highest value of its graph.
+    pub graph_top: Option<u64>,
+    /// What its colours stand for, and the scale of its own amounts.
+    pub heat: Option<(&'static str, HeatScale)>,
+}
+
 /// State and looks of a view of one report.
 pub(crate) trait ReportView: Send {
     /// Shows the view in all of `ui`.
@@ -115,39 +124,36 @@ pub(crate) trait ReportView: Send {
         Vec::new()
     }
 
-    /// Which cycles are on the screen, of a view over time that has been painted.
-    fn timeline(&self) -> Option<VisibleTimeline> {
+    /// The scales of what it shows, as of the last frame.
+    fn scales(&self) -> ViewScales {
+        ViewScales::default()
+    }
+
+    /// Itself, if it has lanes over time.
+    fn as_timeline(&mut self) -> Option<&mut dyn TimelineView> {
         None
     }
+}
+
+/// A view with lanes over time, which can stand above those of another report.
+pub(crate) trait TimelineView {
+    /// The cycles on the screen, once it has been painted.
+    fn timeline(&self) -> Option<VisibleTimeline>;
 
     /// Shows these cycles from the next frame on; zooming out reaches `reach`.
-    fn show_timeline(&mut self, _axis: PanZoomAxis, _reach: CycleRange) {}
-
-    /// The highest value that its graph showed in the last frame.
-    fn graph_top(&self) -> Option<u64> {
-        None
-    }
-
-    /// What its colours stand for, and the scale of its own amounts, as of the last frame.
-    fn heat_scale(&self) -> Option<(&'static str, HeatScale)> {
-        None
-    }
+    fn show_timeline(&mut self, axis: PanZoomAxis, reach: CycleRange);
 
     /// Cycles of a pixel from which on its lanes are shares.
-    fn narrow_steps(&self) -> Option<Cycles> {
-        None
-    }
+    fn narrow_steps(&self) -> Option<Cycles>;
 
-    /// Which of its lanes and bars are shown, of a view with lanes.
-    fn lane_filter(&self) -> Option<LaneFilter> {
-        None
-    }
+    /// The lanes and bars that are shown.
+    fn lane_filter(&self) -> LaneFilter;
 
     /// Shows the same lanes and bars as another one.
-    fn filter_lanes(&mut self, _filter: LaneFilter) {}
+    fn filter_lanes(&mut self, filter: LaneFilter);
 
-    /// Shows details of what is chosen, of a view whose lanes stand above those of another report.
-    fn details_ui(&mut self, _ui: &mut Ui, _context: &ViewContext<'_>, _open: &mut bool) {}
+    /// Shows details of what is chosen.
+    fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, open: &mut bool);
 }
 
 /// A view as menus see it.

@@ -2,7 +2,7 @@
 
 use super::ComparisonSide;
 use super::side_colours::{self, SideColours};
-use crate::views::ReportView;
+use crate::views::{ReportView, ViewScales};
 use crate::widgets::heat_scale::HeatScale;
 use egui::{Color32, Ui};
 use tilescope_report::units::Cycles;
@@ -23,12 +23,14 @@ pub(crate) struct ComparedPane {
 
 impl ComparedPane {
     /// What two views have in common, as far as their last frame tells.
-    pub(crate) fn of(side: ComparisonSide, views: [&dyn ReportView; 2]) -> Self {
+    pub(crate) fn of(side: ComparisonSide, views: [&mut dyn ReportView; 2]) -> Self {
+        let [source, target] = [views[0].scales(), views[1].scales()];
+        let narrow = views.map(|view| view.as_timeline().and_then(|view| view.narrow_steps()));
         Self {
             side,
-            graph_top: views.iter().filter_map(|view| view.graph_top()).max().unwrap_or(0),
-            heat_scale: joined_scale(views),
-            narrow_steps: views.iter().filter_map(|view| view.narrow_steps()).min(),
+            graph_top: source.graph_top.max(target.graph_top).unwrap_or(0),
+            heat_scale: joined_scale(source, target),
+            narrow_steps: narrow.into_iter().flatten().min(),
             low: false,
         }
     }
@@ -50,8 +52,7 @@ impl ComparedPane {
 }
 
 /// The scale of what both views colour, if that is the same.
-fn joined_scale(views: [&dyn ReportView; 2]) -> Option<HeatScale> {
-    let [source, target] = views.map(|view| view.heat_scale());
-    let ((coloured, source), (other, target)) = (source?, target?);
+fn joined_scale(source: ViewScales, target: ViewScales) -> Option<HeatScale> {
+    let ((coloured, source), (other, target)) = (source.heat?, target.heat?);
     (coloured == other).then(|| source.joined(target))
 }

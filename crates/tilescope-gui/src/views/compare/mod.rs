@@ -414,7 +414,7 @@ impl ComparisonTarget {
         let (from_source, from_target) = (CommandQueue::default(), CommandQueue::default());
         let Some(other) = self.views.iter_mut().find(|(known, _)| *known == name) else { return };
         let other = other.1.as_mut();
-        let pane = |side| Some(ComparedPane::of(side, [&*view, &*other]));
+        let mut pane = |side| Some(ComparedPane::of(side, [&mut *view, &mut *other]));
         let panes = [pane(ComparisonSide::Source), pane(ComparisonSide::Target)];
         // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
         // the focus.
@@ -449,12 +449,14 @@ impl ComparisonTarget {
                 {
                     let inner = half.with_min_x(half.left() + spacing::M);
                     let half = UiBuilder::new().id_salt(name).max_rect(inner);
+                    let Some(view) = view.as_timeline() else { continue };
                     ui.scope_builder(half, |ui| view.details_ui(ui, context, open));
                 }
             });
         }
         let mut area = ui.available_rect_before_wrap();
-        if let (true, Some(aligned), Some(timeline)) = (stacked, aligned, view.timeline()) {
+        let timeline = view.as_timeline().and_then(|view| view.timeline());
+        if let (true, Some(aligned), Some(timeline)) = (stacked, aligned, timeline) {
             let reports = (context.opened, &self.target);
             let ipu = context.selection.step.map(|step| step.at.ipu).or(context.selection.ipu);
             let lane = Rect::from_min_max(
@@ -485,8 +487,8 @@ impl ComparisonTarget {
             ..source
         };
         show_pane(ui, first, ComparisonSide::Source, active, |ui| view.ui(ui, &source));
-        if let Some(filter) = view.lane_filter() {
-            other.filter_lanes(filter);
+        if let (Some(view), Some(other)) = (view.as_timeline(), other.as_timeline()) {
+            other.filter_lanes(view.lane_filter());
         }
         let target = ViewContext {
             actions: asked(ComparisonSide::Target),
@@ -494,13 +496,16 @@ impl ComparisonTarget {
             ..target
         };
         show_pane(ui, second, ComparisonSide::Target, active, |ui| other.ui(ui, &target));
-        self.time_link.synchronise(view, other);
-        if source.pane != pane(Some(ComparedPane::of(ComparisonSide::Source, [&*view, &*other]))) {
+        if let (Some(source), Some(target)) = (view.as_timeline(), other.as_timeline()) {
+            self.time_link.synchronise(source, target);
+            if let Some(timeline) = target.timeline() {
+                self.time_link.grip_ui(ui, second, timeline);
+            }
+        }
+        let common = ComparedPane::of(ComparisonSide::Source, [&mut *view, &mut *other]);
+        if source.pane != pane(Some(common)) {
             // What they have in common is known only now.
             ui.request_repaint();
-        }
-        if let Some(timeline) = other.timeline() {
-            self.time_link.grip_ui(ui, second, timeline);
         }
         self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source.take(), aligned);
         self.dispatch_to_both_sides(context, ComparisonSide::Target, from_target.take(), aligned);

@@ -3,7 +3,7 @@
 
 use super::offset_handle::OffsetHandle;
 use crate::views::cycle_axis::fitting_cycles;
-use crate::views::{ReportView, VisibleTimeline};
+use crate::views::{TimelineView, VisibleTimeline};
 use crate::widgets::toolbar::ToolbarBuilder;
 use egui::{DragValue, Rect, RichText, Ui};
 use tilescope_report::units::{CycleRange, Cycles};
@@ -89,7 +89,11 @@ impl TimeLink {
     }
 
     /// Lets the side follow that the user did not move.
-    pub(crate) fn synchronise(&mut self, source: &mut dyn ReportView, target: &mut dyn ReportView) {
+    pub(crate) fn synchronise(
+        &mut self,
+        source: &mut dyn TimelineView,
+        target: &mut dyn TimelineView,
+    ) {
         let (Some(a), Some(b)) = (source.timeline(), target.timeline()) else { return };
         let reach = (
             a.run.union(shifted_range(b.run, -self.offset)),

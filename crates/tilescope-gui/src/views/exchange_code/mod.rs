@@ -7,7 +7,7 @@ mod matrix;
 pub(super) mod tables;
 
 use super::trace_jump::TraceJump;
-use super::{ReportView, ViewContext, ViewDescriptor};
+use super::{ReportView, ViewContext, ViewDescriptor, ViewScales};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
@@ -18,7 +18,6 @@ use crate::views::tile_selection::{
 };
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
-use crate::widgets::heat_scale::HeatScale;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
@@ -135,17 +134,14 @@ impl ReportView for ExchangeCodeView {
         vec![AppCommand::SelectTiles(Vec::new()), AppCommand::SelectProgram(None)]
     }
 
-    fn graph_top(&self) -> Option<u64> {
-        self.graph.highest()
-    }
-
-    fn heat_scale(&self) -> Option<(&'static str, HeatScale)> {
+    fn scales(&self) -> ViewScales {
         let (name, scale) = match self.show {
             ExchangeCodeGraphMode::Matrix => ("Who sends to whom", self.matrix.heat_scale()),
             ExchangeCodeGraphMode::FloorPlans => ("Floor plan", self.floor_plans.heat_scale()),
-            ExchangeCodeGraphMode::Curves(_) => return None,
+            ExchangeCodeGraphMode::Curves(_) => ("", None),
         };
-        scale.map(|scale| (name, scale))
+        let heat = scale.map(|scale| (name, scale));
+        ViewScales { graph_top: self.graph.highest(), heat }
     }
 
     fn state(&self) -> ViewState {

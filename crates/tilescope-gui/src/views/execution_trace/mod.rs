@@ -35,7 +35,7 @@ mod toolbar;
 mod why_links;
 
 use super::compare::ComparisonSide;
-use super::{LaneFilter, ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
+use super::{LaneFilter, ReportView, TimelineView, ViewContext, ViewDescriptor, VisibleTimeline};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
@@ -107,37 +107,6 @@ struct PaintedLanes {
 }
 
 impl ReportView for ExecutionTraceView {
-    fn timeline(&self) -> Option<VisibleTimeline> {
-        let ((axis, limits), painted) = (self.settings.shown()?, self.painted?);
-        Some(VisibleTimeline { axis, width: limits.width, lanes: painted.rect, run: painted.run })
-    }
-
-    fn show_timeline(&mut self, axis: PanZoomAxis, reach: CycleRange) {
-        self.settings.axis = Some(axis);
-        self.settings.reach = Some(reach);
-    }
-
-    fn narrow_steps(&self) -> Option<Cycles> {
-        self.queries.prepared.latest()?.as_ref()?.narrow_steps
-    }
-
-    fn lane_filter(&self) -> Option<LaneFilter> {
-        let TraceSettings { ipus, filter, .. } = &self.settings;
-        Some(LaneFilter { ipus: ipus.clone(), text: filter.clone() })
-    }
-
-    fn filter_lanes(&mut self, LaneFilter { ipus, text }: LaneFilter) {
-        self.settings.ipus = ipus;
-        self.settings.filter = text;
-    }
-
-    fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, open: &mut bool) {
-        let prepared = self.queries.prepared.latest().and_then(|prepared| prepared.as_ref());
-        let Some(prepared) = prepared.cloned() else { return };
-        let events = tables_ui(ui, context, &prepared, (&self.settings, &mut self.queries), open);
-        self.apply(context, events);
-    }
-
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let prepared = self.queries.ask_prepared(ui, context);
         if matches!(prepared, QueryState::Waiting { .. }) {
@@ -168,6 +137,43 @@ impl ReportView for ExecutionTraceView {
         settings.followed_step = selection.step;
         *self = Self { settings, ..Self::default() };
         strange
+    }
+
+    fn as_timeline(&mut self) -> Option<&mut dyn TimelineView> {
+        Some(self)
+    }
+}
+
+impl TimelineView for ExecutionTraceView {
+    fn timeline(&self) -> Option<VisibleTimeline> {
+        let ((axis, limits), painted) = (self.settings.shown()?, self.painted?);
+        Some(VisibleTimeline { axis, width: limits.width, lanes: painted.rect, run: painted.run })
+    }
+
+    fn show_timeline(&mut self, axis: PanZoomAxis, reach: CycleRange) {
+        self.settings.axis = Some(axis);
+        self.settings.reach = Some(reach);
+    }
+
+    fn narrow_steps(&self) -> Option<Cycles> {
+        self.queries.prepared.latest()?.as_ref()?.narrow_steps
+    }
+
+    fn lane_filter(&self) -> LaneFilter {
+        let TraceSettings { ipus, filter, .. } = &self.settings;
+        LaneFilter { ipus: ipus.clone(), text: filter.clone() }
+    }
+
+    fn filter_lanes(&mut self, LaneFilter { ipus, text }: LaneFilter) {
+        self.settings.ipus = ipus;
+        self.settings.filter = text;
+    }
+
+    fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, open: &mut bool) {
+        let prepared = self.queries.prepared.latest().and_then(|prepared| prepared.as_ref());
+        let Some(prepared) = prepared.cloned() else { return };
+        let events = tables_ui(ui, context, &prepared, (&self.settings, &mut self.queries), open);
+        self.apply(context, events);
     }
 }
 

@@ -4,7 +4,7 @@ mod by_address;
 pub(super) mod tables;
 
 use super::trace_jump::TraceJump;
-use super::{ReportView, ViewContext, ViewDescriptor};
+use super::{ReportView, ViewContext, ViewDescriptor, ViewScales};
 use crate::model::command::AppCommand;
 use crate::model::preferences::LivenessPrefs;
 use crate::model::selection::Selection;
@@ -127,8 +127,10 @@ impl ReportView for LivenessView {
         vec![AppCommand::SelectProgram(None), AppCommand::SelectVariable(None)]
     }
 
-    fn graph_top(&self) -> Option<u64> {
-        (self.show == LivenessGraphMode::Bytes).then(|| self.graph.highest()).flatten()
+    fn scales(&self) -> ViewScales {
+        let in_bytes = self.show == LivenessGraphMode::Bytes;
+        let graph_top = if in_bytes { self.graph.highest() } else { None };
+        ViewScales { graph_top, heat: None }
     }
 
     fn state(&self) -> ViewState {

@@ -3,7 +3,7 @@
 mod memory_map;
 pub(super) mod tables;
 
-use super::{ReportView, ViewContext, ViewDescriptor};
+use super::{ReportView, ViewContext, ViewDescriptor, ViewScales};
 use crate::model::command::AppCommand;
 use crate::model::preferences::MemoryPrefs;
 use crate::model::selection::Selection;
@@ -154,12 +154,11 @@ impl ReportView for MemoryView {
         vec![tiles, AppCommand::SelectVariable(None), AppCommand::SelectIpu(None)]
     }
 
-    fn graph_top(&self) -> Option<u64> {
-        (!matches!(self.show, MemoryGraphMode::Map(_))).then(|| self.graph.highest()).flatten()
-    }
-
-    fn heat_scale(&self) -> Option<(&'static str, HeatScale)> {
-        self.heat_scale.filter(|_| matches!(self.show, MemoryGraphMode::Map(_)))
+    fn scales(&self) -> ViewScales {
+        match self.show {
+            MemoryGraphMode::Map(_) => ViewScales { graph_top: None, heat: self.heat_scale },
+            _ => ViewScales { graph_top: self.graph.highest(), heat: None },
+        }
     }
 
     fn state(&self) -> ViewState {

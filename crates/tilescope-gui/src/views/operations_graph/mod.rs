@@ -3,7 +3,7 @@
 mod details;
 mod graph_canvas;
 
-use super::{ReportView, ViewContext, ViewDescriptor};
+use super::{ReportView, ViewContext, ViewDescriptor, ViewScales};
 use crate::model::command::{AppCommand, ViewAction};
 use crate::model::preferences::{OperationsGraphMetric as Metric, OperationsGraphPrefs};
 use crate::model::selection::Selection;
@@ -131,8 +131,8 @@ impl ReportView for OperationsGraphView {
         vec![AppCommand::SelectOperation(None)]
     }
 
-    fn heat_scale(&self) -> Option<(&'static str, HeatScale)> {
-        self.heat_scale
+    fn scales(&self) -> ViewScales {
+        ViewScales { graph_top: None, heat: self.heat_scale }
     }
 
     fn state(&self) -> ViewState {

@@ -3,7 +3,7 @@
 mod replicas;
 mod tables;
 
-use super::{ReportView, ViewContext, ViewDescriptor};
+use super::{ReportView, ViewContext, ViewDescriptor, ViewScales};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
@@ -127,8 +127,8 @@ impl ReportView for TileMappingView {
         vec![AppCommand::SelectTiles(Vec::new())]
     }
 
-    fn heat_scale(&self) -> Option<(&'static str, HeatScale)> {
-        self.heat_scale
+    fn scales(&self) -> ViewScales {
+        ViewScales { graph_top: None, heat: self.heat_scale }
     }
 
     fn state(&self) -> ViewState {
