@@ -40,7 +40,7 @@ const PAGE_BYTES: u64 = 4096;
 /// Facts about a report itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportMeta {
-    /// Program and version that made the report: `tilescope 0.1.0`.
+    /// Program and version that made the report: `tilescope 0.2.0`.
     pub generator: String,
     /// The spec it was made from, as it was written.
     pub spec: Option<String>,
