@@ -112,3 +112,10 @@ pub(crate) fn stdout(output: &Output) -> String {
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
+
+/// Sends a signal to a process; false if it cannot be sent. The shell does it: `kill` is a part of
+/// every POSIX shell, but no program of a bare system.
+pub(crate) fn signal(name: &str, process: &str) -> bool {
+    let command = format!("kill -{name} {process}");
+    Command::new("sh").args(["-c", &command]).status().expect("a shell").success()
+}

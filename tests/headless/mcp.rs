@@ -49,8 +49,7 @@ fn ended_in_the_middle_it_leaves_nothing_behind() {
         assert!(child.try_wait().expect("a state").is_none(), "it works");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let ended = Command::new("kill").arg(child.id().to_string()).status().expect("kill runs");
-    assert!(ended.success());
+    assert!(common::signal("TERM", &child.id().to_string()));
     let status = child.wait().expect("it ends");
     assert_eq!((status.code(), left()), (Some(130), 0));
 }

@@ -241,8 +241,7 @@ fn an_answer_that_is_cancelled_leaves_nothing() {
             assert!(program.try_wait().expect("a state").is_none(), "{format}: it is at work");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let sent = Command::new("kill").args(["-INT", &program.id().to_string()]).status();
-        assert!(sent.expect("kill runs").success());
+        assert!(common::signal("INT", &program.id().to_string()));
         let output = program.wait_with_output().expect("it ends");
         assert_eq!(output.status.code(), Some(1), "{format}: {}", stderr(&output));
         assert_eq!(stderr(&output), "error: cancelled\n", "{format}");

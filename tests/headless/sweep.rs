@@ -1,6 +1,6 @@
 //! `tilescope sweep`: every combination of values, in files that go on and merge.
 
-use crate::common::{stderr, stdout, tilescope};
+use crate::common::{self, stderr, stdout, tilescope};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -218,7 +218,7 @@ fn kill_child(parent: u32, word: &str) -> bool {
         let (Ok(status), Ok(words)) = (read("status"), read("cmdline")) else { continue };
         if status.contains(&parent) && words.split('\0').any(|of| of == word) {
             let process = entry.file_name();
-            return Command::new("kill").arg("-9").arg(process).status().expect("kill").success();
+            return common::signal("KILL", &process.to_string_lossy());
         }
     }
     false
