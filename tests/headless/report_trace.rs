@@ -235,6 +235,13 @@ proptest! {
     }
 }
 
+/// A lane that ends with a step of no cycles, as random seeds found one.
+#[test]
+fn a_lane_that_ends_with_an_empty_step_answers_exactly() {
+    let seed = 4_524_222_421_537_753_188;
+    check(&random_report(seed, 9), &mut Dice::new(seed), 20);
+}
+
 #[test]
 fn long_lanes_answer_exactly() {
     for seed in [1, 2, 3].into_iter().take(up_to(1)) {

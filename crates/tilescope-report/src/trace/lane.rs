@@ -51,7 +51,8 @@ impl<'a> TraceLane<'a> {
         if window.is_empty() || !window.overlaps(self.reach()) {
             return Ok(StepTotals::default());
         }
-        let lane = self.info().range;
+        // A last step of no cycles reaches one cycle beyond the range of the lane.
+        let lane = self.reach();
         if window.start <= lane.start && lane.end <= window.end {
             return self.sum(0..self.info().steps);
         }
