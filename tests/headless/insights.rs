@@ -26,7 +26,7 @@ const OPTIMIZER_STATE_ON_FULL_TILES: &[&str] = &[
 
 /// Convolutions that have no room for code of their own.
 const CODE_ON_FULL_TILES: &[&str] =
-    &["model.precision=float32", "model.batch_size=48", "options.enable_outlining=false"];
+    &["model.precision=float32", "model.batch_size=44", "options.enable_outlining=false"];
 
 /// A program that does everything wrong at once.
 fn bad() -> ReportBuilder {

@@ -53,7 +53,7 @@ impl<'a> ProgramPlan<'a> {
             one_by_one: schedule.one_by_one,
             shared_weights: &sharding.weights(graph),
         };
-        let tensors = TensorAnalysis::new(graph, &placement, &keeping);
+        let tensors = TensorAnalysis::new(graph, lowering, &placement, &keeping);
         let system = super::system_costs(spec);
         Self {
             spec,

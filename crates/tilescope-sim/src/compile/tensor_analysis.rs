@@ -1,6 +1,7 @@
 //! Which memory each tensor lives in, on which IPU and for how long.
 
 use crate::graph::{GraphNode, GraphNodeId, ModelGraph, NodeRecomputation, OutputLocation};
+use crate::operators::LoweringContext;
 use crate::poplar::work::MemoryConstraint;
 use crate::schedule::{StageCopyTiming, StagePlacement};
 use crate::shape::{BlockId, TensorId, TensorRole};
@@ -82,7 +83,7 @@ pub(crate) struct StashPolicy<'a> {
     pub shared_weights: &'a BTreeSet<TensorId>,
 }
 
-/// Facts about tensors that follow from graph and placement alone.
+/// Facts about tensors that follow from the graph, its placement, and how tensors lie.
 #[derive(Debug)]
 pub(crate) struct TensorAnalysis {
     root: Vec<TensorId>,
@@ -103,23 +104,17 @@ impl TensorAnalysis {
     /// Works out sharing, boundaries, stashes and what is computed again.
     pub(crate) fn new(
         graph: &ModelGraph,
+        lowering: &LoweringContext,
         placement: &StagePlacement,
         keeping: &StashPolicy,
     ) -> Self {
         let mut producer = vec![None; graph.tensors.len()];
-        let mut readers = vec![0usize; graph.tensors.len()];
         for (index, node) in graph.nodes.iter().enumerate() {
             for output in &node.outputs {
                 producer[output.0] = Some(GraphNodeId(index));
             }
-            for input in &node.inputs {
-                readers[input.0] += 1;
-            }
         }
-        for output in &graph.outputs {
-            readers[output.0] += 1;
-        }
-        let root = alias_roots(graph, placement, &readers);
+        let root = alias_roots(graph, placement, lowering);
         let mut tensors = Self {
             root,
             producer,
@@ -408,31 +403,37 @@ impl RecomputedNodes {
 }
 
 /// Lets views and in-place results use the memory of their operand.
-fn alias_roots(graph: &ModelGraph, placement: &StagePlacement, readers: &[usize]) -> Vec<TensorId> {
+fn alias_roots(
+    graph: &ModelGraph,
+    placement: &StagePlacement,
+    lowering: &LoweringContext,
+) -> Vec<TensorId> {
     let mut root: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
     // Whether a tensor's memory may be overwritten by its only reader.
-    let mut alone: Vec<bool> = graph
-        .tensors
-        .iter()
-        .zip(readers)
-        .map(|(tensor, readers)| tensor.role == TensorRole::Activation && *readers == 1)
-        .collect();
+    let mut alone: Vec<bool> = root.iter().map(|tensor| lowering.dies(*tensor)).collect();
     for node in &graph.nodes {
         let alias = node.operator.output_alias();
-        let Some((input, outputs, always)) = alias.shared_memory(&node.operands()) else {
+        let Some((inputs, outputs, always)) = alias.shared_memory(&node.operands()) else {
             continue;
         };
-        let [made, used] = [graph.tensor(input).block, node.block].map(|of| placement.stage(of));
-        let ipu = |stage: usize| placement.stages[stage].ipu;
-        // Steps of IPUs that share rows are stages that follow each other.
-        let here = made == used || graph.row_shards > 1 && ipu(made) == ipu(used);
-        // A view of what another stage sent is one of what was received.
-        // What has another shape or type than the operand cannot overwrite it.
-        let fits = outputs.iter().all(|output| graph.tensor(*output).ty == graph.tensor(input).ty);
-        if always || here && fits && alone[input.0] {
-            for output in outputs {
-                root[output.0] = root[input.0];
-                alone[output.0] &= alone[input.0];
+        for input in inputs {
+            let [made, used] =
+                [graph.tensor(*input).block, node.block].map(|of| placement.stage(of));
+            let ipu = |stage: usize| placement.stages[stage].ipu;
+            // Steps of IPUs that share rows are stages that follow each other.
+            let here = made == used || graph.row_shards > 1 && ipu(made) == ipu(used);
+            // A view of what another stage sent is one of what was received.
+            // What has another shape or type than the operand, or lies elsewhere, cannot overwrite it.
+            let fits = |output: &TensorId| {
+                graph.tensor(*output).ty == graph.tensor(*input).ty
+                    && lowering.layout_number(*output) == lowering.layout_number(*input)
+            };
+            if always || here && alone[input.0] && outputs.iter().all(fits) {
+                for output in outputs {
+                    root[output.0] = root[input.0];
+                    alone[output.0] &= alone[input.0];
+                }
+                break;
             }
         }
     }

@@ -142,7 +142,7 @@ impl StencilField {
     pub(crate) fn layout(&self, tiles: u32) -> TensorLayout {
         let grid = self.grid(u64::from(tiles));
         let elements = grid.per_tile(|height, width, _| Elements(height * width * self.channels));
-        TensorLayout { elements, order: ElementOrder::Reshaped }
+        TensorLayout { elements, order: ElementOrder::Unknown }
     }
 
     /// How the first row lies, or the last one.

@@ -105,6 +105,29 @@ pub struct ModelGraph {
 }
 
 impl ModelGraph {
+    /// By tensor, whether one operation reads it and nothing else needs it, so that it may be
+    /// overwritten.
+    pub(crate) fn read_once(&self) -> Vec<bool> {
+        let mut readers = vec![0; self.tensors.len()];
+        let read = self.nodes.iter().flat_map(|node| &node.inputs).chain(&self.outputs);
+        for tensor in read {
+            readers[tensor.0] += 1;
+        }
+        let tensors = self.tensors.iter().zip(readers);
+        let mut once: Vec<bool> = tensors
+            .map(|(tensor, readers)| tensor.role == TensorRole::Activation && readers == 1)
+            .collect();
+        // Who overwrites a view overwrites what it is a view of.
+        for node in &self.nodes {
+            let shared = node.operator.output_alias().shared_memory(&node.operands());
+            let Some((&[input], views, true)) = shared else { continue };
+            for view in views {
+                once[view.0] &= once[input.0];
+            }
+        }
+        once
+    }
+
     /// The tensor with this id.
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id.0]

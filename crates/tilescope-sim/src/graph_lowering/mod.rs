@@ -1,5 +1,7 @@
 //! Lowers the operations of a graph.
 
+#[cfg(test)]
+mod layout_laws;
 pub(crate) mod op_benchmark;
 
 use crate::graph::{GraphNode, ModelGraph};
@@ -44,12 +46,16 @@ pub struct WorthPadding {
 struct LoweringCacheKey {
     operator: OperatorKey,
     planning: OperationPlanning,
-    operands: Vec<(TensorInfo, Option<usize>)>,
+    /// Of each operand its type, the number of its layout, and whether it may be overwritten.
+    operands: Vec<(TensorInfo, Option<usize>, bool)>,
 }
 
 impl LoweringCacheKey {
     fn new(node: &GraphNode, context: &LoweringContext) -> Self {
-        let operand = |tensor| (context.tensor_type(tensor).clone(), context.layout_number(tensor));
+        let operand = |tensor| {
+            let layout = context.layout_number(tensor);
+            (context.tensor_type(tensor).clone(), layout, context.dies(tensor))
+        };
         let operands = node.operands().all().map(operand).collect();
         let (operator, planning) = (OperatorKey::new(&node.operator), node.options.planning);
         Self { operator, planning, operands }
@@ -95,6 +101,7 @@ impl<'a> PlannedNodes<'a> {
 impl<'a, 'b> GraphLowering<'a, 'b> {
     /// Of a graph whose tensors lie as `context` says.
     pub fn new(graph: &'a ModelGraph, context: &'b mut LoweringContext<'a>) -> Self {
+        context.note_read_once(graph.read_once());
         Self { graph, context, lowered: HashMap::new() }
     }
 

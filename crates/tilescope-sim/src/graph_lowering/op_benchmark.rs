@@ -122,11 +122,13 @@ impl<'a> OpBenchmarkLiveness<'a> {
         let mut owners: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
         for node in &graph.nodes {
             let alias = node.operator.output_alias();
-            let Some((input, outputs, always)) = alias.shared_memory(&node.operands()) else {
+            let Some((inputs, outputs, always)) = alias.shared_memory(&node.operands()) else {
                 continue;
             };
             for output in outputs {
-                if always || graph.tensor(*output).ty == graph.tensor(input).ty {
+                let ty = &graph.tensor(*output).ty;
+                let shared = inputs.iter().find(|input| always || graph.tensor(**input).ty == *ty);
+                if let Some(input) = shared {
                     owners[output.0] = owners[input.0];
                 }
             }

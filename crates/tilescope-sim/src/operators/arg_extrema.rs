@@ -43,11 +43,7 @@ impl Operator for ArgExtremaOp {
             dtype: ty.dtype,
             largest: self.largest,
         };
-        let order = if self.axis + 1 == ty.shape.len() {
-            ElementOrder::Linear
-        } else {
-            ElementOrder::Grouped { axis: self.axis, group: columns }
-        };
+        let order = ElementOrder::grouped(&ty.shape, self.axis, columns);
         let machine = lowering.machine;
         let operand = TensorLayout { elements: rows.operand(machine.tiles), order };
         let mut work = lowering.relayout_tensor(node.inputs[0], &operand, "maxMinArgMaxMin");

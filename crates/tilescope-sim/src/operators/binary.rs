@@ -11,6 +11,7 @@ use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp, UnaryOpType}
 use crate::popops::rows::TensorRows;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
+use std::cmp::Reverse;
 
 /// An operation of an element with its partner. Comparisons and logic make truth values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -127,6 +128,22 @@ impl BinaryOp {
     }
 }
 
+/// The operands of an element-wise operation: first the one that its result lies like. That is one
+/// that may be overwritten, if there is any (popart willow/src/patterns/inplace.cpp), then the one
+/// whose fullest tile holds least, then the one on the most tiles (poplibs
+/// lib/popops/ElementWiseUtil.cpp, createOutputForElementWiseOp). The order of the operands decides
+/// nothing.
+fn operands_by_place(lowering: &mut LoweringContext, operands: [TensorId; 2]) -> [TensorId; 2] {
+    let preference = operands.map(|tensor| {
+        let layout = lowering.layout_or_linear(tensor);
+        let first_found = Reverse(lowering.layout_number(tensor));
+        let elements = &layout.elements;
+        (lowering.dies(tensor), Reverse(elements.max()), elements.tile_count(), first_found)
+    });
+    let [a, b] = operands;
+    if preference[1] > preference[0] { [b, a] } else { [a, b] }
+}
+
 impl Operator for BinaryOp {
     fn kind(&self) -> &'static str {
         self.0.kind()
@@ -171,10 +188,11 @@ impl Operator for BinaryOp {
         let mut work = OperationWork::default();
         let layout = match (a.shape == whole.shape, b.shape == whole.shape) {
             (true, true) => {
-                let layout = lowering.layout_or_linear(node.inputs[0]);
-                work = lowering.relayout_tensor(node.inputs[1], &layout, &name);
+                let [result, other] = operands_by_place(lowering, [node.inputs[0], node.inputs[1]]);
+                let layout = lowering.layout_or_linear(result);
+                work = lowering.relayout_tensor(other, &layout, &name);
                 // What outlives the program cannot be overwritten.
-                let in_place = lowering.role(node.inputs[0]) == TensorRole::Activation && same_type;
+                let in_place = lowering.role(result) == TensorRole::Activation && same_type;
                 let phase = if in_place { elementwise::in_place } else { elementwise::apart };
                 work.push(phase(&name, ElementwiseOp::Binary(self.0), a.dtype, &layout.elements));
                 layout
@@ -188,7 +206,7 @@ impl Operator for BinaryOp {
             (false, true) if self.0.is_commutative() => {
                 let layout = lowering.layout_or_linear(node.inputs[1]);
                 let larger = (&whole, &layout);
-                self.lower_repeated(lowering, &mut work, larger, node.inputs[0], false);
+                self.lower_repeated(lowering, &mut work, larger, node.inputs[0], same_type);
                 layout
             }
             // popops copies what repeats in the first operand to where the result is
@@ -221,6 +239,6 @@ impl Operator for BinaryOp {
     }
 
     fn output_alias(&self) -> OutputAlias {
-        OutputAlias::InPlace(0)
+        OutputAlias::InPlaceOfAny
     }
 }

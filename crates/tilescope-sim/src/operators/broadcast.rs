@@ -4,7 +4,7 @@
 use super::{GradientBuilder, GraphError, LoweringContext, ReduceOp, ReshapeOp, ShapeError};
 use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::work::{OperationWork, TemporaryVariable};
-use crate::popops::reduce::ReduceOperation;
+use crate::popops::reduce::{self, ReduceOperation};
 use crate::popops::relayout;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{ShapeDisplay, TensorId, TensorInfo};
@@ -123,9 +123,8 @@ impl LoweringContext<'_> {
             self.tiles,
             self.exchange_speed(),
         ));
-        let (innermost, _) = layout.order.innermost(&ty.shape);
-        let alone = axes.contains(&innermost) || innermost >= ty.shape.len();
-        let piece = if alone { 1 } else { ty.shape[innermost] };
+        let dims = reduce::collapse(&reduce::dims(&ty.shape, &layout.order, axes));
+        let piece = dims.last().filter(|dim| !dim.reduced).map_or(1, |dim| dim.size);
         work.push(relayout::copy(name, ty.dtype, &layout.elements, piece));
         work.temporaries.push(TemporaryVariable::anywhere(
             format!("{name}/values"),

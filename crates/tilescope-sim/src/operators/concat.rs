@@ -65,16 +65,17 @@ impl Operator for ConcatOp {
         let elements = parts
             .iter()
             .fold(TileRuns::empty(), |sum, part| tile_runs::add_per_tile(&sum, &part.elements));
-        let order = parts[0].order;
-        let runs = node.inputs.iter().zip(&parts).map(|(part, layout)| {
-            let shape = &lowering.tensor_type(*part).shape;
-            let run = order.run_along(shape, self.axis, shape[self.axis]);
+        let all = &lowering.tensor_type(node.outputs[0]).shape;
+        let joined = |part: usize| {
+            parts[part].order.resized(&lowering.tensor_type(node.inputs[part]).shape, all)
+        };
+        let order = joined(0);
+        let runs = (0..parts.len()).map(|part| {
+            let size = lowering.tensor_type(node.inputs[part]).shape[self.axis];
+            let run = order.run_along(all, self.axis, size);
             // A part in another order is copied in what both have together.
-            if layout.order == order {
-                run
-            } else {
-                gcd(run, order.common_run(layout.order, shape))
-            }
+            let own = joined(part);
+            if own == order { run } else { gcd(run, order.common_run(&own, all)) }
         });
         let piece = runs.reduce(gcd).unwrap_or(1);
         let mut work = OperationWork::default();

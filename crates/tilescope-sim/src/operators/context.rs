@@ -38,6 +38,8 @@ pub struct LoweringContext<'a> {
     pub planning: &'a PoplibsOptions,
     /// Plans made so far.
     pub plans: &'a PlanCache,
+    /// By tensor, whether one operation reads it and nothing else needs it.
+    read_once: Vec<bool>,
     layouts: Vec<Option<usize>>,
     known_layouts: LayoutInterner,
 }
@@ -131,6 +133,7 @@ impl<'a> LoweringContext<'a> {
             training,
             planning,
             plans,
+            read_once: vec![false; tensors.len()],
             layouts: vec![None; tensors.len()],
             known_layouts: LayoutInterner::default(),
         };
@@ -140,6 +143,16 @@ impl<'a> LoweringContext<'a> {
             }
         }
         lowering
+    }
+
+    /// Notes by tensor whether one operation reads it and nothing else needs it.
+    pub(crate) fn note_read_once(&mut self, read_once: Vec<bool>) {
+        self.read_once = read_once;
+    }
+
+    /// True if the operation that reads a tensor may overwrite it.
+    pub(crate) fn dies(&self, tensor: TensorId) -> bool {
+        self.read_once.get(tensor.0).copied().unwrap_or(false)
     }
 
     /// What an operation is planned with.

@@ -71,8 +71,16 @@ impl EmbeddingOp {
     }
 
     /// All rows of a layout of one part.
-    fn layout_of_all_lookups(&self, part: TensorLayout) -> TensorLayout {
-        TensorLayout { elements: part.elements.map(|count| *count * self.serialisation), ..part }
+    fn layout_of_all_lookups(
+        &self,
+        part: TensorLayout,
+        of: &multi_slice::MultiSliceParams,
+    ) -> TensorLayout {
+        let all = of.lookups * self.serialisation;
+        TensorLayout {
+            elements: part.elements.map(|count| *count * self.serialisation),
+            order: part.order.resized(&[of.lookups, of.width], &[all, of.width]),
+        }
     }
 }
 
@@ -80,7 +88,7 @@ impl EmbeddingOp {
 pub(super) fn without_padding(layout: TensorLayout, ty: &TensorInfo) -> TensorLayout {
     TensorLayout {
         elements: tile_runs::trimmed(&layout.elements, ty.elements()),
-        order: layout.order,
+        order: layout.order.clone(),
     }
 }
 
@@ -119,9 +127,9 @@ impl Operator for EmbeddingOp {
         let lowered = MultiSliceLowering::new(&machine, part, plan);
         let wanted = without_padding(lowered.table(), lowering.tensor_type(table));
         let output = lowering.tensor_type(node.outputs[0]);
-        let slices = without_padding(self.layout_of_all_lookups(lowered.slices()), output);
+        let slices = without_padding(self.layout_of_all_lookups(lowered.slices(), &part), output);
         let indices_layout = without_padding(
-            self.layout_of_all_lookups(lowered.indices()),
+            self.layout_of_all_lookups(lowered.indices(), &part),
             lowering.tensor_type(indices),
         );
         let mut work = lowering.place_or_relayout(indices, indices_layout, "multiSlice/indices");
@@ -225,7 +233,7 @@ impl Operator for EmbeddingGradOp {
         let plan = multi_slice::plan(&part, machine.tiles.into(), lowering.training);
         let lowered = MultiSliceLowering::new(&machine, part, plan);
         let slices = without_padding(
-            self.embedding.layout_of_all_lookups(lowered.slices()),
+            self.embedding.layout_of_all_lookups(lowered.slices(), &part),
             lowering.tensor_type(gradient),
         );
         let mut work = lowering.place_or_relayout(gradient, slices, "multiUpdateAdd/slices");

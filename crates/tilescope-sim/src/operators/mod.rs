@@ -256,23 +256,27 @@ pub enum OutputAlias {
     PartView { input: usize, output: usize },
     /// The first output may overwrite this input.
     InPlace(usize),
+    /// The first output may overwrite the input that it lies like.
+    InPlaceOfAny,
 }
 
 impl OutputAlias {
-    /// The input of a node whose memory outputs share, those outputs, and whether they always do: a
-    /// view is where its input is, results in place only where nobody else reads that input.
+    /// The inputs of a node of which outputs share the memory of one, those outputs, and whether they
+    /// always do: a view is where its input is, results in place only where nobody else reads that
+    /// input.
     pub(crate) fn shared_memory<'a>(
         self,
         node: &NodeOperands<'a>,
-    ) -> Option<(TensorId, &'a [TensorId], bool)> {
+    ) -> Option<(&'a [TensorId], &'a [TensorId], bool)> {
         let (inputs, outputs) = (node.inputs, node.outputs);
         match self {
             Self::NoAlias => None,
-            Self::View(input) => Some((inputs[input], outputs, true)),
+            Self::View(input) => Some((&inputs[input..=input], outputs, true)),
             Self::PartView { input, output } => {
-                Some((inputs[input], &outputs[output..=output], true))
+                Some((&inputs[input..=input], &outputs[output..=output], true))
             }
-            Self::InPlace(input) => Some((inputs[input], &outputs[..1], false)),
+            Self::InPlace(input) => Some((&inputs[input..=input], &outputs[..1], false)),
+            Self::InPlaceOfAny => Some((inputs, &outputs[..1], false)),
         }
     }
 }

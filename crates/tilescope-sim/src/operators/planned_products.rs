@@ -16,7 +16,8 @@ use crate::poplin::conv::{
 use crate::poplin::matmul::{MatMulSerialParts, MatMulSerialization, MatMulSizes};
 use crate::poplin::planner::{ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans, PoplibsOptions};
 use crate::poplin::{ConvParams, PlanError, conv};
-use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
+use crate::poputil::element_order;
+use crate::poputil::tensor_layout::{ElementOrder, Innermost, TensorLayout};
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use std::sync::Arc;
 use tilescope_report::units::{Elements, TileRange, TileRuns};
@@ -417,6 +418,7 @@ impl LoweringContext<'_> {
         start: ConvStartTile,
     ) -> OperandSource<'static> {
         let ty = self.tensor_type(tensor).clone();
+        let innermost = axes.index_of(wanted.innermost);
         let wanted = start.shift_layout(to_tensor_layout(wanted, axes, &ty));
         let Some(have) = self.layout(tensor) else {
             self.set_layout(tensor, wanted);
@@ -425,8 +427,8 @@ impl LoweringContext<'_> {
         if *have == wanted {
             return OperandSource::Planned;
         }
-        let (axis, group) = have.order.innermost(&ty.shape);
-        if axis == wanted.order.innermost(&ty.shape).0 {
+        let Innermost { step, group } = have.order.innermost(&ty.shape);
+        if step == Some(element_order::axis_step(&ty.shape, innermost)) {
             OperandSource::SameInnermost { group }
         } else {
             let group = have.group_on_tile(&ty.shape);
@@ -459,8 +461,7 @@ fn to_tensor_layout(
             break;
         }
     }
-    let order =
-        ElementOrder::Grouped { axis: axes.index_of(layout.innermost), group: layout.group };
+    let order = ElementOrder::grouped(&ty.shape, axes.index_of(layout.innermost), layout.group);
     TensorLayout { elements, order }
 }
 

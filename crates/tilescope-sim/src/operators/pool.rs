@@ -4,10 +4,12 @@ use super::{
     FieldEdges, GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringError,
     LoweringResult, NodeOperands, Operator, RowWindow, ShapeError, expect_operands, expect_same,
 };
-use crate::poplar::work::MemoryConstraint;
+use crate::poplar::work::{MemoryConstraint, OperationWork};
 use crate::poplar::{OperandLiveness, tile_runs};
 use crate::popnn::pool::{PoolAxis, PoolingParams, PoolingPass, PoolingType};
-use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
+use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
+use crate::popops::rows::TensorRows;
 use crate::shape::TensorInfo;
 use std::sync::Arc;
 use tilescope_report::units::TileRuns;
@@ -66,6 +68,64 @@ impl PoolOp {
         axes
     }
 
+    /// True if there is one window, which is the whole field of `input`.
+    fn covers_field(&self, input: &TensorInfo) -> bool {
+        let sizes = input.shape.iter().skip(2);
+        self.windows.iter().zip(sizes).all(|(window, size)| {
+            window.kernel == *size && window.before == 0 && window.behind == 0
+        })
+    }
+
+    /// A reduction of the field: poplibs pools so where the window is all of it, as its vertices do
+    /// not split a window (lib/popnn/Pooling.cpp, substPoolingWithReduction).
+    fn lower_reduction(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+        input: &TensorInfo,
+    ) -> LoweringResult {
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let field: Vec<usize> = (2..input.shape.len()).collect();
+        let scaled = self.kind == PoolingType::Average;
+        let (name, operation) = match self.kind {
+            PoolingType::Max => ("maxPool/Fwd", ReduceOperation::Max),
+            PoolingType::Average => ("avgPool/Fwd", ReduceOperation::Add),
+            PoolingType::Sum => ("sumPool/Fwd", ReduceOperation::Add),
+        };
+        let result = ReduceResultUse { scaled, ..ReduceResultUse::PLAIN };
+        let rows = TensorRows::new(input, layout, &field).with_result(result);
+        let mut work = OperationWork::default();
+        let values = rows
+            .reduce(&lowering.machine, &mut work, name, operation, input.dtype)
+            .map_err(|error| node.error(error))?;
+        lowering.set_layout(node.outputs[0], values);
+        Ok(work.into())
+    }
+
+    /// The gradient of the same but for a maximum: a copy to every element of the field
+    /// (lib/popnn/Pooling.cpp, substPoolingGradientWithBroadcast).
+    fn lower_repetition(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+        input: &TensorInfo,
+    ) -> LoweringResult {
+        let mut work = OperationWork::default();
+        let gradient = lowering.layout_or_linear(node.inputs[0]);
+        let name = if self.kind == PoolingType::Average {
+            let scale = ElementwiseOp::Scalar(BinaryOpType::Multiply);
+            let name = "avgPool/Bwd";
+            work.push(elementwise::apart(name, scale, input.dtype, &gradient.elements));
+            name
+        } else {
+            "sumPool/Bwd"
+        };
+        let layout = lowering.layout_or_linear(node.outputs[0]);
+        let field: Vec<usize> = (2..input.shape.len()).collect();
+        lowering.repeat_along(&mut work, node.inputs[0], (input, &layout), &field, name);
+        Ok(work.into())
+    }
+
     fn window_elements(&self) -> u64 {
         self.windows.iter().fold(1, |count, window| count.saturating_mul(window.kernel))
     }
@@ -91,9 +151,9 @@ impl PoolOp {
     ) -> LoweringResult {
         let operands: Vec<_> =
             node.inputs.iter().map(|tensor| lowering.layout_or_linear(*tensor)).collect();
-        let group = |layout: &TensorLayout| match layout.order {
-            ElementOrder::Grouped { axis: 1, group } => group,
-            _ => 1,
+        let group = |operand: usize| {
+            let shape = &lowering.tensor_type(node.inputs[operand]).shape;
+            operands[operand].order.group_along(shape, 1)
         };
         let pooling = PoolingParams {
             pass: PoolingPass { kind: self.kind, backward },
@@ -101,8 +161,8 @@ impl PoolOp {
             batch: input.shape[0],
             channels: input.shape[1],
             axes: self.axes(input),
-            grouping: operands.last().map_or(1, group),
-            forward_grouping: operands.first().map_or(1, group),
+            grouping: group(operands.len() - 1),
+            forward_grouping: group(0),
         };
         let bytes = input.dtype.bytes();
         let sources = operands.iter().fold(TileRuns::empty(), |sum, operand| {
@@ -142,7 +202,7 @@ impl Operator for PoolOp {
                 inputs[0]
             )));
         }
-        if self.window_elements() > MAX_WINDOW_ELEMENTS {
+        if self.window_elements() > MAX_WINDOW_ELEMENTS && !self.covers_field(&inputs[0]) {
             return Err(ShapeError(format!(
                 "windows of more than {MAX_WINDOW_ELEMENTS} elements are not simulated"
             )));
@@ -185,6 +245,9 @@ impl Operator for PoolOp {
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let input = lowering.tensor_type(node.inputs[0]).clone();
+        if self.covers_field(&input) {
+            return self.lower_reduction(lowering, node, &input);
+        }
         PoolOp::lower(self, lowering, node, &input, false)
     }
 }
@@ -221,6 +284,9 @@ impl Operator for PoolGradOp {
     }
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
+        if self.pool.kind != PoolingType::Max && self.pool.covers_field(&self.input) {
+            return self.pool.lower_repetition(lowering, node, &self.input);
+        }
         if let [_, output, gradient] = node.inputs[..]
             && lowering.layout(gradient).is_none()
         {

@@ -33,10 +33,8 @@ impl Operator for ReshapeOp {
     }
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
-        let mut layout = lowering.layout_or_linear(node.inputs[0]);
-        layout.order =
-            layout.order.reshaped(&lowering.tensor_type(node.inputs[0]).shape, &self.shape);
-        lowering.set_layout(node.outputs[0], layout);
+        lowering.lay_out(node.inputs[0]);
+        lowering.lay_out_as(node.outputs[0], lowering.layout_number(node.inputs[0]));
         Ok(LoweredOperation::default())
     }
 

@@ -127,26 +127,36 @@ impl Operator for RnnOp {
         let lowered = self.lowered(lowering, &machine, node, x)?;
         let bytes = lowering.tensor_type(x).dtype.bytes();
         let name = self.cell.name();
-        let mut work = lowering.place_or_relayout(x, sequence(&lowered.inputs(), bytes, 2), name);
+        let mut work = lowering.place_or_relayout(
+            x,
+            sequence(&lowered.inputs(), lowering.tensor_type(x)),
+            name,
+        );
         let stored = TensorLayout {
             elements: lowered.weights().map(|held| Elements(*held / bytes)),
-            order: ElementOrder::Grouped { axis: 0, group: lowered.weight_group() },
+            order: ElementOrder::grouped(
+                &lowering.tensor_type(weights).shape,
+                0,
+                lowered.weight_group(),
+            ),
         };
         work.append(lowering.place_or_relayout(weights, stored, name));
         lowering.layout_or_linear(bias);
         work.append(lowered.forward());
-        lowering.set_layout(node.outputs[0], sequence(&lowered.outputs(), bytes, 2));
+        let outputs = sequence(&lowered.outputs(), lowering.tensor_type(node.outputs[0]));
+        lowering.set_layout(node.outputs[0], outputs);
         if let Some(kept) = node.outputs.get(1) {
-            lowering.set_layout(*kept, sequence(&lowered.kept(), bytes, 3));
+            lowering.set_layout(*kept, sequence(&lowered.kept(), lowering.tensor_type(*kept)));
         }
         Ok(work.into())
     }
 }
 
 /// How a sequence lies whose tiles hold so many bytes of all steps; features are innermost.
-fn sequence(held: &TileRuns<Bytes>, element: Bytes, axis: usize) -> TensorLayout {
-    let elements = held.map(|bytes| Elements(*bytes / element));
-    TensorLayout { elements, order: ElementOrder::Grouped { axis, group: STATE_GRAIN } }
+fn sequence(held: &TileRuns<Bytes>, ty: &TensorInfo) -> TensorLayout {
+    let elements = held.map(|bytes| Elements(*bytes / ty.dtype.bytes()));
+    let features = ty.shape.len() - 1;
+    TensorLayout { elements, order: ElementOrder::grouped(&ty.shape, features, STATE_GRAIN) }
 }
 
 /// See [`RnnOp::gradient`].
@@ -184,14 +194,14 @@ impl Operator for RnnGradOp {
         let [gradient, x, weights, bias] =
             [node.inputs[0], node.inputs[1], node.inputs[2], node.inputs[3]];
         let lowered = self.layer.lowered(lowering, &machine, node, x)?;
-        let bytes = lowering.tensor_type(x).dtype.bytes();
-        let wanted = sequence(&lowered.outputs(), bytes, 2);
+        let wanted = sequence(&lowered.outputs(), lowering.tensor_type(gradient));
         let mut work = lowering.place_or_relayout(gradient, wanted, self.layer.cell.name());
         let start = work.phases().len();
         work.append(lowered.backward());
         let update = work.phases().len();
         let mut lives = OperandLiveness { outputs_from: vec![start], ..OperandLiveness::default() };
-        lowering.set_layout(node.outputs[0], sequence(&lowered.inputs(), bytes, 2));
+        let inputs = sequence(&lowered.inputs(), lowering.tensor_type(x));
+        lowering.set_layout(node.outputs[0], inputs);
         if let [_, of_weights, of_bias] = node.outputs[..] {
             work.append(lowered.weight_update());
             for (tensor, like) in [(of_weights, weights), (of_bias, bias)] {

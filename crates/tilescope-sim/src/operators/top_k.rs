@@ -72,7 +72,7 @@ impl Operator for TopKOp {
         let machine = lowering.machine;
         let (work, elements) = rows.lower(&machine, &held.elements);
         for output in node.outputs {
-            let order = ElementOrder::Reshaped;
+            let order = ElementOrder::Unknown;
             let layout = TensorLayout { elements: elements.clone(), order };
             lowering.set_layout(*output, layout);
         }

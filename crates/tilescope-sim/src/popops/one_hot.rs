@@ -47,7 +47,7 @@ impl EncodedRows {
         let elements = per_tile(numbered().map(|(tile, block)| (tile, Elements(block.1))));
         let group = classes_of_tile.min(classes);
         Self {
-            layout: TensorLayout { elements, order: ElementOrder::Grouped { axis: 1, group } },
+            layout: TensorLayout { elements, order: ElementOrder::grouped(&ty.shape, 1, group) },
             labels: per_tile(numbered().map(|(tile, block)| (tile, block.0))),
         }
     }

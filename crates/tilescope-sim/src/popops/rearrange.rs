@@ -7,7 +7,7 @@ use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
     OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
 };
-use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
+use crate::poputil::tensor_layout::{ElementOrder, Innermost, TensorLayout};
 use crate::shape::{DType, TensorInfo, gcd};
 use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;
@@ -70,17 +70,16 @@ pub(crate) fn regroup_grain(data_type: DType) -> u64 {
 pub(crate) fn blocks_between(
     ty: &TensorInfo,
     from: &TensorLayout,
-    to: (usize, u64),
+    to: Innermost,
 ) -> Option<TransposeBlockShape> {
-    let from_axis = from.order.innermost(&ty.shape).0;
+    let from_step = from.order.innermost(&ty.shape).step;
     let from_group = from.group_on_tile(&ty.shape);
-    let (to_axis, to_group) = (to.0, gcd(to.1, ty.shape.get(to.0).copied()?));
     let grain = regroup_grain(ty.dtype);
     let usable = |group: u64| group.is_multiple_of(grain);
     // Only what is computed with lies in groups.
     let valid = matches!(ty.dtype, DType::Half | DType::Float);
-    (valid && from_axis != to_axis && usable(from_group) && usable(to_group))
-        .then_some(TransposeBlockShape { from: from_group, to: to_group })
+    (valid && from_step != to.step && usable(from_group) && usable(to.group))
+        .then_some(TransposeBlockShape { from: from_group, to: to.group })
 }
 
 /// A tensor that was transposed in blocks.
@@ -97,7 +96,7 @@ pub(crate) fn regroup(
     machine: &IpuTarget,
     ty: &TensorInfo,
     from: &TensorLayout,
-    (blocks, to_axis): (TransposeBlockShape, usize),
+    (blocks, to): (TransposeBlockShape, Innermost),
     name: &str,
 ) -> RegroupedTensor {
     let tiles = machine.tiles;
@@ -113,9 +112,8 @@ pub(crate) fn regroup(
     }));
     // Blocks divide both dimensions, so they hold every element once.
     let held = counts.map(|count| size * *count);
-    let group = blocks.to;
-    let layout =
-        TensorLayout { elements: held, order: ElementOrder::Grouped { axis: to_axis, group } };
+    let order = ElementOrder::grouped_at(&ty.shape, Innermost { group: blocks.to, ..to });
+    let layout = TensorLayout { elements: held, order };
     let bytes = layout.bytes(ty.dtype.bytes());
     let start = work.phases().len();
     work.push_some(exchange::relayout(
@@ -190,10 +188,10 @@ mod tests {
         let blocks = |rows, columns, group: u64| {
             let ty = ty(rows, columns);
             let from = TensorLayout {
-                order: ElementOrder::Grouped { axis: 0, group: 8 },
+                order: ElementOrder::grouped(&ty.shape, 0, 8),
                 ..TensorLayout::linear(ty.elements(), ty.dtype.bytes(), 16)
             };
-            blocks_between(&ty, &from, (1, group))
+            blocks_between(&ty, &from, Innermost { step: Some(1), group: gcd(group, columns) })
         };
         assert_eq!(blocks(64, 64, 16), Some(TransposeBlockShape { from: 8, to: 16 }));
         // Groups of eight end inside 65 rows; a group of two columns is no grain.

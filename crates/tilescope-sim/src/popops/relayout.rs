@@ -6,7 +6,7 @@ use crate::cost_constants::{HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES};
 use crate::poplar::exchange;
 use crate::poplar::exchange::WORD_BYTES;
 use crate::poplar::work::{OperationWork, TemporaryVariable, WorkPhase};
-use crate::poputil::tensor_layout::{LOAD_BYTES, TensorLayout};
+use crate::poputil::tensor_layout::{Innermost, LOAD_BYTES, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 use crate::targets::{BytesPerCycle, IpuTarget, WORKERS};
 use tilescope_report::MemoryCategory;
@@ -163,7 +163,8 @@ pub(crate) fn bring(
     let mut work = OperationWork::default();
     if from != to {
         // Without a change of order the exchange itself puts every word in its place.
-        let together = (from.order != to.order).then(|| from.order.common_run(to.order, &ty.shape));
+        let together =
+            (from.order != to.order).then(|| from.order.common_run(&to.order, &ty.shape));
         push_moves(&mut work, machine, ty, [from, to], together, name);
     }
     work
@@ -179,13 +180,13 @@ pub(crate) fn bring_regrouped(
     to: &TensorLayout,
     name: &str,
 ) -> OperationWork {
-    let axis = to.order.innermost(&ty.shape).0;
-    let Some(blocks) = rearrange::blocks_between(ty, from, (axis, to.group_on_tile(&ty.shape)))
-    else {
+    let innermost =
+        Innermost { group: to.group_on_tile(&ty.shape), ..to.order.innermost(&ty.shape) };
+    let Some(blocks) = rearrange::blocks_between(ty, from, innermost) else {
         return bring(machine, ty, from, to, name);
     };
     let mut work = OperationWork::default();
-    let regrouped = rearrange::regroup(&mut work, machine, ty, from, (blocks, axis), name);
+    let regrouped = rearrange::regroup(&mut work, machine, ty, from, (blocks, innermost), name);
     // Groups are whole grains now, which the exchange puts in their places.
     push_moves(&mut work, machine, ty, [&regrouped.layout, to], None, name);
     work
@@ -239,7 +240,7 @@ mod tests {
     }
 
     fn grouped(ty: &TensorInfo, axis: usize, group: u64) -> TensorLayout {
-        let order = ElementOrder::Grouped { axis, group };
+        let order = ElementOrder::grouped(&ty.shape, axis, group);
         TensorLayout { order, ..TensorLayout::linear(ty.elements(), ty.dtype.bytes(), 1472) }
     }
 

@@ -36,13 +36,20 @@ pub(crate) struct TensorRows {
 impl TensorRows {
     /// Rows of a tensor that run along `axes`.
     pub(crate) fn new(ty: &TensorInfo, layout: TensorLayout, axes: &[usize]) -> Self {
-        let dims = reduce::dims(&ty.shape, layout.order, axes);
-        let elements = layout.whole_groups(&ty.shape);
+        let dims = reduce::dims(&ty.shape, &layout.order, axes);
+        let mut elements = layout.whole_groups();
+        let held: u64 = dims.iter().map(|dim| dim.size).product();
+        if Elements(held) != elements.total() {
+            // Groups end inside the axes, so that the shape is without padding.
+            elements = layout.elements.clone();
+        }
         let rows_on_tile = reduce::columns_on_tiles(&dims, &elements);
-        let pads_results = elements.total() != layout.elements.total()
-            && !axes.contains(&layout.order.innermost(&ty.shape).0);
-        let reduced = if pads_results {
-            (reduce::dims(&ty.shape, ElementOrder::Linear, axes), layout.elements.clone())
+        let kept = |dims: &[ReduceDim]| -> u64 {
+            dims.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product()
+        };
+        let whole = reduce::dims(&ty.shape, &layout.order.ungrouped(), axes);
+        let reduced = if kept(&dims) > kept(&whole) {
+            (whole, layout.elements.clone())
         } else {
             (dims.clone(), elements.clone())
         };

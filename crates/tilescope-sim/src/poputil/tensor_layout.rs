@@ -1,110 +1,12 @@
 //! How a tensor lies on the tiles of its IPU.
 
+pub(crate) use super::element_order::{ElementOrder, Innermost};
 use super::shape_hash::{hash, place};
 use super::split_regions::{self, SplitBounds};
 use crate::poplar::tile_runs::per_tile;
 use crate::shape::gcd;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Elements, TileId, TileRange, TileRuns};
-
-/// The order of elements inside the tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ElementOrder {
-    /// As the shape says, innermost dimension contiguous.
-    Linear,
-    /// Groups of one axis are contiguous, as planned operations read and write them.
-    Grouped {
-        axis: usize,
-        /// Elements of it that lie together.
-        group: u64,
-    },
-    /// Made for another shape: the tensor is a view.
-    Reshaped,
-}
-
-impl ElementOrder {
-    /// The innermost axis of a tensor of `shape`, and how many elements of it lie together.
-    pub(crate) fn innermost(self, shape: &[u64]) -> (usize, u64) {
-        match self {
-            Self::Linear => (shape.len().saturating_sub(1), shape.last().copied().unwrap_or(1)),
-            Self::Grouped { axis, group } => (axis, group),
-            // Neighbours in memory are no neighbours in any axis of this shape.
-            Self::Reshaped => (usize::MAX, 1),
-        }
-    }
-
-    /// The same order seen in another shape of as many elements: groups of an axis stay together
-    /// where an axis of the new shape runs along them.
-    pub(crate) fn reshaped(self, from: &[u64], to: &[u64]) -> Self {
-        let Self::Grouped { axis, group } = self else { return self };
-        let step = |shape: &[u64], axis: usize| shape[axis + 1..].iter().product::<u64>();
-        // An axis runs along the groups if a step on it is as many elements: any other would cross
-        // them.
-        let along = |new: &usize| to[*new] > 1 && step(to, *new) == step(from, axis);
-        match (0..to.len()).find(along) {
-            // An axis that stays as it is keeps its groups, the short one at its end too.
-            Some(new) if to[new] == from[axis] => Self::Grouped { axis: new, group },
-            Some(new) => Self::Grouped { axis: new, group: gcd(group, to[new]) },
-            None => Self::Reshaped,
-        }
-    }
-
-    /// The same order when axis `i` is the former axis `permutation[i]`.
-    pub(crate) fn permuted(self, shape: &[u64], permutation: &[usize]) -> Self {
-        let (innermost, group) = match self {
-            Self::Linear if permutation.is_sorted() => return self,
-            Self::Reshaped => return self,
-            _ => self.innermost(shape),
-        };
-        match permutation.iter().position(|old| *old == innermost) {
-            Some(axis) => Self::Grouped { axis, group },
-            None => Self::Reshaped,
-        }
-    }
-
-    /// Elements that stay together between two orders of a tensor of `shape`.
-    pub(crate) fn common_run(self, other: Self, shape: &[u64]) -> u64 {
-        let (one, other) = (self.innermost(shape), other.innermost(shape));
-        if one.0 == other.0 { gcd(one.1, other.1) } else { 1 }
-    }
-
-    /// Elements that follow each other in memory in a tensor of `shape` which is put together of, or
-    /// cut at, multiples of `size` along `axis`.
-    pub(crate) fn run_along(self, shape: &[u64], axis: usize, size: u64) -> u64 {
-        let run = match self {
-            Self::Linear => size * shape[axis + 1..].iter().product::<u64>(),
-            Self::Grouped { axis: inner, group } if inner == axis => gcd(group, size),
-            // A short group at the end of its axis is none.
-            Self::Grouped { axis: inner, group } => {
-                gcd(group, shape.get(inner).copied().unwrap_or(1))
-            }
-            Self::Reshaped => 1,
-        };
-        run.max(1)
-    }
-
-    /// Stretches of memory, one after the other: elements of each, and how many of them lie between
-    /// neighbours along `axis`. What is left of an axis that groups do not divide is a stretch of
-    /// its own.
-    fn stretches(self, shape: &[u64], axis: usize) -> Vec<(u64, u64)> {
-        let elements: u64 = shape.iter().product();
-        let inside: u64 = shape[axis + 1..].iter().product();
-        match self {
-            Self::Grouped { axis: inner, group } if inner < shape.len() && group > 0 => {
-                let size = shape[inner].max(1);
-                let others = elements / size;
-                if inner == axis {
-                    return vec![(elements, others)];
-                }
-                // Neighbours are a group apart for each element of the axes inside but this one.
-                let inside = if inner > axis { inside / size } else { inside };
-                let rest = size % group;
-                vec![((size - rest) * others, inside * group), (rest * others, inside * rest)]
-            }
-            _ => vec![(elements, inside)],
-        }
-    }
-}
 
 /// Where the elements of a tensor are, and in which order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -165,10 +67,9 @@ impl TensorLayout {
     /// what a group and the largest share of a tile have in common, and the axis, or groups would
     /// end inside it (poplibs lib/poputil/VarStructure.cpp, detectDimGroupings).
     pub(crate) fn group_on_tile(&self, shape: &[u64]) -> u64 {
-        let (axis, group) = self.order.innermost(shape);
+        let Innermost { group, .. } = self.order.innermost(shape);
         // A tile that holds less than a group, or ends inside one, leaves smaller runs.
-        let run = gcd(group, self.elements.max().0.min(group));
-        gcd(run, shape.get(axis).copied().unwrap_or(1))
+        self.order.whole(gcd(group, self.elements.max().0.min(group)))
     }
 
     /// The part of a tensor of `shape` whose index along `axis` is in `range`, where it lies.
@@ -220,22 +121,20 @@ impl TensorLayout {
                 }
             }
         }
-        Self { elements, order: self.order }
+        let mut resized = shape.to_vec();
+        resized[axis] = all;
+        Self { elements, order: self.order.resized(shape, &resized) }
     }
 
-    /// Elements on each tile where groups of a tensor of `shape` stay whole, a short one at the end
+    /// Elements on each tile where groups stay whole, a short one at the end
     /// of its axis padded, as planned operations leave them (poplibs lib/poplin/ConvReduce.cpp,
     /// partialGroupedReduce deals whole groups).
-    pub(crate) fn whole_groups(&self, shape: &[u64]) -> TileRuns<Elements> {
-        let (axis, group) = match self.order {
-            ElementOrder::Grouped { axis, group } if axis < shape.len() && group > 0 => {
-                (axis, group)
-            }
-            _ => return self.elements.clone(),
+    pub(crate) fn whole_groups(&self) -> TileRuns<Elements> {
+        let all = self.elements.total().0;
+        let Some((groups, group)) = self.order.groups() else {
+            return self.elements.clone();
         };
-        let size = shape[axis].max(1);
-        let groups = u128::from(self.elements.total().0 / size * size.div_ceil(group));
-        let real = u128::from(self.elements.total().0.max(1));
+        let (groups, real) = (u128::from(groups), u128::from(all.max(1)));
         // Borders go to the nearest group, so no tile gets or loses more than half of one.
         let border = |elements: u64| (2 * u128::from(elements) * groups + real) / (2 * real);
         let (mut before, mut last) = (0, 0);
@@ -292,22 +191,6 @@ mod tests {
     }
 
     #[test]
-    fn views_keep_groups_together() {
-        let grouped = |axis, group| ElementOrder::Grouped { axis, group };
-        // Heads cut the channels of a layer into pieces of 64.
-        let heads = grouped(1, 16).reshaped(&[1024, 1024], &[8, 128, 16, 64]);
-        assert_eq!(heads, grouped(3, 16));
-        assert_eq!(heads.permuted(&[8, 128, 16, 64], &[0, 2, 1, 3]), grouped(3, 16));
-        assert_eq!(heads.permuted(&[8, 128, 16, 64], &[0, 2, 3, 1]), grouped(2, 16));
-        // Channels cut into groups of 4: every second pair of a run of 8 is another group.
-        let groups = grouped(1, 8).reshaped(&[16, 12, 59, 59], &[16, 3, 4, 59, 59]);
-        assert_eq!(groups, grouped(2, 4));
-        assert_eq!(grouped(1, 8).reshaped(&[16, 12, 6, 6], &[16, 432]), ElementOrder::Reshaped);
-        // Rows of scores end inside a group, whatever the heads are counted by.
-        assert_eq!(grouped(1, 8).reshaped(&[96, 130, 130], &[8, 12, 130, 130]), grouped(2, 8));
-    }
-
-    #[test]
     fn rows_stay_whole() {
         // 16 heads of 729 tokens: eight rows on each of 1,458 tiles, as a public profile has them.
         let rows = TensorLayout::whole_rows(Elements(16 * 729 * 729), 729, 1472).elements;
@@ -316,15 +199,16 @@ mod tests {
 
     #[test]
     fn groups_stay_whole() {
-        let order = ElementOrder::Grouped { axis: 0, group: 8 };
         let held = |counts: &[u64]| {
             per_tile(TileId(0).onwards().zip(counts.iter().map(|count| Elements(*count))))
         };
         // 12 rows are a group and half of one, which is padded.
+        let order = ElementOrder::grouped(&[12, 5], 0, 8);
         let layout = TensorLayout { elements: held(&[20, 20, 20]), order };
-        assert_eq!(layout.whole_groups(&[12, 5]), held(&[24, 32, 24]));
+        assert_eq!(layout.whole_groups(), held(&[24, 32, 24]));
+        let order = ElementOrder::grouped(&[8, 5], 0, 8);
         let whole = TensorLayout { elements: held(&[16, 24]), order };
-        assert_eq!(whole.whole_groups(&[8, 5]), whole.elements);
+        assert_eq!(whole.whole_groups(), whole.elements);
     }
 
     proptest! {
@@ -342,7 +226,7 @@ mod tests {
             let elements = shape.iter().product::<u64>();
             let mut layout = TensorLayout::linear(Elements(elements), Bytes(4), 40);
             if grouped {
-                layout.order = ElementOrder::Grouped { axis: inner, group };
+                layout.order = ElementOrder::grouped(&shape, inner, group);
             }
             let cut = cut % (shape[axis] + 1);
             let low = layout.slice(&shape, axis, 0..cut).elements;

@@ -61,7 +61,7 @@ pub(crate) fn pooling(
     let group = gcd(config.number("fwd-chans-per-group", 1)?, leading[1]);
     if group > 1 {
         let ty = &case.graph().tensor(x).ty;
-        let order = ElementOrder::Grouped { axis: 1, group };
+        let order = ElementOrder::grouped(&ty.shape, 1, group);
         let linear = TensorLayout::linear(ty.elements(), dtype.bytes(), case.tiles());
         case.place(x, TensorLayout { order, ..linear });
     }

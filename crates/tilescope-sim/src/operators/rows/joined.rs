@@ -78,7 +78,11 @@ impl JoinedRowsOp {
         let elements = layouts
             .iter()
             .fold(TileRuns::empty(), |sum, piece| tile_runs::add_per_tile(&sum, &piece.elements));
-        let order = layouts[self.own.unwrap_or(0)].order;
+        let shape = |piece: usize| lowering.tensor_type(*pieces[piece]).shape.clone();
+        let own = self.own.unwrap_or(0);
+        let mut joined = shape(own);
+        joined[self.axis] = (0..pieces.len()).map(|piece| shape(piece)[self.axis]).sum();
+        let order = layouts[own].order.resized(&shape(own), &joined);
         Some(TensorLayout { elements, order })
     }
 

@@ -14,8 +14,8 @@ use crate::popops::rearrange::{self, TransposeBlockShape};
 use crate::popops::reduce::{ReduceError, ReduceOperation};
 use crate::popops::relayout;
 use crate::popops::rows::TensorRows;
-use crate::poputil::tensor_layout::{ElementOrder, LOAD_BYTES, TensorLayout};
-use crate::shape::{DType, TensorInfo};
+use crate::poputil::tensor_layout::{ElementOrder, Innermost, LOAD_BYTES, TensorLayout};
+use crate::shape::{DType, TensorInfo, gcd};
 use crate::targets::IpuTarget;
 use tilescope_report::units::Elements;
 
@@ -111,9 +111,7 @@ impl NormAxes {
 
     /// Type and layout of `x` in the shape of the statistics.
     fn seen(&self, x: &TensorInfo, layout: &TensorLayout) -> (TensorInfo, TensorLayout) {
-        let order = layout.order.reshaped(&x.shape, &self.shape);
-        let ty = TensorInfo::new(self.shape.clone(), x.dtype);
-        (ty, TensorLayout { order, ..layout.clone() })
+        (TensorInfo::new(self.shape.clone(), x.dtype), layout.clone())
     }
 
     /// Adds what brings the channels of rows together for their sums, a vector of them at least,
@@ -129,8 +127,9 @@ impl NormAxes {
         let (ty, seen) = self.seen(x, layout);
         let &[rows, channels] = ty.shape.as_slice() else { return None };
         let width = elementwise::vector_width(x.dtype);
-        let blocks = rearrange::blocks_between(&ty, &seen, (1, width))?;
-        let regrouped = rearrange::regroup(work, machine, &ty, &seen, (blocks, 1), "Norm");
+        let vectors = Innermost { step: Some(1), group: gcd(width, channels) };
+        let blocks = rearrange::blocks_between(&ty, &seen, vectors)?;
+        let regrouped = rearrange::regroup(work, machine, &ty, &seen, (blocks, vectors), "Norm");
         // Blocks of some rows and channels each, along the channels first.
         let TransposeBlockShape { from, to } = regrouped.blocks;
         let blocks = TensorInfo::new([rows / from, channels / to, from, to], x.dtype);

@@ -173,9 +173,10 @@ impl PoolingParams {
         let real = self.axes.map(|axis| axis.results(self.pass.backward)).iter().product::<u64>()
             * self.batch
             * self.channels;
+        let shape = [self.batch, self.channels, real / (self.batch * self.channels).max(1)];
         TensorLayout {
             elements: tile_runs::trimmed(&elements, Elements(real)),
-            order: ElementOrder::Grouped { axis: 1, group: plan.group },
+            order: ElementOrder::grouped(&shape, 1, plan.group),
         }
     }
 

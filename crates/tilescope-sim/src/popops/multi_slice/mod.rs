@@ -115,20 +115,21 @@ impl<'a> MultiSliceLowering<'a> {
             // them for each gather: poplibs trades exchange for persistent memory here.
             Elements(part(grains, self.plan.lookups, at.index[0]) * grain)
         };
-        TensorLayout {
-            elements: self.on_tiles(held),
-            order: ElementOrder::Grouped { axis: 1, group: grain },
-        }
+        self.in_parts(self.embedding.rows, self.on_tiles(held))
+    }
+
+    /// A tensor of so many rows that lies so: each part is contiguous, with the columns of a row
+    /// together (poplibs lib/popops/DynamicSlice.cpp, createPartitionableTensor).
+    fn in_parts(&self, rows: u64, elements: TileRuns<Elements>) -> TensorLayout {
+        let width = self.embedding.width;
+        let columns = self.parts.first().map_or(width, |part| part.columns);
+        TensorLayout { elements, order: ElementOrder::grouped(&[rows, width], 1, columns) }
     }
 
     /// How the rows that are looked up, or are to be added, lie.
     pub(crate) fn slices(&self) -> TensorLayout {
-        let group = self.embedding.grain();
         let held = |at: &MultiSliceTilePart| Elements(at.second_stage_lookups * at.columns);
-        TensorLayout {
-            elements: self.on_tiles(held),
-            order: ElementOrder::Grouped { axis: 1, group },
-        }
+        self.in_parts(self.embedding.lookups, self.on_tiles(held))
     }
 
     /// How the indices lie.

@@ -88,20 +88,18 @@ pub(crate) enum ReduceError {
     },
 }
 
-/// Dimensions of a tensor in the order of its memory: groups of an axis come last, their number
-/// first; a short group is padded to a whole one. Where the order is not known, the shape is all
-/// there is to go by.
-pub(crate) fn dims(shape: &[u64], order: ElementOrder, reduced: &[usize]) -> Vec<ReduceDim> {
-    let dim = |axis: usize, size: u64| ReduceDim { size, reduced: reduced.contains(&axis) };
-    let linear = shape.iter().enumerate().map(|(axis, size)| dim(axis, *size));
-    match order {
-        ElementOrder::Grouped { axis, group } if group > 0 && axis < shape.len() => {
-            let others = linear.enumerate().filter(|(at, _)| *at != axis).map(|(_, dim)| dim);
-            let groups = dim(axis, shape[axis].div_ceil(group));
-            std::iter::once(groups).chain(others).chain([dim(axis, group)]).collect()
-        }
-        _ => linear.collect(),
-    }
+/// Dimensions of a tensor in the order of its memory; a short group is padded to a whole one. Axes
+/// side by side that are both reduced, or both are not, count as one, so that what views made of an
+/// axis of memory is that axis again.
+pub(crate) fn dims(shape: &[u64], order: &ElementOrder, reduced: &[usize]) -> Vec<ReduceDim> {
+    let axes = shape.iter().enumerate();
+    let axes: Vec<ReduceDim> = axes
+        .map(|(axis, size)| ReduceDim { size: *size, reduced: reduced.contains(&axis) })
+        .collect();
+    let joined = introspection::collapse(&axes);
+    let sizes: Vec<u64> = joined.iter().map(|dim| dim.size).collect();
+    let memory = order.axis_dims(&sizes).into_iter();
+    memory.map(|dim| ReduceDim { size: dim.size, reduced: joined[dim.axis].reduced }).collect()
 }
 
 /// Number of different columns that each tile holds elements of.

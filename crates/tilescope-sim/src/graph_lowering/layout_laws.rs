@@ -1,0 +1,175 @@
+//! Laws of layouts: a view costs nothing, and operands trade places.
+
+use super::GraphLowering;
+use crate::graph::{GraphBuilder, ModelGraph};
+use crate::operators::{
+    ActivationOp, AddBiasOp, BinaryOp, EmbeddingOp, LoweringContext, MatMulOp, NormOp,
+    OperationSink, PoolOp, ReduceOp, ReshapeOp, SoftmaxOp,
+};
+use crate::poplin::PlanCache;
+use crate::poplin::planner::PoplibsOptions;
+use crate::popnn::NonLinearityType;
+use crate::popops::reduce::ReduceOperation;
+use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
+use crate::targets::{IpuTarget, MK2};
+use tilescope_report::units::Cycles;
+
+/// Cycles of each node on all tiles of a Mk2.
+fn node_cycles(graph: &ModelGraph) -> Vec<Cycles> {
+    let machine = IpuTarget::all_tiles_of(MK2);
+    let (plans, planning) = (PlanCache::new(), PoplibsOptions::default());
+    let mut context = LoweringContext::new(&graph.tensors, machine, false, &planning, &plans);
+    let mut lowering = GraphLowering::new(graph, &mut context);
+    lowering.plan_ahead();
+    let mut cycles = Vec::new();
+    for node in &graph.nodes {
+        cycles.push(lowering.lower(node).expect("a plan").work.cycles(&MK2));
+    }
+    cycles
+}
+
+/// A product of so many rows and what reads it next, as one matrix or as batches of rows.
+fn product_and_reader(
+    [batch, tokens, width]: [u64; 3],
+    batched: bool,
+    reader: impl Fn(&mut GraphBuilder, TensorId, usize),
+) -> Cycles {
+    let ty = |shape: &[u64]| TensorInfo::new(shape, DType::Half);
+    let mut graph = GraphBuilder::new();
+    graph.block("layer");
+    let x = graph.tensor("x", ty(&[batch * tokens, width]), TensorRole::Input);
+    let weights = graph.tensor("weights", ty(&[width, width]), TensorRole::Parameter);
+    let mut y = graph.apply("product", MatMulOp::default(), &[x, weights]).expect("fits");
+    if batched {
+        let shape = vec![batch, tokens, width];
+        y = graph.apply("view", ReshapeOp { shape }, &[y]).expect("fits");
+    }
+    reader(&mut graph, y, if batched { 2 } else { 1 });
+    node_cycles(&graph.finish()).into_iter().sum()
+}
+
+/// A view costs nothing, and what reads it sees the memory behind it, whatever its sizes are.
+#[test]
+fn readers_of_a_view_cost_what_readers_of_its_tensor_cost() {
+    type Reader = fn(&mut GraphBuilder, TensorId, usize);
+    let readers: [(&str, Reader); 6] = [
+        ("bias", |graph, y, axis| {
+            let bias = parameter(graph, y, axis);
+            graph.apply("reader", AddBiasOp { axis }, &[y, bias]).expect("fits");
+        }),
+        ("vector added", |graph, y, axis| {
+            let vector = parameter(graph, y, axis);
+            graph.apply("reader", BinaryOp::ADD, &[y, vector]).expect("fits");
+        }),
+        ("added to a vector", |graph, y, axis| {
+            let vector = parameter(graph, y, axis);
+            graph.apply("reader", BinaryOp::ADD, &[vector, y]).expect("fits");
+        }),
+        ("activation", |graph, y, _| {
+            let gelu = ActivationOp(NonLinearityType::Gelu);
+            graph.apply("reader", gelu, &[y]).expect("fits");
+        }),
+        ("softmax", |graph, y, axis| {
+            graph.apply("reader", SoftmaxOp { axis, log: false }, &[y]).expect("fits");
+        }),
+        ("sum", |graph, y, axis| {
+            let sum = ReduceOp::new(ReduceOperation::Add, vec![axis]);
+            graph.apply("reader", sum, &[y]).expect("fits");
+        }),
+    ];
+    for sizes in [[16, 197, 768], [40, 50, 768], [12, 65, 480], [20, 77, 512], [7, 49, 257]] {
+        for (name, reader) in readers {
+            let [flat, view] =
+                [false, true].map(|batched| product_and_reader(sizes, batched, reader));
+            assert_eq!(flat, view, "{name} of {sizes:?}");
+        }
+    }
+}
+
+/// One value for each element of an axis.
+fn parameter(graph: &mut GraphBuilder, of: TensorId, axis: usize) -> TensorId {
+    let ty = graph.tensor_type(of);
+    let values = TensorInfo::new(vec![ty.shape[axis]], ty.dtype);
+    graph.tensor("values", values, TensorRole::Parameter)
+}
+
+/// The order of the operands of a sum decides nothing: not where the result lies, and so not what
+/// the norm behind it costs.
+#[test]
+fn operands_of_a_sum_trade_places() {
+    let residual = |[rows, width]: [u64; 2], swapped: bool| {
+        let ty = |shape: &[u64], dtype| TensorInfo::new(shape, dtype);
+        let mut graph = GraphBuilder::new();
+        graph.block("layer");
+        let table = graph.tensor("table", ty(&[1000, width], DType::Half), TensorRole::Parameter);
+        let indices = graph.tensor("indices", ty(&[rows], DType::Int), TensorRole::Input);
+        let stream =
+            graph.apply("stream", EmbeddingOp::default(), &[table, indices]).expect("fits");
+        let weights =
+            graph.tensor("weights", ty(&[width, width], DType::Half), TensorRole::Parameter);
+        let product =
+            graph.apply("product", MatMulOp::default(), &[stream, weights]).expect("fits");
+        let operands = if swapped { [product, stream] } else { [stream, product] };
+        let sum = graph.apply("sum", BinaryOp::ADD, &operands).expect("fits");
+        let [scale, shift] = ["scale", "shift"]
+            .map(|name| graph.tensor(name, ty(&[width], DType::Half), TensorRole::Parameter));
+        graph.apply_all("norm", NormOp::LAYER, &[sum, scale, shift]).expect("fits");
+        node_cycles(&graph.finish())
+    };
+    for sizes in [[2048, 768], [4620, 512], [3152, 768], [999, 320]] {
+        let [one, two] = [false, true].map(|swapped| residual(sizes, swapped));
+        assert_eq!(one, two, "{sizes:?}");
+    }
+}
+
+/// A pooling over the whole field is the reduction of the field, and its gradient a copy.
+#[test]
+fn a_pooling_over_the_whole_field_is_a_reduction() {
+    for [channels, height, width] in [[32, 112, 112], [48, 7, 7], [5, 13, 9]] {
+        let ty = TensorInfo::new([2, channels, height, width], DType::Half);
+        let pool = PoolOp::global_average(height, width);
+        let mean = ReduceOp::new(ReduceOperation::Add, vec![2, 3]);
+        let mut graph = GraphBuilder::new();
+        graph.block("layer");
+        let x = graph.tensor("x", ty, TensorRole::Input);
+        graph.apply("pool", pool, &[x]).expect("fits");
+        graph.apply("mean", mean, &[x]).expect("fits");
+        let cycles = node_cycles(&graph.finish());
+        let [pooled, reduced] = [cycles[0].as_f64(), cycles[1].as_f64()];
+        assert!(pooled < 1.2 * reduced, "{channels}: {pooled} {reduced}");
+    }
+}
+
+/// Whatever made a tensor, its norm takes at most three times that of a linear one; that of rows which
+/// a lookup left in parts of a few columns on many tiles, at most five times.
+#[test]
+fn norms_do_not_depend_much_on_who_made_their_input() {
+    for [rows, width] in [[2048, 768], [4620, 512], [3152, 768], [999, 320]] {
+        let ty = |shape: &[u64], dtype| TensorInfo::new(shape, dtype);
+        let half = |shape: &[u64]| TensorInfo::new(shape, DType::Half);
+        let mut graph = GraphBuilder::new();
+        graph.block("layer");
+        let linear = graph.tensor("linear", half(&[rows, width]), TensorRole::Input);
+        let table = graph.tensor("table", half(&[1000, width]), TensorRole::Parameter);
+        let indices = graph.tensor("indices", ty(&[rows], DType::Int), TensorRole::Input);
+        let stream =
+            graph.apply("stream", EmbeddingOp::default(), &[table, indices]).expect("fits");
+        let x = graph.tensor("x", half(&[rows, width]), TensorRole::Input);
+        let weights = graph.tensor("weights", half(&[width, width]), TensorRole::Parameter);
+        let product = graph.apply("product", MatMulOp::default(), &[x, weights]).expect("fits");
+        let norms = [("linear", linear), ("stream", stream), ("product", product)];
+        for (name, of) in norms {
+            let [scale, shift] = ["scale", "shift"]
+                .map(|part| graph.tensor(part, half(&[width]), TensorRole::Parameter));
+            graph
+                .apply_all(&format!("norm of {name}"), NormOp::LAYER, &[of, scale, shift])
+                .expect("fits");
+        }
+        let cycles = node_cycles(&graph.finish());
+        let [linear, stream, product] = [cycles[2], cycles[3], cycles[4]].map(Cycles::as_f64);
+        assert!(
+            stream < 5.0 * linear && product < 3.0 * linear,
+            "{rows}: {linear} {stream} {product}"
+        );
+    }
+}

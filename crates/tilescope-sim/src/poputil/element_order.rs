@@ -1,0 +1,476 @@
+//! The order in which the elements of a tensor follow each other in the memory of its tiles.
+//!
+//! Elements are told apart by their flat index, the index in the row-major order of the tensor's
+//! shape. A reshape changes no flat index, so an order holds for every shape of the tensor, and what
+//! is asked of it is answered by the memory behind the view, as Poplar answers it.
+
+use crate::shape::gcd;
+use std::sync::Arc;
+
+/// One dimension of memory: `size` elements whose flat indices are `step` apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MemoryDim {
+    step: u64,
+    size: u64,
+}
+
+/// The part of one axis of a shape that a dimension of memory runs along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AxisDim {
+    pub axis: usize,
+    /// Elements of this part.
+    pub size: u64,
+    /// Distance of its elements along the axis.
+    step: u64,
+}
+
+/// Dimensions of memory, outermost first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MemoryDims {
+    dims: Arc<[MemoryDim]>,
+    /// Elements of a group that stays whole on its tile; 1 where none does.
+    group: u64,
+    /// Elements of the last group of an axis that groups do not divide; 0 where they do.
+    rest: u64,
+}
+
+/// The order of elements inside the tiles.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ElementOrder {
+    /// As the shape says, innermost dimension contiguous.
+    Linear,
+    /// Some other order.
+    Dims(MemoryDims),
+    /// An order that is not known: no elements are sure to lie together.
+    Unknown,
+}
+
+/// Flat indices from one element of each axis of `shape` to the next.
+fn steps(shape: &[u64]) -> Vec<u64> {
+    let mut steps = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        steps[axis - 1] = steps[axis] * shape[axis];
+    }
+    steps
+}
+
+/// Flat indices from one element of an axis of `shape` to the next.
+pub(crate) fn axis_step(shape: &[u64], axis: usize) -> u64 {
+    shape[axis + 1..].iter().product()
+}
+
+impl MemoryDim {
+    /// The parts of axes of `shape` that it runs along, outermost first; none where it begins or ends
+    /// inside an element of an axis. Of an axis of `short` elements it may be a group that is larger.
+    fn along(self, shape: &[u64], steps: &[u64], short: u64) -> Option<Vec<AxisDim>> {
+        let mut found = Vec::new();
+        let mut left = self;
+        while left.size > 1 {
+            let holds = |axis: &usize| {
+                shape[*axis] > 1 && left.step < steps[*axis].saturating_mul(shape[*axis])
+            };
+            let axis = (0..shape.len()).rev().find(holds)?;
+            if !left.step.is_multiple_of(steps[axis]) {
+                return None;
+            }
+            let (size, step) = (shape[axis], left.step / steps[axis]);
+            let is_short_group = step == 1 && size == short && left.size > size;
+            let ends_axis = size.div_ceil(step) == left.size;
+            if step * left.size <= size || ends_axis || is_short_group {
+                found.push(AxisDim { axis, size: left.size, step });
+                break;
+            }
+            let inside = size / step;
+            if !size.is_multiple_of(step) || !left.size.is_multiple_of(inside) {
+                return None;
+            }
+            found.push(AxisDim { axis, size: inside, step });
+            left = Self { step: steps[axis] * size, size: left.size / inside };
+        }
+        found.reverse();
+        Some(found)
+    }
+}
+
+impl MemoryDims {
+    fn along(&self, shape: &[u64]) -> Option<Vec<AxisDim>> {
+        let steps = steps(shape);
+        let mut found = Vec::new();
+        for (at, dim) in self.dims.iter().enumerate() {
+            let short = if at + 1 == self.dims.len() { self.rest } else { 0 };
+            found.extend(dim.along(shape, &steps, short)?);
+        }
+        Some(found)
+    }
+
+    /// The same order but for the groups of its innermost axis, which lies together as a whole.
+    fn ungrouped(&self) -> ElementOrder {
+        let Some((group, outer)) = self.dims.split_last() else { return ElementOrder::Linear };
+        let is_axis = |dim: &&MemoryDim| dim.step == group.step * group.size;
+        let groups = outer.iter().find(is_axis).map_or(1, |dim| dim.size);
+        let short = if self.rest > 0 { group.size - self.rest } else { 0 };
+        let axis = MemoryDim { step: group.step, size: groups * group.size - short };
+        let others = outer.iter().filter(|dim| !is_axis(dim)).copied();
+        Self::order(others.chain([axis]), [1, 0])
+    }
+
+    /// Joins neighbours that follow each other.
+    fn order(dims: impl IntoIterator<Item = MemoryDim>, [group, rest]: [u64; 2]) -> ElementOrder {
+        let mut joined: Vec<MemoryDim> = Vec::new();
+        for dim in dims.into_iter().filter(|dim| dim.size > 1) {
+            match joined.last_mut() {
+                Some(outer) if outer.step == dim.step * dim.size => {
+                    *outer = MemoryDim { step: dim.step, size: outer.size * dim.size };
+                }
+                _ => joined.push(dim),
+            }
+        }
+        match joined[..] {
+            [] | [MemoryDim { step: 1, .. }] => ElementOrder::Linear,
+            _ => ElementOrder::Dims(Self { dims: joined.into(), group, rest }),
+        }
+    }
+}
+
+impl ElementOrder {
+    /// Groups of `axis` are contiguous, as planned operations read and write them; the groups of
+    /// other axes follow each other as the shape says. A short group may end the axis.
+    pub(crate) fn grouped(shape: &[u64], axis: usize, group: u64) -> Self {
+        let step = axis_step(shape, axis);
+        let outer: u64 = shape[..axis].iter().product();
+        let size = shape[axis].max(1);
+        let group = if size > 1 { group.max(1) } else { 1 };
+        let dims = [
+            MemoryDim { step: step * group, size: size.div_ceil(group) },
+            MemoryDim { step: step * size, size: outer },
+            MemoryDim { step: 1, size: step },
+            MemoryDim { step, size: group },
+        ];
+        MemoryDims::order(dims, [group, size % group])
+    }
+
+    /// Groups of the axis of `shape` whose elements are `step` apart are contiguous.
+    pub(crate) fn grouped_at(shape: &[u64], Innermost { step, group }: Innermost) -> Self {
+        let of_step = |axis: &usize| shape[*axis] > 1 && Some(steps(shape)[*axis]) == step;
+        match (0..shape.len()).find(of_step) {
+            Some(axis) => Self::grouped(shape, axis, group),
+            None => Self::Unknown,
+        }
+    }
+
+    /// Dimensions of memory of a tensor of `shape`, outermost first, by the axes they run along. A
+    /// short group counts as a whole one. Where groups end inside the axes of the shape, their axis
+    /// counts as lying together; where the order is not known, the shape is all there is to go by.
+    pub(crate) fn axis_dims(&self, shape: &[u64]) -> Vec<AxisDim> {
+        let known = self.known_axis_dims(shape);
+        let known = known.or_else(|| self.ungrouped().known_axis_dims(shape));
+        known.unwrap_or_else(|| axes_of(shape).collect())
+    }
+
+    /// The same order but for the groups of its innermost axis, which lies together as a whole.
+    pub(crate) fn ungrouped(&self) -> Self {
+        match self {
+            Self::Dims(memory) => memory.ungrouped(),
+            Self::Linear | Self::Unknown => self.clone(),
+        }
+    }
+
+    fn known_axis_dims(&self, shape: &[u64]) -> Option<Vec<AxisDim>> {
+        match self {
+            Self::Linear => Some(axes_of(shape).collect()),
+            Self::Unknown => None,
+            Self::Dims(memory) => memory.along(shape),
+        }
+    }
+
+    /// The step and the size of what is innermost in memory: of the last axis of `shape` that lies so,
+    /// or of memory itself where no axis does.
+    pub(crate) fn innermost(&self, shape: &[u64]) -> Innermost {
+        if let Some(AxisDim { axis, size, step }) =
+            self.known_axis_dims(shape).and_then(|dims| dims.last().copied())
+        {
+            return Innermost { step: Some(step * steps(shape)[axis]), group: size };
+        }
+        match self {
+            Self::Dims(MemoryDims { dims, .. }) if !dims.is_empty() => {
+                let MemoryDim { step, size } = dims[dims.len() - 1];
+                Innermost { step: Some(step), group: size }
+            }
+            Self::Linear => Innermost { step: Some(1), group: 1 },
+            _ => Innermost { step: None, group: 1 },
+        }
+    }
+
+    /// Elements of the axis that are innermost: 1 where another one is.
+    pub(crate) fn group_along(&self, shape: &[u64], axis: usize) -> u64 {
+        let Innermost { step, group } = self.innermost(shape);
+        if step == Some(axis_step(shape, axis)) { self.whole(group) } else { 1 }
+    }
+
+    /// The size of a group that fits into the short one at the end of its axis a whole number of
+    /// times.
+    pub(crate) fn whole(&self, group: u64) -> u64 {
+        match self {
+            Self::Dims(MemoryDims { rest, .. }) => gcd(group, *rest),
+            _ => group,
+        }
+    }
+
+    /// The same order when axis `i` is the former axis `permutation[i]`.
+    pub(crate) fn permuted(&self, shape: &[u64], permutation: &[usize]) -> Self {
+        let Some(old) = self.known_axis_dims(shape) else { return Self::Unknown };
+        let turned: Vec<u64> = permutation.iter().map(|axis| shape[*axis]).collect();
+        let new_steps = steps(&turned);
+        let mut step_of = vec![1; shape.len()];
+        for (new, old) in permutation.iter().enumerate() {
+            step_of[*old] = new_steps[new];
+        }
+        let dims =
+            old.iter().map(|dim| MemoryDim { step: dim.step * step_of[dim.axis], size: dim.size });
+        MemoryDims::order(dims, [self.group(), self.rest()])
+    }
+
+    fn group(&self) -> u64 {
+        match self {
+            Self::Dims(MemoryDims { group, .. }) => *group,
+            Self::Linear | Self::Unknown => 1,
+        }
+    }
+
+    fn rest(&self) -> u64 {
+        match self {
+            Self::Dims(MemoryDims { rest, .. }) => *rest,
+            Self::Linear | Self::Unknown => 0,
+        }
+    }
+
+    /// The same order when the axes of `shape` are as long as those of `resized`: of a part of a
+    /// tensor, or of one that it is a part of.
+    pub(crate) fn resized(&self, shape: &[u64], resized: &[u64]) -> Self {
+        if *self == Self::Linear || shape == resized {
+            return self.clone();
+        }
+        let Some(mut dims) = self.known_axis_dims(shape) else { return Self::Unknown };
+        let Some(innermost) = dims.last().copied() else { return Self::Linear };
+        let (new_steps, mut rest) = (steps(resized), self.rest());
+        for axis in (0..shape.len()).filter(|axis| shape[*axis] != resized[*axis]) {
+            let size = resized[axis];
+            let mut parts: Vec<&mut AxisDim> =
+                dims.iter_mut().filter(|dim| dim.axis == axis).collect();
+            parts.sort_by_key(|part| part.step);
+            let is_group = innermost.axis == axis;
+            if !is_group || rest == 0 {
+                for part in &mut parts {
+                    part.size = part.size.min(size.div_ceil(part.step)).max(1);
+                }
+            }
+            let Some(outermost) = parts.pop() else { continue };
+            if is_group && outermost.step == 1 && rest > 0 && size <= outermost.size {
+                // The group is not full, and has another number of elements.
+                rest = size % outermost.size;
+            } else if is_group && outermost.step == 1 && size > outermost.size {
+                // What was the whole axis is a group of it now.
+                let step = outermost.size;
+                rest = size % step;
+                dims.insert(0, AxisDim { axis, size: size.div_ceil(step), step });
+            } else {
+                // The outermost part of an axis takes what its size changes by.
+                outermost.size = size.div_ceil(outermost.step).max(1);
+                if is_group {
+                    rest = if size > outermost.step { size % outermost.step } else { 0 };
+                }
+            }
+        }
+        let dims = dims
+            .iter()
+            .map(|dim| MemoryDim { step: dim.step * new_steps[dim.axis], size: dim.size });
+        MemoryDims::order(dims, [self.group(), rest])
+    }
+
+    /// Elements that stay together between two orders of a tensor of `shape`.
+    pub(crate) fn common_run(&self, other: &Self, shape: &[u64]) -> u64 {
+        let all = [MemoryDim { step: 1, size: shape.iter().product::<u64>().max(1) }];
+        let of = |order: &Self| match order {
+            Self::Linear => Some(all.to_vec()),
+            Self::Dims(memory) => Some(memory.dims.to_vec()),
+            Self::Unknown => None,
+        };
+        let (Some(mut one), Some(mut two)) = (of(self), of(other)) else { return 1 };
+        let mut run = 1;
+        while let (Some(a), Some(b)) = (one.last_mut(), two.last_mut()) {
+            if a.step != b.step {
+                break;
+            }
+            let same = gcd(a.size, b.size);
+            run *= same;
+            if same < a.size && same < b.size {
+                break;
+            }
+            for (dim, dims) in [(*a, &mut one), (*b, &mut two)] {
+                dims.pop();
+                if dim.size > same {
+                    dims.push(MemoryDim { step: dim.step * same, size: dim.size / same });
+                }
+            }
+        }
+        // Rows of linear memory end inside the groups that do not divide them.
+        let is_linear = *self == Self::Linear || *other == Self::Linear;
+        if is_linear { self.whole(other.whole(run)) } else { run }
+    }
+
+    /// Elements that follow each other in memory in a tensor of `shape` which is put together of, or
+    /// cut at, multiples of `size` along `axis`.
+    pub(crate) fn run_along(&self, shape: &[u64], axis: usize, size: u64) -> u64 {
+        let Some(dims) = self.known_axis_dims(shape) else { return 1 };
+        let mut run = 1;
+        for dim in dims.iter().rev() {
+            if dim.axis != axis || size.is_multiple_of(dim.step * dim.size) {
+                run *= dim.size;
+                continue;
+            }
+            run *= gcd(dim.size, (size / dim.step).max(1));
+            break;
+        }
+        self.whole(run).max(1)
+    }
+
+    /// Stretches of memory, one after the other: elements of each, and how many of them lie between
+    /// neighbours along `axis`. What is left of an axis that groups do not divide is a stretch of
+    /// its own.
+    pub(crate) fn stretches(&self, shape: &[u64], axis: usize) -> Vec<(u64, u64)> {
+        let elements: u64 = shape.iter().product();
+        let dims = self.axis_dims(shape);
+        let of_axis = dims.iter().position(|dim| dim.axis == axis);
+        // The outermost part of an axis says where its elements are; what is inside it moves no more
+        // than a group.
+        let Some(first) = of_axis else { return vec![(elements, 1)] };
+        let inside: u64 = dims[first + 1..].iter().map(|dim| dim.size).product();
+        let step = (inside / dims[first].step.max(1)).max(1);
+        let rest = self.rest();
+        let Some(group) = dims.last().filter(|group| rest > 0 && group.axis != axis) else {
+            return vec![(elements, step)];
+        };
+        let others = elements / shape[group.axis].max(1);
+        let whole = (shape[group.axis] - rest) * others;
+        vec![(whole, step), (elements - whole, step / group.size * rest)]
+    }
+
+    /// Groups that stay whole and elements of each, a short one counted as a whole.
+    pub(crate) fn groups(&self) -> Option<(u64, u64)> {
+        let Self::Dims(MemoryDims { dims, group, .. }) = self else { return None };
+        let all: u64 = dims.iter().map(|dim| dim.size).product();
+        (*group > 1).then_some((all / group, *group))
+    }
+}
+
+/// What lies together innermost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Innermost {
+    /// Flat indices from one of its elements to the next; none where the order is not known.
+    pub step: Option<u64>,
+    /// Elements of it that lie together.
+    pub group: u64,
+}
+
+/// The axes of `shape` as dimensions of linear memory.
+fn axes_of(shape: &[u64]) -> impl Iterator<Item = AxisDim> {
+    let axes = shape.iter().enumerate().filter(|(_, size)| **size != 1);
+    axes.map(|(axis, size)| AxisDim { axis, size: *size, step: 1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
+
+    #[test]
+    fn groups_stay_together_in_views() {
+        let innermost = |order: &ElementOrder, shape: &[u64]| {
+            let Innermost { step, group } = order.innermost(shape);
+            (step, group)
+        };
+        // Heads cut the channels of a layer into pieces of 64.
+        let channels = ElementOrder::grouped(&[1024, 1024], 1, 16);
+        let heads = [8, 128, 16, 64];
+        assert_eq!(innermost(&channels, &heads), (Some(1), 16));
+        let by_head = channels.permuted(&heads, &[0, 2, 1, 3]);
+        assert_eq!(innermost(&by_head, &[8, 16, 128, 64]), (Some(1), 16));
+        let turned = channels.permuted(&heads, &[0, 2, 3, 1]);
+        assert_eq!(innermost(&turned, &[8, 16, 64, 128]), (Some(128), 16));
+        // Channels cut into groups of 4: every second pair of a run of 8 is another group.
+        let channels = ElementOrder::grouped(&[16, 12, 59, 59], 1, 8);
+        assert_eq!(channels.run_along(&[16, 3, 4, 59, 59], 1, 1), 4);
+        // Rows in groups of 16 stay so where a view cuts them into batches of 197.
+        let rows = ElementOrder::grouped(&[3152, 768], 0, 16);
+        assert_eq!(innermost(&rows, &[16, 197, 768]), (Some(768), 16));
+        // Groups of 8 of 130 columns end in one of 2.
+        let columns = ElementOrder::grouped(&[96, 130, 130], 1, 8);
+        assert_eq!(columns.group_along(&[8, 12, 130, 130], 2), 2);
+    }
+
+    #[test]
+    fn parts_keep_their_groups() {
+        let order = ElementOrder::grouped(&[30, 64], 1, 16);
+        assert_eq!(order.resized(&[30, 64], &[30, 192]), ElementOrder::grouped(&[30, 192], 1, 16));
+        assert_eq!(order.resized(&[30, 64], &[7, 64]), ElementOrder::grouped(&[7, 64], 1, 16));
+        assert_eq!(order.resized(&[30, 64], &[30, 40]), ElementOrder::grouped(&[30, 40], 1, 16));
+        assert_eq!(order.resized(&[30, 64], &[30, 12]), ElementOrder::Linear);
+        // Channels that lie together as a whole are one group of those they are joined with.
+        let whole = ElementOrder::grouped(&[4, 8, 9], 1, 8);
+        assert_eq!(
+            whole.resized(&[4, 8, 9], &[4, 24, 9]),
+            ElementOrder::grouped(&[4, 24, 9], 1, 8)
+        );
+    }
+
+    #[test]
+    fn orders_are_compared_from_the_inside() {
+        let shape = [6304, 768];
+        let grouped = |axis, group| ElementOrder::grouped(&shape, axis, group);
+        let run = |one: &ElementOrder, two: &ElementOrder| one.common_run(two, &shape);
+        assert_eq!(run(&ElementOrder::Linear, &ElementOrder::Linear), 6304 * 768);
+        assert_eq!(run(&ElementOrder::Linear, &grouped(1, 16)), 16);
+        assert_eq!(run(&grouped(1, 48), &grouped(1, 32)), 16);
+        assert_eq!(run(&grouped(0, 16), &grouped(1, 16)), 1);
+        assert_eq!(run(&grouped(0, 16), &ElementOrder::Unknown), 1);
+        let short = ElementOrder::grouped(&[30, 50], 1, 16);
+        assert_eq!(short.common_run(&ElementOrder::Linear, &[30, 50]), 2);
+    }
+
+    fn order_of() -> impl Strategy<Value = (Vec<u64>, ElementOrder)> {
+        (prop::collection::vec(1u64..70, 1..5), 0usize..5, 1u64..20).prop_map(
+            |(shape, axis, group)| {
+                let order = ElementOrder::grouped(&shape, axis % shape.len(), group);
+                (shape, order)
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
+        #[test]
+        fn memory_holds_every_element((shape, order) in order_of()) {
+            let elements: u64 = shape.iter().product();
+            let held: u64 = order.axis_dims(&shape).iter().map(|dim| dim.size).product();
+            let padded = order.groups().map_or(elements, |(count, group)| count * group);
+            prop_assert_eq!(held, padded);
+        }
+
+        #[test]
+        fn turning_there_and_back_changes_nothing(
+            (shape, order) in order_of(),
+            turns in 0usize..5,
+        ) {
+            let there: Vec<usize> = (0..shape.len()).map(|axis| (axis + turns) % shape.len()).collect();
+            let mut back = vec![0; shape.len()];
+            for (new, old) in there.iter().enumerate() {
+                back[*old] = new;
+            }
+            let turned: Vec<u64> = there.iter().map(|axis| shape[*axis]).collect();
+            prop_assert_eq!(order.permuted(&shape, &there).permuted(&turned, &back), order);
+            let linear = ElementOrder::Linear.permuted(&shape, &there).permuted(&turned, &back);
+            prop_assert_eq!(linear, ElementOrder::Linear);
+        }
+    }
+}
