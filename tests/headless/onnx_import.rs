@@ -314,8 +314,21 @@ fn samples_are_counted_along_the_batch() {
     assert_eq!(samples("lstm.onnx", &["model.batch_size=35"]), 35);
     let wrong = refusal("lstm.onnx", &["model.batch_size=7"]);
     assert!(wrong.contains("no input has a dimension of 7"), "{wrong}");
+    // Axis 1 of what an LSTM reads counts its sequences.
+    assert_eq!(samples("lstm_time_major.onnx", &[]), 16);
     // Positions of masked tokens hang on samples too, but not one by one.
     assert_eq!(samples("bert.onnx", &["model.batch_size=2"]), 2);
+}
+
+/// A pooling over the whole field takes what the mean over it takes.
+#[test]
+fn a_pooling_of_the_whole_field_is_a_mean() {
+    let cycles = |name: &str| {
+        let overrides = ["options.host.loader=synthetic", "target.type=ipu_model"];
+        figures(&spec(name, &overrides)).cycles.expect("it fits").as_f64()
+    };
+    let ratio = cycles("global_average_112.onnx") / cycles("mean_112.onnx");
+    assert!((0.8..1.2).contains(&ratio), "{ratio}");
 }
 
 /// A file is known by what it begins with.

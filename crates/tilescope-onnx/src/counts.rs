@@ -35,8 +35,8 @@ impl OnnxGraph {
     }
 
     /// Multiplications with an addition of one forward pass: those of `Conv`, `ConvTranspose`,
-    /// `Gemm`, `MatMul`, `Einsum` and `Attention`, and of their versions for whole numbers.
-    /// Recurrent layers are not counted, as by other tools that count from shapes.
+    /// `Gemm`, `MatMul`, `Einsum`, `Attention` and recurrent layers, and of their versions for whole
+    /// numbers.
     #[must_use]
     pub fn macs(&self) -> u64 {
         self.nodes.iter().map(|node| self.node_macs(node)).fold(0, u64::saturating_add)
@@ -54,6 +54,13 @@ impl OnnxGraph {
 
     fn standard_macs(&self, node: &OnnxNode) -> Option<u64> {
         let input = |at| self.dims(&node.inputs, at);
+        if matches!(&*node.op, "LSTM" | "GRU" | "RNN") {
+            // Each step of each sample goes through all weights of inputs and states; any of the
+            // outputs may be left out.
+            let [first, second, _] = input(0)? else { return None };
+            let of = |weights| product(input(weights)?, &[*first, *second]);
+            return of(1)?.checked_add(of(2)?);
+        }
         let output = self.dims(&node.outputs, 0)?;
         match &*node.op {
             // Every element of the output sums one over a filter.

@@ -11,7 +11,7 @@ pub struct FileBatch {
 }
 
 impl FileBatch {
-    /// The samples of a file: its batch symbol, the size that all inputs have in common as their
+    /// The samples of a file: its batch symbol, the sequences of a recurrent layer, the size that all inputs have in common as their
     /// dimension 0, or in another dimension; else dimension 0 of the first input.
     pub(super) fn of(file: &OnnxFile, graph: &OnnxGraph) -> Self {
         let inputs: Vec<&OnnxValue> =
@@ -27,7 +27,8 @@ impl FileBatch {
             let value = inputs.iter().find(|value| value.name == input)?;
             value.dims.get(axis).copied()
         });
-        if let Some(samples) = of_symbol.or_else(|| shared(&with_dims, 0)) {
+        let plain = of_symbol.or_else(|| of_sequences(graph)).or_else(|| shared(&with_dims, 0));
+        if let Some(samples) = plain {
             return Self { samples, assumption: None };
         }
         let ranks = with_dims.iter().map(|input| input.dims.len()).min().unwrap_or(0);
@@ -51,6 +52,21 @@ impl FileBatch {
             || self.assumption.is_some()
                 && (samples == 1 || inputs().any(|input| input.dims.contains(&samples)))
     }
+}
+
+/// The sequences that a recurrent layer reads from an input of the file: axis 1 counts them where
+/// time comes first (ONNX, operator LSTM, attribute `layout`).
+fn of_sequences(graph: &OnnxGraph) -> Option<u64> {
+    for node in &graph.nodes {
+        let is_recurrent = matches!(&*node.op, "LSTM" | "GRU" | "RNN") && node.domain.is_empty();
+        let Some(data) = node.inputs.first().copied().flatten() else { continue };
+        if !is_recurrent || !graph.inputs.contains(&data) {
+            continue;
+        }
+        let time_is_first = node.attributes.int("layout").ok().flatten().unwrap_or(0) == 0;
+        return graph.value(data).dims.get(usize::from(time_is_first)).copied();
+    }
+    None
 }
 
 /// The size of an axis that all inputs have in common; inputs of size 1 are repeated for each
