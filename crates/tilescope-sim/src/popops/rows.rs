@@ -47,7 +47,8 @@ impl TensorRows {
         let kept = |dims: &[ReduceDim]| -> u64 {
             dims.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product()
         };
-        let whole = reduce::dims(&ty.shape, &layout.order.ungrouped(), axes);
+        // Results have no padding: what groups would add to them is left out with the groups.
+        let whole = reduce::dims(&ty.shape, &ElementOrder::Linear, axes);
         let reduced = if kept(&dims) > kept(&whole) {
             (whole, layout.elements.clone())
         } else {
