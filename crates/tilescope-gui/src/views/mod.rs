@@ -104,7 +104,7 @@ pub(crate) struct LaneFilter {
 pub(crate) struct ViewScales {
     /// The highest value of its graph.
     pub graph_top: Option<u64>,
-    /// What its colours stand for, and the scale of its own amounts.
+    /// The meaning of its colours, and the scale of its own amounts.
     pub heat: Option<(&'static str, HeatScale)>,
 }
 

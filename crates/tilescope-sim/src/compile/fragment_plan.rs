@@ -1,4 +1,4 @@
-//! The plan of what a stage does in a pass: its nodes, what it computes again, and what it fetches
+//! The plan of the work of a stage in a pass: its nodes, what it computes again, and what it fetches
 //! from streaming memory before the pass or when a node reads it first.
 //!
 //! PopART's phases say so for each kind of tensor (`ExecutionPhaseIOSchedule`): what is preloaded
@@ -14,7 +14,7 @@ use crate::spec::ExecutionPhaseIoSchedule;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::TrainingPass;
 
-/// What a stage does in a pass.
+/// The work of a stage in a pass.
 pub(super) struct FragmentPlan {
     pub stage: usize,
     pub pass: TrainingPass,
@@ -31,7 +31,7 @@ pub(super) struct FragmentPlan {
 /// A node of a fragment with what is done before and behind it.
 pub(super) struct NodePlan {
     pub id: GraphNodeId,
-    /// Whether the backward pass runs a forward node once more.
+    /// True if the backward pass runs a forward node once more.
     pub again: bool,
     /// Weights that are loaded for it.
     pub loads: Vec<TensorId>,

@@ -1,4 +1,4 @@
-//! What one stage does in one pass, put down as its plan says.
+//! The work of one stage in one pass, put down as its plan says.
 
 use super::data_flow::BufferKey;
 use super::fragment_items::FragmentItem;

@@ -8,13 +8,13 @@ use super::replica_rings::ReplicaRings;
 use super::wanted_variables::WantedVariables;
 use crate::poplar::code_bytes::TileCodeBytes;
 
-/// What the steps of a program add up to; each part numbers or collects its own.
+/// The parts that the steps of a program add to; each numbers or collects its own.
 pub(super) struct ProgramBuilder<'a> {
     pub plan: &'a ProgramPlan<'a>,
     pub tables: ProgramTables,
     pub operations: OperationTable<'a>,
     pub variables: WantedVariables<'a>,
-    /// What programs read and write.
+    /// The buffers that programs read and write.
     pub flows: DataFlowRecorder<'a>,
     /// How collectives go round the replicas.
     pub rings: ReplicaRings<'a>,

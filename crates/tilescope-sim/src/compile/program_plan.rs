@@ -14,17 +14,17 @@ use crate::spec::{Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use tilescope_report::units::{Bytes, Elements, IpuId, TileRuns};
 
-/// What a program is made from.
+/// The inputs of all passes of the compiler.
 pub(super) struct ProgramPlan<'a> {
     pub spec: &'a Spec,
     pub graph: &'a ModelGraph,
     /// How the tensors of the graph lie.
     pub lowering: &'a LoweringContext<'a>,
-    /// What each node of the graph lowers to.
+    /// The lowered operation of each node of the graph.
     pub lowered_nodes: &'a [LoweredOperation],
     pub placement: StagePlacement,
     pub schedule: ExecutionSchedule,
-    /// What the replicas share out.
+    /// The tensors that replicas share out.
     pub sharding: ReplicatedSharding,
     pub tensors: TensorAnalysis,
     /// Links, sync and host.
@@ -171,20 +171,20 @@ impl<'a> ProgramPlan<'a> {
         }
     }
 
-    /// Whether a kept tensor lives in streaming memory.
+    /// True if a kept tensor lives in streaming memory.
     pub(super) fn is_off_chip(&self, tensor: TensorId) -> bool {
         let tensor = self.graph.tensor(tensor);
         let location = self.location(tensor.role);
         location.is_some_and(|location| location.is_off_chip(tensor.ty.elements()))
     }
 
-    /// Whether a tensor is a constant of the program, as PopART makes the initialised tensors of an
+    /// True if a tensor is a constant of the program, as PopART makes the initialised tensors of an
     /// inference (willow/src/ir.cpp, registerInputTensors).
     pub(super) fn is_constant(&self, role: TensorRole) -> bool {
         self.spec.options.constant_weights && role == TensorRole::Parameter
     }
 
-    /// Whether a tensor waits for the backward pass in streaming memory.
+    /// True if a tensor waits for the backward pass in streaming memory.
     pub(super) fn stashes_off_chip(&self, tensor: TensorId) -> bool {
         match self.tensors.stated_location(tensor) {
             Some(stated) => !stated.on_chip,

@@ -41,12 +41,12 @@ pub struct ProgramParts {
     pub host_call: BTreeMap<HostCallPart, ProgramId>,
 }
 
-/// What every run begins with.
+/// The first steps of every run.
 #[derive(Debug)]
 pub struct ProgramPrologue {
     /// Two control copies.
     pub copies: Vec<HostStreamCopy>,
-    /// The exchange that tells all tiles which program was chosen.
+    /// The exchange that sends the choice of the program to all tiles.
     pub broadcast: Vec<FragmentItem>,
 }
 

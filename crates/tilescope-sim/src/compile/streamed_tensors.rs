@@ -15,7 +15,7 @@ pub struct StreamedTensor {
     pub element_type: DType,
 }
 
-/// Which tiles do a copy with the host, and what it may happen beside.
+/// The tiles that do a copy with the host, and the compute that it may overlap with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostRoute {
     /// The I/O tiles, not those that compute.
@@ -30,7 +30,7 @@ impl HostRoute {
 }
 
 impl ProgramPlan<'_> {
-    /// Whether the host sends an input to a stage: to those that run its block, and to those that
+    /// True if the host sends an input to a stage: to those that run its block, and to those that
     /// read it at the same time. Others get it from them.
     pub(super) fn is_fed(&self, stage: usize, input: TensorId) -> bool {
         let block = self.graph.tensor(input).block;

@@ -19,7 +19,7 @@ pub(super) struct UnplacedVariable {
     pub shape: String,
     /// Liveness steps; `None` means always.
     pub lifetime: Option<Range<u32>>,
-    /// What its vertices need of its place.
+    /// The needs of its vertices on its place.
     pub place: MemoryConstraint,
     /// Bytes on each tile of the replica.
     pub bytes: TileRuns<Bytes>,

@@ -17,10 +17,10 @@ use tilescope_report::units::{CycleRange, ReplicaClassId, ReplicaIpu, grouped};
 /// Points beyond the lanes at which lines are cut off.
 const BEYOND: f32 = 20.0;
 
-/// An IPU, the cycles of what is chosen there, and what tells one key press from the next.
+/// An IPU, the cycles of what is chosen there, and a number of the key press.
 type StageKey = (ReplicaIpu, CycleRange, u64);
 
-/// What is asked for to follow a micro-batch.
+/// Queries of the micro-batch that is followed.
 #[derive(Default)]
 pub(crate) struct FollowedMicroBatch {
     wanted: Option<StageKey>,

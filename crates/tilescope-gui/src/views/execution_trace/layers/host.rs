@@ -30,8 +30,7 @@ impl TracePainter<'_> {
             painter.rect_filled(rect, 0.0, colour(self.palette, *activity));
             if rect.width() >= LEAST_NODE {
                 let node = id(self.ui, "host").with(range.start);
-                let value = || format!("{} cycles", range.length());
-                let words = || (words(*activity).to_owned(), value());
+                let words = || (words(*activity).to_owned(), format!("{} cycles", range.length()));
                 node_ui(self.ui, node, rect.intersect(row), Role::Cell, words);
             }
         }
@@ -62,7 +61,7 @@ pub(crate) fn colour(palette: &ThemePalette, work: HostActivity) -> Color32 {
     }
 }
 
-/// What a part of the host's row means.
+/// The meaning of a part of the host's row.
 pub(crate) fn words(work: HostActivity) -> &'static str {
     match work {
         HostActivity::WaitingForHost => "Host row, low: an IPU waits for the host",

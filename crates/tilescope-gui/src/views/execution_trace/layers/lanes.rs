@@ -61,7 +61,7 @@ impl IpuBand<'_> {
 
 /// The parts of an IPU that are lit: those of a micro-batch, or those of the critical path.
 struct LitParts {
-    /// Whether all bars but the chosen ones are veiled.
+    /// True if all bars but the chosen ones are veiled.
     veiled: bool,
     /// Where it works for the micro-batch that is followed; none where none is.
     micro_batch: Option<Vec<Rangef>>,
@@ -71,7 +71,7 @@ struct LitParts {
 }
 
 impl LitParts {
-    /// Whether a bar lies outside of them.
+    /// True if a bar lies outside of them.
     fn misses(&self, bar: Rect) -> bool {
         if self.veiled {
             return true;
@@ -142,7 +142,8 @@ fn group_names(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Vec<(Pos2
     block.lanes.sub_lanes.iter().enumerate().skip(1).filter_map(name).collect()
 }
 
-/// What the compute tiles spend the cycles on the screen on, as the table below the lanes has it.
+/// Shares of the cycles on the screen that compute tiles spend on each activity, as the table below
+/// the lanes has them.
 pub(super) fn shares_on_screen(
     layout: &TraceLayout<'_>,
     prepared: &LoadedTrace,
@@ -219,7 +220,7 @@ pub(super) fn bar_labels<'a>(
     labels
 }
 
-/// Whether a part of a bar, which may have no cycles, is inside of a window.
+/// True if a part of a bar, which may have no cycles, is inside of a window.
 fn is_inside(range: CycleRange, window: CycleRange) -> bool {
     range.start < window.end && range.end > window.start
 }
@@ -293,7 +294,7 @@ impl TracePainter<'_> {
         painter.rect_filled(square, CornerRadius::same(1), colour);
     }
 
-    /// What a graph of shares shows, for readers of the tree.
+    /// The words of a graph of shares, for readers of the tree.
     fn shares_ui(&self, band: &IpuBand<'_>, shares: &[TimeShare]) {
         let visible = self.layout.bars(band.block).intersect(self.layout.regions.lanes);
         if visible.is_positive() {
@@ -397,7 +398,7 @@ pub(super) fn text_on_bar(
     painter.galley(at, galley, ink);
 }
 
-/// What is under the pointer.
+/// The bar or column under the pointer.
 pub(crate) struct LaneHit<'a> {
     /// The IPU, and the replicas it is of.
     pub at: ReplicaIpu,
@@ -408,13 +409,13 @@ pub(crate) struct LaneHit<'a> {
     pub rect: Rect,
 }
 
-/// What a lane shows at a place.
+/// The kinds of places that a lane shows.
 pub(crate) enum LaneHitTarget<'a> {
     Bar(&'a LaneItem),
     Column(&'a ShareColumn),
 }
 
-/// What a scene shows at a place on the screen, or very near to it.
+/// The bar or column at a place on the screen, or very near to it.
 pub(crate) fn hit<'a>(
     layout: &TraceLayout<'_>,
     scene: &'a TraceScene,

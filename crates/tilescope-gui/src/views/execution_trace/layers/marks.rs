@@ -25,7 +25,7 @@ const LEAST_WORDS: f32 = 7.0;
 const LEAST_CUT_WORDS: f32 = 40.0;
 const LEAST_WORDS_HEIGHT: f32 = 11.0;
 
-/// A mark on the screen, or several that are too narrow to be told apart.
+/// A mark on the screen, or several that are too narrow to be drawn apart.
 #[derive(Clone, Debug)]
 pub(crate) struct ShownMark {
     pub block: MarkBlock,

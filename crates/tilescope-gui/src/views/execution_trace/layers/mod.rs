@@ -34,7 +34,7 @@ use tilescope_report::units::Hertz;
 /// Opacity of the veil over bars while another one is chosen.
 const VEIL: f32 = 0.55;
 
-/// What layers are painted from in a frame, and what with.
+/// The inputs and tools that layers are painted with in a frame.
 pub(super) struct TracePainter<'a> {
     pub ui: &'a Ui,
     /// Clipped to the lanes.
@@ -50,7 +50,7 @@ pub(super) struct TracePainter<'a> {
     pub selected: Option<SelectedStep>,
     /// The path of the micro-batch that is followed.
     pub followed: Option<&'a MicroBatchPath>,
-    /// Whether bars are shaded by tile balance.
+    /// True if bars are shaded by tile balance.
     pub shade_balance: bool,
     /// Cycles of an IPU in a second.
     pub clock: Hertz,

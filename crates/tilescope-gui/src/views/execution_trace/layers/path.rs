@@ -25,7 +25,7 @@ use tilescope_report::ReportError;
 use tilescope_report::trace::{CriticalPath, LaneSpan, PathHop, PathSpan, PathStretch, StepBucket};
 use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, StepId, grouped};
 
-/// Most hops of a window that are told apart: more would be a net over the lanes.
+/// Most hops of a window that are drawn: more would be a net over the lanes.
 const MAX_HOPS: usize = 200;
 /// Length of the head of a hop's arrow.
 const HEAD: f32 = 6.0;
@@ -47,7 +47,7 @@ pub(crate) struct PathScene {
     pub shares: Option<LaneShares>,
     /// The bars or shares as an image.
     pub image: SplitImage,
-    /// Where it goes from one lane to another; none where these are too many to be told apart.
+    /// Where it goes from one lane to another; none where these are too many to be drawn apart.
     pub hops: Vec<PathHopMark>,
     /// How many there are.
     pub hop_count: u64,
@@ -336,7 +336,7 @@ impl TracePainter<'_> {
     }
 }
 
-/// What the lane of the path shows at a place.
+/// The bar or column of the path at a place.
 pub(crate) struct PathHit<'a> {
     pub target: PathHitTarget<'a>,
     pub range: CycleRange,

@@ -15,7 +15,7 @@ const TICK_DISTANCE: f32 = 120.0;
 pub(crate) struct RulerTick {
     pub x: f32,
     pub cycle: Cycles,
-    /// Whether its cycle is written beside it.
+    /// True if its cycle is written beside it.
     pub numbered: bool,
 }
 
