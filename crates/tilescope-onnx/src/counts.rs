@@ -54,12 +54,12 @@ impl OnnxGraph {
 
     fn standard_macs(&self, node: &OnnxNode) -> Option<u64> {
         let input = |at| self.dims(&node.inputs, at);
-        if matches!(&*node.op, "LSTM" | "GRU" | "RNN") {
+        if node.is_recurrent() {
             // Each step of each sample goes through all weights of inputs and states; any of the
             // outputs may be left out.
             let [first, second, _] = input(0)? else { return None };
-            let of = |weights| product(input(weights)?, &[*first, *second]);
-            return of(1)?.checked_add(of(2)?);
+            let of_inputs = product(input(1)?, &[*first, *second])?;
+            return of_inputs.checked_add(product(input(2)?, &[*first, *second])?);
         }
         let output = self.dims(&node.outputs, 0)?;
         match &*node.op {

@@ -79,6 +79,19 @@ pub struct OnnxNode {
 }
 
 impl OnnxNode {
+    /// True for recurrent layers of the standard.
+    pub(crate) fn is_recurrent(&self) -> bool {
+        self.domain.is_empty() && matches!(&*self.op, "GRU" | "LSTM" | "RNN")
+    }
+
+    /// The axis of its data that counts sequences, if it is a recurrent layer: the second where time
+    /// comes first (attribute `layout`, version 14).
+    #[must_use]
+    pub fn sequences_axis(&self) -> Option<usize> {
+        let layout = self.attributes.int("layout").ok().flatten().unwrap_or(0);
+        self.is_recurrent().then_some(usize::from(layout == 0))
+    }
+
     /// Its name with the modules it belongs to before it, which dynamo writes apart:
     /// `encoder/layer.0/dense/node_linear_3`. Other exporters have them in the name.
     #[must_use]

@@ -410,7 +410,7 @@ fn alias_roots(
 ) -> Vec<TensorId> {
     let mut root: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
     // Whether a tensor's memory may be overwritten by its only reader.
-    let mut alone: Vec<bool> = root.iter().map(|tensor| lowering.dies(*tensor)).collect();
+    let mut alone = graph.read_once();
     for node in &graph.nodes {
         let alias = node.operator.output_alias();
         let Some((inputs, outputs, always)) = alias.shared_memory(&node.operands()) else {

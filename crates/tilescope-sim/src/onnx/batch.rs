@@ -54,17 +54,14 @@ impl FileBatch {
     }
 }
 
-/// The sequences that a recurrent layer reads from an input of the file: axis 1 counts them where
-/// time comes first (ONNX, operator LSTM, attribute `layout`).
+/// The sequences that a recurrent layer reads from an input of the file.
 fn of_sequences(graph: &OnnxGraph) -> Option<u64> {
     for node in &graph.nodes {
-        let is_recurrent = matches!(&*node.op, "LSTM" | "GRU" | "RNN") && node.domain.is_empty();
-        let Some(data) = node.inputs.first().copied().flatten() else { continue };
-        if !is_recurrent || !graph.inputs.contains(&data) {
-            continue;
+        let data = node.inputs.first().copied().flatten();
+        let (Some(axis), Some(data)) = (node.sequences_axis(), data) else { continue };
+        if graph.inputs.contains(&data) {
+            return graph.value(data).dims.get(axis).copied();
         }
-        let time_is_first = node.attributes.int("layout").ok().flatten().unwrap_or(0) == 0;
-        return graph.value(data).dims.get(usize::from(time_is_first)).copied();
     }
     None
 }

@@ -66,18 +66,17 @@ impl Operator for ConcatOp {
             .iter()
             .fold(TileRuns::empty(), |sum, part| tile_runs::add_per_tile(&sum, &part.elements));
         let all = &lowering.tensor_type(node.outputs[0]).shape;
-        let joined = |part: usize| {
-            parts[part].order.resized(&lowering.tensor_type(node.inputs[part]).shape, all)
-        };
-        let order = joined(0);
-        let runs = (0..parts.len()).map(|part| {
-            let size = lowering.tensor_type(node.inputs[part]).shape[self.axis];
-            let run = order.run_along(all, self.axis, size);
-            // A part in another order is copied in what both have together.
-            let own = joined(part);
-            if own == order { run } else { gcd(run, order.common_run(&own, all)) }
-        });
-        let piece = runs.reduce(gcd).unwrap_or(1);
+        let order = parts[0].order.resized(&lowering.tensor_type(node.inputs[0]).shape, all);
+        let mut piece = 0;
+        for (part, layout) in node.inputs.iter().zip(&parts) {
+            let shape = &lowering.tensor_type(*part).shape;
+            piece = gcd(piece, order.run_along(all, self.axis, shape[self.axis]));
+            let own = layout.order.resized(shape, all);
+            if own != order {
+                // A part in another order is copied in what both have together.
+                piece = gcd(piece, order.common_run(&own, all));
+            }
+        }
         let mut work = OperationWork::default();
         work.push(relayout::copy("Concat", dtype, &elements, piece));
         lowering.set_layout(node.outputs[0], TensorLayout { elements, order });

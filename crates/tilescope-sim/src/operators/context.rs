@@ -152,7 +152,7 @@ impl<'a> LoweringContext<'a> {
 
     /// True if the operation that reads a tensor may overwrite it.
     pub(crate) fn dies(&self, tensor: TensorId) -> bool {
-        self.read_once.get(tensor.0).copied().unwrap_or(false)
+        self.read_once[tensor.0]
     }
 
     /// What an operation is planned with.

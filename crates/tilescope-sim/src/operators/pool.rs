@@ -85,15 +85,14 @@ impl PoolOp {
         input: &TensorInfo,
     ) -> LoweringResult {
         let layout = lowering.layout_or_linear(node.inputs[0]);
-        let field: Vec<usize> = (2..input.shape.len()).collect();
-        let scaled = self.kind == PoolingType::Average;
-        let (name, operation) = match self.kind {
-            PoolingType::Max => ("maxPool/Fwd", ReduceOperation::Max),
-            PoolingType::Average => ("avgPool/Fwd", ReduceOperation::Add),
-            PoolingType::Sum => ("sumPool/Fwd", ReduceOperation::Add),
+        let operation = match self.kind {
+            PoolingType::Max => ReduceOperation::Max,
+            PoolingType::Average | PoolingType::Sum => ReduceOperation::Add,
         };
+        let scaled = self.kind == PoolingType::Average;
         let result = ReduceResultUse { scaled, ..ReduceResultUse::PLAIN };
-        let rows = TensorRows::new(input, layout, &field).with_result(result);
+        let rows = TensorRows::new(input, layout, &field_axes(input)).with_result(result);
+        let name = PoolingPass { kind: self.kind, backward: false }.path();
         let mut work = OperationWork::default();
         let values = rows
             .reduce(&lowering.machine, &mut work, name, operation, input.dtype)
@@ -112,17 +111,14 @@ impl PoolOp {
     ) -> LoweringResult {
         let mut work = OperationWork::default();
         let gradient = lowering.layout_or_linear(node.inputs[0]);
-        let name = if self.kind == PoolingType::Average {
+        let name = PoolingPass { kind: self.kind, backward: true }.path();
+        if self.kind == PoolingType::Average {
             let scale = ElementwiseOp::Scalar(BinaryOpType::Multiply);
-            let name = "avgPool/Bwd";
             work.push(elementwise::apart(name, scale, input.dtype, &gradient.elements));
-            name
-        } else {
-            "sumPool/Bwd"
-        };
+        }
         let layout = lowering.layout_or_linear(node.outputs[0]);
-        let field: Vec<usize> = (2..input.shape.len()).collect();
-        lowering.repeat_along(&mut work, node.inputs[0], (input, &layout), &field, name);
+        let to = (input, &layout);
+        lowering.repeat_along(&mut work, node.inputs[0], to, &field_axes(input), name);
         Ok(work.into())
     }
 
@@ -181,6 +177,11 @@ impl PoolOp {
         };
         Ok(LoweredOperation { liveness: lives, ..pooled.work.into() })
     }
+}
+
+/// Axes of the field, behind batch and channels.
+fn field_axes(input: &TensorInfo) -> Vec<usize> {
+    (2..input.shape.len()).collect()
 }
 
 impl Operator for PoolOp {

@@ -44,13 +44,10 @@ impl TensorRows {
             elements = layout.elements.clone();
         }
         let rows_on_tile = reduce::columns_on_tiles(&dims, &elements);
-        let kept = |dims: &[ReduceDim]| -> u64 {
-            dims.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product()
-        };
+        let linear = reduce::dims(&ty.shape, &ElementOrder::Linear, axes);
         // Results have no padding: what groups would add to them is left out with the groups.
-        let whole = reduce::dims(&ty.shape, &ElementOrder::Linear, axes);
-        let reduced = if kept(&dims) > kept(&whole) {
-            (whole, layout.elements.clone())
+        let reduced = if reduce::column_count(&dims) > reduce::column_count(&linear) {
+            (linear, layout.elements.clone())
         } else {
             (dims.clone(), elements.clone())
         };

@@ -1,8 +1,8 @@
 //! The order in which the elements of a tensor follow each other in the memory of its tiles.
 //!
-//! Elements are told apart by their flat index, the index in the row-major order of the tensor's
-//! shape. A reshape changes no flat index, so an order holds for every shape of the tensor, and what
-//! is asked of it is answered by the memory behind the view, as Poplar answers it.
+//! An element is named by its flat index, the index in the row-major order of the tensor's shape. A
+//! reshape changes no flat index, so an order holds for every shape of the tensor, and questions on a
+//! view are answered by the memory behind it, as Poplar answers them.
 
 use crate::shape::gcd;
 use std::sync::Arc;
@@ -151,11 +151,12 @@ impl ElementOrder {
 
     /// Groups of the axis of `shape` whose elements are `step` apart are contiguous.
     pub(crate) fn grouped_at(shape: &[u64], Innermost { step, group }: Innermost) -> Self {
-        let of_step = |axis: &usize| shape[*axis] > 1 && Some(steps(shape)[*axis]) == step;
-        match (0..shape.len()).find(of_step) {
-            Some(axis) => Self::grouped(shape, axis, group),
-            None => Self::Unknown,
+        for axis in 0..shape.len() {
+            if shape[axis] > 1 && Some(axis_step(shape, axis)) == step {
+                return Self::grouped(shape, axis, group);
+            }
         }
+        Self::Unknown
     }
 
     /// Dimensions of memory of a tensor of `shape`, outermost first, by the axes they run along. A
@@ -183,21 +184,21 @@ impl ElementOrder {
         }
     }
 
-    /// The step and the size of what is innermost in memory: of the last axis of `shape` that lies so,
-    /// or of memory itself where no axis does.
+    /// The elements that lie together innermost: of the axis of `shape` that does, or of memory itself
+    /// where no axis does.
     pub(crate) fn innermost(&self, shape: &[u64]) -> Innermost {
         if let Some(AxisDim { axis, size, step }) =
             self.known_axis_dims(shape).and_then(|dims| dims.last().copied())
         {
-            return Innermost { step: Some(step * steps(shape)[axis]), group: size };
+            return Innermost { step: Some(step * axis_step(shape, axis)), group: size };
         }
         match self {
-            Self::Dims(MemoryDims { dims, .. }) if !dims.is_empty() => {
-                let MemoryDim { step, size } = dims[dims.len() - 1];
-                Innermost { step: Some(step), group: size }
+            Self::Dims(memory) => {
+                let last = memory.dims.last();
+                Innermost { step: last.map(|dim| dim.step), group: last.map_or(1, |dim| dim.size) }
             }
             Self::Linear => Innermost { step: Some(1), group: 1 },
-            _ => Innermost { step: None, group: 1 },
+            Self::Unknown => Innermost { step: None, group: 1 },
         }
     }
 
@@ -287,15 +288,21 @@ impl ElementOrder {
         MemoryDims::order(dims, [self.group(), rest])
     }
 
-    /// Elements that stay together between two orders of a tensor of `shape`.
-    pub(crate) fn common_run(&self, other: &Self, shape: &[u64]) -> u64 {
-        let all = [MemoryDim { step: 1, size: shape.iter().product::<u64>().max(1) }];
-        let of = |order: &Self| match order {
-            Self::Linear => Some(all.to_vec()),
+    /// Dimensions of memory of a tensor of `shape`, outermost first; none where they are not known.
+    fn memory_dims(&self, shape: &[u64]) -> Option<Vec<MemoryDim>> {
+        match self {
+            Self::Linear => {
+                Some(vec![MemoryDim { step: 1, size: shape.iter().product::<u64>().max(1) }])
+            }
             Self::Dims(memory) => Some(memory.dims.to_vec()),
             Self::Unknown => None,
-        };
-        let (Some(mut one), Some(mut two)) = (of(self), of(other)) else { return 1 };
+        }
+    }
+
+    /// Elements that stay together between two orders of a tensor of `shape`.
+    pub(crate) fn common_run(&self, other: &Self, shape: &[u64]) -> u64 {
+        let dims = (self.memory_dims(shape), other.memory_dims(shape));
+        let (Some(mut one), Some(mut two)) = dims else { return 1 };
         let mut run = 1;
         while let (Some(a), Some(b)) = (one.last_mut(), two.last_mut()) {
             if a.step != b.step {
@@ -363,7 +370,7 @@ impl ElementOrder {
     }
 }
 
-/// What lies together innermost.
+/// The elements that lie together innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Innermost {
     /// Flat indices from one of its elements to the next; none where the order is not known.

@@ -71,6 +71,7 @@ impl JoinedRowsOp {
         &self,
         lowering: &LoweringContext,
         pieces: &[&TensorId],
+        joined: &TensorInfo,
     ) -> Option<TensorLayout> {
         let layouts: Option<Vec<&TensorLayout>> =
             pieces.iter().map(|piece| lowering.layout(**piece)).collect();
@@ -78,11 +79,9 @@ impl JoinedRowsOp {
         let elements = layouts
             .iter()
             .fold(TileRuns::empty(), |sum, piece| tile_runs::add_per_tile(&sum, &piece.elements));
-        let shape = |piece: usize| lowering.tensor_type(*pieces[piece]).shape.clone();
         let own = self.own.unwrap_or(0);
-        let mut joined = shape(own);
-        joined[self.axis] = (0..pieces.len()).map(|piece| shape(piece)[self.axis]).sum();
-        let order = layouts[own].order.resized(&shape(own), &joined);
+        let shape = &lowering.tensor_type(*pieces[own]).shape;
+        let order = layouts[own].order.resized(shape, &joined.shape);
         Some(TensorLayout { elements, order })
     }
 
@@ -106,7 +105,7 @@ impl JoinedRowsOp {
         let tensors: Vec<Tensor> = std::iter::once(joined).chain(known).collect();
         let LoweringContext { machine, training, planning, plans, .. } = *lowering;
         let mut inner = LoweringContext::new(&tensors, machine, training, planning, plans);
-        let layouts = std::iter::once(self.joined_layout(lowering, &pieces))
+        let layouts = std::iter::once(self.joined_layout(lowering, &pieces, &types[0]))
             .chain(rest.iter().map(|tensor| lowering.layout(*tensor).cloned()));
         for (place, layout) in layouts.enumerate() {
             if let Some(layout) = layout {

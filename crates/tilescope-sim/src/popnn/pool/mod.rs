@@ -47,6 +47,20 @@ pub(crate) struct PoolingPass {
     pub backward: bool,
 }
 
+impl PoolingPass {
+    /// Debug name of the pass.
+    pub(crate) fn path(self) -> &'static str {
+        match (self.kind, self.backward) {
+            (PoolingType::Max, false) => "maxPool/Fwd",
+            (PoolingType::Max, true) => "maxPool/Bwd",
+            (PoolingType::Average, false) => "avgPool/Fwd",
+            (PoolingType::Average, true) => "avgPool/Bwd",
+            (PoolingType::Sum, false) => "sumPool/Fwd",
+            (PoolingType::Sum, true) => "sumPool/Bwd",
+        }
+    }
+}
+
 /// A pooling of `[batch, channels, planes, rows, columns]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PoolingParams {
@@ -113,7 +127,7 @@ impl PoolingParams {
     ) -> Option<LoweredPooling> {
         let (view, plan) = self.planned(u64::from(tiles), speed)?;
         let boxes = boxes(&view, &plan);
-        let name = self.name();
+        let name = &format!("{}/Pool", self.pass.path());
         let reads: Vec<[PoolingOperandRead; 2]> =
             boxes.iter().map(|piece| self.reads(&view, plan.group, piece)).collect();
         let received = on_tiles(&reads, |read| read.bytes);
@@ -177,17 +191,6 @@ impl PoolingParams {
         TensorLayout {
             elements: tile_runs::trimmed(&elements, Elements(real)),
             order: ElementOrder::grouped(&shape, 1, plan.group),
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match (self.pass.kind, self.pass.backward) {
-            (PoolingType::Max, false) => "maxPool/Fwd/Pool",
-            (PoolingType::Max, true) => "maxPool/Bwd/Pool",
-            (PoolingType::Average, false) => "avgPool/Fwd/Pool",
-            (PoolingType::Average, true) => "avgPool/Bwd/Pool",
-            (PoolingType::Sum, false) => "sumPool/Fwd/Pool",
-            (PoolingType::Sum, true) => "sumPool/Bwd/Pool",
         }
     }
 

@@ -92,6 +92,11 @@ pub(crate) fn collapse(dims: &[ReduceDim]) -> Vec<ReduceDim> {
     joined
 }
 
+/// Number of columns.
+pub(crate) fn column_count(dims: &[ReduceDim]) -> u64 {
+    dims.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product()
+}
+
 /// Elements that lie together: the same number of each of some neighbouring columns.
 pub(crate) struct ColumnPiece {
     pub columns: Range<u64>,

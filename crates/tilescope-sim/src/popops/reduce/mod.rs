@@ -20,7 +20,7 @@ mod worker_assignment;
 pub use cycles::ReductionSpecialisation;
 #[cfg(test)]
 pub(crate) use introspection::pieces;
-pub(crate) use introspection::{ColumnPiece, ReduceDim, collapse};
+pub(crate) use introspection::{ColumnPiece, ReduceDim, collapse, column_count};
 pub(crate) use memory_stretches::{MemoryStretchShape, stretches};
 pub use operation::ReduceOperation;
 

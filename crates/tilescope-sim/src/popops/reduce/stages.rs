@@ -74,7 +74,7 @@ impl<'a> ReductionStages<'a> {
     }
 
     fn columns(&self) -> u64 {
-        self.dims.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product()
+        introspection::column_count(self.dims)
     }
 
     fn tiles(&self) -> u64 {
