@@ -2,9 +2,11 @@
 //! from streaming memory before the pass or when a node reads it first.
 //!
 //! PopART's phases say so for each kind of tensor (`ExecutionPhaseIOSchedule`): what is preloaded
-//! comes while the phase before works, what is loaded on demand takes no memory until then
-//! (willow/src/transforms/streamingmemoryopinserter.cpp). Outside of phases weights and stashed
-//! activations come before the pass, and accumulators on demand.
+//! comes while the phase before works, what is loaded on demand takes no memory until then. Outside
+//! of phases a load has no priority of its own, and the scheduler, which minimises liveness, puts it
+//! before its first reader (willow/src/transforms/streamingmemoryopinserter.cpp,
+//! setLoadingOpPhaseAndPriority): everything is loaded on demand. What waits in a stash on the chip
+//! is restored before the pass.
 
 use super::program_plan::ProgramPlan;
 use super::tensor_analysis::{RecomputeGroup, RecomputeNodes, TensorBuffer, TensorBufferKind};
@@ -24,8 +26,6 @@ pub(super) struct FragmentPlan {
     pub restores: Vec<TensorId>,
     /// Forward or backward nodes in their order.
     pub nodes: Vec<NodePlan>,
-    /// Weights in streaming memory that nobody reads any more behind the pass.
-    pub released: Vec<TensorId>,
 }
 
 /// A node of a fragment with what is done before and behind it.
@@ -41,7 +41,7 @@ pub(super) struct NodePlan {
     pub gathers: Vec<TensorBuffer>,
     /// Accumulators that are loaded for it.
     pub accumulators: Vec<TensorId>,
-    /// Gathered weights that no later node reads.
+    /// Weights, gathered or loaded, that no later node reads.
     pub given_up: Vec<TensorBuffer>,
     /// Accumulators that no later node adds to.
     pub stores: Vec<TensorId>,
@@ -55,58 +55,72 @@ impl FragmentPlan {
 
     fn new(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> Self {
         let node_ids = node_ids(plan, stage, pass);
+        let released = released_weights(plan, stage, pass);
         let mut last_reads: BTreeMap<TensorBuffer, usize> = BTreeMap::new();
         let mut last_sums: BTreeMap<TensorId, usize> = BTreeMap::new();
         for (position, (id, _)) in node_ids.iter().enumerate() {
             let node = &plan.graph.nodes[id.0];
-            let gathered = gathered_operands(plan, node, stage, pass);
-            last_reads.extend(gathered.into_iter().map(|buffer| (buffer, position)));
+            for buffer in gathered_operands(plan, node, stage, pass) {
+                last_reads.insert(buffer, position);
+            }
+            for tensor in off_chip_weights(plan, node) {
+                if released.contains(&tensor) {
+                    last_reads.insert(TensorBuffer::original(tensor, plan.ipu(stage)), position);
+                }
+            }
             let accumulators = off_chip_accumulators(plan, node);
             last_sums.extend(accumulators.into_iter().map(|tensor| (tensor, position)));
         }
         let settings = plan.spec.options.execution_phase_settings;
-        let is_preloaded = |schedule: ExecutionPhaseIoSchedule| {
-            !plan.schedule.phased || schedule == ExecutionPhaseIoSchedule::Preload
+        let preloads = |schedule: ExecutionPhaseIoSchedule| {
+            plan.schedule.phased && schedule == ExecutionPhaseIoSchedule::Preload
         };
-        let mut loads = loaded_weights(plan, stage, pass);
-        let mut restores: Vec<TensorId> = match pass {
-            TrainingPass::Backward => plan.tensors.stashed(stage).collect(),
-            _ => Vec::new(),
-        };
-        let (mut weights, mut activations) = (BTreeSet::new(), BTreeSet::new());
         let mut accumulators: BTreeSet<TensorId> = last_sums.keys().copied().collect();
-        if !is_preloaded(settings.weight_io_schedule) {
-            weights.extend(std::mem::take(&mut loads));
+        let mut weights = loaded_weights(plan, stage, pass);
+        let mut loads = Vec::new();
+        if preloads(settings.weight_io_schedule) {
+            loads.extend(std::mem::take(&mut weights));
         }
-        if plan.schedule.phased && is_preloaded(settings.accumulator_io_schedule) {
+        if preloads(settings.accumulator_io_schedule) {
             loads.extend(std::mem::take(&mut accumulators));
         }
-        if !is_preloaded(settings.activation_io_schedule) {
-            activations.extend(std::mem::take(&mut restores));
+        let mut restores = Vec::new();
+        let mut activations = BTreeSet::new();
+        if pass == TrainingPass::Backward {
+            for tensor in plan.tensors.stashed(stage) {
+                let on_chip = !plan.schedule.phased && !plan.stashes_off_chip(tensor);
+                if on_chip || preloads(settings.activation_io_schedule) {
+                    restores.push(tensor);
+                } else {
+                    activations.insert(tensor);
+                }
+            }
         }
         let mut missing: BTreeSet<TensorBuffer> = last_reads.keys().copied().collect();
+        let mut given_up: BTreeMap<usize, Vec<TensorBuffer>> = BTreeMap::new();
+        for (buffer, position) in last_reads {
+            given_up.entry(position).or_default().push(buffer);
+        }
         let mut nodes = Vec::new();
         for (position, (id, again)) in node_ids.into_iter().enumerate() {
             let node = &plan.graph.nodes[id.0];
-            let inputs: BTreeSet<TensorId> = node.inputs.iter().copied().collect();
             let roots: BTreeSet<TensorId> =
                 node.inputs.iter().map(|input| plan.tensors.root(*input)).collect();
             let read = gathered_operands(plan, node, stage, pass);
             let sums = off_chip_accumulators(plan, node);
             let wanted = sums.iter().copied().filter(|tensor| accumulators.remove(tensor));
-            let is_last_read = |buffer: &TensorBuffer| last_reads[buffer] == position;
             nodes.push(NodePlan {
                 id,
                 again,
-                loads: inputs.into_iter().filter(|tensor| weights.remove(tensor)).collect(),
+                loads: roots.iter().copied().filter(|root| weights.remove(root)).collect(),
                 restores: roots.into_iter().filter(|root| activations.remove(root)).collect(),
                 accumulators: wanted.collect(),
                 stores: sums.into_iter().filter(|of| last_sums[of] == position).collect(),
-                given_up: read.iter().copied().filter(is_last_read).collect(),
+                given_up: given_up.remove(&position).unwrap_or_default(),
                 gathers: read.into_iter().filter(|buffer| missing.remove(buffer)).collect(),
             });
         }
-        Self { stage, pass, loads, restores, nodes, released: released_weights(plan, stage, pass) }
+        Self { stage, pass, loads, restores, nodes }
     }
 }
 
@@ -155,17 +169,22 @@ fn weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<Ten
         plan.placement.runs(stage, node.block)
             && (node.pass == pass || again && node.pass == TrainingPass::Forward)
     });
-    let inputs = mine.flat_map(|node| node.inputs.iter().copied());
-    inputs
+    mine.flat_map(|node| off_chip_weights(plan, node)).collect()
+}
+
+/// The weights in streaming memory that a node reads, views of them included.
+fn off_chip_weights(plan: &ProgramPlan, node: &GraphNode) -> BTreeSet<TensorId> {
+    let roots = node.inputs.iter().map(|input| plan.tensors.root(*input));
+    roots
         .filter(|tensor| plan.role(*tensor) == TensorRole::Parameter && plan.is_off_chip(*tensor))
         .collect()
 }
 
 /// Off-chip weights that a stage has to load for a pass: what its forward pass loaded is still
 /// there where it goes back at once.
-fn loaded_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> Vec<TensorId> {
+fn loaded_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<TensorId> {
     if pass == TrainingPass::Update {
-        return Vec::new();
+        return BTreeSet::new();
     }
     let mut there = BTreeSet::new();
     if pass == TrainingPass::Backward && plan.tensors.goes_back_at_once(stage) {
@@ -177,11 +196,11 @@ fn loaded_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> Vec<T
     weights(plan, stage, pass).difference(&there).copied().collect()
 }
 
-/// Weights from streaming memory that are given up behind a pass: they stay until the one that
-/// follows at once is over, and over all steps of a phase that read them.
-fn released_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> Vec<TensorId> {
+/// Weights from streaming memory that are given up in a pass: others stay for the pass that follows
+/// at once, and for later steps of a phase that read them.
+fn released_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<TensorId> {
     if pass == TrainingPass::Update {
-        return Vec::new();
+        return BTreeSet::new();
     }
     let mut still_read = BTreeSet::new();
     if pass == TrainingPass::Forward

@@ -4,7 +4,6 @@ use super::data_flow::BufferKey;
 use super::fragment_items::FragmentItem;
 use super::fragment_plan::{FragmentPlan, NodePlan};
 use super::program_builder::ProgramBuilder;
-use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tilescope_report::TrainingPass;
@@ -62,7 +61,7 @@ impl ProgramBuilder<'_> {
 
     /// Puts down what one stage does in one pass behind `loads`.
     fn fragment(&mut self, fragment: &FragmentPlan, loads: Vec<FragmentItem>) -> StageFragment {
-        let FragmentPlan { stage, pass, nodes, released, .. } = fragment;
+        let FragmentPlan { stage, pass, nodes, .. } = fragment;
         let (stage, pass, ipu) = (*stage, *pass, self.plan.ipu(*stage));
         let mut items = loads;
         let (mut remote_loads, mut io_loads) = (Vec::new(), Vec::new());
@@ -84,12 +83,6 @@ impl ProgramBuilder<'_> {
         }
         if pass == TrainingPass::Forward {
             items.extend(self.stash(stage));
-        }
-        let end = self.tables.next_step();
-        for tensor in released.iter().copied() {
-            let buffer = TensorBuffer { tensor, ipu, part: TensorBufferKind::Original };
-            self.variables.lifetimes.keep_over(buffer, end.saturating_sub(1)..end);
-            self.flows.note_free(&items, &[BufferKey::Tensor(buffer)]);
         }
         StageFragment { stage, pass, ipu, remote_loads, io_loads, items }
     }

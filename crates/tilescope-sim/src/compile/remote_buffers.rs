@@ -4,7 +4,7 @@ use super::data_flow::BufferKey;
 use super::fragment_items::FragmentItem;
 use super::program_builder::ProgramBuilder;
 use super::program_tables::{LeafProgramCost, whole_ipu_cost};
-use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
+use super::tensor_analysis::TensorBuffer;
 use crate::cost_constants::{REMOTE_BEGIN_CYCLES, REMOTE_END_CYCLES};
 use crate::poplar::exchange;
 use crate::poplar::work::OperationWork;
@@ -158,7 +158,8 @@ impl ProgramBuilder<'_> {
         id
     }
 
-    /// Copies kept tensors from or to streaming memory, and keeps them alive meanwhile.
+    /// Copies kept tensors from or to streaming memory. Each is live from its load to its store, or
+    /// to its last use if nothing changes it.
     pub(super) fn remote_tensor_copies(
         &mut self,
         tensors: &[TensorId],
@@ -177,8 +178,10 @@ impl ProgramBuilder<'_> {
                 run.iter().map(|tensor| self.kept_tensor_transfer(*tensor, ipu, load)).collect();
             let copied = self.remote_copies(ipu, &copies, load, uses_io_tiles(&run[0]));
             for tensor in run {
-                let buffer =
-                    TensorBuffer { tensor: *tensor, ipu, part: TensorBufferKind::Original };
+                let buffer = TensorBuffer::original(*tensor, ipu);
+                if load {
+                    self.variables.lifetimes.begin_loaded(buffer, first);
+                }
                 self.variables.lifetimes.extend_to(buffer, first..self.tables.next_step());
                 if !load {
                     self.flows.note_free(&copied, &[BufferKey::Tensor(buffer)]);
@@ -190,8 +193,7 @@ impl ProgramBuilder<'_> {
     }
 
     fn kept_tensor_transfer(&self, tensor: TensorId, ipu: IpuId, load: bool) -> RemoteTransfer {
-        let part = TensorBufferKind::Original;
-        let on_tiles = BufferKey::Tensor(TensorBuffer { tensor, ipu, part });
+        let on_tiles = BufferKey::Tensor(TensorBuffer::original(tensor, ipu));
         let remote = BufferKey::Remote { tensor, ipu };
         let (from, to) = if load { (remote, on_tiles) } else { (on_tiles, remote) };
         let name = self.plan.name(tensor).to_owned();

@@ -35,6 +35,13 @@ pub(crate) struct TensorBuffer {
     pub part: TensorBufferKind,
 }
 
+impl TensorBuffer {
+    /// Where a tensor is made, or kept, on an IPU.
+    pub(crate) fn original(tensor: TensorId, ipu: IpuId) -> Self {
+        Self { tensor, ipu, part: TensorBufferKind::Original }
+    }
+}
+
 /// A copy of activations or gradients from stage to stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StageBoundary {
@@ -440,47 +447,21 @@ fn alias_roots(
     root
 }
 
-/// Liveness steps each buffer is used in, and what vertices need of its place.
-#[derive(Debug, Default)]
-pub(crate) struct BufferLifetimes {
-    spans: BTreeMap<TensorBuffer, Range<u32>>,
-    uses: BTreeMap<TensorBuffer, Vec<Range<u32>>>,
-    places: BTreeMap<TensorBuffer, MemoryConstraint>,
+/// One of the lives of a buffer.
+#[derive(Clone, Debug)]
+pub(super) struct BufferLife {
+    /// The step that loads it from streaming memory; `None` if it is made or kept on the chip.
+    pub loaded: Option<u32>,
+    /// Liveness steps from its first to its last use.
+    pub span: Range<u32>,
+    /// Steps whose programs use it, in no order.
+    uses: Vec<Range<u32>>,
 }
 
-impl BufferLifetimes {
-    /// Extends the life of `tensor_buffer` to cover `steps`, whose programs use it.
-    pub(crate) fn extend_to(&mut self, tensor_buffer: TensorBuffer, steps: Range<u32>) {
-        if !steps.is_empty() {
-            let uses = self.uses.entry(tensor_buffer).or_default();
-            match uses
-                .last_mut()
-                .filter(|last| last.start <= steps.start && steps.start <= last.end)
-            {
-                Some(last) => last.end = last.end.max(steps.end),
-                None => uses.push(steps.clone()),
-            }
-        }
-        self.keep_over(tensor_buffer, steps);
-    }
-
-    /// Extends the life of `tensor_buffer` to cover `steps`, whose programs leave it alone.
-    pub(crate) fn keep_over(&mut self, tensor_buffer: TensorBuffer, steps: Range<u32>) {
-        let span = self.spans.entry(tensor_buffer).or_insert_with(|| steps.clone());
-        *span = span.start.min(steps.start)..span.end.max(steps.end);
-    }
-
-    /// Notes what vertices that use `tensor_buffer` need of its place; the strictest demand counts.
-    pub(crate) fn require_place(&mut self, tensor_buffer: TensorBuffer, place: MemoryConstraint) {
-        if place != MemoryConstraint::Any {
-            let known = self.places.entry(tensor_buffer).or_default();
-            *known = place.max(*known);
-        }
-    }
-
-    /// Steps whose programs use a buffer: in order, and apart from each other.
-    pub(super) fn uses(&self, tensor_buffer: TensorBuffer) -> Vec<Range<u32>> {
-        let mut uses = self.uses.get(&tensor_buffer).cloned().unwrap_or_default();
+impl BufferLife {
+    /// Steps whose programs use it: in order, and apart from each other.
+    pub(super) fn uses(&self) -> Vec<Range<u32>> {
+        let mut uses = self.uses.clone();
         uses.sort_by_key(|steps| steps.start);
         let mut joined: Vec<Range<u32>> = Vec::new();
         for steps in uses {
@@ -491,16 +472,73 @@ impl BufferLifetimes {
         }
         joined
     }
+}
 
-    /// All buffers with their lives and places, in order.
-    pub(super) fn iter(
-        &self,
-    ) -> impl Iterator<Item = (TensorBuffer, Range<u32>, MemoryConstraint)> {
-        let place = |tensor_buffer: &TensorBuffer| {
-            self.places.get(tensor_buffer).copied().unwrap_or_default()
-        };
-        self.spans
-            .iter()
-            .map(move |(tensor_buffer, span)| (*tensor_buffer, span.clone(), place(tensor_buffer)))
+/// The lives of each buffer, and what vertices need of its place.
+///
+/// A buffer that waits in streaming memory between its uses has a life for each time it is loaded,
+/// and takes no tile memory in between.
+#[derive(Debug, Default)]
+pub(crate) struct BufferLifetimes {
+    lives: BTreeMap<TensorBuffer, Vec<BufferLife>>,
+    places: BTreeMap<TensorBuffer, MemoryConstraint>,
+}
+
+impl BufferLifetimes {
+    /// Begins a life of `tensor_buffer` with the copy from streaming memory at `step`. Steps before
+    /// it belong to the lives before.
+    pub(crate) fn begin_loaded(&mut self, tensor_buffer: TensorBuffer, step: u32) {
+        let life = BufferLife { loaded: Some(step), span: step..step, uses: Vec::new() };
+        self.lives.entry(tensor_buffer).or_default().push(life);
+    }
+
+    /// Extends a life of `tensor_buffer` to cover `steps`, whose programs use it.
+    pub(crate) fn extend_to(&mut self, tensor_buffer: TensorBuffer, steps: Range<u32>) {
+        let life = self.life_at(tensor_buffer, &steps);
+        let steps = steps.start.max(life.loaded.unwrap_or(0))..steps.end;
+        life.span = life.span.start.min(steps.start)..life.span.end.max(steps.end);
+        if steps.is_empty() {
+            return;
+        }
+        match life.uses.last_mut() {
+            Some(last) if last.start <= steps.start && steps.start <= last.end => {
+                last.end = last.end.max(steps.end);
+            }
+            _ => life.uses.push(steps),
+        }
+    }
+
+    /// Makes `tensor_buffer`, which no program loads, live at every step.
+    pub(crate) fn keep_always(&mut self, tensor_buffer: TensorBuffer) {
+        self.life_at(tensor_buffer, &(0..0)).span = 0..u32::MAX;
+    }
+
+    /// The life that `steps` belong to: the last one loaded before they end.
+    fn life_at(&mut self, tensor_buffer: TensorBuffer, steps: &Range<u32>) -> &mut BufferLife {
+        let lives = self.lives.entry(tensor_buffer).or_default();
+        if lives.is_empty() {
+            lives.push(BufferLife { loaded: None, span: steps.clone(), uses: Vec::new() });
+        }
+        let later = lives.iter().rev().take_while(|life| life.loaded >= Some(steps.end)).count();
+        let at = (lives.len() - later).saturating_sub(1);
+        &mut lives[at]
+    }
+
+    /// Notes what vertices that use `tensor_buffer` need of its place; the strictest demand counts.
+    pub(crate) fn require_place(&mut self, tensor_buffer: TensorBuffer, place: MemoryConstraint) {
+        if place != MemoryConstraint::Any {
+            let known = self.places.entry(tensor_buffer).or_default();
+            *known = place.max(*known);
+        }
+    }
+
+    /// All buffers with their lives, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (TensorBuffer, &[BufferLife])> {
+        self.lives.iter().map(|(tensor_buffer, lives)| (*tensor_buffer, lives.as_slice()))
+    }
+
+    /// The strictest demand on the place of a buffer.
+    pub(super) fn place(&self, tensor_buffer: TensorBuffer) -> MemoryConstraint {
+        self.places.get(&tensor_buffer).copied().unwrap_or_default()
     }
 }

@@ -170,7 +170,7 @@ impl ProgramBuilder<'_> {
     fn extend_boundary_lifetimes(&mut self, boundary: &StageBoundary, steps: std::ops::Range<u32>) {
         let [sent, received] = self.plan.boundary_buffers(boundary);
         self.variables.lifetimes.extend_to(sent, steps);
-        self.variables.lifetimes.keep_over(received, 0..u32::MAX);
+        self.variables.lifetimes.keep_always(received);
     }
 }
 

@@ -67,8 +67,9 @@ pub(super) fn place_variables(
 /// first step to its last is not listed.
 fn tensor_uses(lifetimes: &BufferLifetimes, variables: &[Variable]) -> Vec<VariableUse> {
     let mut found = Vec::new();
-    for (index, (tensor_buffer, ..)) in lifetimes.iter().enumerate() {
-        let uses = lifetimes.uses(tensor_buffer);
+    let lives = lifetimes.iter().flat_map(|(_, lives)| lives);
+    for (index, life) in lives.enumerate() {
+        let uses = life.uses();
         if variables[index].lifetime.as_slice() == uses {
             continue;
         }
@@ -79,45 +80,52 @@ fn tensor_uses(lifetimes: &BufferLifetimes, variables: &[Variable]) -> Vec<Varia
 }
 
 /// Tensors of the graph: kept ones on their IPU always, others while they are in use.
+///
+/// A tensor in streaming memory is a variable for each time it is loaded, as PopART makes a tensor
+/// of each load (willow/src/transforms/streamingmemoryopinserter.cpp, generateLoadedTensorId).
 fn tensor_variables(
     plan: &ProgramPlan,
     lifetimes: &BufferLifetimes,
     steps: u32,
 ) -> Vec<UnplacedVariable> {
     let mut mapper = LinearMapper::new(plan);
-    lifetimes
-        .iter()
-        .map(|(tensor_buffer, span, place)| {
-            let tensor = plan.graph.tensor(tensor_buffer.tensor);
-            let gathered = matches!(tensor_buffer.part, TensorBufferKind::Gathered(..));
-            let kept =
-                tensor.role.is_persistent() && !gathered && !plan.is_off_chip(tensor_buffer.tensor);
-            let ty = if !gathered && plan.sharding.splits(tensor_buffer.tensor) {
-                plan.sharding.share(&tensor.ty)
-            } else {
-                tensor.ty.clone()
-            };
-            let always = kept || span.end > steps;
-            let suffix = match tensor_buffer.part {
-                TensorBufferKind::Restored(_) => "/restored",
-                TensorBufferKind::Gathered(..) => "/gathered",
-                TensorBufferKind::Original | TensorBufferKind::Received(_) => "",
-            };
-            UnplacedVariable {
-                name: format!("{}{suffix}", tensor.name),
-                category: if plan.is_constant(tensor.role) {
-                    MemoryCategory::Constant
-                } else {
-                    MemoryCategory::Variable
-                },
+    let mut variables = Vec::new();
+    for (tensor_buffer, lives) in lifetimes.iter() {
+        let tensor = plan.graph.tensor(tensor_buffer.tensor);
+        let gathered = matches!(tensor_buffer.part, TensorBufferKind::Gathered(..));
+        let kept =
+            tensor.role.is_persistent() && !gathered && !plan.is_off_chip(tensor_buffer.tensor);
+        let ty = if !gathered && plan.sharding.splits(tensor_buffer.tensor) {
+            plan.sharding.share(&tensor.ty)
+        } else {
+            tensor.ty.clone()
+        };
+        let suffix = match tensor_buffer.part {
+            TensorBufferKind::Restored(_) => "/restored",
+            TensorBufferKind::Gathered(..) => "/gathered",
+            TensorBufferKind::Original | TensorBufferKind::Received(_) => "",
+        };
+        let category = if plan.is_constant(tensor.role) {
+            MemoryCategory::Constant
+        } else {
+            MemoryCategory::Variable
+        };
+        let bytes = mapper.bytes(plan, tensor_buffer, kept);
+        for (index, life) in lives.iter().enumerate() {
+            let loaded = if lives.len() > 1 { format!("__l{index}") } else { String::new() };
+            let always = kept || life.span.end > steps;
+            variables.push(UnplacedVariable {
+                name: format!("{}{suffix}{loaded}", tensor.name),
+                category,
                 operation: None,
                 shape: ty.to_string(),
-                lifetime: (!always).then_some(span),
-                place,
-                bytes: mapper.bytes(plan, tensor_buffer, kept),
-            }
-        })
-        .collect()
+                lifetime: (!always).then(|| life.span.clone()),
+                place: lifetimes.place(tensor_buffer),
+                bytes: bytes.clone(),
+            });
+        }
+    }
+    variables
 }
 
 /// Where tensors lie that no operation has demands on: each starts where the one before it ended,
@@ -197,9 +205,10 @@ fn code_variables(tables: &ProgramTables) -> impl Iterator<Item = UnplacedVariab
 /// training changed back after the last one. What lives in streaming memory is there already,
 /// and constants come with the program.
 fn add_upload_code(plan: &ProgramPlan, lifetimes: &BufferLifetimes, tables: &mut ProgramTables) {
-    for (TensorBuffer { tensor, ipu, .. }, ..) in lifetimes.iter() {
+    for (TensorBuffer { tensor, ipu, part }, _) in lifetimes.iter() {
         let role = plan.role(tensor);
-        if plan.is_constant(role)
+        if part != TensorBufferKind::Original
+            || plan.is_constant(role)
             || !matches!(role, TensorRole::Parameter | TensorRole::OptimizerState)
             || plan.is_off_chip(tensor)
         {
