@@ -252,7 +252,7 @@ fn check_laws(layout: StepLayout) {
 #[test]
 fn broken_laws_are_found() {
     type Spoil = fn(&mut ReportBuilder);
-    let cases: [(&str, Spoil); 12] = [
+    let cases: [(&str, Spoil); 13] = [
         ("traffic_balances", |r| {
             let id = r.exchange("e", 64);
             let traffic = TileTraffic { bytes_in: Bytes(1), ..TileTraffic::default() };
@@ -345,6 +345,25 @@ fn broken_laws_are_found() {
             r.live(work, 4).live(work, 0);
             let variable = r.variable("v", MemoryCategory::Variable, 0..1, 4, Some(0..1));
             r.parts.variable_uses = vec![VariableUse { variable, steps: 0..2 }];
+        }),
+        ("freed_memory_is_free", |r| {
+            // The second load of a weight takes its memory before it begins.
+            let load = r.program(ProgramKind::StreamCopyMid, "load");
+            let work = r.compute("w", 1);
+            r.root(ProgramKind::Sequence, "main", &[load, work]);
+            r.live(load, 8).live(work, 8).live(load, 8);
+            r.variable("v__l1", MemoryCategory::Variable, 0..2, 4, Some(0..3));
+            r.parts.data_flows.buffers = vec![DataBuffer {
+                name: "v".to_owned(),
+                place: DataPlace::Tiles,
+                ipu: IpuId(0),
+                entries: 1,
+                persistent: true,
+                filled: false,
+            }];
+            let (flow, buffer) = (DataFlowId(0), DataBufferId(0));
+            let kind = DataAccessKind::Free;
+            r.parts.data_flows.accesses = vec![DataAccess { flow, program: work, buffer, kind }];
         }),
         ("reads_follow_writes", |r| {
             // I/O tiles write the next input while compute tiles still read this one.

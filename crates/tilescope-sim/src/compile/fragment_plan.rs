@@ -11,6 +11,7 @@
 use super::program_plan::ProgramPlan;
 use super::tensor_analysis::{RecomputeGroup, RecomputeNodes, TensorBuffer, TensorBufferKind};
 use crate::graph::{GraphNode, GraphNodeId};
+use crate::schedule::WeightUpdateTiming;
 use crate::shape::{TensorId, TensorRole};
 use crate::spec::ExecutionPhaseIoSchedule;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +54,7 @@ impl FragmentPlan {
         (0..plan.placement.stages.len()).map(|stage| Self::new(plan, stage, pass)).collect()
     }
 
-    fn new(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> Self {
+    pub(super) fn new(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> Self {
         let node_ids = node_ids(plan, stage, pass);
         let released = released_weights(plan, stage, pass);
         let mut last_reads: BTreeMap<TensorBuffer, usize> = BTreeMap::new();
@@ -72,9 +73,7 @@ impl FragmentPlan {
             last_sums.extend(accumulators.into_iter().map(|tensor| (tensor, position)));
         }
         let settings = plan.spec.options.execution_phase_settings;
-        let preloads = |schedule: ExecutionPhaseIoSchedule| {
-            plan.schedule.phased && schedule == ExecutionPhaseIoSchedule::Preload
-        };
+        let preloads = |schedule| preloads(plan, schedule);
         let mut accumulators: BTreeSet<TensorId> = last_sums.keys().copied().collect();
         let mut weights = loaded_weights(plan, stage, pass);
         let mut loads = Vec::new();
@@ -83,6 +82,9 @@ impl FragmentPlan {
         }
         if preloads(settings.accumulator_io_schedule) {
             loads.extend(std::mem::take(&mut accumulators));
+        }
+        if pass == TrainingPass::Backward {
+            loads.extend(preloaded_state(plan, stage));
         }
         let mut restores = Vec::new();
         let mut activations = BTreeSet::new();
@@ -162,14 +164,60 @@ fn gathered_operands(
     buffers.filter(|of| matches!(of.part, TensorBufferKind::Gathered(..))).collect()
 }
 
-/// Off-chip weights that a stage reads in a pass.
+/// True if a phase loads tensors of a kind before it begins.
+fn preloads(plan: &ProgramPlan, schedule: ExecutionPhaseIoSchedule) -> bool {
+    plan.schedule.phased && schedule == ExecutionPhaseIoSchedule::Preload
+}
+
+/// Off-chip operands of the updates that a stage makes behind its backward pass, of some roles.
+fn updated_behind(plan: &ProgramPlan, stage: usize, role: TensorRole) -> BTreeSet<TensorId> {
+    if plan.schedule.update != WeightUpdateTiming::PerPhase {
+        return BTreeSet::new();
+    }
+    let nodes = plan.update_nodes(stage);
+    let operands = nodes.iter().flat_map(|(_, node)| &node.inputs).copied();
+    operands.filter(|tensor| plan.role(*tensor) == role && plan.is_off_chip(*tensor)).collect()
+}
+
+/// The optimiser's state that a phase loads before it begins. Where gradients are accumulated, the
+/// updates follow behind the phases, and PopART loads state on demand whatever is set
+/// (willow/src/transforms/streamingmemoryopinserter.cpp, setLoadingOpPhaseAndPriority).
+fn preloaded_state(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
+    let settings = plan.spec.options.execution_phase_settings;
+    if !preloads(plan, settings.optimizer_state_io_schedule) {
+        return BTreeSet::new();
+    }
+    updated_behind(plan, stage, TensorRole::OptimizerState)
+}
+
+/// Off-chip tensors that are on the chip when a stage makes its updates, because the backward pass
+/// of the phase loaded them.
+pub(super) fn loaded_for_update(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
+    if plan.schedule.update != WeightUpdateTiming::PerPhase {
+        return BTreeSet::new();
+    }
+    let mut loaded = preloaded_state(plan, stage);
+    for step in plan.placement.steps_of_ipu(stage) {
+        loaded.extend(weights(plan, step, TrainingPass::Backward));
+    }
+    loaded
+}
+
+/// Off-chip weights that a stage has on the chip for a pass: those that it reads, and those that it
+/// updates behind the pass if a phase loads everything first.
 fn weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<TensorId> {
     let again = pass == TrainingPass::Backward && !plan.tensors.recompute_nodes(stage).is_empty();
     let mine = plan.graph.nodes.iter().filter(|node| {
         plan.placement.runs(stage, node.block)
             && (node.pass == pass || again && node.pass == TrainingPass::Forward)
     });
-    mine.flat_map(|node| off_chip_weights(plan, node)).collect()
+    let mut weights: BTreeSet<TensorId> =
+        mine.flat_map(|node| off_chip_weights(plan, node)).collect();
+    let settings = plan.spec.options.execution_phase_settings;
+    if pass == TrainingPass::Backward && preloads(plan, settings.weight_io_schedule) {
+        weights.extend(updated_behind(plan, stage, TensorRole::Parameter));
+    }
+    weights
 }
 
 /// The weights in streaming memory that a node reads, views of them included.
@@ -197,7 +245,7 @@ fn loaded_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTree
 }
 
 /// Weights from streaming memory that are given up in a pass: others stay for the pass that follows
-/// at once, and for later steps of a phase that read them.
+/// at once, for later steps of a phase that read them, and for its updates.
 fn released_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<TensorId> {
     if pass == TrainingPass::Update {
         return BTreeSet::new();
@@ -211,6 +259,11 @@ fn released_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTr
     }
     for later in plan.placement.later_steps(stage, pass) {
         still_read.extend(weights(plan, later, pass));
+    }
+    if pass == TrainingPass::Backward {
+        for step in plan.placement.steps_of_ipu(stage) {
+            still_read.extend(updated_behind(plan, step, TensorRole::Parameter));
+        }
     }
     weights(plan, stage, pass).difference(&still_read).copied().collect()
 }

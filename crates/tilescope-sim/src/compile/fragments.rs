@@ -4,6 +4,7 @@ use super::data_flow::BufferKey;
 use super::fragment_items::FragmentItem;
 use super::fragment_plan::{FragmentPlan, NodePlan};
 use super::program_builder::ProgramBuilder;
+use crate::schedule::WeightUpdateTiming;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tilescope_report::TrainingPass;
@@ -47,6 +48,23 @@ impl ProgramBuilder<'_> {
                 }
             };
             made.push(self.fragment(&fragments[stage], loads));
+            if pass == TrainingPass::Backward
+                && self.plan.schedule.update == WeightUpdateTiming::PerPhase
+                && self.plan.placement.later_steps(stage, pass).is_empty()
+            {
+                made.extend(self.updates_of_phase(stage));
+            }
+        }
+        made
+    }
+
+    /// Puts the updates of what an IPU does in a phase down, of which `stage` is the last in the
+    /// backward pass.
+    fn updates_of_phase(&mut self, stage: usize) -> Vec<StageFragment> {
+        let mut made = Vec::new();
+        for stage in self.plan.placement.steps_of_ipu(stage) {
+            let update = FragmentPlan::new(self.plan, stage, TrainingPass::Update);
+            made.push(self.fragment(&update, Vec::new()));
         }
         made
     }
@@ -77,9 +95,7 @@ impl ProgramBuilder<'_> {
             items.extend(self.node_and_copies(node, (stage, pass), ipu));
         }
         if pass == TrainingPass::Update {
-            let updates = self.updates(stage, ipu);
-            remote_loads.extend(updates.loads);
-            items.extend(updates.items);
+            items.extend(self.updates(stage, ipu));
         }
         if pass == TrainingPass::Forward {
             items.extend(self.stash(stage));

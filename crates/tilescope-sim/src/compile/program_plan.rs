@@ -12,6 +12,7 @@ use crate::schedule::{ExecutionSchedule, StagePlacement};
 use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
 use crate::spec::{Spec, TensorLocation};
 use crate::targets::SystemCosts;
+use tilescope_report::TrainingPass;
 use tilescope_report::units::{Bytes, Elements, IpuId, TileRuns};
 
 /// The inputs of all passes of the compiler.
@@ -150,6 +151,13 @@ impl<'a> ProgramPlan<'a> {
         let LoweringContext { machine, planning, plans, .. } = self.lowering;
         let mut lowering = LoweringContext::new(&tensors, *machine, true, planning, plans);
         node.operator.lower(&mut lowering, &operands).ok()
+    }
+
+    /// The updates of parameters that a stage makes, with their numbers in the graph.
+    pub(super) fn update_nodes(&self, stage: usize) -> Vec<(usize, &GraphNode)> {
+        let nodes = self.graph.nodes.iter().enumerate();
+        let updates = nodes.filter(|(_, node)| node.pass == TrainingPass::Update);
+        updates.filter(|(_, node)| self.placement.runs(stage, node.block)).collect()
     }
 
     /// Floating point operations of a node on the shares of its operands.

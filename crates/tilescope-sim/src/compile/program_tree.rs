@@ -103,7 +103,10 @@ pub(super) fn assemble(builder: &mut ProgramBuilder) -> (ProgramParts, ProgramId
     let host_outputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| builder.host_outputs(stage)).collect();
     let link_copies = builder.link_copies();
-    if plan.schedule.update != WeightUpdateTiming::Never {
+    if matches!(
+        plan.schedule.update,
+        WeightUpdateTiming::PerIteration | WeightUpdateTiming::PerMicroBatch
+    ) {
         fragments.extend(builder.fragments(TrainingPass::Update));
     }
     let tables = &mut builder.tables;
@@ -297,7 +300,7 @@ impl<'a> ProgramTree<'a> {
             let node = match known.get(&slot_signature(slot)) {
                 Some(node) => *node,
                 None => {
-                    let node = self.slot(slot);
+                    let node = self.slot(slot, &self.plan.schedule.updates_behind(at));
                     known.insert(slot_signature(slot), node);
                     node
                 }
@@ -308,8 +311,9 @@ impl<'a> ProgramTree<'a> {
         nodes
     }
 
-    /// One slot: copies from the host, turns, copies to the host, copies between IPUs.
-    fn slot(&mut self, slot: &ScheduleSlot) -> ProgramId {
+    /// One slot: copies from the host, turns, copies to the host, copies between IPUs, and the
+    /// updates of the stages whose phase ends with it.
+    fn slot(&mut self, slot: &ScheduleSlot, updates_behind: &[usize]) -> ProgramId {
         let parts = self.parts;
         let works = |stage: usize, pass: TrainingPass| {
             slot.turns.iter().any(|turn| turn.stage == stage && turn.pass == pass)
@@ -333,9 +337,7 @@ impl<'a> ProgramTree<'a> {
                 passes.push(TrainingPass::Update);
             }
             for pass in passes {
-                let is_own = |of: &StageFragment| of.stage == turn.stage && of.pass == pass;
-                let fragment = parts.fragments.iter().position(is_own);
-                children.extend(fragment.map(|at| self.call(at)));
+                children.extend(self.call_of(turn.stage, pass));
             }
         }
         for copy in working(&parts.host_outputs) {
@@ -356,7 +358,17 @@ impl<'a> ProgramTree<'a> {
                 }
             }
         }
+        for stage in updates_behind {
+            children.extend(self.call_of(*stage, TrainingPass::Update));
+        }
         self.tables.group(ProgramKind::Sequence, "", children)
+    }
+
+    /// A call of what a stage does in a pass.
+    fn call_of(&mut self, stage: usize, pass: TrainingPass) -> Option<ProgramId> {
+        let is_it = |of: &StageFragment| of.stage == stage && of.pass == pass;
+        let fragment = self.parts.fragments.iter().position(is_it)?;
+        Some(self.call(fragment))
     }
 
     /// The syncs and steps of exchanges with the host that happen together: a sync for each part of

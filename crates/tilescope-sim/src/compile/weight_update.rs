@@ -12,6 +12,7 @@
 
 use super::data_flow::BufferKey;
 use super::fragment_items::FragmentItem;
+use super::fragment_plan;
 use super::program_builder::ProgramBuilder;
 use super::program_tables::EmittedWork;
 use super::replica_rings::CollectiveGroup;
@@ -22,7 +23,7 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective::{self, CollectiveKind};
 use crate::popops::elementwise;
 use crate::shape::{DType, TensorId, TensorRole};
-use crate::spec::{ExecutionPhaseIoSchedule, ExecutionPhaseSchedule};
+use crate::spec::ExecutionPhaseSchedule;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::slice::{from_mut, from_ref};
@@ -44,13 +45,6 @@ struct ParameterUpdate<'n> {
     state_first: u32,
 }
 
-/// The updates of a stage.
-pub(super) struct StageUpdates {
-    /// What is fetched before they begin.
-    pub loads: Vec<FragmentItem>,
-    pub items: Vec<FragmentItem>,
-}
-
 impl ParameterUpdate<'_> {
     fn gradient(&self) -> TensorId {
         self.node.inputs[1]
@@ -59,16 +53,10 @@ impl ParameterUpdate<'_> {
 
 impl ProgramBuilder<'_> {
     /// Puts the updates of a stage down: one behind the other, or step by step for all of them.
-    pub(super) fn updates(&mut self, stage: usize, ipu: IpuId) -> StageUpdates {
-        let graph = self.plan.graph;
-        let of_stage = |node: &GraphNode| {
-            node.pass == TrainingPass::Update && self.plan.placement.runs(stage, node.block)
-        };
-        let nodes: Vec<(usize, &GraphNode)> =
-            graph.nodes.iter().enumerate().filter(|(_, node)| of_stage(node)).collect();
-        let loads = self.preload_state(&nodes, ipu);
+    pub(super) fn updates(&mut self, stage: usize, ipu: IpuId) -> Vec<FragmentItem> {
+        let nodes = self.plan.update_nodes(stage);
         if self.merges_collectives() || self.updates_in_batches() {
-            return StageUpdates { loads, items: self.updates_by_step(&nodes, stage, ipu) };
+            return self.updates_by_step(&nodes, stage, ipu);
         }
         let mut items = Vec::new();
         for (index, node) in nodes {
@@ -80,7 +68,7 @@ impl ProgramBuilder<'_> {
             items.extend(self.gather_updated(from_ref(&update), update.operation));
             items.extend(self.store_operands(from_ref(&update), ipu));
         }
-        StageUpdates { loads, items }
+        items
     }
 
     /// Whether one collective adds up all gradients of a stage.
@@ -164,31 +152,17 @@ impl ProgramBuilder<'_> {
         self.plan.tensors.buffer(tensor, update.stage, update.ipu, TrainingPass::Update)
     }
 
-    /// Operands in streaming memory: those that the gradient needs, and the optimiser's state.
-    fn off_chip_operands(&self, node: &GraphNode) -> (Vec<TensorId>, Vec<TensorId>) {
-        let off_chip = node.inputs.iter().copied().filter(|of| self.plan.is_off_chip(*of));
-        off_chip.partition(|of| self.plan.role(*of) != TensorRole::OptimizerState)
+    /// Operands in streaming memory that are not loaded yet: those that the gradient needs, and the
+    /// optimiser's state.
+    fn missing_operands(&self, update: &ParameterUpdate) -> (Vec<TensorId>, Vec<TensorId>) {
+        let mut operands = self.off_chip_operands(update.node);
+        let loaded = fragment_plan::loaded_for_update(self.plan, update.stage);
+        operands.retain(|tensor| !loaded.contains(tensor));
+        operands.into_iter().partition(|of| self.plan.role(*of) != TensorRole::OptimizerState)
     }
 
-    /// Whether the optimiser's state is loaded before the updates of a phase begin. Behind the phases,
-    /// where gradients were accumulated, PopART loads on demand (willow/src/transforms/
-    /// streamingmemoryopinserter.cpp, setLoadingOpPhaseAndPriority).
-    fn preloads_state(&self) -> bool {
-        let options = &self.plan.spec.options;
-        let schedule = options.execution_phase_settings.optimizer_state_io_schedule;
-        self.plan.schedule.phased
-            && options.gradient_accumulation == 1
-            && schedule == ExecutionPhaseIoSchedule::Preload
-    }
-
-    /// Fetches the optimiser's state of a phase, where it is loaded before the updates begin.
-    fn preload_state(&mut self, nodes: &[(usize, &GraphNode)], ipu: IpuId) -> Vec<FragmentItem> {
-        if !self.preloads_state() {
-            return Vec::new();
-        }
-        let state = nodes.iter().flat_map(|(_, node)| self.off_chip_operands(node).1);
-        let state: Vec<TensorId> = state.collect();
-        self.remote_tensor_copies(&state, ipu, true)
+    fn off_chip_operands(&self, node: &GraphNode) -> Vec<TensorId> {
+        node.inputs.iter().copied().filter(|of| self.plan.is_off_chip(*of)).collect()
     }
 
     /// Fetches what gradients need from streaming memory.
@@ -198,7 +172,7 @@ impl ProgramBuilder<'_> {
         let mut early = Vec::new();
         for update in updates {
             update.first = first;
-            early.extend(self.off_chip_operands(update.node).0);
+            early.extend(self.missing_operands(update).0);
         }
         self.remote_tensor_copies(&early, ipu, true)
     }
@@ -210,10 +184,7 @@ impl ProgramBuilder<'_> {
         let mut late = Vec::new();
         for update in updates {
             update.state_first = first;
-            late.extend(self.off_chip_operands(update.node).1);
-        }
-        if self.preloads_state() {
-            return Vec::new();
+            late.extend(self.missing_operands(update).1);
         }
         self.remote_tensor_copies(&late, ipu, true)
     }
@@ -461,21 +432,18 @@ impl ProgramBuilder<'_> {
         let mut changed = Vec::new();
         for update in updates {
             self.push_share_variables(update);
-            let (early, late) = self.off_chip_operands(update.node);
-            changed.extend(early.into_iter().chain(late));
+            changed.extend(self.off_chip_operands(update.node));
         }
-        let first_store = self.tables.next_step();
-        let items = self.remote_tensor_copies(&changed, ipu, false);
+        // The optimiser's state was noted where it was updated, and what is stored is where it is.
         let end = self.tables.next_step();
         for update in updates {
             for tensor in &update.node.inputs {
-                let buffer = self.update_buffer(update, *tensor);
-                // State was noted where it was fetched.
-                let is_state = self.plan.role(*tensor) == TensorRole::OptimizerState;
-                let from = if is_state { first_store } else { update.first };
-                self.variables.lifetimes.extend_to(buffer, from..end);
+                if self.plan.role(*tensor) != TensorRole::OptimizerState {
+                    let buffer = self.update_buffer(update, *tensor);
+                    self.variables.lifetimes.extend_to(buffer, update.first..end);
+                }
             }
         }
-        items
+        self.remote_tensor_copies(&changed, ipu, false)
     }
 }

@@ -377,6 +377,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     self.prefetch_beside(this, next)?;
                 }
                 self.slot(slot, index, iteration)?;
+                self.updates_of_stages(&schedule.updates_behind(index), iteration)?;
                 if let Some((this, Some(next))) = &phases
                     && this.end == index + 1
                 {

@@ -5,8 +5,6 @@ use super::{FragmentStart, ProgramRunner, StepSink};
 use crate::compile::{FragmentItem, StageFragment};
 use crate::schedule::ScheduleSlot;
 use crate::spec::AccumulateOuterSchedule;
-use std::collections::BTreeSet;
-use std::ops::Range;
 use tilescope_report::units::{Cycles, IpuId, ProgramId};
 use tilescope_report::{MarkKind, TrainingPass};
 
@@ -126,65 +124,34 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// The updates of all stages after the passes of an iteration: phase by phase or stage by stage,
     /// or all IPUs at once.
     pub(super) fn updates(&mut self, iteration: u64) -> Result<(), S::Error> {
-        let compiled = self.compiled;
-        match self.spec.options.accumulate_outer_schedule {
-            AccumulateOuterSchedule::Serial => self.updates_in_order(iteration),
-            AccumulateOuterSchedule::OverlapCycleOptimized
-            | AccumulateOuterSchedule::OverlapMemoryOptimized => {
-                let every = 0..compiled.placement.stages.len();
-                let parts = self.update_fragments(every).flat_map(|fragment| {
-                    let items = &fragment.remote_loads;
-                    [FragmentPart { fragment, items, mark: None }, update_part(fragment, iteration)]
-                });
-                self.side_by_side(parts.collect())
-            }
-        }
-    }
-
-    /// The updates of one phase or stage after the other. What a phase fetches before its updates
-    /// comes while other IPUs make theirs.
-    fn updates_in_order(&mut self, iteration: u64) -> Result<(), S::Error> {
         let placement = &self.compiled.placement;
-        let groups = placement.together();
-        let ipus = |stages: &Range<usize>| -> BTreeSet<IpuId> {
-            stages.clone().map(|stage| placement.stages[stage].ipu).collect()
+        let every = [0..placement.stages.len()];
+        let groups = match self.spec.options.accumulate_outer_schedule {
+            AccumulateOuterSchedule::Serial => placement.together(),
+            AccumulateOuterSchedule::OverlapCycleOptimized
+            | AccumulateOuterSchedule::OverlapMemoryOptimized => &every,
         };
-        for (index, stages) in groups.iter().enumerate() {
-            if index == 0 {
-                self.update_loads(stages.clone())?;
-            }
-            let next = groups.get(index + 1);
-            let is_apart = |next: &&Range<usize>| ipus(next).is_disjoint(&ipus(stages));
-            if let Some(early) = next.filter(is_apart) {
-                self.update_loads(early.clone())?;
-            }
-            let updates = self.update_fragments(stages.clone());
-            self.side_by_side(updates.map(|fragment| update_part(fragment, iteration)).collect())?;
-            if let Some(late) = next.filter(|next| !is_apart(next)) {
-                self.update_loads(late.clone())?;
-            }
+        for stages in groups {
+            let stages: Vec<usize> = stages.clone().collect();
+            self.updates_of_stages(&stages, iteration)?;
         }
         Ok(())
     }
 
-    /// Fetches what the updates of some stages need before they begin.
-    fn update_loads(&mut self, stages: Range<usize>) -> Result<(), S::Error> {
-        let loads = self.update_fragments(stages);
-        let loads = loads.filter(|fragment| !fragment.remote_loads.is_empty());
-        let part = |fragment: &'a StageFragment| FragmentPart {
-            fragment,
-            items: &fragment.remote_loads,
-            mark: None,
-        };
-        self.side_by_side(loads.map(part).collect())
-    }
-
-    fn update_fragments(
-        &self,
-        stages: Range<usize>,
-    ) -> impl Iterator<Item = &'a StageFragment> + use<'a, S> {
+    /// The updates of some stages, at the same time.
+    pub(super) fn updates_of_stages(
+        &mut self,
+        stages: &[usize],
+        iteration: u64,
+    ) -> Result<(), S::Error> {
         let parts = &self.compiled.parts;
-        stages.filter_map(|stage| parts.fragment(stage, TrainingPass::Update))
+        let mut updates = Vec::new();
+        for stage in stages {
+            if let Some(fragment) = parts.fragment(*stage, TrainingPass::Update) {
+                updates.push(update_part(fragment, iteration));
+            }
+        }
+        self.side_by_side(updates)
     }
 
     /// The turns of a slot whose stages work on the same phase or step.

@@ -98,6 +98,8 @@ pub enum WeightUpdateTiming {
     PerIteration,
     /// By each stage after each of its backward passes: weights are stale.
     PerMicroBatch,
+    /// Behind the backward pass of each phase, while its weights are on the chip.
+    PerPhase,
 }
 
 /// When copies between stages are made.
@@ -127,6 +129,19 @@ impl ExecutionSchedule {
         let at = self.phase_slots.partition_point(|slots| slots.end <= slot);
         let this = self.phase_slots.get(at)?;
         Some((this.clone(), self.phase_slots.get(at + 1).cloned()))
+    }
+
+    /// The stages whose weights are updated behind a slot, because their phase ends with it.
+    pub(crate) fn updates_behind(&self, slot: usize) -> Vec<usize> {
+        let this = match self.phases_at(slot) {
+            Some((this, _)) if self.update == WeightUpdateTiming::PerPhase => this,
+            _ => return Vec::new(),
+        };
+        if this.end != slot + 1 {
+            return Vec::new();
+        }
+        let turns = self.slots[this].iter().flat_map(|slot| &slot.turns);
+        turns.filter(|turn| turn.pass == TrainingPass::Backward).map(|turn| turn.stage).collect()
     }
 
     /// Stages that work at once where IPUs share the rows of fields.
@@ -187,10 +202,14 @@ impl ExecutionSchedule {
         } else {
             Vec::new()
         };
-        let update = match (training, continuous) {
-            (false, _) => WeightUpdateTiming::Never,
-            (true, false) => WeightUpdateTiming::PerIteration,
-            (true, true) => WeightUpdateTiming::PerMicroBatch,
+        let update = if !training {
+            WeightUpdateTiming::Never
+        } else if continuous {
+            WeightUpdateTiming::PerMicroBatch
+        } else if phased && accumulation == 1 {
+            WeightUpdateTiming::PerPhase
+        } else {
+            WeightUpdateTiming::PerIteration
         };
         let copying = match (pipelined, schedule) {
             (true, spec::PipelineSchedule::Grouped) => StageCopyTiming::EverySlot,

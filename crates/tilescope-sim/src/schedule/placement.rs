@@ -175,7 +175,7 @@ impl StagePlacement {
     }
 
     /// What the IPU of a stage does in its phase, in the order of the forward pass.
-    fn steps_of_ipu(&self, stage: usize) -> impl DoubleEndedIterator<Item = usize> {
+    pub(crate) fn steps_of_ipu(&self, stage: usize) -> impl DoubleEndedIterator<Item = usize> {
         let stages = |steps: &Range<usize>| {
             self.together[steps.start].start..self.together[steps.end - 1].end
         };

@@ -2,9 +2,9 @@
 
 use super::{InvariantCheck, InvariantViolation, PAGE, Report};
 use crate::error::ReportError;
-use crate::model::{MemoryCategory, Variable};
+use crate::model::{DataAccessKind, LivenessStep, MemoryCategory, Variable};
 use crate::reader::{ReportPart, VariableFilter};
-use crate::units::{Bytes, TileRuns};
+use crate::units::{Bytes, ProgramId, TileRuns};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -98,6 +98,39 @@ impl VariableSums {
     }
 }
 
+/// When programs give buffers in tile memory up: liveness steps by name and IPU.
+#[derive(Default)]
+struct FreedBuffers {
+    steps: BTreeMap<(String, u32), Vec<u32>>,
+}
+
+impl FreedBuffers {
+    /// Describes the first step that gives a variable's buffer up while the variable lives on.
+    fn first_outlived(
+        &self,
+        variable: &Variable,
+        life: &Range<u32>,
+        tiles_per_ipu: u32,
+    ) -> Option<String> {
+        let (tiles, _) = variable.tiles.iter().next()?;
+        let ipu = tiles.first.0 / tiles_per_ipu;
+        let name = name_of_loaded(&variable.name).to_owned();
+        let steps = self.steps.get(&(name, ipu))?;
+        let step = steps.iter().find(|step| life.start <= **step && **step + 1 < life.end)?;
+        let Range { start, end } = life;
+        let name = &variable.name;
+        Some(format!("{name} lives in steps {start}..{end}, and is given up in step {step}"))
+    }
+}
+
+/// The name of a tensor without the suffix of one of its loads from streaming memory, `__l2`.
+fn name_of_loaded(name: &str) -> &str {
+    match name.rsplit_once("__l") {
+        Some((tensor, load)) if load.bytes().all(|byte| byte.is_ascii_digit()) => tensor,
+        _ => name,
+    }
+}
+
 /// Adds to a number of a list, where there is such a number.
 fn add_at(numbers: &mut [i128], place: usize, value: i128) {
     if let Some(number) = numbers.get_mut(place) {
@@ -125,12 +158,16 @@ impl Report {
         let mut sums = VariableSums::new(tiles as usize, steps);
         let mut filter = VariableFilter { tiles: None, category: None, after: None, limit: PAGE };
         let mut lifetimes = BTreeMap::new();
+        let freed = self.freed_buffers(&liveness)?;
+        let tiles_per_ipu = self.target()?.tiles_per_ipu.max(1);
+        let mut outlived = Vec::new();
         loop {
             let variables = self.variables(&filter)?;
             for (id, variable) in &variables {
                 sums.add(variable);
                 lifetimes.insert(id.0, variable.lifetime.clone());
                 let Some(life) = &variable.lifetime else { continue };
+                outlived.extend(freed.first_outlived(variable, life, tiles_per_ipu));
                 law.check(life.start < life.end && life.end as usize <= steps, || {
                     let (name, life) = (&variable.name, format!("{}..{}", life.start, life.end));
                     format!("{name} lives in steps {life} of {steps}")
@@ -142,6 +179,11 @@ impl Report {
             }
         }
         let are_in_range = law.broken == 0;
+        drop(law);
+        let mut law = InvariantCheck::new("freed_memory_is_free", found);
+        for text in outlived {
+            law.check(false, || text);
+        }
         drop(law);
         self.verify_variable_uses(&lifetimes, steps, found)?;
         if !are_in_range || !self.has(ReportPart::Lifetimes) || !self.has(ReportPart::Addresses) {
@@ -157,6 +199,24 @@ impl Report {
             self.verify_tiles(&mut sums, &mut law)?;
         }
         Ok(())
+    }
+
+    /// The liveness steps behind which data flows give buffers in tile memory up.
+    fn freed_buffers(&self, liveness: &[LivenessStep]) -> Result<FreedBuffers, ReportError> {
+        let flows = self.data_flows()?;
+        let mut step_of: BTreeMap<ProgramId, u32> = BTreeMap::new();
+        for (index, step) in (0..).zip(liveness) {
+            step_of.insert(step.program, index);
+        }
+        let mut freed = FreedBuffers::default();
+        for access in flows.accesses.iter().filter(|access| access.kind == DataAccessKind::Free) {
+            let buffer = flows.buffers.get(access.buffer.index());
+            if let (Some(buffer), Some(step)) = (buffer, step_of.get(&access.program)) {
+                let key = (buffer.name.clone(), buffer.ipu.0);
+                freed.steps.entry(key).or_default().push(*step);
+            }
+        }
+        Ok(freed)
     }
 
     fn verify_tiles(
