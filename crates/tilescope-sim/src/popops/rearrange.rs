@@ -1,7 +1,7 @@
 //! Tensors whose innermost dimension becomes another one: blocks of the two groupings are brought
 //! to one tile each and transposed there (poplibs lib/popops/Rearrange.cpp).
 
-use super::transpose::{TransposeMatrices, transpose};
+use super::transpose::{LARGEST_STRIDE, TransposeMatrices, transpose};
 use crate::poplar::exchange;
 use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
@@ -9,12 +9,9 @@ use crate::poplar::work::{
 };
 use crate::poputil::tensor_layout::{ElementOrder, Innermost, TensorLayout};
 use crate::shape::{DType, TensorInfo, gcd};
-use crate::targets::IpuTarget;
+use crate::targets::{IpuTarget, WORKERS};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Elements, TileId, TileRuns};
-
-/// Shortest side of a block that a transposition is cut into.
-const MIN_BLOCK_SIDE: u64 = 4;
 
 /// Blocks of a tensor: how many elements of each of two dimensions lie together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,26 +23,34 @@ pub(crate) struct TransposeBlockShape {
 }
 
 impl TransposeBlockShape {
-    /// Smaller blocks of the same elements, where sides are multiples of four: cut by the prime
-    /// factors of the area in units of 4x4, the smallest first, as long as there are no more
-    /// blocks than tiles (popops `Rearrange.cpp` updateGrouping).
-    pub(crate) fn spread(self, elements: Elements, tiles: u64) -> Self {
-        if !self.from.is_multiple_of(MIN_BLOCK_SIDE) || !self.to.is_multiple_of(MIN_BLOCK_SIDE) {
+    /// Smaller blocks of the same elements, so that more tiles and workers have some: cut by the
+    /// factor of their area, in units of grains, that makes the tile with most blocks fastest (popops
+    /// `Rearrange.cpp` updateGroupingInternal). Sides that are no multiples of a grain are left.
+    pub(crate) fn spread(self, elements: Elements, tiles: u64, data_type: DType) -> Self {
+        let grain = regroup_grain(data_type);
+        if !self.from.is_multiple_of(grain) || !self.to.is_multiple_of(grain) {
             return self;
         }
-        // Few large blocks would leave most tiles idle while some transpose for long.
-        let mut area = self.from * self.to / (MIN_BLOCK_SIDE * MIN_BLOCK_SIDE);
+        let area = self.from * self.to / (grain * grain);
         let blocks = self.count(elements);
+        // Where a stride would be too long for an instruction, tiles may have several blocks.
+        let stride = (self.from.max(self.to) / 4 * 3).saturating_sub(1);
+        let most = tiles * stride.div_ceil(LARGEST_STRIDE).clamp(1, WORKERS);
         let mut cut = 1;
-        while let Some(prime) = (2..=area).find(|factor| area.is_multiple_of(*factor)) {
-            if blocks * cut * prime > tiles {
+        let mut least_cost = u64::MAX;
+        for factor in (1..=area).filter(|factor| area.is_multiple_of(*factor)) {
+            if blocks * factor > most {
                 break;
             }
-            cut *= prime;
-            area /= prime;
+            let of_worker = (blocks * factor).div_ceil(tiles).div_ceil(WORKERS);
+            let cost = area / factor * of_worker;
+            if cost < least_cost {
+                least_cost = cost;
+                cut = factor;
+            }
         }
-        let from = gcd(cut, self.from / MIN_BLOCK_SIDE);
-        let to = gcd(cut / from, self.to / MIN_BLOCK_SIDE);
+        let from = gcd(cut, self.from / grain);
+        let to = gcd(cut / from, self.to / grain);
         Self { from: self.from / from, to: self.to / to }
     }
 
@@ -100,7 +105,7 @@ pub(crate) fn regroup(
     name: &str,
 ) -> RegroupedTensor {
     let tiles = machine.tiles;
-    let blocks = blocks.spread(ty.elements(), tiles.into());
+    let blocks = blocks.spread(ty.elements(), tiles.into(), ty.dtype);
     let size = Elements(blocks.from * blocks.to);
     let count = blocks.count(ty.elements());
     let each = count.div_ceil(u64::from(from.elements.tile_count()).max(1));
@@ -174,12 +179,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_spread_over_tiles_down_to_four_by_four() {
+    fn blocks_spread_over_tiles_down_to_grains() {
         let blocks = |from, to| TransposeBlockShape { from, to };
-        assert_eq!(blocks(8, 8).spread(Elements(201_600), 1_472), blocks(8, 8));
-        assert_eq!(blocks(16, 16).spread(Elements(16 * 16 * 300), 1_472), blocks(4, 16));
-        assert_eq!(blocks(16, 16).spread(Elements(16 * 16), 1_472), blocks(4, 4));
-        assert_eq!(blocks(6, 16).spread(Elements(6 * 16), 1_472), blocks(6, 16));
+        let half = |block: TransposeBlockShape, count: u64| {
+            block.spread(Elements(block.from * block.to * count), 1_472, DType::Half)
+        };
+        assert_eq!(half(blocks(8, 8), 3_150), blocks(8, 8));
+        assert_eq!(half(blocks(16, 16), 300), blocks(4, 16));
+        assert_eq!(half(blocks(16, 16), 1), blocks(4, 4));
+        assert_eq!(half(blocks(6, 16), 1), blocks(6, 16));
+        let of_floats = blocks(118, 2).spread(Elements(118 * 2 * 354), 1_472, DType::Float);
+        assert_eq!(of_floats, blocks(118, 2), "59 is prime, and 59 times as many are too many");
+        let of_floats = blocks(118, 6).spread(Elements(118 * 6 * 354), 1_472, DType::Float);
+        assert_eq!(of_floats, blocks(118, 2));
     }
 
     #[test]

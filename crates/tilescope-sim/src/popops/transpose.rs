@@ -16,14 +16,14 @@ pub(crate) struct TransposeMatrices {
 }
 
 /// Largest stride of a load or store in vectors: what an instruction can hold.
-const LARGEST_STRIDE: u64 = 512;
+pub(crate) const LARGEST_STRIDE: u64 = 512;
 
 /// Most blocks of four by four that one worker is given (poplibs lib/popops/Rearrange.cpp).
 const BLOCKS_OF_ONE_WORKER: u64 = 4;
 
 impl TransposeMatrices {
     /// Whether they are halves in blocks of four, which fast vertices take.
-    fn is_fast(self, dtype: DType) -> bool {
+    pub(crate) fn is_fast(self, dtype: DType) -> bool {
         let Self { rows, columns, .. } = self;
         let blocks = rows.is_multiple_of(4) && columns.is_multiple_of(4);
         dtype.bytes() == Bytes(2) && blocks && 1 + 3 * (rows.max(columns) / 4) < LARGEST_STRIDE

@@ -59,12 +59,12 @@ impl ConvPassLowering<'_> {
 
     /// Transposes the blocks of the forward weights on their tiles, if there are any.
     fn transpose_blocks(&mut self, forward: &ConvPlan, stored: &[Bytes]) -> bool {
-        let Some(blocks) = weight_blocks(forward, self.plan) else { return false };
         let element = self.element_bytes();
-        let counts = stored.iter().map(|bytes| blocks.count(Elements(*bytes / element))).collect();
+        let stored: Vec<Elements> = stored.iter().map(|bytes| Elements(*bytes / element)).collect();
+        let Some(blocks) = weight_blocks(forward, self.plan, &stored) else { return false };
         let name = format!("{}/WeightsTranspose", self.name);
         let data_type = self.plan.params.input_type;
-        let tensors = [BlockTransposition { blocks, counts }];
+        let tensors = [blocks];
         operand_rearrangement::transpose(
             &mut self.builder,
             self.machine,
@@ -289,7 +289,7 @@ impl ConvPassLowering<'_> {
         }
         Some(BlockTransposition::dealt(
             TransposeBlockShape { from: group, to },
-            elements,
+            (elements, self.plan.params.input_type),
             tiles,
             self.machine.tiles.into(),
         ))
@@ -406,6 +406,7 @@ impl ConvPassLowering<'_> {
         // weight updates of convolutions with a scale tensor do not.
         let turns =
             self.plan.options.pass.is_fully_connected() && !self.plan.transform().swap_operands;
+        let mut read_until = None;
         if turns {
             let name = format!("{}/regroupGradds", self.name);
             let blocks = TransposeBlockShape {
@@ -414,15 +415,16 @@ impl ConvPassLowering<'_> {
             };
             let elements = self.plan.params.output_elements();
             let tiles = self.machine.tiles.into();
-            let tensor = [BlockTransposition::dealt(blocks, elements, self.tiles(), tiles)];
-            operand_rearrangement::regroup(
+            let tensor =
+                [BlockTransposition::dealt(blocks, (elements, data_type), self.tiles(), tiles)];
+            read_until = Some(operand_rearrangement::regroup(
                 &mut self.builder,
                 self.machine,
                 &name,
                 data_type,
                 &tensor,
                 &[],
-            );
+            ));
         }
         let name = format!("{}/weightDeltas", self.name);
         operand_rearrangement::relocate(
@@ -435,29 +437,73 @@ impl ConvPassLowering<'_> {
         );
         let interleaved = result_memory_constraint(self.plan) == MemoryConstraint::Interleaved;
         let result = result_shares(self.plan);
-        self.builder.temporary(name, MemoryCategory::Variable, interleaved, made, &result);
+        let live = made..read_until.unwrap_or(self.builder.phase_count());
+        let category = MemoryCategory::Variable;
+        self.builder.temporary_until(name, category, interleaved, live, &result);
     }
 }
 
 /// Blocks of the weights that turn around between forward and backward pass; `None` where whole
 /// weights are copied instead (poplibs `Convolution.cpp` weightsTransposeChansFlipXY and
-/// fullyConnectedWeightTranspose).
-fn weight_blocks(forward: &ConvPlan, backward: &ConvPlan) -> Option<TransposeBlockShape> {
+/// fullyConnectedWeightTranspose). The forward pass has so many elements `stored` on each tile.
+fn weight_blocks(
+    forward: &ConvPlan,
+    backward: &ConvPlan,
+    stored: &[Elements],
+) -> Option<BlockTransposition> {
     let params = &forward.params;
     let (from, to) = (&forward.vertex, &backward.vertex);
     if forward.options.pass.is_fully_connected() {
         let both_swapped = forward.transform().swap_operands && backward.transform().swap_operands;
-        let from = gcd(from.in_chans_per_group, params.in_channels);
-        let to = gcd(to.in_chans_per_group, params.out_channels);
-        let usable = both_swapped && from > 1 && to > 1;
-        return usable.then_some(TransposeBlockShape { from, to });
+        let found = fully_connected_blocks(forward, backward, stored);
+        let usable = both_swapped && found.blocks.from > 1 && found.blocks.to > 1;
+        return usable.then_some(found);
     }
     let out_group = gcd(from.out_chans_per_group, params.out_channels);
     let in_group = gcd(from.in_chans_per_group, params.in_channels);
     let wanted = gcd(to.in_chans_per_group, backward.params.in_channels);
     // Blocks must not reach over a group as stored, or turning them around takes an exchange.
     let rows = if out_group.is_multiple_of(wanted) { wanted } else { out_group };
-    (rows > 1).then_some(TransposeBlockShape { from: in_group, to: rows })
+    let blocks = TransposeBlockShape { from: in_group, to: rows };
+    (rows > 1).then(|| BlockTransposition::in_place(blocks, stored))
+}
+
+/// The blocks of the weights of a fully connected layer: of those that divide the groups of both
+/// passes, the ones that are transposed fastest; the largest of a joint plan (poplibs
+/// `Convolution.cpp` pickGroupSizes).
+fn fully_connected_blocks(
+    forward: &ConvPlan,
+    backward: &ConvPlan,
+    stored: &[Elements],
+) -> BlockTransposition {
+    let params = &forward.params;
+    let wanted = backward.vertex.in_chans_per_group;
+    let largest = TransposeBlockShape {
+        from: gcd(forward.vertex.in_chans_per_group, params.in_channels),
+        to: gcd(wanted, params.out_channels),
+    };
+    let mut best = BlockTransposition::in_place(largest, stored);
+    if backward.joint {
+        return best;
+    }
+    let mut best_score = best.score(params.input_type, largest.to != wanted);
+    for from in divisors(largest.from) {
+        for to in divisors(largest.to) {
+            let blocks = TransposeBlockShape { from, to };
+            let blocks = BlockTransposition::in_place(blocks, stored);
+            let score = blocks.score(params.input_type, to != wanted);
+            if score > best_score {
+                best = blocks;
+                best_score = score;
+            }
+        }
+    }
+    best
+}
+
+/// The divisors of a number, the largest first.
+fn divisors(number: u64) -> impl Iterator<Item = u64> {
+    (1..=number).rev().filter(move |divisor| number.is_multiple_of(*divisor))
 }
 
 #[cfg(test)]

@@ -71,16 +71,16 @@ pub(crate) struct BlockTransposition {
 }
 
 impl BlockTransposition {
-    /// `elements` in blocks that are dealt out over the first `holders` tiles, as many as hold the
+    /// `elements` of a type in blocks that are dealt out over the first `holders` tiles, as many as hold the
     /// tensor: equally many to each until there are none left (popops `Rearrange.cpp`
     /// regroupTensor).
     pub(crate) fn dealt(
         blocks: TransposeBlockShape,
-        elements: Elements,
+        (elements, data_type): (Elements, DType),
         holders: u64,
         tiles: u64,
     ) -> Self {
-        let blocks = blocks.spread(elements, tiles);
+        let blocks = blocks.spread(elements, tiles, data_type);
         let mut left = blocks.count(elements);
         let each = left.div_ceil(holders.max(1));
         let counts = (0..holders).map(|_| {
@@ -89,6 +89,33 @@ impl BlockTransposition {
             count
         });
         Self { blocks, counts: counts.collect() }
+    }
+
+    /// The blocks of a tensor of so many elements on each tile, in the order of memory: the tile that
+    /// holds the first element of a block transposes it.
+    pub(crate) fn in_place(blocks: TransposeBlockShape, stored: &[Elements]) -> Self {
+        let size = blocks.from * blocks.to;
+        let mut counts = Vec::with_capacity(stored.len());
+        let mut first = 0;
+        for elements in stored {
+            let end = first + elements.0;
+            counts.push(end.div_ceil(size) - u64::div_ceil(first, size));
+            first = end;
+        }
+        Self { blocks, counts }
+    }
+
+    /// Estimates how fast the tiles transpose the blocks of a fully connected layer: higher is
+    /// faster. Blocks of which one does not lie together afterwards, `is_scattered`, are gathered
+    /// once more (poplibs `Convolution.cpp` blockScore).
+    pub(crate) fn score(&self, data_type: DType, is_scattered: bool) -> f64 {
+        let TransposeBlockShape { from, to } = self.blocks;
+        let tiles = self.counts.iter().filter(|count| **count > 0);
+        let is_fast = tiles.clone().all(|count| {
+            TransposeMatrices { count: *count, rows: to, columns: from }.is_fast(data_type)
+        });
+        let of_tile = if is_fast { 5.0 } else { 1.0 };
+        tiles.count() as f64 * if is_scattered { of_tile / 3.0 } else { of_tile }
     }
 
     /// Bytes of the blocks of each tile.
@@ -117,6 +144,8 @@ struct TransposeVertices {
 
 /// Brings the blocks of `tensors` together and transposes them. `padding` is the work of filling
 /// in, tile by tile, what the tensors do not have.
+///
+/// Returns the first phase that does not read the tensors any more.
 pub(crate) fn regroup(
     builder: &mut ConvWorkBuilder,
     machine: &IpuTarget,
@@ -124,7 +153,7 @@ pub(crate) fn regroup(
     data_type: DType,
     tensors: &[BlockTransposition],
     padding: &[Cycles],
-) {
+) -> usize {
     let mut bytes = vec![Bytes::ZERO; machine.tiles as usize];
     for tensor in tensors {
         bytes.iter_mut().zip(tensor.bytes(data_type)).for_each(|(sum, bytes)| *sum += bytes);
@@ -140,6 +169,7 @@ pub(crate) fn regroup(
     let live = transposed_at..transposed_at + 2;
     let name = format!("{name}/partialTranspose");
     builder.temporary_until(name, MemoryCategory::Rearrangement, false, live, &bytes);
+    transposed_at
 }
 
 /// Transposes blocks that lie on their tiles. Vertices of the whole tile run one after the other,
