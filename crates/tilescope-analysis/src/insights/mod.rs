@@ -8,6 +8,7 @@
 mod accumulation;
 mod dithering;
 mod exchange_code;
+mod exported_form;
 mod float32;
 mod full_tiles;
 mod host_call;
@@ -198,6 +199,7 @@ pub static RULES: &[InsightRule] = &[
     unused_tiles::RULE,
     recomputation::RULE,
     waiting::RULE,
+    exported_form::RULE,
     unmodelled::RULE,
 ];
 

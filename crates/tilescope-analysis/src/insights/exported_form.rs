@@ -1,0 +1,108 @@
+//! Operations of an imported graph that take longer as they were exported than in another form.
+
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use std::collections::BTreeMap;
+use tilescope_report::ModelOperation;
+use tilescope_report::units::{OperationId, percent};
+
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "exported_form",
+    description: "operations of an imported model that another form of the graph computes faster",
+    keys: &[],
+    find,
+};
+
+/// A smaller share of the run is not worth another export.
+const MIN_SHARE: f64 = 0.01;
+
+/// Cycles of GELU by tanh for each of GELU by erf: 1.3 of 16 for an element (poplibs
+/// `lib/popnn/codelets/NonLinearity.cpp` and popart `willow/src/popx/op/erfx.cpp`).
+const TANH_FOR_ERF: f64 = 1.3 / 16.0;
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    gelu_by_erf(facts).into_iter().chain(separate_products(facts)).collect()
+}
+
+fn is_imported(operation: &ModelOperation) -> bool {
+    operation.source.as_ref().is_some_and(|source| source.contains('@'))
+}
+
+/// The share of the run that some operations take, and the gain if shares of their cycles, `removed`,
+/// go away; `None` for less than is worth another export.
+fn share_and_gain(
+    facts: &InsightFacts,
+    removed: &BTreeMap<OperationId, f64>,
+) -> Option<(f64, InsightGain)> {
+    let (share, _) = facts
+        .busiest_share(|program| program.operation.is_some_and(|id| removed.contains_key(&id)))?;
+    let gain = facts.gain(|part| {
+        let share = part.program.operation.and_then(|id| removed.get(&id));
+        share.copied().unwrap_or(0.0) * part.cycles.as_f64()
+    });
+    (share >= MIN_SHARE).then_some((share, InsightGain::of_time(gain)))
+}
+
+fn gelu_by_erf(facts: &InsightFacts) -> Option<InsightFinding> {
+    let mut wanted: BTreeMap<OperationId, f64> = BTreeMap::new();
+    for (index, operation) in facts.operations.iter().enumerate() {
+        if is_imported(operation) && operation.kind.starts_with("gelu_erf") {
+            wanted.insert(OperationId::from_index(index), 1.0 - TANH_FOR_ERF);
+        }
+    }
+    let (share, gain) = share_and_gain(facts, &wanted)?;
+    let count = wanted.len();
+    Some(InsightFinding {
+        sentence: format!("GELU by erf takes {} of the run in {count} operations.", percent(share)),
+        advice: "Export the model with the tanh form, torch.nn.GELU(approximate=\"tanh\"): it is \
+                 one vertex of the IPU, and what PopTorch makes of GELU."
+            .to_owned(),
+        formula: "gain: cycles of these operations, less 1.3 of 16 for each element / cycles of \
+                  the run",
+        gain,
+        place: ViewLocation {
+            operation: wanted.keys().next().copied(),
+            ..ViewLocation::view("operations")
+        },
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
+    })
+}
+
+/// Products of one tensor with weights of one shape, which one product with wider weights replaces:
+/// the queries, keys and values of an attention.
+fn separate_products(facts: &InsightFacts) -> Option<InsightFinding> {
+    let mut groups: BTreeMap<(OperationId, &str), Vec<OperationId>> = BTreeMap::new();
+    for (index, operation) in facts.operations.iter().enumerate() {
+        let [input] = operation.inputs[..] else { continue };
+        if is_imported(operation) && operation.kind == "matmul" {
+            let group = groups.entry((input, operation.shapes.as_str())).or_default();
+            group.push(OperationId::from_index(index));
+        }
+    }
+    // A fused product takes at least as long as one of those it replaces.
+    let mut removed: BTreeMap<OperationId, f64> = BTreeMap::new();
+    let mut fused = 0;
+    for group in groups.values().filter(|group| group.len() > 1) {
+        fused += 1;
+        for operation in group {
+            removed.insert(*operation, 1.0 - 1.0 / group.len() as f64);
+        }
+    }
+    let first = removed.keys().next().copied()?;
+    let (share, gain) = share_and_gain(facts, &removed)?;
+    Some(InsightFinding {
+        sentence: format!(
+            "{} products read {fused} tensors, several with weights of one shape, and take {} of \
+             the run.",
+            removed.len(),
+            percent(share)
+        ),
+        advice: "Join the weights of the products of a tensor, such as queries, keys and values, \
+                 and export one product: its operand is exchanged once."
+            .to_owned(),
+        formula: "gain: cycles of these products but one of each tensor / cycles of the run: a \
+                  joined product takes at least as long as one of them",
+        gain,
+        place: ViewLocation { operation: Some(first), ..ViewLocation::view("operations") },
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
+    })
+}
