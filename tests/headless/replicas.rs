@@ -2,8 +2,8 @@
 
 use crate::common::{self, RecordedRun};
 use crate::critical_path::check_simulated;
-use rusqlite::Connection;
 use proptest::prelude::*;
+use rusqlite::Connection;
 use std::collections::BTreeMap;
 use tilescope_analysis::host::{held_up, host};
 use tilescope_analysis::replica_classes::sentence;
@@ -416,19 +416,32 @@ fn collectives_at_the_same_time_share_the_links() {
     let alone: Cycles =
         replicas(&report).expect("readable").collectives.iter().map(|of| of.cycles).sum();
     // Small tensors go round both ways where a replica is one IPU.
-    assert!((serial.as_f64() / alone.as_f64() - 1.0).abs() < 0.01, "{serial} {alone}");
+    assert!((serial.as_f64() / alone.as_f64() - 1.0).abs() < 0.03, "{serial} {alone}");
     assert!(together > serial, "{together} {serial}");
 }
 
-/// Cycles of a half of an all-reduce of one weight, and those that rounding can be off: an element of
-/// each tile in each step, and a vector of each worker.
-fn cycles_of_half(overrides: &[String], half: &str) -> (f64, f64) {
+/// Most cycles that slicing and adding take in a step of these models, besides their elements.
+const MOST_TILE_CYCLES: f64 = 1000.0;
+
+/// How long a half of an all-reduce of one weight takes.
+struct HalfOfAllReduce {
+    steps: u32,
+    cycles: f64,
+    /// Cycles of a step that do not depend on bytes.
+    start: f64,
+    /// Cycles that rounding can be off: an element of each tile in each step, and a vector of each
+    /// worker.
+    rounding: f64,
+}
+
+fn half_of_all_reduce(overrides: &[String], half: &str) -> HalfOfAllReduce {
     let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
     let spec = common::spec(PERCEPTRON, &overrides);
     let compiled = compile(&spec).expect("compiles");
     let recorded = RecordedRun::of(&compiled, &spec);
-    let sync = Cycles(600);
-    let (mut cycles, mut rounding) = (0.0, 0.0);
+    let start =
+        (compiled.system.external_sync_cycles + compiled.system.collective_step_cycles).as_f64();
+    let mut found = HalfOfAllReduce { steps: 0, cycles: 0.0, start, rounding: 0.0 };
     for step in &recorded.steps {
         let program = &compiled.compilation.programs[step.program.index()];
         if !program.name.contains(&format!("L0/weight/{half}")) {
@@ -436,17 +449,19 @@ fn cycles_of_half(overrides: &[String], half: &str) -> (f64, f64) {
         }
         let on_ipu = &step.ipus[0];
         let length = (on_ipu.to_max - on_ipu.from_max).as_f64();
-        cycles += length;
+        found.cycles += length;
         if program.kind == ProgramKind::GlobalExchange {
-            cycles += sync.as_f64();
+            found.steps += 1;
+            found.cycles += compiled.system.external_sync_cycles.as_f64();
+            let of_bytes = length - compiled.system.collective_step_cycles.as_f64();
             let element = 4.0 * f64::from(on_ipu.active_tiles);
-            rounding += length / on_ipu.bytes_out.as_f64() * element + 1.0;
+            found.rounding += of_bytes / on_ipu.bytes_out.as_f64() * element + 1.0;
         } else {
-            rounding += 12.0;
+            found.rounding += 12.0;
         }
     }
-    assert!(cycles > 0.0, "{overrides:?}: no {half}");
-    (cycles, rounding)
+    assert!(found.steps > 0, "{overrides:?}: no {half}");
+    found
 }
 
 proptest! {
@@ -466,21 +481,24 @@ proptest! {
         };
         let rack = most.min(64);
         for half in ["reduceScatter", "allGather"] {
-            let mut before = None;
+            let mut before: Option<(u32, HalfOfAllReduce)> = None;
             for replicas in (2..=16).filter(|replicas| replicas * ipus <= most) {
                 // A ring that closes has more links.
                 if (replicas * ipus).is_multiple_of(rack) {
                     continue;
                 }
-                let (cycles, rounding) = cycles_of_half(&overrides(replicas), half);
-                if let Some((fewer, least)) = before {
+                let more = half_of_all_reduce(&overrides(replicas), half);
+                if let Some((replicas_before, fewer)) = before {
+                    // Poplibs goes over to methods of fewer steps.
+                    let dropped = fewer.steps.saturating_sub(more.steps);
+                    let left = f64::from(dropped) * (more.start + MOST_TILE_CYCLES);
                     prop_assert!(
-                        cycles + rounding >= least,
-                        "{} of {} on {}, {} IPUs each: {} cycles with {} replicas, {} with {}",
-                        half, width, system, ipus, cycles, replicas, least, fewer
+                        more.cycles + more.rounding + fewer.rounding + left >= fewer.cycles,
+                        "{} of {} on {}, {} IPUs each: {} cycles with {}, {} with {} replicas",
+                        half, width, system, ipus, fewer.cycles, replicas_before, more.cycles, replicas
                     );
                 }
-                before = Some((replicas, cycles - rounding));
+                before = Some((replicas, more));
             }
         }
     }

@@ -158,7 +158,11 @@ fn syncs_join_whole_groups(compiled: &CompiledProgram, watched: &RecordedRun) {
 
 /// Whoever exchanges data with other replicas has just come out of a sync of the whole group that has
 /// to wait for it: of all IPUs, or of one side of the ladder.
-fn collectives_wait_for_their_group(spec: &Spec, compiled: &CompiledProgram, watched: &RecordedRun) {
+fn collectives_wait_for_their_group(
+    spec: &Spec,
+    compiled: &CompiledProgram,
+    watched: &RecordedRun,
+) {
     let mut synced: BTreeMap<IpuId, Vec<IpuId>> = BTreeMap::new();
     for step in &watched.steps {
         let program = &compiled.compilation.programs[step.program.index()];
@@ -169,7 +173,8 @@ fn collectives_wait_for_their_group(spec: &Spec, compiled: &CompiledProgram, wat
             let one_side = spec.options.sync_pattern == SyncPattern::ReplicaAndLadder;
             let side = waited.iter().all(|ipu| ipu.0 % 2 == ipus[0].0 % 2);
             let sides = all / 2..=all.div_ceil(2);
-            let is_group = waited.len() == all || (one_side && side && sides.contains(&waited.len()));
+            let is_group =
+                waited.len() == all || (one_side && side && sides.contains(&waited.len()));
             assert!(is_group, "{} follows a sync of {waited:?}", program.name);
         }
         for on_ipu in step.ipus.iter().filter(|on_ipu| on_ipu.sub_lane == 0) {

@@ -150,7 +150,12 @@ impl ReplicaRing {
                 let (one, other) = (*one, *other);
                 let ways = [
                     RingFlow { from: one, to: other, share: self.clockwise, clockwise: true },
-                    RingFlow { from: other, to: one, share: 1.0 - self.clockwise, clockwise: false },
+                    RingFlow {
+                        from: other,
+                        to: one,
+                        share: 1.0 - self.clockwise,
+                        clockwise: false,
+                    },
                 ];
                 flows.extend(ways.into_iter().filter(|flow| one != other && flow.share > 0.0));
             }

@@ -148,7 +148,8 @@ impl ProgramBuilder<'_> {
         let total = bytes.total();
         let tiles = bytes.tile_count();
         let sync = self.tables.external_sync();
-        let cycles = Cycles::from_f64((total.as_f64() / round.bytes_per_cycle).ceil());
+        let cycles = Cycles::from_f64((total.as_f64() / round.bytes_per_cycle).ceil())
+            + self.plan.system.collective_step_cycles;
         let cost = LeafProgramCost {
             bytes_in: total,
             bytes_out: total,

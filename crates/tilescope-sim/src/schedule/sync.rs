@@ -4,8 +4,8 @@
 //! and to the host or streaming memory use GS2, which the sync pattern divides (PopART user guide,
 //! sync configuration). Copies between replicas join the IPUs of all of them: Poplar's
 //! configurations have no further group for that, so they use the one that joins the IPUs which
-//! copy (PopART, willow/src/devicex: `ipuAndAll` of a single pipeline has one of each IPU and one of
-//! all, `intraReplicaAndLadder` one of a replica and one of a side of the ladder).
+//! copy (PopART, willow/src/popx/devicexmanager.cpp: `ipuAndAll` of a single pipeline has one of each
+//! IPU and one of all, `intraReplicaAndLadder` one of a replica and one of a side of the ladder).
 
 use crate::spec::SyncPattern;
 use tilescope_report::SyncGroupMembers;

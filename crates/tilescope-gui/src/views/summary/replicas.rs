@@ -282,9 +282,8 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
     let (area, _) = ui.allocate_exact_size(vec2(columns.width(), height), Sense::hover());
     let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter_at(area);
-    let y = |row: usize| {
-        area.top() + (row as f32 + 0.5) * ROW + if row > 0 { spacing::S } else { 0.0 }
-    };
+    let y =
+        |row: usize| area.top() + (row as f32 + 0.5) * ROW + if row > 0 { spacing::S } else { 0.0 };
     let middle = |place: usize, ipu: IpuId, row: usize| {
         let x = columns.left(place) + (ipu.0 as f32 + 0.5) * columns.ipu;
         pos2(area.left() + x, y(row))
