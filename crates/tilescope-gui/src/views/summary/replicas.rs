@@ -54,16 +54,24 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
         None if of.target.ipus_per_replica > 1 => {
             weak(ui, "The report does not say which IPUs are in which sync group.".to_owned());
         }
-        None => weak(ui, "A replica of one IPU waits for no other one.".to_owned()),
+        None if of.collectives.is_empty() => {
+            weak(ui, "A replica of one IPU waits for no other one.".to_owned());
+        }
+        None => weak(ui, "Copies between replicas join all of them.".to_owned()),
     }
 }
 
 /// Which IPUs of all replicas wait for each other before these exchange data.
 fn joined_words(groups: &SyncGroupMembers) -> &'static str {
-    match groups.gs2.len() == 2 && groups.gs2.iter().any(|part| part.len() > 1) {
+    match joins_sides(groups) {
         true => "Copies between replicas join one side of the ladder, in all replicas.",
         false => "Copies between replicas join GS1 of all replicas.",
     }
+}
+
+/// Whether these are two sides of a ladder, each of which copies between replicas join by itself.
+fn joins_sides(groups: &SyncGroupMembers) -> bool {
+    groups.gs2.len() == 2 && groups.gs2.iter().any(|part| part.len() > 1)
 }
 
 /// `4 replicas alike; figures and lanes are those of one`
@@ -306,9 +314,11 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
     name(1, "GS1");
     (0..gs2.len()).for_each(|row| name(row + 2, "GS2"));
     // Over all replicas.
-    let ends = [pos2(area.left() + NAMES, y(1)), pos2(area.right(), y(1))];
-    if replicas > 1 {
-        painter.extend(Shape::dashed_line(&ends, Stroke::new(1.0, palette.accent), 2.0, 3.0));
+    let joined = if joins_sides(groups) { 2..2 + gs2.len() } else { 1..2 };
+    for row in joined.filter(|_| replicas > 1) {
+        let ends = [pos2(area.left() + NAMES, y(row)), pos2(area.right(), y(row))];
+        let stroke = Stroke::new(1.0, palette.weak_text);
+        painter.extend(Shape::dashed_line(&ends, stroke, 2.0, 3.0));
     }
     let (each, alike) = (count * of.target.ipus_alike(), of.target.ipus_alike());
     for (place, replica) in columns.places.iter().enumerate() {
