@@ -191,7 +191,7 @@ fn programs_that_ran_fit() {
         ("bert_large_pod16", &[INFERENCE, SQUAD, large]),
         ("bert_base_pod16", &[INFERENCE, "model.batch_size=80 available_memory_proportion=0.55"]),
         ("resnet50_inference_c600", &[images]),
-        ("resnet50_pod64", &["replication_factor=256 num_instances=128"]),
+        ("resnet50_pod64", &["target.name=bow_pod256 replication_factor=256 num_instances=128"]),
     ] {
         let overrides = common::sets(&overrides.join(" "));
         let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();

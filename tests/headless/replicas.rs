@@ -2,6 +2,7 @@
 
 use crate::common::{self, RecordedRun};
 use crate::critical_path::check_simulated;
+use proptest::prelude::*;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use tilescope_analysis::host::{held_up, host};
@@ -15,6 +16,7 @@ use tilescope_report::{
 };
 use tilescope_sim::compile;
 use tilescope_sim::run::{dry_run, run};
+use tilescope_test_tiers::cases;
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
 
@@ -379,14 +381,14 @@ fn ends_of_an_open_ladder_send_as_much_as_its_middle_and_pass_nothing_on() {
         assert!(links.iter().all(|of| of.sent == of.received && of.sent == links[0].sent));
         assert_eq!(passed, [Bytes::ZERO, links[0].sent, links[0].sent, Bytes::ZERO]);
     }
-    // A rack closes the ladder: neighbours are next to each other, and nothing passes through.
-    let (report, _directory) = common::report(PERCEPTRON, &["options.replication_factor=4"]);
+    // Who fills a rack has no ends: neighbours are next to each other, and nothing passes through.
+    let (report, _directory) = common::report(PERCEPTRON, &["options.replication_factor=16"]);
     let links = replica_links(&report).expect("readable");
     assert!(links.iter().all(|of| of.passed_on.is_zero() && of.sent > Bytes::ZERO));
 }
 
-/// The IPUs of a replica add up their gradients at the same time, whichever is updated first: their
-/// rings share the links.
+/// IPUs of a replica that add up their gradients at the same time share the links; those that take
+/// turns have them for themselves, as one IPU alone has.
 #[test]
 fn collectives_at_the_same_time_share_the_links() {
     let update = |schedule: &str| {
@@ -401,9 +403,7 @@ fn collectives_at_the_same_time_share_the_links() {
         let exchanged = replicas(&report).expect("readable").collectives;
         exchanged.iter().map(|of| of.cycles).sum::<Cycles>()
     };
-    let serial = update("serial");
-    assert_eq!(serial, update("overlap_memory_optimized"));
-    // One IPU alone has the links for itself.
+    let (serial, together) = (update("serial"), update("overlap_memory_optimized"));
     let overrides = [
         "target.name=pod16",
         "target.ipus=1",
@@ -415,5 +415,91 @@ fn collectives_at_the_same_time_share_the_links() {
     assert_eq!(report.verify().expect("verifies"), []);
     let alone: Cycles =
         replicas(&report).expect("readable").collectives.iter().map(|of| of.cycles).sum();
-    assert!(serial > alone, "{serial} {alone}");
+    // Small tensors go round both ways where a replica is one IPU.
+    assert!((serial.as_f64() / alone.as_f64() - 1.0).abs() < 0.03, "{serial} {alone}");
+    assert!(together > serial, "{together} {serial}");
+}
+
+/// Most cycles that slicing and adding take in a step of these models, besides their elements.
+const MOST_TILE_CYCLES: f64 = 1000.0;
+
+/// How long a half of an all-reduce of one weight takes.
+struct HalfOfAllReduce {
+    steps: u32,
+    cycles: f64,
+    /// Cycles of a step that do not depend on bytes.
+    start: f64,
+    /// Cycles that rounding can be off: an element of each tile in each step, and a vector of each
+    /// worker.
+    rounding: f64,
+}
+
+fn half_of_all_reduce(overrides: &[String], half: &str) -> HalfOfAllReduce {
+    let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
+    let spec = common::spec(PERCEPTRON, &overrides);
+    let compiled = compile(&spec).expect("compiles");
+    let recorded = RecordedRun::of(&compiled, &spec);
+    let start =
+        (compiled.system.external_sync_cycles + compiled.system.collective_step_cycles).as_f64();
+    let mut found = HalfOfAllReduce { steps: 0, cycles: 0.0, start, rounding: 0.0 };
+    for step in &recorded.steps {
+        let program = &compiled.compilation.programs[step.program.index()];
+        if !program.name.contains(&format!("L0/weight/{half}")) {
+            continue;
+        }
+        let on_ipu = &step.ipus[0];
+        let length = (on_ipu.to_max - on_ipu.from_max).as_f64();
+        found.cycles += length;
+        if program.kind == ProgramKind::GlobalExchange {
+            found.steps += 1;
+            found.cycles += compiled.system.external_sync_cycles.as_f64();
+            let of_bytes = length - compiled.system.collective_step_cycles.as_f64();
+            let element = 4.0 * f64::from(on_ipu.active_tiles);
+            found.rounding += of_bytes / on_ipu.bytes_out.as_f64() * element + 1.0;
+        } else {
+            found.rounding += 12.0;
+        }
+    }
+    assert!(found.steps > 0, "{overrides:?}: no {half}");
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(24)))]
+    #[test]
+    fn collectives_take_no_less_where_more_replicas_take_part(
+        (system, most) in prop::sample::select(vec![
+            ("mk2", 256u32), ("bow", 256), ("pod16", 16), ("bow_pod64", 64), ("mk1", 16),
+        ]),
+        ipus in prop::sample::select(vec![1u32, 2, 3, 4]),
+        width in 33u32..900,
+    ) {
+        let overrides = |replicas: u32| -> Vec<String> {
+            let model = format!("target.ipus={ipus} model.layers={ipus} model.width={width}");
+            let run = "gradient_accumulation=2 pipeline_schedule=sequential";
+            common::sets(&format!("target.name={system} {model} replication_factor={replicas} {run}"))
+        };
+        let rack = most.min(64);
+        for half in ["reduceScatter", "allGather"] {
+            let mut before: Option<(u32, HalfOfAllReduce)> = None;
+            for replicas in (2..=16).filter(|replicas| replicas * ipus <= most) {
+                // A ring that closes has more links.
+                if (replicas * ipus).is_multiple_of(rack) {
+                    continue;
+                }
+                let more = half_of_all_reduce(&overrides(replicas), half);
+                if let Some((replicas_before, fewer)) = before {
+                    // Poplibs goes over to methods of fewer steps.
+                    let dropped = fewer.steps.saturating_sub(more.steps);
+                    let left = f64::from(dropped) * (more.start + MOST_TILE_CYCLES);
+                    prop_assert!(
+                        more.cycles + more.rounding + fewer.rounding + left >= fewer.cycles,
+                        "{} of {} on {}, {} IPUs each: {} cycles with {}, {} with {} replicas",
+                        half, width, system, ipus, fewer.cycles, replicas_before, more.cycles, replicas
+                    );
+                }
+                before = Some((replicas, more));
+            }
+        }
+    }
 }

@@ -394,6 +394,28 @@ fn broken_laws_are_found() {
             let bar = StepOnIpu { sub_lane: 1, active_tiles: 1, ..r.bar(IpuId(0), 50..80) };
             r.steps.push(ExecutionStep::new(fetch, vec![bar]));
         }),
+        ("collectives_join_their_group", |r| {
+            // IPU 0 copies to other replicas; IPU 1 does not wait for it.
+            *r = ReportBuilder::new(2, 2);
+            let sync = r.program(ProgramKind::Sync, "External");
+            let copy = r.program(ProgramKind::GlobalExchange, "w/reduceScatter/crossReplicaCopy");
+            r.parts.programs[copy.index()].ipu = Some(IpuId(0));
+            r.root(ProgramKind::Sequence, "main", &[sync, copy]);
+            let all = vec![IpuId(0), IpuId(1)];
+            r.parts.sync_groups = Some(SyncGroupMembers { gs1: all.clone(), gs2: vec![all] });
+            r.parts.data_flows.buffers.push(DataBuffer {
+                name: "w".to_owned(),
+                place: DataPlace::Tiles,
+                ipu: IpuId(0),
+                entries: 1,
+                persistent: true,
+                filled: true,
+            });
+            let (flow, buffer) = (DataFlowId(0), DataBufferId(0));
+            let kind = DataAccessKind::Read;
+            r.parts.data_flows.accesses.push(DataAccess { flow, program: copy, buffer, kind });
+            r.run_on(sync, IpuId(0), 0..10).run_on(copy, IpuId(0), 10..20);
+        }),
         ("marks_in_range", |r| {
             let work = r.compute("w", 1);
             r.run(work, 0..1).mark(MarkKind::Run, "run", 0..1);

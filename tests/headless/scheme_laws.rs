@@ -156,6 +156,34 @@ fn syncs_join_whole_groups(compiled: &CompiledProgram, watched: &RecordedRun) {
     }
 }
 
+/// Whoever exchanges data with other replicas has just come out of a sync of the whole group that has
+/// to wait for it: of all IPUs, or of one side of the ladder.
+fn collectives_wait_for_their_group(
+    spec: &Spec,
+    compiled: &CompiledProgram,
+    watched: &RecordedRun,
+) {
+    let mut synced: BTreeMap<IpuId, Vec<IpuId>> = BTreeMap::new();
+    for step in &watched.steps {
+        let program = &compiled.compilation.programs[step.program.index()];
+        let ipus: Vec<IpuId> = step.ipus.iter().map(|on_ipu| on_ipu.ipu).collect();
+        if program.kind == ProgramKind::GlobalExchange && program.ipu.is_some() {
+            let waited = synced.get(&ipus[0]).map_or(&[][..], Vec::as_slice);
+            let all = compiled.compilation.target.ipus_per_replica as usize;
+            let one_side = spec.options.sync_pattern == SyncPattern::ReplicaAndLadder;
+            let side = waited.iter().all(|ipu| ipu.0 % 2 == ipus[0].0 % 2);
+            let sides = all / 2..=all.div_ceil(2);
+            let is_group =
+                waited.len() == all || (one_side && side && sides.contains(&waited.len()));
+            assert!(is_group, "{} follows a sync of {waited:?}", program.name);
+        }
+        for on_ipu in step.ipus.iter().filter(|on_ipu| on_ipu.sub_lane == 0) {
+            let is_sync = program.is_external_sync();
+            synced.insert(on_ipu.ipu, if is_sync { ipus.clone() } else { Vec::new() });
+        }
+    }
+}
+
 /// A clock runs forwards: no step of a lane begins before the one before it ends.
 fn lanes_do_not_overlap(watched: &RecordedRun) {
     let mut ends: BTreeMap<(IpuId, u8), Cycles> = BTreeMap::new();
@@ -251,6 +279,7 @@ proptest! {
         samples_add_up(&spec, &compiled, &watched);
         collectives_have_partners(&spec, &compiled);
         syncs_join_whole_groups(&compiled, &watched);
+        collectives_wait_for_their_group(&spec, &compiled, &watched);
         lanes_do_not_overlap(&watched);
         micro_batches_keep_their_order(&spec, &compiled, &watched);
         memory_belongs_to_one_ipu(&compiled);

@@ -107,6 +107,8 @@ pub struct RingFlow {
     pub to: u32,
     /// Share of what it sends.
     pub share: f64,
+    /// Whether it goes to the next one of the ring.
+    pub clockwise: bool,
 }
 
 /// A link from an IPU of the machine to a neighbour.
@@ -146,10 +148,16 @@ impl ReplicaRing {
             let next = members.iter().cycle().skip(1);
             for (one, other) in members.iter().zip(next) {
                 let (one, other) = (*one, *other);
-                let back = 1.0 - self.clockwise;
-                let ways = [(one, other, self.clockwise), (other, one, back)];
-                let sent = ways.into_iter().filter(|(from, to, share)| from != to && *share > 0.0);
-                flows.extend(sent.map(|(from, to, share)| RingFlow { from, to, share }));
+                let ways = [
+                    RingFlow { from: one, to: other, share: self.clockwise, clockwise: true },
+                    RingFlow {
+                        from: other,
+                        to: one,
+                        share: 1.0 - self.clockwise,
+                        clockwise: false,
+                    },
+                ];
+                flows.extend(ways.into_iter().filter(|flow| one != other && flow.share > 0.0));
             }
         }
         flows
@@ -170,7 +178,9 @@ impl ReplicaRing {
         // Along the ladder first, then across.
         let up = (end + rows - row) % rows;
         let goes_up = match self.links {
-            RingLinks::ClosedLadder => up <= rows - up,
+            // Half way round, each way is as far: data keep to that of their ring.
+            RingLinks::ClosedLadder if 2 * up == rows => flow.clockwise,
+            RingLinks::ClosedLadder => 2 * up < rows,
             RingLinks::Ladder | RingLinks::Gateways => end > row,
         };
         let hops = match self.links {
@@ -313,6 +323,11 @@ mod tests {
         assert_eq!(loads, [1.0, 1.0, 2.0, 2.0]);
         let closed = ring(RingOrder::Flat, RingLinks::ClosedLadder, 4, 0.5);
         assert_eq!(most(&closed, &[0, 1, 2, 3]), 1.0);
+        // A ring of two has a link for each way.
+        let shape = ReplicaShape { replicas: 2, ipus_per_replica: 4 };
+        let two = ring(RingOrder::Flat, RingLinks::ClosedLadder, 2, 0.5);
+        let most = two.link_loads(shape, &[IpuId(0)]).into_values().fold(0.0, f64::max);
+        assert_eq!(most, 0.5);
     }
 
     proptest! {
@@ -332,7 +347,7 @@ mod tests {
             let shape = ReplicaShape { replicas: ranks * spacing * rings, ipus_per_replica: ipus };
             let mut sent = vec![0.0; shape.replicas as usize];
             let mut received = sent.clone();
-            for RingFlow { from, to, share } in of.flows(shape.replicas) {
+            for RingFlow { from, to, share, .. } in of.flows(shape.replicas) {
                 sent[from as usize] += share;
                 received[to as usize] += share;
             }

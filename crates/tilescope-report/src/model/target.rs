@@ -344,9 +344,20 @@ impl SyncGroupMembers {
     /// Whether IPUs may wait for each other: they are all of GS1 or of a part of GS2. One that works
     /// alone waits for nobody.
     pub(crate) fn may_sync(&self, ipus: &[IpuId]) -> bool {
-        let is_all_of = |group: &Vec<IpuId>| {
-            group.len() == ipus.len() && ipus.iter().all(|ipu| group.contains(ipu))
-        };
-        ipus.len() == 1 || is_all_of(&self.gs1) || self.gs2.iter().any(is_all_of)
+        ipus.len() == 1 || is_all_of(&self.gs1, ipus) || self.has_part(ipus)
     }
+
+    /// Whether IPUs may wait for each other before a copy to other replicas: they are all of GS1, or
+    /// one of the two sides of a ladder. Any other part of GS2 has one IPU, and joins it to the host.
+    pub(crate) fn may_join_replicas(&self, ipus: &[IpuId]) -> bool {
+        is_all_of(&self.gs1, ipus) || (self.gs2.len() == 2 && self.has_part(ipus))
+    }
+
+    fn has_part(&self, ipus: &[IpuId]) -> bool {
+        self.gs2.iter().any(|part| is_all_of(part, ipus))
+    }
+}
+
+fn is_all_of(group: &[IpuId], ipus: &[IpuId]) -> bool {
+    group.len() == ipus.len() && ipus.iter().all(|ipu| group.contains(ipu))
 }

@@ -16,7 +16,7 @@ use crate::popops::collective;
 use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::shape::{DType, TensorId, TensorRole};
 use std::ops::Range;
-use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, ProgramId, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, TileRuns};
 use tilescope_report::{
     MemoryCategory, ProgramKind, ProgramNode, ReplicaRing, TileTraffic, TrainingPass,
 };
@@ -57,7 +57,7 @@ impl ProgramBuilder<'_> {
             self.collective_over(over, *kind, name, values, operation, ipu)
         };
         let items: Vec<FragmentItem> = halves.iter().flat_map(half).collect();
-        if set.is_some() { self.join_set(items, ipu) } else { items }
+        if set.is_some() { join_set(items) } else { items }
     }
 
     /// One half of an all-reduce over replicas, or over the IPUs that share rows; nothing where there
@@ -74,7 +74,7 @@ impl ProgramBuilder<'_> {
         let members = CollectiveOver { ranks: self.rings.ranks(over), group: Some(over) };
         let items = self.collective_over(members, kind, name, elements, operation, ipu);
         // IPUs that share rows all take part, each with the same steps.
-        if over == CollectiveGroup::Rows { self.join_set(items, ipu) } else { items }
+        if over == CollectiveGroup::Rows { join_set(items) } else { items }
     }
 
     fn collective_over(
@@ -148,13 +148,8 @@ impl ProgramBuilder<'_> {
         let total = bytes.total();
         let tiles = bytes.tile_count();
         let sync = self.tables.external_sync();
-        // Beyond the signal, replicas that are alike do not wait for each other.
-        let cycles = self.plan.system.external_sync_cycles;
-        let waiting = whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
-        self.tables.costs.insert(sync, waiting);
-        self.tables.replica_syncs.insert(sync);
-        self.tables.programs[sync.index()].ipu = Some(ipu);
-        let cycles = Cycles::from_f64((total.as_f64() / round.bytes_per_cycle).ceil());
+        let cycles = Cycles::from_f64((total.as_f64() / round.bytes_per_cycle).ceil())
+            + self.plan.system.collective_step_cycles;
         let cost = LeafProgramCost {
             bytes_in: total,
             bytes_out: total,
@@ -190,26 +185,7 @@ impl ProgramBuilder<'_> {
             let category = MemoryCategory::InternalExchangeCode;
             self.tables.code_on(category, ipu, bytes, steps.internal_exchange);
         }
-        vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(copy)]
-    }
-
-    /// Makes the steps of a collective wait for the other IPUs of the set, which run the same steps.
-    pub(super) fn join_set(&mut self, items: Vec<FragmentItem>, ipu: IpuId) -> Vec<FragmentItem> {
-        let joined = items.into_iter().map(|item| match item {
-            FragmentItem::Loop { times, body } => {
-                FragmentItem::Loop { times, body: self.join_set(body, ipu) }
-            }
-            FragmentItem::Leaf(program) if self.is_sync(program) => {
-                self.tables.programs[program.index()].ipu = None;
-                FragmentItem::SetSync { program, ipu }
-            }
-            other => other,
-        });
-        joined.collect()
-    }
-
-    fn is_sync(&self, program: ProgramId) -> bool {
-        self.tables.programs[program.index()].kind == ProgramKind::Sync
+        vec![FragmentItem::ReplicaSync { program: sync, ipu }, FragmentItem::Leaf(copy)]
     }
 
     /// An operation that only moves tensors between replicas.
@@ -288,4 +264,14 @@ impl ProgramBuilder<'_> {
         self.push_share_variable(gradient, ipu, operation, first..self.tables.next_step() + 1);
         Some((items, work))
     }
+}
+
+/// The steps of a collective that the other IPUs of the set run as well, each on its own part.
+fn join_set(items: Vec<FragmentItem>) -> Vec<FragmentItem> {
+    let joined = items.into_iter().map(|item| match item {
+        FragmentItem::Loop { times, body } => FragmentItem::Loop { times, body: join_set(body) },
+        FragmentItem::ReplicaSync { program, ipu } => FragmentItem::SetSync { program, ipu },
+        other => other,
+    });
+    joined.collect()
 }

@@ -16,8 +16,13 @@ pub enum FragmentItem {
         program: ProgramId,
         ipu: IpuId,
     },
-    /// A sync of an IPU with those that work on the same phase beside it.
+    /// A sync of an IPU with those that work on the same phase beside it, or share rows with it.
     SetSync {
+        program: ProgramId,
+        ipu: IpuId,
+    },
+    /// A sync of an IPU before it exchanges data with its place in the other replicas.
+    ReplicaSync {
         program: ProgramId,
         ipu: IpuId,
     },
@@ -39,6 +44,7 @@ pub(super) fn first_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
         FragmentItem::Loop { body, .. } => first_leaf(body),
         FragmentItem::HostSync { .. }
         | FragmentItem::SetSync { .. }
+        | FragmentItem::ReplicaSync { .. }
         | FragmentItem::WaitForIo(_) => None,
     })
 }
@@ -51,6 +57,7 @@ pub(super) fn last_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
         FragmentItem::Loop { body, .. } => last_leaf(body),
         FragmentItem::HostSync { .. }
         | FragmentItem::SetSync { .. }
+        | FragmentItem::ReplicaSync { .. }
         | FragmentItem::WaitForIo(_) => None,
     })
 }
@@ -68,6 +75,7 @@ pub(crate) fn for_each_leaf(
             FragmentItem::IoStream { .. }
             | FragmentItem::HostSync { .. }
             | FragmentItem::SetSync { .. }
+            | FragmentItem::ReplicaSync { .. }
             | FragmentItem::WaitForIo(_) => {}
         }
     }

@@ -53,7 +53,7 @@ use program_plan::ProgramPlan;
 use program_tables::ProgramTables;
 use program_tree::ProgramParts;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
@@ -84,8 +84,6 @@ pub struct CompiledProgram {
     pub compilation: CompilationReport,
     /// Costs of leaves that run on one IPU.
     pub leaf_costs: BTreeMap<ProgramId, LeafProgramCost>,
-    /// Syncs with other replicas, before data are exchanged with them.
-    pub replica_syncs: BTreeSet<ProgramId>,
     /// Fragments, copies and syncs, which a run goes through.
     pub parts: ProgramParts,
     /// Which IPUs wait for each other.
@@ -265,7 +263,6 @@ impl LoweredProgram<'_> {
         let mut compiled = CompiledProgram {
             compilation,
             leaf_costs: tables.costs,
-            replica_syncs: tables.replica_syncs,
             parts,
             sync_groups,
             schedule,
@@ -422,7 +419,9 @@ fn target(spec: &Spec) -> Target {
 /// What surrounds a replica.
 fn system_costs(spec: &Spec) -> SystemCosts {
     let target = &spec.target;
-    SystemCosts::new(target.system, &target.machine.rates(), target.kind, target.chip.clock)
+    let (system, rates) = (target.system, target.machine.rates());
+    let costs = SystemCosts::new(system, &rates, target.kind, target.chip.clock);
+    SystemCosts { topology: system.topology_of(spec.used_ipus()), ..costs }
 }
 
 /// How far predictions may be off. The errors of real machines say nothing of one that nobody measured,

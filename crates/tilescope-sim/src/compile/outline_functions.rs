@@ -197,6 +197,7 @@ impl OutlineFunctions {
             FragmentItem::Loop { body, .. } => self.work_of(body),
             FragmentItem::HostSync { .. }
             | FragmentItem::SetSync { .. }
+            | FragmentItem::ReplicaSync { .. }
             | FragmentItem::IoStream { .. }
             | FragmentItem::WaitForIo(_) => None,
         });
@@ -226,7 +227,8 @@ fn program_nodes(items: &[FragmentItem], tables: &mut ProgramTables) -> Vec<Prog
         .flat_map(|item| match item {
             FragmentItem::Leaf(program)
             | FragmentItem::HostSync { program, .. }
-            | FragmentItem::SetSync { program, .. } => vec![*program],
+            | FragmentItem::SetSync { program, .. }
+            | FragmentItem::ReplicaSync { program, .. } => vec![*program],
             FragmentItem::IoStream { sync, steps, .. } => [&[*sync], &steps[..]].concat(),
             FragmentItem::WaitForIo(_) => Vec::new(),
             FragmentItem::Loop { times, body } => {

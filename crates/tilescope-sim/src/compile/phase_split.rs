@@ -152,7 +152,8 @@ fn cycles_of_crossing(
             let sliced = Elements::from_f64((per_tile * round.share).ceil());
             // Slicing and adding are much alike.
             let on_tiles = 2 * collective::slice_cycles(sliced, ty.dtype);
-            sent + (system.external_sync_cycles + on_tiles).as_f64()
+            let started = system.external_sync_cycles + system.collective_step_cycles;
+            sent + (started + on_tiles).as_f64()
         };
         rounds.iter().map(|round| round.steps as f64 * cycles_of_step(round)).sum()
     };

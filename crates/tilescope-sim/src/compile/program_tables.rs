@@ -72,8 +72,6 @@ pub(crate) struct ProgramTables {
     pub control_code: BTreeMap<ProgramId, TileRuns<Bytes>>,
     /// Control code of calls of outlined code, by IPU and place of the work that they begin with.
     pub(super) call_code: BTreeMap<(IpuId, usize), TileRuns<Bytes>>,
-    /// Syncs with other replicas, before data are exchanged with them.
-    pub replica_syncs: BTreeSet<ProgramId>,
     /// Liveness steps; bytes are filled in when memory is known.
     pub liveness: Vec<LivenessStep>,
     pub code: TileCodeBytes,
@@ -119,7 +117,6 @@ impl ProgramTables {
             routes: Vec::new(),
             control_code: BTreeMap::new(),
             call_code: BTreeMap::new(),
-            replica_syncs: BTreeSet::new(),
             liveness: Vec::new(),
             code,
             vertex_type_ids: BTreeMap::new(),

@@ -2,7 +2,8 @@
 
 use super::program_plan::ProgramPlan;
 use crate::popops::collective::{CollectiveMethod, CollectiveRanks, CollectiveRound};
-use crate::spec::Spec;
+use crate::schedule::{SyncGroups, WeightUpdateTiming};
+use crate::spec::{AccumulateOuterSchedule, Spec};
 use crate::targets::IpuLinkTopology;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{IpuId, ProgramId};
@@ -104,10 +105,12 @@ impl<'a> ReplicaRings<'a> {
             CollectiveGroup::Rows => return None,
         };
         let spacing = spacing * round.spacing;
-        let ShapeInRack { replicas, single } = self.shape_in_rack(spacing);
         let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let is_whole = spacing == 1 && round.ranks >= replicas;
-        let closed = self.plan.system.topology == IpuLinkTopology::Torus && !single && is_whole;
+        let ipus = u64::from(shape(self.plan.spec).ipus_per_replica);
+        // Whether neighbours of a ring are neighbouring IPUs.
+        let single = ipus * spacing == 1;
+        let fills_rack = round.ranks * ipus == u64::from(self.plan.system.link_domain);
+        let closed = !single && spacing == 1 && fills_rack;
         let (order, links) = match self.plan.system.topology {
             _ if round.between_racks => (RingOrder::Flat, RingLinks::Gateways),
             IpuLinkTopology::BarleyTwist => (RingOrder::Serpent, RingLinks::ClosedLadder),
@@ -131,13 +134,6 @@ impl<'a> ReplicaRings<'a> {
         let (ranks, spacing) = (small(round.ranks), small(spacing));
         let ring = ReplicaRing { order, links, ranks, spacing, clockwise, programs: Vec::new() };
         fits.then_some(ring)
-    }
-
-    fn shape_in_rack(&self, spacing: u64) -> ShapeInRack {
-        let ReplicaShape { replicas, ipus_per_replica } = shape(self.plan.spec);
-        let fit = u64::from(self.plan.system.link_domain / ipus_per_replica.max(1)).max(1);
-        let single = u64::from(ipus_per_replica) * spacing == 1;
-        ShapeInRack { replicas: u64::from(replicas).min(fit), single }
     }
 
     /// A round that takes at least as long as the links between replicas need for it, with all that
@@ -164,22 +160,33 @@ impl<'a> ReplicaRings<'a> {
     /// The IPUs whose collectives may go round while that of a pass of an IPU does, itself among
     /// them, by their places in a replica.
     fn places_at_once(&self, pass: TrainingPass, ipu: IpuId) -> Vec<IpuId> {
-        let options = &self.plan.spec.options;
-        // Stages may take turns; updates follow one by one only on the same IPU, and where copies of
-        // streaming memory sync with the others in between.
-        let is_alone = pass != TrainingPass::Update && self.plan.schedule.one_by_one;
+        let (plan, options) = (self.plan, &self.plan.spec.options);
+        let takes_turns = match pass {
+            TrainingPass::Update => {
+                plan.schedule.update == WeightUpdateTiming::PerIteration
+                    && options.accumulate_outer_schedule == AccumulateOuterSchedule::Serial
+            }
+            _ => plan.schedule.one_by_one,
+        };
         // Those that a layer is split over do the same, each on its own part.
         let alike = options.tensor_parallel;
         let own = |ipu: IpuId| (ipu.0 * alike..(ipu.0 + 1) * alike).map(IpuId);
-        if self.plan.graph.row_shards > 1 || !is_alone {
-            return (0..self.plan.spec.target.ipus).map(IpuId).flat_map(own).collect();
+        let all = (0..plan.spec.target.ipus).map(IpuId);
+        if plan.graph.row_shards > 1 || !takes_turns {
+            return all.flat_map(own).collect();
         }
         // The IPUs of a set work on their phase at the same time.
-        let stages = &self.plan.placement.stages;
-        let sets = self.plan.placement.peers().iter();
+        let stages = &plan.placement.stages;
+        let sets = plan.placement.peers().iter();
         let mine = sets.filter(|set| stages[(*set).clone()].iter().any(|stage| stage.ipu == ipu));
-        let at_once: BTreeSet<IpuId> =
+        let mut at_once: BTreeSet<IpuId> =
             mine.flat_map(|set| &stages[set.clone()]).map(|stage| stage.ipu).collect();
+        if pass == TrainingPass::Update {
+            // One update waits at the syncs of another, unless it is on the other side of the ladder.
+            let groups = SyncGroups::new(options.sync_pattern, plan.spec.target.ipus);
+            let joined = groups.copy_sync_group(&[ipu]);
+            at_once.extend(all.filter(|of| !joined.contains(of)));
+        }
         at_once.into_iter().flat_map(own).collect()
     }
 }
@@ -194,11 +201,4 @@ fn shape(spec: &Spec) -> ReplicaShape {
         replicas: spec.options.replication_factor,
         ipus_per_replica: spec.target.ipus * spec.options.tensor_parallel,
     }
-}
-
-/// What of the replicas lies in one rack.
-struct ShapeInRack {
-    replicas: u64,
-    /// Whether neighbours of a ring are neighbouring IPUs.
-    single: bool,
 }

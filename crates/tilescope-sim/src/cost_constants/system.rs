@@ -46,6 +46,12 @@ cost_constants! { SYSTEM_CONSTANTS:
         serves: "programs on several IPUs, host copies",
     }
 
+    /// A step of a collective besides its sync and its bytes
+    COLLECTIVE_STEP_SECONDS = 2_056.0 / 1.6e9, Ratio("s"), Measured {
+        source: "halos between 16 GC2 take 3,043 cycles, twice as many bytes 4,017 to 4,048, their syncs apart (thorbenlouw/lbm-graphcore, gaussian-blur-scaling/exchange-vs-compute.csv): 2,056 are not of bytes. The data-loading tutorial with two replicas (SDK 3.1) leaves 1.6 us",
+        serves: "collectives",
+    }
+
     /// Rate from the host to one IPU of a PopTorch program
     HOST_BYTES_PER_SECOND = 5.3e9, Ratio("bytes/s"), Fitted {
         source: "single-replica row of the PopTorch data-loading tutorial",

@@ -15,22 +15,29 @@ use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, StepId};
 use tilescope_report::{HostCallPart, MarkKind};
 
 impl<'a, S: StepSink> ProgramRunner<'a, S> {
-    /// A sync of some IPUs that takes `extra` cycles longer than its signal.
-    pub(super) fn external_sync(
+    /// A sync of some IPUs of all replicas, before some of them exchange data.
+    pub(super) fn replica_sync(
         &mut self,
         program: ProgramId,
         ipus: &[IpuId],
-        extra: Cycles,
     ) -> Result<(), S::Error> {
-        let tiles = self.compiled.compilation.target.tiles_per_ipu;
-        let cycles = self.compiled.system.external_sync_cycles + extra;
-        self.sync(program, ipus, (TileGroup::Compute, tiles), cycles, SyncReach::Replica)
+        self.compute_sync(program, ipus, SyncReach::AllReplicas)
     }
 
     /// A sync with the host or streaming memory, of all replicas unless each does so by itself.
     pub(super) fn host_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
+        self.compute_sync(program, ipus, self.host_reach())
+    }
+
+    /// A sync of all tiles of some IPUs.
+    fn compute_sync(
+        &mut self,
+        program: ProgramId,
+        ipus: &[IpuId],
+        reach: SyncReach,
+    ) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.tiles_per_ipu;
-        let (cycles, reach) = (self.compiled.system.external_sync_cycles, self.host_reach());
+        let cycles = self.compiled.system.external_sync_cycles;
         self.sync(program, ipus, (TileGroup::Compute, tiles), cycles, reach)
     }
 
@@ -46,13 +53,6 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let tiles = self.compiled.compilation.target.io_tiles_per_ipu;
         let (cycles, reach) = (self.compiled.system.external_sync_cycles, self.host_reach());
         self.sync(program, ipus, (TileGroup::Io, tiles), cycles, reach)
-    }
-
-    /// A sync of an IPU with those at its place in the other replicas, before they exchange data.
-    pub(super) fn replica_sync(&mut self, program: ProgramId) -> Result<(), S::Error> {
-        let cost = *self.costs.cost_of(program);
-        let tiles = (TileGroup::Compute, cost.active_tiles);
-        self.sync(program, &[cost.ipu], tiles, cost.cycles, SyncReach::AllReplicas)
     }
 
     /// A sync of some tiles of some IPUs, of each replica by itself or of all of them.
@@ -403,7 +403,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     pub(super) fn link_copy(&mut self, copy: &StageCopyGroup) -> Result<(), S::Error> {
         if let Some([sync, exchange]) = copy.exchange {
             let all = self.all_ipus.clone();
-            self.external_sync(sync, &all, Cycles::ZERO)?;
+            self.compute_sync(sync, &all, SyncReach::Replica)?;
             self.begin(exchange);
             for cost in link_costs(copy, self.compiled) {
                 self.clocks.run_on(&cost, TileGroup::Compute, &mut self.step);

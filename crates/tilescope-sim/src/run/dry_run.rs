@@ -5,7 +5,7 @@ use super::host::{
     replica_waits,
 };
 use super::leaf_costs::LeafCostTable;
-use super::{RunLength, SampleSource, StepSink, compiled_costs, cycles_of, run_from};
+use super::{RunLength, SampleSource, StepSink, cycles_of, run_from};
 use crate::compile::CompiledProgram;
 use crate::spec::Spec;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub struct DryRunSummary {
 fn counted_run(
     compiled: &CompiledProgram,
     spec: &Spec,
-    costs: &LeafCostTable<'_>,
+    costs: &LeafCostTable,
     source: SampleSource<'_>,
 ) -> (u64, RunLength) {
     struct TraceBarCounter(u64);
@@ -67,7 +67,7 @@ pub(crate) fn run_cycles(
     dry_run_summary: &DryRunSummary,
 ) -> Cycles {
     let source = SampleSource::Host(&dry_run_summary.samples_ready);
-    counted_run(compiled, spec, &compiled_costs(compiled, spec), source).1.whole
+    counted_run(compiled, spec, &LeafCostTable::new(compiled), source).1.whole
 }
 
 /// Length of a run whose steps take other cycles than they were compiled with: `cycles` says which,
@@ -77,7 +77,7 @@ pub(crate) fn retimed_cycles(
     spec: &Spec,
     cycles: impl Fn(ProgramId, Cycles) -> Cycles,
 ) -> Cycles {
-    let costs = compiled_costs(compiled, spec).retimed(cycles);
+    let costs = LeafCostTable::new(compiled).retimed(cycles);
     let (_, length, samples_ready) = first_run(compiled, spec, &costs);
     if samples_ready.iter().all(|cycles| cycles.is_zero()) {
         return length.whole;
@@ -90,7 +90,7 @@ pub(crate) fn retimed_cycles(
 fn first_run(
     compiled: &CompiledProgram,
     spec: &Spec,
-    costs: &LeafCostTable<'_>,
+    costs: &LeafCostTable,
 ) -> (u64, RunLength, Vec<Cycles>) {
     let groups = AlikeReplicas::of(spec);
     let at_once = vec![Cycles::ZERO; groups.len()];
@@ -105,7 +105,7 @@ fn first_run(
 /// Runs the program without keeping its steps: how many there are, and how long the loader makes a
 /// call wait.
 pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
-    let costs = compiled_costs(compiled, spec);
+    let costs = LeafCostTable::new(compiled);
     let (mut trace_bars, mut length, samples_ready) = first_run(compiled, spec, &costs);
     let clock = spec.target.chip.clock;
     let own = samples_ready.first().copied().unwrap_or_default();

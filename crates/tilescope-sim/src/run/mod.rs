@@ -92,12 +92,7 @@ pub fn run<S: StepSink>(
     sink: &mut S,
 ) -> Result<(), S::Error> {
     let source = SampleSource::Host(&dry_run_summary.samples_ready);
-    run_from(compiled, spec, compiled_costs(compiled, spec), source, sink).map(|_| ())
-}
-
-/// What the steps of a program cost as it was compiled.
-fn compiled_costs<'a>(compiled: &'a CompiledProgram, spec: &Spec) -> LeafCostTable<'a> {
-    LeafCostTable::new(compiled, AlikeReplicas::of(spec).len() > 1)
+    run_from(compiled, spec, LeafCostTable::new(compiled), source, sink).map(|_| ())
 }
 
 /// Where a run takes its samples from.
@@ -126,7 +121,7 @@ struct RunLength {
 fn run_from<S: StepSink>(
     compiled: &CompiledProgram,
     spec: &Spec,
-    costs: LeafCostTable<'_>,
+    costs: LeafCostTable,
     source: SampleSource<'_>,
     sink: &mut S,
 ) -> Result<RunLength, S::Error> {
@@ -157,6 +152,7 @@ fn run_from<S: StepSink>(
         prefetched: BTreeSet::new(),
         unsent: Vec::new(),
         all_ipus: (0..ipus).map(IpuId).collect(),
+        meeting_passes: meeting_passes(compiled),
         next_step: StepId(0),
     };
     let start = runner.position();
@@ -221,7 +217,7 @@ struct ProgramRunner<'a, S> {
     compiled: &'a CompiledProgram,
     spec: &'a Spec,
     sink: &'a mut S,
-    costs: LeafCostTable<'a>,
+    costs: LeafCostTable,
     sums: StepSequenceCache,
     /// The step being handed over; kept, so that steps take no memory from the heap.
     step: ExecutionStep,
@@ -240,6 +236,8 @@ struct ProgramRunner<'a, S> {
     /// Copies to the host whose results are on the I/O tiles.
     unsent: Vec<&'a HostStreamCopy>,
     all_ipus: Vec<IpuId>,
+    /// Passes of stages in which IPUs exchange data with others.
+    meeting_passes: Vec<(usize, TrainingPass)>,
     next_step: StepId,
 }
 
@@ -455,14 +453,6 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.spec.options.execution_phase_settings.stages == 1
     }
 
-    /// The update of one stage, after a backward pass or after all of them.
-    fn update(&mut self, stage: usize, index: u64) -> Result<(), S::Error> {
-        match self.compiled.parts.fragment(stage, TrainingPass::Update) {
-            Some(fragment) => self.fragment(fragment, MarkKind::Update, index),
-            None => Ok(()),
-        }
-    }
-
     /// Copies that the I/O tiles may begin with while the slot of this index works: each of the slot
     /// behind it that it overlaps with.
     fn inputs_beside(&self, index: usize, iteration: u64) -> Vec<&'a HostStreamCopy> {
@@ -487,7 +477,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         // The I/O tiles have handed over what they held: they fetch and send while others compute.
         self.prefetch_inputs(&self.inputs_beside(index, iteration))?;
         self.send_outputs()?;
-        if compiled.schedule.phased || compiled.schedule.parallel_stages().is_some() {
+        let schedule = &compiled.schedule;
+        let meet = schedule.phased || schedule.parallel_stages().is_some() || self.meet(slot);
+        if meet {
             self.turns_side_by_side(slot, iteration)?;
         } else {
             slot.turns.iter().try_for_each(|turn| self.turn(turn, iteration))?;
@@ -537,12 +529,29 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if let Some(fragment) = self.compiled.parts.fragment(turn.stage, turn.pass) {
             self.fragment(fragment, MarkKind::Stage, batch)?;
         }
-        if turn.pass == TrainingPass::Backward
-            && schedule.update == WeightUpdateTiming::PerMicroBatch
-        {
-            self.update(turn.stage, batch)?;
+        match self.update_behind(turn) {
+            Some(update) => self.fragment(update, MarkKind::Update, batch),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The update that follows a turn, where gradients are not accumulated.
+    fn update_behind(&self, turn: &StageTurn) -> Option<&'a StageFragment> {
+        let compiled: &'a CompiledProgram = self.compiled;
+        let updates = turn.pass == TrainingPass::Backward
+            && compiled.schedule.update == WeightUpdateTiming::PerMicroBatch;
+        compiled.parts.fragment(turn.stage, TrainingPass::Update).filter(|_| updates)
+    }
+
+    /// Whether IPUs exchange data with other replicas while they work in a slot, before which others
+    /// sync with them.
+    fn meet(&self, slot: &ScheduleSlot) -> bool {
+        let joins = |stage: usize, pass| self.meeting_passes.contains(&(stage, pass));
+        let meets = |turn: &StageTurn| {
+            joins(turn.stage, turn.pass)
+                || (self.update_behind(turn).is_some() && joins(turn.stage, TrainingPass::Update))
+        };
+        slot.turns.iter().any(meets)
     }
 
     fn fragment(
@@ -622,9 +631,6 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         }
         for item in items {
             match item {
-                FragmentItem::Leaf(program) if self.costs.joins_replicas(*program) => {
-                    self.replica_sync(*program)?;
-                }
                 FragmentItem::Leaf(program) => {
                     self.begin(*program);
                     let cost = self.costs.cost_of(*program);
@@ -635,9 +641,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     let ipus = self.compiled.sync_groups.host_sync_group(*ipu);
                     self.host_sync(*program, ipus)?;
                 }
-                // Who works alone has nobody to wait for.
-                FragmentItem::SetSync { program, ipu } => {
-                    self.external_sync(*program, &[*ipu], Cycles::ZERO)?;
+                FragmentItem::SetSync { program, ipu }
+                | FragmentItem::ReplicaSync { program, ipu } => {
+                    let ipus = self.compiled.sync_groups.copy_sync_group(&[*ipu]);
+                    self.replica_sync(*program, ipus)?;
                 }
                 FragmentItem::IoStream { sync, steps, ipu } => {
                     self.io_stream(*sync, steps, *ipu)?;
@@ -651,6 +658,21 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             }
         }
         Ok(())
+    }
+}
+
+/// Passes of stages in which IPUs exchange data with others.
+fn meeting_passes(compiled: &CompiledProgram) -> Vec<(usize, TrainingPass)> {
+    let meeting = compiled.parts.fragments.iter().filter(|of| of.items.iter().any(joins_copies));
+    meeting.map(|of| (of.stage, of.pass)).collect()
+}
+
+/// Whether an item is a sync before a copy between IPUs, or has one in it.
+fn joins_copies(item: &FragmentItem) -> bool {
+    match item {
+        FragmentItem::SetSync { .. } | FragmentItem::ReplicaSync { .. } => true,
+        FragmentItem::Loop { body, .. } => body.iter().any(joins_copies),
+        _ => false,
     }
 }
 

@@ -5,7 +5,7 @@ use super::{FragmentStart, ProgramRunner, StepSink};
 use crate::compile::{FragmentItem, StageFragment};
 use crate::schedule::ScheduleSlot;
 use crate::spec::AccumulateOuterSchedule;
-use tilescope_report::units::{Cycles, IpuId, ProgramId};
+use tilescope_report::units::{IpuId, ProgramId};
 use tilescope_report::{MarkKind, TrainingPass};
 
 /// Steps of a fragment, or those before it.
@@ -44,6 +44,8 @@ enum SharedSync {
     Host(ProgramId),
     /// With the other IPUs of its set, or with those that share rows with it.
     Set(ProgramId),
+    /// Before a copy between replicas.
+    Replicas(ProgramId),
 }
 
 /// What an IPU comes to next.
@@ -65,6 +67,7 @@ fn shared_sync(item: &FragmentItem) -> Option<SharedSync> {
     match item {
         FragmentItem::HostSync { program, .. } => Some(SharedSync::Host(*program)),
         FragmentItem::SetSync { program, .. } => Some(SharedSync::Set(*program)),
+        FragmentItem::ReplicaSync { program, .. } => Some(SharedSync::Replicas(*program)),
         _ => None,
     }
 }
@@ -161,12 +164,15 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         iteration: u64,
     ) -> Result<(), S::Error> {
         let (parts, batches) = (&self.compiled.parts, self.compiled.schedule.micro_batches);
-        let turns = slot.turns.iter().filter_map(|turn| {
-            let fragment = parts.fragment(turn.stage, turn.pass)?;
-            let mark = Some((MarkKind::Stage, iteration * batches + turn.micro_batch));
-            Some(FragmentPart { fragment, items: &fragment.items, mark })
-        });
-        let turns: Vec<FragmentPart> = turns.collect();
+        let mut turns = Vec::new();
+        for turn in &slot.turns {
+            let batch = iteration * batches + turn.micro_batch;
+            if let Some(fragment) = parts.fragment(turn.stage, turn.pass) {
+                let mark = Some((MarkKind::Stage, batch));
+                turns.push(FragmentPart { fragment, items: &fragment.items, mark });
+            }
+            turns.extend(self.update_behind(turn).map(|update| update_part(update, batch)));
+        }
         if turns.len() > 1 {
             // A copy of one of them stops the I/O tiles of all, which have done nothing here yet.
             turns.iter().for_each(|turn| self.io_waits_for_compute(turn.fragment.ipu));
@@ -209,7 +215,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 return Ok(());
             }
             if !self.sync_for_host_copies(&mut queues)? {
-                self.sync_set(&mut queues)?;
+                self.sync_for_copies(&mut queues)?;
             }
         }
     }
@@ -237,23 +243,26 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(any)
     }
 
-    /// Syncs the IPUs that wait for each other, once.
-    fn sync_set(&mut self, queues: &mut [IpuQueue<'a>]) -> Result<(), S::Error> {
-        let mut members: Vec<IpuId> = Vec::new();
-        let mut first = None;
+    /// Syncs the IPUs that have come to copies between IPUs: each group of them once.
+    fn sync_for_copies(&mut self, queues: &mut [IpuQueue<'a>]) -> Result<(), S::Error> {
+        let sync_groups = &self.compiled.sync_groups;
+        let waits = |queue: &&IpuQueue| matches!(queue.waits_at, Some(SharedSync::Set(_)));
+        let set: Vec<IpuId> = queues.iter().filter(waits).map(|queue| queue.ipu).collect();
+        let mut syncs: Vec<(&[IpuId], ProgramId)> = Vec::new();
         for queue in queues {
-            if let Some(SharedSync::Set(program)) = queue.waits_at.take() {
-                members.push(queue.ipu);
-                first.get_or_insert(program);
+            let group = match queue.waits_at {
+                Some(SharedSync::Set(program)) => (sync_groups.copy_sync_group(&set), program),
+                Some(SharedSync::Replicas(program)) => {
+                    (sync_groups.copy_sync_group(&[queue.ipu]), program)
+                }
+                Some(SharedSync::Host(_)) | None => continue,
+            };
+            queue.waits_at = None;
+            if !syncs.iter().any(|(known, _)| *known == group.0) {
+                syncs.push(group);
             }
         }
-        match first {
-            Some(program) => {
-                let group = self.compiled.sync_groups.copy_sync_group(&members);
-                self.external_sync(program, &group, Cycles::ZERO)
-            }
-            None => Ok(()),
-        }
+        syncs.into_iter().try_for_each(|(group, program)| self.replica_sync(program, group))
     }
 
     fn queues_by_ipu(&self, parts: Vec<FragmentPart<'a>>) -> Vec<IpuQueue<'a>> {

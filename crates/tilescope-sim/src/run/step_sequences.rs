@@ -25,7 +25,7 @@ impl StepSequenceCache {
     pub(crate) fn cost_of_sequence(
         &mut self,
         items: &[FragmentItem],
-        costs: &LeafCostTable<'_>,
+        costs: &LeafCostTable,
     ) -> Option<StepSequenceCost> {
         // Sequences of a compiled program do not move while it runs: their place tells them apart.
         let place = (items.as_ptr().addr(), items.len());
@@ -33,11 +33,10 @@ impl StepSequenceCache {
     }
 }
 
-fn sum(items: &[FragmentItem], costs: &LeafCostTable<'_>) -> Option<StepSequenceCost> {
+fn sum(items: &[FragmentItem], costs: &LeafCostTable) -> Option<StepSequenceCost> {
     let mut total: Option<StepSequenceCost> = None;
     for item in items {
         let part = match item {
-            FragmentItem::Leaf(program) if costs.joins_replicas(*program) => return None,
             FragmentItem::Leaf(program) => {
                 let cost = costs.cost_of(*program);
                 StepSequenceCost { ipu: cost.ipu, cycles: cost.cycles, steps: 1 }
@@ -48,6 +47,7 @@ fn sum(items: &[FragmentItem], costs: &LeafCostTable<'_>) -> Option<StepSequence
             }
             FragmentItem::HostSync { .. }
             | FragmentItem::SetSync { .. }
+            | FragmentItem::ReplicaSync { .. }
             | FragmentItem::IoStream { .. }
             | FragmentItem::WaitForIo(_) => return None,
         };

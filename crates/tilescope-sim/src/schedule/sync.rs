@@ -2,7 +2,10 @@
 //!
 //! Hardware has two sync groups. Copies between IPUs use GS1, which holds all of them. Copies from
 //! and to the host or streaming memory use GS2, which the sync pattern divides (PopART user guide,
-//! sync configuration).
+//! sync configuration). Copies between replicas join the IPUs of all of them: Poplar's
+//! configurations have no further group for that, so they use the one that joins the IPUs which
+//! copy (PopART, willow/src/popx/devicexmanager.cpp: `ipuAndAll` of a single pipeline has one of each
+//! IPU and one of all, `intraReplicaAndLadder` one of a replica and one of a side of the ladder).
 
 use crate::spec::SyncPattern;
 use tilescope_report::SyncGroupMembers;
@@ -11,6 +14,8 @@ use tilescope_report::units::IpuId;
 /// The sync groups of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncGroups {
+    pattern: SyncPattern,
+    gs1: Vec<IpuId>,
     /// Members of GS2's parts.
     gs2: Vec<Vec<IpuId>>,
 }
@@ -18,9 +23,10 @@ pub struct SyncGroups {
 impl SyncGroups {
     /// The groups of a replica of `ipus` IPUs.
     pub(crate) fn new(pattern: SyncPattern, ipus: u32) -> Self {
+        let gs1: Vec<IpuId> = (0..ipus).map(IpuId).collect();
         let gs2 = match pattern {
-            SyncPattern::Full => vec![(0..ipus).map(IpuId).collect()],
-            SyncPattern::SinglePipeline => (0..ipus).map(|ipu| vec![IpuId(ipu)]).collect(),
+            SyncPattern::Full => vec![gs1.clone()],
+            SyncPattern::SinglePipeline => gs1.iter().map(|ipu| vec![*ipu]).collect(),
             SyncPattern::ReplicaAndLadder => {
                 let side = |side: u32| (side..ipus).step_by(2).map(IpuId).collect::<Vec<IpuId>>();
                 [side(0), side(1)].into_iter().filter(|side| !side.is_empty()).collect()
@@ -31,7 +37,7 @@ impl SyncGroups {
             ipus as usize,
             "every IPU is in one part of GS2"
         );
-        Self { gs2 }
+        Self { pattern, gs1, gs2 }
     }
 
     /// The IPUs that wait when one of them copies from or to the host.
@@ -39,25 +45,19 @@ impl SyncGroups {
         self.gs2.iter().find(|part| part.contains(&ipu)).map_or(&[], Vec::as_slice)
     }
 
-    /// The IPUs that wait when some of them exchange data: their part of GS2 where they have one
-    /// together, otherwise GS1.
-    pub(crate) fn copy_sync_group(&self, members: &[IpuId]) -> Vec<IpuId> {
+    /// The IPUs that wait when some of them exchange data, with each other or with their places in
+    /// other replicas: their side of the ladder where that holds all of them, otherwise GS1.
+    pub fn copy_sync_group(&self, members: &[IpuId]) -> &[IpuId] {
         let holds_all = |part: &&Vec<IpuId>| members.iter().all(|ipu| part.contains(ipu));
-        match self.gs2.iter().find(holds_all) {
-            Some(part) => part.clone(),
-            None => self.gs1(),
+        match self.pattern {
+            SyncPattern::ReplicaAndLadder => self.gs2.iter().find(holds_all).unwrap_or(&self.gs1),
+            SyncPattern::Full | SyncPattern::SinglePipeline => &self.gs1,
         }
     }
 
     /// Who is in which group.
     pub(crate) fn members(&self) -> SyncGroupMembers {
-        SyncGroupMembers { gs1: self.gs1(), gs2: self.gs2.clone() }
-    }
-
-    fn gs1(&self) -> Vec<IpuId> {
-        let mut all: Vec<IpuId> = self.gs2.iter().flatten().copied().collect();
-        all.sort_unstable();
-        all
+        SyncGroupMembers { gs1: self.gs1.clone(), gs2: self.gs2.clone() }
     }
 
     /// Words for people: `GS1 {0,1,2,3}; GS2 {0,2}, {1,3}`.
@@ -67,7 +67,7 @@ impl SyncGroups {
             format!("{{{}}}", ipus.join(","))
         };
         let parts: Vec<String> = self.gs2.iter().map(|part| set(part)).collect();
-        format!("GS1 {}; GS2 {}", set(&self.gs1()), parts.join(", "))
+        format!("GS1 {}; GS2 {}", set(&self.gs1), parts.join(", "))
     }
 }
 

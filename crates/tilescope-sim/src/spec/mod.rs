@@ -83,8 +83,12 @@ impl Spec {
 
     /// IPUs of all replicas, rounded up to a power of two as systems hand them out.
     pub(crate) fn total_ipus(&self) -> u32 {
-        let shards = self.target.ipus * self.options.tensor_parallel;
-        (shards * self.options.replication_factor).next_power_of_two()
+        self.used_ipus().next_power_of_two()
+    }
+
+    /// IPUs that the replicas work on.
+    pub(crate) fn used_ipus(&self) -> u32 {
+        self.target.ipus * self.options.tensor_parallel * self.options.replication_factor
     }
 
     /// Which micro-batches send results to the host: never [`OutputMode::Default`].

@@ -2,10 +2,10 @@
 
 use super::{IpuLinkTopology, SystemDef};
 use crate::cost_constants::{
-    EXTERNAL_SYNC_CYCLES, GATEWAY_BYTES_PER_SECOND, HOST_BYTES_PER_SECOND, LADDER_BYTES_PER_SECOND,
-    MODEL_HOST_BYTES_PER_CYCLE, MODEL_STREAM_BEGIN_CYCLES, MODEL_STREAM_END_CYCLES,
-    MODEL_SYNC_SECONDS_PER_HOP, PAIR_BYTES_PER_SECOND, REMOTE_BYTES_PER_SECOND, STREAM_END_SHARE,
-    STREAM_HANDSHAKE_SECONDS,
+    COLLECTIVE_STEP_SECONDS, EXTERNAL_SYNC_CYCLES, GATEWAY_BYTES_PER_SECOND, HOST_BYTES_PER_SECOND,
+    LADDER_BYTES_PER_SECOND, MODEL_HOST_BYTES_PER_CYCLE, MODEL_STREAM_BEGIN_CYCLES,
+    MODEL_STREAM_END_CYCLES, MODEL_SYNC_SECONDS_PER_HOP, PAIR_BYTES_PER_SECOND,
+    REMOTE_BYTES_PER_SECOND, STREAM_END_SHARE, STREAM_HANDSHAKE_SECONDS,
 };
 use tilescope_report::TargetKind;
 use tilescope_report::units::{Bytes, Cycles, Hertz, IpuId};
@@ -27,6 +27,8 @@ pub struct SystemCosts {
     pub remote_bytes_per_cycle: f64,
     /// Cycles of a sync of several IPUs, after the last one has arrived.
     pub external_sync_cycles: Cycles,
+    /// Cycles of a step of a collective besides its sync and its bytes.
+    pub collective_step_cycles: Cycles,
     /// Bytes per cycle between the host and one IPU.
     pub host_bytes_per_cycle: f64,
     /// Cycles of the handshake before the transfer of a stream copy.
@@ -138,11 +140,12 @@ impl SystemCosts {
         clock: Hertz,
     ) -> Self {
         let clock = clock.0 as f64;
-        let end_share = match kind {
-            TargetKind::Ipu => STREAM_END_SHARE.ratio(),
+        let (end_share, step_seconds) = match kind {
+            TargetKind::Ipu => (STREAM_END_SHARE.ratio(), COLLECTIVE_STEP_SECONDS.ratio()),
+            // The IPU Model counts the bytes of links only.
             TargetKind::IpuModel => {
                 let (begin, end) = model_handshake();
-                end.as_f64() / (begin + end).max(Cycles(1)).as_f64()
+                (end.as_f64() / (begin + end).max(Cycles(1)).as_f64(), 0.0)
             }
         };
         let handshake = rates.host_handshake_seconds * clock;
@@ -154,6 +157,7 @@ impl SystemCosts {
             topology: system.topology,
             remote_bytes_per_cycle: rates.remote_bytes_per_second / clock,
             external_sync_cycles: rates.external_sync_cycles,
+            collective_step_cycles: Cycles::from_f64((step_seconds * clock).round()),
             host_bytes_per_cycle: rates.host_bytes_per_second / clock,
             stream_begin_cycles: Cycles::from_f64((handshake * (1.0 - end_share)).round()),
             stream_end_cycles: Cycles::from_f64((handshake * end_share).round()),

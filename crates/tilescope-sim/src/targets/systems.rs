@@ -21,10 +21,22 @@ pub struct SystemDef {
     pub name: &'static str,
     pub chip: &'static Chip,
     pub ipus: u32,
-    /// How they are joined.
+    /// How they are joined where a program fills them.
     pub topology: IpuLinkTopology,
     /// IPUs that IPU-Links join; larger systems go over GW-Links from there.
     pub link_domain: u32,
+}
+
+impl SystemDef {
+    /// How the IPUs of a program are joined that works on `ipus` of them. The links that join the
+    /// ends of a ladder are at the ends of a rack, or of a server: a program that does not fill it
+    /// has a ladder with open ends.
+    pub(crate) fn topology_of(&self, ipus: u32) -> IpuLinkTopology {
+        match ipus.is_multiple_of(self.link_domain.min(self.ipus)) {
+            true => self.topology,
+            false => IpuLinkTopology::Mesh,
+        }
+    }
 }
 
 /// IPUs of one IPU-Link domain: a rack (Graphcore, IPU-POD64 data sheet: 2-D torus of 64 IPUs).
@@ -105,6 +117,17 @@ mod tests {
             assert!(SYSTEMS[..position].iter().all(|other| other.name != system.name));
             assert!(super::super::CHIPS.contains(&system.chip), "{}", system.name);
         }
+    }
+
+    #[test]
+    fn links_close_only_where_a_program_fills_the_rack() {
+        use IpuLinkTopology::{BarleyTwist, Mesh, Torus};
+        let joined = |name: &str, ipus| find_system(name).expect("a system").topology_of(ipus);
+        for name in ["mk2", "pod64", "bow_pod128"] {
+            assert_eq!([16, 60, 64].map(|ipus| joined(name, ipus)), [Mesh, Mesh, Torus]);
+        }
+        assert_eq!([joined("pod16", 16), joined("pod256", 128)], [Mesh, Torus]);
+        assert_eq!([joined("mk1", 8), joined("mk1", 16)], [Mesh, BarleyTwist]);
     }
 
     #[test]

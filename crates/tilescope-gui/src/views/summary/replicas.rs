@@ -45,14 +45,33 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
             let text = "IPUs on one line wait for each other: those of GS1 at copies between IPUs, \
                         those of a part of GS2 at copies from and to the host or streaming memory.";
             weak(ui, text.to_owned());
+            if of.target.replicas > 1 {
+                weak(ui, joined_words(groups).to_owned());
+            }
             ui.add_space(spacing::XS);
             groups_ui(ui, of, groups);
         }
         None if of.target.ipus_per_replica > 1 => {
             weak(ui, "The report does not say which IPUs are in which sync group.".to_owned());
         }
-        None => weak(ui, "A replica of one IPU waits for no other one.".to_owned()),
+        None if of.collectives.is_empty() => {
+            weak(ui, "A replica of one IPU waits for no other one.".to_owned());
+        }
+        None => weak(ui, "Copies between replicas join all of them.".to_owned()),
     }
+}
+
+/// Which IPUs of all replicas wait for each other before these exchange data.
+fn joined_words(groups: &SyncGroupMembers) -> &'static str {
+    match joins_sides(groups) {
+        true => "Copies between replicas join one side of the ladder, in all replicas.",
+        false => "Copies between replicas join GS1 of all replicas.",
+    }
+}
+
+/// Whether these are two sides of a ladder, each of which copies between replicas join by itself.
+fn joins_sides(groups: &SyncGroupMembers) -> bool {
+    groups.gs2.len() == 2 && groups.gs2.iter().any(|part| part.len() > 1)
 }
 
 /// `4 replicas alike; figures and lanes are those of one`
@@ -108,11 +127,7 @@ fn boxes_ui(ui: &mut Ui, of: &ReplicaOverview) {
     let (width, height) = REPLICA;
     let fit = ((ui.available_width() + ARROW) / (width + ARROW)).max(2.0) as u32;
     let all = of.target.replicas;
-    // One place is for those that are left out.
-    let places: Vec<Option<u32>> = match all <= fit {
-        true => (0..all).map(Some).collect(),
-        false => (0..fit.saturating_sub(2)).map(Some).chain([None, Some(all - 1)]).collect(),
-    };
+    let places = places(all, fit);
     let arch = if of.collectives.is_empty() { 0.0 } else { 16.0 };
     let goes_down =
         of.rings.first().is_some_and(|ring| ring.order == RingOrder::Interleaved && ring.ranks > 3);
@@ -128,7 +143,7 @@ fn boxes_ui(ui: &mut Ui, of: &ReplicaOverview) {
         let rect = Rect::from_min_size(pos2(left, area.top() + arch), vec2(width, height));
         centres.push(rect);
         let Some(replica) = replica else {
-            let text = format!("{} more", grouped((all + 1).saturating_sub(fit).into()));
+            let text = more((all + 1).saturating_sub(fit));
             words(&painter, rect.center(), &text, palette.weak_text);
             continue;
         };
@@ -227,60 +242,125 @@ fn ipus_of(target: &Target, replica: u32) -> String {
     }
 }
 
-/// The IPUs of a replica, and a row for each group of them.
-fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
-    let count = of.target.ipus_per_replica.max(1);
-    let width = ((ui.available_width() - NAMES) / count as f32).clamp(IPU.1, IPU.0);
-    let gs2 = gs2_rows(groups);
-    let height = (2 + gs2.len()) as f32 * ROW + spacing::S;
-    let (area, _) =
-        ui.allocate_exact_size(vec2(NAMES + width * count as f32, height), Sense::hover());
-    let palette = ThemePalette::for_ui(ui);
-    let painter = ui.painter_at(area);
-    let middle = |ipu: IpuId, row: usize| {
-        let x = area.left() + NAMES + (ipu.0 as f32 + 0.5) * width;
-        pos2(x, area.top() + (row as f32 + 0.5) * ROW + if row > 0 { spacing::S } else { 0.0 })
-    };
-    let name = |row: usize, text: &str| {
-        let at = pos2(area.left(), middle(IpuId(0), row).y);
-        let font = FontId::proportional(text_size::SMALL);
-        painter.text(at, Align2::LEFT_CENTER, text, font, palette.weak_text);
-    };
-    name(0, "IPU");
-    for ipu in (0..count).map(IpuId) {
-        let size = vec2((width - 2.0).max(1.0), ROW - 2.0);
-        let rect = Rect::from_center_size(middle(ipu, 0), size);
-        painter.rect_filled(rect, CornerRadius::same(2), palette.mark);
-        if width >= NUMBERED {
-            words(&painter, rect.center(), &ipu.to_string(), palette.label_text_on(palette.mark));
-        }
+/// Replicas beside each other, as many as fit; one place is for those that are left out.
+fn places(all: u32, fit: u32) -> Vec<Option<u32>> {
+    match all <= fit {
+        true => (0..all).map(Some).collect(),
+        false => (0..fit.saturating_sub(2)).map(Some).chain([None, Some(all - 1)]).collect(),
     }
-    let line = |row: usize, ipus: &[IpuId], colour: Color32| {
-        let (Some(first), Some(last)) = (ipus.iter().min(), ipus.iter().max()) else { return };
-        painter.line_segment([middle(*first, row), middle(*last, row)], Stroke::new(2.0, colour));
-        let radius = (width * 0.3).clamp(1.0, 4.5);
-        for ipu in ipus {
-            painter.circle_filled(middle(*ipu, row), radius, colour);
-        }
-    };
-    name(1, "GS1");
-    line(1, &groups.gs1, palette.accent);
-    for (row, parts) in gs2.iter().enumerate() {
-        name(row + 2, "GS2");
-        parts.iter().for_each(|part| line(row + 2, part, palette.selection));
-    }
-    let node = ui.scope_id().with("sync groups");
-    node_ui(ui, node, area, Role::Image, || ("Sync groups".to_owned(), group_words(groups)));
 }
 
-/// `GS1: 0, 1, 2, 3; GS2: 0, 2 and 1, 3`
-fn group_words(groups: &SyncGroupMembers) -> String {
+/// Where the IPUs of all replicas stand that are shown.
+struct GroupColumns {
+    places: Vec<Option<u32>>,
+    /// Width of an IPU, and of a replica.
+    ipu: f32,
+    replica: f32,
+}
+
+impl GroupColumns {
+    /// Columns of so many IPUs each in `width`: folded where IPUs would be too narrow for numbers.
+    fn new(width: f32, replicas: u32, ipus: u32) -> Self {
+        let (ipus, width) = (ipus as f32, width - NAMES);
+        let fit = ((width + spacing::M) / (ipus * NUMBERED + spacing::M)).max(3.0) as u32;
+        let places = places(replicas, fit);
+        let gaps = (places.len() - 1) as f32 * spacing::M;
+        let ipu = (width - gaps) / (places.len() as f32 * ipus);
+        // The place for those that are left out has to hold words.
+        let most = if places.contains(&None) { f32::INFINITY } else { IPU.0 };
+        let ipu = ipu.clamp(IPU.1, most);
+        Self { places, ipu, replica: ipu * ipus }
+    }
+
+    fn left(&self, place: usize) -> f32 {
+        NAMES + place as f32 * (self.replica + spacing::M)
+    }
+
+    fn width(&self) -> f32 {
+        self.left(self.places.len()) - spacing::M
+    }
+}
+
+/// The IPUs of all replicas, and a row for each group of them.
+fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
+    let (count, replicas) = (of.target.ipus_per_replica.max(1), of.target.replicas.max(1));
+    let columns = GroupColumns::new(ui.available_width(), replicas, count);
+    let gs2 = gs2_rows(groups);
+    let height = (2 + gs2.len()) as f32 * ROW + spacing::S;
+    let (area, _) = ui.allocate_exact_size(vec2(columns.width(), height), Sense::hover());
+    let palette = ThemePalette::for_ui(ui);
+    let painter = ui.painter_at(area);
+    let y =
+        |row: usize| area.top() + (row as f32 + 0.5) * ROW + if row > 0 { spacing::S } else { 0.0 };
+    let middle = |place: usize, ipu: IpuId, row: usize| {
+        let x = columns.left(place) + (ipu.0 as f32 + 0.5) * columns.ipu;
+        pos2(area.left() + x, y(row))
+    };
+    let name = |row: usize, text: &str| {
+        let font = FontId::proportional(text_size::SMALL);
+        let at = pos2(area.left(), y(row));
+        painter.text(at, Align2::LEFT_CENTER, text, font, palette.weak_text);
+    };
+    let line = |place: usize, row: usize, ipus: &[IpuId], colour: Color32| {
+        let (Some(first), Some(last)) = (ipus.iter().min(), ipus.iter().max()) else { return };
+        let ends = [middle(place, *first, row), middle(place, *last, row)];
+        painter.line_segment(ends, Stroke::new(2.0, colour));
+        let radius = (columns.ipu * 0.3).clamp(1.0, 4.5);
+        for ipu in ipus {
+            painter.circle_filled(middle(place, *ipu, row), radius, colour);
+        }
+    };
+    name(0, "IPU");
+    name(1, "GS1");
+    (0..gs2.len()).for_each(|row| name(row + 2, "GS2"));
+    // Over all replicas.
+    let joined = if joins_sides(groups) { 2..2 + gs2.len() } else { 1..2 };
+    for row in joined.filter(|_| replicas > 1) {
+        let ends = [pos2(area.left() + NAMES, y(row)), pos2(area.right(), y(row))];
+        let stroke = Stroke::new(1.0, palette.weak_text);
+        painter.extend(Shape::dashed_line(&ends, stroke, 2.0, 3.0));
+    }
+    let (each, alike) = (count * of.target.ipus_alike(), of.target.ipus_alike());
+    for (place, replica) in columns.places.iter().enumerate() {
+        let Some(replica) = replica else {
+            let left = (replicas as usize + 1 - columns.places.len()) as u32;
+            let x = area.left() + columns.left(place) + columns.replica / 2.0;
+            words(&painter, pos2(x, y(0)), &more(left), palette.weak_text);
+            continue;
+        };
+        for ipu in (0..count).map(IpuId) {
+            let size = vec2((columns.ipu - 2.0).max(1.0), ROW - 2.0);
+            let rect = Rect::from_center_size(middle(place, ipu, 0), size);
+            painter.rect_filled(rect, CornerRadius::same(2), palette.mark);
+            if columns.ipu >= NUMBERED {
+                let number = (replica * each + ipu.0 * alike).to_string();
+                words(&painter, rect.center(), &number, palette.label_text_on(palette.mark));
+            }
+        }
+        line(place, 1, &groups.gs1, palette.accent);
+        for (row, parts) in gs2.iter().enumerate() {
+            parts.iter().for_each(|part| line(place, row + 2, part, palette.selection));
+        }
+    }
+    let node = ui.scope_id().with("sync groups");
+    let words = group_words(groups, replicas);
+    node_ui(ui, node, area, Role::Image, || ("Sync groups".to_owned(), words));
+}
+
+/// `12 more`
+fn more(replicas: u32) -> String {
+    format!("{} more", grouped(replicas.into()))
+}
+
+/// `GS1: 0, 1, 2, 3; GS2: 0, 2 and 1, 3; in each of 4 replicas`
+fn group_words(groups: &SyncGroupMembers, replicas: u32) -> String {
     let set = |ipus: &[IpuId]| {
         let ipus: Vec<String> = ipus.iter().map(IpuId::to_string).collect();
         ipus.join(", ")
     };
     let parts: Vec<String> = groups.gs2.iter().map(|part| set(part)).collect();
-    format!("GS1: {}; GS2: {}", set(&groups.gs1), parts.join(" and "))
+    let words = format!("GS1: {}; GS2: {}", set(&groups.gs1), parts.join(" and "));
+    if replicas > 1 { format!("{words}; in each of {replicas} replicas") } else { words }
 }
 
 fn words(painter: &Painter, at: Pos2, text: &str, colour: Color32) {

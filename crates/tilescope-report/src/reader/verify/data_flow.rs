@@ -61,8 +61,10 @@ struct ProgramRole {
     is_joint: bool,
     /// Whether it is one step of several IPUs of a replica.
     is_between_ipus: bool,
-    /// Whether it moves data between replicas.
+    /// Whether it is a step of a collective, of each IPU by itself.
     is_collective: bool,
+    /// Whether replicas that differ meet in it.
+    meets_replicas: bool,
     /// Whether all replicas leave it at once.
     joins_replicas: bool,
     /// Whether it goes over links between replicas.
@@ -82,6 +84,8 @@ struct ExternalSync {
     step: StepId,
     /// Whether all replicas wait for each other in it.
     joins_replicas: bool,
+    /// Whether it joins all IPUs that have to wait before one of them copies to other replicas.
+    joins_group: bool,
 }
 
 /// Where the replicas of a class stand.
@@ -117,6 +121,7 @@ pub(super) struct DataFlowCheck<'a> {
     pub(super) links: ReplicaLinkCheck<'a>,
     unsynced: Findings,
     ungrouped: Findings,
+    outside: Findings,
     acausal: Findings,
     apart: Findings,
 }
@@ -144,6 +149,7 @@ impl<'a> DataFlowCheck<'a> {
             links,
             unsynced: Findings::default(),
             ungrouped: Findings::default(),
+            outside: Findings::default(),
             acausal: Findings::default(),
             apart: Findings::default(),
         };
@@ -175,7 +181,8 @@ impl<'a> DataFlowCheck<'a> {
             let is_external_sync = node.is_external_sync();
             // Between IPUs of a replica it is one step of them; between replicas each has its own.
             let is_between_ipus = is_global && node.ipu.is_none();
-            let is_collective = differ && is_global && node.ipu.is_some();
+            let is_collective = is_global && node.ipu.is_some();
+            let meets_replicas = differ && is_collective;
             let joins_replicas = differ && classes.joins.contains(&id);
             self.roles.resize(id.index(), ProgramRole::default());
             self.roles.push(ProgramRole {
@@ -184,10 +191,11 @@ impl<'a> DataFlowCheck<'a> {
                 needs_sync: is_global || node.kind == ProgramKind::StreamCopyBegin,
                 is_joint: is_between_ipus
                     || (is_external_sync && self.groups.is_some())
-                    || is_collective
+                    || meets_replicas
                     || joins_replicas,
                 is_between_ipus,
                 is_collective,
+                meets_replicas,
                 joins_replicas,
                 uses_links: self.links.watches(id),
             });
@@ -205,6 +213,7 @@ impl<'a> DataFlowCheck<'a> {
         }
         self.unsynced.tell("copies_are_synced", found);
         self.ungrouped.tell("syncs_are_of_groups", found);
+        self.outside.tell("collectives_join_their_group", found);
         self.acausal.tell("reads_follow_writes", found);
         self.apart.tell("replicas_wait_for_each_other", found);
         self.links
@@ -226,12 +235,13 @@ impl<'a> DataFlowCheck<'a> {
 
     /// Notes the IPUs of a replica that wait for each other in a step; they are of one group.
     fn sync_step(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)], joins_replicas: bool) {
+        let ipus: Vec<IpuId> = on_ipus.iter().map(|(at, _)| at.ipu).collect();
+        let joins_group = self.groups.is_none_or(|groups| groups.may_join_replicas(&ipus));
         for (at, record) in on_ipus {
             if let Some(sync) = self.sync_of(*at) {
-                *sync = Some(ExternalSync { step: record.step, joins_replicas });
+                *sync = Some(ExternalSync { step: record.step, joins_replicas, joins_group });
             }
         }
-        let ipus: Vec<IpuId> = on_ipus.iter().map(|(at, _)| at.ipu).collect();
         if self.groups.is_some_and(|groups| groups.gs1.len() == ipus.len()) {
             self.links.all_met();
         }
@@ -268,7 +278,7 @@ impl<'a> DataFlowCheck<'a> {
         if role.joins_replicas {
             check("leave", |record| record.range.end);
         }
-        if role.is_collective {
+        if role.meets_replicas {
             check("begin", |record| record.range.start);
         }
     }
@@ -302,7 +312,7 @@ impl<'a> DataFlowCheck<'a> {
     /// A step that an IPU does by itself.
     fn own_step(&mut self, at: ReplicaIpu, record: &StepRecord, role: &ProgramRole) {
         let ProgramRole { is_external_sync, needs_sync, joins_replicas, .. } = *role;
-        let sync = ExternalSync { step: record.step, joins_replicas };
+        let sync = ExternalSync { step: record.step, joins_replicas, joins_group: true };
         let now = is_external_sync.then_some(sync);
         if role.uses_links {
             self.links.copy(at.class, at.ipu, record);
@@ -315,9 +325,13 @@ impl<'a> DataFlowCheck<'a> {
             let words = self.words(at, record);
             self.unsynced.add(|| format!("{words} does not follow an external sync"));
         }
-        if role.is_collective && sync.is_some_and(|sync| !sync.joins_replicas) {
+        if role.meets_replicas && sync.is_some_and(|sync| !sync.joins_replicas) {
             let words = self.words(at, record);
             self.apart.add(|| format!("{words} follows a sync of one replica alone"));
+        }
+        if role.is_collective && sync.is_some_and(|sync| !sync.joins_group) {
+            let words = self.words(at, record);
+            self.outside.add(|| format!("{words} follows a sync of less than its sync group"));
         }
     }
 
@@ -453,7 +467,7 @@ impl StepObserver for DataFlowCheck<'_> {
     fn joint_step(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)]) {
         let role = on_ipus.first().and_then(|(_, record)| self.role(record.program));
         let Some(role) = role.cloned() else { return };
-        if role.joins_replicas || role.is_collective {
+        if role.joins_replicas || role.meets_replicas {
             self.check_meeting(on_ipus, &role);
         }
         for of_class in on_ipus.chunk_by(|one, other| one.0.class == other.0.class) {
