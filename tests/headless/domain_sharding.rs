@@ -310,12 +310,13 @@ fn odd_and_few_rows_are_trained() {
 
 #[test]
 fn what_cannot_be_split_is_refused() {
-    let refusal = |overrides: &[&str]| common::refusal("mnist_pipeline", overrides);
     let rows = "options.domain_sharding=rows";
-    let inference = "model.training=false";
-    assert!(refusal(&[rows, inference, "target.ipus=1"]).contains("target.ipus"));
-    let stages = "options.stages=[]";
-    assert!(refusal(&[rows, inference, stages]).contains("either rows or stages"));
+    let inference = ["model.training=false", "options.gradient_accumulation=1"];
+    let refusal = |more: &str| {
+        common::refusal("mnist_pipeline", &[&inference[..], &[rows, more]].concat())
+    };
+    assert!(refusal("target.ipus=1").contains("target.ipus"));
+    assert!(refusal("options.stages=[]").contains("either rows or stages"));
     let height = stencil(4, &["model.height=3", rows]);
     let refused = compile(&height).expect_err("has too few rows").to_string();
     assert!(refused.contains("at least 4 rows"), "{refused}");

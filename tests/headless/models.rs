@@ -135,8 +135,9 @@ fn every_model_compiles_in_training_and_inference() {
             let text = format!(
                 "[model]\nname = \"{name}\"\n{}\ntraining = {training}\n\
                  precision = \"{precision}\"\noptimizer = \"lamb\"\nloss_scaling = 1024\n\
-                 [options]\ngradient_accumulation = 4\n",
-                small(name)
+                 [options]\ngradient_accumulation = {}\n",
+                small(name),
+                if training { 4 } else { 1 }
             );
             let compiled = compile(&spec(&text));
             let compiled = compiled.unwrap_or_else(|error| panic!("{text}\n{error}"));

@@ -8,6 +8,7 @@ use super::phase_settings::PHASE_SETTINGS;
 use super::{CheckedSpecValues, Spec, SpecError, machine};
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::targets;
+use tilescope_report::TargetKind;
 
 /// Fewest I/O tiles PopART takes (willow/src/popx/irlowering.cpp).
 const MIN_IO_TILES: u32 = 32;
@@ -18,6 +19,8 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
         machine::check(values, spec),
         system(spec),
         instances(spec),
+        ipu_model(spec),
+        accumulation(spec),
         io_tiles(spec),
         overlap(spec),
         schedule(spec),
@@ -76,6 +79,33 @@ fn instances(spec: &Spec) -> SpecConflict {
             "{hosts} hosts cannot run {instances} instances evenly; set options.num_instances"
         );
         ("options.num_hosts", problem)
+    })
+}
+
+/// Graphs cannot be replicated on an IPU Model (popart docs/popart/performance.rst and
+/// docs/popxl/graph.rst).
+fn ipu_model(spec: &Spec) -> SpecConflict {
+    let replicas = spec.options.replication_factor;
+    (spec.target.kind == TargetKind::IpuModel && replicas > 1).then(|| {
+        let problem = format!(
+            "Poplar's IPU Model runs one replica, not {replicas}; set \
+             options.replication_factor = 1, or target.type = \"ipu\""
+        );
+        ("options.replication_factor", problem)
+    })
+}
+
+/// Gradients are accumulated in training only (popart willow/src/ir.cpp, "Gradient Accumulation only
+/// available when training"; PopTorch refuses it too).
+fn accumulation(spec: &Spec) -> SpecConflict {
+    let steps = spec.options.gradient_accumulation;
+    (!spec.model.training && steps > 1).then(|| {
+        let problem = format!(
+            "gradients of {steps} micro-batches are accumulated in training, and model.training is \
+             false; set options.gradient_accumulation = 1, and options.device_iterations to the \
+             micro-batches of a call"
+        );
+        ("options.gradient_accumulation", problem)
     })
 }
 
