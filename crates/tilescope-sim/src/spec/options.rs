@@ -504,9 +504,9 @@ spec_table! {
             popart: "ExchangeStrategy JustInTime / OverlapInnerLoop / OverlapLoops",
         }
         /// Micro-batches the host prepares ahead in the stream buffers
-        prefetch_depth: u64 = 1, in SpecKeyType::Integer(1, 64) => {
+        prefetch_depth: u64 = 1, in SpecKeyType::Integer(1, 65_536) => {
             shows_in: "Execution trace: length of StreamCopyBegin; notes: host memory of stream buffers",
-            popart: "defaultPrefetchBufferingDepth",
+            popart: "defaultBufferingDepth, defaultPrefetchBufferingDepth",
             tensorflow: "IPUInfeedQueue prefetch_depth",
         }
         /// Which micro-batches send their results to the host: by default all in inference, the final one in training; sum adds them up on the IPU
