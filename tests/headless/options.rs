@@ -2,8 +2,11 @@
 
 use crate::common::{self, RecordedRun};
 use tilescope_analysis::insights::insights;
-use tilescope_report::units::NumberFormat;
+use tilescope_report::CompilationReport;
+use tilescope_report::units::{IpuId, NumberFormat};
 use tilescope_sim::compile;
+use tilescope_sim::compile::CompiledProgram;
+use tilescope_test_tiers::up_to;
 
 /// Where nothing is trained, a pipeline that fills and drains too often is given more micro-batches a
 /// call, and never an accumulation, which would be refused.
@@ -38,7 +41,7 @@ fn what_is_proposed_for_an_inference_is_no_accumulation() {
 fn buffers_may_be_as_deep_as_published_programs_have_them() {
     let spread = [
         "options.device_iterations=300",
-        "options.host.seconds_per_micro_batch=30e-6",
+        "options.host.seconds_per_micro_batch=100e-6",
         "options.host.sample_time_spread=1.0",
     ];
     let cycles = [1, 64, 256, 65_536].map(|depth| {
@@ -52,4 +55,69 @@ fn buffers_may_be_as_deep_as_published_programs_have_them() {
     let spec = common::spec("tests/data/specs/replicas_io_tiles.toml", &[]);
     let notes = compile(&spec).expect("compiles").compilation.notes;
     assert!(notes.iter().any(|note| note.ends_with("at prefetch depth 256")), "{notes:?}");
+}
+
+/// The smallest transformer of that configuration in which plans of the IPUs differ.
+const SMALL: [&str; 3] =
+    ["model.layers=4", "options.gradient_accumulation=9", "model.vocab_size=1024"];
+
+/// Its stages, with a layer on each IPU but the first.
+const SMALL_STAGES: &str = "options.stages=[{blocks=\"embeddings\",ipu=0},\
+    {blocks=[\"layer0\",\"layer1\"],ipu=1},{blocks=\"layer2\",ipu=2},\
+    {blocks=\"layer3\",ipu=3},{blocks=\"head\",ipu=0}]";
+
+fn small_transformer(proportion: &str, more: &[&str]) -> CompiledProgram {
+    let proportion = format!("options.available_memory_proportion={proportion}");
+    let overrides = [&SMALL[..], &[&proportion], more].concat();
+    let spec = common::spec("tests/data/specs/proportion_per_ipu.toml", &overrides);
+    compile(&spec).expect("compiles")
+}
+
+/// A list of equal values is the value: the same plans, cycles and bytes, wherever stages come from.
+#[test]
+fn equal_proportions_are_one() {
+    let balanced = ["options.stages=[]", "options.auto_stage=balanced"];
+    for stages in [&[SMALL_STAGES][..], &balanced].into_iter().take(up_to(2)) {
+        let each = small_transformer("[0.13, 0.13, 0.13, 0.13]", stages).compilation;
+        let all = small_transformer("0.13", stages).compilation;
+        assert_eq!(each.tile_memory, all.tile_memory);
+        assert_eq!(each.operations, all.operations);
+        assert_eq!(each.programs, all.programs);
+    }
+}
+
+/// Every product is planned with the share of its own IPU.
+#[test]
+fn each_ipu_has_its_own_proportion() {
+    let shares = [0.6, 0.07, 0.35, 0.6];
+    let list = format!("{shares:?}");
+    let compiled = small_transformer(&list, &[SMALL_STAGES]).compilation;
+    let of_ipu = |ipu: u32| small_transformer(&shares[ipu as usize].to_string(), &[SMALL_STAGES]);
+    let mut different = 0;
+    for ipu in 0..4 {
+        let alone = of_ipu(ipu).compilation;
+        let plans = |of: &CompilationReport| -> Vec<(String, Option<String>)> {
+            let on_ipu = of.operations.iter().filter(|operation| operation.ipu == Some(IpuId(ipu)));
+            on_ipu.map(|operation| (operation.name.clone(), operation.plan.clone())).collect()
+        };
+        assert_eq!(plans(&compiled), plans(&alone), "IPU {ipu}");
+        different += usize::from(plans(&compiled) != plans(&of_ipu(0).compilation));
+    }
+    assert!(different > 0, "the shares make a difference");
+}
+
+#[test]
+fn a_list_has_a_proportion_for_each_ipu() {
+    let file = "tests/data/specs/proportion_per_ipu.toml";
+    common::spec(file, &[]);
+    for (list, said) in [
+        ("[0.2, 0.3]", "one value for each IPU of a replica: 4 as target.ipus says, not 2"),
+        ("[]", "a list of one for each IPU of a replica"),
+        ("[0.2, 0.3, 0.0, 0.4]", "expected a number above 0"),
+        ("[\"auto\", 0.3, 0.1, 0.4]", "expected a number above 0"),
+    ] {
+        let list = format!("options.available_memory_proportion={list}");
+        let refusal = common::refusal(file, &[&list]);
+        assert!(refusal.contains(said), "{refusal}");
+    }
 }

@@ -204,7 +204,7 @@ impl TuneSpace {
                 json!(((now.as_i64()? as f64 * factor) as i64).clamp(1, most))
             }
             SpecKeyType::RealAbove(least, most)
-            | SpecKeyType::RealAboveOr(least, most, _)
+            | SpecKeyType::RealsAboveOr(least, most, _)
             | SpecKeyType::RealFrom(least, most) => {
                 let value = (now.as_f64()? * factor).clamp(least, most);
                 // Few digits: nobody sets a proportion to the billionth.

@@ -4,6 +4,7 @@ use super::choices::{
     DomainSharding, ExecutionPhaseIoSchedule, ExecutionStrategy, OutputMode, OverlapIo,
     PipelineSchedule, RecomputationType,
 };
+use super::options::MEMORY_PROPORTION;
 use super::phase_settings::PHASE_SETTINGS;
 use super::{CheckedSpecValues, Spec, SpecError, machine};
 use crate::poplin::matmul::MatMulSerializationMode;
@@ -21,6 +22,7 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
         instances(spec),
         ipu_model(spec),
         accumulation(spec),
+        memory_proportions(spec),
         io_tiles(spec),
         overlap(spec),
         schedule(spec),
@@ -101,11 +103,22 @@ fn accumulation(spec: &Spec) -> SpecConflict {
     let steps = spec.options.gradient_accumulation;
     (!spec.model.training && steps > 1).then(|| {
         let problem = format!(
-            "gradients of {steps} micro-batches are accumulated in training, and model.training is \
-             false; set options.gradient_accumulation = 1, and options.device_iterations to the \
-             micro-batches of a call"
+            "gradients of {steps} micro-batches are accumulated in training only, and the model is \
+             not trained (model.training = false); set options.gradient_accumulation = 1, and \
+             options.device_iterations to the micro-batches of a call"
         );
         ("options.gradient_accumulation", problem)
+    })
+}
+
+/// A list has a share for each IPU of a replica.
+fn memory_proportions(spec: &Spec) -> SpecConflict {
+    let (given, ipus) = (spec.memory_proportions.len(), spec.target.ipus as usize);
+    (given > 0 && given != ipus).then(|| {
+        let problem = format!(
+            "a list has one value for each IPU of a replica: {ipus} as target.ipus says, not {given}"
+        );
+        (MEMORY_PROPORTION, problem)
     })
 }
 
