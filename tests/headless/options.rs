@@ -6,6 +6,7 @@ use tilescope_report::CompilationReport;
 use tilescope_report::units::{IpuId, NumberFormat};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
+use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_test_tiers::up_to;
 
 /// Where nothing is trained, a pipeline that fills and drains too often is given more micro-batches a
@@ -120,4 +121,47 @@ fn a_list_has_a_proportion_for_each_ipu() {
         let refusal = common::refusal(file, &[&list]);
         assert!(refusal.contains(said), "{refusal}");
     }
+}
+
+/// Every stream above 128 MiB is told, and none below.
+#[test]
+fn streams_that_are_too_long_are_told() {
+    let file = "tests/data/onnx/long_stream.onnx";
+    let warnings = |spec: &str, overrides: &[&str]| {
+        let notes = compile(&common::spec(spec, overrides)).expect("compiles").compilation.notes;
+        notes.into_iter().filter(|note| note.contains("host stream")).collect::<Vec<String>>()
+    };
+    let told = warnings(file, &[]);
+    for (warning, name) in told.iter().zip(["relu_o", "x"]) {
+        let said = format!("Warning: The host stream of {name} has 142.8 MiB for each micro-batch");
+        assert!(warning.starts_with(&said), "{warning}");
+    }
+    assert!(told[0].contains("options.output_type") && told[1].contains("options.input_type"));
+    assert_eq!(
+        warnings(file, &["options.input_type=float16", "options.output_type=float16"]),
+        [""; 0]
+    );
+    assert_eq!(warnings("mnist_pipeline", &[]), [""; 0]);
+}
+
+/// An option that changes nothing is told to.
+#[test]
+fn options_that_change_nothing_are_told() {
+    let notes = |spec: &str, overrides: &[&str]| {
+        compile(&common::spec(spec, overrides)).expect("compiles").compilation.notes.join("\n")
+    };
+    let factor = |factor: u64| {
+        let factor = format!("options.serialize_matmul_factor={factor}");
+        notes("mnist_pipeline", &["options.serialize_matmul=output_channels", &factor])
+    };
+    let said = "options.serialize_matmul_factor = 7 divides the size along that dimension of none";
+    assert!(factor(7).contains(said), "{}", factor(7));
+    assert!(!factor(2).contains("serialize_matmul"), "{}", factor(2));
+
+    let off_chip = "options.location.activations.on_chip=false";
+    let one = ["target.ipus=1", "options.stages=[]", off_chip];
+    assert!(notes("mnist_pipeline", &one).contains("stay on the chip: its backward pass"));
+    let inference = ["model.training=false", "options.gradient_accumulation=1", off_chip];
+    assert!(notes("mnist_pipeline", &inference).contains("stay on the chip whatever"));
+    assert!(!notes("mnist_pipeline", &[off_chip]).contains("stay on the chip"));
 }

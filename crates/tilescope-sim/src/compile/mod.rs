@@ -310,7 +310,8 @@ impl LoweredProgram<'_> {
         context.block_proportions.clone_from(&self.context.block_proportions);
         let lowering = GraphLowering::new(graph, &mut context);
         let worth = report_notes::WorthNoting {
-            padded_sizes: worth_padding,
+            padded_sizes: lowering.worth_padding(),
+            serializes_a_layer: lowering.serializes_a_layer(),
             padded_tokens: padded_tokens::worth_padding_tokens(spec, graph, plans),
         };
         compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth, *trial);

@@ -168,6 +168,14 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
         different.par_iter().filter_map(worth).collect()
     }
 
+    /// Whether a linear layer is computed in parts one after the other.
+    pub fn serializes_a_layer(&self) -> bool {
+        let PlannedNodes { different, .. } = PlannedNodes::of(self.graph, self.context);
+        let context: &LoweringContext = self.context;
+        let parts = |node: &&GraphNode| node.operator.serial_parts(context, &node.operands());
+        different.iter().any(|node| parts(node) > 1)
+    }
+
     /// Lowers one operation of the graph, or finds one that was equal.
     ///
     /// # Errors
