@@ -165,3 +165,32 @@ fn options_that_change_nothing_are_told() {
     assert!(notes("mnist_pipeline", &inference).contains("stay on the chip whatever"));
     assert!(!notes("mnist_pipeline", &[off_chip]).contains("stay on the chip"));
 }
+
+/// A model with more blocks than IPUs says what splits it, and each of these does.
+#[test]
+fn more_blocks_than_ipus_are_split_as_the_message_says() {
+    for (name, blocks) in [("gpt2", 5), ("bert", 5), ("vit", 5)] {
+        for ipus in [2, 3] {
+            let text = format!(
+                "[model]\nname = \"{name}\"\nlayers = 3\nhidden = 64\nheads = 2\n\
+                 [target]\nipus = {ipus}\n[options]\ngradient_accumulation = 9\n"
+            );
+            let with = |auto: &str| {
+                let source = SpecSource::from_text("blocks", &format!("{text}{auto}"));
+                compile(&Spec::build(&source).expect("valid"))
+            };
+            let refused = with("").expect_err("too many blocks").to_string();
+            let said =
+                format!("an IPU for each of the {blocks} blocks of the model, and target.ipus");
+            assert!(
+                refused.starts_with("options.auto_stage") && refused.contains(&said),
+                "{refused}"
+            );
+            for auto in ["balanced", "same_as_ipu"] {
+                assert!(refused.contains(auto), "{refused}");
+                let compiled = with(&format!("auto_stage = \"{auto}\"\n")).expect("is split");
+                assert_eq!(compiled.placement.stages.len(), ipus, "{name}");
+            }
+        }
+    }
+}
