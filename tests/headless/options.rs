@@ -194,3 +194,32 @@ fn more_blocks_than_ipus_are_split_as_the_message_says() {
         }
     }
 }
+
+/// Wide loads of weights never cost cycles, and save some where weights are loaded often; nothing
+/// has them unless they are asked for.
+#[test]
+fn wide_weight_loads_save_cycles() {
+    let mut faster = 0;
+    for (width, batch) in [(512, 4), (333, 7), (1000, 64)] {
+        for precision in ["float16", "float32"].into_iter().take(up_to(1)) {
+            let with = |wide: bool| {
+                let text = format!(
+                    "[model]\nname = \"mlp\"\nlayers = 2\nwidth = {width}\nbatch_size = {batch}\n\
+                     precision = \"{precision}\"\n[target]\nname = \"mk2\"\n\
+                     [options]\nuse_128bit_conv_unit_load = {wide}\n"
+                );
+                let spec = Spec::build(&SpecSource::from_text("mlp", &text)).expect("valid");
+                let compiled = compile(&spec).expect("compiles");
+                let names = compiled.compilation.vertex_types.iter().map(|of| of.name.clone());
+                let amp = names.filter(|name| name.starts_with("poplin::ConvPartial"));
+                let are_wide: Vec<bool> = amp.map(|name| name.contains(",true,true,")).collect();
+                assert!(are_wide.iter().all(|is_wide| *is_wide == wide), "{text}");
+                (RecordedRun::of(&compiled, &spec).end(), are_wide.len())
+            };
+            let ((wide, vertices), (narrow, _)) = (with(true), with(false));
+            assert!(vertices > 0 && wide <= narrow, "{width} x {batch}: {wide} {narrow}");
+            faster += usize::from(wide < narrow);
+        }
+    }
+    assert!(faster > 1, "it is worth something");
+}

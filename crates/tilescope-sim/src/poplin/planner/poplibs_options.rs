@@ -51,6 +51,12 @@ spec_table! {
             shows_in: "Memory: the fullest tile; Tile mapping",
             poplar: "enableConvDithering",
         }
+        /// Load weights into the matrix engine 128 bits at a time instead of 64, which takes half the
+        /// cycles; weights that tiles copy for it lie in interleaved memory
+        use_128bit_conv_unit_load: bool = false => {
+            shows_in: "Operations: plans and cycles; Memory: interleaved memory",
+            poplar: "use128BitConvUnitLoad",
+        }
         /// Element type of partial sums inside matmuls and convolutions
         partials_type: DType = DType::Float => {
             shows_in: "Operations: plans; Memory: partials",
