@@ -2,6 +2,7 @@
 
 use crate::common::{self, RecordedRun};
 use tilescope_analysis::insights::insights;
+use tilescope_fixtures::onnx_text;
 use tilescope_report::CompilationReport;
 use tilescope_report::units::{IpuId, NumberFormat};
 use tilescope_sim::compile;
@@ -222,4 +223,27 @@ fn wide_weight_loads_save_cycles() {
         }
     }
     assert!(faster > 1, "it is worth something");
+}
+
+/// What is said of precision goes by the types of operations: a file in half precision is not told to
+/// become what it is, one in single precision is.
+#[test]
+fn files_are_advised_by_the_types_that_they_have() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (kind, to, is_single) in [("f16", 10, false), ("f32", 1, true)] {
+        let path = directory.path().join(format!("{kind}.onnx"));
+        let text = format!(
+            "x {kind}:48,640\na w:640,640\nb w:640,640\nv = Cast a to={to}\ny = MatMul x v\nz = Relu y\n\
+             u = Cast b to={to}\nq = MatMul z u"
+        );
+        std::fs::write(&path, onnx_text::model(&text).bytes()).expect("written");
+        for precision in [&[][..], &["model.precision=float32"], &["model.precision=as_is"]] {
+            let (report, _directory) = common::report(&path.to_string_lossy(), precision);
+            let found = insights(&report, NumberFormat::default()).expect("reads");
+            let mut single = found.iter().filter(|finding| finding.rule == "precision");
+            assert_eq!(single.next().is_some(), is_single, "{kind} {precision:?}");
+        }
+    }
+    let refusal = common::refusal("mnist_pipeline", &["model.precision=as_is"]);
+    assert!(refusal.contains("types of an ONNX file"), "{refusal}");
 }

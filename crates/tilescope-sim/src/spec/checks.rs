@@ -7,6 +7,7 @@ use super::choices::{
 use super::options::MEMORY_PROPORTION;
 use super::phase_settings::PHASE_SETTINGS;
 use super::{CheckedSpecValues, Spec, SpecError, machine};
+use crate::model::ModelPrecision;
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::targets;
 use tilescope_report::TargetKind;
@@ -20,6 +21,7 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
         machine::check(values, spec),
         system(spec),
         instances(spec),
+        precision(spec),
         ipu_model(spec),
         accumulation(spec),
         memory_proportions(spec),
@@ -81,6 +83,16 @@ fn instances(spec: &Spec) -> SpecConflict {
             "{hosts} hosts cannot run {instances} instances evenly; set options.num_instances"
         );
         ("options.num_hosts", problem)
+    })
+}
+
+/// Only a file has types of its own.
+fn precision(spec: &Spec) -> SpecConflict {
+    let as_is = spec.model.number_formats == ModelPrecision::AsIs && spec.model.file.is_none();
+    as_is.then(|| {
+        let problem = "\"as_is\" are the types of an ONNX file; set \"float32\", \"mixed\" or \
+                       \"float16\", or model.onnx";
+        ("model.precision", problem.to_owned())
     })
 }
 

@@ -150,6 +150,7 @@ pub(super) fn value(
 ) -> Option<SpecValue> {
     match path {
         "model.name" => Some(SpecValue::String("onnx".to_string())),
+        "model.precision" => Some(SpecValue::String("as_is".to_string())),
         BATCH => i64::try_from(file.batch.samples).ok().map(SpecValue::Integer),
         "model.training" => {
             let loss = values.field("model", "loss").unwrap_or(LossChoice::Auto);
