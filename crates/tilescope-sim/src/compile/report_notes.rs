@@ -514,19 +514,20 @@ fn long_streams(compiled: &CompiledProgram) -> Vec<String> {
             streams.entry(&tensor.name).or_insert(copy);
         }
     }
-    let warning = |(name, copy): (&str, &HostStreamCopy)| {
-        let narrower = match copy.bytes_in.is_zero() {
-            true => "options.output_type",
-            false => "options.input_type",
-        };
-        format!(
-            "Warning: The host stream of {name} has {} for each micro-batch, and one of 142.8 MiB \
-             could not be allocated (graphcore/poptorch #9): set a smaller model.batch_size or a \
-             narrower {narrower}, or split the tensor",
-            binary_bytes((copy.bytes_in + copy.bytes_out).0)
-        )
+    streams.into_iter().map(|(name, copy)| long_stream(name, copy)).collect()
+}
+
+fn long_stream(name: &str, copy: &HostStreamCopy) -> String {
+    let narrower = match copy.bytes_in.is_zero() {
+        true => "options.output_type",
+        false => "options.input_type",
     };
-    streams.into_iter().map(warning).collect()
+    format!(
+        "Warning: The host stream of {name} has {} bytes for each micro-batch, and one of \
+         149,766,584 could not be allocated (graphcore/poptorch #9): set a smaller \
+         model.batch_size or a narrower {narrower}, or split the tensor",
+        grouped((copy.bytes_in + copy.bytes_out).0)
+    )
 }
 
 /// Host memory of the stream buffers: one micro-batch for each prefetched one.
