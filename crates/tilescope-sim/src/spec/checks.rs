@@ -288,8 +288,6 @@ fn batch_serialization(spec: &Spec) -> SpecConflict {
     let samples = spec.model.batch_size;
     let problem = if factor == 1 {
         return None;
-    } else if spec.model.file.is_some() {
-        "an imported file has the samples it has; set model.batch_size".to_owned()
     } else if !samples.is_multiple_of(factor) {
         format!("{samples} samples cannot be split into {factor} equal parts")
     } else {
