@@ -198,41 +198,37 @@ fn more_blocks_than_ipus_are_split_as_the_message_says() {
     }
 }
 
-/// Wide loads of weights save cycles where weights are loaded often, and cost next to none where the
-/// planner's estimate is off; nothing has them unless they are asked for.
+/// With wide loads of weights products and convolutions take fewer cycles, on the vertices that have
+/// them; nothing has them unless they are asked for.
 #[test]
 fn wide_weight_loads_save_cycles() {
-    let mut faster = 0;
-    for (width, batch) in [(512, 4), (336, 7), (1000, 64)] {
-        for precision in ["float16", "float32"].into_iter().take(up_to(1)) {
-            let with = |wide: bool| {
-                let text = format!(
-                    "[model]\nname = \"mlp\"\nlayers = 2\nwidth = {width}\nbatch_size = {batch}\n\
-                     precision = \"{precision}\"\n[target]\nname = \"mk2\"\n\
-                     [options]\nuse_128bit_conv_unit_load = {wide}\n"
-                );
-                let spec = Spec::build(&SpecSource::from_text("mlp", &text)).expect("valid");
-                let compiled = compile(&spec).expect("compiles");
-                let names = compiled.compilation.vertex_types.iter().map(|of| of.name.clone());
-                let is_amp = |name: &String| {
-                    ["1x1Out<", "nx1<"]
-                        .iter()
-                        .any(|kind| name.starts_with(&format!("poplin::ConvPartial{kind}")))
-                };
-                let amp = names.filter(is_amp);
-                let are_wide: Vec<bool> = amp.map(|name| name.contains(",true,true,")).collect();
-                assert!(are_wide.iter().all(|is_wide| *is_wide == wide), "{text}");
-                (RecordedRun::of(&compiled, &spec).end(), are_wide.len())
-            };
-            let ((wide, vertices), (narrow, _)) = (with(true), with(false));
-            assert!(
-                vertices > 0 && wide.as_f64() < 1.01 * narrow.as_f64(),
-                "{width} x {batch}: {wide} {narrow}"
+    for (sizes, precision) in [
+        ("name = \"mlp\"\nlayers = 2\nwidth = 1000\nbatch_size = 256", "float16"),
+        ("name = \"resnet18\"\nimage_size = 57\nbatch_size = 2", "float16"),
+        ("name = \"bert\"\nlayers = 1\nsequence_length = 77\nvocab_size = 1000", "float32"),
+    ] {
+        let with = |wide: bool| {
+            let text = format!(
+                "[model]\n{sizes}\nprecision = \"{precision}\"\ntraining = false\n\
+                 [target]\nname = \"mk2\"\n\
+                 [options]\nuse_128bit_conv_unit_load = {wide}\n"
             );
-            faster += usize::from(wide < narrow);
-        }
+            let spec = Spec::build(&SpecSource::from_text("wide", &text)).expect("valid");
+            let compiled = compile(&spec).expect("compiles");
+            let mut amp = 0;
+            for vertex in &compiled.compilation.vertex_types {
+                let is_amp = ["ConvPartial1x1Out<", "ConvPartialnx1<"]
+                    .iter()
+                    .any(|kind| vertex.name.contains(kind));
+                assert!(!is_amp || vertex.name.contains(",true,true,") == wide, "{}", vertex.name);
+                amp += usize::from(is_amp);
+            }
+            assert!(amp > 0, "{sizes}");
+            RecordedRun::of(&compiled, &spec).end()
+        };
+        let (wide, narrow) = (with(true), with(false));
+        assert!(wide < narrow, "{sizes}: {wide} {narrow}");
     }
-    assert!(faster > 1, "it is worth something");
 }
 
 /// What is said of precision goes by the types of operations: a file in half precision is not told to
