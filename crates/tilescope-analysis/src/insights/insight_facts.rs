@@ -246,7 +246,8 @@ impl InsightFacts {
         let is_open = matches!(self.spec("model.precision"), Some("float32" | "as_is"));
         let flops = |is_of: fn(ArithmeticType) -> bool| -> u64 {
             let counted = self.operations.iter().filter(|of| of.element_type.is_some_and(is_of));
-            counted.map(|of| of.flops).sum()
+            // What only moves data counts, too.
+            counted.map(|of| of.flops.max(1)).sum()
         };
         is_open && flops(|of| of == ArithmeticType::Float) >= flops(|of| of < ArithmeticType::Float)
     }
