@@ -224,17 +224,3 @@ fn the_spec_itself_is_never_written_over() {
     let over = tilescope(&["tune", text(&spec), "-o", text(&spec)]);
     assert!(stderr(&over).contains("is the spec itself"), "{}", stderr(&over));
 }
-
-/// Whatever is freed, no point accumulates gradients without training or replicates an IPU Model; where
-/// training is turned off, accumulation goes with it.
-#[test]
-fn nothing_is_tried_that_no_machine_does() {
-    let freed = ["--free", "model.training", "--free", "options.gradient_accumulation"];
-    let found = tune(&[&["mnist_pipeline", "--budget", "12"][..], &freed].concat());
-    let said = found.to_string();
-    assert!(said.contains("\"model.training\":false"), "{said}");
-    assert!(!said.contains("accumulated in training only"), "{said}");
-    let freed = ["--free", "options.replication_factor"];
-    let said = tune(&[&["mat_vec", "--budget", "8"][..], &freed].concat()).to_string();
-    assert!(!said.contains("IPU Model runs one replica"), "{said}");
-}

@@ -345,3 +345,52 @@ impl TuneSpace {
 fn written_stages(value: &Value) -> Option<Vec<Vec<String>>> {
     serde_json::from_value(value.clone()).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_sim::spec::{Spec, SpecSource};
+
+    /// What may be changed of a bundled spec with some keys freed.
+    fn space(name: &str, overrides: &[&str], free: &[&str]) -> TuneSpace {
+        let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+        let source = SpecSource::find(name, &overrides).expect("bundled");
+        let spec = Spec::build(&source).expect("valid");
+        TuneSpace {
+            keys: EffectiveKeys::of(&spec),
+            free: free.iter().map(ToString::to_string).collect(),
+            fixed: Vec::new(),
+            objective: TuneObjective::Throughput,
+            conditions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn accumulation_goes_with_training() {
+        let start = SpecChanges::new();
+        let both = space("mnist_pipeline", &[], &[TRAINING, ACCUMULATION]);
+        let off = both.word(&start, TRAINING, "false").expect("a move");
+        assert_eq!(off.changes[ACCUMULATION], json!(1));
+        assert!(both.allows(&start, &off));
+        // Without a way to drop it, training stays on.
+        let only = space("mnist_pipeline", &[], &[TRAINING]);
+        assert!(!only.allows(&start, &only.word(&start, TRAINING, "false").expect("a move")));
+        let inference = ["model.training=false", "options.gradient_accumulation=1"];
+        let untrained = space("mnist_pipeline", &inference, &[ACCUMULATION]);
+        let more = untrained.number(&start, ACCUMULATION, 2.0).expect("a move");
+        assert!(!untrained.allows(&start, &more));
+        let more = both.number(&start, ACCUMULATION, 2.0).expect("a move");
+        assert!(both.allows(&start, &more));
+    }
+
+    #[test]
+    fn an_ipu_model_is_not_replicated() {
+        let replicas = "options.replication_factor";
+        let start = SpecChanges::new();
+        for (kind, allowed) in [("target.type=ipu_model", false), ("target.type=ipu", true)] {
+            let space = space("mat_vec", &[kind], &[replicas]);
+            let more = space.number(&start, replicas, 2.0).expect("a move");
+            assert_eq!(space.allows(&start, &more), allowed, "{kind}");
+        }
+    }
+}
