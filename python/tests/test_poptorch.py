@@ -81,6 +81,9 @@ class OptionsTest(unittest.TestCase):
         (lambda o: o.TensorLocations.numIOTiles(32), "options.num_io_tiles", 32),
         (lambda o: o.enableSyntheticData(True), "options.host.loader", "synthetic"),
         (lambda o: o._Popart.set("defaultPrefetchBufferingDepth", 3), "options.prefetch_depth", 3),
+        (lambda o: o._Popart.set("defaultBufferingDepth", 256), "options.prefetch_depth", 256),
+        (lambda o: o._Popart.set("convolutionOptions", {"use128BitConvUnitLoad": "true"}),
+         "options.use_128bit_conv_unit_load", True),
         (lambda o: o._Popart.set("autoRecomputation", 3), "options.recomputation", "pipeline"),
         (lambda o: o._Popart.set("accumulateOuterFragmentSettings.schedule", 2),
          "options.accumulate_outer_schedule", "overlap_cycle_optimized"),
@@ -106,6 +109,18 @@ class OptionsTest(unittest.TestCase):
                 setter(options)
                 self.assertEqual(options._spec_keys.get(path), value)
                 self.assertEqual(list(options._missing), [])
+
+    def test_memory_proportions_are_those_of_the_ipus(self):
+        for given, ipus, expected in [
+            ({}, 2, {}),
+            ({"IPU0": 0.2, "IPU1": 0.2}, 2, 0.2),
+            ({"IPU0": 0.2, "IPU1": 0.3}, 2, [0.2, 0.3]),
+            ({"IPU1": 0.3}, 3, [0.6, 0.3, 0.6]),
+            ({"IPU0": 0.1, "IPU1": 0.3}, 1, 0.1),
+        ]:
+            options = poptorch.Options().setAvailableMemoryProportion(given)
+            keys = _simulation._memory_share(options, ipus)
+            self.assertEqual(keys.get("options.available_memory_proportion", {}), expected)
 
     def test_what_is_not_modelled_is_told(self):
         options = poptorch.Options()

@@ -104,7 +104,7 @@ fn keys(as_json: bool, output: &mut dyn Write) -> Result<(), CliError> {
 pub(super) fn key_words(key: &SpecKey) -> Vec<&'static str> {
     match key.value_type {
         SpecKeyType::OneOf(words) => words.to_vec(),
-        SpecKeyType::RealAboveOr(_, _, word) => vec![word],
+        SpecKeyType::RealsAboveOr(_, _, word) => vec![word],
         SpecKeyType::ModelName => MODELS.iter().map(|model| model.name).collect(),
         SpecKeyType::Boolean => vec!["true", "false"],
         _ => Vec::new(),
@@ -117,7 +117,7 @@ fn key_json(model: Option<&str>, key: &SpecKey) -> Value {
         SpecKeyType::Integer(min, max) => ("integer", json!(min), json!(max)),
         SpecKeyType::PowerOfTwo(max) => ("power_of_two", json!(1), json!(max)),
         SpecKeyType::RealAbove(min, max)
-        | SpecKeyType::RealAboveOr(min, max, _)
+        | SpecKeyType::RealsAboveOr(min, max, _)
         | SpecKeyType::RealFrom(min, max) => ("real", json!(min), json!(max)),
         SpecKeyType::Boolean => ("flag", Value::Null, Value::Null),
         SpecKeyType::OneOf(_) | SpecKeyType::ModelName => ("word", Value::Null, Value::Null),

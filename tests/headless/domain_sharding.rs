@@ -113,7 +113,7 @@ fn every_way_to_share_rows_is_causal() {
         &["options.sync_pattern=single_pipeline", "options.device_iterations=2"],
         &["options.sync_pattern=replica_and_ladder", "options.merge_exchange=false"],
         &["options.num_io_tiles=32"],
-        &["options.execution=sharded", "options.gradient_accumulation=2"],
+        &["options.execution=sharded", "options.device_iterations=2"],
         &["options.location.weights.on_chip=false"],
     ];
     for more in choices {
@@ -310,12 +310,12 @@ fn odd_and_few_rows_are_trained() {
 
 #[test]
 fn what_cannot_be_split_is_refused() {
-    let refusal = |overrides: &[&str]| common::refusal("mnist_pipeline", overrides);
     let rows = "options.domain_sharding=rows";
-    let inference = "model.training=false";
-    assert!(refusal(&[rows, inference, "target.ipus=1"]).contains("target.ipus"));
-    let stages = "options.stages=[]";
-    assert!(refusal(&[rows, inference, stages]).contains("either rows or stages"));
+    let inference = ["model.training=false", "options.gradient_accumulation=1"];
+    let refusal =
+        |more: &str| common::refusal("mnist_pipeline", &[&inference[..], &[rows, more]].concat());
+    assert!(refusal("target.ipus=1").contains("target.ipus"));
+    assert!(refusal("options.stages=[]").contains("either rows or stages"));
     let height = stencil(4, &["model.height=3", rows]);
     let refused = compile(&height).expect_err("has too few rows").to_string();
     assert!(refused.contains("at least 4 rows"), "{refused}");

@@ -42,6 +42,7 @@ mod onnx_annotations;
 mod onnx_command;
 mod onnx_import;
 mod onnx_report;
+mod options;
 mod outlining;
 mod phases;
 mod pipeline;

@@ -96,7 +96,11 @@ fn collectives_move_all_but_the_own_share() {
             .sum();
         let expected = micro_batches * others * weights.as_f64();
 
-        let inference = ["model.training=false"];
+        let inference = [
+            "model.training=false",
+            "options.gradient_accumulation=1",
+            &format!("options.device_iterations={micro_batches}"),
+        ];
         let spec = perceptron(replicas, 1, &["weights"], &inference);
         let compiled = compile(&spec).expect("compiles");
         assert_moves(bytes_of_collectives(&compiled, &spec, "/allGather/"), expected);

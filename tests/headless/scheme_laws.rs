@@ -76,10 +76,15 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
         one_of(&["all", "final", "sum", "every_n"]),
     );
     (order, copies, rest).prop_map(|(a, b, c)| {
+        // Gradients are accumulated in training only.
+        let (accumulation, iterations) = match c.2 {
+            "true" => (a.5, a.6),
+            _ => (1, a.5 * a.6),
+        };
         let order = format!(
             "execution={} pipeline_schedule={} stash_convention={} stages={} sync_pattern={} \
-             gradient_accumulation={} device_iterations={}",
-            a.0, a.1, a.2, a.3, a.4, a.5, a.6
+             gradient_accumulation={accumulation} device_iterations={iterations}",
+            a.0, a.1, a.2, a.3, a.4
         );
         let copies = format!(
             "replication_factor={} num_instances={} tensor_parallel={} num_io_tiles={} \

@@ -316,6 +316,10 @@ fn annotations_count_whatever_the_file_leaves_open() {
     choose(&mut window, "Loss", "cross_entropy");
     assert!(spec(&window).contains("gradient_accumulation = 7"), "{}", spec(&window));
     assert!(says(&window, "Fits: the fullest tile needs"));
+    // What is not trained accumulates nothing.
+    choose(&mut window, "Task", "Inference");
+    assert!(!spec(&window).contains("gradient_accumulation"), "{}", spec(&window));
+    assert!(says(&window, "Fits: the fullest tile needs"));
 }
 
 /// Fields do not change what was typed into the text.

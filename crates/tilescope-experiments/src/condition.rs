@@ -198,7 +198,7 @@ impl ConditionReader<'_> {
             SpecKeyType::Integer(..)
                 | SpecKeyType::PowerOfTwo(_)
                 | SpecKeyType::RealAbove(..)
-                | SpecKeyType::RealAboveOr(..)
+                | SpecKeyType::RealsAboveOr(..)
                 | SpecKeyType::RealFrom(..)
         );
         // A limit may be a number that the key cannot have: below 33, above 0.

@@ -132,7 +132,7 @@ fn one(path: &str, written: &str, part: &WrittenPart) -> Result<Value, Problem> 
 fn range(path: &str, from: &WrittenPart, rest: &WrittenPart) -> Result<Vec<Value>, Problem> {
     let whole = match value_type(path) {
         SpecKeyType::Integer(..) | SpecKeyType::PowerOfTwo(_) => true,
-        SpecKeyType::RealAbove(..) | SpecKeyType::RealAboveOr(..) | SpecKeyType::RealFrom(..) => {
+        SpecKeyType::RealAbove(..) | SpecKeyType::RealsAboveOr(..) | SpecKeyType::RealFrom(..) => {
             false
         }
         other => {

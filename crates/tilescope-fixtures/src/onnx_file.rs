@@ -51,6 +51,8 @@ impl AsRef<[u8]> for Message {
 pub const FLOAT: i64 = 1;
 /// `TensorProto.INT64`
 pub const INT64: i64 = 7;
+/// `TensorProto.FLOAT16`
+pub const FLOAT16: i64 = 10;
 /// `TensorProto.BOOL`
 pub const BOOL: i64 = 9;
 

@@ -1,13 +1,13 @@
 //! ONNX models as lines of text.
 
-use crate::onnx_file::{BOOL, FLOAT, INT64, Message, Node, OnnxFileBuilder, floats, ints};
+use crate::onnx_file::{BOOL, FLOAT, FLOAT16, INT64, Message, Node, OnnxFileBuilder, floats, ints};
 use crate::onnx_file::{value_info, weight};
 
 /// The model of a text. Its statements end with a line or a semicolon; `#` begins a comment.
 ///
 /// - `opset 13`, and `out y z`, without which the outputs are those of the last node.
 /// - `x f32:2,5,16` declares an input, `w w:16,16` a weight without data, `n i64:2=1,-1` an
-///   initialiser; types are `f32`, `i64`, `i8`, `bool` and `str`. Without dimensions it is a scalar.
+///   initialiser; types are `f32`, `f16` (of inputs), `i64`, `i8`, `bool` and `str`. Without dimensions it is a scalar.
 /// - `y z = Split x w:3,4 axis=1 @name` is a node, `y = ` may be left out. Operands may be declared
 ///   where they are read; `_` is an absent one. A value with a comma is whole numbers, one with a
 ///   point a number, one of digits a whole number, all else a text, in quotes where it has spaces.
@@ -58,7 +58,7 @@ fn words(statement: &str) -> Vec<String> {
 
 fn is_declaration(word: &str) -> bool {
     let kind = word.split(':').next().unwrap_or_default();
-    word.contains(':') && ["w", "f32", "i64", "i8", "bool", "str"].contains(&kind)
+    word.contains(':') && ["w", "f32", "f16", "i64", "i8", "bool", "str"].contains(&kind)
 }
 
 fn is_operator(word: &str) -> bool {
@@ -95,6 +95,7 @@ impl TextModel {
         self.model = match (kind, values) {
             ("w", None) => model.tensor(weight(name, &dims)),
             ("f32", None) => model.input(value_info(name, FLOAT, &dims)),
+            ("f16", None) => model.input(value_info(name, FLOAT16, &dims)),
             ("i64", None) => model.input(value_info(name, INT64, &dims)),
             ("i8", None) => model.input(value_info(name, 3, &dims)),
             ("bool", None) => model.input(value_info(name, BOOL, &dims)),

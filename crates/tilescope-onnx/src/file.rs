@@ -51,6 +51,8 @@ pub struct DimValues {
     pub by_name: BTreeMap<String, u64>,
     /// Value of the symbol that is the batch, unless `by_name` has one.
     pub batch: Option<u64>,
+    /// A size that the first dimension of inputs has in the file, and the one that it is to have.
+    pub first: Option<(u64, u64)>,
 }
 
 /// Largest value of a symbolic dimension.
@@ -201,7 +203,7 @@ impl OnnxFile {
     /// If a symbol has no value, a shape cannot be known, or nodes and shapes do not go together.
     pub fn resolve(&self, dims: &DimValues) -> Result<OnnxGraph, OnnxError> {
         let values = self.symbol_values(dims)?;
-        resolve::resolve(self, &values)
+        resolve::resolve(self, &values, dims.first)
     }
 
     /// Symbol -> value, for all symbols of inputs.

@@ -55,6 +55,7 @@ struct Resolver<'f> {
 pub(crate) fn resolve(
     file: &OnnxFile,
     symbols: &BTreeMap<String, u64>,
+    first: Option<(u64, u64)>,
 ) -> Result<OnnxGraph, OnnxError> {
     let graph = check::graph(&file.model)?;
     let functions = file.model.functions.iter();
@@ -71,7 +72,7 @@ pub(crate) fn resolve(
         inlined: 0,
     };
     let mut scope = Scope::of_model(&file.model.opset_imports, graph);
-    let inputs = resolver.inputs(file, &mut scope)?;
+    let inputs = resolver.inputs(file, first, &mut scope)?;
     resolver.initializers(&graph.initializers, &mut scope)?;
     for at in &file.order {
         resolver.node(&graph.nodes[*at], &mut scope)?;
@@ -134,6 +135,7 @@ impl<'f> Resolver<'f> {
     fn inputs(
         &mut self,
         file: &'f OnnxFile,
+        first: Option<(u64, u64)>,
         scope: &mut Scope<'f, '_>,
     ) -> Result<Vec<ValueId>, OnnxError> {
         let mut ids = Vec::new();
@@ -142,7 +144,12 @@ impl<'f> Resolver<'f> {
                 Dimension::Known(size) => *size,
                 Dimension::Symbol(name) => self.symbols.get(name).copied().unwrap_or(0),
             };
-            let dims: Vec<u64> = input.dims.iter().map(dim).collect();
+            let mut dims: Vec<u64> = input.dims.iter().map(dim).collect();
+            if let Some((written, wanted)) = first
+                && input.dims.first() == Some(&Dimension::Known(written))
+            {
+                dims[0] = wanted;
+            }
             let place = || format!("input {:?}", input.name);
             let id = self.value(&input.name, input.element, dims, ValueSource::Input, place)?;
             scope.define(input.name.as_str().into(), id);

@@ -113,7 +113,7 @@ fn fastest_program<'a>(
         search.tried[..search.firsts].iter().map(|split| split.stages.clone()).collect();
     search.tried.sort_by_key(|split| split.cycles);
     let whole = |stages: &[StageSpec]| -> Result<CompiledProgram, CompileError> {
-        Ok(lowered.program(source.placement(stages)?, ProgramExtent::Whole))
+        Ok(lowered.program(source.placement(stages)?, ProgramExtent::Whole)?)
     };
     let mut fastest = None;
     for split in &search.tried {
@@ -235,7 +235,7 @@ impl SplitSearch {
             return Ok(());
         }
         let source = lowered.source;
-        let program = lowered.program(source.placement(&stages)?, ProgramExtent::Run);
+        let program = lowered.program(source.placement(&stages)?, ProgramExtent::Run)?;
         let cycles = length_of_run(&program, &source.spec);
         let block_costs = block_costs(&program, &source.graph);
         self.tried.push(TriedSplit { stages, parts, cycles, block_costs });
@@ -303,7 +303,7 @@ mod tests {
         let source = ProgramSource::new(&spec).expect("a graph");
         let placement = source.placement(&source.stages).expect("four stages");
         let lowered = source.lower().expect("can be lowered");
-        let program = lowered.program(placement, ProgramExtent::Run);
+        let program = lowered.program(placement, ProgramExtent::Run).expect("can be lowered");
         // Stashes come on top of the operations.
         let (costs, operations) = (block_costs(&program, &source.graph), lowered.block_costs());
         assert_eq!(costs.len(), 4);

@@ -28,6 +28,8 @@ _POPART_NAMES = {
     "partialsTypeMatMuls": "options.partials_type",
     "convolutionOptions.partialsType": "options.partials_type",
     "matmulOptions.partialsType": "options.partials_type",
+    "convolutionOptions.use128BitConvUnitLoad": "options.use_128bit_conv_unit_load",
+    "matmulOptions.use128BitConvUnitLoad": "options.use_128bit_conv_unit_load",
     "replicatedCollectivesSettings.mergeAllReduceCollectives": "options.merge_collectives",
     "replicatedCollectivesSettings.mergeReduceScatterCollectives": "options.merge_collectives",
     "replicatedCollectivesSettings.mergeAllGatherCollectives": "options.merge_collectives",
@@ -254,6 +256,11 @@ class _Popart(_Group):
             # What is switched off is off here too, unless a key of a spec turns it off.
             if key not in _NO_EFFECT:
                 self._owner._spec_quietly(key, value)
+            return self
+        if isinstance(value, dict):
+            # Options of libraries are texts.
+            for name, item in value.items():
+                self.set(f"{key}.{name}", {"true": True, "false": False}.get(item, item))
             return self
         if key == "syntheticDataMode":
             self._owner.enableSyntheticData(value != 0)

@@ -5,11 +5,13 @@ import os
 import pathlib
 
 from .. import simulate
-from . import _log, enums, optim
+from . import enums, optim
 from ._errors import Error
 from ._options import Options
 
 _DIRECTORY = "autoReport.directory"
+# Of poplibs (ConvOptions.hpp), for IPUs that none is set for.
+_DEFAULT_SHARE = 0.6
 _OVERLAPS = {
     enums.OverlapMode.OverlapAccumulationLoop: "inner_loop",
     enums.OverlapMode.OverlapDeviceIterationLoop: "loops",
@@ -57,7 +59,7 @@ def spec_of(exported, options: Options, optimizer, loader, samples: int, trainin
         keys["options.execution"] = options._strategy.execution
     if training:
         keys.update(_training_keys(exported, optimizer))
-    keys.update(_memory_share(options))
+    keys.update(_memory_share(options, keys["target.ipus"]))
     if exported.overlap is not None:
         keys["options.overlap_io"] = _OVERLAPS[exported.overlap]
     return nested(keys)
@@ -92,14 +94,12 @@ def _training_keys(exported, optimizer) -> dict:
     return keys
 
 
-def _memory_share(options: Options) -> dict:
-    shares = options.available_memory_proportion
-    if not shares:
+def _memory_share(options: Options, ipus: int) -> dict:
+    given = options.available_memory_proportion
+    if not given:
         return {}
-    if len(set(shares.values())) > 1:
-        smallest = min(shares.values())
-        _log.warning(f"one availableMemoryProportion for all IPUs: {smallest}, the smallest")
-    return {"options.available_memory_proportion": min(shares.values())}
+    shares = [given.get(ipu, _DEFAULT_SHARE) for ipu in range(ipus)]
+    return {"options.available_memory_proportion": shares if len(set(shares)) > 1 else shares[0]}
 
 
 def nested(keys: dict) -> dict:

@@ -10,7 +10,7 @@ use tilescope_report::{MarkKind, TraceMark};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "accumulation",
     description: "weight updates that are too frequent, pipelines that fill and drain too often",
-    keys: &[KEY],
+    keys: &[KEY, ITERATIONS],
     find,
 };
 
@@ -19,9 +19,16 @@ const MIN_SHARE: f64 = 0.02;
 
 /// The key of the micro-batches per weight update.
 const KEY: &str = "options.gradient_accumulation";
+/// The same for the micro-batches of a call, between which a pipeline stays full where nothing is
+/// trained.
+const ITERATIONS: &str = "options.device_iterations";
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let steps = facts.batching.map_or(1, |batching| batching.gradient_accumulation);
+    let is_inference = facts.spec("model.training") == Some("false");
+    let steps = facts.batching.map_or(1, |batching| match is_inference {
+        true => batching.device_iterations,
+        false => batching.gradient_accumulation,
+    });
     let update = facts.share(union(facts.marks_of(MarkKind::Update)));
     let ramps = ramps(facts, steps);
     let once = match ramps {
@@ -42,23 +49,34 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         }
         _ => String::new(),
     };
+    let times = super::pluralised(steps, "micro-batch").replace("batchs", "batches");
+    let sentence = match is_inference {
+        true => format!(
+            "Filling and draining the pipeline takes {} of the run, once for every {times}.",
+            percent(ramps)
+        ),
+        false => format!(
+            "Weight updates take {} of the run{filling}, once for every {times}.",
+            percent(update)
+        ),
+    };
+    let (key, cost) = match is_inference {
+        true => (ITERATIONS, "Twice the samples per call: the first ones wait for the last"),
+        false => {
+            (KEY, "Twice the samples per weight update: the learning rate may need to be adjusted")
+        }
+    };
+    let name = key.trim_start_matches("options.");
     let first = facts.marks_of(MarkKind::Phase).find(|mark| is_ramp(mark));
     let first = first.or_else(|| facts.marks_of(MarkKind::Update).next());
     vec![InsightFinding {
-        sentence: format!(
-            "Weight updates take {} of the run{filling}, once for every {}.",
-            percent(update),
-            super::pluralised(steps, "micro-batch").replace("batchs", "batches"),
-        ),
-        advice: format!("With gradient_accumulation = {} they come half as often.", steps * 2),
+        sentence,
+        advice: format!("With {name} = {} they come half as often.", steps * 2),
         formula: "union of the updates, what phases take beyond one mean slot of the main phase per \
                   micro-batch, and waits for the host call, or without a pipeline all that is in no \
                   stage, / cycles of the run; gain: half of it",
         gain: InsightGain::Time(gain),
-        proposal: facts.proposal(
-            [(KEY, json!(steps * 2))],
-            "Twice the samples per weight update: the learning rate may need to be adjusted",
-        ),
+        proposal: facts.proposal([(key, json!(steps * 2))], cost),
         place: ViewLocation {
             ipu: first.and_then(|mark| mark.ipu),
             cycles: first.map(|mark| mark.cycles),

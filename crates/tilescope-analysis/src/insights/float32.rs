@@ -27,7 +27,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
     const KEY: &str = "model.precision";
     use MemoryCategory::{Constant, Message, Rearrangement, Variable};
-    if facts.spec(KEY) != Some("float32") {
+    if !facts.is_single_precision() {
         return None;
     }
     // What is trained keeps its digits.

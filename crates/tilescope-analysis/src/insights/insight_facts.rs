@@ -21,9 +21,10 @@ use tilescope_report::units::{
     TileRange, TileRuns, VariableId,
 };
 use tilescope_report::{
-    BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind, MemoryCategory,
-    ModelOperation, ProgramKind, ProgramNode, ProgramNodeTable, ProgramOutcome, Report,
-    ReportError, ReportPart, StepActivity, Target, TileMemory, TraceMark, Variable, VertexTypeInfo,
+    ArithmeticType, BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind,
+    MemoryCategory, ModelOperation, ProgramKind, ProgramNode, ProgramNodeTable, ProgramOutcome,
+    Report, ReportError, ReportPart, StepActivity, Target, TileMemory, TraceMark, Variable,
+    VertexTypeInfo,
 };
 
 /// Most marks of a kind that are read.
@@ -237,6 +238,18 @@ impl InsightFacts {
         let changes: SpecChanges =
             changes.into_iter().filter(is_new).map(|(key, to)| (key.to_owned(), to)).collect();
         (!changes.is_empty()).then(|| Proposal { changes, cost: cost.to_owned() })
+    }
+
+    /// Whether a program that can compute in half precision does not: by the types of its operations,
+    /// for a file has types of its own.
+    pub(crate) fn is_single_precision(&self) -> bool {
+        let is_open = matches!(self.spec("model.precision"), Some("float32" | "as_is"));
+        let flops = |is_of: fn(ArithmeticType) -> bool| -> u64 {
+            let counted = self.operations.iter().filter(|of| of.element_type.is_some_and(is_of));
+            // What only moves data counts, too.
+            counted.map(|of| of.flops.max(1)).sum()
+        };
+        is_open && flops(|of| of == ArithmeticType::Float) >= flops(|of| of < ArithmeticType::Float)
     }
 
     /// The share of the run that a change gains at most which takes away as many cycles of some

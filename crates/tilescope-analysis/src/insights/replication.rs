@@ -30,8 +30,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             facts.numbers.bytes(code.0),
             percent(share_of_code),
         ),
-        advice: "More gradient accumulation reduces gradients across replicas less often."
-            .to_owned(),
+        advice: match facts.spec("model.training") {
+            Some("false") => "Nothing is trained: replicas need not exchange anything.",
+            _ => "More gradient accumulation reduces gradients across replicas less often.",
+        }
+        .to_owned(),
         formula: "bytes of global exchange code of one replica; cycles of GlobalExchange on the IPU \
                   with most of them / cycles of the run",
         place: ViewLocation::view("exchange-code"),

@@ -8,7 +8,9 @@ use super::{InsightFacts, InsightFinding, InsightRule};
 use crate::label_conventions::{collective, is_of_convolution, is_of_recomputation, is_to_host};
 use serde_json::Value;
 use tilescope_report::units::percent;
-use tilescope_report::{ProgramKind, ProgramNode, StepActivity, TrainingPass};
+use tilescope_report::{
+    ArithmeticType, ModelOperation, ProgramKind, ProgramNode, StepActivity, TrainingPass,
+};
 
 /// A rule about programs that take a share of the run.
 struct TimeShareRule {
@@ -238,7 +240,7 @@ pub(super) const PRECISION: InsightRule = InsightRule {
     keys: &["model.precision"],
     find: |facts| {
         TimeShareRule {
-            less: |facts| (facts.spec("model.precision") == Some("float32")).then_some(0.5),
+            less: |facts| facts.is_single_precision().then_some(0.5),
             programs: depends_on_width,
             gain: SharedGain::Work,
             least: LEAST_FOR_DIGITS,
@@ -264,8 +266,8 @@ pub(super) const PARTIALS: InsightRule = InsightRule {
         TimeShareRule {
             less: |facts| {
                 // Operands in single precision have partial sums in single precision.
-                let half = facts.spec("model.precision")? != "float32";
-                (half && facts.spec("options.partials_type") == Some("float32")).then_some(0.5)
+                let wide = facts.spec("options.partials_type") == Some("float32");
+                (wide && !facts.is_single_precision()).then_some(0.5)
             },
             programs: |_, program| {
                 use ProgramKind::{DoExchange, OnTileExecute};
@@ -393,7 +395,11 @@ fn gain_of_outputs(facts: &InsightFacts) -> Option<f64> {
 /// and so are their updates.
 fn depends_on_width(facts: &InsightFacts, program: &ProgramNode) -> bool {
     let operation = program.operation.and_then(|id| facts.operations.get(id.index()));
-    if operation.is_some_and(|operation| operation.pass == TrainingPass::Update) {
+    let stays = |of: &ModelOperation| {
+        of.pass == TrainingPass::Update
+            || of.element_type.is_some_and(|kind| kind < ArithmeticType::Float)
+    };
+    if operation.is_some_and(stays) {
         return false;
     }
     use ProgramKind::{DoExchange, GlobalExchange, OnTileExecute, StreamCopyMid};

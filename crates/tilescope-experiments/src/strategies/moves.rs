@@ -106,6 +106,11 @@ pub fn changes_words(changes: &SpecChanges) -> String {
     changes.collect::<Vec<_>>().join(", ")
 }
 
+/// The key that says whether gradients and an update follow the forward pass.
+const TRAINING: &str = "model.training";
+/// The key of the micro-batches per update.
+const ACCUMULATION: &str = "options.gradient_accumulation";
+
 /// What may be changed of a spec.
 pub struct TuneSpace {
     pub keys: EffectiveKeys,
@@ -139,11 +144,21 @@ impl TuneSpace {
         changes.keys().map(String::as_str).filter(|path| !is_free(path)).collect()
     }
 
+    /// Whether a point asks for what no machine does: to accumulate gradients where nothing is trained,
+    /// or to replicate an IPU Model.
+    fn is_of_no_machine(&self, at: &SpecChanges) -> bool {
+        let is_trained = self.value(at, TRAINING) != Some(&json!(false));
+        let is_model = self.value(at, "target.type") == Some(&json!("ipu_model"));
+        !is_trained && self.is_above_one(at, ACCUMULATION)
+            || is_model && self.is_above_one(at, "options.replication_factor")
+    }
+
     /// Whether conditions on keys are met, and nothing is touched that is fixed.
     pub fn allows(&self, from: &SpecChanges, by: &TuneMove) -> bool {
         let to = self.moved(from, by);
         let meets = |condition: &Condition| condition.of_keys(|path| self.value(&to, path));
         self.forbidden(&by.changes).is_empty()
+            && !self.is_of_no_machine(&to)
             && self.conditions.iter().all(|condition| meets(condition) != Some(false))
     }
 
@@ -204,7 +219,7 @@ impl TuneSpace {
                 json!(((now.as_i64()? as f64 * factor) as i64).clamp(1, most))
             }
             SpecKeyType::RealAbove(least, most)
-            | SpecKeyType::RealAboveOr(least, most, _)
+            | SpecKeyType::RealsAboveOr(least, most, _)
             | SpecKeyType::RealFrom(least, most) => {
                 let value = (now.as_f64()? * factor).clamp(least, most);
                 // Few digits: nobody sets a proportion to the billionth.
@@ -226,7 +241,7 @@ impl TuneSpace {
     pub fn levers(&self, at: &SpecChanges, saves_memory: bool) -> Vec<TuneMove> {
         let used = |lever: &&Lever| match lever.used {
             LeverUse::Always => true,
-            LeverUse::Training => self.value(at, "model.training") == Some(&json!(true)),
+            LeverUse::Training => self.value(at, TRAINING) == Some(&json!(true)),
             LeverUse::SeveralIpus => self.is_above_one(at, "target.ipus"),
             LeverUse::Replicas => self.is_above_one(at, "options.replication_factor"),
         };
@@ -254,7 +269,15 @@ impl TuneSpace {
         let now = self.value(at, path)?;
         let value = word.parse::<bool>().map_or_else(|_| json!(word), |flag| json!(flag));
         let sentence = format!("{path} is {now}: {value} is tried.");
-        (*now != value).then(|| TuneMove::of("lever", [(path.to_owned(), value)].into(), sentence))
+        if *now == value {
+            return None;
+        }
+        let mut changes: SpecChanges = [(path.to_owned(), value)].into();
+        // What is not trained accumulates nothing.
+        if path == TRAINING && word == "false" && self.is_above_one(at, ACCUMULATION) {
+            changes.insert(ACCUMULATION.to_owned(), json!(1));
+        }
+        Some(TuneMove::of("lever", changes, sentence))
     }
 
     /// Fewer stages, and borders of stages one block further; none where stages are not written.
@@ -321,4 +344,53 @@ impl TuneSpace {
 /// Stages that are lists of blocks.
 fn written_stages(value: &Value) -> Option<Vec<Vec<String>>> {
     serde_json::from_value(value.clone()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_sim::spec::{Spec, SpecSource};
+
+    /// What may be changed of a bundled spec with some keys freed.
+    fn space(name: &str, overrides: &[&str], free: &[&str]) -> TuneSpace {
+        let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+        let source = SpecSource::find(name, &overrides).expect("bundled");
+        let spec = Spec::build(&source).expect("valid");
+        TuneSpace {
+            keys: EffectiveKeys::of(&spec),
+            free: free.iter().map(ToString::to_string).collect(),
+            fixed: Vec::new(),
+            objective: TuneObjective::Throughput,
+            conditions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn accumulation_goes_with_training() {
+        let start = SpecChanges::new();
+        let both = space("mnist_pipeline", &[], &[TRAINING, ACCUMULATION]);
+        let off = both.word(&start, TRAINING, "false").expect("a move");
+        assert_eq!(off.changes[ACCUMULATION], json!(1));
+        assert!(both.allows(&start, &off));
+        // Without a way to drop it, training stays on.
+        let only = space("mnist_pipeline", &[], &[TRAINING]);
+        assert!(!only.allows(&start, &only.word(&start, TRAINING, "false").expect("a move")));
+        let inference = ["model.training=false", "options.gradient_accumulation=1"];
+        let untrained = space("mnist_pipeline", &inference, &[ACCUMULATION]);
+        let more = untrained.number(&start, ACCUMULATION, 2.0).expect("a move");
+        assert!(!untrained.allows(&start, &more));
+        let more = both.number(&start, ACCUMULATION, 2.0).expect("a move");
+        assert!(both.allows(&start, &more));
+    }
+
+    #[test]
+    fn an_ipu_model_is_not_replicated() {
+        let replicas = "options.replication_factor";
+        let start = SpecChanges::new();
+        for (kind, allowed) in [("target.type=ipu_model", false), ("target.type=ipu", true)] {
+            let space = space("mat_vec", &[kind], &[replicas]);
+            let more = space.number(&start, replicas, 2.0).expect("a move");
+            assert_eq!(space.allows(&start, &more), allowed, "{kind}");
+        }
+    }
 }

@@ -43,7 +43,7 @@ fn the_networks_of_the_guides() {
 #[test]
 fn both_exporters_agree() {
     let dynamo = graph("mnist_dynamo");
-    let values = DimValues { by_name: BTreeMap::new(), batch: Some(64) };
+    let values = DimValues { batch: Some(64), ..DimValues::default() };
     let classic = file("mnist_dynamic_batch").resolve(&values).unwrap();
     assert_eq!(dynamo.macs(), classic.macs());
     assert_eq!(dynamo.parameter_count(), classic.parameter_count());
@@ -71,6 +71,7 @@ fn symbols_ask_for_a_value() {
     let named = |name: &str, value| DimValues {
         by_name: BTreeMap::from([(name.to_owned(), value)]),
         batch: Some(1),
+        first: None,
     };
     assert!(refusal(&named("bacth", 4)).contains("did you mean \"batch\""));
     assert!(refusal(&named("batch", 0)).contains("between 1 and"));

@@ -1,4 +1,5 @@
-//! `available_memory_proportion = "auto"`: the smallest that is as fast.
+//! `available_memory_proportion`: the smallest that is as fast where it is "auto", and that of the IPU
+//! where there is one for each.
 
 use super::lowering;
 use super::plan_selection::with_selection;
@@ -7,6 +8,8 @@ use crate::graph_lowering::GraphLowering;
 use crate::operators::PlannedCost;
 use crate::poplin::PlanCache;
 use crate::poplin::planner::PlanSelection;
+use crate::schedule::StagePlacement;
+use crate::shape::BlockId;
 use crate::spec::{Proportion, Spec};
 use tilescope_report::units::Cycles;
 
@@ -40,6 +43,25 @@ pub(super) fn with_found(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> 
         }
     }
     Some(with(found))
+}
+
+/// The proportion of each block, where the IPUs have their own: that of its IPU. Of several IPUs that
+/// run a block side by side the smallest, for they run it alike.
+pub(super) fn of_blocks(
+    spec: &Spec,
+    graph: &ModelGraph,
+    placement: &StagePlacement,
+) -> Vec<Proportion> {
+    let of_ipus = &spec.memory_proportions;
+    if of_ipus.is_empty() {
+        return Vec::new();
+    }
+    let of_block = |block: usize| {
+        let stages = &placement.stages[placement.stages_of(BlockId(block))];
+        let shares = stages.iter().map(|stage| of_ipus[stage.ipu.index()]);
+        Proportion::new(shares.fold(1.0, f64::min))
+    };
+    (0..graph.blocks.len()).map(of_block).collect()
 }
 
 fn planned_cost(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> PlannedCost {

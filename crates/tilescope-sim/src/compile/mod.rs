@@ -45,7 +45,9 @@ use crate::operators::{LoweredOperation, LoweringContext, LoweringError, NO_GRAD
 use crate::poplin::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks};
 use crate::shape::TensorId;
-use crate::spec::{DomainSharding, ExecutionStrategy, Spec, SpecError, StageSpec, TargetSpec};
+use crate::spec::{
+    DomainSharding, ExecutionStrategy, Proportion, Spec, SpecError, StageSpec, TargetSpec,
+};
 use crate::targets::{Chip, IpuTarget, SystemCosts, published_power, published_price};
 use plan_selection::{PlanSelectionTrial, with_selection};
 use program_builder::ProgramBuilder;
@@ -147,15 +149,30 @@ impl<'a> ProgramSource<'a> {
     /// Those of [`Self::placement`] and [`Self::lower`].
     pub(crate) fn compile(&self) -> Result<CompiledProgram, CompileError> {
         let placement = self.placement(&self.stages)?;
-        Ok(self.lower()?.program(placement, ProgramExtent::Whole))
+        Ok(self.lower_for(&placement)?.assemble(placement, ProgramExtent::Whole))
     }
 
-    /// Lowers all operations, in the order of the graph: layouts hand on from one to the next.
+    /// Lowers all operations, wherever they will be.
     ///
     /// # Errors
     /// An operation without a plan.
     pub(crate) fn lower(&self) -> Result<LoweredProgram<'_>, LoweringError> {
+        self.lower_with(Vec::new())
+    }
+
+    /// Lowers all operations, each for the IPU that it is on.
+    fn lower_for(&self, placement: &StagePlacement) -> Result<LoweredProgram<'_>, LoweringError> {
+        self.lower_with(memory_proportion::of_blocks(&self.spec, &self.graph, placement))
+    }
+
+    /// Lowers all operations with the memory proportions of their blocks, in the order of the graph:
+    /// layouts hand on from one to the next.
+    fn lower_with(
+        &self,
+        block_proportions: Vec<Proportion>,
+    ) -> Result<LoweredProgram<'_>, LoweringError> {
         let mut context = lowering(&self.spec, &self.graph, self.plans);
+        context.block_proportions = block_proportions;
         let mut lowering = GraphLowering::new(&self.graph, &mut context);
         lowering.plan_ahead();
         let nodes = self.graph.nodes.iter().map(|node| lowering.lower(node));
@@ -198,11 +215,23 @@ impl LoweredProgram<'_> {
     }
 
     /// The program of these stages.
+    ///
+    /// # Errors
+    /// An operation without a plan.
     pub(crate) fn program(
         &self,
         placement: StagePlacement,
         extent: ProgramExtent,
-    ) -> CompiledProgram {
+    ) -> Result<CompiledProgram, LoweringError> {
+        // Where each IPU has a memory proportion of its own, other stages have other plans.
+        match self.source.spec.memory_proportions.is_empty() {
+            true => Ok(self.assemble(placement, extent)),
+            false => Ok(self.source.lower_for(&placement)?.assemble(placement, extent)),
+        }
+    }
+
+    /// The program of these stages, of operations that were lowered for them.
+    fn assemble(&self, placement: StagePlacement, extent: ProgramExtent) -> CompiledProgram {
         let ProgramSource { spec, graph, plans, trial, .. } = self.source;
         let spec = spec.as_ref();
         let plan = ProgramPlan::new(spec, graph, &self.context, &self.nodes, placement);
@@ -275,9 +304,11 @@ impl LoweredProgram<'_> {
             return compiled;
         }
         let mut context = lowering(spec, graph, plans);
-        let worth_padding = GraphLowering::new(graph, &mut context).worth_padding();
+        context.block_proportions.clone_from(&self.context.block_proportions);
+        let lowering = GraphLowering::new(graph, &mut context);
         let worth = report_notes::WorthNoting {
-            padded_sizes: worth_padding,
+            padded_sizes: lowering.worth_padding(),
+            serializes_a_layer: lowering.serializes_a_layer(),
             padded_tokens: padded_tokens::worth_padding_tokens(spec, graph, plans),
         };
         compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth, *trial);

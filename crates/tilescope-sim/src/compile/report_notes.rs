@@ -1,16 +1,18 @@
 //! What the reader of a report should know besides its figures.
 
-use super::CompiledProgram;
 use super::padded_tokens::PaddedTokens;
 use super::plan_selection::PlanSelectionTrial;
+use super::{CompiledProgram, HostStreamCopy};
 use crate::cost_constants::IO_TILE_OVERHEAD;
 use crate::graph::{InputExchange, InputSettings, ModelGraph};
 use crate::graph_lowering::WorthPadding;
-use crate::poplin::planner::PlanSelection;
+use crate::poplin::matmul::MatMulSerializationMode;
+use crate::poplin::planner::{PlanSelection, PoplibsOptions};
 use crate::schedule::{PipelineTiming, WeightUpdateTiming};
 use crate::spec::{
     MultiThreadMode, OverlapIo, PipelineSchedule, Proportion, ShardingDomain, Spec, StashConvention,
 };
+use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, IpuId, binary_bytes, grouped, percent};
 use tilescope_report::{ImportedModel, MemoryRegion, ProgramKind};
 
@@ -20,6 +22,8 @@ pub(super) struct WorthNoting {
     pub padded_sizes: Vec<WorthPadding>,
     /// Tokens of a sequence.
     pub padded_tokens: Option<PaddedTokens>,
+    /// Whether a linear layer is computed in parts.
+    pub serializes_a_layer: bool,
 }
 
 /// All notes of a compiled program.
@@ -45,6 +49,7 @@ pub(super) fn notes(
     notes.extend(trial.map(plan_selection));
     notes.extend(worth.padded_sizes.iter().map(padding));
     notes.extend(worth.padded_tokens.as_ref().map(token_padding));
+    notes.extend(whole_layers(spec, worth.serializes_a_layer));
     notes.extend(pipeline(compiled, spec));
     notes.extend(activations_that_stay(compiled, spec));
     notes.extend(sync_groups(compiled, spec));
@@ -59,6 +64,7 @@ pub(super) fn notes(
     notes.extend(io_tiles(compiled));
     notes.extend(helper_threads(spec));
     notes.extend(stream_buffers(compiled, spec));
+    notes.extend(long_streams(compiled));
     notes.extend(packs(spec));
     notes
 }
@@ -241,6 +247,19 @@ fn token_padding(worth: &PaddedTokens) -> String {
     )
 }
 
+/// Linear layers that were to be computed in parts, and none is.
+fn whole_layers(spec: &Spec, serializes_a_layer: bool) -> Option<String> {
+    let PoplibsOptions { serialize_matmul, serialize_matmul_factor: parts, .. } =
+        spec.options.library;
+    let asked = serialize_matmul != MatMulSerializationMode::None && !serializes_a_layer;
+    asked.then(|| {
+        format!(
+            "Warning: options.serialize_matmul cuts no linear layer: options.serialize_matmul_factor \
+             = {parts} divides the size along that dimension of none; choose a factor that does"
+        )
+    })
+}
+
 fn packs(spec: &Spec) -> Option<String> {
     let factor = spec.model.packing_factor;
     (factor > 1.0)
@@ -292,8 +311,17 @@ fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
 fn activations_that_stay(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let schedule = &compiled.schedule;
     let last = compiled.placement.stages.last()?;
-    let asked = spec.model.training && !spec.options.location.activations.on_chip;
-    (asked && schedule.one_by_one).then(|| {
+    if spec.options.location.activations.on_chip || schedule.phased && !spec.model.training {
+        return None;
+    }
+    if !spec.model.training {
+        return Some(
+            "Activations stay on the chip whatever options.location.activations.on_chip says: \
+             nothing is trained, and none waits for a backward pass"
+                .to_owned(),
+        );
+    }
+    schedule.one_by_one.then(|| {
         format!(
             "Activations of {} stay on the chip: its backward pass follows its forward pass at once, \
              and would load what was just stored",
@@ -467,6 +495,38 @@ fn helper_threads(spec: &Spec) -> Option<String> {
          options.host.num_worker_threads = 6"
                 .to_string()
         },
+    )
+}
+
+/// Streams above this many bytes of a micro-batch may not be allocated: one of 149,766,584 bytes could
+/// not (graphcore/poptorch #9); no limit is documented.
+const LONG_STREAM: Bytes = Bytes(128 << 20);
+
+/// Tensors that are more than one stream is known to take.
+fn long_streams(compiled: &CompiledProgram) -> Vec<String> {
+    let copies = compiled.parts.host_inputs.iter().chain(&compiled.parts.host_outputs);
+    // Several IPUs may be sent the same.
+    let mut streams: BTreeMap<&str, &HostStreamCopy> = BTreeMap::new();
+    for copy in copies {
+        if let Some(tensor) = &copy.tensor
+            && copy.bytes_in + copy.bytes_out > LONG_STREAM
+        {
+            streams.entry(&tensor.name).or_insert(copy);
+        }
+    }
+    streams.into_iter().map(|(name, copy)| long_stream(name, copy)).collect()
+}
+
+fn long_stream(name: &str, copy: &HostStreamCopy) -> String {
+    let narrower = match copy.bytes_in.is_zero() {
+        true => "options.output_type",
+        false => "options.input_type",
+    };
+    format!(
+        "Warning: The host stream of {name} has {} bytes for each micro-batch, and one of \
+         149,766,584 could not be allocated (graphcore/poptorch #9): set a smaller \
+         model.batch_size or a narrower {narrower}, or split the tensor",
+        grouped((copy.bytes_in + copy.bytes_out).0)
     )
 }
 

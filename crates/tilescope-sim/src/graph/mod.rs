@@ -54,6 +54,7 @@ impl GraphNode {
             inputs: &self.inputs,
             outputs: &self.outputs,
             planning: self.options.planning,
+            block: self.block,
         }
     }
 }

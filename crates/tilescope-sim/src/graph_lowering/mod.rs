@@ -8,7 +8,7 @@ use crate::graph::{GraphNode, ModelGraph};
 use crate::operators::{
     LoweredOperation, LoweringContext, LoweringError, OperatorKey, PlannedCost, PlannedSizes,
 };
-use crate::poplin::planner::OperationPlanning;
+use crate::poplin::planner::PoplibsOptions;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use rayon::prelude::*;
@@ -45,7 +45,7 @@ pub struct WorthPadding {
 #[derive(PartialEq, Eq, Hash)]
 struct LoweringCacheKey {
     operator: OperatorKey,
-    planning: OperationPlanning,
+    planning: PoplibsOptions,
     /// Of each operand its type, the number of its layout, and whether it may be overwritten.
     operands: Vec<(TensorInfo, Option<usize>, bool)>,
 }
@@ -57,7 +57,8 @@ impl LoweringCacheKey {
             (context.tensor_type(tensor).clone(), layout, context.dies(tensor))
         };
         let operands = node.operands().all().map(operand).collect();
-        let (operator, planning) = (OperatorKey::new(&node.operator), node.options.planning);
+        let operator = OperatorKey::new(&node.operator);
+        let planning = context.planning_of(&node.operands());
         Self { operator, planning, operands }
     }
 }
@@ -79,15 +80,16 @@ struct PlannedNodes<'a> {
 }
 
 impl<'a> PlannedNodes<'a> {
-    fn of(graph: &'a ModelGraph) -> Self {
+    fn of(graph: &'a ModelGraph, context: &LoweringContext) -> Self {
         let planned: Vec<&GraphNode> =
             graph.nodes.iter().filter(|node| node.operator.is_planned()).collect();
-        let mut numbers: HashMap<(OperatorKey, OperationPlanning, Vec<TensorInfo>), usize> =
+        let mut numbers: HashMap<(OperatorKey, PoplibsOptions, Vec<TensorInfo>), usize> =
             HashMap::new();
         let mut different: Vec<&GraphNode> = Vec::new();
         let kinds = planned.iter().map(|node| {
             let operator = OperatorKey::new(&node.operator);
-            let key = (operator, node.options.planning, graph.types(&node.inputs));
+            let planning = context.planning_of(&node.operands());
+            let key = (operator, planning, graph.types(&node.inputs));
             *numbers.entry(key).or_insert_with(|| {
                 different.push(node);
                 different.len() - 1
@@ -110,8 +112,8 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
     /// the operation is lowered.
     pub fn plan_ahead(&mut self) {
         let graph = self.graph;
-        let PlannedNodes { planned, kinds, different } = PlannedNodes::of(graph);
         let context: &LoweringContext = self.context;
+        let PlannedNodes { planned, kinds, different } = PlannedNodes::of(graph, context);
         let layout = |node: &&GraphNode| node.operator.plan_ahead(context, &node.operands());
         let weights: Vec<Option<TensorLayout>> = different.par_iter().map(layout).collect();
         let casts: HashSet<TensorId> = graph
@@ -136,8 +138,8 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
     /// What the planner expects all products and convolutions of the graph to cost, each as often as
     /// it is there.
     pub fn planned_cost(&self) -> PlannedCost {
-        let PlannedNodes { kinds, different, .. } = PlannedNodes::of(self.graph);
         let context: &LoweringContext = self.context;
+        let PlannedNodes { kinds, different, .. } = PlannedNodes::of(self.graph, context);
         let cost = |node: &&GraphNode| {
             node.operator.planned_cost(context, &node.operands(), PlannedSizes::AsTheyAre)
         };
@@ -150,8 +152,8 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
     /// cycles of slightly larger ones: their sizes have too few divisors for the parts that memory
     /// asks for. Of equal ones the first.
     pub fn worth_padding(&self) -> Vec<WorthPadding> {
-        let PlannedNodes { different, .. } = PlannedNodes::of(self.graph);
         let context: &LoweringContext = self.context;
+        let PlannedNodes { different, .. } = PlannedNodes::of(self.graph, context);
         let worth = |node: &&GraphNode| {
             let operands = node.operands();
             let cost = |sizes| node.operator.planned_cost(context, &operands, sizes);
@@ -164,6 +166,14 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
             })
         };
         different.par_iter().filter_map(worth).collect()
+    }
+
+    /// Whether a linear layer is computed in parts one after the other.
+    pub fn serializes_a_layer(&self) -> bool {
+        let PlannedNodes { different, .. } = PlannedNodes::of(self.graph, self.context);
+        let context: &LoweringContext = self.context;
+        let parts = |node: &&GraphNode| node.operator.serial_parts(context, &node.operands());
+        different.iter().any(|node| parts(node) > 1)
     }
 
     /// Lowers one operation of the graph, or finds one that was equal.

@@ -20,7 +20,7 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
         let problem = "model.onnx names no file".to_string();
         return Err(GraphError { node: "onnx".to_string(), problem });
     };
-    let as_written = spec.number_formats == ModelPrecision::Float32;
+    let as_written = matches!(spec.number_formats, ModelPrecision::AsIs | ModelPrecision::Float32);
     let types = (!as_written).then_some((spec.precision, spec.parameter_type));
     let settings = ImportSettings { options: &spec.import, types, training: spec.training };
     onnx::import(file, &settings)

@@ -22,7 +22,7 @@ use crate::spec_keys::{LARGEST_SIZE, SpecKey, SpecKeyType};
 use std::fmt;
 
 pub(crate) use imported::IMPORTED;
-pub(crate) use model_spec::ModelSpec;
+pub(crate) use model_spec::{ModelPrecision, ModelSpec};
 
 /// The definition of a built-in model.
 #[derive(Clone, Copy)]

@@ -16,13 +16,18 @@ spec_words! {
         Mixed = "mixed",
         /// Everything in float16.
         Float16 = "float16",
+        /// The types of the file.
+        AsIs = "as_is",
     }
 }
 
 impl ModelPrecision {
     /// Of activations, and of all that is computed.
     fn computed(self) -> DType {
-        if self == Self::Float32 { DType::Float } else { DType::Half }
+        match self {
+            Self::Float32 | Self::AsIs => DType::Float,
+            Self::Mixed | Self::Float16 => DType::Half,
+        }
     }
 
     /// Of weights.
@@ -71,7 +76,8 @@ spec_table! {
             poptorch: "poptorch.trainingModel / inferenceModel",
         }
         /// Element type of weights and activations; mixed keeps weights in float32 and computes in
-        /// float16
+        /// float16. Files have the types that are in them (as_is, or float32); the others narrow
+        /// their float32, so that casts to it vanish
         number_formats as "precision": ModelPrecision = ModelPrecision::Float32 => {
             shows_in: "Memory; Operations: cycles of matmuls",
             poptorch: "model.half(); autocast; Trainer(precision=16)",

@@ -13,7 +13,7 @@ pub struct FileBatch {
 impl FileBatch {
     /// The samples of a file: its batch symbol, the sequences of a recurrent layer, the size that all inputs have in common as their
     /// dimension 0, or in another dimension; else dimension 0 of the first input.
-    pub(super) fn of(file: &OnnxFile, graph: &OnnxGraph) -> Self {
+    pub(crate) fn of(file: &OnnxFile, graph: &OnnxGraph) -> Self {
         let inputs: Vec<&OnnxValue> =
             graph.inputs.iter().map(|input| graph.value(*input)).collect();
         let with_dims: Vec<&OnnxValue> =

@@ -37,6 +37,8 @@ use tilescope_report::ImportedModel;
 #[derive(Clone, Debug)]
 pub struct ImportedFile {
     pub graph: Arc<OnnxGraph>,
+    /// The graph of one compute batch, where the micro-batch is worked on in several.
+    pub compute_batch: Option<Arc<OnnxGraph>>,
     /// Samples of a micro-batch.
     pub batch: FileBatch,
     /// Digest of the file when the report was made that the spec is from, if that was another one.
@@ -64,7 +66,15 @@ impl ImportedFile {
             folded: graph.folded.clone(),
             ..ImportedModel::default()
         };
-        Self { graph: Arc::new(graph), batch, annotated, has_loss, identity, changed_from: None }
+        Self {
+            graph: Arc::new(graph),
+            compute_batch: None,
+            batch,
+            annotated,
+            has_loss,
+            identity,
+            changed_from: None,
+        }
     }
 }
 
@@ -88,7 +98,7 @@ pub(crate) struct ImportSettings<'a> {
     pub training: bool,
 }
 
-/// The forward graph of a file for one micro-batch.
+/// The forward graph of a file for one micro-batch, or for a compute batch of it.
 ///
 /// # Errors
 /// Operators that are not modelled, each with its node, and operands or attributes that an
@@ -97,10 +107,11 @@ pub(crate) fn import(
     file: &ImportedFile,
     settings: &ImportSettings,
 ) -> Result<ModelGraph, GraphError> {
-    let annotations = Annotations::of(&file.graph)?;
+    let graph = file.compute_batch.as_ref().unwrap_or(&file.graph);
+    let annotations = Annotations::of(graph)?;
     let joined = match settings.options.fuse {
-        FuseChoice::Auto => fuse::fused(&file.graph, &annotations),
-        FuseChoice::None => fuse::unfused(&file.graph, &annotations),
+        FuseChoice::Auto => fuse::fused(graph, &annotations),
+        FuseChoice::None => fuse::unfused(graph, &annotations),
     };
     let mut importer = Importer::new(&joined.graph, settings)?;
     let unknown = importer.unknown_operators(&joined.origins);

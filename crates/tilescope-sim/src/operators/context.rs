@@ -8,7 +8,8 @@ use crate::poplin::PlanCache;
 use crate::poplin::planner::{OperationPlanning, PoplibsOptions};
 use crate::popops::{one_hot, relayout};
 use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
+use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
+use crate::spec_keys::Proportion;
 use crate::targets::{BytesPerCycle, IpuTarget};
 use std::collections::HashMap;
 use tilescope_report::MemoryCategory;
@@ -36,6 +37,8 @@ pub struct LoweringContext<'a> {
     pub training: bool,
     /// What operations are planned with that say nothing else of themselves.
     pub planning: &'a PoplibsOptions,
+    /// Shares of memory that temporaries may fill, by block; empty where all have that of `planning`.
+    pub(crate) block_proportions: Vec<Proportion>,
     /// Plans made so far.
     pub plans: &'a PlanCache,
     /// By tensor, whether one operation reads it and nothing else needs it.
@@ -87,6 +90,8 @@ pub struct NodeOperands<'a> {
     pub outputs: &'a [TensorId],
     /// How it is planned, where not as the program says.
     pub planning: OperationPlanning,
+    /// The block it belongs to.
+    pub block: BlockId,
 }
 
 impl NodeOperands<'_> {
@@ -132,6 +137,7 @@ impl<'a> LoweringContext<'a> {
             tiles: machine.tiles,
             training,
             planning,
+            block_proportions: Vec::new(),
             plans,
             read_once: vec![false; tensors.len()],
             layouts: vec![None; tensors.len()],
@@ -157,7 +163,11 @@ impl<'a> LoweringContext<'a> {
 
     /// What an operation is planned with.
     pub(crate) fn planning_of(&self, node: &NodeOperands) -> PoplibsOptions {
-        node.planning.over(self.planning)
+        let mut program = *self.planning;
+        if let Some(share) = self.block_proportions.get(node.block.0) {
+            program.available_memory_proportion = *share;
+        }
+        node.planning.over(&program)
     }
 
     /// Type of a tensor.

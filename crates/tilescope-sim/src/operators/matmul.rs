@@ -127,6 +127,10 @@ impl Operator for MatMulOp {
         lowering.matmul_planned_cost(node, self, sizes)
     }
 
+    fn serial_parts(&self, lowering: &LoweringContext, node: &NodeOperands) -> u64 {
+        lowering.matmul_params(node, self).map_or(1, |(_, cut)| cut.parts())
+    }
+
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         lowering.matmul(node, self)
     }

@@ -231,6 +231,11 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
         None
     }
 
+    /// Parts of a linear layer that are computed one after the other.
+    fn serial_parts(&self, _: &LoweringContext, _: &NodeOperands) -> u64 {
+        1
+    }
+
     /// What the tiles do, by which plan, and when operands and results exist; lays out the outputs,
     /// and inputs that nobody has placed yet.
     ///

@@ -50,7 +50,11 @@ impl StagePlacement {
         written: &[StageSpec],
     ) -> Result<Self, SpecError> {
         let stages = match written {
-            [] => automatic_stages(spec, graph),
+            [] => {
+                let stages = automatic_stages(spec, graph);
+                check_automatic(spec, &stages)?;
+                stages
+            }
             written => written.to_vec(),
         };
         let has = |stage: &StageSpec, block: &String| stage.blocks.contains(block);
@@ -289,6 +293,20 @@ fn check_phases(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError> {
             Err(spec.refuse("options.execution_phase_settings.phases", problem))
         }
     }
+}
+
+/// One stage for each block takes as many IPUs.
+fn check_automatic(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {
+    let ipus = spec.target.ipus;
+    if stages.iter().all(|stage| stage.ipu < IpuId(ipus)) {
+        return Ok(());
+    }
+    let problem = format!(
+        "\"auto_increment\" takes an IPU for each of the {} blocks of the model, and target.ipus is \
+         {ipus}; set \"balanced\" or \"same_as_ipu\", or write options.stages",
+        stages.len()
+    );
+    Err(spec.refuse("options.auto_stage", problem))
 }
 
 fn check_ipus(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {

@@ -4,10 +4,13 @@ use super::choices::{
     DomainSharding, ExecutionPhaseIoSchedule, ExecutionStrategy, OutputMode, OverlapIo,
     PipelineSchedule, RecomputationType,
 };
+use super::options::MEMORY_PROPORTION;
 use super::phase_settings::PHASE_SETTINGS;
 use super::{CheckedSpecValues, Spec, SpecError, machine};
+use crate::model::ModelPrecision;
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::targets;
+use tilescope_report::TargetKind;
 
 /// Fewest I/O tiles PopART takes (willow/src/popx/irlowering.cpp).
 const MIN_IO_TILES: u32 = 32;
@@ -18,6 +21,10 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
         machine::check(values, spec),
         system(spec),
         instances(spec),
+        precision(spec),
+        ipu_model(spec),
+        accumulation(spec),
+        memory_proportions(spec),
         io_tiles(spec),
         overlap(spec),
         schedule(spec),
@@ -76,6 +83,54 @@ fn instances(spec: &Spec) -> SpecConflict {
             "{hosts} hosts cannot run {instances} instances evenly; set options.num_instances"
         );
         ("options.num_hosts", problem)
+    })
+}
+
+/// Only a file has types of its own.
+fn precision(spec: &Spec) -> SpecConflict {
+    let as_is = spec.model.number_formats == ModelPrecision::AsIs && spec.model.file.is_none();
+    as_is.then(|| {
+        let problem = "\"as_is\" are the types of an ONNX file; set \"float32\", \"mixed\" or \
+                       \"float16\", or model.onnx";
+        ("model.precision", problem.to_owned())
+    })
+}
+
+/// Graphs cannot be replicated on an IPU Model (popart docs/popart/performance.rst and
+/// docs/popxl/graph.rst).
+fn ipu_model(spec: &Spec) -> SpecConflict {
+    let replicas = spec.options.replication_factor;
+    (spec.target.kind == TargetKind::IpuModel && replicas > 1).then(|| {
+        let problem = format!(
+            "Poplar's IPU Model runs one replica, not {replicas}; set \
+             options.replication_factor = 1, or target.type = \"ipu\""
+        );
+        ("options.replication_factor", problem)
+    })
+}
+
+/// Gradients are accumulated in training only (popart willow/src/ir.cpp, "Gradient Accumulation only
+/// available when training"; PopTorch refuses it too).
+fn accumulation(spec: &Spec) -> SpecConflict {
+    let steps = spec.options.gradient_accumulation;
+    (!spec.model.training && steps > 1).then(|| {
+        let problem = format!(
+            "gradients of {steps} micro-batches are accumulated in training only, and the model is \
+             not trained (model.training = false); set options.gradient_accumulation = 1, and \
+             options.device_iterations to the micro-batches of a call"
+        );
+        ("options.gradient_accumulation", problem)
+    })
+}
+
+/// A list has a share for each IPU of a replica.
+fn memory_proportions(spec: &Spec) -> SpecConflict {
+    let (given, ipus) = (spec.memory_proportions.len(), spec.target.ipus as usize);
+    (given > 0 && given != ipus).then(|| {
+        let problem = format!(
+            "a list has one value for each IPU of a replica: {ipus} as target.ipus says, not {given}"
+        );
+        (MEMORY_PROPORTION, problem)
     })
 }
 
@@ -233,8 +288,6 @@ fn batch_serialization(spec: &Spec) -> SpecConflict {
     let samples = spec.model.batch_size;
     let problem = if factor == 1 {
         return None;
-    } else if spec.model.file.is_some() {
-        "an imported file has the samples it has; set model.batch_size".to_owned()
     } else if !samples.is_multiple_of(factor) {
         format!("{samples} samples cannot be split into {factor} equal parts")
     } else {

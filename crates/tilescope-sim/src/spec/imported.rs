@@ -5,11 +5,12 @@ use super::CheckedSpecValues;
 use super::choices::ExecutionStrategy;
 use super::error::{SpecError, SpecLocation};
 use super::source::LocatedSpecValue;
-use crate::onnx::{AnnotationKind, BlockChoice, DIM_PREFIX, ImportedFile, LossChoice};
+use crate::onnx::{AnnotationKind, BlockChoice, DIM_PREFIX, FileBatch, ImportedFile, LossChoice};
 use crate::spec_keys::{COUNT, ChosenValues, SpecValue};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tilescope_onnx::{DimValues, OnnxError, OnnxFile, Symbol};
+use std::sync::Arc;
+use tilescope_onnx::{DimValues, OnnxError, OnnxFile, OnnxGraph, Symbol};
 
 /// The key of the file.
 const FILE: &str = "model.onnx";
@@ -18,6 +19,8 @@ const DIGEST: &str = "model.onnx_digest";
 /// Keys of the micro-batches that an annotated pipeline is filled with.
 const ACCUMULATION: &str = "options.gradient_accumulation";
 const DEVICE_ITERATIONS: &str = "options.device_iterations";
+/// The key of the parts that a micro-batch is worked on in.
+const FACTOR: &str = "options.batch_serialization_settings.factor";
 /// The key of the symbol that counts samples.
 const BATCH: &str = "model.batch_size";
 
@@ -46,6 +49,7 @@ pub(super) fn open(settings: &mut Settings) -> Result<Option<ImportedFile>, Spec
     let graph = file.resolve(&dims).map_err(failed)?;
     let mut imported = ImportedFile::new(text, &file, graph);
     check_batch(settings, &imported)?;
+    imported.compute_batch = compute_batch(settings, &file, dims, &imported.batch)?;
     imported.changed_from = keep_digest(settings, &location, &imported.identity.digest);
     Ok(Some(imported))
 }
@@ -59,6 +63,53 @@ fn keep_digest(settings: &mut Settings, location: &SpecLocation, digest: &str) -
         SpecValue::String(before) if before != digest && !before.is_empty() => Some(before),
         _ => None,
     }
+}
+
+/// The graph of one of the parts that the spec has a micro-batch worked on in; none where it has not, or
+/// where they cannot be equal, which is refused with others that do not go together.
+///
+/// # Errors
+/// A file that cannot have as few samples.
+fn compute_batch(
+    settings: &Settings,
+    file: &OnnxFile,
+    dims: DimValues,
+    batch: &FileBatch,
+) -> Result<Option<Arc<OnnxGraph>>, SpecError> {
+    let Some(located) = settings.get(FACTOR) else { return Ok(None) };
+    let factor = match &located.value {
+        SpecValue::Integer(factor) => u64::try_from(*factor).unwrap_or(0),
+        _ => 0,
+    };
+    if factor < 2 || !batch.samples.is_multiple_of(factor) {
+        return Ok(None);
+    }
+    let refuse = |problem: String| SpecError::new(located.location.clone(), FACTOR, problem);
+    let samples = batch.samples / factor;
+    let symbol = file.symbols().into_iter().find(|symbol| symbol.is_batch);
+    let mut dims = DimValues { batch: Some(samples), ..dims };
+    match symbol {
+        Some(symbol) => {
+            dims.by_name.remove(&symbol.name);
+        }
+        None => dims.first = Some((batch.samples, samples)),
+    }
+    let graph = file.resolve(&dims).map_err(|error| {
+        refuse(format!(
+            "the file has {} samples and cannot have the {samples} of a part; export it with a \
+             dynamic first dimension: {error}",
+            batch.samples
+        ))
+    })?;
+    let counted = FileBatch::of(file, &graph).samples;
+    if counted != samples || batch.assumption.is_some() {
+        return Err(refuse(
+            "the inputs of the file have no first dimension in common that counts samples; export \
+             it with a dynamic first dimension"
+                .to_owned(),
+        ));
+    }
+    Ok(Some(Arc::new(graph)))
 }
 
 /// The path as the spec means it: beside the spec, or from where the command runs.
@@ -150,6 +201,7 @@ pub(super) fn value(
 ) -> Option<SpecValue> {
     match path {
         "model.name" => Some(SpecValue::String("onnx".to_string())),
+        "model.precision" => Some(SpecValue::String("as_is".to_string())),
         BATCH => i64::try_from(file.batch.samples).ok().map(SpecValue::Integer),
         "model.training" => {
             let loss = values.field("model", "loss").unwrap_or(LossChoice::Auto);

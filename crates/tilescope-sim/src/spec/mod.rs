@@ -50,6 +50,9 @@ pub struct Spec {
     /// What it runs on.
     pub target: TargetSpec,
     pub options: SpecOptions,
+    /// Shares of a tile's memory that temporaries may fill, by IPU of a replica; empty where all
+    /// IPUs have that of the options.
+    pub memory_proportions: Vec<f64>,
     /// The keys that were set, as TOML: reading it again gives the same spec.
     pub text: String,
     /// Every key that applies to the model, with the value in effect.

@@ -15,7 +15,9 @@ use super::stages::{self, StageSpec};
 use super::{CheckedSpecValues, Spec, checks, keys};
 use crate::model::ModelSpec;
 use crate::poplin::planner::PoplibsOptions;
-use crate::spec_keys::{COUNT, SpecField, SpecKeyType, SpecTable, SpecValue, spec_table};
+use crate::spec_keys::{
+    COUNT, ChosenValues, SpecField, SpecKeyType, SpecTable, SpecValue, spec_table,
+};
 use crate::targets::{self, Chip, HOST_CORES, HOST_LINK_BYTES_PER_SECOND, SystemDef};
 use std::collections::BTreeMap;
 use tilescope_report::TargetKind;
@@ -210,6 +212,9 @@ impl TensorLocations {
         ]
     }
 }
+
+/// The key of the share of memory that temporaries may fill.
+pub(super) const MEMORY_PROPORTION: &str = "options.available_memory_proportion";
 
 /// A time that the host takes.
 const SECONDS: SpecKeyType = SpecKeyType::RealFrom(0.0, 1000.0);
@@ -504,9 +509,9 @@ spec_table! {
             popart: "ExchangeStrategy JustInTime / OverlapInnerLoop / OverlapLoops",
         }
         /// Micro-batches the host prepares ahead in the stream buffers
-        prefetch_depth: u64 = 1, in SpecKeyType::Integer(1, 64) => {
+        prefetch_depth: u64 = 1, in SpecKeyType::Integer(1, 65_536) => {
             shows_in: "Execution trace: length of StreamCopyBegin; notes: host memory of stream buffers",
-            popart: "defaultPrefetchBufferingDepth",
+            popart: "defaultBufferingDepth, defaultPrefetchBufferingDepth",
             tensorflow: "IPUInfeedQueue prefetch_depth",
         }
         /// Which micro-batches send their results to the host: by default all in inference, the final one in training; sum adds them up on the IPU
@@ -589,6 +594,7 @@ pub(super) fn assemble(values: &CheckedSpecValues) -> Result<Spec, SpecError> {
         model,
         target: TargetSpec::read("target", values),
         options: SpecOptions::read("options", values),
+        memory_proportions: memory_proportions(values),
         text: text(values),
         machine_changes: machine::changes(values),
         calibration: calibration::changes(values, &machine::rates_of_name(values)),
@@ -599,6 +605,14 @@ pub(super) fn assemble(values: &CheckedSpecValues) -> Result<Spec, SpecError> {
     };
     checks::check(values, &spec)?;
     Ok(spec)
+}
+
+/// The shares of memory that temporaries may fill, where they are given by IPU.
+fn memory_proportions(values: &CheckedSpecValues) -> Vec<f64> {
+    match values.chosen(MEMORY_PROPORTION) {
+        Some(SpecValue::Array(shares)) => shares.iter().filter_map(f64::from_spec).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The sizes of the model, by the last part of their key.

@@ -107,8 +107,16 @@ impl SpecKeyType {
             Self::RealAbove(above, up_to) => {
                 json!({ "type": "number", "exclusiveMinimum": above, "maximum": up_to })
             }
-            Self::RealAboveOr(above, up_to, word) => json!({
-                "anyOf": [Self::RealAbove(*above, *up_to).schema(), { "const": word }],
+            Self::RealsAboveOr(above, up_to, word) => json!({
+                "anyOf": [
+                    Self::RealAbove(*above, *up_to).schema(),
+                    { "const": word },
+                    {
+                        "type": "array",
+                        "items": Self::RealAbove(*above, *up_to).schema(),
+                        "minItems": 1,
+                    },
+                ],
             }),
             Self::RealFrom(from, up_to) => {
                 json!({ "type": "number", "minimum": from, "maximum": up_to })

@@ -206,8 +206,8 @@ pub enum SpecKeyType {
     PowerOfTwo(i64),
     /// A number above the first and up to the second.
     RealAbove(f64, f64),
-    /// The same, or a word.
-    RealAboveOr(f64, f64, &'static str),
+    /// The same, a word, or a list of such numbers, one for each IPU of a replica.
+    RealsAboveOr(f64, f64, &'static str),
     /// A number from the first up to the second, both included.
     RealFrom(f64, f64),
     Boolean,
@@ -253,11 +253,16 @@ impl SpecKeyType {
                     Err(wrong())
                 }
             }
-            (Self::RealAboveOr(_, _, word), SpecValue::String(found)) if found == word => {
+            (Self::RealsAboveOr(_, _, word), SpecValue::String(found)) if found == word => {
                 Ok(value.clone())
             }
-            (Self::RealAboveOr(above, up_to, _), SpecValue::Integer(_) | SpecValue::Float(_)) => {
+            (Self::RealsAboveOr(above, up_to, _), SpecValue::Integer(_) | SpecValue::Float(_)) => {
                 Self::RealAbove(*above, *up_to).accept(value).map_err(|_| wrong())
+            }
+            (Self::RealsAboveOr(above, up_to, _), SpecValue::Array(items)) if !items.is_empty() => {
+                let each = Self::RealAbove(*above, *up_to);
+                let items = items.iter().map(|item| each.accept(item));
+                items.collect::<Result<_, _>>().map(SpecValue::Array)
             }
             (Self::RealFrom(from, up_to), SpecValue::Integer(_) | SpecValue::Float(_)) => {
                 let number = match value {
@@ -293,8 +298,9 @@ impl SpecKeyType {
             Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
             Self::PowerOfTwo(max) => format!("a power of two from 1 to {max}"),
             Self::RealAbove(above, up_to) => format!("a number above {above} and up to {up_to}"),
-            Self::RealAboveOr(above, up_to, word) => {
-                format!("{}, or {word:?}", Self::RealAbove(*above, *up_to).describe())
+            Self::RealsAboveOr(above, up_to, word) => {
+                let number = Self::RealAbove(*above, *up_to).describe();
+                format!("{number}, a list of one for each IPU of a replica, or {word:?}")
             }
             Self::RealFrom(from, up_to) => format!("a number from {from} to {up_to}"),
             Self::Boolean => "true or false".to_string(),

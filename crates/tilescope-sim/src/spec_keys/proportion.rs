@@ -62,11 +62,16 @@ impl Hash for Proportion {
 }
 
 impl SpecField for Proportion {
-    const FORM: SpecKeyType = SpecKeyType::RealAboveOr(0.0, 1.0, AUTO);
+    const FORM: SpecKeyType = SpecKeyType::RealsAboveOr(0.0, 1.0, AUTO);
 
     fn from_spec(value: &SpecValue) -> Option<Self> {
         match value {
             SpecValue::String(word) if word == AUTO => Some(Self::Auto),
+            // What stands for all IPUs where it is open which of them an operation is on.
+            SpecValue::Array(items) => {
+                let shares = items.iter().filter_map(f64::from_spec);
+                shares.min_by(f64::total_cmp).map(Self::Given)
+            }
             number => f64::from_spec(number).map(Self::Given),
         }
     }

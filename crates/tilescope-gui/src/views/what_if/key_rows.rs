@@ -84,7 +84,7 @@ pub(super) fn key_row_ui(
 fn in_words<'a>(path: &str, word: &'a str) -> &'a str {
     match (path, word) {
         // A file has types of its own.
-        ("model.precision", "float32") => "as in the file",
+        ("model.precision", "as_is") => "as in the file",
         ("model.loss", "auto") => "that of the file",
         _ => word,
     }

@@ -5,7 +5,7 @@ use super::key_rows::{aside_ui, problem_mark_ui, row_ui, word_ui};
 use super::model_file::ModelFile;
 use super::spec_draft::SpecAnswers;
 use super::spec_keys::CompiledStage;
-use super::spec_text::{quoted, with_value};
+use super::spec_text::{quoted, with_value, without_value};
 use crate::theme::ThemePalette;
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
@@ -151,7 +151,8 @@ pub(super) fn with_ipus_for(text: &str, answers: &SpecAnswers, ipus: u64, stages
 }
 
 /// The text with at least as many micro-batches as fill a pipeline of so many stages: those of an
-/// accumulation where the model is trained, as PopTorch asks for them, else those of a call.
+/// accumulation where the model is trained, as PopTorch asks for them, else those of a call, without an
+/// accumulation.
 pub(super) fn with_filled_pipeline(
     text: &str,
     answers: &SpecAnswers,
@@ -160,28 +161,27 @@ pub(super) fn with_filled_pipeline(
 ) -> String {
     const ITERATIONS: &str = "options.device_iterations";
     const ACCUMULATION: &str = "options.gradient_accumulation";
+    let text = match trains {
+        true => text.to_owned(),
+        false => without_value(text, ACCUMULATION),
+    };
     if stages < 2 || answers.word("options.execution") != "pipelined" {
-        return text.to_owned();
+        return text;
     }
     let stages = stages as u64;
     let (iterations, accumulation) = (answers.number(ITERATIONS), answers.number(ACCUMULATION));
-    let flowing = iterations.saturating_mul(accumulation);
     match trains {
         true => {
             let fewest = 2 * stages - 1;
             // Without accumulation it is never flushed, and a call has to fill it.
-            let is_filled = accumulation >= fewest || accumulation == 1 && flowing >= fewest;
-            if is_filled {
-                text.to_owned()
-            } else {
-                with_value(text, ACCUMULATION, &fewest.to_string())
+            let is_filled = accumulation >= fewest || accumulation == 1 && iterations >= fewest;
+            match is_filled {
+                true => text,
+                false => with_value(&text, ACCUMULATION, &fewest.to_string()),
             }
         }
-        false if flowing < stages => {
-            let fewest = stages.div_ceil(accumulation.max(1));
-            with_value(text, ITERATIONS, &fewest.to_string())
-        }
-        false => text.to_owned(),
+        false if iterations < stages => with_value(&text, ITERATIONS, &stages.to_string()),
+        false => text,
     }
 }
 

@@ -187,6 +187,12 @@ impl Operator for JoinedRowsOp {
         self.on_joined(lowering, node, |inner, node| self.inner().planned_cost(inner, node, sizes))?
     }
 
+    fn serial_parts(&self, lowering: &LoweringContext, node: &NodeOperands) -> u64 {
+        let parts =
+            self.on_joined(lowering, node, |inner, node| self.inner().serial_parts(inner, node));
+        parts.unwrap_or(1)
+    }
+
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let (pieces, others) = self.pieces_of(node.inputs);
         for piece in &pieces {

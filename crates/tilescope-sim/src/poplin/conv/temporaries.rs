@@ -22,7 +22,11 @@ impl ConvPassLowering<'_> {
             ),
         ] {
             let message = format!("{name}/{what}/message");
-            self.builder.temporary(message, MemoryCategory::Message, false, exchange, &copied);
+            // Loads of 128 bits take two memory elements at once (poplibs
+            // lib/poplin/codelets/ConvPartial1x1Out.cpp, the last parameter of `weights`).
+            let interleaved = operand == ConvOperand::Weights && self.plan.vertex.wide_weight_loads;
+            let category = MemoryCategory::Message;
+            self.builder.temporary(message, category, interleaved, exchange, &copied);
             // An operand is used up by the exchange, unless vertices read parts of it.
             let whole = whole.iter().map(|elements| *elements * self.element_bytes());
             let in_place = copied.iter().zip(whole).any(|(copied, whole)| *copied < whole);

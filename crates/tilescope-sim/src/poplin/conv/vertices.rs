@@ -329,9 +329,10 @@ impl<'a> ConvVertexBuilder<'a> {
         // Elements of input the engine takes per cycle, as later Poplar versions spell it out.
         let load_elements = LOAD_BYTES / vertex.input_type.bytes();
         format!(
-            "poplin::ConvPartial{kind}<{},{},true,false,{units},{load_elements},false>",
+            "poplin::ConvPartial{kind}<{},{},true,{},{units},{load_elements},false>",
             vertex.input_type.poplar_name(),
             vertex.partial_type.poplar_name(),
+            vertex.wide_weight_loads,
         )
     }
 

@@ -91,6 +91,7 @@ fn plain_vertex(
         groups_per_group: 1,
         in_chans_per_group: channels.in_channels,
         out_chans_per_group: channels.out_channels,
+        wide_weight_loads: false,
     }
 }
 

@@ -18,12 +18,14 @@ spec_table! {
     /// What Poplar's libraries are told, for all operations of a program.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct PoplibsOptions {
-        /// Share of a tile's memory that temporaries of one matmul or convolution may fill; "auto"
-        /// is the smallest with which all of them are expected to take at most 1 % more cycles than
-        /// with the default
+        /// Share of a tile's memory that temporaries of one matmul or convolution may fill, on all
+        /// IPUs or on each; "auto" is the smallest with which all of them are expected to take at
+        /// most 1 % more cycles than with the default
         available_memory_proportion: Proportion = Proportion::new(Proportion::POPLIBS_DEFAULT) => {
             shows_in: "Operations: plans; Memory: temporaries",
             poplar: "availableMemoryProportion",
+            poptorch: "poptorch.Options.setAvailableMemoryProportion",
+            applications: "matmul_proportion",
             slider: ("Memory proportion", 1.0),
         }
         /// By which cycles the plan of a matmul or convolution is chosen: those that poplibs' planner
@@ -48,6 +50,12 @@ spec_table! {
         conv_dithering: bool = false => {
             shows_in: "Memory: the fullest tile; Tile mapping",
             poplar: "enableConvDithering",
+        }
+        /// Load weights into the matrix engine 128 bits at a time instead of 64, which takes half the
+        /// cycles; weights that tiles copy for it lie in interleaved memory
+        use_128bit_conv_unit_load: bool = false => {
+            shows_in: "Operations: plans and cycles; Memory: interleaved memory",
+            poplar: "use128BitConvUnitLoad",
         }
         /// Element type of partial sums inside matmuls and convolutions
         partials_type: DType = DType::Float => {

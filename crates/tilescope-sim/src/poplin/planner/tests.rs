@@ -239,3 +239,23 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(48), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// With weights loaded 128 bits at a time no plan is estimated to take longer.
+    #[test]
+    fn wide_weight_loads_never_cost_cycles(
+        params in small_shape(),
+        tiles in 1..9u32,
+        pass in prop::sample::select(PASSES),
+    ) {
+        let machine = IpuTarget { tiles, ..IpuTarget::all_tiles_of(MK2) };
+        let estimate = |use_128bit_conv_unit_load: bool| {
+            let mut options = ConvOptions::new(pass);
+            options.library.use_128bit_conv_unit_load = use_128bit_conv_unit_load;
+            plan(&machine, &params, &options).expect("a plan").estimate.total_cycles
+        };
+        prop_assert!(estimate(true) <= estimate(false));
+    }
+}

@@ -55,6 +55,8 @@ pub struct ConvVertexType {
     pub in_chans_per_group: u64,
     /// Output channels it makes at a time.
     pub out_chans_per_group: u64,
+    /// Whether the matrix engine loads weights 128 bits at a time, not 64.
+    pub wide_weight_loads: bool,
 }
 
 /// Input and output channels of an operation, or of what a vertex takes at a time.
@@ -127,8 +129,14 @@ pub(crate) fn candidates(
     joint: bool,
 ) -> Vec<ConvVertexType> {
     let partials = options.partials_for(params.input_type);
-    let context =
-        ConvVertexCandidateContext { params, machine, pass: options.pass, partials, joint };
+    let context = ConvVertexCandidateContext {
+        params,
+        machine,
+        pass: options.pass,
+        partials,
+        joint,
+        wide_weight_loads: options.library.use_128bit_conv_unit_load,
+    };
     let mut found = context.amp();
     // Switched off by poplibs for a bug of its own (`ConvVertexType.cpp`, T18365).
     if !options.pass.is_fully_connected() {
@@ -149,6 +157,7 @@ struct ConvVertexCandidateContext<'a> {
     pass: ConvPass,
     partials: DType,
     joint: bool,
+    wide_weight_loads: bool,
 }
 
 impl ConvVertexCandidateContext<'_> {
@@ -166,6 +175,9 @@ impl ConvVertexCandidateContext<'_> {
             groups_per_group,
             in_chans_per_group,
             out_chans_per_group,
+            // Of the other vertices only SLIC loads weights, 64 bits at a time
+            // (`getConvPartialSlicSupervisorWeightLoadCycleEstimate`).
+            wide_weight_loads: self.wide_weight_loads && matches!(method, ConvMethod::Amp { .. }),
         }
     }
 

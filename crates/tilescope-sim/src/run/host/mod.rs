@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_callback_waits_until_a_buffer_is_empty() {
-        for depth in [1, 2, 5] {
+        for depth in [1, 2, 5, 256, 65_536] {
             let text = format!(
                 "[model]\nname = \"mnist\"\n[options]\nprefetch_depth = {depth}\n\
                  [options.host]\nseconds_per_micro_batch = 1e-6"

@@ -1,0 +1,299 @@
+//! Options as published programs set them.
+
+use crate::common::{self, RecordedRun};
+use tilescope_analysis::insights::insights;
+use tilescope_fixtures::onnx_text;
+use tilescope_report::units::{IpuId, NumberFormat};
+use tilescope_report::{CompilationReport, TrainingPass};
+use tilescope_sim::compile;
+use tilescope_sim::compile::CompiledProgram;
+use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_test_tiers::up_to;
+
+/// Where nothing is trained, a pipeline that fills and drains too often is given more micro-batches a
+/// call, and never an accumulation, which would be refused.
+#[test]
+fn what_is_proposed_for_an_inference_is_no_accumulation() {
+    let mut proposed = 0;
+    for iterations in [4, 7] {
+        let overrides = [
+            "model.training=false",
+            "options.gradient_accumulation=1",
+            &format!("options.device_iterations={iterations}"),
+        ];
+        let (report, _directory) = common::report("mnist_pipeline", &overrides);
+        for finding in insights(&report, NumberFormat::default()).expect("reads") {
+            let Some(proposal) = finding.proposal else { continue };
+            assert!(
+                !proposal.changes.contains_key("options.gradient_accumulation"),
+                "{proposal:?}"
+            );
+            let more = serde_json::json!(2 * iterations);
+            if finding.rule == "accumulation" {
+                assert_eq!(proposal.changes.get("options.device_iterations"), Some(&more));
+                proposed += 1;
+            }
+        }
+    }
+    assert_eq!(proposed, 2, "the pipeline fills and drains for each call");
+}
+
+/// A deeper buffer never takes longer, however deep, and says what it takes of the host.
+#[test]
+fn buffers_may_be_as_deep_as_published_programs_have_them() {
+    let spread = [
+        "options.device_iterations=300",
+        "options.host.seconds_per_micro_batch=100e-6",
+        "options.host.sample_time_spread=1.0",
+    ];
+    let cycles = [1, 64, 256, 65_536].map(|depth| {
+        let depth = format!("options.prefetch_depth={depth}");
+        let overrides = [&spread[..], &[&depth]].concat();
+        let spec = common::spec("tests/data/specs/replicas_io_tiles.toml", &overrides);
+        RecordedRun::of(&compile(&spec).expect("compiles"), &spec).end()
+    });
+    assert!(cycles.is_sorted_by(|less, more| less >= more), "{cycles:?}");
+    assert!(cycles[0] > cycles[1], "buffers are worth something: {cycles:?}");
+    let spec = common::spec("tests/data/specs/replicas_io_tiles.toml", &[]);
+    let notes = compile(&spec).expect("compiles").compilation.notes;
+    assert!(notes.iter().any(|note| note.ends_with("at prefetch depth 256")), "{notes:?}");
+}
+
+/// The smallest transformer of that configuration in which plans of the IPUs differ.
+const SMALL: [&str; 3] =
+    ["model.layers=4", "options.gradient_accumulation=9", "model.vocab_size=1024"];
+
+/// Its stages, with a layer on each IPU but the first.
+const SMALL_STAGES: &str = "options.stages=[{blocks=\"embeddings\",ipu=0},\
+    {blocks=[\"layer0\",\"layer1\"],ipu=1},{blocks=\"layer2\",ipu=2},\
+    {blocks=\"layer3\",ipu=3},{blocks=\"head\",ipu=0}]";
+
+fn small_transformer(proportion: &str, more: &[&str]) -> CompiledProgram {
+    let proportion = format!("options.available_memory_proportion={proportion}");
+    let overrides = [&SMALL[..], &[&proportion], more].concat();
+    let spec = common::spec("tests/data/specs/proportion_per_ipu.toml", &overrides);
+    compile(&spec).expect("compiles")
+}
+
+/// A list of equal values is the value: the same plans, cycles and bytes, wherever stages come from.
+#[test]
+fn equal_proportions_are_one() {
+    let balanced = ["options.stages=[]", "options.auto_stage=balanced"];
+    for stages in [&[SMALL_STAGES][..], &balanced].into_iter().take(up_to(2)) {
+        let each = small_transformer("[0.13, 0.13, 0.13, 0.13]", stages).compilation;
+        let all = small_transformer("0.13", stages).compilation;
+        assert_eq!(each.tile_memory, all.tile_memory);
+        assert_eq!(each.operations, all.operations);
+        assert_eq!(each.programs, all.programs);
+    }
+}
+
+/// Every product is planned with the share of its own IPU.
+#[test]
+fn each_ipu_has_its_own_proportion() {
+    let shares = [0.6, 0.07, 0.35, 0.6];
+    let list = format!("{shares:?}");
+    let compiled = small_transformer(&list, &[SMALL_STAGES]).compilation;
+    let of_ipu = |ipu: u32| small_transformer(&shares[ipu as usize].to_string(), &[SMALL_STAGES]);
+    let mut different = 0;
+    for ipu in 0..4 {
+        let alone = of_ipu(ipu).compilation;
+        let plans = |of: &CompilationReport| -> Vec<(String, Option<String>)> {
+            let on_ipu = of.operations.iter().filter(|operation| operation.ipu == Some(IpuId(ipu)));
+            on_ipu.map(|operation| (operation.name.clone(), operation.plan.clone())).collect()
+        };
+        assert_eq!(plans(&compiled), plans(&alone), "IPU {ipu}");
+        different += usize::from(plans(&compiled) != plans(&of_ipu(0).compilation));
+    }
+    assert!(different > 0, "the shares make a difference");
+}
+
+#[test]
+fn a_list_has_a_proportion_for_each_ipu() {
+    let file = "tests/data/specs/proportion_per_ipu.toml";
+    common::spec(file, &[]);
+    for (list, said) in [
+        ("[0.2, 0.3]", "one value for each IPU of a replica: 4 as target.ipus says, not 2"),
+        ("[]", "a list of one for each IPU of a replica"),
+        ("[0.2, 0.3, 0.0, 0.4]", "expected a number above 0"),
+        ("[\"auto\", 0.3, 0.1, 0.4]", "expected a number above 0"),
+    ] {
+        let list = format!("options.available_memory_proportion={list}");
+        let refusal = common::refusal(file, &[&list]);
+        assert!(refusal.contains(said), "{refusal}");
+    }
+}
+
+/// Every stream above 128 MiB is told, and none below.
+#[test]
+fn streams_that_are_too_long_are_told() {
+    let file = "tests/data/onnx/long_stream.onnx";
+    let warnings = |spec: &str, overrides: &[&str]| {
+        let notes = compile(&common::spec(spec, overrides)).expect("compiles").compilation.notes;
+        notes.into_iter().filter(|note| note.contains("host stream")).collect::<Vec<String>>()
+    };
+    let told = warnings(file, &[]);
+    for (warning, name) in told.iter().zip(["relu_o", "x"]) {
+        let said = format!(
+            "Warning: The host stream of {name} has 149,766,584 bytes for each micro-batch"
+        );
+        assert!(warning.starts_with(&said), "{warning}");
+    }
+    assert!(told[0].contains("options.output_type") && told[1].contains("options.input_type"));
+    assert_eq!(
+        warnings(file, &["options.input_type=float16", "options.output_type=float16"]),
+        [""; 0]
+    );
+    assert_eq!(warnings("mnist_pipeline", &[]), [""; 0]);
+}
+
+/// An option that changes nothing is told to.
+#[test]
+fn options_that_change_nothing_are_told() {
+    let notes = |spec: &str, overrides: &[&str]| {
+        compile(&common::spec(spec, overrides)).expect("compiles").compilation.notes.join("\n")
+    };
+    let factor = |factor: u64| {
+        let factor = format!("options.serialize_matmul_factor={factor}");
+        notes("mnist_pipeline", &["options.serialize_matmul=output_channels", &factor])
+    };
+    let said = "options.serialize_matmul_factor = 7 divides the size along that dimension of none";
+    assert!(factor(7).contains(said), "{}", factor(7));
+    assert!(!factor(2).contains("serialize_matmul"), "{}", factor(2));
+
+    let off_chip = "options.location.activations.on_chip=false";
+    let one = ["target.ipus=1", "options.stages=[]", off_chip];
+    assert!(notes("mnist_pipeline", &one).contains("stay on the chip: its backward pass"));
+    let inference = ["model.training=false", "options.gradient_accumulation=1", off_chip];
+    assert!(notes("mnist_pipeline", &inference).contains("stay on the chip whatever"));
+    assert!(!notes("mnist_pipeline", &[off_chip]).contains("stay on the chip"));
+}
+
+/// A model with more blocks than IPUs says what splits it, and each of these does.
+#[test]
+fn more_blocks_than_ipus_are_split_as_the_message_says() {
+    for (name, blocks) in [("gpt2", 5), ("bert", 5), ("vit", 5)] {
+        for ipus in [2, 3] {
+            let text = format!(
+                "[model]\nname = \"{name}\"\nlayers = 3\nhidden = 64\nheads = 2\n\
+                 [target]\nipus = {ipus}\n[options]\ngradient_accumulation = 9\n"
+            );
+            let with = |auto: &str| {
+                let source = SpecSource::from_text("blocks", &format!("{text}{auto}"));
+                compile(&Spec::build(&source).expect("valid"))
+            };
+            let refused = with("").expect_err("too many blocks").to_string();
+            let said =
+                format!("an IPU for each of the {blocks} blocks of the model, and target.ipus");
+            assert!(
+                refused.starts_with("options.auto_stage") && refused.contains(&said),
+                "{refused}"
+            );
+            for auto in ["balanced", "same_as_ipu"] {
+                assert!(refused.contains(auto), "{refused}");
+                let compiled = with(&format!("auto_stage = \"{auto}\"\n")).expect("is split");
+                assert_eq!(compiled.placement.stages.len(), ipus, "{name}");
+            }
+        }
+    }
+}
+
+/// With wide loads of weights products and convolutions take fewer cycles, on the vertices that have
+/// them; nothing has them unless they are asked for.
+#[test]
+fn wide_weight_loads_save_cycles() {
+    for (sizes, precision) in [
+        ("name = \"mlp\"\nlayers = 2\nwidth = 1000\nbatch_size = 256", "float16"),
+        ("name = \"resnet18\"\nimage_size = 57\nbatch_size = 2", "float16"),
+        ("name = \"bert\"\nlayers = 1\nsequence_length = 77\nvocab_size = 1000", "float32"),
+    ] {
+        let with = |wide: bool| {
+            let text = format!(
+                "[model]\n{sizes}\nprecision = \"{precision}\"\ntraining = false\n\
+                 [target]\nname = \"mk2\"\n\
+                 [options]\nuse_128bit_conv_unit_load = {wide}\n"
+            );
+            let spec = Spec::build(&SpecSource::from_text("wide", &text)).expect("valid");
+            let compiled = compile(&spec).expect("compiles");
+            let mut amp = 0;
+            for vertex in &compiled.compilation.vertex_types {
+                let is_amp = ["ConvPartial1x1Out<", "ConvPartialnx1<"]
+                    .iter()
+                    .any(|kind| vertex.name.contains(kind));
+                assert!(!is_amp || vertex.name.contains(",true,true,") == wide, "{}", vertex.name);
+                amp += usize::from(is_amp);
+            }
+            assert!(amp > 0, "{sizes}");
+            RecordedRun::of(&compiled, &spec).end()
+        };
+        let (wide, narrow) = (with(true), with(false));
+        assert!(wide < narrow, "{sizes}: {wide} {narrow}");
+    }
+}
+
+/// What is said of precision goes by the types of operations: a file in half precision is not told to
+/// become what it is, one in single precision is.
+#[test]
+fn files_are_advised_by_the_types_that_they_have() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (kind, to, is_single) in [("f16", 10, false), ("f32", 1, true)] {
+        let path = directory.path().join(format!("{kind}.onnx"));
+        let text = format!(
+            "x {kind}:48,640\na w:640,640\nb w:640,640\nv = Cast a to={to}\ny = MatMul x v\nz = Relu y\n\
+             u = Cast b to={to}\nq = MatMul z u"
+        );
+        std::fs::write(&path, onnx_text::model(&text).bytes()).expect("written");
+        for precision in [&[][..], &["model.precision=float32"], &["model.precision=as_is"]] {
+            let (report, _directory) = common::report(&path.to_string_lossy(), precision);
+            let found = insights(&report, NumberFormat::default()).expect("reads");
+            let mut single = found.iter().filter(|finding| finding.rule == "precision");
+            assert_eq!(single.next().is_some(), is_single, "{kind} {precision:?}");
+        }
+    }
+    let refusal = common::refusal("mnist_pipeline", &["model.precision=as_is"]);
+    assert!(refusal.contains("types of an ONNX file"), "{refusal}");
+}
+
+/// A file is worked on in parts of its micro-batch, whether it has a symbol for samples or fixes them:
+/// all samples count, whole operations are there for each part, and activations are smaller.
+#[test]
+fn files_are_worked_on_in_parts() {
+    let factor = |factor: u64| format!("options.batch_serialization_settings.factor={factor}");
+    let fixed = "tests/data/onnx/phased_batch_parts.onnx";
+    let symbolic = "tests/data/onnx/mnist_dynamic_batch.onnx";
+    for (file, samples, parts) in [(fixed, 32, [4, 2]), (symbolic, 33, [3, 11])] {
+        let batch = match file == symbolic {
+            true => vec!["model.batch_size=33"],
+            false => Vec::new(),
+        };
+        let compiled = |parts: u64| {
+            let factor = factor(parts);
+            let spec = common::spec(file, &[&batch[..], &[&factor]].concat());
+            assert_eq!(spec.model.batch_size, samples);
+            compile(&spec).expect("compiles").compilation
+        };
+        let products = |of: &CompilationReport| {
+            let forward = of.operations.iter().filter(|of| of.pass == TrainingPass::Forward);
+            let products: Vec<u64> =
+                forward.filter(|of| of.kind == "matmul").map(|of| of.flops).collect();
+            (products.len() as u64, products.iter().sum::<u64>())
+        };
+        let whole = products(&compiled(1));
+        for parts in parts.into_iter().take(up_to(1)) {
+            assert_eq!(products(&compiled(parts)), (parts * whole.0, whole.1), "{file}: {parts}");
+        }
+        let uneven = factor(5);
+        let refusal = common::refusal(file, &[&batch[..], &[&uneven]].concat());
+        assert!(refusal.contains("5 equal parts"), "{refusal}");
+    }
+    // In phases, as the tutorial has it.
+    let phased = ["options.execution=phased", "target.ipus=2", &factor(4)];
+    compile(&common::spec(fixed, &phased)).expect("compiles");
+    // Samples that are written into a shape cannot be fewer.
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("reshape.onnx");
+    let text = "x f32:8,6\nn i64:3=8,2,3\ny = Reshape x n\nz = Relu y";
+    std::fs::write(&path, onnx_text::model(text).bytes()).expect("written");
+    let refusal = common::refusal(&path.to_string_lossy(), &[&factor(2)]);
+    assert!(refusal.contains("export it with a dynamic first dimension"), "{refusal}");
+}
