@@ -391,6 +391,10 @@ fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
                 ipus: row.get::<_, Option<u32>>(6)?.unwrap_or(1),
                 watts: row.get(7)?,
                 price_per_hour: row.get(8)?,
+                // What a file of results does not keep: the errors are those of the program that made
+                // it.
+                expected_seconds: None,
+                fit: None,
             }),
         },
     })
