@@ -14,8 +14,8 @@ use tilescope_report::{FactorBand, ProgramError, ProgramErrorSource};
 
 /// Standard deviations from the middle of a normal distribution to the ends of a band of nine in ten.
 const BAND_DEVIATIONS: f64 = 1.6449;
-/// Rows from which a variance is estimated; of fewer the largest residual is taken.
-const ENOUGH_FIGURES: usize = 3;
+/// Degrees of freedom from which a variance says something; with fewer the largest residual is taken.
+const ENOUGH_FREEDOM: f64 = 2.5;
 
 /// A published figure beside its simulation.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,15 +80,15 @@ impl PublishedResidual {
 
 /// The logarithm of the end of a band of nine in ten for the error that rows have in common.
 fn half_width(rows: &[PublishedResidual]) -> f64 {
-    if rows.len() < ENOUGH_FIGURES {
-        let least = UNMEASURED_ERROR_SHARE.ratio().ln_1p();
-        return rows.iter().map(|row| row.error.abs()).fold(least, f64::max);
-    }
     let variance = common_variance(rows);
     let (mut sum, mut squares) = (0.0, 0.0);
     for row in rows {
         let weight = row.weight(variance);
         (sum, squares) = (sum + weight, squares + weight * weight);
+    }
+    if rows.is_empty() || sum * sum < ENOUGH_FREEDOM * squares {
+        let least = UNMEASURED_ERROR_SHARE.ratio().ln_1p();
+        return rows.iter().map(|row| row.error.abs()).fold(least, f64::max);
     }
     variance.sqrt() * student_end(sum * sum / squares)
 }
@@ -206,6 +206,10 @@ mod tests {
         let (few, many) = (rows(&[0.1, -0.1, 0.1], 0.0), rows(&[0.1; 30], 0.0));
         assert!(half_width(&few) > 1.3 * half_width(&many));
         assert!(half_width(&[]) > 0.2);
+        // Rows whose own parts explain them say nothing of what is common.
+        let vague = rows(&[0.05; 20], 0.5);
+        let one = [rows(&[0.01], 0.0), vague].concat();
+        assert!(half_width(&one) > 0.2, "{}", half_width(&one));
     }
 
     /// The law that bands of whole programs have to keep: each published time and rate that was
