@@ -286,8 +286,8 @@ impl RunCosts {
         Ok(Self::new(&ErrorProneRun {
             bands: &bands,
             errors: &report.program_errors()?,
-            programs: &*report.programs()?,
-            operations: &*report.operations()?,
+            programs: &report.programs()?,
+            operations: &report.operations()?,
             length: trace.range().length(),
             lanes: &lanes,
         }))
