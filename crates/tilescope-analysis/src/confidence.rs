@@ -283,11 +283,12 @@ impl RunCosts {
         let cycles = |sums: &ProgramStepSums| (sums.program, sums.kind(), sums.cycles);
         let lanes: Vec<LaneCycles> =
             lanes.iter().map(|lane| lane.iter().map(cycles).collect()).collect();
+        let (programs, operations) = (report.programs()?, report.operations()?);
         Ok(Self::new(&ErrorProneRun {
             bands: &bands,
             errors: &report.program_errors()?,
-            programs: &report.programs()?,
-            operations: &report.operations()?,
+            programs: &programs,
+            operations: &operations,
             length: trace.range().length(),
             lanes: &lanes,
         }))
