@@ -679,7 +679,15 @@ fn fullest_tile(
 }
 
 fn is_code(category: MemoryCategory) -> bool {
-    category.name().contains("code")
+    matches!(
+        category,
+        MemoryCategory::ControlCode
+            | MemoryCategory::VertexCode
+            | MemoryCategory::InternalExchangeCode
+            | MemoryCategory::HostExchangeCode
+            | MemoryCategory::GlobalExchangeCode
+            | MemoryCategory::SharedCodeStorage
+    )
 }
 
 /// Bounds of a change in nine of ten cases, as shares: of a difference of two runs, not of a figure.

@@ -192,7 +192,7 @@ mod tests {
         let groups = MEASURED_OPERATORS.iter().map(|(_, group)| *group);
         for group in groups.chain([ALL_ROWS, WORST_ROWS]) {
             let found = residuals(group).expect(group);
-            for FactorBand { low, high } in [found.cycles, found.bytes, found.tile] {
+            for FactorBand { low, high } in [found.cycles, found.bytes] {
                 assert!(0.5 < low && low < high && high < 2.0, "{group}: {low} {high}");
             }
         }
