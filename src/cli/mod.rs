@@ -27,6 +27,7 @@ mod query;
 mod report;
 mod report_or_spec;
 mod reproduce;
+mod run_errors;
 mod samples;
 mod search;
 mod selection;

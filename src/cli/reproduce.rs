@@ -16,6 +16,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tilescope_analysis::confidence::{Banded, RunFactors};
+use tilescope_report::ProgramErrorSource;
+use tilescope_sim::error_bands::published_line;
 use tilescope_sim::spec::Spec;
 
 pub(super) const COMMAND: CliCommand = CliCommand { name: "reproduce", arguments, run };
@@ -55,10 +58,40 @@ struct PublishedFigureRow<'a> {
     kind: &'static str,
     /// Whether all its programs fit in memory. A figure of one that does not never passes.
     fits: bool,
+    /// What it tells of the errors of predictions, where it was predicted.
+    residual: Option<FigureResidual>,
+    /// The band of a predicted time or rate.
+    band: Option<Banded>,
     /// By program: name, published run, and each condition of both.
     conditions: &'a [ProgramConditions<'a>],
     #[serde(skip)]
     verdict: FigureVerdict<'a>,
+}
+
+/// What a published figure tells of the errors of predictions: a line of
+/// `crates/tilescope-sim/src/error_bands/published.csv`.
+#[derive(Clone, Debug, Serialize)]
+struct FigureResidual {
+    /// Source of errors of whole programs.
+    source: &'static str,
+    /// True over predicted cycles or bytes.
+    factor: f64,
+    /// Standard deviation of its logarithm that errors of the program's parts explain.
+    deviation: f64,
+    /// The line.
+    line: String,
+}
+
+impl FigureResidual {
+    fn new(figure: &PublishedFigure, simulated: f64, factors: Option<&RunFactors>) -> Option<Self> {
+        let (source, factor) = figure.residual(simulated)?;
+        let deviation = match (source, factors) {
+            (ProgramErrorSource::Program, Some(factors)) => factors.deviation_of_parts(),
+            _ => 0.0,
+        };
+        let line = published_line(source, &figure.id, factor, deviation);
+        Some(Self { source: source.name(), factor, deviation, line })
+    }
 }
 
 /// The conditions of a program beside those of the published run that it is compared with.
@@ -70,14 +103,21 @@ struct ProgramConditions<'a> {
 }
 
 impl<'a> PublishedFigureRow<'a> {
-    fn new(compared: &'a ComparedFigure<'a>, simulated: f64, fits: bool) -> Self {
+    fn new(compared: &'a ComparedFigure<'a>, simulated: f64, runs: &[&SimulatedProgram]) -> Self {
+        let fits = runs.iter().all(|run| run.compiled.tiles_out_of_memory() == 0);
         let ComparedFigure { figure, publication, conditions } = compared;
         let error = match figure.published {
             0.0 => simulated,
             published => simulated / published - 1.0,
         };
         let verdict = figure.verdict(simulated, fits);
+        let factors = match figure.residual(simulated) {
+            Some((ProgramErrorSource::Program, _)) => runs[0].time_factors(),
+            _ => None,
+        };
         Self {
+            residual: FigureResidual::new(figure, simulated, factors.as_ref()),
+            band: factors.map(|factors| figure.band(simulated, &factors)),
             id: &figure.id,
             publication,
             what: &figure.what,
@@ -198,13 +238,12 @@ fn row<'a>(
     simulated: &BTreeMap<String, SimulatedProgram>,
 ) -> Result<PublishedFigureRow<'a>, CliError> {
     let figure = compared.figure;
-    let runs: Option<Vec<&SimulatedProgram>> =
-        figure.programs.iter().map(|program| simulated.get(program)).collect();
-    let value = runs.as_ref().and_then(|runs| figure.measured(runs)).ok_or_else(|| {
+    let runs: Vec<&SimulatedProgram> =
+        figure.programs.iter().filter_map(|program| simulated.get(program)).collect();
+    let value = figure.measured(&runs).ok_or_else(|| {
         CliError::Failed(format!("{}: the simulation does not show this figure", figure.id))
     })?;
-    let fits = runs.iter().flatten().all(|run| run.compiled.tiles_out_of_memory() == 0);
-    Ok(PublishedFigureRow::new(compared, value, fits))
+    Ok(PublishedFigureRow::new(compared, value, &runs))
 }
 
 #[cfg(test)]

@@ -2,14 +2,16 @@
 
 use super::command::{CliCommand, CliError};
 use super::progress::ProgressReporter;
+use super::run_errors::run_factors;
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
+use tilescope_analysis::confidence::memory_fit;
 use tilescope_analysis::running_costs::machine_rate;
 use tilescope_experiments::trial::{TrialFigures, end_with_parent};
 use tilescope_report::RunningCostKind;
-use tilescope_report::units::{IpuId, NumberFormat, exact_bytes, grouped};
+use tilescope_report::units::{Cycles, IpuId, NumberFormat, exact_bytes, grouped};
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{
     BalancedStage, MOST_RECORDS, ProgramFigures, SimulateError, Simulation, balance,
@@ -20,6 +22,9 @@ pub(super) const DEFAULT_SPEC: &str = "mnist_pipeline";
 
 /// Records of a run that takes long enough to be foreseen.
 const LONG_RUN: u64 = 10_000_000;
+
+/// Records of a run that is short enough to be costed again with the errors of the model in a trial.
+const BANDED_TRIAL: u64 = 2_000_000;
 
 /// Directory reports go to where the user names none.
 const DEFAULT_DIRECTORY: &str = "out";
@@ -124,7 +129,16 @@ fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<
     let simulation = compiled(spec, matches)?;
     let ProgramFigures { cycles, samples, fullest_tile, ipus } = simulation.figures();
     let rate = |kind| machine_rate(simulation.running_costs(), kind);
+    let compilation = simulation.compilation();
+    let length = cycles.filter(|_| simulation.forecast().records <= BANDED_TRIAL);
+    let lanes = length.and_then(|_| simulation.lane_cycles());
+    let factors =
+        length.zip(lanes).and_then(|(length, lanes)| run_factors(compilation, length, &lanes));
+    let expected =
+        |cycles: Cycles| Some(factors?.of_time(cycles.seconds_at(spec.target.chip.clock)));
     let figures = TrialFigures {
+        expected_seconds: cycles.and_then(expected),
+        fit: Some(memory_fit(compilation)),
         cycles,
         seconds: cycles.map(|cycles| cycles.seconds_at(spec.target.chip.clock)),
         samples,
@@ -146,7 +160,12 @@ fn check(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<()
         0 => format!("A run of it has {} records.", grouped(simulation.forecast().records)),
         tiles => format!("It does not fit in memory: {} tiles are over.", grouped(tiles)),
     };
-    Ok(writeln!(output, "The spec is valid. {found}")?)
+    let fit = memory_fit(simulation.compilation());
+    let unsure = match fit.is_uncertain() {
+        true => format!(" In memory: {}.", fit.words()),
+        false => String::new(),
+    };
+    Ok(writeln!(output, "The spec is valid. {found}{unsure}")?)
 }
 
 /// What is known of a spec once it is compiled.
@@ -157,6 +176,7 @@ fn check_json(spec: &Spec, simulation: &Simulation) -> Value {
         "tiles_out_of_memory": simulation.tiles_out_of_memory(),
         "fullest_tile_bytes": simulation.fullest_tile().0,
         "tile_bytes": spec.target.chip.bytes_per_tile.0,
+        "fit": memory_fit(simulation.compilation()),
         "stages": simulation.stages().map(stage).collect::<Vec<_>>(),
     })
 }

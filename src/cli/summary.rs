@@ -4,7 +4,7 @@ use super::command::{CliCommand, CliError, json_argument, open_report, report_ar
 use clap::ArgMatches;
 use std::io::Write;
 use std::path::Path;
-use tilescope_analysis::confidence::{Confidence, PredictionBand};
+use tilescope_analysis::confidence::Confidence;
 use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
 use tilescope_analysis::imported_model::ImportedModelSummary;
 use tilescope_analysis::limits::{LimitsSummary, UnknownUtilisation};
@@ -61,8 +61,10 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
         row(output, "machine", target.machine.clone().unwrap_or_default())?;
     }
     let words = |memory: &MemorySummary| {
+        let unsure = if memory.fit.is_uncertain() { memory.fit.words() } else { "" };
+        let separator = if unsure.is_empty() { "" } else { ": " };
         format!(
-            "{} in use, fullest tile {} of {}",
+            "{} in use, fullest tile {} of {}{separator}{unsure}",
             binary_bytes(memory.total_excluding_gaps.0),
             binary_bytes(memory.max_tile_including_gaps.0),
             binary_bytes(target.bytes_per_tile.0),
@@ -72,6 +74,9 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
     row(output, "memory", memory)?;
     if let Some(execution) = &figures.execution {
         row(output, "run", execution_line(execution))?;
+    }
+    if let Some(expected) = figures.confidence.as_ref().and_then(Confidence::short) {
+        row(output, "expected", expected)?;
     }
     for note in report.notes().map_err(failed)? {
         let (label, text) = labelled(&note);
@@ -205,6 +210,9 @@ fn print_memory(memory: &MemorySummary, table: &mut TwoColumnTable) -> Result<()
     for (name, bytes) in memory.by_region.iter().chain(&memory.by_category) {
         table.row(&format!("  {name}"), &exact_bytes(bytes.0))?;
     }
+    for (name, words) in memory.rows_of_fit() {
+        table.row(name, &words)?;
+    }
     if memory.out_of_memory_tiles > 0 {
         table.row("Out of memory", &format!("{} tiles", grouped(memory.out_of_memory_tiles)))?;
     }
@@ -335,13 +343,8 @@ fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliE
 /// How sure the figures of the run are.
 fn print_confidence(confidence: &Confidence, table: &mut TwoColumnTable) -> Result<(), CliError> {
     table.head("Confidence")?;
-    let band = |band: PredictionBand| {
-        let [low, high] = [band.low, band.high].map(|value| grouped(value.round() as u64));
-        format!("{low} to {high} in nine of ten cases")
-    };
-    table.row("Cycles", &band(confidence.cycles))?;
-    if let Some(rate) = confidence.samples_per_second {
-        table.row("Samples per second", &band(rate))?;
+    for (name, band) in confidence.rows() {
+        table.row(name, &band)?;
     }
     for (name, share) in confidence.shares.iter() {
         table.row(&format!("Cycles: {name}"), &percent(share))?;

@@ -35,6 +35,11 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
         cycles: FactorBand { low: 0.95, high: 1.06 },
         bytes: FactorBand { low: 0.99, high: 1.25 },
     }];
+    report.parts.program_errors = vec![ProgramError {
+        source: ProgramErrorSource::Program,
+        rows: 9,
+        factors: FactorBand { low: 0.9, high: 1.1 },
+    }];
     let first = report.operation("layer/conv", "conv2d");
     let second = report.operation("layer/relu", "relu");
     for operation in &mut report.parts.operations {
@@ -44,6 +49,7 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
         operation.flops = 100;
         operation.element_type = Some(ArithmeticType::Half);
         operation.inner_runs = Some(1);
+        operation.cost_basis = Some(CostBasis::Measured);
     }
     report.parts.operations[second.index()].inputs = vec![first];
     let conv = report.compute("layer/conv/Convolve", 90);

@@ -141,6 +141,7 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
             flops: rng.below(1 << 50),
             element_type: rng.maybe(|rng| rng.pick(&ArithmeticType::ALL)),
             inner_runs: rng.maybe(|rng| 1 + rng.below(100)),
+            cost_basis: rng.maybe(|rng| rng.pick(&CostBasis::ALL)),
             shapes: "[1,2] -> [3]".to_owned(),
             plan: rng.maybe(|_| "{\"method\":\"AMP\"}".to_owned()),
             inputs: (0..i as u32).filter(|_| rng.below(2) == 0).map(OperationId).collect(),

@@ -7,16 +7,25 @@
 //! waits. Half of the variance of a factor is common to its kind, and half to operations of one
 //! kind, shape and plan. Draws are numbered, the same in every report: in a comparison, what two
 //! runs have in common cancels.
+//!
+//! That is all that *differences* between two runs of one program are unsure of. *Absolute* figures
+//! are [`Banded`]: their draws also have a factor that is common to the whole program, as published
+//! programs are off, and one for each source of errors that a program has more or less of (copies
+//! between layouts, formulas without measurements, the host, ...). Nothing else makes a [`Banded`],
+//! so that no front end can print the band of a difference for one of a figure.
 
 use crate::compare::WorkNormalization;
 use crate::data_table::TableCell;
-use serde::Serialize;
-use std::collections::BTreeMap;
+use crate::label_conventions::{is_recomputed, rearranges};
+use crate::memory::needed;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::trace::{ProgramStepSums, Trace};
-use tilescope_report::units::{Cycles, ProgramId};
+use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns, grouped, seconds};
 use tilescope_report::{
-    CostBasis, ErrorBand, FactorBand, ModelOperation, ProgramKind, ProgramNodeTable, Report,
-    ReportError,
+    CategoryBytes, CompilationReport, CostBasis, ErrorBand, FactorBand, HostCallPart,
+    MemoryCategory, ModelOperation, ProgramError, ProgramErrorSource, ProgramKind, ProgramNode,
+    ProgramNodeTable, Report, ReportError, StreamEndpoint, TileMemory, TrainingPass,
 };
 
 /// Runs that are costed: enough for ends of a band to stand still within a twentieth of its width.
@@ -26,23 +35,63 @@ const OUTSIDE: usize = DRAWS / 20;
 /// Standard deviations from the middle of a normal distribution to the ends of a band.
 const BAND_DEVIATIONS: f64 = 1.6449;
 
-/// Bounds between which a figure lies in nine of ten cases.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct PredictionBand {
-    pub low: f64,
-    pub high: f64,
+/// A predicted figure, and the bounds between which it lies in nine of ten cases.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Banded {
+    value: f64,
+    low: f64,
+    high: f64,
 }
 
-impl PredictionBand {
-    /// Of [`DRAWS`] values.
-    fn of(mut draws: Vec<f64>) -> Self {
-        draws.sort_by(f64::total_cmp);
-        let at = |index: usize| draws.get(index).copied().unwrap_or(1.0);
-        Self { low: at(OUTSIDE), high: at(DRAWS - 1 - OUTSIDE) }
+impl Banded {
+    fn new(value: f64, factors: FactorBand) -> Self {
+        Self { value, low: value * factors.low, high: value * factors.high }
     }
 
-    fn scaled(self, by: f64) -> Self {
-        Self { low: self.low * by, high: self.high * by }
+    /// Of a figure that falls where its band's rises.
+    fn falling(value: f64, FactorBand { low, high }: FactorBand) -> Self {
+        Self::new(value, FactorBand { low: 1.0 / high, high: 1.0 / low })
+    }
+
+    /// The figure itself.
+    pub fn value(&self) -> f64 {
+        self.value
+    }
+
+    /// Below it lies the figure in one case of twenty.
+    pub fn low(&self) -> f64 {
+        self.low
+    }
+
+    /// Above it lies the figure in one case of twenty.
+    pub fn high(&self) -> f64 {
+        self.high
+    }
+
+    /// Whether a figure lies within the band.
+    pub fn holds(&self, figure: f64) -> bool {
+        (self.low..=self.high).contains(&figure)
+    }
+
+    /// `32,646 to 45,848 in nine of ten cases`
+    pub fn words(&self) -> String {
+        self.words_with(|figure| grouped(figure.round() as u64), "")
+    }
+
+    /// `10.1 ms to 12.3 ms in nine of ten cases`
+    pub fn in_seconds(&self) -> String {
+        self.words_with(seconds, "")
+    }
+
+    /// The same, each end as `text` writes it, and what they count behind them.
+    pub fn words_with(&self, text: impl Fn(f64) -> String, what: &str) -> String {
+        format!("{} to {}{what} in nine of ten cases", text(self.low), text(self.high))
+    }
+
+    /// `-12 to +14 %`
+    pub fn width_words(&self) -> String {
+        let end = |end: f64| (end / self.value - 1.0) * 100.0;
+        format!("{:+.0} to {:+.0} %", end(self.low), end(self.high))
     }
 }
 
@@ -89,11 +138,52 @@ impl BasisShares {
 pub struct Confidence {
     /// What the cycles rest on.
     pub shares: BasisShares,
-    /// Cycles of the run.
-    pub cycles: PredictionBand,
+    /// Cycles of the run; as all that follow `None` where the report does not say how far whole
+    /// programs are off, as those of older formats.
+    pub cycles: Option<Banded>,
+    /// Seconds of the run, where the clock is known.
+    pub seconds: Option<Banded>,
     /// Samples per second, where the model works on batches.
-    pub samples_per_second: Option<PredictionBand>,
+    pub samples_per_second: Option<Banded>,
 }
+
+impl Confidence {
+    /// `cycles -12 to +14 %, 4,566 to 5,916 samples per second in nine of ten cases`
+    pub fn short(&self) -> Option<String> {
+        let cycles = format!("cycles {}", self.cycles?.width_words());
+        Some(match self.samples_per_second {
+            Some(rate) => {
+                let rate =
+                    rate.words_with(|rate| grouped(rate.round() as u64), " samples per second");
+                format!("{cycles}, {rate}")
+            }
+            None => format!("{cycles} in nine of ten cases"),
+        })
+    }
+
+    /// Names and bands in words, in the order in which views show them.
+    pub fn rows(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let of = |name, band: Option<Banded>, words: fn(&Banded) -> String| {
+            band.map(|band| (name, words(&band)))
+        };
+        [
+            of("Cycles", self.cycles, Banded::words),
+            of("Time", self.seconds, Banded::in_seconds),
+            of("Samples per second", self.samples_per_second, Banded::words),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+/// Sources of errors that a step has or has not.
+const STEP_SOURCES: [ProgramErrorSource; 5] = [
+    ProgramErrorSource::Copies,
+    ProgramErrorSource::Formulas,
+    ProgramErrorSource::OddRows,
+    ProgramErrorSource::Host,
+    ProgramErrorSource::Imported,
+];
 
 /// Operations whose errors are the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,13 +192,84 @@ struct ErrorSource {
     band: usize,
     /// Shape and plan of operations, as a number.
     work: u64,
+    /// Which of [`STEP_SOURCES`] it has.
+    has: [bool; STEP_SOURCES.len()],
+}
+
+/// Cycles of the compute tiles of an IPU by program.
+pub type LaneCycles = Vec<(Option<ProgramId>, ProgramKind, Cycles)>;
+
+/// A run, as far as the errors of its time depend on it.
+pub struct ErrorProneRun<'a> {
+    pub bands: &'a [ErrorBand],
+    pub errors: &'a [ProgramError],
+    pub programs: &'a ProgramNodeTable,
+    pub operations: &'a [ModelOperation],
+    pub length: Cycles,
+    pub lanes: &'a [LaneCycles],
+}
+
+impl ErrorProneRun<'_> {
+    /// Between which factors its true time lies in nine of ten cases, as far as that follows from
+    /// its parts; and with what all programs are off by. `None` where nothing is known of errors.
+    #[must_use]
+    pub fn time_factors(&self) -> Option<RunFactors> {
+        let costs = RunCosts::new(self)?;
+        let mut of_parts = costs.errors.clone();
+        of_parts.retain(|error| error.source != ProgramErrorSource::Program);
+        (of_parts.len() < costs.errors.len()).then(|| RunFactors {
+            parts: middle_of(costs.draws(&of_parts)),
+            program: middle_of(costs.draws(&costs.errors)),
+        })
+    }
+}
+
+/// Between which factors the true time of a run lies in nine of ten cases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunFactors {
+    /// As far as that follows from its parts.
+    pub parts: FactorBand,
+    /// With what all programs are off by.
+    pub program: FactorBand,
+}
+
+impl RunFactors {
+    /// Standard deviation of the logarithm, as far as that follows from the parts.
+    #[must_use]
+    pub fn deviation_of_parts(&self) -> f64 {
+        (self.parts.high / self.parts.low).ln() / 2.0 / BAND_DEVIATIONS
+    }
+
+    /// The band of a predicted time.
+    #[must_use]
+    pub fn of_time(&self, time: f64) -> Banded {
+        Banded::new(time, self.program)
+    }
+
+    /// The band of a predicted rate.
+    #[must_use]
+    pub fn of_rate(&self, rate: f64) -> Banded {
+        Banded::falling(rate, self.program)
+    }
+}
+
+/// Bounds of nine of ten of [`DRAWS`] values.
+fn middle_of(mut draws: Vec<f64>) -> FactorBand {
+    draws.sort_by(f64::total_cmp);
+    let at = |index: usize| draws.get(index).copied().unwrap_or(1.0);
+    FactorBand { low: at(OUTSIDE), high: at(DRAWS - 1 - OUTSIDE) }
 }
 
 /// What the time of a run is made of.
 struct RunCosts {
     bands: Vec<ErrorBand>,
+    errors: Vec<ProgramError>,
+    /// What the program is, as a number: runs of one program have the same.
+    identity: u64,
     /// Shares of the run's time on the IPU that works longest.
     longest: BTreeMap<ErrorSource, f64>,
+    /// What of the rest it waits for the host.
+    host_waits: f64,
     /// Shares of all working time of all IPUs.
     all: BTreeMap<ErrorSource, f64>,
 }
@@ -118,15 +279,37 @@ impl RunCosts {
     fn read(report: &Report) -> Result<Option<Self>, ReportError> {
         let bands = report.error_bands()?;
         let Some(trace) = report.trace()?.filter(|_| !bands.is_empty()) else { return Ok(None) };
+        let lanes = lanes(&trace)?;
+        let cycles = |sums: &ProgramStepSums| (sums.program, sums.kind(), sums.cycles);
+        let lanes: Vec<LaneCycles> =
+            lanes.iter().map(|lane| lane.iter().map(cycles).collect()).collect();
         let (programs, operations) = (report.programs()?, report.operations()?);
-        let sources = ErrorSources::new(&bands, &programs, &operations);
+        Ok(Self::new(&ErrorProneRun {
+            bands: &bands,
+            errors: &report.program_errors()?,
+            programs: &programs,
+            operations: &operations,
+            length: trace.range().length(),
+            lanes: &lanes,
+        }))
+    }
+
+    /// `None` where nothing is known of errors.
+    fn new(run: &ErrorProneRun<'_>) -> Option<Self> {
+        if run.bands.is_empty() {
+            return None;
+        }
+        let sources = ErrorSources::new(run);
         let (mut longest, mut all) = (BTreeMap::new(), BTreeMap::new());
-        let mut most = 0.0;
-        for lane in lanes(&trace)? {
+        let (mut most, mut host_waits) = (0.0, 0.0);
+        for lane in run.lanes {
             let mut own: BTreeMap<ErrorSource, f64> = BTreeMap::new();
-            for sums in lane.iter() {
-                if let Some(source) = sources.of(sums.program, sums.kind()) {
-                    *own.entry(source).or_default() += sums.cycles.as_f64();
+            let mut waits = 0.0;
+            for (program, kind, cycles) in lane {
+                if let Some(source) = sources.of(*program, *kind) {
+                    *own.entry(source).or_default() += cycles.as_f64();
+                } else if sources.waits_for_host(*program) {
+                    waits += cycles.as_f64();
                 }
             }
             for (source, cycles) in &own {
@@ -134,14 +317,21 @@ impl RunCosts {
             }
             let busy = own.values().sum();
             if busy > most {
-                (most, longest) = (busy, own);
+                (most, longest, host_waits) = (busy, own, waits);
             }
         }
-        let length = trace.range().length().max(Cycles(1)).as_f64();
+        let length = run.length.max(Cycles(1)).as_f64();
         let total: f64 = all.values().sum();
         longest.values_mut().for_each(|share| *share /= length);
         all.values_mut().for_each(|share| *share /= total.max(1.0));
-        Ok(Some(Self { bands, longest, all }))
+        Some(Self {
+            bands: run.bands.to_vec(),
+            errors: run.errors.to_vec(),
+            identity: identity(run.operations),
+            longest,
+            host_waits: host_waits / length,
+            all,
+        })
     }
 
     fn shares(&self) -> BasisShares {
@@ -151,7 +341,9 @@ impl RunCosts {
                 *shares.of_basis(band.basis) += share;
             }
         }
-        shares.waiting = self.waiting();
+        let host_waits = self.host_waits.min(self.waiting());
+        shares.host_and_links += host_waits;
+        shares.waiting = self.waiting() - host_waits;
         shares
     }
 
@@ -159,8 +351,16 @@ impl RunCosts {
         (1.0 - self.longest.values().sum::<f64>()).max(0.0)
     }
 
-    /// What each draw multiplies the length of the run by.
-    fn draws(&self) -> Vec<f64> {
+    /// What each draw multiplies the length of the run by: with none of the errors of whole
+    /// programs, those that two runs of one program do not have in common.
+    fn draws(&self, errors: &[ProgramError]) -> Vec<f64> {
+        let common = |source: ProgramErrorSource| {
+            let error = errors.iter().find(|error| error.source == source);
+            // Copies of two programs are wrong alike; what is wrong with a program is its own.
+            let own = if source == ProgramErrorSource::Program { self.identity } else { 0 };
+            common_factors(error, own)
+        };
+        let of_step = STEP_SOURCES.map(common);
         let (mut lengths, mut others) = (vec![0.0; DRAWS], vec![0.0; DRAWS]);
         for (source, share) in &self.all {
             let Some(band) = self.bands.get(source.band) else { continue };
@@ -169,15 +369,60 @@ impl RunCosts {
             // Turned, so that it is another source of draws where there is no work to tell apart.
             let work = kind.rotate_left(32) ^ source.work;
             for (draw, (length, other)) in (0u64..).zip(lengths.iter_mut().zip(&mut others)) {
-                let (common, special) = (normal(kind, draw), normal(work, draw));
-                let factor = factor(band.cycles, (common + special) / 2.0f64.sqrt());
+                let (one, special) = (normal(kind, draw), normal(work, draw));
+                let mut factor = factor(band.cycles, (one + special) / 2.0f64.sqrt());
+                for (has, common) in source.has.iter().zip(&of_step) {
+                    factor *= if *has { common[draw as usize] } else { 1.0 };
+                }
                 *length += own * factor;
                 *other += share * factor;
             }
         }
+        let host = common(ProgramErrorSource::Host);
+        let program = common(ProgramErrorSource::Program);
         let waiting = self.waiting();
-        lengths.iter().zip(&others).map(|(length, other)| length + waiting * other).collect()
+        // A difference is as sure as it ever was of what waits for the host.
+        let for_host = if errors.is_empty() { 0.0 } else { self.host_waits.min(waiting) };
+        let mut draws = Vec::with_capacity(DRAWS);
+        for (draw, (length, other)) in lengths.iter().zip(&others).enumerate() {
+            let waits = (waiting - for_host) * other + for_host * host[draw];
+            draws.push((length + waits) * program[draw]);
+        }
+        draws
     }
+}
+
+/// The factors of all draws of an error; `own` sets those of a program apart.
+fn common_factors(error: Option<&ProgramError>, own: u64) -> Vec<f64> {
+    let Some(error) = error else { return vec![1.0; DRAWS] };
+    let number = text_number("errors of whole programs").rotate_left(7)
+        ^ text_number(error.source.name())
+        ^ own;
+    (0..DRAWS as u64).map(|draw| factor(error.factors, normal(number, draw))).collect()
+}
+
+/// Names of forward operations: what a program computes, however it is trained and laid out.
+fn forward_names(operations: &[ModelOperation]) -> BTreeSet<&str> {
+    let own = operations.iter().filter(|operation| {
+        operation.pass == TrainingPass::Forward && !is_recomputed(&operation.name)
+    });
+    own.map(|operation| operation.name.as_str()).collect()
+}
+
+fn identity(operations: &[ModelOperation]) -> u64 {
+    let names = forward_names(operations).into_iter();
+    names.fold(0, |number: u64, name| number.rotate_left(1) ^ text_number(name))
+}
+
+/// Share of operations that two runs have to have in common to be of one program: options add and
+/// take away copies, casts and stashes.
+const SAME_PROGRAM: f64 = 0.75;
+
+/// Whether two reports are of one program, so that its errors are the same in both.
+fn is_one_program(source: &[ModelOperation], target: &[ModelOperation]) -> bool {
+    let (source, target) = (forward_names(source), forward_names(target));
+    let both = source.intersection(&target).count();
+    both as f64 >= SAME_PROGRAM * source.union(&target).count() as f64
 }
 
 /// Sums by program of each lane of compute tiles.
@@ -188,50 +433,90 @@ fn lanes(trace: &Trace) -> Result<Vec<std::sync::Arc<Vec<ProgramStepSums>>>, Rep
 
 /// Finds what the errors of steps are common with.
 struct ErrorSources<'a> {
-    /// Places of bands by kind of operation.
-    by_kind: BTreeMap<&'a str, usize>,
+    run: &'a ErrorProneRun<'a>,
+    /// Places of bands by kind of operation, and by what they rest on where a kind has several.
+    by_kind: BTreeMap<(&'a str, Option<CostBasis>), usize>,
     /// Of programs of no operation: what moves over links, and all else.
     links: Option<usize>,
     others: Option<usize>,
-    programs: &'a ProgramNodeTable,
-    operations: &'a [ModelOperation],
 }
 
 impl<'a> ErrorSources<'a> {
-    fn new(
-        bands: &'a [ErrorBand],
-        programs: &'a ProgramNodeTable,
-        operations: &'a [ModelOperation],
-    ) -> Self {
-        let kinds = bands.iter().enumerate();
-        let by_kind = kinds.filter_map(|(at, band)| Some((band.kind.as_deref()?, at))).collect();
+    fn new(run: &'a ErrorProneRun<'a>) -> Self {
+        let mut by_kind = BTreeMap::new();
+        for (at, band) in run.bands.iter().enumerate() {
+            let Some(kind) = band.kind.as_deref() else { continue };
+            by_kind.insert((kind, Some(band.basis)), at);
+            by_kind.insert((kind, None), at);
+        }
         let of_none = |links: bool| {
-            bands
+            run.bands
                 .iter()
                 .position(|band| band.kind.is_none() && (band.basis == CostBasis::Links) == links)
         };
-        Self { by_kind, links: of_none(true), others: of_none(false), programs, operations }
+        Self { run, by_kind, links: of_none(true), others: of_none(false) }
+    }
+
+    fn node(&self, program: Option<ProgramId>) -> Option<&'a ProgramNode> {
+        self.run.programs.get(program?)
+    }
+
+    fn waits_for_host(&self, program: Option<ProgramId>) -> bool {
+        self.node(program).is_some_and(|node| {
+            node.kind == ProgramKind::Sync && HostCallPart::of_sync(&node.name).is_some()
+        })
     }
 
     /// `None` for waits, and where no band is known.
     fn of(&self, program: Option<ProgramId>, kind: ProgramKind) -> Option<ErrorSource> {
-        let of_none = |band: Option<usize>| Some(ErrorSource { band: band?, work: 0 });
+        let node = self.node(program);
+        let of_none = |band: Option<usize>, host: bool| {
+            let has = STEP_SOURCES.map(|source| host && source == ProgramErrorSource::Host);
+            Some(ErrorSource { band: band?, work: 0, has })
+        };
         match kind {
             ProgramKind::Sync => return None,
-            ProgramKind::GlobalExchange
-            | ProgramKind::StreamCopyBegin
+            ProgramKind::GlobalExchange => return of_none(self.links, false),
+            ProgramKind::StreamCopyBegin
             | ProgramKind::StreamCopyMid
-            | ProgramKind::StreamCopyEnd => return of_none(self.links),
+            | ProgramKind::StreamCopyEnd => {
+                let host = node.is_none_or(|node| node.stream == StreamEndpoint::Host);
+                return of_none(self.links, host);
+            }
             _ => {}
         }
-        let node = program.and_then(|program| self.programs.get(program));
-        let operation = node.and_then(|node| self.operations.get(node.operation?.index()));
-        let Some(operation) = operation else { return of_none(self.others) };
-        let band = self.by_kind.get(operation.kind.as_str()).copied()?;
+        let operation = node.and_then(|node| self.run.operations.get(node.operation?.index()));
+        let Some(operation) = operation else { return of_none(self.others, false) };
+        let band = *self.by_kind.get(&(operation.kind.as_str(), operation.cost_basis))?;
         let plan = operation.plan.as_deref().unwrap_or("");
         let work = text_number(&operation.shapes) ^ text_number(plan).rotate_left(1);
-        Some(ErrorSource { band, work })
+        let copies = node.is_some_and(|node| rearranges(&node.name));
+        let is_formula = self.run.bands.get(band).is_some_and(|b| b.basis == CostBasis::Formula);
+        let has = STEP_SOURCES.map(|source| match source {
+            ProgramErrorSource::Copies => copies,
+            ProgramErrorSource::Formulas => is_formula,
+            ProgramErrorSource::OddRows => copies && has_odd_rows(operation),
+            ProgramErrorSource::Imported => operation.source.is_some(),
+            _ => false,
+        });
+        Some(ErrorSource { band, work, has })
     }
+}
+
+/// Halves of a vector, which rows of attention end with or do not.
+const VECTOR_HALVES: u64 = 4;
+
+/// Whether an operation works on matrices of several heads whose rows end inside a vector.
+fn has_odd_rows(operation: &ModelOperation) -> bool {
+    if !["softmax", "matmul"].iter().any(|kind| operation.kind.starts_with(kind)) {
+        return false;
+    }
+    operation.shapes.split('[').skip(1).any(|shape| {
+        let sizes = shape.split(']').next().unwrap_or("").split(',');
+        let sizes: Vec<u64> = sizes.filter_map(|size| size.trim().parse().ok()).collect();
+        let last = sizes.last().copied().unwrap_or(0);
+        sizes.len() >= 3 && !last.is_multiple_of(VECTOR_HALVES)
+    })
 }
 
 /// A factor within a band, so many deviations from its middle.
@@ -266,30 +551,166 @@ fn normal(source: u64, draw: u64) -> f64 {
 /// Parts of the file that cannot be read.
 pub(crate) fn confidence(
     report: &Report,
-    cycles: Cycles,
+    (cycles, seconds): (Cycles, f64),
     samples_per_second: Option<f64>,
 ) -> Result<Option<Confidence>, ReportError> {
     let Some(costs) = RunCosts::read(report)? else { return Ok(None) };
-    let factors = PredictionBand::of(costs.draws());
-    let rate = |rate: f64| PredictionBand { low: rate / factors.high, high: rate / factors.low };
+    let shares = costs.shares();
+    let known = costs.errors.iter().any(|error| error.source == ProgramErrorSource::Program);
+    let factors = known.then(|| middle_of(costs.draws(&costs.errors)));
+    let Some(factors) = factors else {
+        let (cycles, seconds, samples_per_second) = (None, None, None);
+        return Ok(Some(Confidence { shares, cycles, seconds, samples_per_second }));
+    };
     Ok(Some(Confidence {
-        shares: costs.shares(),
-        cycles: factors.scaled(cycles.as_f64()),
-        samples_per_second: samples_per_second.map(rate),
+        shares,
+        cycles: Some(Banded::new(cycles.as_f64(), factors)),
+        seconds: (seconds > 0.0).then(|| Banded::new(seconds, factors)),
+        samples_per_second: samples_per_second.map(|rate| Banded::falling(rate, factors)),
     }))
+}
+
+/// Whether a program fits in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryFit {
+    Fits,
+    /// It fits, by less than the model may be wrong.
+    FitsUncertain,
+    /// It does not, by less than the model may be wrong.
+    DoesNotFitUncertain,
+    DoesNotFit,
+}
+
+/// Share of a tile's memory that a program has to be away from its limit to be called sure.
+const NEAR_LIMIT: f64 = 0.03;
+
+impl MemoryFit {
+    /// Of a program with so many tiles that need more than they have; a tile holds `limit`.
+    fn new(over: u64, fullest: Option<Banded>, limit: Bytes) -> Self {
+        let limit = limit.as_f64();
+        let near = |band: &Banded| {
+            limit > 0.0 && (band.holds(limit) || (band.value / limit - 1.0).abs() < NEAR_LIMIT)
+        };
+        match (over, fullest.as_ref().is_some_and(near)) {
+            (0, false) => Self::Fits,
+            (0, true) => Self::FitsUncertain,
+            (_, true) => Self::DoesNotFitUncertain,
+            (_, false) => Self::DoesNotFit,
+        }
+    }
+
+    /// `fits, uncertain`
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::FitsUncertain => "fits, uncertain",
+            Self::DoesNotFitUncertain => "does not fit, uncertain",
+            Self::DoesNotFit => "does not fit",
+        }
+    }
+
+    /// Whether the model may be wrong about it.
+    pub fn is_uncertain(self) -> bool {
+        matches!(self, Self::FitsUncertain | Self::DoesNotFitUncertain)
+    }
+}
+
+/// Whether a compiled program fits in memory, of which there is no report.
+#[must_use]
+pub fn memory_fit(program: &CompilationReport) -> MemoryFit {
+    let room = program.target.bytes_per_tile;
+    MemoryUse::new(&program.program_errors, &program.tile_memory, &program.tile_categories)
+        .fit(room)
+}
+
+/// What tiles hold, as far as it decides whether a program fits.
+pub(crate) struct MemoryUse {
+    /// What the fullest tile needs, gaps included.
+    pub(crate) fullest: Bytes,
+    /// Tiles that need more than they have.
+    pub(crate) over: u64,
+    /// The fullest tile with what the model may be wrong; `None` where that is not known.
+    pub(crate) expected: Option<Banded>,
+}
+
+impl MemoryUse {
+    pub(crate) fn new(
+        errors: &[ProgramError],
+        tiles: &TileRuns<TileMemory>,
+        categories: &TileRuns<Vec<CategoryBytes>>,
+    ) -> Self {
+        let fullest = tiles.map(needed).max();
+        let place = tiles.iter().find(|(_, tile)| needed(tile) == fullest);
+        let held = place.and_then(|(range, _)| categories.get(range.first));
+        Self {
+            fullest,
+            over: tiles.map(|tile| u64::from(tile.overflowed > Bytes::ZERO)).total(),
+            expected: fullest_tile(errors, fullest, held.map_or(&[], Vec::as_slice)),
+        }
+    }
+
+    /// Whether that is within what a tile has.
+    pub(crate) fn fit(&self, room: Bytes) -> MemoryFit {
+        MemoryFit::new(self.over, self.expected, room)
+    }
+}
+
+/// How sure the bytes of the fullest tile are, `categories` of which it holds; `None` where the
+/// report does not say how far memory may be off.
+fn fullest_tile(
+    errors: &[ProgramError],
+    bytes: Bytes,
+    categories: &[CategoryBytes],
+) -> Option<Banded> {
+    let factors = |source: ProgramErrorSource| {
+        errors.iter().find(|error| error.source == source).map(|error| error.factors)
+    };
+    let of_tile = factors(ProgramErrorSource::FullestTile)?;
+    let code: Bytes =
+        categories.iter().filter(|part| is_code(part.category)).map(|part| part.bytes).sum();
+    let share = code.as_f64() / bytes.max(Bytes(1)).as_f64();
+    let of_code = factors(ProgramErrorSource::Code).unwrap_or(FactorBand { low: 1.0, high: 1.0 });
+    // Ends of independent errors add as squares.
+    let end = |tile: f64, code: f64| (tile - 1.0).hypot(share.min(1.0) * (code - 1.0));
+    let low = 1.0 - end(of_tile.low, of_code.low);
+    let high = 1.0 + end(of_tile.high, of_code.high);
+    Some(Banded::new(bytes.as_f64(), FactorBand { low, high }))
+}
+
+fn is_code(category: MemoryCategory) -> bool {
+    matches!(
+        category,
+        MemoryCategory::ControlCode
+            | MemoryCategory::VertexCode
+            | MemoryCategory::InternalExchangeCode
+            | MemoryCategory::HostExchangeCode
+            | MemoryCategory::GlobalExchangeCode
+            | MemoryCategory::SharedCodeStorage
+    )
+}
+
+/// Bounds of a change in nine of ten cases, as shares: of a difference of two runs, not of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ChangeBand {
+    pub low: f64,
+    pub high: f64,
 }
 
 /// Whether two runs differ by more than the model may be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Distinction {
     /// By which share the target takes more cycles per unit of work, in nine of ten cases.
-    pub change: PredictionBand,
+    pub change: ChangeBand,
     /// Whether that leaves no doubt which of them is faster.
     pub distinguishable: bool,
+    /// Whether both are of one program, so that its errors cancel.
+    pub one_program: bool,
 }
 
 /// Whether two runs of so many cycles differ by more than the model may be wrong, common errors
 /// cancelled; `None` where one of them does not say how far it may be off, or both take the same.
+/// Of two different programs each has the errors of its own.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -308,11 +729,14 @@ pub(crate) fn distinction(
     let Some(ratio) = row.share().map(|share| 1.0 + share).filter(|ratio| *ratio != 1.0) else {
         return Ok(None);
     };
-    let draws = of_source.draws().into_iter().zip(of_target.draws());
-    let factors = PredictionBand::of(draws.map(|(source, target)| target / source).collect());
-    let PredictionBand { low, high } = factors.scaled(ratio);
-    let change = PredictionBand { low: low - 1.0, high: high - 1.0 };
-    Ok(Some(Distinction { change, distinguishable: change.low > 0.0 || change.high < 0.0 }))
+    let one_program = is_one_program(&source.operations()?, &target.operations()?);
+    let draws = |of: &RunCosts| of.draws(if one_program { &[] } else { &of.errors });
+    let ratios = draws(&of_source).into_iter().zip(draws(&of_target));
+    let FactorBand { low, high } =
+        middle_of(ratios.map(|(source, target)| target / source).collect());
+    let change = ChangeBand { low: low * ratio - 1.0, high: high * ratio - 1.0 };
+    let distinguishable = change.low > 0.0 || change.high < 0.0;
+    Ok(Some(Distinction { change, distinguishable, one_program }))
 }
 
 #[cfg(test)]
@@ -323,16 +747,101 @@ mod tests {
     fn nine_of_ten_draws_lie_in_the_band() {
         let band = FactorBand { low: 0.9, high: 1.2 };
         let draws = (0..DRAWS as u64).map(|draw| factor(band, normal(7, draw)));
-        let found = PredictionBand::of(draws.collect());
+        let found = middle_of(draws.collect());
         assert!((found.low - 0.9).abs() < 0.015 && (found.high - 1.2).abs() < 0.02, "{found:?}");
         let kind = Some("conv2d".to_owned());
         let one =
             ErrorBand { kind, basis: CostBasis::Measured, rows: 9, cycles: band, bytes: band };
-        let only = BTreeMap::from([(ErrorSource { band: 0, work: 0 }, 1.0)]);
-        let run = RunCosts { bands: vec![one], longest: only.clone(), all: only };
-        let of_run = PredictionBand::of(run.draws());
+        let source = ErrorSource { band: 0, work: 0, has: [false; STEP_SOURCES.len()] };
+        let only = BTreeMap::from([(source, 1.0)]);
+        let run = RunCosts {
+            bands: vec![one],
+            errors: Vec::new(),
+            identity: 0,
+            longest: only.clone(),
+            host_waits: 0.0,
+            all: only,
+        };
+        let of_run = middle_of(run.draws(&[]));
         assert!((of_run.low - 0.9).abs() < 0.015 && (of_run.high - 1.2).abs() < 0.02, "{of_run:?}");
         let mean = (0..DRAWS as u64).map(|draw| normal(11, draw)).sum::<f64>() / DRAWS as f64;
         assert!(mean.abs() < 0.1, "{mean}");
+    }
+
+    #[test]
+    fn what_is_near_the_limit_is_uncertain_either_way() {
+        let (limit, band) = (Bytes(1000), FactorBand { low: 0.95, high: 1.05 });
+        let fit =
+            |over: u64, bytes: f64| MemoryFit::new(over, Some(Banded::new(bytes, band)), limit);
+        assert_eq!(fit(0, 900.0), MemoryFit::Fits);
+        assert_eq!(fit(0, 960.0), MemoryFit::FitsUncertain);
+        assert_eq!(fit(3, 1040.0), MemoryFit::DoesNotFitUncertain);
+        assert_eq!(fit(3, 1100.0), MemoryFit::DoesNotFit);
+        let sure = FactorBand { low: 0.999, high: 1.001 };
+        let near = MemoryFit::new(0, Some(Banded::new(975.0, sure)), limit);
+        assert_eq!(near, MemoryFit::FitsUncertain, "within 3 %, however sure the model is");
+        // A report of a real machine says what was.
+        assert_eq!(MemoryFit::new(0, None, limit), MemoryFit::Fits);
+        assert_eq!(MemoryFit::new(2, None, limit), MemoryFit::DoesNotFit);
+    }
+
+    #[test]
+    fn code_widens_the_band_of_the_fullest_tile() {
+        let error = |source, factors| ProgramError { source, rows: 3, factors };
+        let errors = [
+            error(ProgramErrorSource::FullestTile, FactorBand { low: 0.98, high: 1.02 }),
+            error(ProgramErrorSource::Code, FactorBand { low: 0.8, high: 1.25 }),
+        ];
+        let code = |bytes: u64| CategoryBytes {
+            category: MemoryCategory::ControlCode,
+            region: tilescope_report::MemoryRegion::NonInterleaved,
+            overlapped: false,
+            bytes: Bytes(bytes),
+        };
+        let width = |bytes: u64| {
+            let band = fullest_tile(&errors, Bytes(1000), &[code(bytes)]).expect("a band");
+            band.high() - band.low()
+        };
+        assert!(
+            (width(0) - 40.0).abs() < 1e-9 && width(400) > 180.0,
+            "{} {}",
+            width(0),
+            width(400)
+        );
+        assert_eq!(fullest_tile(&[], Bytes(1000), &[]), None);
+    }
+
+    /// The draws of differences know nothing of what absolute figures are off by.
+    #[test]
+    fn a_difference_has_none_of_the_errors_of_whole_programs() {
+        let band = FactorBand { low: 0.98, high: 1.02 };
+        let basis = CostBasis::Measured;
+        let one = ErrorBand { kind: None, basis, rows: 9, cycles: band, bytes: band };
+        let has = STEP_SOURCES.map(|source| source == ProgramErrorSource::Copies);
+        let only = BTreeMap::from([(ErrorSource { band: 0, work: 0, has }, 1.0)]);
+        let error = |source, half: f64| {
+            let factors = FactorBand { low: 1.0 / half, high: half };
+            ProgramError { source, rows: 9, factors }
+        };
+        let errors =
+            [error(ProgramErrorSource::Program, 1.13), error(ProgramErrorSource::Copies, 1.3)];
+        let run = RunCosts {
+            bands: vec![one],
+            errors: errors.to_vec(),
+            identity: 1,
+            longest: only.clone(),
+            host_waits: 0.0,
+            all: only,
+        };
+        let width = |errors: &[ProgramError]| {
+            let band = middle_of(run.draws(errors));
+            (band.high / band.low).ln() / 2.0
+        };
+        let (none, whole) = (width(&[]), width(&errors[..1]));
+        let both = width(&errors);
+        assert!((none - 0.02).abs() < 0.003, "{none}");
+        // Half widths of independent errors add as squares.
+        assert!((whole - 0.13f64.ln_1p().hypot(0.02)).abs() < 0.015, "{whole}");
+        assert!((both - 0.13f64.ln_1p().hypot(0.02).hypot(0.3f64.ln_1p())).abs() < 0.03, "{both}");
     }
 }

@@ -1,5 +1,6 @@
 //! The figures people look for first.
 
+use crate::confidence::{Banded, Confidence};
 use crate::limits::LimitsSummary;
 use crate::summary::{ExecutionSummary, MemorySummary, ReportSummary};
 use serde::Serialize;
@@ -26,7 +27,7 @@ pub fn headline_figures(
     numbers: NumberFormat,
 ) -> Vec<HeadlineFigure> {
     let mut figures = match (&summary.execution, outcome) {
-        (Some(run), _) => of_run(run),
+        (Some(run), _) => of_run(run, summary.confidence.as_ref()),
         (None, ProgramOutcome::OutOfMemory { tiles }) => vec![HeadlineFigure {
             title: "Out of memory",
             value: format!("{} tiles", grouped(tiles)),
@@ -56,11 +57,16 @@ pub fn headline_figures(
     figures
 }
 
-fn of_run(run: &ExecutionSummary) -> Vec<HeadlineFigure> {
+fn of_run(run: &ExecutionSummary, confidence: Option<&Confidence>) -> Vec<HeadlineFigure> {
+    let width = |band: Option<Banded>| {
+        band.map_or_else(String::new, |band| format!(", {}", band.width_words()))
+    };
     let time = match run.seconds > 0.0 {
         true => seconds(run.seconds),
         false => "clock unknown".to_owned(),
     };
+    let time = format!("{time}{}", width(confidence.and_then(|of| of.cycles)));
+    let rate_width = width(confidence.and_then(|of| of.samples_per_second));
     let mut cards = vec![HeadlineFigure {
         title: "Run",
         value: format!("{} cycles", run.total_cycles),
@@ -71,7 +77,10 @@ fn of_run(run: &ExecutionSummary) -> Vec<HeadlineFigure> {
     cards.extend(run.samples_per_second.map(|rate| HeadlineFigure {
         title: "Throughput",
         value: grouped(rate.round() as u64),
-        about: format!("samples per second, {} samples", grouped(run.samples.unwrap_or(0))),
+        about: match rate_width.is_empty() {
+            true => format!("samples per second, {} samples", grouped(run.samples.unwrap_or(0))),
+            false => format!("samples per second{rate_width}"),
+        },
         formula: "samples of all host calls in the run / time on the device",
         bad: false,
     }));
@@ -112,7 +121,10 @@ fn of_memory(
     let share = memory.max_tile_including_gaps.as_f64() / target.bytes_per_tile.0.max(1) as f64;
     let about = match target.bytes_per_tile.0 {
         0 => "tile memory unknown".to_owned(),
-        _ => format!("{} of {}, with gaps", percent(share), numbers.bytes(target.bytes_per_tile.0)),
+        _ => {
+            let unsure = if memory.fit.is_uncertain() { memory.fit.words() } else { "with gaps" };
+            format!("{} of {}, {unsure}", percent(share), numbers.bytes(target.bytes_per_tile.0))
+        }
     };
     let with_gaps = numbers.bytes(memory.total_including_gaps.0);
     [

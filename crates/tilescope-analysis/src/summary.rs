@@ -1,6 +1,6 @@
 //! The figures of a report at a glance: what `tilescope summary` prints and the Summary tab shows.
 
-use crate::confidence::{Confidence, confidence};
+use crate::confidence::{Banded, Confidence, MemoryFit, MemoryUse, confidence};
 use crate::critical_path::{ActivityExposure, IpuSlack, activity_exposures, ipu_slacks};
 use crate::host::{self, HostSummary};
 use crate::imported_model::{ImportedModelSummary, imported_model};
@@ -9,7 +9,7 @@ use crate::memory::needed;
 use crate::running_costs::{CostSummary, EnergySummary, RunningCosts, running_costs};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, exact_bytes};
 use tilescope_report::{
     BatchingConfig, GraphCounts, MachineChange, MemoryCategory, MemoryRegion, Report, ReportError,
     ReportPart, StepActivity, Target, TargetKind, TileMemory,
@@ -99,7 +99,7 @@ pub struct GraphSummary {
 }
 
 /// Memory over all tiles of the replica, in bytes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MemorySummary {
     /// Bytes that are ever used.
     pub total_excluding_gaps: Bytes,
@@ -119,6 +119,20 @@ pub struct MemorySummary {
     pub sum_of_tile_peaks: Bytes,
     /// Tiles that need more than they have.
     pub out_of_memory_tiles: u64,
+    /// Whether that is all of it within what a tile has.
+    pub fit: MemoryFit,
+    /// The fullest tile, with what the model may be wrong; `None` where the report does not say.
+    pub fullest_tile: Option<Banded>,
+}
+
+impl MemorySummary {
+    /// Names and words of whether it fits, in the order in which views show them.
+    pub fn rows_of_fit(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let bytes = |bytes: f64| exact_bytes(Bytes::from_f64(bytes.round()).0);
+        let band =
+            self.fullest_tile.map(|tile| ("Fullest tile, expected", tile.words_with(bytes, "")));
+        band.into_iter().chain([("Fits in memory", self.fit.words().to_owned())])
+    }
 }
 
 /// Figures of the execution.
@@ -224,13 +238,13 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
     let execution = execution(report, &target)?;
     let RunningCosts { energy, cost } = running_costs(report, execution.as_ref())?;
     let confidence = match &execution {
-        Some(run) => confidence(report, run.total_cycles, run.samples_per_second)?,
+        Some(run) => confidence(report, (run.total_cycles, run.seconds), run.samples_per_second)?,
         None => None,
     };
     Ok(ReportSummary {
         target: target_summary(&target),
         graph: graph_summary(report.graph()?),
-        memory: report.has(ReportPart::TileMemory).then(|| memory(report)).transpose()?,
+        memory: report.has(ReportPart::TileMemory).then(|| memory(report, &target)).transpose()?,
         execution,
         limits: limits(report)?.run.map(|run| run.summary()),
         host: host::host(report)?,
@@ -278,34 +292,33 @@ fn graph_summary(graph: GraphCounts) -> GraphSummary {
     }
 }
 
-fn memory(report: &Report) -> Result<MemorySummary, ReportError> {
+fn memory(report: &Report, target: &Target) -> Result<MemorySummary, ReportError> {
     let tiles = report.tile_memory()?;
     let sum = |bytes: fn(&TileMemory) -> Bytes| -> Bytes {
         tiles.iter().map(|(range, tile)| bytes(tile) * u64::from(range.count())).sum()
     };
-    let mut memory = MemorySummary {
-        total_excluding_gaps: sum(TileMemory::excluding_gaps),
-        total_including_gaps: sum(needed),
-        max_tile_including_gaps: tiles.map(needed).max(),
-        always_live: sum(|tile| tile.always_live),
-        sum_of_tile_peaks: sum(|tile| tile.peak_not_always_live),
-        peak_not_always_live: report
-            .liveness()?
-            .iter()
-            .map(|step| step.bytes)
-            .max()
-            .unwrap_or(Bytes::ZERO),
-        out_of_memory_tiles: tiles.map(|tile| u64::from(tile.overflowed > Bytes::ZERO)).total(),
-        ..MemorySummary::default()
-    };
-    memory.by_region = BTreeMap::from([
+    let categories = report.tile_categories()?;
+    let used = MemoryUse::new(&report.program_errors()?, &tiles, &categories);
+    let by_region = BTreeMap::from([
         (MemoryRegion::NonInterleaved.name(), sum(|tile| tile.non_interleaved)),
         (MemoryRegion::Interleaved.name(), sum(|tile| tile.interleaved)),
         (MemoryRegion::Overflowed.name(), sum(|tile| tile.overflowed)),
     ]);
     let by_category = bytes_by_category(report)?.into_iter();
-    memory.by_category = by_category.map(|(category, bytes)| (category.name(), bytes)).collect();
-    Ok(memory)
+    let live = report.liveness()?;
+    Ok(MemorySummary {
+        total_excluding_gaps: sum(TileMemory::excluding_gaps),
+        total_including_gaps: sum(needed),
+        max_tile_including_gaps: used.fullest,
+        by_region,
+        by_category: by_category.map(|(category, bytes)| (category.name(), bytes)).collect(),
+        always_live: sum(|tile| tile.always_live),
+        peak_not_always_live: live.iter().map(|step| step.bytes).max().unwrap_or(Bytes::ZERO),
+        sum_of_tile_peaks: sum(|tile| tile.peak_not_always_live),
+        out_of_memory_tiles: used.over,
+        fit: used.fit(target.bytes_per_tile),
+        fullest_tile: used.expected,
+    })
 }
 
 /// Bytes of each category over all tiles.

@@ -89,6 +89,7 @@ fn write_report(directory: &Path) {
                 flops: 1_000_000 * (layer + 1),
                 element_type: Some(ArithmeticType::Half),
                 inner_runs: Some(1),
+                cost_basis: None,
                 shapes: "[40,1,28,28] x [10,1,5,5] -> [40,10,24,24]".to_owned(),
                 plan: None,
                 inputs: inputs.collect(),

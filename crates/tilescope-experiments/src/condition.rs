@@ -248,6 +248,8 @@ mod tests {
             ipus: 4,
             watts: None,
             price_per_hour: None,
+            expected_seconds: None,
+            fit: None,
         };
         let changes = json!({ "options.num_io_tiles": 32, "options.overlap_io": "loops" });
         Point {

@@ -3,6 +3,7 @@
 use crate::trial::{TrialFigures, TrialOutcome};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
+use tilescope_analysis::confidence::{Banded, MemoryFit};
 use tilescope_analysis::gates::GateQuantity;
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, seconds};
@@ -160,12 +161,21 @@ impl Point {
     pub fn figures_text(&self) -> String {
         let Some(figures) = self.figures() else { return self.outcome_words().to_owned() };
         let time = match figures.seconds_per_sample() {
-            Some(time) => format!("{} a sample", seconds(time)),
+            Some(time) => {
+                let band =
+                    figures.expected_seconds.map(|band| format!(" ({})", band.width_words()));
+                format!("{}{} a sample", seconds(time), band.unwrap_or_default())
+            }
             None => "does not fit in memory".to_owned(),
         };
+        let unsure = figures.fit.filter(|fit| fit.is_uncertain());
+        let unsure = unsure.map_or("", |_| " (uncertain to fit)");
         let memory = NumberFormat::default().bytes(figures.fullest_tile_bytes.0);
         let plural = if figures.ipus == 1 { "" } else { "s" };
-        format!("{time}, fullest tile {memory}, {} IPU{plural}", grouped(figures.ipus.into()))
+        format!(
+            "{time}, fullest tile {memory}{unsure}, {} IPU{plural}",
+            grouped(figures.ipus.into())
+        )
     }
 
     /// The figures that are made small: time of a sample, memory of the fullest tile, IPUs.
@@ -195,6 +205,12 @@ impl Serialize for Point {
         if let Some((_, Some(price))) = machine {
             json.insert("price_per_hour".to_owned(), json!(price));
         }
+        if let Some(band) = self.figures().and_then(|figures| figures.expected_seconds) {
+            json.insert("expected_seconds".to_owned(), json!(band));
+        }
+        if let Some(fit) = self.figures().and_then(|figures| figures.fit) {
+            json.insert("fit".to_owned(), json!(fit));
+        }
         json.serialize(serializer)
     }
 }
@@ -213,6 +229,8 @@ struct PointRecord {
     ipus: Option<u32>,
     watts: Option<f64>,
     price_per_hour: Option<f64>,
+    expected_seconds: Option<Banded>,
+    fit: Option<MemoryFit>,
 }
 
 impl<'de> Deserialize<'de> for Point {
@@ -228,6 +246,8 @@ impl<'de> Deserialize<'de> for Point {
                 ipus: record.ipus.unwrap_or(1),
                 watts: record.watts,
                 price_per_hour: record.price_per_hour,
+                expected_seconds: record.expected_seconds,
+                fit: record.fit,
             }),
             "refused" => TrialOutcome::Refused(problem),
             _ => TrialOutcome::Died(problem),
@@ -274,6 +294,8 @@ mod tests {
             ipus: 5,
             watts: Some(190.0),
             price_per_hour: None,
+            expected_seconds: None,
+            fit: Some(MemoryFit::FitsUncertain),
         };
         let unfit = TrialFigures { cycles: None, seconds: None, watts: None, ..figures };
         let outcomes = [

@@ -8,6 +8,7 @@ use crate::trial::{TrialFigures, TrialFinding, TrialOutcome};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tilescope_analysis::confidence::{Banded, MemoryFit};
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_report::units::{Bytes, Cycles};
 use tilescope_sim::spec::Spec;
@@ -16,11 +17,18 @@ use tilescope_sim::spec::Spec;
 const APPLICATION_ID: i64 = 0x5453_5253;
 
 /// Version of the tables.
-const FORMAT: i64 = 3;
+const FORMAT: i64 = 4;
 
 /// The version before the table `search`; its files are understood, and get it when they are gone on
 /// with.
 const WITHOUT_SEARCH: i64 = 2;
+
+/// The version before the table `errors`; its files are understood too.
+const WITHOUT_ERRORS: i64 = 3;
+
+/// A row for each point of which it is known how far the model may be wrong.
+const ERRORS_TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS errors (changes TEXT PRIMARY KEY, json TEXT NOT NULL);";
 
 /// At most one row: what `tune` found, as it prints it as JSON.
 const SEARCH_TABLE: &str = "CREATE TABLE search (json TEXT NOT NULL);";
@@ -144,13 +152,20 @@ impl ResultsFile {
             ))?;
             run(SCHEMA)?;
             run(SEARCH_TABLE)?;
+            run(ERRORS_TABLE)?;
             let row = params![spec.name, spec.text, spec.program_version];
             let insert = "INSERT INTO spec VALUES (?1, ?2, ?3)";
             self.connection
                 .execute(insert, row)
                 .map_err(|error| ExperimentError::of_results(&self.path, &error))?;
-        } else if self.check()? == WITHOUT_SEARCH {
-            run(&format!("{SEARCH_TABLE} PRAGMA user_version = {FORMAT}"))?;
+        } else {
+            let format = self.check()?;
+            if format == WITHOUT_SEARCH {
+                run(SEARCH_TABLE)?;
+            }
+            if format < FORMAT {
+                run(&format!("{ERRORS_TABLE} PRAGMA user_version = {FORMAT}"))?;
+            }
         }
         run("COMMIT")?;
         self.check().map(|_| ())
@@ -196,12 +211,16 @@ impl ResultsFile {
     /// Those of reading.
     pub fn points(&self) -> Result<Vec<Point>, ExperimentError> {
         let failed = |error: rusqlite::Error| ExperimentError::of_results(&self.path, &error);
+        let errors = match self.check()? > WITHOUT_ERRORS {
+            true => "(SELECT json FROM errors WHERE errors.changes = points.changes)",
+            false => "NULL",
+        };
         let mut statement = self
             .connection
-            .prepare(
+            .prepare(&format!(
                 "SELECT changes, outcome, cycles, seconds, samples, fullest_tile_bytes, ipus, watts,
-                 price_per_hour, problem FROM points ORDER BY rowid",
-            )
+                 price_per_hour, problem, {errors} FROM points ORDER BY rowid"
+            ))
             .map_err(failed)?;
         let rows = statement.query_map([], point).map_err(failed)?;
         rows.collect::<Result<_, _>>().map_err(failed)
@@ -234,6 +253,11 @@ impl ResultsFile {
         ];
         let insert =
             "INSERT OR REPLACE INTO points VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        self.written(self.connection.execute(insert, row))?;
+        let Some(errors) = figures.map(|of| (of.expected_seconds, of.fit)) else { return Ok(()) };
+        let json = serde_json::to_string(&errors).unwrap_or_default();
+        let insert = "INSERT OR REPLACE INTO errors VALUES (?1, ?2)";
+        let row = params![changes_text(&point.changes), json];
         self.written(self.connection.execute(insert, row))
     }
 
@@ -378,6 +402,9 @@ fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
     let unreadable = |error: serde_json::Error| {
         rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
     };
+    let errors: Option<String> = row.get(10)?;
+    let errors = errors.map(|json| serde_json::from_str(&json)).transpose().map_err(unreadable)?;
+    let (expected_seconds, fit): (Option<Banded>, Option<MemoryFit>) = errors.unwrap_or_default();
     Ok(Point {
         changes: serde_json::from_str(&changes).map_err(unreadable)?,
         outcome: match outcome.as_str() {
@@ -391,6 +418,8 @@ fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
                 ipus: row.get::<_, Option<u32>>(6)?.unwrap_or(1),
                 watts: row.get(7)?,
                 price_per_hour: row.get(8)?,
+                expected_seconds,
+                fit,
             }),
         },
     })

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tilescope_analysis::confidence::{Banded, MemoryFit};
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_analysis::running_costs::MANY_SAMPLES;
 use tilescope_report::REPORT_FILE;
@@ -31,6 +32,13 @@ pub struct TrialFigures {
     pub samples: u64,
     /// What the fullest tile needs, gaps included.
     pub fullest_tile_bytes: Bytes,
+    /// Seconds of the run, with what the model may be wrong; nothing where that is not known, or the
+    /// run is too long to find out for a trial.
+    #[serde(default)]
+    pub expected_seconds: Option<Banded>,
+    /// Whether it fits in memory, where it is not known from whether it has a time.
+    #[serde(default)]
+    pub fit: Option<MemoryFit>,
     /// IPUs of all replicas.
     pub ipus: u32,
     /// Power of the machine; nothing where that is not known.

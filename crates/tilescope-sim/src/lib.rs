@@ -7,7 +7,7 @@ mod balance;
 pub mod compile;
 pub mod cost_constants;
 pub mod custom;
-pub(crate) mod error_bands;
+pub mod error_bands;
 pub mod graph;
 pub mod graph_lowering;
 pub mod model;
@@ -30,5 +30,6 @@ pub mod validate;
 
 pub use balance::{BalancedSplit, BalancedStage, balance};
 pub use simulation::{
-    MOST_RECORDS, ProgramFigures, RunForecast, SimulateError, Simulation, compile, simulate,
+    LaneCycleSums, MOST_RECORDS, ProgramFigures, RunForecast, SimulateError, Simulation, compile,
+    simulate,
 };

@@ -4,11 +4,12 @@ use super::balance;
 use super::compile::{CompileError, CompiledProgram, ProgramSource};
 use super::run::{self, DryRunSummary, StepSink};
 use super::spec::Spec;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles, IpuId, ReplicaClassId, grouped};
 use tilescope_report::{
-    ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, RunningCost, StepLayout,
-    TraceMark,
+    CompilationReport, ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, RunningCost,
+    StepLayout, TraceMark,
 };
 
 /// Records (steps x IPUs) of the longest run that is simulated without being asked twice: about
@@ -170,6 +171,21 @@ impl<'a> Simulation<'a> {
         ProgramFigures { cycles, samples, fullest_tile: self.fullest_tile(), ipus }
     }
 
+    /// Runs the program and adds up the cycles of the compute tiles of each IPU by program; `None`
+    /// for one that does not fit in memory.
+    pub fn lane_cycles(&self) -> Option<Vec<Vec<Cycles>>> {
+        let mut sums = LaneCycleSums::new(&self.compiled.compilation);
+        match run::run(&self.compiled, self.spec, self.run.as_ref()?, &mut sums) {
+            Ok(()) => Some(sums.lanes),
+            Err(never) => match never {},
+        }
+    }
+
+    /// What a report of the program says of it.
+    pub fn compilation(&self) -> &CompilationReport {
+        &self.compiled.compilation
+    }
+
     /// Runs the program and writes the report to `directory`; returns the file's path.
     ///
     /// A program that does not fit in memory is compiled but not run: its report has no execution.
@@ -247,6 +263,43 @@ pub fn simulate(
     progress: impl FnMut(f64) + Send,
 ) -> Result<PathBuf, SimulateError> {
     Simulation::compile(spec, MOST_RECORDS)?.write(directory, progress)
+}
+
+/// Cycles of the compute tiles of each IPU by program.
+pub struct LaneCycleSums {
+    pub lanes: Vec<Vec<Cycles>>,
+}
+
+impl LaneCycleSums {
+    /// Nothing yet of a program.
+    #[must_use]
+    pub fn new(compilation: &CompilationReport) -> Self {
+        let ipus = compilation.target.ipus_per_replica as usize;
+        Self { lanes: vec![vec![Cycles::ZERO; compilation.programs.len()]; ipus] }
+    }
+
+    /// Adds a step.
+    pub fn add(&mut self, step: &ExecutionStep) {
+        for on_ipu in step.ipus.iter().filter(|on_ipu| on_ipu.sub_lane == 0) {
+            let lane = self.lanes.get_mut(on_ipu.ipu.index());
+            if let Some(cycles) = lane.and_then(|lane| lane.get_mut(step.program.index())) {
+                *cycles += on_ipu.range().length();
+            }
+        }
+    }
+}
+
+impl StepSink for LaneCycleSums {
+    type Error = Infallible;
+
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
+        self.add(step);
+        Ok(())
+    }
+
+    fn mark(&mut self, _: &TraceMark) -> Result<(), Infallible> {
+        Ok(())
+    }
 }
 
 /// Hands steps and marks to the report.

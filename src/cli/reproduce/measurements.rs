@@ -2,12 +2,15 @@
 
 use super::conditions::{RunFramework, RunTask};
 use crate::cli::command::CliError;
+use crate::cli::run_errors::run_factors;
 use serde::Deserialize;
 use std::convert::Infallible;
+use tilescope_analysis::confidence::RunFactors;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{
     ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StreamEndpoint, TraceMark,
 };
+use tilescope_sim::LaneCycleSums;
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{
@@ -57,6 +60,8 @@ pub(super) struct SimulatedProgram {
     links: Vec<Vec<LinkBytes>>,
     /// Cycles of remote buffer copies, over all IPUs.
     remote: Cycles,
+    /// Cycles of the compute tiles of each IPU by program.
+    lanes: LaneCycleSums,
     /// Copies of the I/O tiles of IPU 0, and stretches in which its compute tiles only wait.
     io: Vec<CycleRange>,
     waits: Vec<CycleRange>,
@@ -76,6 +81,7 @@ impl SimulatedProgram {
             marks: Vec::new(),
             links: vec![vec![LinkBytes::default(); ipus]],
             remote: Cycles::ZERO,
+            lanes: LaneCycleSums::new(&compiled.compilation),
             io: Vec::new(),
             waits: Vec::new(),
         };
@@ -83,13 +89,18 @@ impl SimulatedProgram {
             Ok(()) => {}
             Err(never) => match never {},
         }
-        let FigureMeasurementSink { cycles, marks, links, remote, io, waits, .. } = watch;
-        Ok(Self { spec, compiled, cycles, marks, links, remote, io, waits })
+        let FigureMeasurementSink { cycles, marks, links, remote, lanes, io, waits, .. } = watch;
+        Ok(Self { spec, compiled, cycles, marks, links, remote, lanes, io, waits })
     }
 
     /// Seconds of the run.
     pub(super) fn seconds(&self) -> f64 {
         self.cycles.seconds_at(self.spec.target.chip.clock)
+    }
+
+    /// Between which factors its true time is expected.
+    pub(super) fn time_factors(&self) -> Option<RunFactors> {
+        run_factors(&self.compiled.compilation, self.cycles, &self.lanes.lanes)
     }
 
     /// Samples of a host call.
@@ -200,6 +211,7 @@ struct FigureMeasurementSink<'a> {
     marks: Vec<TraceMark>,
     links: Vec<Vec<LinkBytes>>,
     remote: Cycles,
+    lanes: LaneCycleSums,
     io: Vec<CycleRange>,
     waits: Vec<CycleRange>,
 }
@@ -208,6 +220,7 @@ impl StepSink for FigureMeasurementSink<'_> {
     type Error = Infallible;
 
     fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
+        self.lanes.add(step);
         let program = &self.compiled.compilation.programs[step.program.index()];
         for on_ipu in &step.ipus {
             self.cycles = self.cycles.max(Cycles(on_ipu.to_max.0));

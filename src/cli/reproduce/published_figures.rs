@@ -5,8 +5,9 @@ use super::conditions::{PublishedRun, RunItems};
 use super::measurements::{SimulatedProgram, SpecWithOverrides};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use tilescope_report::MemoryCategory;
+use tilescope_analysis::confidence::{Banded, RunFactors};
 use tilescope_report::units::{IpuId, grouped};
+use tilescope_report::{MemoryCategory, ProgramErrorSource};
 
 /// Every published figure, and the programs they are measured on.
 #[derive(Deserialize)]
@@ -179,6 +180,24 @@ impl FigureMeasurement {
         }
     }
 
+    /// The source of errors of whole programs that it tells of, if any.
+    fn error_source(&self) -> Option<ProgramErrorSource> {
+        match self {
+            Self::CyclesPerWeightUpdate
+            | Self::HostCallsPerSecond
+            | Self::SamplesPerSecond
+            | Self::SequencesPerSecond => Some(ProgramErrorSource::Program),
+            Self::StepCycles(_) => Some(ProgramErrorSource::Copies),
+            Self::CategoryBytes(_) => Some(ProgramErrorSource::Code),
+            _ => None,
+        }
+    }
+
+    /// Whether it falls where times rise.
+    fn is_rate(&self) -> bool {
+        matches!(self, Self::HostCallsPerSecond | Self::SamplesPerSecond | Self::SequencesPerSecond)
+    }
+
     /// What it counts of a program whose samples are packs of sequences or not; `None` where it
     /// counts no items.
     fn items(&self, packed: bool) -> Option<RunItems> {
@@ -236,6 +255,25 @@ impl PublishedFigure {
     /// What it counts of a program with so many sequences in a sample.
     pub(super) fn items(&self, packing_factor: f64) -> Option<RunItems> {
         self.measure.items(packing_factor != 1.0)
+    }
+
+    /// What it says of the errors of predictions: their source, and true over predicted cycles or
+    /// bytes. `None` where nothing was predicted, or something else than time and code.
+    pub(super) fn residual(&self, simulated: f64) -> Option<(ProgramErrorSource, f64)> {
+        let source = self.measure.error_source()?;
+        let factor = match self.measure.is_rate() {
+            true => simulated / self.published,
+            false => self.published / simulated,
+        };
+        (self.kind == PublishedFigureKind::Predicted).then_some((source, factor))
+    }
+
+    /// The band of a simulated time or rate of a program.
+    pub(super) fn band(&self, simulated: f64, factors: &RunFactors) -> Banded {
+        match self.measure.is_rate() {
+            true => factors.of_rate(simulated),
+            false => factors.of_time(simulated),
+        }
     }
 
     /// How a simulated figure, of programs that fit or do not, compares with it.

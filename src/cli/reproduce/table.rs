@@ -7,6 +7,7 @@ use super::{ProgramConditions, PublishedFigureRow};
 use crate::cli::command::CliError;
 use std::io::Write;
 use tilescope_report::units::percent;
+use tilescope_sim::error_bands::PublishedResiduals;
 
 /// Prints all figures, the conditions of all runs, and how many figures are met.
 pub(super) fn print(
@@ -106,7 +107,26 @@ fn print_counts(
         of(PublishedFigureKind::Input).count(),
         of(PublishedFigureKind::Illustrated).count(),
     )?;
+    print_coverage(rows, output)?;
     let fitted = fitted_constants.join("; ");
     writeln!(output, "{} constants were fitted: {fitted}", fitted_constants.len())?;
+    Ok(())
+}
+
+/// How many of the published times and rates lie in the bands that claim nine of ten.
+fn print_coverage(rows: &[PublishedFigureRow<'_>], output: &mut dyn Write) -> Result<(), CliError> {
+    let bands = rows.iter().filter_map(|row| Some((row.published, row.band?)));
+    let held: Vec<bool> = bands.map(|(published, band)| band.holds(published)).collect();
+    let left_out = PublishedResiduals::kept().held_when_left_out();
+    let count = |held: &[bool]| held.iter().filter(|held| **held).count();
+    writeln!(
+        output,
+        "Bands that claim nine of ten cases hold {} of {} predicted times and rates, and {} of {} \
+         that were left out of what bands are made of",
+        count(&held),
+        held.len(),
+        count(&left_out),
+        left_out.len(),
+    )?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 use super::published_figures::{FigureTolerance, PublishedFigureKind};
 use super::*;
+use tilescope_sim::error_bands::PublishedResiduals;
 use tilescope_sim::spec::find_bundled_spec;
 
 fn published() -> PublishedFigures {
@@ -133,6 +134,10 @@ fn known_misses_are_the_misses() {
     }
     for compared in &compared {
         let row = row(compared, &simulated).expect("shows the figure");
+        if let Some(residual) = &row.residual {
+            let kept = PublishedResiduals::TEXT.lines().any(|line| line == residual.line);
+            assert!(kept, "published.csv of error_bands is stale: {}", residual.line);
+        }
         let told = matches!(row.verdict, FigureVerdict::Miss | FigureVerdict::PassListedAsMiss);
         assert!(!told, "{}: {} against {}", row.id, row.simulated, row.published);
     }

@@ -144,14 +144,23 @@ fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String
     });
     let over = row("Tiles out of memory").and_then(|row| row.target.as_ref()?.number());
     let over = over.filter(|tiles| *tiles > 0.0).map(|_| " It does not fit in memory.".to_owned());
+    let fit = row("Fits in memory").and_then(|row| row.target.as_ref().map(TableCell::text));
+    let over = match fit {
+        Some(fit) if fit.ends_with("uncertain") => Some(format!(" In memory: {fit}.")),
+        _ => over,
+    };
     [Some(time), unsure, memory, over].into_iter().flatten().collect()
 }
 
 /// Whether a difference of cycles is beyond what the model may be wrong.
-fn doubt(Distinction { change, distinguishable }: Distinction) -> String {
+fn doubt(Distinction { change, distinguishable, one_program }: Distinction) -> String {
     let percent = |share: f64| format!("{:+.1} %", share * 100.0);
     let [low, high] = [change.low, change.high].map(percent);
-    let band = format!("with the errors of the model, {low} to {high} in nine of ten cases");
+    let errors = match one_program {
+        true => "the errors of the model",
+        false => "the errors of the model, which two different programs have each for itself",
+    };
+    let band = format!("with {errors}, {low} to {high} in nine of ten cases");
     match distinguishable {
         true => format!("The difference is clear: {band}."),
         false => format!("The difference is not distinguishable: {band}."),

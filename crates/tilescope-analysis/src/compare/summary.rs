@@ -2,7 +2,7 @@
 
 use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison, WorkDivisors};
-use crate::confidence::PredictionBand;
+use crate::confidence::Banded;
 use crate::data_table::TableCell;
 use crate::summary::{ExecutionSummary, MemorySummary, ReportSummary, summary};
 use tilescope_report::ReportError;
@@ -99,6 +99,7 @@ fn graph(of: &ReportSummary) -> Vec<SummaryFigure> {
 
 fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
     let memory = of.memory.as_ref();
+    let fit = memory.map(|memory| memory.fit);
     let bytes =
         |value: fn(&MemorySummary) -> Bytes| memory.map(|memory| TableCell::Bytes(value(memory)));
     vec![
@@ -108,6 +109,7 @@ fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
         ("Peak of the rest", bytes(|memory| memory.peak_not_always_live)),
         ("Fullest tile", bytes(|memory| memory.max_tile_including_gaps)),
         ("Tiles out of memory", memory.and_then(|memory| count(memory.out_of_memory_tiles))),
+        ("Fits in memory", fit.map(|fit| TableCell::Text(fit.words().to_owned()))),
     ]
 }
 
@@ -149,14 +151,14 @@ fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
     let value =
         |of_run: fn(&ExecutionSummary) -> Option<TableCell>| of.execution.as_ref().and_then(of_run);
     let band = of.confidence.and_then(|confidence| confidence.samples_per_second);
-    let rate = |end: fn(&PredictionBand) -> f64| band.as_ref().map(end).map(TableCell::Real);
+    let rate = |end: fn(&Banded) -> f64| band.as_ref().map(end).map(TableCell::Real);
     vec![
         ("Cycles", value(|run| count(run.total_cycles.0))),
         ("Seconds", value(|run| Some(TableCell::Real(run.seconds)))),
         ("Samples", value(|run| run.samples.and_then(count))),
         ("Samples per second", value(|run| run.samples_per_second.map(TableCell::Real))),
-        ("Samples per second, low", rate(|band| band.low)),
-        ("Samples per second, high", rate(|band| band.high)),
+        ("Samples per second, low", rate(Banded::low)),
+        ("Samples per second, high", rate(Banded::high)),
         (
             "Utilisation of peak",
             of.limits.as_ref().and_then(|of| of.utilisation.map(TableCell::Share)),

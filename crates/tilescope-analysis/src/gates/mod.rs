@@ -89,6 +89,23 @@ pub struct Gate {
     limit: GateLimit,
 }
 
+/// Figures that are predicted, and where a summary has their bands.
+const BANDED_FIGURES: [(&str, &str); 4] = [
+    ("execution.total_cycles", "confidence.cycles"),
+    ("execution.seconds", "confidence.seconds"),
+    ("execution.samples_per_second", "confidence.samples_per_second"),
+    ("memory.max_tile_including_gaps", "memory.fullest_tile"),
+];
+
+/// The number at a dotted path of a summary.
+fn value_at(summary: &serde_json::Value, path: &str) -> Option<f64> {
+    let part = |of: &serde_json::Value, part: &str| match part.parse::<usize>() {
+        Ok(index) => of.get(index).cloned(),
+        Err(_) => of.get(part).cloned(),
+    };
+    path.split('.').try_fold(summary.clone(), |of, name| part(&of, name))?.as_f64()
+}
+
 /// A gate that is not passed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GateViolation {
@@ -159,7 +176,8 @@ impl Gate {
         if let GateLimit::Value(limit) = self.limit {
             let sentence = match target {
                 Some(value) if self.comparison.holds(value, limit) => {
-                    format!("it is {}", self.figure.quantity().text(value))
+                    let unsure = self.doubt(&reports.target, limit).unwrap_or_default();
+                    format!("it is {}{unsure}", self.figure.quantity().text(value))
                 }
                 Some(_) => return None,
                 None => self.missing("target"),
@@ -180,16 +198,22 @@ impl Gate {
         Some(violation(sides.0, sides.1, per, sentence))
     }
 
+    /// What the errors of the model leave open of a predicted figure at its limit.
+    fn doubt(&self, summary: &serde_json::Value, limit: f64) -> Option<String> {
+        let (_, band) = BANDED_FIGURES.into_iter().find(|(path, _)| *path == self.figure())?;
+        let end = |name: &str| value_at(summary, &format!("{band}.{name}"));
+        let (low, high) = (end("low")?, end("high")?);
+        let text = |value: f64| self.figure.quantity().text(value);
+        (low..=high).contains(&limit).then(|| {
+            format!(", which is not clear: {} to {} in nine of ten cases", text(low), text(high))
+        })
+    }
+
     /// The figure of a summary.
     fn value(&self, summary: &serde_json::Value) -> Option<f64> {
-        let part = |of: &serde_json::Value, part: &str| match part.parse::<usize>() {
-            Ok(index) => of.get(index).cloned(),
-            Err(_) => of.get(part).cloned(),
-        };
-        let found = self.figure().split('.').try_fold(summary.clone(), |of, name| part(&of, name));
         // Categories of which a program has nothing are not in its summary.
         let absent = self.figure.is_zero_where_absent().then_some(0.0);
-        found.and_then(|value| value.as_f64()).or(absent)
+        value_at(summary, self.figure()).or(absent)
     }
 
     fn changed_too_much(

@@ -23,8 +23,8 @@ use tilescope_report::units::{
     Bytes, Cycles, IpuId, OperationId, ProgramId, TileRuns, grouped, percent,
 };
 use tilescope_report::{
-    ErrorBand, ModelOperation, Report, ReportError, ReportPart, TrainingPass, VariableFilter,
-    VariablePlacement,
+    CostBasis, ErrorBand, ModelOperation, Report, ReportError, ReportPart, TrainingPass,
+    VariableFilter, VariablePlacement,
 };
 
 /// The layer that operations are counted in.
@@ -207,12 +207,25 @@ fn totals(
     })
 }
 
+/// The band of operations of a kind whose costs rest on `basis`, or on what those of the kind do.
+fn band_of<'a>(
+    bands: &'a [ErrorBand],
+    kind: &str,
+    basis: Option<CostBasis>,
+) -> Option<&'a ErrorBand> {
+    let mut of_kind = bands.iter().filter(|band| band.kind.as_deref() == Some(kind));
+    match basis {
+        Some(basis) => of_kind.find(|band| band.basis == basis),
+        // Kinds with shapes that were not measured have a second band, which comes first.
+        None => of_kind.next_back(),
+    }
+}
+
 fn add_errors(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
-    let bands = report.error_bands()?;
-    let by_kind = bands.iter().filter_map(|band| Some((band.kind.as_deref()?, band)));
-    let by_kind: BTreeMap<&str, &ErrorBand> = by_kind.collect();
+    let (bands, operations) = (report.error_bands()?, report.operations()?);
     for row in rows {
-        row.errors = by_kind.get(row.kind.as_str()).map(|band| (*band).clone());
+        let basis = row.operation.and_then(|id| operations.get(id.index())?.cost_basis);
+        row.errors = band_of(&bands, &row.kind, basis).cloned();
     }
     Ok(())
 }

@@ -211,6 +211,7 @@ fn operation_cell((id, of): &(OperationId, ModelOperation), column: usize) -> Va
         9 => text_or_null(of.plan.as_deref()),
         10 => text_or_null(of.element_type.map(|of| of.name())),
         11 => whole_or_null(of.inner_runs),
+        12 => text_or_null(of.cost_basis.map(|of| of.name())),
         _ => ValueRef::Null,
     }
 }

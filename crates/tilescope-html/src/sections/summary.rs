@@ -96,10 +96,11 @@ fn program(facts: &PageFacts<'_>) -> Result<Vec<Fact>, ReportError> {
         rows.push(Fact::new("Replicas that differ", differ));
     }
     if let Some(confidence) = &summary.confidence {
-        let [low, high] =
-            [confidence.cycles.low, confidence.cycles.high].map(|of| grouped(of.round() as u64));
-        let text = format!("{low} to {high} in nine of ten cases");
-        rows.push(Fact::new("Cycles, with the errors of the model", text));
+        let bands = confidence.rows();
+        rows.extend(bands.map(|(name, words)| Fact::new(format!("{name}, expected"), words)));
+    }
+    if let Some(memory) = &summary.memory {
+        rows.extend(memory.rows_of_fit().map(|(name, words)| Fact::new(name, words)));
     }
     Ok(rows)
 }

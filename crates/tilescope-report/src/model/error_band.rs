@@ -54,3 +54,68 @@ pub struct ErrorBand {
     /// Of bytes.
     pub bytes: FactorBand,
 }
+
+/// What the errors of a whole program come from, beside those of its operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProgramErrorSource {
+    /// Everything: what published programs are off by.
+    Program,
+    /// Copies between layouts.
+    Copies,
+    /// Published formulas: what all kinds without measurements have in common.
+    Formulas,
+    /// Copies of rows that do not end with a vector.
+    OddRows,
+    /// The host: its copies and what its frameworks take.
+    Host,
+    /// Operators of an imported file.
+    Imported,
+    /// Bytes of the fullest tile.
+    FullestTile,
+    /// Bytes of code on it.
+    Code,
+}
+
+impl ProgramErrorSource {
+    /// Every source.
+    pub const ALL: [ProgramErrorSource; 8] = [
+        Self::Program,
+        Self::Copies,
+        Self::Formulas,
+        Self::OddRows,
+        Self::Host,
+        Self::Imported,
+        Self::FullestTile,
+        Self::Code,
+    ];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Program => "program",
+            Self::Copies => "copies",
+            Self::Formulas => "formulas",
+            Self::OddRows => "odd_rows",
+            Self::Host => "host",
+            Self::Imported => "imported",
+            Self::FullestTile => "fullest_tile",
+            Self::Code => "code",
+        }
+    }
+
+    /// The source of a name in a file.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|source| source.name() == name)
+    }
+}
+
+/// How far absolute figures of a program may be off that consists of nothing else than a source of
+/// errors: a program with a part of it is off by that part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProgramError {
+    pub source: ProgramErrorSource,
+    /// Published figures it is taken from; 0 where it is assumed.
+    pub rows: u64,
+    /// Of cycles or bytes.
+    pub factors: FactorBand,
+}

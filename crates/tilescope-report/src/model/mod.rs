@@ -52,6 +52,8 @@ pub struct CompilationReport {
     pub sync_groups: Option<SyncGroupMembers>,
     /// How far predictions may be off; empty where that was not recorded, or nothing was predicted.
     pub error_bands: Vec<ErrorBand>,
+    /// How far figures of the whole program may be off beside that; empty where that was not recorded.
+    pub program_errors: Vec<ProgramError>,
     /// Power and price of the machine, part by part; empty where they are not known.
     pub running_costs: Vec<RunningCost>,
     pub graph: GraphCounts,

@@ -1,6 +1,6 @@
 //! Operations, programs, compute sets and exchanges.
 
-use super::ArithmeticType;
+use super::{ArithmeticType, CostBasis};
 use crate::units::{
     Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
 };
@@ -59,6 +59,9 @@ pub struct ModelOperation {
     /// How often its most frequent program runs in one execution: more than once in a serial loop.
     /// `None` where that was not recorded.
     pub inner_runs: Option<u64>,
+    /// What its cost rests on, where that is not what its kind has: of another shape than what was
+    /// measured.
+    pub cost_basis: Option<CostBasis>,
     /// Shapes in words: `[40,1,28,28] x [10,1,5,5] -> [40,10,24,24]`.
     pub shapes: String,
     /// The planner's choice as a JSON object (method, splits, estimated phases), where it has one.

@@ -32,6 +32,7 @@ pub(super) fn of(run: &MeasuredRun<'_>) -> CompilationReport {
         action_costs: Vec::new(),
         sync_groups: None,
         error_bands: Vec::new(),
+        program_errors: Vec::new(),
         running_costs: Vec::new(),
         graph: GraphCounts {
             compute_sets: parts.compute_sets.len() as u64,
@@ -214,6 +215,7 @@ fn measured_operation(name: String, kind: String) -> ModelOperation {
         flops: 0,
         element_type: None,
         inner_runs: None,
+        cost_basis: None,
         shapes: String::new(),
         plan: None,
         inputs: Vec::new(),

@@ -170,6 +170,7 @@ fn operation_of(
         flops: 0,
         element_type: None,
         inner_runs: None,
+        cost_basis: None,
         shapes: String::new(),
         plan: None,
         inputs: Vec::new(),

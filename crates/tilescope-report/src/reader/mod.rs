@@ -331,6 +331,7 @@ impl Report {
             action_costs: self.action_costs()?,
             sync_groups: self.sync_groups()?,
             error_bands: self.error_bands()?,
+            program_errors: self.program_errors()?,
             running_costs: self.running_costs()?,
             graph: self.graph()?,
             options: self.options()?,

@@ -5,8 +5,8 @@ use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
 use crate::model::{
-    ArithmeticType, ModelOperation, OutlinedCall, ProgramKind, ProgramNode, StreamEndpoint,
-    TrainingPass,
+    ArithmeticType, CostBasis, ModelOperation, OutlinedCall, ProgramKind, ProgramNode,
+    StreamEndpoint, TrainingPass,
 };
 use crate::row_cells::RowCells;
 use crate::units::{ComputeSetId, IpuId, OperationId, ProgramId};
@@ -21,6 +21,12 @@ pub struct ProgramNodeTable {
 }
 
 impl ProgramNodeTable {
+    /// Of the nodes of a program that is in no report.
+    pub fn of_nodes(nodes: &[ProgramNode]) -> Self {
+        let nodes = (0..).map(ProgramId).zip(nodes.iter().cloned()).collect();
+        Self { nodes, roots: Vec::new() }
+    }
+
     /// The program with this id, if there is one.
     pub fn get(&self, id: ProgramId) -> Option<&ProgramNode> {
         self.nodes.get(self.place(id)?).map(|(_, program)| program)
@@ -144,6 +150,7 @@ const OPERATIONS: SelectQuery<'static> = SelectQuery::all(
         "source",
         "element_type",
         "inner_runs",
+        "cost_basis",
     ],
 );
 const OPERATION_INPUTS: SelectQuery<'static> =
@@ -282,6 +289,7 @@ impl Report {
                 element_type: cells.named(9, ArithmeticType::from_name),
                 // Executions are divided by it.
                 inner_runs: cells.count(10, MAX_COUNT).filter(|runs| *runs > 0),
+                cost_basis: cells.named(11, CostBasis::from_name),
                 inputs: Vec::new(),
             })?;
             self.read_operation_inputs(&mut operations)?;

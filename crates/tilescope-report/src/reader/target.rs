@@ -7,13 +7,20 @@ use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REP
 use crate::model::{
     ActionCost, ArithmeticType, Bandwidth, BatchingConfig, ComputeEngine, ComputeRate, CostBasis,
     ErrorBand, FactorBand, GS1, GS2, GraphCounts, MachineAction, MachineChange, MachineInterface,
-    MachineLimits, MachineUnit, RunningCost, RunningCostBasis, RunningCostKind, SyncGroupMembers,
-    Target, TargetKind,
+    MachineLimits, MachineUnit, ProgramError, ProgramErrorSource, RunningCost, RunningCostBasis,
+    RunningCostKind, SyncGroupMembers, Target, TargetKind,
 };
 use crate::row_cells::RowCells;
 use crate::units::{Bytes, Hertz, IpuId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Two cells that are the ends of a band. Factors of any other kind would make figures that nobody
+/// could read.
+fn factor_band(cells: &RowCells<'_>, low: usize) -> Option<FactorBand> {
+    let (low, high) = (cells.real(low)?, cells.real(low + 1)?);
+    (low > 0.0 && low <= high && high.is_finite()).then_some(FactorBand { low, high })
+}
 
 /// Data of a generation of chips, for files that do not name theirs.
 struct ChipGeneration {
@@ -371,17 +378,26 @@ impl Report {
             ["kind", "basis", "rows", "cycles_low", "cycles_high", "bytes_low", "bytes_high"];
         let all = SelectQuery::all("error_bands", &columns).clauses("ORDER BY id");
         let read = self.db.list(all, |cells| {
-            let band = |low: usize| {
-                let (low, high) = (cells.real(low)?, cells.real(low + 1)?);
-                // Factors of any other kind would make figures that nobody could read.
-                (low > 0.0 && low <= high && high.is_finite()).then_some(FactorBand { low, high })
-            };
             Some(ErrorBand {
                 kind: cells.text(0),
                 basis: cells.named(1, CostBasis::from_name)?,
                 rows: cells.count(2, MAX_COUNT)?,
-                cycles: band(3)?,
-                bytes: band(5)?,
+                cycles: factor_band(cells, 3)?,
+                bytes: factor_band(cells, 5)?,
+            })
+        })?;
+        Ok(read.into_iter().flatten().collect())
+    }
+
+    /// How far figures of the whole program may be off; empty where that was not recorded.
+    pub fn program_errors(&self) -> Result<Vec<ProgramError>, ReportError> {
+        let columns = ["source", "rows", "low", "high"];
+        let all = SelectQuery::all("program_errors", &columns).clauses("ORDER BY id");
+        let read = self.db.list(all, |cells| {
+            Some(ProgramError {
+                source: cells.named(0, ProgramErrorSource::from_name)?,
+                rows: cells.count(1, MAX_COUNT)?,
+                factors: factor_band(cells, 2)?,
             })
         })?;
         Ok(read.into_iter().flatten().collect())

@@ -162,3 +162,28 @@ pub(super) const ERROR_BANDS: SchemaTable = table(
     ],
     "",
 );
+
+pub(super) const PROGRAM_ERRORS: SchemaTable = table(
+    "program_errors",
+    "how far figures of a whole program may be off, beside the errors of its operations; since \
+     version 2.9",
+    &[
+        col("id", KEY, "position"),
+        col(
+            "source",
+            TEXT,
+            "program: all programs; copies: between layouts; formulas: kinds that nobody measured; \
+             odd_rows: rows that end inside a vector; host: its copies and frameworks; imported: \
+             operators of a file; fullest_tile: its bytes; code: code on it",
+        ),
+        col("rows", COUNT, "published figures it is taken from; 0: assumed"),
+        col(
+            "low",
+            RATIO,
+            "true cycles or bytes over predicted ones of a program of nothing else, \
+             below in one case of twenty",
+        ),
+        col("high", RATIO, "the same, above in one case of twenty"),
+    ],
+    "",
+);

@@ -34,7 +34,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, view_of_samples, views_with
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub const FORMAT: (i32, i32) = (2, 8);
+pub const FORMAT: (i32, i32) = (2, 9);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -176,6 +176,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     machine::ACTION_COSTS,
     machine::SYNC_GROUPS,
     machine::ERROR_BANDS,
+    machine::PROGRAM_ERRORS,
     table(
         "graph",
         "sizes of the compiled graph; one row",
@@ -255,6 +256,12 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                 COUNT,
                 "runs of its most frequent program in one execution: more than 1 in serial loops; \
                  since version 2.6",
+            ),
+            col(
+                "cost_basis",
+                TEXT,
+                "error_bands.basis, where its shape is not among those of its kind that were \
+                 measured; NULL: that of its kind; since version 2.9",
             ),
         ],
         "",

@@ -131,6 +131,14 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             ],
         )?;
     }
+    for (id, error) in (0i64..).zip(&compilation.program_errors) {
+        let ProgramError { source, rows: figures, factors } = error;
+        let figures = count(*figures, "published figures")?;
+        rows.insert(
+            "program_errors",
+            params![id, source.name(), figures, factors.low, factors.high],
+        )?;
+    }
     for tile in TileRange::first_tiles(target.tiles_per_replica()).iter() {
         rows.insert("tiles", params![tile, target.ipu_of_tile(tile)])?;
     }
@@ -234,6 +242,7 @@ fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
                 operation.plan,
                 operation.element_type.map(ArithmeticType::name),
                 inner_runs,
+                operation.cost_basis.map(CostBasis::name),
             ],
         )?;
         for (position, input) in operation.inputs.iter().enumerate() {

@@ -59,9 +59,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
-    ActionCost, Bandwidth, BatchingConfig, CompilationReport, ControlCode, ErrorBand, GraphCounts,
-    ImportedModel, MachineAction, MachineInterface, ModelOperation, ReplicaClasses, RunningCost,
-    RunningCostBasis, RunningCostKind, Target, TargetKind, TrainingPass,
+    ActionCost, Bandwidth, BatchingConfig, CompilationReport, ControlCode, GraphCounts,
+    ImportedModel, MachineAction, MachineInterface, ReplicaClasses, RunningCost, RunningCostBasis,
+    RunningCostKind, Target, TargetKind, TrainingPass,
 };
 use variables::PlacedVariables;
 
@@ -259,13 +259,15 @@ impl LoweredProgram<'_> {
                 .sum(),
         };
         let sync_groups = SyncGroups::new(spec.options.sync_pattern, spec.target.ipus);
+        let predicts = errors_are_known(spec);
         let compilation = CompilationReport {
             target,
             bandwidths: [bandwidths(&system, chip), of_links].concat(),
             compute_rates: chip.compute_rates(),
             action_costs: action_costs(&system),
             sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
-            error_bands: error_bands(spec, &operations),
+            error_bands: if predicts { error_bands::bands(&operations) } else { Vec::new() },
+            program_errors: if predicts { error_bands::program_errors() } else { Vec::new() },
             running_costs: running_costs(spec),
             graph: counts,
             options: spec.effective_values.clone(),
@@ -455,13 +457,10 @@ fn system_costs(spec: &Spec) -> SystemCosts {
     SystemCosts { topology: system.topology_of(spec.used_ipus()), ..costs }
 }
 
-/// How far predictions may be off. The errors of real machines say nothing of one that nobody measured,
-/// and those of the simulator's own constants nothing of others.
-fn error_bands(spec: &Spec, operations: &[ModelOperation]) -> Vec<ErrorBand> {
-    match spec.machine_changes.is_empty() && spec.calibration.is_empty() {
-        true => error_bands::bands(operations),
-        false => Vec::new(),
-    }
+/// Whether it is known how far predictions may be off. The errors of real machines say nothing of one
+/// that nobody measured, and those of the simulator's own constants nothing of others.
+fn errors_are_known(spec: &Spec) -> bool {
+    spec.machine_changes.is_empty() && spec.calibration.is_empty()
 }
 
 /// What it takes to run the machine: as the spec says, or as it was published of the machines that

@@ -3,12 +3,22 @@
 //! `residuals.csv` has what `tilescope validate` finds on the measured operations: between which
 //! factors nine of ten true figures lie. [`crate::validate::residuals`] makes it, and
 //! `tests/headless/validate.rs` holds it to the model. A kind without measurements has no better
-//! band than the worst of all rows, and what rests on no formula a band that is assumed.
+//! band than the worst of all rows, and what rests on no formula a band that is assumed. Operations
+//! far from the shapes that were measured of their kind have the band of formulas as well.
+//!
+//! `published.csv` has what `tilescope reproduce` finds on published programs: [`program`] makes of
+//! it how far figures of whole programs are off beside that.
+
+mod extent;
+mod program;
+
+pub(crate) use extent::{ExtentRange, OperationExtent};
+pub use program::{PublishedResiduals, published_errors, published_line};
 
 use crate::cost_constants::UNMEASURED_ERROR_SHARE;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
-use tilescope_report::{CostBasis, ErrorBand, FactorBand, ModelOperation};
+use tilescope_report::{CostBasis, ErrorBand, FactorBand, ModelOperation, ProgramError};
 
 /// Operators, without what their gradients add to the name, and the measured group they are in.
 const MEASURED_OPERATORS: &[(&str, &str)] = &[
@@ -47,7 +57,8 @@ pub(crate) const WORST_ROWS: &str = "worst";
 const ENOUGH_ROWS: u64 = 20;
 
 /// Columns of `residuals.csv`.
-pub(crate) const HEAD: &str = "group,rows,cycles_low,cycles_high,bytes_low,bytes_high";
+pub(crate) const HEAD: &str = "group,rows,cycles_low,cycles_high,bytes_low,bytes_high,\
+                               tile_low,tile_high,elements_low,elements_high,reuse_low,reuse_high";
 
 /// Measured figures over simulated ones, of a group of rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +67,10 @@ struct GroupResiduals {
     rows: u64,
     cycles: FactorBand,
     bytes: FactorBand,
+    /// Bytes of the fullest tile.
+    tile: FactorBand,
+    /// What was measured.
+    measured: ExtentRange,
 }
 
 impl GroupResiduals {
@@ -66,7 +81,8 @@ impl GroupResiduals {
             let mut factor = || cells.next()?.parse().ok();
             Some(FactorBand { low: factor()?, high: factor()? })
         };
-        Some(Self { group, rows, cycles: band()?, bytes: band()? })
+        let (cycles, bytes, tile) = (band()?, band()?, band()?);
+        Some(Self { group, rows, cycles, bytes, tile, measured: ExtentRange::parse(cells)? })
     }
 
     fn band(&self, kind: Option<&str>, basis: CostBasis) -> ErrorBand {
@@ -113,13 +129,29 @@ fn unmeasured(kind: Option<&str>, basis: CostBasis) -> ErrorBand {
     ErrorBand { kind: kind.map(str::to_owned), basis, rows: 0, cycles: band, bytes: band }
 }
 
+/// The measured group that an operator is in, if any.
+pub(crate) fn group_of_kind(kind: &str) -> Option<&'static str> {
+    let operator = operator_of(kind);
+    MEASURED_OPERATORS.iter().find(|(name, _)| *name == operator).map(|(_, group)| *group)
+}
+
+/// An operator without what its gradients add to the name.
+fn operator_of(kind: &str) -> &str {
+    kind.split("_grad").next().unwrap_or(kind)
+}
+
+/// What the cost of an operation rests on, where that is not what its kind has: it is far from all
+/// that was measured of the kind.
+pub(crate) fn own_basis(kind: &str, extent: OperationExtent) -> Option<CostBasis> {
+    let measured = residuals(group_of_kind(kind)?)?.measured;
+    (!measured.is_near(extent)).then_some(CostBasis::Formula)
+}
+
 /// The band of an operator.
 fn of_kind(kind: &str) -> Option<ErrorBand> {
-    let operator = kind.split("_grad").next().unwrap_or(kind);
-    let group = MEASURED_OPERATORS.iter().find(|(name, _)| *name == operator);
-    match group {
-        Some((_, group)) => measured(kind, group),
-        None if ASSUMED_OPERATORS.contains(&operator) => {
+    match group_of_kind(kind) {
+        Some(group) => measured(kind, group),
+        None if ASSUMED_OPERATORS.contains(&operator_of(kind)) => {
             Some(unmeasured(Some(kind), CostBasis::Assumed))
         }
         None => formula(Some(kind)),
@@ -127,12 +159,28 @@ fn of_kind(kind: &str) -> Option<ErrorBand> {
 }
 
 /// The bands of the kinds of `operations`, and of programs of no operation: those that move data
-/// over links, and all others.
+/// over links, and all others. A kind with operations far from what was measured has one for these
+/// in front.
 pub(crate) fn bands(operations: &[ModelOperation]) -> Vec<ErrorBand> {
-    let kinds: BTreeSet<&str> =
-        operations.iter().map(|operation| operation.kind.as_str()).collect();
+    let kinds: BTreeSet<(&str, bool)> = operations
+        .iter()
+        .map(|operation| (operation.kind.as_str(), operation.cost_basis.is_none()))
+        .collect();
+    let of_kinds = kinds.into_iter().map(|(kind, is_as_kind)| match is_as_kind {
+        true => of_kind(kind),
+        false => formula(Some(kind)),
+    });
     let of_none = [formula(None), Some(unmeasured(None, CostBasis::Links))];
-    kinds.into_iter().map(of_kind).chain(of_none).flatten().collect()
+    of_kinds.chain(of_none).flatten().collect()
+}
+
+/// How far figures of whole programs are off beside that.
+pub(crate) fn program_errors() -> Vec<ProgramError> {
+    let (worst, all) = (residuals(WORST_ROWS), residuals(ALL_ROWS));
+    worst.zip(all).map_or(Vec::new(), |(worst, all)| {
+        let of_tiles = (all.rows, all.tile);
+        program::errors(PublishedResiduals::kept(), worst.cycles, of_tiles)
+    })
 }
 
 #[cfg(test)]

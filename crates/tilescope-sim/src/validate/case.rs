@@ -1,7 +1,8 @@
 //! A row as a graph of operators.
 
 use super::config::{RowConfig, RowProblem};
-use crate::graph::{GraphBuilder, GraphNodeId, ModelGraph};
+use crate::error_bands::{OperationExtent, group_of_kind};
+use crate::graph::{GraphBuilder, GraphNode, GraphNodeId, ModelGraph};
 use crate::graph_lowering::op_benchmark::OpBenchmarkProgram;
 use crate::operators::LoweringContext;
 use crate::operators::{Operator, Optimizer};
@@ -169,6 +170,23 @@ impl OpBenchmarkCase {
     ) -> Result<(), RowProblem> {
         let operands = [parameter, gradient];
         self.apply_all(true, "update", Optimizer::Sgd.update(false), &operands).map(|_| ())
+    }
+
+    /// How large the operations of a measured group are that are run.
+    pub(crate) fn extents(&self, group: &str) -> Vec<OperationExtent> {
+        let graph = self.graph();
+        let run = graph.nodes.iter().enumerate().filter(|(index, node)| {
+            !self.layout_only.contains(&GraphNodeId(*index))
+                && group_of_kind(node.operator.kind()) == Some(group)
+        });
+        let elements = |tensors: &[TensorId]| -> Vec<u64> {
+            tensors.iter().map(|id| graph.tensor(*id).ty.elements().0).collect()
+        };
+        let extent = |node: &GraphNode| {
+            let (operands, results) = (elements(&node.inputs), elements(&node.outputs));
+            OperationExtent::new(&operands, &results, graph.node_flops(node))
+        };
+        run.map(|(_, node)| extent(node)).collect()
     }
 
     /// The program that is run.

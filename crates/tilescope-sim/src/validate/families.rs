@@ -4,7 +4,6 @@
 use super::case::OpBenchmarkCase;
 use super::config::{RowConfig, RowProblem};
 use super::{matmul_conv, passes, pool_reduce_embedding, rnn};
-use crate::graph_lowering::op_benchmark::OpBenchmarkProgram;
 use crate::targets::Chip;
 
 /// A kind of operation.
@@ -167,12 +166,12 @@ impl OperationFamily {
         FAMILIES.iter().find(|family| family.name == name)
     }
 
-    /// The program of one row.
+    /// What a tool runs for one row.
     pub(super) fn build(
         &self,
         config: &RowConfig,
         chip: &'static Chip,
-    ) -> Result<OpBenchmarkProgram, RowProblem> {
+    ) -> Result<OpBenchmarkCase, RowProblem> {
         let known = |key: &str| {
             COMMON_KEYS.contains(&key)
                 || self.keys.contains(&key)
@@ -185,6 +184,6 @@ impl OperationFamily {
                 self.name
             )));
         }
-        (self.build_case)(config, chip)?.program()
+        (self.build_case)(config, chip)
     }
 }

@@ -24,9 +24,11 @@ pub use residuals::residuals;
 pub(crate) use rows::{MeasuredRow, RowError, read_rows};
 pub use summary::{FamilyErrors, RowCosts, SkippedRow, ValidationSummary};
 
+use crate::error_bands::group_of_family;
 use crate::graph_lowering::op_benchmark;
 use config::RowProblem;
 use rayon::prelude::*;
+use summary::SimulatedRow;
 
 /// Simulates every row of a file.
 ///
@@ -50,7 +52,8 @@ pub fn validate(text: &str) -> Result<ValidationSummary, RowError> {
     Ok(validation)
 }
 
-fn simulate(row: &MeasuredRow) -> Result<op_benchmark::OpBenchmarkCost, RowProblem> {
-    let program = row.family.build(&row.config, row.chip)?;
-    Ok(op_benchmark::cost(row.chip, &program))
+fn simulate(row: &MeasuredRow) -> Result<SimulatedRow, RowProblem> {
+    let case = row.family.build(&row.config, row.chip)?;
+    let extents = case.extents(group_of_family(row.family.name));
+    Ok(SimulatedRow { cost: op_benchmark::cost(row.chip, &case.program()?), extents })
 }

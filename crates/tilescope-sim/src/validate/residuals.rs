@@ -1,7 +1,7 @@
 //! How far measured figures are from simulated ones: what bands on predictions are made of.
 
 use super::summary::{RowCosts, ValidationSummary};
-use crate::error_bands::{ALL_ROWS, HEAD, WORST_ROWS, group_of_family};
+use crate::error_bands::{ALL_ROWS, ExtentRange, HEAD, WORST_ROWS, group_of_family};
 use std::collections::BTreeMap;
 
 /// What ends of bands count in.
@@ -32,7 +32,9 @@ fn line(group: &str, rows: &[&RowCosts], ends: [usize; 2]) -> String {
         factors.sort_by(f64::total_cmp);
         ends.map(|end| format!("{:.3}", quantile(&factors, end))).join(",")
     };
-    format!("{group},{},{},{}", rows.len(), factors(0), factors(1))
+    let extents = ExtentRange::of(rows.iter().flat_map(|row| row.extents.iter().copied()));
+    let bands = [0, 1, 2].map(factors).join(",");
+    format!("{group},{},{bands},{}", rows.len(), extents.cells())
 }
 
 /// The value below which so many of [`PARTS`] of the sorted values lie, between two of them in

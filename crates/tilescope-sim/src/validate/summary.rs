@@ -1,6 +1,7 @@
 //! Measured and simulated costs side by side, and the errors of each family.
 
 use super::rows::MeasuredRow;
+use crate::error_bands::OperationExtent;
 use crate::graph_lowering::op_benchmark::OpBenchmarkCost;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -33,6 +34,15 @@ pub struct RowCosts {
     /// Kind of the operation.
     #[serde(skip)]
     pub family: &'static str,
+    /// How large it is, part by part.
+    #[serde(skip)]
+    pub(super) extents: Vec<OperationExtent>,
+}
+
+/// What is simulated of a row.
+pub(super) struct SimulatedRow {
+    pub cost: OpBenchmarkCost,
+    pub extents: Vec<OperationExtent>,
 }
 
 impl RowCosts {
@@ -73,7 +83,8 @@ pub struct FamilyErrors {
 
 impl ValidationSummary {
     /// Adds a simulated row.
-    pub(super) fn add(&mut self, row: &MeasuredRow, simulated: OpBenchmarkCost) {
+    pub(super) fn add(&mut self, row: &MeasuredRow, simulated: SimulatedRow) {
+        let SimulatedRow { cost: simulated, extents } = simulated;
         self.rows.push(RowCosts {
             name: row.name.clone(),
             target: row.chip.name,
@@ -84,6 +95,7 @@ impl ValidationSummary {
             max_tile: row.measured.fullest_tile_bytes,
             simulated_max_tile: simulated.fullest_tile_bytes,
             family: row.family.name,
+            extents,
         });
     }
 

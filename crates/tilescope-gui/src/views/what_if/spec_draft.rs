@@ -161,6 +161,13 @@ pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
                     let need = binary_bytes(compiled.fullest_tile_bytes);
                     let has = binary_bytes(compiled.tile_bytes);
                     match compiled.tiles_out_of_memory {
+                        0 if compiled.fit.is_uncertain() => {
+                            let words = format!(
+                                "Fits, uncertain: the fullest tile needs {need} of {has}, and the \
+                                 model may be wrong by as much as is left."
+                            );
+                            (Icon::Warning, palette.warning, words)
+                        }
                         0 => {
                             let words = format!("Fits: the fullest tile needs {need} of {has}.");
                             (Icon::Done, palette.good, words)

@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tilescope_analysis::confidence::MemoryFit;
 use tilescope_analysis::insights::TriedFinding;
 use tilescope_experiments::answers::SensitivityAnswer;
 use tilescope_experiments::program_error::ProgramError;
@@ -77,6 +78,7 @@ impl SpecProblem {
 /// A spec that can be simulated, as far as it is known without.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct CompiledSpec {
+    pub fit: MemoryFit,
     pub tiles_out_of_memory: u64,
     /// What the fullest tile needs.
     pub fullest_tile_bytes: u64,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 40] = [
+const NUMBERED_TABLES: [(&str, &str); 41] = [
     ("machine_changes", "id"),
     ("running_costs", "id"),
     ("bandwidths", "id"),
@@ -20,6 +20,7 @@ const NUMBERED_TABLES: [(&str, &str); 40] = [
     ("trace_path_programs", "id"),
     ("sync_groups", "id"),
     ("error_bands", "id"),
+    ("program_errors", "id"),
     ("options", "id"),
     ("host_rates", "id"),
     ("host_call_parts", "id"),

@@ -1,0 +1,81 @@
+//! Sizes of operations, and which of them are near to measured ones.
+
+use crate::cost_constants::NEAR_MEASURED_RATIO;
+
+/// How large an operation is, and how often it uses what it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OperationExtent {
+    /// Elements of its largest operand or result.
+    pub elements: u64,
+    /// Floating point operations for each element of its first operand or result, whichever has
+    /// fewer: twice the inner dimension of a product, elements of the window of a pooling.
+    pub reuse: u64,
+}
+
+impl OperationExtent {
+    /// Of an operation with operands and results of so many elements.
+    pub(crate) fn new(operands: &[u64], results: &[u64], flops: u64) -> Self {
+        let elements = operands.iter().chain(results).copied().max().unwrap_or(0);
+        let firsts = operands.first().into_iter().chain(results.first());
+        let least = firsts.copied().min().unwrap_or(1).max(1);
+        Self { elements, reuse: flops.div_ceil(least) }
+    }
+}
+
+/// Between which extents something was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExtentRange {
+    pub elements: (u64, u64),
+    pub reuse: (u64, u64),
+}
+
+impl ExtentRange {
+    /// Of extents; empty where there are none.
+    pub(crate) fn of(extents: impl Iterator<Item = OperationExtent>) -> Self {
+        let empty = Self { elements: (u64::MAX, 0), reuse: (u64::MAX, 0) };
+        let with = |range: (u64, u64), value: u64| (range.0.min(value), range.1.max(value));
+        extents.fold(empty, |range, extent| Self {
+            elements: with(range.elements, extent.elements),
+            reuse: with(range.reuse, extent.reuse),
+        })
+    }
+
+    /// Of the last cells of a line of `residuals.csv`.
+    pub(super) fn parse<'a>(cells: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let mut numbers = cells.map(|cell| cell.parse().ok());
+        let mut pair = || Some((numbers.next()??, numbers.next()??));
+        Some(Self { elements: pair()?, reuse: pair()? })
+    }
+
+    /// As `residuals.csv` has it.
+    pub(crate) fn cells(self) -> String {
+        let Self { elements: (e, f), reuse: (r, s) } = self;
+        format!("{e},{f},{r},{s}")
+    }
+
+    /// Whether an extent lies between those that were measured, or near to them.
+    pub(super) fn is_near(self, extent: OperationExtent) -> bool {
+        let near = NEAR_MEASURED_RATIO.ratio();
+        let holds = |(low, high): (u64, u64), value: u64| {
+            low as f64 / near <= value as f64 && value as f64 <= high as f64 * near
+        };
+        holds(self.elements, extent.elements) && holds(self.reuse, extent.reuse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_over_the_field_is_far_from_small_windows() {
+        let window = |side: u64, field: u64| {
+            OperationExtent::new(&[64 * field * field], &[64 * (field / side).pow(2)], {
+                64 * (field / side).pow(2) * side * side
+            })
+        };
+        let measured = ExtentRange::of([window(2, 32), window(3, 33)].into_iter());
+        assert!(measured.is_near(window(4, 32)) && !measured.is_near(window(32, 32)));
+        assert!(!ExtentRange::of(std::iter::empty()).is_near(window(2, 2)));
+    }
+}
