@@ -216,7 +216,7 @@ fn every_rule_finds_what_it_looks_for() {
         ("mnist_pipeline", &["model.batch_size=4000"][..]),
         ("offload", OPTIMIZER_STATE_ON_FULL_TILES),
         ("resnet50_inference_c600", CODE_ON_FULL_TILES),
-        ("tests/data/onnx/bert.onnx", &[]),
+        ("tests/data/onnx/bert_separate_products.onnx", &["model.precision=float16"]),
     ] {
         let (report, _directory) = common::report(spec, overrides);
         let found = insights(&report, NumberFormat::default()).expect("reads");

@@ -67,14 +67,29 @@ fn gelu_by_erf(facts: &InsightFacts) -> Option<InsightFinding> {
     })
 }
 
+/// The operation that made what reshapes pass on.
+fn behind_reshapes(facts: &InsightFacts, mut operation: OperationId) -> OperationId {
+    while let Some(reshape) =
+        facts.operations.get(operation.index()).filter(|found| found.kind == "reshape")
+        && let [input] = reshape.inputs[..]
+        && input < operation
+    {
+        operation = input;
+    }
+    operation
+}
+
 /// Products of one tensor with weights of one shape, which one product with wider weights replaces:
 /// the queries, keys and values of an attention.
 fn separate_products(facts: &InsightFacts) -> Option<InsightFinding> {
     let mut groups: BTreeMap<(OperationId, &str), Vec<OperationId>> = BTreeMap::new();
     for (index, operation) in facts.operations.iter().enumerate() {
-        let [input] = operation.inputs[..] else { continue };
-        if is_imported(operation) && operation.kind == "matmul" {
-            let group = groups.entry((input, operation.shapes.as_str())).or_default();
+        if !is_imported(operation) || operation.kind != "matmul" {
+            continue;
+        }
+        if let [input] = operation.inputs[..] {
+            let read = behind_reshapes(facts, input);
+            let group = groups.entry((read, operation.shapes.as_str())).or_default();
             group.push(OperationId::from_index(index));
         }
     }

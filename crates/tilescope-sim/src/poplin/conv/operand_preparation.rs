@@ -465,7 +465,7 @@ fn weight_blocks(
     // Blocks must not reach over a group as stored, or turning them around takes an exchange.
     let rows = if out_group.is_multiple_of(wanted) { wanted } else { out_group };
     let blocks = TransposeBlockShape { from: in_group, to: rows };
-    (rows > 1).then(|| BlockTransposition::in_place(blocks, stored))
+    (rows > 1).then(|| BlockTransposition::in_place(blocks, in_group, stored))
 }
 
 /// The blocks of the weights of a fully connected layer: of those that divide the groups of both
@@ -482,7 +482,7 @@ fn fully_connected_blocks(
         from: gcd(forward.vertex.in_chans_per_group, params.in_channels),
         to: gcd(wanted, params.out_channels),
     };
-    let mut best = BlockTransposition::in_place(largest, stored);
+    let mut best = BlockTransposition::in_place(largest, largest.from, stored);
     if backward.joint {
         return best;
     }
@@ -490,7 +490,7 @@ fn fully_connected_blocks(
     for from in divisors(largest.from) {
         for to in divisors(largest.to) {
             let blocks = TransposeBlockShape { from, to };
-            let blocks = BlockTransposition::in_place(blocks, stored);
+            let blocks = BlockTransposition::in_place(blocks, largest.from, stored);
             let score = blocks.score(params.input_type, to != wanted);
             if score > best_score {
                 best = blocks;

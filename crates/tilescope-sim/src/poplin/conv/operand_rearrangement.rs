@@ -91,15 +91,19 @@ impl BlockTransposition {
         Self { blocks, counts: counts.collect() }
     }
 
-    /// The blocks of a tensor of so many elements on each tile, in the order of memory: the tile that
-    /// holds the first element of a block transposes it.
-    pub(crate) fn in_place(blocks: TransposeBlockShape, stored: &[Elements]) -> Self {
-        let size = blocks.from * blocks.to;
+    /// The blocks of a tensor of so many elements `stored` on each tile, which has `group` elements
+    /// of its innermost dimension in a row: the tile that holds the first element of a block
+    /// transposes it.
+    pub(crate) fn in_place(blocks: TransposeBlockShape, group: u64, stored: &[Elements]) -> Self {
+        // The blocks beside each other begin in the same row.
+        let rows_of_blocks = group * blocks.to;
+        let beside = group / blocks.from;
         let mut counts = Vec::with_capacity(stored.len());
         let mut first = 0;
         for elements in stored {
             let end = first + elements.0;
-            counts.push(end.div_ceil(size) - u64::div_ceil(first, size));
+            let begins = end.div_ceil(rows_of_blocks) - u64::div_ceil(first, rows_of_blocks);
+            counts.push(beside * begins);
             first = end;
         }
         Self { blocks, counts }
