@@ -99,6 +99,9 @@ pub(crate) fn random_report(seed: u64, steps: u64) -> ReportBuilder {
     let programs = parts.programs.len() as u64;
     random_steps(rng, &mut report, programs, steps);
     random_machine(rng, &mut report.parts);
+    for operation in &mut report.parts.operations {
+        operation.cost_basis = rng.maybe(|rng| rng.pick(&CostBasis::ALL));
+    }
     report
 }
 
@@ -141,7 +144,7 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
             flops: rng.below(1 << 50),
             element_type: rng.maybe(|rng| rng.pick(&ArithmeticType::ALL)),
             inner_runs: rng.maybe(|rng| 1 + rng.below(100)),
-            cost_basis: rng.maybe(|rng| rng.pick(&CostBasis::ALL)),
+            cost_basis: None,
             shapes: "[1,2] -> [3]".to_owned(),
             plan: rng.maybe(|_| "{\"method\":\"AMP\"}".to_owned()),
             inputs: (0..i as u32).filter(|_| rng.below(2) == 0).map(OperationId).collect(),
