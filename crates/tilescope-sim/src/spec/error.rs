@@ -69,6 +69,25 @@ impl SpecError {
         self
     }
 
+    /// Adds the nearest of `keys` as a hint. Where none is near, lists those of the same table, or all
+    /// where there is no such table.
+    pub(super) fn nearest_key(self, path: &str, keys: &[&str]) -> Self {
+        if nearest(path, keys).is_some() {
+            return self.nearest(path, keys);
+        }
+        let table = path.rsplit_once('.').map_or("", |(table, _)| table);
+        let mut in_table: Vec<&str> = Vec::new();
+        for key in keys {
+            if key.rsplit_once('.').is_some_and(|(of_key, _)| of_key == table) {
+                in_table.push(key);
+            }
+        }
+        if in_table.is_empty() {
+            return self.nearest(path, keys);
+        }
+        self.nearest(path, &in_table)
+    }
+
     /// Adds the nearest allowed word where `form` has a fixed list of them.
     pub(super) fn choices(mut self, form: &SpecKeyType, value: &SpecValue) -> Self {
         if let (SpecKeyType::OneOf(words), SpecValue::String(word)) = (form, value) {

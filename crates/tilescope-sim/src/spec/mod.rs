@@ -173,9 +173,8 @@ impl CheckedSpecValues {
             let Some(key) = known.iter().find(|key| key.path == *path) else {
                 let paths: Vec<&str> = known.iter().map(|key| &*key.path).collect();
                 let problem = format!("unknown key for model {:?}", model.name);
-                return Err(
-                    SpecError::new(located.location.clone(), path, problem).nearest(path, &paths)
-                );
+                let error = SpecError::new(located.location.clone(), path, problem);
+                return Err(error.nearest_key(path, &paths));
             };
             warnings.extend(rename(key, located));
             located.value = key.value_type.accept(&located.value).map_err(|problem| {

@@ -159,6 +159,10 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
     for (text, message) in cases {
         assert_eq!(refusal(text), message);
     }
+    // Where none is near, the keys of the same table.
+    let unlike = refusal("[model]\nname = \"matmul_chain\"\nwidth = 4\n");
+    assert!(unlike.contains("unknown key for model \"matmul_chain\"; known: model."), "{unlike}");
+    assert!(unlike.contains("model.k") && !unlike.contains("options."), "{unlike}");
     let nameless = refusal("[model]\n");
     assert!(nameless.starts_with("model.name: missing key; expected one of "), "{nameless}");
     for model in model::MODELS {
