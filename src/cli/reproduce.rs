@@ -58,7 +58,7 @@ struct PublishedFigureRow<'a> {
     kind: &'static str,
     /// Whether all its programs fit in memory. A figure of one that does not never passes.
     fits: bool,
-    /// What it tells of the errors of predictions, where it was predicted.
+    /// Its residual, where it was predicted.
     residual: Option<FigureResidual>,
     /// The band of a predicted time or rate.
     band: Option<Banded>,
@@ -68,7 +68,7 @@ struct PublishedFigureRow<'a> {
     verdict: FigureVerdict<'a>,
 }
 
-/// What a published figure tells of the errors of predictions: a line of
+/// The residual of a published figure: a line of
 /// `crates/tilescope-sim/src/error_bands/published.csv`.
 #[derive(Clone, Debug, Serialize)]
 struct FigureResidual {

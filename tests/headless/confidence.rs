@@ -9,6 +9,7 @@ use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{CostBasis, Report};
 use tilescope_sim::error_bands::PublishedResiduals;
+use tilescope_test_tiers::skipped_in_the_fast_tier;
 
 fn confidence(report: &Report) -> Confidence {
     summary(report).expect("summary").confidence.expect("a simulated report says how sure it is")
@@ -123,7 +124,7 @@ fn summary_and_compare_say_it_in_text_and_json() {
     assert!(compared["distinction"].is_null(), "{compared}");
 }
 
-/// What a prediction of a whole program is off by does not cancel between two programs, and does
+/// The error of a prediction of a whole program does not cancel between two programs, and does
 /// between two runs of one.
 #[test]
 fn two_programs_are_told_apart_only_beyond_the_errors_of_each() {
@@ -176,9 +177,8 @@ fn a_window_over_the_whole_field_was_not_measured() {
 fn near_the_limit_a_program_fits_uncertainly() {
     let directory = TempDir::new().expect("directory");
     let out = directory.path().join("out").to_string_lossy().into_owned();
-    let changes = ["--set", "model.batch_size=20", "--set", "options.gradient_accumulation=6"];
-    let simulated =
-        tilescope(&[&["simulate", "resnet50_pod16", "-o", &out], &changes[..]].concat());
+    let sizes = ["--set", "model.m=1700", "--set", "model.k=4600", "--set", "model.n=2000"];
+    let simulated = tilescope(&[&["simulate", "too_large", "-o", &out], &sizes[..]].concat());
     let (report, printed) = (Report::open(&out).expect("opens"), stdout(&simulated));
     let memory = summary(&report).expect("summary").memory.expect("memory");
     let limit = report.target().expect("target").bytes_per_tile.as_f64();
@@ -196,8 +196,10 @@ const PUBLISHED: &str = "crates/tilescope-sim/src/error_bands/published.csv";
 
 /// The residuals that bands of whole programs are made of are those that `reproduce` finds.
 #[test]
-#[ignore = "slow without optimisation: cargo test --release --test headless bands_are -- --ignored"]
 fn bands_are_made_of_what_reproduce_finds() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let found = tilescope(&["reproduce", "--json"]);
     let rows: serde_json::Value = serde_json::from_str(&stdout(&found)).expect("JSON");
     let rows = rows.as_array().expect("a list");
@@ -209,6 +211,6 @@ fn bands_are_made_of_what_reproduce_finds() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         return std::fs::write(path, text).expect("writing residuals");
     }
-    let update = "UPDATE_DOCS=1 cargo test --release --test headless bands_are -- --ignored, twice";
+    let update = "UPDATE_DOCS=1 TILESCOPE_SLOW_TESTS=1 cargo test --test headless bands_are, twice";
     assert_eq!(text, std::fs::read_to_string(path).expect("residuals"), "{update}");
 }

@@ -79,7 +79,7 @@ fn small_transformer(proportion: &str, more: &[&str]) -> CompiledProgram {
 #[test]
 fn equal_proportions_are_one() {
     let balanced = ["options.stages=[]", "options.auto_stage=balanced"];
-    for stages in [&[SMALL_STAGES][..], &balanced].into_iter().take(up_to(2)) {
+    for stages in [&[SMALL_STAGES][..], &balanced].into_iter().take(up_to(1)) {
         let each = small_transformer("[0.13, 0.13, 0.13, 0.13]", stages).compilation;
         let all = small_transformer("0.13", stages).compilation;
         assert_eq!(each.tile_memory, all.tile_memory);
@@ -94,16 +94,20 @@ fn each_ipu_has_its_own_proportion() {
     let shares = [0.6, 0.07, 0.35, 0.6];
     let list = format!("{shares:?}");
     let compiled = small_transformer(&list, &[SMALL_STAGES]).compilation;
-    let of_ipu = |ipu: u32| small_transformer(&shares[ipu as usize].to_string(), &[SMALL_STAGES]);
+    // The first and the last share are equal.
+    let mut alone: Vec<CompilationReport> = Vec::new();
+    for share in &shares[..3] {
+        alone.push(small_transformer(&share.to_string(), &[SMALL_STAGES]).compilation);
+    }
     let mut different = 0;
     for ipu in 0..4 {
-        let alone = of_ipu(ipu).compilation;
         let plans = |of: &CompilationReport| -> Vec<(String, Option<String>)> {
             let on_ipu = of.operations.iter().filter(|operation| operation.ipu == Some(IpuId(ipu)));
             on_ipu.map(|operation| (operation.name.clone(), operation.plan.clone())).collect()
         };
-        assert_eq!(plans(&compiled), plans(&alone), "IPU {ipu}");
-        different += usize::from(plans(&compiled) != plans(&of_ipu(0).compilation));
+        let on_ipu = plans(&compiled);
+        assert_eq!(on_ipu, plans(&alone[ipu as usize % 3]), "IPU {ipu}");
+        different += usize::from(on_ipu != plans(&alone[0]));
     }
     assert!(different > 0, "the shares make a difference");
 }
@@ -124,7 +128,7 @@ fn a_list_has_a_proportion_for_each_ipu() {
     }
 }
 
-/// Every stream above 128 MiB is told, and none below.
+/// Every stream above 128 MiB is warned of, and none below.
 #[test]
 fn streams_that_are_too_long_are_told() {
     let file = "tests/data/onnx/long_stream.onnx";
@@ -147,7 +151,7 @@ fn streams_that_are_too_long_are_told() {
     assert_eq!(warnings("mnist_pipeline", &[]), [""; 0]);
 }
 
-/// An option that changes nothing is told to.
+/// An option that changes nothing has a note.
 #[test]
 fn options_that_change_nothing_are_told() {
     let notes = |spec: &str, overrides: &[&str]| {
@@ -172,8 +176,8 @@ fn options_that_change_nothing_are_told() {
 /// A model with more blocks than IPUs says what splits it, and each of these does.
 #[test]
 fn more_blocks_than_ipus_are_split_as_the_message_says() {
-    for (name, blocks) in [("gpt2", 5), ("bert", 5), ("vit", 5)] {
-        for ipus in [2, 3] {
+    for (name, blocks) in [("vit", 5), ("gpt2", 5), ("bert", 5)].into_iter().take(up_to(2)) {
+        for ipus in [3, 2].into_iter().take(up_to(1)) {
             let text = format!(
                 "[model]\nname = \"{name}\"\nlayers = 3\nhidden = 64\nheads = 2\n\
                  [target]\nipus = {ipus}\n[options]\ngradient_accumulation = 9\n"
@@ -231,7 +235,7 @@ fn wide_weight_loads_save_cycles() {
     }
 }
 
-/// What is said of precision goes by the types of operations: a file in half precision is not told to
+/// Advice on precision goes by the types of operations: a file in half precision is not told to
 /// become what it is, one in single precision is.
 #[test]
 fn files_are_advised_by_the_types_that_they_have() {

@@ -16,7 +16,7 @@ use tilescope_report::{
 };
 use tilescope_sim::compile;
 use tilescope_sim::run::{dry_run, run};
-use tilescope_test_tiers::cases;
+use tilescope_test_tiers::long_cases;
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
 
@@ -423,30 +423,39 @@ fn collectives_at_the_same_time_share_the_links() {
 /// Most cycles that slicing and adding take in a step of these models, besides their elements.
 const MOST_TILE_CYCLES: f64 = 1000.0;
 
-/// How long a half of an all-reduce of one weight takes.
+/// The length of a half of an all-reduce of one weight.
+#[derive(Clone, Copy, Default)]
 struct HalfOfAllReduce {
     steps: u32,
     cycles: f64,
-    /// Cycles of a step that do not depend on bytes.
-    start: f64,
     /// Cycles that rounding can be off: an element of each tile in each step, and a vector of each
     /// worker.
     rounding: f64,
 }
 
-fn half_of_all_reduce(overrides: &[String], half: &str) -> HalfOfAllReduce {
+const HALVES: [&str; 2] = ["reduceScatter", "allGather"];
+
+struct AllReduce {
+    /// In the order of [`HALVES`].
+    halves: [HalfOfAllReduce; 2],
+    /// Cycles of a step that do not depend on bytes.
+    start: f64,
+}
+
+fn all_reduce(overrides: &[String]) -> AllReduce {
     let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
     let spec = common::spec(PERCEPTRON, &overrides);
     let compiled = compile(&spec).expect("compiles");
     let recorded = RecordedRun::of(&compiled, &spec);
     let start =
         (compiled.system.external_sync_cycles + compiled.system.collective_step_cycles).as_f64();
-    let mut found = HalfOfAllReduce { steps: 0, cycles: 0.0, start, rounding: 0.0 };
+    let mut halves = [HalfOfAllReduce::default(); 2];
     for step in &recorded.steps {
         let program = &compiled.compilation.programs[step.program.index()];
-        if !program.name.contains(&format!("L0/weight/{half}")) {
-            continue;
-        }
+        let of_step =
+            HALVES.iter().position(|half| program.name.contains(&format!("L0/weight/{half}")));
+        let Some(half) = of_step else { continue };
+        let found = &mut halves[half];
         let on_ipu = &step.ipus[0];
         let length = (on_ipu.to_max - on_ipu.from_max).as_f64();
         found.cycles += length;
@@ -460,12 +469,12 @@ fn half_of_all_reduce(overrides: &[String], half: &str) -> HalfOfAllReduce {
             found.rounding += 12.0;
         }
     }
-    assert!(found.steps > 0, "{overrides:?}: no {half}");
-    found
+    assert!(halves.iter().all(|half| half.steps > 0), "{overrides:?}: no all-reduce");
+    AllReduce { halves, start }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases(24)))]
+    #![proptest_config(ProptestConfig::with_cases(long_cases(24)))]
     #[test]
     fn collectives_take_no_less_where_more_replicas_take_part(
         (system, most) in prop::sample::select(vec![
@@ -480,26 +489,27 @@ proptest! {
             common::sets(&format!("target.name={system} {model} replication_factor={replicas} {run}"))
         };
         let rack = most.min(64);
-        for half in ["reduceScatter", "allGather"] {
-            let mut before: Option<(u32, HalfOfAllReduce)> = None;
-            for replicas in (2..=16).filter(|replicas| replicas * ipus <= most) {
-                // A ring that closes has more links.
-                if (replicas * ipus).is_multiple_of(rack) {
-                    continue;
-                }
-                let more = half_of_all_reduce(&overrides(replicas), half);
-                if let Some((replicas_before, fewer)) = before {
+        let mut before: Option<(u32, AllReduce)> = None;
+        for replicas in (2..=16).filter(|replicas| replicas * ipus <= most) {
+            // A ring that closes has more links.
+            if (replicas * ipus).is_multiple_of(rack) {
+                continue;
+            }
+            let of_more = all_reduce(&overrides(replicas));
+            if let Some((replicas_before, of_fewer)) = &before {
+                for (half, name) in HALVES.iter().enumerate() {
+                    let (fewer, more) = (&of_fewer.halves[half], &of_more.halves[half]);
                     // Poplibs goes over to methods of fewer steps.
                     let dropped = fewer.steps.saturating_sub(more.steps);
-                    let left = f64::from(dropped) * (more.start + MOST_TILE_CYCLES);
+                    let left = f64::from(dropped) * (of_more.start + MOST_TILE_CYCLES);
                     prop_assert!(
                         more.cycles + more.rounding + fewer.rounding + left >= fewer.cycles,
                         "{} of {} on {}, {} IPUs each: {} cycles with {}, {} with {} replicas",
-                        half, width, system, ipus, fewer.cycles, replicas_before, more.cycles, replicas
+                        name, width, system, ipus, fewer.cycles, replicas_before, more.cycles, replicas
                     );
                 }
-                before = Some((replicas, more));
             }
+            before = Some((replicas, of_more));
         }
     }
 }

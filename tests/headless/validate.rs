@@ -14,6 +14,7 @@ use tilescope_sim::shape::{DType, TensorRole};
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::MK2;
 use tilescope_sim::validate::{FAMILIES, ValidationSummary, residuals, validate};
+use tilescope_test_tiers::skipped_in_the_fast_tier;
 
 const ROWS: &str = include_str!("../data/poplar_ipumodel_ops.csv");
 
@@ -90,13 +91,16 @@ fn bands_of_small_families_are_their_residuals() {
     let small = ["pooling", "reduction", "embedding", "lstm", "gru"];
     let wanted = |line: &str| small.iter().any(|name| line.contains(&format!(",{name},")));
     let found = residuals(&validate(&file(wanted)).expect("sane rows"));
-    let update = "UPDATE_DOCS=1 cargo test --test headless bands_are_the_residuals -- --ignored";
+    let update =
+        "UPDATE_DOCS=1 TILESCOPE_SLOW_TESTS=1 cargo test --test headless bands_are_the_residuals";
     assert_eq!(lines_of(&found, &small), lines_of(&kept_residuals(), &small), "{update}");
 }
 
 #[test]
-#[ignore = "slow without optimisation: cargo test --release --test headless bands_are -- --ignored"]
 fn bands_are_the_residuals_of_all_rows() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     let found = residuals(&validate(ROWS).expect("sane rows"));
     if std::env::var_os("UPDATE_DOCS").is_some() {
         let path = format!("{}/{RESIDUALS}", env!("CARGO_MANIFEST_DIR"));

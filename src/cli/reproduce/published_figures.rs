@@ -193,7 +193,7 @@ impl FigureMeasurement {
         }
     }
 
-    /// Whether it falls where times rise.
+    /// True if it falls where times rise.
     fn is_rate(&self) -> bool {
         matches!(self, Self::HostCallsPerSecond | Self::SamplesPerSecond | Self::SequencesPerSecond)
     }
@@ -257,23 +257,21 @@ impl PublishedFigure {
         self.measure.items(packing_factor != 1.0)
     }
 
-    /// What it says of the errors of predictions: their source, and true over predicted cycles or
+    /// Its residual: the source of the error, and true over predicted cycles or
     /// bytes. `None` where nothing was predicted, or something else than time and code.
     pub(super) fn residual(&self, simulated: f64) -> Option<(ProgramErrorSource, f64)> {
         let source = self.measure.error_source()?;
-        let factor = match self.measure.is_rate() {
-            true => simulated / self.published,
-            false => self.published / simulated,
+        let factor = if self.measure.is_rate() {
+            simulated / self.published
+        } else {
+            self.published / simulated
         };
         (self.kind == PublishedFigureKind::Predicted).then_some((source, factor))
     }
 
     /// The band of a simulated time or rate of a program.
     pub(super) fn band(&self, simulated: f64, factors: &RunFactors) -> Banded {
-        match self.measure.is_rate() {
-            true => factors.of_rate(simulated),
-            false => factors.of_time(simulated),
-        }
+        if self.measure.is_rate() { factors.of_rate(simulated) } else { factors.of_time(simulated) }
     }
 
     /// How a simulated figure, of programs that fit or do not, compares with it.
