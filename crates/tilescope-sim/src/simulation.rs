@@ -181,7 +181,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// What a report of the program says of it.
+    /// The compilation as a report of the program has it.
     pub fn compilation(&self) -> &CompilationReport {
         &self.compiled.compilation
     }

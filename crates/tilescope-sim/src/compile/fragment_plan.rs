@@ -73,25 +73,22 @@ impl FragmentPlan {
             last_sums.extend(accumulators.into_iter().map(|tensor| (tensor, position)));
         }
         let settings = plan.spec.options.execution_phase_settings;
-        let preloads = |schedule| preloads(plan, schedule);
         let mut accumulators: BTreeSet<TensorId> = last_sums.keys().copied().collect();
         let mut weights = loaded_weights(plan, stage, pass);
         let mut loads = Vec::new();
-        if preloads(settings.weight_io_schedule) {
+        if preloads(plan, settings.weight_io_schedule) {
             loads.extend(std::mem::take(&mut weights));
         }
-        if preloads(settings.accumulator_io_schedule) {
+        if preloads(plan, settings.accumulator_io_schedule) {
             loads.extend(std::mem::take(&mut accumulators));
-        }
-        if pass == TrainingPass::Backward {
-            loads.extend(preloaded_state(plan, stage));
         }
         let mut restores = Vec::new();
         let mut activations = BTreeSet::new();
         if pass == TrainingPass::Backward {
+            loads.extend(preloaded_state(plan, stage));
             for tensor in plan.tensors.stashed(stage) {
                 let on_chip = !plan.schedule.phased && !plan.stashes_off_chip(tensor);
-                if on_chip || preloads(settings.activation_io_schedule) {
+                if on_chip || preloads(plan, settings.activation_io_schedule) {
                     restores.push(tensor);
                 } else {
                     activations.insert(tensor);

@@ -56,12 +56,13 @@ pub(super) fn of_blocks(
     if of_ipus.is_empty() {
         return Vec::new();
     }
-    let of_block = |block: usize| {
+    let mut proportions = Vec::with_capacity(graph.blocks.len());
+    for block in 0..graph.blocks.len() {
         let stages = &placement.stages[placement.stages_of(BlockId(block))];
         let shares = stages.iter().map(|stage| of_ipus[stage.ipu.index()]);
-        Proportion::new(shares.fold(1.0, f64::min))
-    };
-    (0..graph.blocks.len()).map(of_block).collect()
+        proportions.push(Proportion::new(shares.fold(1.0, f64::min)));
+    }
+    proportions
 }
 
 fn planned_cost(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> PlannedCost {

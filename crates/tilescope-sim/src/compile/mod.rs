@@ -224,10 +224,10 @@ impl LoweredProgram<'_> {
         extent: ProgramExtent,
     ) -> Result<CompiledProgram, LoweringError> {
         // Where each IPU has a memory proportion of its own, other stages have other plans.
-        match self.source.spec.memory_proportions.is_empty() {
-            true => Ok(self.assemble(placement, extent)),
-            false => Ok(self.source.lower_for(&placement)?.assemble(placement, extent)),
+        if self.source.spec.memory_proportions.is_empty() {
+            return Ok(self.assemble(placement, extent));
         }
+        Ok(self.source.lower_for(&placement)?.assemble(placement, extent))
     }
 
     /// The program of these stages, of operations that were lowered for them.
@@ -452,12 +452,12 @@ fn target(spec: &Spec) -> Target {
 /// What surrounds a replica.
 fn system_costs(spec: &Spec) -> SystemCosts {
     let target = &spec.target;
-    let (system, rates) = (target.system, target.machine.rates());
-    let costs = SystemCosts::new(system, &rates, target.kind, target.chip.clock);
-    SystemCosts { topology: system.topology_of(spec.used_ipus()), ..costs }
+    let rates = target.machine.rates();
+    let costs = SystemCosts::new(target.system, &rates, target.kind, target.chip.clock);
+    SystemCosts { topology: target.system.topology_of(spec.used_ipus()), ..costs }
 }
 
-/// Whether it is known how far predictions may be off. The errors of real machines say nothing of one
+/// True if it is known how far predictions may be off. The errors of real machines say nothing of one
 /// that nobody measured, and those of the simulator's own constants nothing of others.
 fn errors_are_known(spec: &Spec) -> bool {
     spec.machine_changes.is_empty() && spec.calibration.is_empty()

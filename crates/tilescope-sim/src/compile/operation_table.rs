@@ -2,7 +2,7 @@
 
 use super::program_plan::ProgramPlan;
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
-use crate::error_bands::{OperationExtent, own_basis};
+use crate::error_bands::own_basis;
 use crate::graph::GraphNode;
 use crate::shape::{ShapeDisplay, TensorId, TensorInfo};
 use std::collections::BTreeMap;
@@ -92,11 +92,7 @@ impl<'a> OperationTable<'a> {
         };
         let (operands, results) = (shapes(&node.inputs), shapes(&node.outputs));
         let arrow = if results.is_empty() { "" } else { " -> " };
-        let (kind, flops) = (node.operator.kind(), program.graph.node_flops(node));
-        let elements = |tensors: &[TensorId]| -> Vec<u64> {
-            tensors.iter().map(|id| program.graph.tensor(*id).ty.elements().0).collect()
-        };
-        let extent = OperationExtent::new(&elements(&node.inputs), &elements(&node.outputs), flops);
+        let kind = node.operator.kind();
         let operation = self.add(ModelOperation {
             name: name.to_string(),
             kind: kind.to_string(),
@@ -104,10 +100,10 @@ impl<'a> OperationTable<'a> {
             pass,
             block: program.graph.blocks.get(node.block.0).cloned(),
             ipu: Some(ipu),
-            flops,
+            flops: program.graph.node_flops(node),
             element_type: self.element_type(node),
             inner_runs: None,
-            cost_basis: own_basis(kind, extent),
+            cost_basis: own_basis(kind, program.graph.node_extent(node)),
             shapes: format!("{}{arrow}{}", operands.join(" x "), results.join(", ")),
             plan,
             inputs: self.inputs(&buffers(&node.inputs)),

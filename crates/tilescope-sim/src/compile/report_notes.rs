@@ -22,7 +22,7 @@ pub(super) struct WorthNoting {
     pub padded_sizes: Vec<WorthPadding>,
     /// Tokens of a sequence.
     pub padded_tokens: Option<PaddedTokens>,
-    /// Whether a linear layer is computed in parts.
+    /// True if a linear layer is computed in parts.
     pub serializes_a_layer: bool,
 }
 
@@ -518,10 +518,8 @@ fn long_streams(compiled: &CompiledProgram) -> Vec<String> {
 }
 
 fn long_stream(name: &str, copy: &HostStreamCopy) -> String {
-    let narrower = match copy.bytes_in.is_zero() {
-        true => "options.output_type",
-        false => "options.input_type",
-    };
+    let is_result = copy.bytes_in.is_zero();
+    let narrower = if is_result { "options.output_type" } else { "options.input_type" };
     format!(
         "Warning: The host stream of {name} has {} bytes for each micro-batch, and one of \
          149,766,584 could not be allocated (graphcore/poptorch #9): set a smaller \

@@ -36,7 +36,7 @@ pub(crate) struct TensorBuffer {
 }
 
 impl TensorBuffer {
-    /// Where a tensor is made, or kept, on an IPU.
+    /// The memory in which a tensor is made, or kept, on an IPU.
     pub(crate) fn original(tensor: TensorId, ipu: IpuId) -> Self {
         Self { tensor, ipu, part: TensorBufferKind::Original }
     }

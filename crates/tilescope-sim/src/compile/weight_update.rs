@@ -24,7 +24,7 @@ use crate::popops::collective::{self, CollectiveKind};
 use crate::popops::elementwise;
 use crate::shape::{DType, TensorId, TensorRole};
 use crate::spec::ExecutionPhaseSchedule;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::slice::{from_mut, from_ref};
 use tilescope_report::TrainingPass;
@@ -43,6 +43,10 @@ struct ParameterUpdate<'n> {
     first: u32,
     /// First that needs the optimiser's state.
     state_first: u32,
+    /// Operands in streaming memory that nothing has loaded before, but for the optimiser's state.
+    loads: Vec<TensorId>,
+    /// Optimiser's state in streaming memory that nothing has loaded before.
+    state_loads: Vec<TensorId>,
 }
 
 impl ParameterUpdate<'_> {
@@ -55,12 +59,13 @@ impl ProgramBuilder<'_> {
     /// Puts the updates of a stage down: one behind the other, or step by step for all of them.
     pub(super) fn updates(&mut self, stage: usize, ipu: IpuId) -> Vec<FragmentItem> {
         let nodes = self.plan.update_nodes(stage);
+        let loaded = fragment_plan::loaded_for_update(self.plan, stage);
         if self.merges_collectives() || self.updates_in_batches() {
-            return self.updates_by_step(&nodes, stage, ipu);
+            return self.updates_by_step(&nodes, &loaded, stage, ipu);
         }
         let mut items = Vec::new();
         for (index, node) in nodes {
-            let mut update = self.parameter_update(index, node, stage, ipu);
+            let mut update = self.parameter_update((index, node), &loaded, stage, ipu);
             items.extend(self.load_operands(from_mut(&mut update), ipu));
             items.extend(self.reduce_gradients(from_ref(&update), update.operation));
             items.extend(self.load_state(from_mut(&mut update), ipu));
@@ -90,12 +95,13 @@ impl ProgramBuilder<'_> {
     fn updates_by_step(
         &mut self,
         nodes: &[(usize, &GraphNode)],
+        loaded: &BTreeSet<TensorId>,
         stage: usize,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let mut updates: Vec<ParameterUpdate> = nodes
             .iter()
-            .map(|(index, node)| self.parameter_update(*index, node, stage, ipu))
+            .map(|(index, node)| self.parameter_update((*index, *node), loaded, stage, ipu))
             .collect();
         let mut items = self.load_operands(&mut updates, ipu);
         let batch = self.updates_in_batches();
@@ -124,16 +130,32 @@ impl ProgramBuilder<'_> {
         items
     }
 
+    /// The update of a parameter by a node; `loaded` are tensors that are on the chip already.
     fn parameter_update<'n>(
         &mut self,
-        index: usize,
-        node: &'n GraphNode,
+        (index, node): (usize, &'n GraphNode),
+        loaded: &BTreeSet<TensorId>,
         stage: usize,
         ipu: IpuId,
     ) -> ParameterUpdate<'n> {
+        let mut missing = self.off_chip_operands(node);
+        missing.retain(|tensor| !loaded.contains(tensor));
+        let (state_loads, loads): (Vec<TensorId>, Vec<TensorId>) =
+            missing.into_iter().partition(|of| self.plan.role(*of) == TensorRole::OptimizerState);
         let operation = self.operations.add_node(node, &node.name, (stage, node.pass), ipu, None);
         let is_sharded = node.inputs.iter().any(|tensor| self.plan.sharding.splits(*tensor));
-        ParameterUpdate { index, node, stage, ipu, operation, is_sharded, first: 0, state_first: 0 }
+        ParameterUpdate {
+            index,
+            node,
+            stage,
+            ipu,
+            operation,
+            is_sharded,
+            first: 0,
+            state_first: 0,
+            loads,
+            state_loads,
+        }
     }
 
     /// The operation that collectives over several gradients belong to.
@@ -152,15 +174,6 @@ impl ProgramBuilder<'_> {
         self.plan.tensors.buffer(tensor, update.stage, update.ipu, TrainingPass::Update)
     }
 
-    /// Operands in streaming memory that are not loaded yet: those that the gradient needs, and the
-    /// optimiser's state.
-    fn missing_operands(&self, update: &ParameterUpdate) -> (Vec<TensorId>, Vec<TensorId>) {
-        let mut operands = self.off_chip_operands(update.node);
-        let loaded = fragment_plan::loaded_for_update(self.plan, update.stage);
-        operands.retain(|tensor| !loaded.contains(tensor));
-        operands.into_iter().partition(|of| self.plan.role(*of) != TensorRole::OptimizerState)
-    }
-
     fn off_chip_operands(&self, node: &GraphNode) -> Vec<TensorId> {
         node.inputs.iter().copied().filter(|of| self.plan.is_off_chip(*of)).collect()
     }
@@ -172,7 +185,7 @@ impl ProgramBuilder<'_> {
         let mut early = Vec::new();
         for update in updates {
             update.first = first;
-            early.extend(self.missing_operands(update).0);
+            early.extend_from_slice(&update.loads);
         }
         self.remote_tensor_copies(&early, ipu, true)
     }
@@ -184,7 +197,7 @@ impl ProgramBuilder<'_> {
         let mut late = Vec::new();
         for update in updates {
             update.state_first = first;
-            late.extend(self.missing_operands(update).1);
+            late.extend_from_slice(&update.state_loads);
         }
         self.remote_tensor_copies(&late, ipu, true)
     }

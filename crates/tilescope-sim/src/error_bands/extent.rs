@@ -53,7 +53,7 @@ impl ExtentRange {
         format!("{e},{f},{r},{s}")
     }
 
-    /// Whether an extent lies between those that were measured, or near to them.
+    /// True if an extent lies between those that were measured, or near to them.
     pub(super) fn is_near(self, extent: OperationExtent) -> bool {
         let near = NEAR_MEASURED_RATIO.ratio();
         let holds = |(low, high): (u64, u64), value: u64| {

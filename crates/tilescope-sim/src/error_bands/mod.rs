@@ -18,7 +18,7 @@ pub use program::{PublishedResiduals, published_errors, published_line};
 use crate::cost_constants::UNMEASURED_ERROR_SHARE;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
-use tilescope_report::{CostBasis, ErrorBand, FactorBand, ModelOperation, ProgramError};
+use tilescope_report::{CostBasis, ErrorBand, FactorBand, ModelOperation, ProgramErrorBand};
 
 /// Operators, without what their gradients add to the name, and the measured group they are in.
 const MEASURED_OPERATORS: &[(&str, &str)] = &[
@@ -69,7 +69,7 @@ struct GroupResiduals {
     bytes: FactorBand,
     /// Bytes of the fullest tile.
     tile: FactorBand,
-    /// What was measured.
+    /// The range of sizes that was measured.
     measured: ExtentRange,
 }
 
@@ -140,7 +140,7 @@ fn operator_of(kind: &str) -> &str {
     kind.split("_grad").next().unwrap_or(kind)
 }
 
-/// What the cost of an operation rests on, where that is not what its kind has: it is far from all
+/// The basis of the cost of an operation, where its kind has another: it is far from all
 /// that was measured of the kind.
 pub(crate) fn own_basis(kind: &str, extent: OperationExtent) -> Option<CostBasis> {
     let measured = residuals(group_of_kind(kind)?)?.measured;
@@ -166,18 +166,16 @@ pub(crate) fn bands(operations: &[ModelOperation]) -> Vec<ErrorBand> {
         .iter()
         .map(|operation| (operation.kind.as_str(), operation.cost_basis.is_none()))
         .collect();
-    let of_kinds = kinds.into_iter().map(|(kind, is_as_kind)| match is_as_kind {
-        true => of_kind(kind),
-        false => formula(Some(kind)),
-    });
+    let of_kinds = kinds
+        .into_iter()
+        .map(|(kind, is_as_kind)| if is_as_kind { of_kind(kind) } else { formula(Some(kind)) });
     let of_none = [formula(None), Some(unmeasured(None, CostBasis::Links))];
     of_kinds.chain(of_none).flatten().collect()
 }
 
 /// How far figures of whole programs are off beside that.
-pub(crate) fn program_errors() -> Vec<ProgramError> {
-    let (worst, all) = (residuals(WORST_ROWS), residuals(ALL_ROWS));
-    worst.zip(all).map_or(Vec::new(), |(worst, all)| {
+pub(crate) fn program_errors() -> Vec<ProgramErrorBand> {
+    residuals(WORST_ROWS).zip(residuals(ALL_ROWS)).map_or(Vec::new(), |(worst, all)| {
         let of_tiles = (all.rows, all.tile);
         program::errors(PublishedResiduals::kept(), worst.cycles, of_tiles)
     })

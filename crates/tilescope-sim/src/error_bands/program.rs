@@ -10,7 +10,7 @@
 use crate::cost_constants::{
     HOST_TIME_RATIO, IMPORTED_ERROR_SHARE, ODD_ROW_COPY_RATIO, UNMEASURED_ERROR_SHARE,
 };
-use tilescope_report::{FactorBand, ProgramError, ProgramErrorSource};
+use tilescope_report::{FactorBand, ProgramErrorBand, ProgramErrorSource};
 
 /// Standard deviations from the middle of a normal distribution to the ends of a band of nine in ten.
 const BAND_DEVIATIONS: f64 = 1.6449;
@@ -138,29 +138,29 @@ pub(super) fn errors(
     published: PublishedResiduals,
     formulas: FactorBand,
     (measured_tiles, tiles): (u64, FactorBand),
-) -> Vec<ProgramError> {
+) -> Vec<ProgramErrorBand> {
     use ProgramErrorSource::{
         Code, Copies, Formulas, FullestTile, Host, Imported, OddRows, Program,
     };
     let from_rows = |source: ProgramErrorSource| {
         let rows = published.of(source);
-        ProgramError { source, rows: rows.len() as u64, factors: around(half_width(&rows)) }
+        ProgramErrorBand { source, rows: rows.len() as u64, factors: around(half_width(&rows)) }
     };
     let from_constant =
-        |source, rows, ratio: f64| ProgramError { source, rows, factors: around(ratio.ln()) };
+        |source, rows, ratio: f64| ProgramErrorBand { source, rows, factors: around(ratio.ln()) };
     vec![
         from_rows(Program),
         from_rows(Copies),
-        ProgramError { source: Formulas, rows: 0, factors: formulas },
+        ProgramErrorBand { source: Formulas, rows: 0, factors: formulas },
         from_constant(OddRows, 1, ODD_ROW_COPY_RATIO.ratio()),
         from_constant(Host, 3, HOST_TIME_RATIO.ratio()),
         from_constant(Imported, 0, 1.0 + IMPORTED_ERROR_SHARE.ratio()),
-        ProgramError { source: FullestTile, rows: measured_tiles, factors: tiles },
+        ProgramErrorBand { source: FullestTile, rows: measured_tiles, factors: tiles },
         from_rows(Code),
     ]
 }
 
-/// What a line of `published.csv` says of a figure.
+/// A line of `published.csv`: the residual of a figure.
 pub fn published_line(
     source: ProgramErrorSource,
     figure: &str,
@@ -171,7 +171,7 @@ pub fn published_line(
 }
 
 /// How far whole programs are off, as reports have it.
-pub fn published_errors() -> Vec<ProgramError> {
+pub fn published_errors() -> Vec<ProgramErrorBand> {
     super::program_errors()
 }
 

@@ -15,6 +15,7 @@ pub use node_options::{
 };
 pub use train::TrainingConfig;
 
+use crate::error_bands::OperationExtent;
 use crate::operators::{NodeOperands, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,5 +164,14 @@ impl ModelGraph {
     /// Floating point operations of one node.
     pub fn node_flops(&self, node: &GraphNode) -> u64 {
         node.operator.flops(&self.types(&node.inputs), &self.types(&node.outputs))
+    }
+
+    /// The extent of one node, by which its error band is chosen.
+    pub(crate) fn node_extent(&self, node: &GraphNode) -> OperationExtent {
+        let elements = |tensors: &[TensorId]| -> Vec<u64> {
+            tensors.iter().map(|id| self.tensor(*id).ty.elements().0).collect()
+        };
+        let operands = elements(&node.inputs);
+        OperationExtent::new(&operands, &elements(&node.outputs), self.node_flops(node))
     }
 }

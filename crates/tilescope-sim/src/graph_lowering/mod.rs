@@ -168,7 +168,7 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
         different.par_iter().filter_map(worth).collect()
     }
 
-    /// Whether a linear layer is computed in parts one after the other.
+    /// True if a linear layer is computed in parts one after the other.
     pub fn serializes_a_layer(&self) -> bool {
         let PlannedNodes { different, .. } = PlannedNodes::of(self.graph, self.context);
         let context: &LoweringContext = self.context;

@@ -199,21 +199,8 @@ impl TileCodeBytes {
     }
 }
 
-/// Whether a category is fetched as instructions.
-pub(crate) fn is_executable(category: MemoryCategory) -> bool {
-    matches!(
-        category,
-        MemoryCategory::ControlCode
-            | MemoryCategory::VertexCode
-            | MemoryCategory::InternalExchangeCode
-            | MemoryCategory::HostExchangeCode
-            | MemoryCategory::GlobalExchangeCode
-            | MemoryCategory::SharedCodeStorage
-    )
-}
-
 /// Whether a category exists only where code is generated.
 fn is_code(category: MemoryCategory) -> bool {
-    is_executable(category)
+    category.is_executable()
         || matches!(category, MemoryCategory::ControlTable | MemoryCategory::Stack)
 }

@@ -543,7 +543,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         compiled.parts.fragment(turn.stage, TrainingPass::Update).filter(|_| updates)
     }
 
-    /// Whether IPUs exchange data with other replicas while they work in a slot, before which others
+    /// True if IPUs exchange data with other replicas while they work in a slot, before which others
     /// sync with them.
     fn meet(&self, slot: &ScheduleSlot) -> bool {
         let joins = |stage: usize, pass| self.meeting_passes.contains(&(stage, pass));
@@ -667,7 +667,7 @@ fn meeting_passes(compiled: &CompiledProgram) -> Vec<(usize, TrainingPass)> {
     meeting.map(|of| (of.stage, of.pass)).collect()
 }
 
-/// Whether an item is a sync before a copy between IPUs, or has one in it.
+/// True if an item is a sync before a copy between IPUs, or has one in it.
 fn joins_copies(item: &FragmentItem) -> bool {
     match item {
         FragmentItem::SetSync { .. } | FragmentItem::ReplicaSync { .. } => true,

@@ -32,10 +32,8 @@ impl SystemDef {
     /// ends of a ladder are at the ends of a rack, or of a server: a program that does not fill it
     /// has a ladder with open ends.
     pub(crate) fn topology_of(&self, ipus: u32) -> IpuLinkTopology {
-        match ipus.is_multiple_of(self.link_domain.min(self.ipus)) {
-            true => self.topology,
-            false => IpuLinkTopology::Mesh,
-        }
+        let fills = ipus.is_multiple_of(self.link_domain.min(self.ipus));
+        if fills { self.topology } else { IpuLinkTopology::Mesh }
     }
 }
 

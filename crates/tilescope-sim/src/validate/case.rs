@@ -2,7 +2,7 @@
 
 use super::config::{RowConfig, RowProblem};
 use crate::error_bands::{OperationExtent, group_of_kind};
-use crate::graph::{GraphBuilder, GraphNode, GraphNodeId, ModelGraph};
+use crate::graph::{GraphBuilder, GraphNodeId, ModelGraph};
 use crate::graph_lowering::op_benchmark::OpBenchmarkProgram;
 use crate::operators::LoweringContext;
 use crate::operators::{Operator, Optimizer};
@@ -179,14 +179,7 @@ impl OpBenchmarkCase {
             !self.layout_only.contains(&GraphNodeId(*index))
                 && group_of_kind(node.operator.kind()) == Some(group)
         });
-        let elements = |tensors: &[TensorId]| -> Vec<u64> {
-            tensors.iter().map(|id| graph.tensor(*id).ty.elements().0).collect()
-        };
-        let extent = |node: &GraphNode| {
-            let (operands, results) = (elements(&node.inputs), elements(&node.outputs));
-            OperationExtent::new(&operands, &results, graph.node_flops(node))
-        };
-        run.map(|(_, node)| extent(node)).collect()
+        run.map(|(_, node)| graph.node_extent(node)).collect()
     }
 
     /// The program that is run.

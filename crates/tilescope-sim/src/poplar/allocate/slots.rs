@@ -1,7 +1,6 @@
 //! Variables that can share an address everywhere, and which of them are ever live together.
 
 use super::AllocationRequest;
-use crate::poplar::code_bytes::is_executable;
 use crate::poplar::work::MemoryConstraint;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -43,7 +42,7 @@ pub(crate) struct AllocationSlot {
 }
 
 fn rank(variable: &AllocationRequest) -> PlacementClass {
-    if is_executable(variable.category) {
+    if variable.category.is_executable() {
         PlacementClass::Code
     } else if variable.lifetime.is_some() || variable.memory_constraint != MemoryConstraint::Any {
         PlacementClass::FirstFit

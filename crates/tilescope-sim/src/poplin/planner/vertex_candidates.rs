@@ -55,7 +55,7 @@ pub struct ConvVertexType {
     pub in_chans_per_group: u64,
     /// Output channels it makes at a time.
     pub out_chans_per_group: u64,
-    /// Whether the matrix engine loads weights 128 bits at a time, not 64.
+    /// True if the matrix engine loads weights 128 bits at a time, not 64.
     pub wide_weight_loads: bool,
 }
 
