@@ -161,10 +161,10 @@ fn check(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<()
         tiles => format!("It does not fit in memory: {} tiles are over.", grouped(tiles)),
     };
     let fit = memory_fit(simulation.compilation());
-    let unsure = match fit.is_uncertain() {
-        true => format!(" In memory: {}.", fit.words()),
-        false => String::new(),
-    };
+    let mut unsure = String::new();
+    if fit.is_uncertain() {
+        unsure = format!(" In memory: {}.", fit.words());
+    }
     Ok(writeln!(output, "The spec is valid. {found}{unsure}")?)
 }
 

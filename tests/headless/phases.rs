@@ -431,7 +431,7 @@ fn data_of_fullest_tile(compiled: &CompiledProgram) -> Bytes {
     tiles.map(|(_, of)| of.peak_not_always_live).max().expect("there are tiles")
 }
 
-/// What leaves the chip while it is not used makes no tile fuller, but for the code that moves it.
+/// Tensors that leave the chip while they are not used make no tile fuller, but for the code that moves it.
 #[test]
 fn off_loading_makes_no_tile_fuller_than_its_code() {
     const LOCATIONS: [&str; 3] = ["weights", "accumulators", "optimizer_state"];

@@ -35,7 +35,7 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
         cycles: FactorBand { low: 0.95, high: 1.06 },
         bytes: FactorBand { low: 0.99, high: 1.25 },
     }];
-    report.parts.program_errors = vec![ProgramError {
+    report.parts.program_errors = vec![ProgramErrorBand {
         source: ProgramErrorSource::Program,
         rows: 9,
         factors: FactorBand { low: 0.9, high: 1.1 },

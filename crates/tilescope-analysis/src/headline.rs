@@ -58,15 +58,12 @@ pub fn headline_figures(
 }
 
 fn of_run(run: &ExecutionSummary, confidence: Option<&Confidence>) -> Vec<HeadlineFigure> {
-    let width = |band: Option<Banded>| {
-        band.map_or_else(String::new, |band| format!(", {}", band.width_words()))
-    };
     let time = match run.seconds > 0.0 {
         true => seconds(run.seconds),
         false => "clock unknown".to_owned(),
     };
-    let time = format!("{time}{}", width(confidence.and_then(|of| of.cycles)));
-    let rate_width = width(confidence.and_then(|of| of.samples_per_second));
+    let time = format!("{time}{}", width_words(confidence.and_then(|of| of.cycles)));
+    let rate_width = width_words(confidence.and_then(|of| of.samples_per_second));
     let mut cards = vec![HeadlineFigure {
         title: "Run",
         value: format!("{} cycles", run.total_cycles),
@@ -77,14 +74,20 @@ fn of_run(run: &ExecutionSummary, confidence: Option<&Confidence>) -> Vec<Headli
     cards.extend(run.samples_per_second.map(|rate| HeadlineFigure {
         title: "Throughput",
         value: grouped(rate.round() as u64),
-        about: match rate_width.is_empty() {
-            true => format!("samples per second, {} samples", grouped(run.samples.unwrap_or(0))),
-            false => format!("samples per second{rate_width}"),
+        about: if rate_width.is_empty() {
+            format!("samples per second, {} samples", grouped(run.samples.unwrap_or(0)))
+        } else {
+            format!("samples per second{rate_width}")
         },
         formula: "samples of all host calls in the run / time on the device",
         bad: false,
     }));
     cards
+}
+
+/// `, -12 to +14 %`; nothing where no band is known.
+fn width_words(band: Option<Banded>) -> String {
+    band.map_or_else(String::new, |band| format!(", {}", band.width_words()))
 }
 
 /// What the run achieves of the peak, and of which.

@@ -119,7 +119,7 @@ pub struct MemorySummary {
     pub sum_of_tile_peaks: Bytes,
     /// Tiles that need more than they have.
     pub out_of_memory_tiles: u64,
-    /// Whether that is all of it within what a tile has.
+    /// The answer to the question of whether that is within the memory of a tile.
     pub fit: MemoryFit,
     /// The fullest tile, with what the model may be wrong; `None` where the report does not say.
     pub fullest_tile: Option<Banded>,

@@ -211,9 +211,10 @@ impl ResultsFile {
     /// Those of reading.
     pub fn points(&self) -> Result<Vec<Point>, ExperimentError> {
         let failed = |error: rusqlite::Error| ExperimentError::of_results(&self.path, &error);
-        let errors = match self.check()? > WITHOUT_ERRORS {
-            true => "(SELECT json FROM errors WHERE errors.changes = points.changes)",
-            false => "NULL",
+        let errors = if self.check()? > WITHOUT_ERRORS {
+            "(SELECT json FROM errors WHERE errors.changes = points.changes)"
+        } else {
+            "NULL"
         };
         let mut statement = self
             .connection

@@ -36,7 +36,7 @@ pub struct TrialFigures {
     /// run is too long to find out for a trial.
     #[serde(default)]
     pub expected_seconds: Option<Banded>,
-    /// Whether it fits in memory, where it is not known from whether it has a time.
+    /// The answer to the question of whether it fits in memory, where its time does not tell.
     #[serde(default)]
     pub fit: Option<MemoryFit>,
     /// IPUs of all replicas.

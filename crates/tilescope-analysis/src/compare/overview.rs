@@ -156,9 +156,10 @@ fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String
 fn doubt(Distinction { change, distinguishable, one_program }: Distinction) -> String {
     let percent = |share: f64| format!("{:+.1} %", share * 100.0);
     let [low, high] = [change.low, change.high].map(percent);
-    let errors = match one_program {
-        true => "the errors of the model",
-        false => "the errors of the model, which two different programs have each for itself",
+    let errors = if one_program {
+        "the errors of the model"
+    } else {
+        "the errors of the model, which two different programs have each for itself"
     };
     let band = format!("with {errors}, {low} to {high} in nine of ten cases");
     match distinguishable {

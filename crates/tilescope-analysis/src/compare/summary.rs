@@ -2,7 +2,6 @@
 
 use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison, WorkDivisors};
-use crate::confidence::Banded;
 use crate::data_table::TableCell;
 use crate::summary::{ExecutionSummary, MemorySummary, ReportSummary, summary};
 use tilescope_report::ReportError;
@@ -151,14 +150,13 @@ fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
     let value =
         |of_run: fn(&ExecutionSummary) -> Option<TableCell>| of.execution.as_ref().and_then(of_run);
     let band = of.confidence.and_then(|confidence| confidence.samples_per_second);
-    let rate = |end: fn(&Banded) -> f64| band.as_ref().map(end).map(TableCell::Real);
     vec![
         ("Cycles", value(|run| count(run.total_cycles.0))),
         ("Seconds", value(|run| Some(TableCell::Real(run.seconds)))),
         ("Samples", value(|run| run.samples.and_then(count))),
         ("Samples per second", value(|run| run.samples_per_second.map(TableCell::Real))),
-        ("Samples per second, low", rate(Banded::low)),
-        ("Samples per second, high", rate(Banded::high)),
+        ("Samples per second, low", band.map(|band| TableCell::Real(band.low()))),
+        ("Samples per second, high", band.map(|band| TableCell::Real(band.high()))),
         (
             "Utilisation of peak",
             of.limits.as_ref().and_then(|of| of.utilisation.map(TableCell::Share)),

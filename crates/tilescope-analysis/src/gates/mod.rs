@@ -198,7 +198,7 @@ impl Gate {
         Some(violation(sides.0, sides.1, per, sentence))
     }
 
-    /// What the errors of the model leave open of a predicted figure at its limit.
+    /// Describes a predicted figure whose limit lies within the errors of the model.
     fn doubt(&self, summary: &serde_json::Value, limit: f64) -> Option<String> {
         let (_, band) = BANDED_FIGURES.into_iter().find(|(path, _)| *path == self.figure())?;
         let end = |name: &str| value_at(summary, &format!("{band}.{name}"));

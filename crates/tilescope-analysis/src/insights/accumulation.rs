@@ -25,10 +25,11 @@ const ITERATIONS: &str = "options.device_iterations";
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let is_inference = facts.spec("model.training") == Some("false");
-    let steps = facts.batching.map_or(1, |batching| match is_inference {
-        true => batching.device_iterations,
-        false => batching.gradient_accumulation,
-    });
+    let steps = match facts.batching {
+        None => 1,
+        Some(batching) if is_inference => batching.device_iterations,
+        Some(batching) => batching.gradient_accumulation,
+    };
     let update = facts.share(union(facts.marks_of(MarkKind::Update)));
     let ramps = ramps(facts, steps);
     let once = match ramps {
@@ -50,22 +51,22 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         _ => String::new(),
     };
     let times = super::pluralised(steps, "micro-batch").replace("batchs", "batches");
-    let sentence = match is_inference {
-        true => format!(
+    let (key, cost, sentence);
+    if is_inference {
+        key = ITERATIONS;
+        cost = "Twice the samples per call: the first ones wait for the last";
+        sentence = format!(
             "Filling and draining the pipeline takes {} of the run, once for every {times}.",
             percent(ramps)
-        ),
-        false => format!(
+        );
+    } else {
+        key = KEY;
+        cost = "Twice the samples per weight update: the learning rate may need to be adjusted";
+        sentence = format!(
             "Weight updates take {} of the run{filling}, once for every {times}.",
             percent(update)
-        ),
-    };
-    let (key, cost) = match is_inference {
-        true => (ITERATIONS, "Twice the samples per call: the first ones wait for the last"),
-        false => {
-            (KEY, "Twice the samples per weight update: the learning rate may need to be adjusted")
-        }
-    };
+        );
+    }
     let name = key.trim_start_matches("options.");
     let first = facts.marks_of(MarkKind::Phase).find(|mark| is_ramp(mark));
     let first = first.or_else(|| facts.marks_of(MarkKind::Update).next());

@@ -240,7 +240,7 @@ impl InsightFacts {
         (!changes.is_empty()).then(|| Proposal { changes, cost: cost.to_owned() })
     }
 
-    /// Whether a program that can compute in half precision does not: by the types of its operations,
+    /// True if a program that can compute in half precision does not: by the types of its operations,
     /// for a file has types of its own.
     pub(crate) fn is_single_precision(&self) -> bool {
         let is_open = matches!(self.spec("model.precision"), Some("float32" | "as_is"));

@@ -144,7 +144,7 @@ impl TuneSpace {
         changes.keys().map(String::as_str).filter(|path| !is_free(path)).collect()
     }
 
-    /// Whether a point asks for what no machine does: to accumulate gradients where nothing is trained,
+    /// True if a point asks for what no machine does: to accumulate gradients where nothing is trained,
     /// or to replicate an IPU Model.
     fn is_of_no_machine(&self, at: &SpecChanges) -> bool {
         let is_trained = self.value(at, TRAINING) != Some(&json!(false));
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
     use tilescope_sim::spec::{Spec, SpecSource};
 
-    /// What may be changed of a bundled spec with some keys freed.
+    /// The moves of a bundled spec with some keys freed.
     fn space(name: &str, overrides: &[&str], free: &[&str]) -> TuneSpace {
         let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
         let source = SpecSource::find(name, &overrides).expect("bundled");

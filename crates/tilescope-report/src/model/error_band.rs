@@ -55,7 +55,7 @@ pub struct ErrorBand {
     pub bytes: FactorBand,
 }
 
-/// What the errors of a whole program come from, beside those of its operations.
+/// The source of an error of a whole program, beside those of its operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProgramErrorSource {
     /// Everything: what published programs are off by.
@@ -112,7 +112,7 @@ impl ProgramErrorSource {
 /// How far absolute figures of a program may be off that consists of nothing else than a source of
 /// errors: a program with a part of it is off by that part.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ProgramError {
+pub struct ProgramErrorBand {
     pub source: ProgramErrorSource,
     /// Published figures it is taken from; 0 where it is assumed.
     pub rows: u64,

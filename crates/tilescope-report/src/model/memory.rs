@@ -52,6 +52,19 @@ pub enum MemoryCategory {
 }
 
 impl MemoryCategory {
+    /// True if tiles fetch it as instructions.
+    pub fn is_executable(self) -> bool {
+        matches!(
+            self,
+            Self::ControlCode
+                | Self::VertexCode
+                | Self::InternalExchangeCode
+                | Self::HostExchangeCode
+                | Self::GlobalExchangeCode
+                | Self::SharedCodeStorage
+        )
+    }
+
     /// Every category, in the order reports list them.
     pub const ALL: [MemoryCategory; 22] = [
         Self::Variable,

@@ -53,7 +53,7 @@ pub struct CompilationReport {
     /// How far predictions may be off; empty where that was not recorded, or nothing was predicted.
     pub error_bands: Vec<ErrorBand>,
     /// How far figures of the whole program may be off beside that; empty where that was not recorded.
-    pub program_errors: Vec<ProgramError>,
+    pub program_errors: Vec<ProgramErrorBand>,
     /// Power and price of the machine, part by part; empty where they are not known.
     pub running_costs: Vec<RunningCost>,
     pub graph: GraphCounts,

@@ -59,7 +59,7 @@ pub struct ModelOperation {
     /// How often its most frequent program runs in one execution: more than once in a serial loop.
     /// `None` where that was not recorded.
     pub inner_runs: Option<u64>,
-    /// What its cost rests on, where that is not what its kind has: of another shape than what was
+    /// The basis of its cost, where its kind has another: of another shape than what was
     /// measured.
     pub cost_basis: Option<CostBasis>,
     /// Shapes in words: `[40,1,28,28] x [10,1,5,5] -> [40,10,24,24]`.

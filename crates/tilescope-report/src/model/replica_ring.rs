@@ -107,7 +107,7 @@ pub struct RingFlow {
     pub to: u32,
     /// Share of what it sends.
     pub share: f64,
-    /// Whether it goes to the next one of the ring.
+    /// True if it goes to the next one of the ring.
     pub clockwise: bool,
 }
 

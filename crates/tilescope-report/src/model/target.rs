@@ -347,7 +347,7 @@ impl SyncGroupMembers {
         ipus.len() == 1 || is_all_of(&self.gs1, ipus) || self.has_part(ipus)
     }
 
-    /// Whether IPUs may wait for each other before a copy to other replicas: they are all of GS1, or
+    /// True if IPUs may wait for each other before a copy to other replicas: they are all of GS1, or
     /// one of the two sides of a ladder. Any other part of GS2 has one IPU, and joins it to the host.
     pub(crate) fn may_join_replicas(&self, ipus: &[IpuId]) -> bool {
         is_all_of(&self.gs1, ipus) || (self.gs2.len() == 2 && self.has_part(ipus))

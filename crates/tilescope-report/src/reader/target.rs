@@ -7,8 +7,8 @@ use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_MACHINE_AMOUNT, MAX_REP
 use crate::model::{
     ActionCost, ArithmeticType, Bandwidth, BatchingConfig, ComputeEngine, ComputeRate, CostBasis,
     ErrorBand, FactorBand, GS1, GS2, GraphCounts, MachineAction, MachineChange, MachineInterface,
-    MachineLimits, MachineUnit, ProgramError, ProgramErrorSource, RunningCost, RunningCostBasis,
-    RunningCostKind, SyncGroupMembers, Target, TargetKind,
+    MachineLimits, MachineUnit, ProgramErrorBand, ProgramErrorSource, RunningCost,
+    RunningCostBasis, RunningCostKind, SyncGroupMembers, Target, TargetKind,
 };
 use crate::row_cells::RowCells;
 use crate::units::{Bytes, Hertz, IpuId};
@@ -390,11 +390,11 @@ impl Report {
     }
 
     /// How far figures of the whole program may be off; empty where that was not recorded.
-    pub fn program_errors(&self) -> Result<Vec<ProgramError>, ReportError> {
+    pub fn program_errors(&self) -> Result<Vec<ProgramErrorBand>, ReportError> {
         let columns = ["source", "rows", "low", "high"];
         let all = SelectQuery::all("program_errors", &columns).clauses("ORDER BY id");
         let read = self.db.list(all, |cells| {
-            Some(ProgramError {
+            Some(ProgramErrorBand {
                 source: cells.named(0, ProgramErrorSource::from_name)?,
                 rows: cells.count(1, MAX_COUNT)?,
                 factors: factor_band(cells, 2)?,

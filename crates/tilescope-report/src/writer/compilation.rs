@@ -132,7 +132,7 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
         )?;
     }
     for (id, error) in (0i64..).zip(&compilation.program_errors) {
-        let ProgramError { source, rows: figures, factors } = error;
+        let ProgramErrorBand { source, rows: figures, factors } = error;
         let figures = count(*figures, "published figures")?;
         rows.insert(
             "program_errors",

@@ -61,15 +61,16 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
     }
 }
 
-/// Which IPUs of all replicas wait for each other before these exchange data.
+/// Names the IPUs of all replicas that wait for each other before these exchange data.
 fn joined_words(groups: &SyncGroupMembers) -> &'static str {
-    match joins_sides(groups) {
-        true => "Copies between replicas join one side of the ladder, in all replicas.",
-        false => "Copies between replicas join GS1 of all replicas.",
+    if joins_sides(groups) {
+        "Copies between replicas join one side of the ladder, in all replicas."
+    } else {
+        "Copies between replicas join GS1 of all replicas."
     }
 }
 
-/// Whether these are two sides of a ladder, each of which copies between replicas join by itself.
+/// True for two sides of a ladder, each of which copies between replicas join by itself.
 fn joins_sides(groups: &SyncGroupMembers) -> bool {
     groups.gs2.len() == 2 && groups.gs2.iter().any(|part| part.len() > 1)
 }
@@ -244,13 +245,13 @@ fn ipus_of(target: &Target, replica: u32) -> String {
 
 /// Replicas beside each other, as many as fit; one place is for those that are left out.
 fn places(all: u32, fit: u32) -> Vec<Option<u32>> {
-    match all <= fit {
-        true => (0..all).map(Some).collect(),
-        false => (0..fit.saturating_sub(2)).map(Some).chain([None, Some(all - 1)]).collect(),
+    if all <= fit {
+        return (0..all).map(Some).collect();
     }
+    (0..fit.saturating_sub(2)).map(Some).chain([None, Some(all - 1)]).collect()
 }
 
-/// Where the IPUs of all replicas stand that are shown.
+/// The places of the IPUs of all replicas that are shown.
 struct GroupColumns {
     places: Vec<Option<u32>>,
     /// Width of an IPU, and of a replica.

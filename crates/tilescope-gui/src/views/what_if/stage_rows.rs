@@ -161,28 +161,24 @@ pub(super) fn with_filled_pipeline(
 ) -> String {
     const ITERATIONS: &str = "options.device_iterations";
     const ACCUMULATION: &str = "options.gradient_accumulation";
-    let text = match trains {
-        true => text.to_owned(),
-        false => without_value(text, ACCUMULATION),
-    };
+    let text = if trains { text.to_owned() } else { without_value(text, ACCUMULATION) };
     if stages < 2 || answers.word("options.execution") != "pipelined" {
         return text;
     }
     let stages = stages as u64;
     let (iterations, accumulation) = (answers.number(ITERATIONS), answers.number(ACCUMULATION));
-    match trains {
-        true => {
-            let fewest = 2 * stages - 1;
-            // Without accumulation it is never flushed, and a call has to fill it.
-            let is_filled = accumulation >= fewest || accumulation == 1 && iterations >= fewest;
-            match is_filled {
-                true => text,
-                false => with_value(&text, ACCUMULATION, &fewest.to_string()),
-            }
+    if !trains {
+        if iterations < stages {
+            return with_value(&text, ITERATIONS, &stages.to_string());
         }
-        false if iterations < stages => with_value(&text, ITERATIONS, &stages.to_string()),
-        false => text,
+        return text;
     }
+    let fewest = 2 * stages - 1;
+    // Without accumulation it is never flushed, and a call has to fill it.
+    if accumulation >= fewest || accumulation == 1 && iterations >= fewest {
+        return text;
+    }
+    with_value(&text, ACCUMULATION, &fewest.to_string())
 }
 
 /// The text with a list of stages, on as many IPUs as they need.

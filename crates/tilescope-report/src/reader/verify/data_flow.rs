@@ -61,9 +61,9 @@ struct ProgramRole {
     is_joint: bool,
     /// Whether it is one step of several IPUs of a replica.
     is_between_ipus: bool,
-    /// Whether it is a step of a collective, of each IPU by itself.
+    /// True for a step of a collective, of each IPU by itself.
     is_collective: bool,
-    /// Whether replicas that differ meet in it.
+    /// True if replicas that differ meet in it.
     meets_replicas: bool,
     /// Whether all replicas leave it at once.
     joins_replicas: bool,
@@ -84,7 +84,7 @@ struct ExternalSync {
     step: StepId,
     /// Whether all replicas wait for each other in it.
     joins_replicas: bool,
-    /// Whether it joins all IPUs that have to wait before one of them copies to other replicas.
+    /// True if it joins all IPUs that have to wait before one of them copies to other replicas.
     joins_group: bool,
 }
 

@@ -14,18 +14,24 @@
 //! between layouts, formulas without measurements, the host, ...). Nothing else makes a [`Banded`],
 //! so that no front end can print the band of a difference for one of a figure.
 
+mod banded;
+mod memory_fit;
+
+pub use banded::Banded;
+pub(crate) use memory_fit::MemoryUse;
+pub use memory_fit::{MemoryFit, memory_fit};
+
 use crate::compare::WorkNormalization;
 use crate::data_table::TableCell;
 use crate::label_conventions::{is_recomputed, rearranges};
-use crate::memory::needed;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::trace::{ProgramStepSums, Trace};
-use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns, grouped, seconds};
+use tilescope_report::units::{Cycles, ProgramId, grouped};
 use tilescope_report::{
-    CategoryBytes, CompilationReport, CostBasis, ErrorBand, FactorBand, HostCallPart,
-    MemoryCategory, ModelOperation, ProgramError, ProgramErrorSource, ProgramKind, ProgramNode,
-    ProgramNodeTable, Report, ReportError, StreamEndpoint, TileMemory, TrainingPass,
+    CostBasis, ErrorBand, FactorBand, HostCallPart, ModelOperation, ProgramErrorBand,
+    ProgramErrorSource, ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError,
+    StreamEndpoint, TrainingPass,
 };
 
 /// Runs that are costed: enough for ends of a band to stand still within a twentieth of its width.
@@ -34,66 +40,6 @@ const DRAWS: usize = 1000;
 const OUTSIDE: usize = DRAWS / 20;
 /// Standard deviations from the middle of a normal distribution to the ends of a band.
 const BAND_DEVIATIONS: f64 = 1.6449;
-
-/// A predicted figure, and the bounds between which it lies in nine of ten cases.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Banded {
-    value: f64,
-    low: f64,
-    high: f64,
-}
-
-impl Banded {
-    fn new(value: f64, factors: FactorBand) -> Self {
-        Self { value, low: value * factors.low, high: value * factors.high }
-    }
-
-    /// Of a figure that falls where its band's rises.
-    fn falling(value: f64, FactorBand { low, high }: FactorBand) -> Self {
-        Self::new(value, FactorBand { low: 1.0 / high, high: 1.0 / low })
-    }
-
-    /// The figure itself.
-    pub fn value(&self) -> f64 {
-        self.value
-    }
-
-    /// Below it lies the figure in one case of twenty.
-    pub fn low(&self) -> f64 {
-        self.low
-    }
-
-    /// Above it lies the figure in one case of twenty.
-    pub fn high(&self) -> f64 {
-        self.high
-    }
-
-    /// Whether a figure lies within the band.
-    pub fn holds(&self, figure: f64) -> bool {
-        (self.low..=self.high).contains(&figure)
-    }
-
-    /// `32,646 to 45,848 in nine of ten cases`
-    pub fn words(&self) -> String {
-        self.words_with(|figure| grouped(figure.round() as u64), "")
-    }
-
-    /// `10.1 ms to 12.3 ms in nine of ten cases`
-    pub fn in_seconds(&self) -> String {
-        self.words_with(seconds, "")
-    }
-
-    /// The same, each end as `text` writes it, and what they count behind them.
-    pub fn words_with(&self, text: impl Fn(f64) -> String, what: &str) -> String {
-        format!("{} to {}{what} in nine of ten cases", text(self.low), text(self.high))
-    }
-
-    /// `-12 to +14 %`
-    pub fn width_words(&self) -> String {
-        let end = |end: f64| (end / self.value - 1.0) * 100.0;
-        format!("{:+.0} to {:+.0} %", end(self.low), end(self.high))
-    }
-}
 
 /// Shares of the time of the IPU that works longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -163,16 +109,10 @@ impl Confidence {
 
     /// Names and bands in words, in the order in which views show them.
     pub fn rows(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let of = |name, band: Option<Banded>, words: fn(&Banded) -> String| {
-            band.map(|band| (name, words(&band)))
-        };
-        [
-            of("Cycles", self.cycles, Banded::words),
-            of("Time", self.seconds, Banded::in_seconds),
-            of("Samples per second", self.samples_per_second, Banded::words),
-        ]
-        .into_iter()
-        .flatten()
+        let cycles = self.cycles.map(|band| ("Cycles", band.words()));
+        let time = self.seconds.map(|band| ("Time", band.in_seconds()));
+        let rate = self.samples_per_second.map(|band| ("Samples per second", band.words()));
+        [cycles, time, rate].into_iter().flatten()
     }
 }
 
@@ -192,7 +132,7 @@ struct ErrorSource {
     band: usize,
     /// Shape and plan of operations, as a number.
     work: u64,
-    /// Which of [`STEP_SOURCES`] it has.
+    /// True for those of [`STEP_SOURCES`] that it has.
     has: [bool; STEP_SOURCES.len()],
 }
 
@@ -202,7 +142,7 @@ pub type LaneCycles = Vec<(Option<ProgramId>, ProgramKind, Cycles)>;
 /// A run, as far as the errors of its time depend on it.
 pub struct ErrorProneRun<'a> {
     pub bands: &'a [ErrorBand],
-    pub errors: &'a [ProgramError],
+    pub errors: &'a [ProgramErrorBand],
     pub programs: &'a ProgramNodeTable,
     pub operations: &'a [ModelOperation],
     pub length: Cycles,
@@ -263,12 +203,12 @@ fn middle_of(mut draws: Vec<f64>) -> FactorBand {
 /// What the time of a run is made of.
 struct RunCosts {
     bands: Vec<ErrorBand>,
-    errors: Vec<ProgramError>,
-    /// What the program is, as a number: runs of one program have the same.
+    errors: Vec<ProgramErrorBand>,
+    /// A number of the program: runs of one program have the same.
     identity: u64,
     /// Shares of the run's time on the IPU that works longest.
     longest: BTreeMap<ErrorSource, f64>,
-    /// What of the rest it waits for the host.
+    /// The share of the rest in which it waits for the host.
     host_waits: f64,
     /// Shares of all working time of all IPUs.
     all: BTreeMap<ErrorSource, f64>,
@@ -280,9 +220,7 @@ impl RunCosts {
         let bands = report.error_bands()?;
         let Some(trace) = report.trace()?.filter(|_| !bands.is_empty()) else { return Ok(None) };
         let lanes = lanes(&trace)?;
-        let cycles = |sums: &ProgramStepSums| (sums.program, sums.kind(), sums.cycles);
-        let lanes: Vec<LaneCycles> =
-            lanes.iter().map(|lane| lane.iter().map(cycles).collect()).collect();
+        let lanes: Vec<LaneCycles> = lanes.iter().map(|lane| lane_cycles(lane)).collect();
         let (programs, operations) = (report.programs()?, report.operations()?);
         Ok(Self::new(&ErrorProneRun {
             bands: &bands,
@@ -351,9 +289,9 @@ impl RunCosts {
         (1.0 - self.longest.values().sum::<f64>()).max(0.0)
     }
 
-    /// What each draw multiplies the length of the run by: with none of the errors of whole
-    /// programs, those that two runs of one program do not have in common.
-    fn draws(&self, errors: &[ProgramError]) -> Vec<f64> {
+    /// Factors of all draws on the length of the run. Without `errors` of whole programs they are
+    /// those that two runs of one program do not have in common.
+    fn draws(&self, errors: &[ProgramErrorBand]) -> Vec<f64> {
         let common = |source: ProgramErrorSource| {
             let error = errors.iter().find(|error| error.source == source);
             // Copies of two programs are wrong alike; what is wrong with a program is its own.
@@ -369,8 +307,8 @@ impl RunCosts {
             // Turned, so that it is another source of draws where there is no work to tell apart.
             let work = kind.rotate_left(32) ^ source.work;
             for (draw, (length, other)) in (0u64..).zip(lengths.iter_mut().zip(&mut others)) {
-                let (one, special) = (normal(kind, draw), normal(work, draw));
-                let mut factor = factor(band.cycles, (one + special) / 2.0f64.sqrt());
+                let deviations = normal(kind, draw) + normal(work, draw);
+                let mut factor = factor(band.cycles, deviations / 2.0f64.sqrt());
                 for (has, common) in source.has.iter().zip(&of_step) {
                     factor *= if *has { common[draw as usize] } else { 1.0 };
                 }
@@ -393,7 +331,7 @@ impl RunCosts {
 }
 
 /// The factors of all draws of an error; `own` sets those of a program apart.
-fn common_factors(error: Option<&ProgramError>, own: u64) -> Vec<f64> {
+fn common_factors(error: Option<&ProgramErrorBand>, own: u64) -> Vec<f64> {
     let Some(error) = error else { return vec![1.0; DRAWS] };
     let number = text_number("errors of whole programs").rotate_left(7)
         ^ text_number(error.source.name())
@@ -418,11 +356,16 @@ fn identity(operations: &[ModelOperation]) -> u64 {
 /// take away copies, casts and stashes.
 const SAME_PROGRAM: f64 = 0.75;
 
-/// Whether two reports are of one program, so that its errors are the same in both.
+/// True if two reports are of one program, so that its errors are the same in both.
 fn is_one_program(source: &[ModelOperation], target: &[ModelOperation]) -> bool {
-    let (source, target) = (forward_names(source), forward_names(target));
+    let source = forward_names(source);
+    let target = forward_names(target);
     let both = source.intersection(&target).count();
     both as f64 >= SAME_PROGRAM * source.union(&target).count() as f64
+}
+
+fn lane_cycles(sums: &[ProgramStepSums]) -> LaneCycles {
+    sums.iter().map(|of| (of.program, of.kind(), of.cycles)).collect()
 }
 
 /// Sums by program of each lane of compute tiles.
@@ -506,7 +449,7 @@ impl<'a> ErrorSources<'a> {
 /// Halves of a vector, which rows of attention end with or do not.
 const VECTOR_HALVES: u64 = 4;
 
-/// Whether an operation works on matrices of several heads whose rows end inside a vector.
+/// True for operations on matrices of several heads whose rows end inside a vector.
 fn has_odd_rows(operation: &ModelOperation) -> bool {
     if !["softmax", "matmul"].iter().any(|kind| operation.kind.starts_with(kind)) {
         return false;
@@ -557,137 +500,17 @@ pub(crate) fn confidence(
     let Some(costs) = RunCosts::read(report)? else { return Ok(None) };
     let shares = costs.shares();
     let known = costs.errors.iter().any(|error| error.source == ProgramErrorSource::Program);
-    let factors = known.then(|| middle_of(costs.draws(&costs.errors)));
-    let Some(factors) = factors else {
-        let (cycles, seconds, samples_per_second) = (None, None, None);
-        return Ok(Some(Confidence { shares, cycles, seconds, samples_per_second }));
-    };
+    if !known {
+        let unknown = Confidence { shares, cycles: None, seconds: None, samples_per_second: None };
+        return Ok(Some(unknown));
+    }
+    let factors = middle_of(costs.draws(&costs.errors));
     Ok(Some(Confidence {
         shares,
         cycles: Some(Banded::new(cycles.as_f64(), factors)),
         seconds: (seconds > 0.0).then(|| Banded::new(seconds, factors)),
         samples_per_second: samples_per_second.map(|rate| Banded::falling(rate, factors)),
     }))
-}
-
-/// Whether a program fits in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MemoryFit {
-    Fits,
-    /// It fits, by less than the model may be wrong.
-    FitsUncertain,
-    /// It does not, by less than the model may be wrong.
-    DoesNotFitUncertain,
-    DoesNotFit,
-}
-
-/// Share of a tile's memory that a program has to be away from its limit to be called sure.
-const NEAR_LIMIT: f64 = 0.03;
-
-impl MemoryFit {
-    /// Of a program with so many tiles that need more than they have; a tile holds `limit`.
-    fn new(over: u64, fullest: Option<Banded>, limit: Bytes) -> Self {
-        let limit = limit.as_f64();
-        let near = |band: &Banded| {
-            limit > 0.0 && (band.holds(limit) || (band.value / limit - 1.0).abs() < NEAR_LIMIT)
-        };
-        match (over, fullest.as_ref().is_some_and(near)) {
-            (0, false) => Self::Fits,
-            (0, true) => Self::FitsUncertain,
-            (_, true) => Self::DoesNotFitUncertain,
-            (_, false) => Self::DoesNotFit,
-        }
-    }
-
-    /// `fits, uncertain`
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Fits => "fits",
-            Self::FitsUncertain => "fits, uncertain",
-            Self::DoesNotFitUncertain => "does not fit, uncertain",
-            Self::DoesNotFit => "does not fit",
-        }
-    }
-
-    /// Whether the model may be wrong about it.
-    pub fn is_uncertain(self) -> bool {
-        matches!(self, Self::FitsUncertain | Self::DoesNotFitUncertain)
-    }
-}
-
-/// Whether a compiled program fits in memory, of which there is no report.
-#[must_use]
-pub fn memory_fit(program: &CompilationReport) -> MemoryFit {
-    let room = program.target.bytes_per_tile;
-    MemoryUse::new(&program.program_errors, &program.tile_memory, &program.tile_categories)
-        .fit(room)
-}
-
-/// What tiles hold, as far as it decides whether a program fits.
-pub(crate) struct MemoryUse {
-    /// What the fullest tile needs, gaps included.
-    pub(crate) fullest: Bytes,
-    /// Tiles that need more than they have.
-    pub(crate) over: u64,
-    /// The fullest tile with what the model may be wrong; `None` where that is not known.
-    pub(crate) expected: Option<Banded>,
-}
-
-impl MemoryUse {
-    pub(crate) fn new(
-        errors: &[ProgramError],
-        tiles: &TileRuns<TileMemory>,
-        categories: &TileRuns<Vec<CategoryBytes>>,
-    ) -> Self {
-        let fullest = tiles.map(needed).max();
-        let place = tiles.iter().find(|(_, tile)| needed(tile) == fullest);
-        let held = place.and_then(|(range, _)| categories.get(range.first));
-        Self {
-            fullest,
-            over: tiles.map(|tile| u64::from(tile.overflowed > Bytes::ZERO)).total(),
-            expected: fullest_tile(errors, fullest, held.map_or(&[], Vec::as_slice)),
-        }
-    }
-
-    /// Whether that is within what a tile has.
-    pub(crate) fn fit(&self, room: Bytes) -> MemoryFit {
-        MemoryFit::new(self.over, self.expected, room)
-    }
-}
-
-/// How sure the bytes of the fullest tile are, `categories` of which it holds; `None` where the
-/// report does not say how far memory may be off.
-fn fullest_tile(
-    errors: &[ProgramError],
-    bytes: Bytes,
-    categories: &[CategoryBytes],
-) -> Option<Banded> {
-    let factors = |source: ProgramErrorSource| {
-        errors.iter().find(|error| error.source == source).map(|error| error.factors)
-    };
-    let of_tile = factors(ProgramErrorSource::FullestTile)?;
-    let code: Bytes =
-        categories.iter().filter(|part| is_code(part.category)).map(|part| part.bytes).sum();
-    let share = code.as_f64() / bytes.max(Bytes(1)).as_f64();
-    let of_code = factors(ProgramErrorSource::Code).unwrap_or(FactorBand { low: 1.0, high: 1.0 });
-    // Ends of independent errors add as squares.
-    let end = |tile: f64, code: f64| (tile - 1.0).hypot(share.min(1.0) * (code - 1.0));
-    let low = 1.0 - end(of_tile.low, of_code.low);
-    let high = 1.0 + end(of_tile.high, of_code.high);
-    Some(Banded::new(bytes.as_f64(), FactorBand { low, high }))
-}
-
-fn is_code(category: MemoryCategory) -> bool {
-    matches!(
-        category,
-        MemoryCategory::ControlCode
-            | MemoryCategory::VertexCode
-            | MemoryCategory::InternalExchangeCode
-            | MemoryCategory::HostExchangeCode
-            | MemoryCategory::GlobalExchangeCode
-            | MemoryCategory::SharedCodeStorage
-    )
 }
 
 /// Bounds of a change in nine of ten cases, as shares: of a difference of two runs, not of a figure.
@@ -704,7 +527,7 @@ pub struct Distinction {
     pub change: ChangeBand,
     /// Whether that leaves no doubt which of them is faster.
     pub distinguishable: bool,
-    /// Whether both are of one program, so that its errors cancel.
+    /// True if both are of one program, so that its errors cancel.
     pub one_program: bool,
 }
 
@@ -730,8 +553,10 @@ pub(crate) fn distinction(
         return Ok(None);
     };
     let one_program = is_one_program(&source.operations()?, &target.operations()?);
-    let draws = |of: &RunCosts| of.draws(if one_program { &[] } else { &of.errors });
-    let ratios = draws(&of_source).into_iter().zip(draws(&of_target));
+    // Errors that both have cancel.
+    let [of_source, of_target] = [of_source, of_target]
+        .map(|costs| costs.draws(if one_program { &[] } else { &costs.errors }));
+    let ratios = of_source.into_iter().zip(of_target);
     let FactorBand { low, high } =
         middle_of(ratios.map(|(source, target)| target / source).collect());
     let change = ChangeBand { low: low * ratio - 1.0, high: high * ratio - 1.0 };
@@ -768,49 +593,6 @@ mod tests {
         assert!(mean.abs() < 0.1, "{mean}");
     }
 
-    #[test]
-    fn what_is_near_the_limit_is_uncertain_either_way() {
-        let (limit, band) = (Bytes(1000), FactorBand { low: 0.95, high: 1.05 });
-        let fit =
-            |over: u64, bytes: f64| MemoryFit::new(over, Some(Banded::new(bytes, band)), limit);
-        assert_eq!(fit(0, 900.0), MemoryFit::Fits);
-        assert_eq!(fit(0, 960.0), MemoryFit::FitsUncertain);
-        assert_eq!(fit(3, 1040.0), MemoryFit::DoesNotFitUncertain);
-        assert_eq!(fit(3, 1100.0), MemoryFit::DoesNotFit);
-        let sure = FactorBand { low: 0.999, high: 1.001 };
-        let near = MemoryFit::new(0, Some(Banded::new(975.0, sure)), limit);
-        assert_eq!(near, MemoryFit::FitsUncertain, "within 3 %, however sure the model is");
-        // A report of a real machine says what was.
-        assert_eq!(MemoryFit::new(0, None, limit), MemoryFit::Fits);
-        assert_eq!(MemoryFit::new(2, None, limit), MemoryFit::DoesNotFit);
-    }
-
-    #[test]
-    fn code_widens_the_band_of_the_fullest_tile() {
-        let error = |source, factors| ProgramError { source, rows: 3, factors };
-        let errors = [
-            error(ProgramErrorSource::FullestTile, FactorBand { low: 0.98, high: 1.02 }),
-            error(ProgramErrorSource::Code, FactorBand { low: 0.8, high: 1.25 }),
-        ];
-        let code = |bytes: u64| CategoryBytes {
-            category: MemoryCategory::ControlCode,
-            region: tilescope_report::MemoryRegion::NonInterleaved,
-            overlapped: false,
-            bytes: Bytes(bytes),
-        };
-        let width = |bytes: u64| {
-            let band = fullest_tile(&errors, Bytes(1000), &[code(bytes)]).expect("a band");
-            band.high() - band.low()
-        };
-        assert!(
-            (width(0) - 40.0).abs() < 1e-9 && width(400) > 180.0,
-            "{} {}",
-            width(0),
-            width(400)
-        );
-        assert_eq!(fullest_tile(&[], Bytes(1000), &[]), None);
-    }
-
     /// The draws of differences know nothing of what absolute figures are off by.
     #[test]
     fn a_difference_has_none_of_the_errors_of_whole_programs() {
@@ -821,7 +603,7 @@ mod tests {
         let only = BTreeMap::from([(ErrorSource { band: 0, work: 0, has }, 1.0)]);
         let error = |source, half: f64| {
             let factors = FactorBand { low: 1.0 / half, high: half };
-            ProgramError { source, rows: 9, factors }
+            ProgramErrorBand { source, rows: 9, factors }
         };
         let errors =
             [error(ProgramErrorSource::Program, 1.13), error(ProgramErrorSource::Copies, 1.3)];
@@ -833,7 +615,7 @@ mod tests {
             host_waits: 0.0,
             all: only,
         };
-        let width = |errors: &[ProgramError]| {
+        let width = |errors: &[ProgramErrorBand]| {
             let band = middle_of(run.draws(errors));
             (band.high / band.low).ln() / 2.0
         };

@@ -1,0 +1,66 @@
+//! Predicted figures with the bounds that they lie between.
+
+use serde::{Deserialize, Serialize};
+use tilescope_report::FactorBand;
+use tilescope_report::units::{grouped, seconds};
+
+/// A predicted figure, and the bounds between which it lies in nine of ten cases.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Banded {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Banded {
+    pub(super) fn new(value: f64, factors: FactorBand) -> Self {
+        Self { value, low: value * factors.low, high: value * factors.high }
+    }
+
+    /// Of a figure that falls where its band's rises.
+    pub(super) fn falling(value: f64, FactorBand { low, high }: FactorBand) -> Self {
+        Self::new(value, FactorBand { low: 1.0 / high, high: 1.0 / low })
+    }
+
+    /// The figure itself.
+    pub fn value(&self) -> f64 {
+        self.value
+    }
+
+    /// Below it lies the figure in one case of twenty.
+    pub fn low(&self) -> f64 {
+        self.low
+    }
+
+    /// Above it lies the figure in one case of twenty.
+    pub fn high(&self) -> f64 {
+        self.high
+    }
+
+    /// True if a figure lies within the band.
+    pub fn holds(&self, figure: f64) -> bool {
+        (self.low..=self.high).contains(&figure)
+    }
+
+    /// `32,646 to 45,848 in nine of ten cases`
+    pub fn words(&self) -> String {
+        self.words_with(|figure| grouped(figure.round() as u64), "")
+    }
+
+    /// `10.1 ms to 12.3 ms in nine of ten cases`
+    pub fn in_seconds(&self) -> String {
+        self.words_with(seconds, "")
+    }
+
+    /// The same, each end as `text` writes it, and what they count behind them.
+    pub fn words_with(&self, text: impl Fn(f64) -> String, what: &str) -> String {
+        format!("{} to {}{what} in nine of ten cases", text(self.low), text(self.high))
+    }
+
+    /// `-12 to +14 %`
+    pub fn width_words(&self) -> String {
+        let low = (self.low / self.value - 1.0) * 100.0;
+        let high = (self.high / self.value - 1.0) * 100.0;
+        format!("{low:+.0} to {high:+.0} %")
+    }
+}
