@@ -4,6 +4,7 @@
 //! groups, innermost. Two passes that agree on an [`OperandLayout`] need no copy between them.
 
 use super::operand_rearrangement::spread;
+use super::reduction::{reduced_part, reduction_grain};
 use super::tile_parts::PartitionedConv;
 use super::work_builder::tile_runs_of;
 use crate::poplar::work::MemoryConstraint;
@@ -11,7 +12,7 @@ use crate::poplin::planner::ConvPlan;
 use crate::poplin::planner::vertex_candidates::ConvMethod;
 use crate::shape::gcd;
 use crate::targets::IpuTarget;
-use tilescope_report::units::{Bytes, Elements, TileRuns};
+use tilescope_report::units::{Bytes, Elements, Quantity, TileRuns};
 
 /// Smallest piece of an input on one tile (poplibs `Convolution.cpp`
 /// mapActivationsOrWeights).
@@ -111,18 +112,22 @@ fn output_layout(plan: &ConvPlan) -> OperandLayout {
     OperandLayout { bytes: tile_runs_of(shares), innermost, group: plan.vertex.out_chans_per_group }
 }
 
-/// Bytes of the result of `plan` on each tile: shared out evenly to the tiles that made the partial
-/// sums of a part.
+/// Bytes of the result of `plan` on each tile: of a part, the tiles that made its partial sums have
+/// what they added up.
 pub(crate) fn result_shares(plan: &ConvPlan) -> Vec<Bytes> {
     let layout = PartitionedConv::from_plan(plan);
     let depth = plan.partition.reduction_depth();
     let element = plan.params.output_type.bytes();
     let serial = plan.partition.out_channels_serial;
+    let grain = reduction_grain(plan, plan.params.output_type);
     let share = layout.parts.iter().map(|part| {
         let real = part.field_elements() * part.batch * part.out_channels.real * part.groups.real;
+        let made = layout.partials(part).0.max(1);
+        let added = reduced_part(made, grain, depth, part.member);
         // Serial output channels leave one slice after the other on the same tiles; padding
         // channels are cut off when the result leaves the convolution.
-        Elements(real * serial).div_ceil(depth) * element
+        let kept = |until: u64| (real * serial).share(until, made);
+        Elements(kept(added.end) - kept(added.start)) * element
     });
     share.collect()
 }

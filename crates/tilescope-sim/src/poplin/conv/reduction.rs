@@ -1,13 +1,17 @@
 //! Adding up partial sums, and the cast where there is nothing to add.
 
 use super::pass_lowering::ConvPassLowering;
-use super::tile_parts::{length, split_into_grains};
+use super::tile_parts::length;
 use super::work_builder::{OperandExchangeFlow, vertex_on};
 use crate::poplin::estimate::reduce;
 use crate::poplin::estimate::reduce::ConvReduceStage;
+use crate::poplin::planner::ConvPlan;
 use crate::poplin::planner::vertex_candidates::ConvMethod;
+use crate::popops::elementwise::vector_width;
 use crate::poputil::list_length;
+use crate::poputil::split_regions::{SplitBounds, split_evenly};
 use crate::shape::DType;
+use std::ops::Range;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements};
 
@@ -57,9 +61,7 @@ impl ConvPassLowering<'_> {
 
     fn reduce_stages(&mut self, made: &[Elements], depth: u64, output: DType) {
         let partials = self.plan.vertex.partial_type;
-        let vector = self.machine.vector_width(output);
-        // A share that ends inside a channel group or a vector would be stored in pieces.
-        let grain = self.plan.vertex.out_chans_per_group.next_multiple_of(vector);
+        let grain = reduction_grain(self.plan, output);
         let parts = made.iter().zip(&self.layout.parts);
         let stages: Vec<Vec<ConvReduceStage>> =
             parts.map(|(made, part)| executed_stages(*made, depth, part.member, grain)).collect();
@@ -144,11 +146,23 @@ fn executed_stages(
         let part = |size: u64| (at * size / sums, (at + 1) * size / sums);
         let ((first, end), (from, to)) = (part(depth), part(partials));
         partials = sums;
-        let grains = split_into_grains(made, grain, end - first);
-        let outputs = Elements(length(&grains[list_length(member - first)]));
+        let outputs = Elements(length(&reduced_part(made, grain, end - first, member - first)));
         ConvReduceStage { depth: to - from, outputs, last: sums == 1 }
     })
     .collect()
+}
+
+/// Outputs that stay together when sums of type `output` are shared out: a share that ended inside a
+/// channel group or a vector would be stored in pieces.
+pub(super) fn reduction_grain(plan: &ConvPlan, output: DType) -> u64 {
+    plan.vertex.out_chans_per_group.next_multiple_of(vector_width(output))
+}
+
+/// The part of `made` outputs that tile `member` of `tiles` adds up. As few tiles take part as keep
+/// the largest part small (poplibs `ConvReduce.cpp` partialGroupedReduce).
+pub(super) fn reduced_part(made: u64, grain: u64, tiles: u64, member: u64) -> Range<u64> {
+    let bounds = SplitBounds { grain, most: tiles, least: 0 };
+    split_evenly(made, bounds).nth(list_length(member)).unwrap_or(made..made)
 }
 
 #[cfg(test)]
