@@ -159,7 +159,9 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
     if count == 1 {
         blocks.target_ui(ui);
         blocks.model_ui(ui, facts);
-        blocks.figures_ui(ui, facts);
+        blocks.graph_ui(ui, facts);
+        blocks.run_ui(ui, facts);
+        blocks.host_ui(ui, facts);
         blocks.replicas_ui(ui, facts);
         blocks.notes_ui(ui, facts);
         options(ui, &mut blocks);
@@ -170,7 +172,9 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
         columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = spacing::M);
         blocks.target_ui(&mut columns[0]);
         blocks.model_ui(&mut columns[0], facts);
-        blocks.figures_ui(&mut columns[1], facts);
+        blocks.graph_ui(&mut columns[0], facts);
+        blocks.host_ui(&mut columns[0], facts);
+        blocks.run_ui(&mut columns[1], facts);
         if let [left, middle, right] = columns {
             blocks.files_ui(left, facts);
             blocks.replicas_ui(middle, facts);
@@ -202,10 +206,16 @@ impl<'b> SummaryBlocks<'_, 'b> {
         self.ui(ui, "Target", |ui, _| target_ui(ui, opened));
     }
 
-    fn figures_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
+    fn graph_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         self.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
+    }
+
+    fn run_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         self.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
         self.ui(ui, "Critical path", |ui, _| critical_path::critical_path_ui(ui, facts));
+    }
+
+    fn host_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         self.ui(ui, "Host", |ui, _| host::host_ui(ui, facts));
         if facts.summary.execution.is_some() {
             self.ui(ui, "Energy and cost", |ui, _| running_costs::running_costs_ui(ui, facts));
