@@ -197,6 +197,12 @@ proptest! {
             let layouts = conv::planned_layouts(&machine, plan);
             prop_assert_eq!(layouts.input.bytes.total(), plan.params.input_elements() * element);
             prop_assert_eq!(layouts.weights.bytes.total(), plan.params.weight_elements() * element);
+            // The tiles of a part have what they added up, each element once.
+            if plan.partition.out_channels_serial == 1 {
+                let element = plan.params.output_type.bytes();
+                let results = plan.transformed.shape.output_elements() * element;
+                prop_assert_eq!(layouts.output.bytes.total(), results);
+            }
         }
     }
 

@@ -306,7 +306,7 @@ impl ConvParams {
     }
 
     /// Elements of the output tensor.
-    pub(crate) fn output_elements(&self) -> Elements {
+    pub fn output_elements(&self) -> Elements {
         Elements(self.output_field() * self.batch * self.out_channels * self.conv_groups)
     }
 
