@@ -376,9 +376,8 @@ fn common_factors(error: Option<&ProgramErrorBand>, own: u64) -> Vec<f64> {
         ProgramErrorSource::HostCalls => ProgramErrorSource::Host,
         source => source,
     };
-    let number = text_number("errors of whole programs").rotate_left(7)
-        ^ text_number(drawn_as.name())
-        ^ own;
+    let number =
+        text_number("errors of whole programs").rotate_left(7) ^ text_number(drawn_as.name()) ^ own;
     (0..DRAWS as u64).map(|draw| factor(error.factors, normal(number, draw))).collect()
 }
 
@@ -668,5 +667,38 @@ mod tests {
         // Half widths of independent errors add as squares.
         assert!((whole - 0.13f64.ln_1p().hypot(0.02)).abs() < 0.015, "{whole}");
         assert!((both - 0.13f64.ln_1p().hypot(0.02).hypot(0.3f64.ln_1p())).abs() < 0.03, "{both}");
+    }
+
+    /// A run that waits for calls of the host is as unsure as these, and in files written before
+    /// they had errors of their own as the host is.
+    #[test]
+    fn a_call_is_as_unsure_as_its_framework() {
+        let error = |source, low: f64, high: f64| {
+            let factors = FactorBand { low, high };
+            ProgramErrorBand { source, rows: 4, factors }
+        };
+        let host = error(ProgramErrorSource::Host, 0.5, 2.0);
+        let calls = error(ProgramErrorSource::HostCalls, 0.2, 1.5);
+        let of_run = |waits: HostWaits, errors: &[ProgramErrorBand]| {
+            let run = RunCosts {
+                bands: Vec::new(),
+                errors: errors.to_vec(),
+                identity: 0,
+                longest: BTreeMap::new(),
+                host_waits: waits,
+                all: BTreeMap::new(),
+            };
+            middle_of(run.draws(errors))
+        };
+        let is_about = |found: FactorBand, expected: FactorBand| {
+            let off = |a: f64, b: f64| (a / b).ln().abs();
+            off(found.low, expected.low).max(off(found.high, expected.high)) < 0.1
+        };
+        let of_calls = HostWaits { calls: 1.0, others: 0.0 };
+        let of_others = HostWaits { calls: 0.0, others: 1.0 };
+        let both = [host, calls];
+        assert!(is_about(of_run(of_calls, &both), calls.factors));
+        assert!(is_about(of_run(of_others, &both), host.factors));
+        assert!(is_about(of_run(of_calls, &both[..1]), host.factors));
     }
 }
