@@ -99,7 +99,7 @@ simulate mnist_pipeline slower-replicas --set options.device_iterations=1 \
     --set options.sync_replicas_independently=true
 simulate data_loading rows --set model.image_size=128 --set target.ipus=4 \
     --set options.domain_sharding=rows --set options.device_iterations=1 \
-    --set options.host.loader=synthetic --set options.host.seconds_per_framework_call=0 \
+    --set options.host.loader=synthetic --set options.host.framework=plain \
     --set options.host.seconds_per_call=0
 # REPORT, PICTURE, HEIGHT, and what is shown of it.
 schedule() {

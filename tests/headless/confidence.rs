@@ -150,8 +150,8 @@ fn the_band_is_wider_with_what_is_known_less() {
         let cycles = confidence(report).cycles.expect("a band");
         cycles.high() / cycles.low()
     };
-    let [quick, slow] = ["0", "24e-3"].map(|seconds| {
-        let framework = format!("options.host.seconds_per_framework_call={seconds}");
+    let [quick, slow] = ["plain", "poptorch"].map(|framework| {
+        let framework = format!("options.host.framework={framework}");
         let changes = ["options.device_iterations=1", "options.host.loader=synthetic", &framework];
         let (report, _directory) = report("data_loading", &changes);
         width(&report)

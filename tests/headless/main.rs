@@ -26,6 +26,7 @@ mod find;
 mod format_document;
 mod goldens;
 mod host;
+mod host_paths;
 mod html_report;
 mod insights;
 mod layers;

@@ -1,32 +1,64 @@
-//! `docs/model.md` has a table of every constant of the cost model, and no other constant of the
-//! simulator is fitted or assumed. `tilescope model` prints the table.
+//! `docs/model.md` has a table of every constant of the cost model, and one of how the host calls
+//! programs; no other constant of the simulator is fitted or assumed. `tilescope model` prints the
+//! constants.
 
 use crate::common::{stderr, stdout, tilescope};
 use std::path::{Path, PathBuf};
-use tilescope_sim::cost_constants;
-
-/// What the table stands between.
-const HEAD: &str = "| name | value | unit | kind | meaning | source | serves |\n";
-const END: &str = "\n\nSizes of vertex code";
+use tilescope_report::FactorBand;
+use tilescope_sim::cost_constants::{self, CostConstant, HOST_PATHS, HostPath};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// A text with these rows in the table between a head and what follows it.
+fn with_rows(text: &str, head: &str, end: &str, rows: impl Iterator<Item = String>) -> String {
+    let head = format!("{head}\n");
+    let (before, rest) = text.split_once(&head).expect("the head of the table");
+    let (_, after) = rest.split_once(end).expect("what follows the table");
+    let line = format!("|{}", "---|".repeat(head.matches('|').count() - 1));
+    let rows = rows.collect::<Vec<_>>().join("\n");
+    format!("{before}{head}{line}\n{rows}\n\n{end}{after}")
+}
+
+fn constant_row(constant: &CostConstant) -> String {
+    let (value, unit, kind) = (constant.value_text(), constant.unit.name(), constant.kind.name());
+    let texts = [constant.meaning, constant.source, constant.serves].join(" | ");
+    format!("| `{}` | {value} | {unit} | {kind} | {texts} |", constant.name)
+}
+
+/// Seconds in milliseconds, in hundredths.
+fn milliseconds(seconds: f64) -> String {
+    let text = format!("{:.2}", seconds * 1e3);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn host_path_row(path: &HostPath) -> String {
+    let figures = path
+        .figures
+        .iter()
+        .map(|figure| format!("{} ms ({})", milliseconds(figure.seconds), figure.source));
+    let figures = figures.collect::<Vec<_>>().join("; ");
+    let FactorBand { low, high } = path.call_factors();
+    let band = match path.call_seconds {
+        0.0 => String::new(),
+        call => format!("{} to {} ms", milliseconds(call * low), milliseconds(call * high)),
+    };
+    let (name, call) = (path.name, milliseconds(path.call_seconds));
+    let (kind, why) = (path.kind.name(), path.source);
+    format!("| `{name}` | {call} ms | {kind} | {figures} | {band} | {why} |")
+}
+
 #[test]
-fn model_document_has_the_table_of_constants() {
-    let rows = cost_constants::all().map(|constant| {
-        let (value, unit, kind) =
-            (constant.value_text(), constant.unit.name(), constant.kind.name());
-        let texts = [constant.meaning, constant.source, constant.serves].join(" | ");
-        format!("| `{}` | {value} | {unit} | {kind} | {texts} |", constant.name)
-    });
-    let table = rows.collect::<Vec<_>>().join("\n");
+fn model_document_has_its_tables() {
     let path = root().join("docs/model.md");
     let text = std::fs::read_to_string(&path).expect("docs/model.md");
-    let (before, rest) = text.split_once(HEAD).expect("the head of the table");
-    let (_, after) = rest.split_once(END).expect("what follows the table");
-    let expected = format!("{before}{HEAD}|---|---|---|---|---|---|---|\n{table}{END}{after}");
+    let constants = "| name | value | unit | kind | meaning | source | serves |";
+    let rows = cost_constants::all().map(constant_row);
+    let expected = with_rows(&text, constants, "Sizes of vertex code", rows);
+    let paths = "| framework | call | kind | figures | band | why |";
+    let rows = HOST_PATHS.into_iter().map(host_path_row);
+    let expected = with_rows(&expected, paths, "Figures of PopTorch", rows);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &expected).expect("writing docs/model.md");
         return;

@@ -18,6 +18,8 @@ from ._options import Options
 
 # PopART's name for the gradient of a weight.
 _GRADIENT = "Gradient___"
+# Parts of a host call in which no program runs.
+_AROUND_THE_PROGRAM = ("loader", "framework", "launch", "return")
 _running = 0
 
 
@@ -133,12 +135,14 @@ class PoplarExecutor:
         torch.set_rng_state(torch.tensor(state, dtype=torch.uint8))
 
     def cycleCount(self) -> int:
-        """Cycles of a call, as simulated."""
+        """Cycles of the program of a call, as simulated: without what the host takes around it."""
         self._need_report()
         cycles = self._summary.get("execution", {}).get("total_cycles")
         if cycles is None:
             raise Error("the program does not fit in tile memory, so it has no cycles")
-        return cycles
+        parts = (self._summary.get("host") or {}).get("call", [])
+        around = sum(part["share"] for part in parts if part["part"] in _AROUND_THE_PROGRAM)
+        return round(cycles * (1.0 - around))
 
     def getPerfCounters(self):
         """Host counters of every input and output: a report has steps in their place."""

@@ -51,6 +51,7 @@ def spec_of(exported, options: Options, optimizer, loader, samples: int, trainin
         "target.name": options._target,
         "target.type": options._target_type,
         "target.ipus": _ipus(exported.blocks),
+        "options.host.framework": "poptorch",
     }
     if loader is not None:
         keys.update(loader.spec())

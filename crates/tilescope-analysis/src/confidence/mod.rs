@@ -208,10 +208,40 @@ struct RunCosts {
     identity: u64,
     /// Shares of the run's time on the IPU that works longest.
     longest: BTreeMap<ErrorSource, f64>,
-    /// The share of the rest in which it waits for the host.
-    host_waits: f64,
+    /// The shares of the rest in which it waits for the host.
+    host_waits: HostWaits,
     /// Shares of all working time of all IPUs.
     all: BTreeMap<ErrorSource, f64>,
+}
+
+/// Shares of a run's time in which an IPU waits for the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct HostWaits {
+    /// For what a framework does once per call.
+    calls: f64,
+    /// For its loader and the handshake.
+    others: f64,
+}
+
+impl HostWaits {
+    fn of_part(&mut self, part: HostCallPart) -> &mut f64 {
+        match part {
+            HostCallPart::Framework | HostCallPart::Launch | HostCallPart::Results => {
+                &mut self.calls
+            }
+            HostCallPart::Loader | HostCallPart::Handshake | HostCallPart::Program => {
+                &mut self.others
+            }
+        }
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self { calls: self.calls * factor, others: self.others * factor }
+    }
+
+    fn sum(self) -> f64 {
+        self.calls + self.others
+    }
 }
 
 impl RunCosts {
@@ -239,15 +269,15 @@ impl RunCosts {
         }
         let sources = ErrorSources::new(run);
         let (mut longest, mut all) = (BTreeMap::new(), BTreeMap::new());
-        let (mut most, mut host_waits) = (0.0, 0.0);
+        let (mut most, mut host_waits) = (0.0, HostWaits::default());
         for lane in run.lanes {
             let mut own: BTreeMap<ErrorSource, f64> = BTreeMap::new();
-            let mut waits = 0.0;
+            let mut waits = HostWaits::default();
             for (program, kind, cycles) in lane {
                 if let Some(source) = sources.of(*program, *kind) {
                     *own.entry(source).or_default() += cycles.as_f64();
-                } else if sources.waits_for_host(*program) {
-                    waits += cycles.as_f64();
+                } else if let Some(part) = sources.awaited_part(*program) {
+                    *waits.of_part(part) += cycles.as_f64();
                 }
             }
             for (source, cycles) in &own {
@@ -267,7 +297,7 @@ impl RunCosts {
             errors: run.errors.to_vec(),
             identity: identity(run.operations),
             longest,
-            host_waits: host_waits / length,
+            host_waits: host_waits.times(1.0 / length),
             all,
         })
     }
@@ -279,7 +309,7 @@ impl RunCosts {
                 *shares.of_basis(band.basis) += share;
             }
         }
-        let host_waits = self.host_waits.min(self.waiting());
+        let host_waits = self.host_waits.sum().min(self.waiting());
         shares.host_and_links += host_waits;
         shares.waiting = self.waiting() - host_waits;
         shares
@@ -317,13 +347,21 @@ impl RunCosts {
             }
         }
         let host = common(ProgramErrorSource::Host);
+        // Files written before calls had errors of their own count them to those of the host.
+        let has_calls = errors.iter().any(|error| error.source == ProgramErrorSource::HostCalls);
+        let calls = if has_calls { common(ProgramErrorSource::HostCalls) } else { host.clone() };
         let program = common(ProgramErrorSource::Program);
         let waiting = self.waiting();
         // A difference is as sure as it ever was of what waits for the host.
-        let for_host = if errors.is_empty() { 0.0 } else { self.host_waits.min(waiting) };
+        let for_host = match errors.is_empty() {
+            true => HostWaits::default(),
+            false => self.host_waits.times((waiting / self.host_waits.sum()).min(1.0)),
+        };
         let mut draws = Vec::with_capacity(DRAWS);
         for (draw, (length, other)) in lengths.iter().zip(&others).enumerate() {
-            let waits = (waiting - for_host) * other + for_host * host[draw];
+            let waits = (waiting - for_host.sum()) * other
+                + for_host.others * host[draw]
+                + for_host.calls * calls[draw];
             draws.push((length + waits) * program[draw]);
         }
         draws
@@ -333,9 +371,13 @@ impl RunCosts {
 /// The factors of all draws of an error; `own` sets those of a program apart.
 fn common_factors(error: Option<&ProgramErrorBand>, own: u64) -> Vec<f64> {
     let Some(error) = error else { return vec![1.0; DRAWS] };
-    let number = text_number("errors of whole programs").rotate_left(7)
-        ^ text_number(error.source.name())
-        ^ own;
+    // A host that is slow at its copies is slow at its calls.
+    let drawn_as = match error.source {
+        ProgramErrorSource::HostCalls => ProgramErrorSource::Host,
+        source => source,
+    };
+    let number =
+        text_number("errors of whole programs").rotate_left(7) ^ text_number(drawn_as.name()) ^ own;
     (0..DRAWS as u64).map(|draw| factor(error.factors, normal(number, draw))).collect()
 }
 
@@ -404,10 +446,10 @@ impl<'a> ErrorSources<'a> {
         self.run.programs.get(program?)
     }
 
-    fn waits_for_host(&self, program: Option<ProgramId>) -> bool {
-        self.node(program).is_some_and(|node| {
-            node.kind == ProgramKind::Sync && HostCallPart::of_sync(&node.name).is_some()
-        })
+    /// The part of a host call that a program waits for.
+    fn awaited_part(&self, program: Option<ProgramId>) -> Option<HostCallPart> {
+        let node = self.node(program)?;
+        (node.kind == ProgramKind::Sync).then(|| HostCallPart::of_sync(&node.name)).flatten()
     }
 
     /// `None` for waits, and where no band is known.
@@ -584,7 +626,7 @@ mod tests {
             errors: Vec::new(),
             identity: 0,
             longest: only.clone(),
-            host_waits: 0.0,
+            host_waits: HostWaits::default(),
             all: only,
         };
         let of_run = middle_of(run.draws(&[]));
@@ -612,7 +654,7 @@ mod tests {
             errors: errors.to_vec(),
             identity: 1,
             longest: only.clone(),
-            host_waits: 0.0,
+            host_waits: HostWaits::default(),
             all: only,
         };
         let width = |errors: &[ProgramErrorBand]| {
@@ -625,5 +667,38 @@ mod tests {
         // Half widths of independent errors add as squares.
         assert!((whole - 0.13f64.ln_1p().hypot(0.02)).abs() < 0.015, "{whole}");
         assert!((both - 0.13f64.ln_1p().hypot(0.02).hypot(0.3f64.ln_1p())).abs() < 0.03, "{both}");
+    }
+
+    /// A run that waits for calls of the host is as unsure as these, and in files written before
+    /// they had errors of their own as the host is.
+    #[test]
+    fn a_call_is_as_unsure_as_its_framework() {
+        let error = |source, low: f64, high: f64| {
+            let factors = FactorBand { low, high };
+            ProgramErrorBand { source, rows: 4, factors }
+        };
+        let host = error(ProgramErrorSource::Host, 0.5, 2.0);
+        let calls = error(ProgramErrorSource::HostCalls, 0.2, 1.5);
+        let of_run = |waits: HostWaits, errors: &[ProgramErrorBand]| {
+            let run = RunCosts {
+                bands: Vec::new(),
+                errors: errors.to_vec(),
+                identity: 0,
+                longest: BTreeMap::new(),
+                host_waits: waits,
+                all: BTreeMap::new(),
+            };
+            middle_of(run.draws(errors))
+        };
+        let is_about = |found: FactorBand, expected: FactorBand| {
+            let off = |a: f64, b: f64| (a / b).ln().abs();
+            off(found.low, expected.low).max(off(found.high, expected.high)) < 0.1
+        };
+        let of_calls = HostWaits { calls: 1.0, others: 0.0 };
+        let of_others = HostWaits { calls: 0.0, others: 1.0 };
+        let both = [host, calls];
+        assert!(is_about(of_run(of_calls, &both), calls.factors));
+        assert!(is_about(of_run(of_others, &both), host.factors));
+        assert!(is_about(of_run(of_calls, &both[..1]), host.factors));
     }
 }

@@ -66,8 +66,10 @@ pub enum ProgramErrorSource {
     Formulas,
     /// Copies of rows that do not end with a vector.
     OddRows,
-    /// The host: its copies and what its frameworks take.
+    /// The host: its copies and loaders.
     Host,
+    /// What frameworks take for a host call.
+    HostCalls,
     /// Operators of an imported file.
     Imported,
     /// Bytes of the fullest tile.
@@ -78,12 +80,13 @@ pub enum ProgramErrorSource {
 
 impl ProgramErrorSource {
     /// Every source.
-    pub const ALL: [ProgramErrorSource; 8] = [
+    pub const ALL: [ProgramErrorSource; 9] = [
         Self::Program,
         Self::Copies,
         Self::Formulas,
         Self::OddRows,
         Self::Host,
+        Self::HostCalls,
         Self::Imported,
         Self::FullestTile,
         Self::Code,
@@ -97,6 +100,7 @@ impl ProgramErrorSource {
             Self::Formulas => "formulas",
             Self::OddRows => "odd_rows",
             Self::Host => "host",
+            Self::HostCalls => "host_calls",
             Self::Imported => "imported",
             Self::FullestTile => "fullest_tile",
             Self::Code => "code",

@@ -173,8 +173,9 @@ pub(super) const PROGRAM_ERRORS: SchemaTable = table(
             "source",
             TEXT,
             "program: all programs; copies: between layouts; formulas: kinds that nobody measured; \
-             odd_rows: rows that end inside a vector; host: its copies and frameworks; imported: \
-             operators of a file; fullest_tile: its bytes; code: code on it",
+             odd_rows: rows that end inside a vector; host: its copies and loaders; \
+             host_calls: what its framework takes; imported: operators of a file; fullest_tile: \
+             its bytes; code: code on it",
         ),
         col("rows", COUNT, "published figures it is taken from; 0: assumed"),
         col(

@@ -7,11 +7,13 @@
 //! add a parameter to each of the free functions that count cycles and bytes, and to the key of the
 //! plan cache, for the sake of one command, which starts a process for each change instead.
 
+mod host_paths;
 mod memory;
 mod running_costs;
 mod system;
 mod tiles;
 
+pub use host_paths::*;
 pub use memory::*;
 pub use running_costs::*;
 pub use system::*;

@@ -13,7 +13,7 @@ mod extent;
 mod program;
 
 pub(crate) use extent::{ExtentRange, OperationExtent};
-pub use program::{PublishedResiduals, published_errors, published_line};
+pub use program::{PublishedResiduals, published_line};
 
 use crate::cost_constants::UNMEASURED_ERROR_SHARE;
 use std::collections::BTreeSet;
@@ -173,11 +173,12 @@ pub(crate) fn bands(operations: &[ModelOperation]) -> Vec<ErrorBand> {
     of_kinds.chain(of_none).flatten().collect()
 }
 
-/// How far figures of whole programs are off beside that.
-pub(crate) fn program_errors() -> Vec<ProgramErrorBand> {
+/// How far figures of whole programs are off beside that, with `host_calls` that are as sure as
+/// their framework is known.
+pub(crate) fn program_errors(host_calls: ProgramErrorBand) -> Vec<ProgramErrorBand> {
     residuals(WORST_ROWS).zip(residuals(ALL_ROWS)).map_or(Vec::new(), |(worst, all)| {
         let of_tiles = (all.rows, all.tile);
-        program::errors(PublishedResiduals::kept(), worst.cycles, of_tiles)
+        program::errors(PublishedResiduals::kept(), worst.cycles, of_tiles, host_calls)
     })
 }
 

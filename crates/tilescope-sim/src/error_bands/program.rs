@@ -138,6 +138,7 @@ pub(super) fn errors(
     published: PublishedResiduals,
     formulas: FactorBand,
     (measured_tiles, tiles): (u64, FactorBand),
+    host_calls: ProgramErrorBand,
 ) -> Vec<ProgramErrorBand> {
     use ProgramErrorSource::{
         Code, Copies, Formulas, FullestTile, Host, Imported, OddRows, Program,
@@ -154,6 +155,7 @@ pub(super) fn errors(
         ProgramErrorBand { source: Formulas, rows: 0, factors: formulas },
         from_constant(OddRows, 1, ODD_ROW_COPY_RATIO.ratio()),
         from_constant(Host, 3, HOST_TIME_RATIO.ratio()),
+        host_calls,
         from_constant(Imported, 0, 1.0 + IMPORTED_ERROR_SHARE.ratio()),
         ProgramErrorBand { source: FullestTile, rows: measured_tiles, factors: tiles },
         from_rows(Code),
@@ -168,11 +170,6 @@ pub fn published_line(
     deviation: f64,
 ) -> String {
     format!("{},{figure},{factor:.4},{deviation:.4}", source.name())
-}
-
-/// How far whole programs are off, as reports have it.
-pub fn published_errors() -> Vec<ProgramErrorBand> {
-    super::program_errors()
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ mod tests {
             log in 1u32..7, ipus in prop_oneof![Just(1u64), Just(4)], bytes in 1u64..1 << 30
         ) {
             let pod = find_system("pod256").expect("a system");
-            let rates = SystemRates::of(pod, TargetKind::Ipu, ipus as u32, false);
+            let rates = SystemRates::of(pod, TargetKind::Ipu, ipus as u32, None);
             let system = SystemCosts::new(pod, &rates, TargetKind::Ipu, pod.chip.clock);
             let ranks = CollectiveRanks { count: 1 << log, ipus, groups: 1 };
             for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {

@@ -1,5 +1,6 @@
 //! Options that are one of several words.
 
+use crate::cost_constants::{HOST_PATH_NAMES, HOST_PATHS, HostPath};
 use crate::operators::Optimizer;
 use crate::spec_keys::{SpecField, SpecKeyType, SpecValue, spec_words};
 use crate::targets::{self, SystemDef};
@@ -280,6 +281,21 @@ impl SpecField for &'static SystemDef {
     fn from_spec(value: &SpecValue) -> Option<Self> {
         match value {
             SpecValue::String(name) => targets::find_system(name),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::String(self.name.to_string())
+    }
+}
+
+impl SpecField for &'static HostPath {
+    const FORM: SpecKeyType = SpecKeyType::OneOf(&HOST_PATH_NAMES);
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::String(name) => HOST_PATHS.into_iter().find(|path| path.name == name),
             _ => None,
         }
     }

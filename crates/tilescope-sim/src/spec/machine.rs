@@ -2,7 +2,7 @@
 //! spec changes it, and a machine with changed constants is none that one can buy.
 
 use super::checks::SpecConflict;
-use super::{CheckedSpecValues, Spec, StreamConnection, calibration};
+use super::{CheckedSpecValues, Spec, StreamConnection, calibration, host_path};
 use crate::cost_constants::{
     EXTERNAL_SYNC_CYCLES, GATEWAY_BYTES_PER_SECOND, HOST_BYTES_PER_SECOND, INTERNAL_SYNC_CYCLES,
     LADDER_BYTES_PER_SECOND, PAIR_BYTES_PER_SECOND, REMOTE_BYTES_PER_SECOND,
@@ -234,7 +234,11 @@ pub(super) fn rates_of_name(values: &CheckedSpecValues) -> SystemRates {
     let kind = values.field("target", "type").unwrap_or(TargetKind::Ipu);
     let ipus = values.field("target", "ipus").unwrap_or(1);
     let streams = values.field("options.host", "streams");
-    let rates = SystemRates::of(system, kind, ipus, streams == Some(StreamConnection::Raw));
+    let path = match streams {
+        Some(StreamConnection::Raw) => None,
+        Some(StreamConnection::Framework) | None => Some(host_path::path_of_name(values)),
+    };
+    let rates = SystemRates::of(system, kind, ipus, path);
     let own_host: Option<f64> = values.field("options.host", "bytes_per_second").flatten();
     let host_bytes_per_second = own_host.unwrap_or(rates.host_bytes_per_second);
     SystemRates { host_bytes_per_second, ..rates }

@@ -11,6 +11,7 @@ mod calibration;
 mod checks;
 mod choices;
 mod error;
+mod host_path;
 mod imported;
 pub mod keys;
 mod machine;
@@ -236,7 +237,8 @@ impl ChosenValues for CheckedSpecValues {
         if let Some(located) = self.set.get(path) {
             return Some(located.value.clone());
         }
-        if let Some(inherited) = machine::inherited(self, path) {
+        let inherited = machine::inherited(self, path);
+        if let Some(inherited) = inherited.or_else(|| host_path::inherited(self, path)) {
             return Some(inherited);
         }
         let of_file = self.imported.as_ref().and_then(|file| imported::value(file, path, self));

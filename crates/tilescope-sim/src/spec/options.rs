@@ -13,6 +13,7 @@ use super::machine::{self, MachineSpec};
 use super::phase_settings::{BatchSerializationSettings, ExecutionPhaseSettings};
 use super::stages::{self, StageSpec};
 use super::{CheckedSpecValues, Spec, checks, keys};
+use crate::cost_constants::{HostPath, PLAIN_HOST};
 use crate::model::ModelSpec;
 use crate::poplin::planner::PoplibsOptions;
 use crate::spec_keys::{
@@ -267,9 +268,14 @@ spec_table! {
             shows_in: "Execution trace: callbacks, StreamCopyBegin; Summary: Host",
             popart: "IStepIO callback",
         }
+        /// The framework that calls the program, which decides how long a call takes it and how sure
+        /// that is; `plain` is a program without one
+        framework: &'static HostPath = &PLAIN_HOST => {
+            shows_in: "Execution trace: `hostCall/framework` at the start; Summary: Host",
+        }
         /// Time the framework takes per host call before it launches the program: it checks and
-        /// lays out the arguments
-        seconds_per_framework_call: f64 = 0.0, in SECONDS => {
+        /// lays out the arguments; that of `options.host.framework` unless it is set
+        seconds_per_framework_call: f64 = PLAIN_HOST.call_seconds, in SECONDS, written "" => {
             shows_in: "Execution trace: `hostCall/framework` at the start; Summary: Host",
             poptorch: "PoplarExecutor.__call__",
         }

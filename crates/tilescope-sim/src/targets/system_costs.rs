@@ -2,7 +2,7 @@
 
 use super::{IpuLinkTopology, SystemDef};
 use crate::cost_constants::{
-    COLLECTIVE_STEP_SECONDS, EXTERNAL_SYNC_CYCLES, GATEWAY_BYTES_PER_SECOND, HOST_BYTES_PER_SECOND,
+    COLLECTIVE_STEP_SECONDS, EXTERNAL_SYNC_CYCLES, GATEWAY_BYTES_PER_SECOND, HostPath,
     LADDER_BYTES_PER_SECOND, MODEL_HOST_BYTES_PER_CYCLE, MODEL_STREAM_BEGIN_CYCLES,
     MODEL_STREAM_END_CYCLES, MODEL_SYNC_SECONDS_PER_HOP, PAIR_BYTES_PER_SECOND,
     REMOTE_BYTES_PER_SECOND, STREAM_END_SHARE, STREAM_HANDSHAKE_SECONDS,
@@ -57,20 +57,26 @@ pub(crate) struct SystemRates {
 }
 
 impl SystemRates {
-    /// Those of a system, whose programs run on `ipus` IPUs a replica. `raw` streams take from the
-    /// program's own memory, without callbacks of a framework.
-    pub(crate) fn of(system: &SystemDef, kind: TargetKind, ipus: u32, raw: bool) -> Self {
+    /// Those of a system, whose programs run on `ipus` IPUs a replica. Without the callbacks of a
+    /// `path` streams take from the program's own memory.
+    pub(crate) fn of(
+        system: &SystemDef,
+        kind: TargetKind,
+        ipus: u32,
+        path: Option<&HostPath>,
+    ) -> Self {
         let clock = system.chip.clock.0 as f64;
         let hardware = Self {
             pair_bytes_per_second: PAIR_BYTES_PER_SECOND.ratio(),
             ladder_bytes_per_second: LADDER_BYTES_PER_SECOND.ratio(),
             gateway_bytes_per_second: GATEWAY_BYTES_PER_SECOND.ratio(),
             remote_bytes_per_second: REMOTE_BYTES_PER_SECOND.ratio(),
-            host_bytes_per_second: match raw {
-                true => REMOTE_BYTES_PER_SECOND.ratio(),
-                false => HOST_BYTES_PER_SECOND.ratio(),
-            },
-            host_handshake_seconds: STREAM_HANDSHAKE_SECONDS.ratio(),
+            host_bytes_per_second: path
+                .map_or(&REMOTE_BYTES_PER_SECOND, |path| path.bytes_per_second)
+                .ratio(),
+            host_handshake_seconds: path
+                .map_or(&STREAM_HANDSHAKE_SECONDS, |path| path.handshake_seconds)
+                .ratio(),
             external_sync_cycles: EXTERNAL_SYNC_CYCLES.cycles(),
         };
         match kind {

@@ -1,0 +1,40 @@
+//! What follows from the framework that a spec names.
+
+use super::{CheckedSpecValues, Spec};
+use crate::cost_constants::{HostPath, PLAIN_HOST, own_call_factors};
+use crate::spec_keys::{ChosenValues, SpecValue};
+use tilescope_report::{FactorBand, ProgramErrorBand, ProgramErrorSource, TargetKind};
+
+/// The time of a call.
+const CALL_SECONDS: &str = "options.host.seconds_per_framework_call";
+
+/// The path that a spec names.
+pub(super) fn path_of_name(values: &CheckedSpecValues) -> &'static HostPath {
+    values.field("options.host", "framework").unwrap_or(&PLAIN_HOST)
+}
+
+/// The value of a key that the spec does not set.
+pub(super) fn inherited(values: &CheckedSpecValues, path: &str) -> Option<SpecValue> {
+    if path != CALL_SECONDS {
+        return None;
+    }
+    // The host of an IPU Model answers at once.
+    let seconds = match values.field("target", "type").unwrap_or(TargetKind::Ipu) {
+        TargetKind::Ipu => path_of_name(values).call_seconds,
+        TargetKind::IpuModel => 0.0,
+    };
+    Some(SpecValue::Float(seconds))
+}
+
+impl Spec {
+    /// How far times of host calls may be off: as figures of the framework are, or one of the
+    /// user's own.
+    pub(crate) fn host_call_error(&self) -> ProgramErrorBand {
+        let path = self.options.host.framework;
+        let (rows, factors): (usize, FactorBand) = match self.locations.contains_key(CALL_SECONDS) {
+            true => (0, own_call_factors()),
+            false => (path.figures.len(), path.call_factors()),
+        };
+        ProgramErrorBand { source: ProgramErrorSource::HostCalls, rows: rows as u64, factors }
+    }
+}
