@@ -109,11 +109,16 @@ impl CompiledProgram {
             .map(|(range, _)| u64::from(range.count()))
             .sum()
     }
+
+    /// What the fullest tile needs, gaps included.
+    pub fn fullest_tile(&self) -> Bytes {
+        self.compilation.tile_memory.map(|tile| tile.including_gaps).max()
+    }
 }
 
 /// A spec with the graph that is compiled, before it is split over IPUs.
 pub(crate) struct ProgramSource<'a> {
-    /// With what it leaves to be found.
+    /// With the selection of plans that was found to be faster.
     pub spec: Cow<'a, Spec>,
     pub graph: ModelGraph,
     /// Stages that the spec, or the model, puts blocks into; none where that is left open.
@@ -131,7 +136,11 @@ impl<'a> ProgramSource<'a> {
         spec.calibrate_process()?;
         let (graph, stages) = build_graph(spec)?;
         let plans = PlanCache::of_process();
-        let (spec, trial) = with_decisions(spec, &graph, plans);
+        let trial = PlanSelectionTrial::new(spec, &graph, plans);
+        let spec = match trial {
+            Some(trial) => Cow::Owned(with_selection(spec, trial.faster())),
+            None => Cow::Borrowed(spec),
+        };
         Ok(Self { spec, graph, stages, plans, trial })
     }
 
@@ -147,9 +156,9 @@ impl<'a> ProgramSource<'a> {
     ///
     /// # Errors
     /// Those of [`Self::placement`] and [`Self::lower`].
-    pub(crate) fn compile(&self) -> Result<CompiledProgram, CompileError> {
+    pub(crate) fn compile(&self, extent: ProgramExtent) -> Result<CompiledProgram, CompileError> {
         let placement = self.placement(&self.stages)?;
-        Ok(self.lower_for(&placement)?.assemble(placement, ProgramExtent::Whole))
+        Ok(self.lower_for(&placement)?.assemble(placement, extent))
     }
 
     /// Lowers all operations, wherever they will be.
@@ -197,6 +206,8 @@ pub(crate) struct LoweredProgram<'a> {
 pub(crate) enum ProgramExtent {
     /// All of it.
     Whole,
+    /// No notes.
+    Memory,
     /// What a run needs: no memory, and no notes.
     Run,
 }
@@ -239,8 +250,10 @@ impl LoweredProgram<'_> {
         let (parts, root) = program_tree::assemble(&mut builder);
         let ProgramBuilder { mut tables, operations, variables, flows, rings, .. } = builder;
         let memory = match extent {
-            ProgramExtent::Whole => variables::place_variables(&plan, &mut tables, variables),
             ProgramExtent::Run => PlacedVariables::default(),
+            ProgramExtent::Memory | ProgramExtent::Whole => {
+                variables::place_variables(&plan, &mut tables, variables)
+            }
         };
         let mut operations = operations.into_operations();
         parts.note_inner_runs(&tables.programs, &mut operations);
@@ -302,7 +315,7 @@ impl LoweredProgram<'_> {
             imported: graph.imported.clone(),
             model_notes: model_notes(spec, graph),
         };
-        if extent == ProgramExtent::Run {
+        if extent != ProgramExtent::Whole {
             return compiled;
         }
         let mut context = lowering(spec, graph, plans);
@@ -381,19 +394,6 @@ fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
             && options.batch_serialization_settings.compute_batches() == 1
             && options.execution != ExecutionStrategy::Phased),
     }
-}
-
-/// The spec with what it leaves to be found for this graph, and what was tried for it.
-fn with_decisions<'a>(
-    spec: &'a Spec,
-    graph: &ModelGraph,
-    plans: &PlanCache,
-) -> (Cow<'a, Spec>, Option<PlanSelectionTrial>) {
-    let found = memory_proportion::with_found(spec, graph, plans);
-    let spec = found.map_or(Cow::Borrowed(spec), Cow::Owned);
-    let trial = PlanSelectionTrial::new(&spec, graph, plans);
-    let decided = trial.map(|trial| with_selection(&spec, trial.faster()));
-    (decided.map_or(spec, Cow::Owned), trial)
 }
 
 /// What is to be told of how the model was built.
