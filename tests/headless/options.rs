@@ -173,6 +173,72 @@ fn options_that_change_nothing_are_told() {
     assert!(!notes("mnist_pipeline", &[off_chip]).contains("stay on the chip"));
 }
 
+/// Layers that are named are computed in parts, with their gradients, and no others: what all of them
+/// become where all are named is what they become where none is.
+#[test]
+fn named_layers_alone_are_computed_in_parts() {
+    let sizes = [
+        "model.name=mlp",
+        "model.layers=3",
+        "model.width=195",
+        "model.classes=12",
+        "model.batch_size=15",
+        "options.serialize_matmul=output_channels",
+        "options.serialize_matmul_factor=3",
+        "options.device_iterations=1",
+    ];
+    let program = |layers: &[&str]| {
+        let list = format!("options.serialize_matmul_layers={layers:?}");
+        let named = if layers.is_empty() { vec![] } else { vec![list.as_str()] };
+        let spec = common::spec("offload", &[&sizes[..], &named].concat());
+        compile(&spec).expect("compiles").compilation
+    };
+    let in_parts = |of: &CompilationReport| -> Vec<String> {
+        let operations = of.operations.iter().filter(|of| of.inner_runs == Some(3));
+        let mut names: Vec<String> = operations.map(|of| of.name.clone()).collect();
+        names.sort();
+        names
+    };
+    let all = program(&[]);
+    assert!(in_parts(&all).len() > 3, "{:?}", in_parts(&all));
+    for every in [&["*"][..], &["L0", "L1", "L2"]] {
+        let named = program(every);
+        assert_eq!(named.operations, all.operations, "{every:?}");
+        assert_eq!(named.programs, all.programs, "{every:?}");
+        assert_eq!(named.tile_memory, all.tile_memory, "{every:?}");
+    }
+    for (names, layer) in [(["L1"], "L1"), (["*2"], "L2")] {
+        let of_layer: Vec<String> =
+            in_parts(&all).into_iter().filter(|name| name.starts_with(layer)).collect();
+        assert!(of_layer.len() > 1, "the gradients are cut too: {:?}", in_parts(&all));
+        assert_eq!(in_parts(&program(&names)), of_layer, "{names:?}");
+    }
+}
+
+/// A layer that is not there, or cannot be cut so, is refused.
+#[test]
+fn layers_that_cannot_be_computed_in_parts_are_refused() {
+    let cut = |factor: &str| format!("options.serialize_matmul_factor={factor}");
+    let columns = "options.serialize_matmul=output_channels";
+    for (layers, factor, said) in [
+        (
+            "[\"head/decoderr\"]",
+            "2",
+            "no linear layer \"head/decoderr\"; did you mean head/decoder?",
+        ),
+        ("[\"layer0/ff1\", \"embeddings/norm\"]", "2", "no linear layer \"embeddings/norm\""),
+        ("[\"head/decoder\"]", "5", "factor = 5 does not divide the "),
+        ("[\"*/ff1\"]", "7", "of layer \"layer0/ff1\", nor those of others of this name"),
+    ] {
+        let list = format!("options.serialize_matmul_layers={layers}");
+        let refusal = common::refusal("bert_base_pod16", &[&list, columns, &cut(factor)]);
+        assert!(refusal.contains(said), "{refusal}");
+    }
+    let nothing =
+        common::refusal("bert_base_pod16", &["options.serialize_matmul_layers=[\"head\"]"]);
+    assert!(nothing.contains("set options.serialize_matmul"), "{nothing}");
+}
+
 /// A model with more blocks than IPUs says what splits it, and each of these does.
 #[test]
 fn more_blocks_than_ipus_are_split_as_the_message_says() {

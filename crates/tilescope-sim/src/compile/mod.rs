@@ -22,6 +22,7 @@ mod remote_buffers;
 mod replica_rings;
 mod replicated_sharding;
 mod report_notes;
+mod serialized_layers;
 mod stash;
 mod streamed_tensors;
 mod tensor_analysis;
@@ -342,6 +343,7 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
     let factor = spec.options.batch_serialization_settings.compute_batches();
     let batch_size = spec.model.batch_size / factor;
     let mut graph = (spec.model.definition.build)(&ModelSpec { batch_size, ..spec.model.clone() })?;
+    serialized_layers::serialize_named_layers(spec, &mut graph, PlanCache::of_process())?;
     let mut stages = divide_blocks(spec, &mut graph)?;
     if spec.options.tensor_parallel > 1 {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel), |_| true);

@@ -303,7 +303,10 @@ fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
 }
 
 fn parts(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
-    let key = "options.serialize_matmul_factor";
-    (values.is_set(key) && spec.options.library.serialize_matmul == MatMulSerializationMode::None)
-        .then(|| (key, "nothing is serialised; set options.serialize_matmul".to_string()))
+    let keys = ["options.serialize_matmul_factor", "options.serialize_matmul_layers"];
+    if spec.options.library.serialize_matmul != MatMulSerializationMode::None {
+        return None;
+    }
+    let set = keys.into_iter().find(|key| values.is_set(key))?;
+    Some((set, "nothing is serialised; set options.serialize_matmul".to_string()))
 }
