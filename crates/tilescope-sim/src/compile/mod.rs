@@ -39,9 +39,9 @@ pub(crate) use program_tables::{LeafProgramCost, whole_ipu_cost};
 pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
 
 use crate::error_bands;
-use crate::graph::{GraphError, ModelGraph, TrainingConfig};
+use crate::graph::{GraphError, GraphNode, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
-use crate::model::ModelSpec;
+use crate::model::{ModelSpec, OperationKind};
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError, NO_GRADIENT};
 use crate::poplin::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks};
@@ -343,6 +343,7 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
     let factor = spec.options.batch_serialization_settings.compute_batches();
     let batch_size = spec.model.batch_size / factor;
     let mut graph = (spec.model.definition.build)(&ModelSpec { batch_size, ..spec.model.clone() })?;
+    graph.notes.extend(precisions_without_operations(spec, &graph));
     serialized_layers::serialize_named_layers(spec, &mut graph, PlanCache::of_process())?;
     let mut stages = divide_blocks(spec, &mut graph)?;
     if spec.options.tensor_parallel > 1 {
@@ -371,6 +372,22 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
         _ => GraphError { node, problem },
     };
     Ok((graph.map_err(advised)?, stages))
+}
+
+/// Precisions of kinds of operations of which the model has none.
+fn precisions_without_operations(spec: &Spec, graph: &ModelGraph) -> Vec<String> {
+    let own = spec.model.precision;
+    let mut notes = Vec::new();
+    for kind in OperationKind::ALL {
+        let has = |node: &GraphNode| OperationKind::of(node.operator.as_ref()) == Some(kind);
+        if spec.model.precision_of.of(kind, own) != own && !graph.nodes.iter().any(has) {
+            notes.push(format!(
+                "Warning: {} changes nothing: the model has no such operation",
+                kind.key()
+            ));
+        }
+    }
+    notes
 }
 
 /// Whether the IPUs of a replica share the rows of the model's fields.
