@@ -88,7 +88,6 @@ mod tests {
         for sizes in [
             "model.width=515 model.layers=1 model.batch_size=33",
             "model.width=517 model.layers=2 model.batch_size=129",
-            "model.width=771 model.layers=1 model.batch_size=129",
             "model.width=1021 model.layers=1 model.batch_size=129",
         ] {
             let machine = ["target.machine.bytes_per_tile=65536", "options.device_iterations=1"];
