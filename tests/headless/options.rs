@@ -1,9 +1,10 @@
 //! Options as published programs set them.
 
 use crate::common::{self, RecordedRun};
+use std::collections::BTreeMap;
 use tilescope_analysis::insights::insights;
 use tilescope_fixtures::onnx_text;
-use tilescope_report::units::{IpuId, NumberFormat};
+use tilescope_report::units::{Bytes, Cycles, IpuId, NumberFormat};
 use tilescope_report::{CompilationReport, TrainingPass};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
@@ -171,6 +172,187 @@ fn options_that_change_nothing_are_told() {
     let inference = ["model.training=false", "options.gradient_accumulation=1", off_chip];
     assert!(notes("mnist_pipeline", &inference).contains("stay on the chip whatever"));
     assert!(!notes("mnist_pipeline", &[off_chip]).contains("stay on the chip"));
+}
+
+/// Layers that are named are computed in parts, with their gradients, and no others: what all of them
+/// become where all are named is what they become where none is.
+#[test]
+fn named_layers_alone_are_computed_in_parts() {
+    let sizes = [
+        "model.name=mlp",
+        "model.layers=3",
+        "model.width=195",
+        "model.classes=12",
+        "model.batch_size=15",
+        "options.serialize_matmul=output_channels",
+        "options.serialize_matmul_factor=3",
+        "options.device_iterations=1",
+    ];
+    let program = |layers: &[&str]| {
+        let list = format!("options.serialize_matmul_layers={layers:?}");
+        let named = if layers.is_empty() { vec![] } else { vec![list.as_str()] };
+        let spec = common::spec("offload", &[&sizes[..], &named].concat());
+        compile(&spec).expect("compiles").compilation
+    };
+    let in_parts = |of: &CompilationReport| -> Vec<String> {
+        let operations = of.operations.iter().filter(|of| of.inner_runs == Some(3));
+        let mut names: Vec<String> = operations.map(|of| of.name.clone()).collect();
+        names.sort();
+        names
+    };
+    let all = program(&[]);
+    assert!(in_parts(&all).len() > 3, "{:?}", in_parts(&all));
+    for every in [&["*"][..], &["L0", "L1", "L2"]] {
+        let named = program(every);
+        assert_eq!(named.operations, all.operations, "{every:?}");
+        assert_eq!(named.programs, all.programs, "{every:?}");
+        assert_eq!(named.tile_memory, all.tile_memory, "{every:?}");
+    }
+    for (names, layer) in [(["L1"], "L1"), (["*2"], "L2")] {
+        let of_layer: Vec<String> =
+            in_parts(&all).into_iter().filter(|name| name.starts_with(layer)).collect();
+        assert!(of_layer.len() > 1, "the gradients are cut too: {:?}", in_parts(&all));
+        assert_eq!(in_parts(&program(&names)), of_layer, "{names:?}");
+    }
+}
+
+/// A layer that is not there, or cannot be cut so, is refused.
+#[test]
+fn layers_that_cannot_be_computed_in_parts_are_refused() {
+    let cut = |factor: &str| format!("options.serialize_matmul_factor={factor}");
+    let columns = "options.serialize_matmul=output_channels";
+    for (layers, factor, said) in [
+        (
+            "[\"head/decoderr\"]",
+            "2",
+            "no linear layer \"head/decoderr\"; did you mean head/decoder?",
+        ),
+        ("[\"layer0/ff1\", \"embeddings/norm\"]", "2", "no linear layer \"embeddings/norm\""),
+        ("[\"head/decoder\"]", "5", "factor = 5 does not divide the "),
+        ("[\"*/ff1\"]", "7", "of layer \"layer0/ff1\", nor those of others of this name"),
+    ] {
+        let list = format!("options.serialize_matmul_layers={layers}");
+        let refusal = common::refusal("bert_base_pod16", &[&list, columns, &cut(factor)]);
+        assert!(refusal.contains(said), "{refusal}");
+    }
+    let nothing =
+        common::refusal("bert_base_pod16", &["options.serialize_matmul_layers=[\"head\"]"]);
+    assert!(nothing.contains("set options.serialize_matmul"), "{nothing}");
+}
+
+/// Models with norms, softmax, activation functions and a loss.
+const SMALL_BERT: &str = "name = \"bert\"\nlayers = 1\nhidden = 66\nheads = 3\nintermediate = 130\n\
+    sequence_length = 21\nvocab_size = 501\nmax_positions = 32\nmasked_tokens = 3\nbatch_size = 3";
+const WIDE_BERT: &str = "name = \"bert\"\nlayers = 1\nhidden = 770\nheads = 11\nintermediate = 3090\n\
+    sequence_length = 131\nvocab_size = 501\nmax_positions = 140\nbatch_size = 3";
+const CLASSIFICATION: &str = "name = \"classification\"\nbatch_size = 5";
+const RESNET: &str = "name = \"resnet18\"\nimage_size = 33\nbatch_size = 3";
+
+const KINDS_OF_OPERATIONS: [&str; 4] = ["norm", "softmax", "activation_function", "loss"];
+
+/// A training program of a model in one precision, with kinds of operations in another one, and how
+/// long it runs.
+fn precise(sizes: &str, precision: &str, of: &[(&str, &str)]) -> (CompilationReport, Cycles) {
+    let mut text = format!("[model]\n{sizes}\nprecision = \"{precision}\"\noptimizer = \"adam\"\n");
+    for (kind, type_of_kind) in of {
+        text.push_str(&format!("precision_of.{kind} = \"{type_of_kind}\"\n"));
+    }
+    text.push_str("[options]\ngradient_accumulation = 3\n");
+    let spec = Spec::build(&SpecSource::from_text("precise", &text)).expect("valid");
+    let compiled = compile(&spec).expect("compiles");
+    let cycles = RecordedRun::of(&compiled, &spec).end();
+    (compiled.compilation, cycles)
+}
+
+/// Bytes that are ever used, on all tiles.
+fn used_bytes(of: &CompilationReport) -> Bytes {
+    let tiles = of.tile_memory.iter();
+    tiles
+        .map(|(range, tile)| u64::from(range.count()) * (tile.non_interleaved + tile.interleaved))
+        .sum()
+}
+
+/// Kinds of operations that have the type of the model leave it as it is.
+#[test]
+fn kinds_in_the_precision_of_the_model_change_nothing() {
+    for sizes in [SMALL_BERT, CLASSIFICATION, RESNET].into_iter().take(up_to(2)) {
+        for (precision, computed) in
+            [("float16", "float16"), ("mixed", "float16"), ("float32", "float32")]
+        {
+            let (without, _) = precise(sizes, precision, &[]);
+            let own = KINDS_OF_OPERATIONS.map(|kind| (kind, computed));
+            let (with, _) = precise(sizes, precision, &own);
+            assert_eq!(with.operations, without.operations, "{sizes}");
+            assert_eq!(with.programs, without.programs, "{sizes}");
+            assert_eq!(with.variables, without.variables, "{sizes}");
+            assert_eq!(with.tile_memory, without.tile_memory, "{sizes}");
+        }
+    }
+}
+
+/// Each kind of operation in float32 inside a model in half precision takes more memory, casts in both
+/// passes, and more cycles. A loss of a few rows may take fewer.
+#[test]
+fn kinds_in_float32_cost_more_than_in_half() {
+    for sizes in [WIDE_BERT, CLASSIFICATION, RESNET].into_iter().take(up_to(2)) {
+        let (half, half_cycles) = precise(sizes, "float16", &[]);
+        for kind in KINDS_OF_OPERATIONS {
+            let (single, cycles) = precise(sizes, "float16", &[(kind, "float32")]);
+            if single.notes.iter().any(|note| note.contains("the model has no such operation")) {
+                assert_eq!(single.operations, half.operations, "{sizes}: {kind}");
+                continue;
+            }
+            let casts = |of: &CompilationReport, pass: TrainingPass| {
+                let casts = of.operations.iter().filter(|of| of.kind == "cast" && of.pass == pass);
+                casts.count()
+            };
+            for pass in [TrainingPass::Forward, TrainingPass::Backward] {
+                assert!(casts(&single, pass) > casts(&half, pass), "{sizes}: {kind} {pass:?}");
+            }
+            let is_slower = cycles > half_cycles || kind == "loss";
+            assert!(is_slower, "{sizes}: {kind}: {cycles} {half_cycles}");
+            let bytes = [&single, &half].map(used_bytes);
+            assert!(bytes[0] > bytes[1], "{sizes}: {kind}: {bytes:?}");
+        }
+    }
+}
+
+/// Scale and shift of float32 norms are float32, with their gradients and the optimiser's state, and no
+/// other weights are.
+#[test]
+fn float32_norms_are_trained_in_float32() {
+    let (half, _) = precise(SMALL_BERT, "float16", &[]);
+    let (single, _) = precise(SMALL_BERT, "float16", &[("norm", "float32")]);
+    let of_weights = |of: &CompilationReport| -> BTreeMap<String, String> {
+        let kept = of
+            .variables
+            .iter()
+            .filter(|of| of.name.ends_with("weight") || of.name.ends_with("bias"));
+        kept.map(|of| (of.name.clone(), of.shape.clone())).collect()
+    };
+    let (half, single) = (of_weights(&half), of_weights(&single));
+    let mut of_norms = 0;
+    for (name, shape) in &single {
+        if name.contains("norm") {
+            assert!(shape.starts_with("float32"), "{name}: {shape}");
+            of_norms += usize::from(half.get(name) != Some(shape));
+        } else {
+            assert_eq!(half.get(name), Some(shape), "{name}");
+        }
+    }
+    // Of each norm scale and shift, their accumulators and their first moments.
+    assert_eq!(of_norms, 4 * 2 * 3, "{single:?}");
+}
+
+/// What a key of a precision cannot change is told.
+#[test]
+fn precisions_that_change_nothing_are_told() {
+    let norm = "model.precision_of.norm=float16";
+    let single = common::spec("offload", &["model.precision=float32", norm]);
+    let notes = compile(&single).expect("compiles").compilation.notes;
+    assert!(notes.iter().any(|note| note.contains("model.precision_of.norm changes nothing")));
+    let refusal = common::refusal("tests/data/onnx/mnist_dynamic_batch.onnx", &[norm]);
+    assert!(refusal.contains("as_is"), "{refusal}");
 }
 
 /// A model with more blocks than IPUs says what splits it, and each of these does.

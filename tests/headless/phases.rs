@@ -213,7 +213,7 @@ fn every_way_to_load_is_causal() {
         .map(|kind| format!("options.location.{kind}.use_io_tiles=true"));
     let keys = io_tiles.iter().map(String::as_str).chain(["options.num_io_tiles=32"]);
     keeps_laws(&phased(&keys.collect::<Vec<_>>()));
-    for order in ["interleaving", "batch"] {
+    for order in ["interleaving", "batch", "batch_clustered_io"] {
         for outer in ["serial", "overlap_cycle_optimized"] {
             keeps_laws(&phased(&[
                 "options.gradient_accumulation=1",
@@ -292,6 +292,54 @@ fn updates_in_batches_merge_their_copies() {
     assert_eq!(one_by_one.moved, together.moved);
     assert!(one_by_one.exchanges > together.exchanges);
     assert!(one_by_one.cycles > together.cycles && one_by_one.fullest <= together.fullest);
+}
+
+/// Clustered loads bring the optimiser's state at the beginning of the phase that updates with it:
+/// the same bytes, before everything that the phase does, and not later than step by step. Where
+/// updates follow behind the phases, they are those of a batch.
+#[test]
+fn clustered_loads_come_first() {
+    let state_by_io_tiles =
+        ["options.location.optimizer_state.use_io_tiles=true", "options.num_io_tiles=32"];
+    let order = |order: &str| format!("{SETTINGS}.schedule={order}");
+    let small = ["model.width=515", "model.batch_size=33", "model.optimizer=adam"];
+    for io_tiles in [&[][..], &state_by_io_tiles] {
+        let sizes = [&small[..], &["options.gradient_accumulation=1"], io_tiles].concat();
+        let [interleaved, batch, clustered] =
+            ["interleaving", "batch", "batch_clustered_io"].map(|word| {
+                let key = order(word);
+                phased(&[&sizes[..], &[key.as_str()]].concat())
+            });
+        keeps_laws(&clustered);
+        let compiled = compile(&clustered).expect("compiles");
+        let copies = RemoteCopies(RecordedRun::of(&compiled, &clustered));
+        let mut of_state = 0;
+        for ((ipu, tensor), copies_of) in copies.by_tensor(&compiled) {
+            for copy in copies_of.iter().filter(|copy| copy.load && tensor.contains("Accl")) {
+                assert!(
+                    !copies.is_update(copy.step) && !copies.is_forward(ipu, copy.step),
+                    "{tensor}"
+                );
+                of_state += 1;
+            }
+        }
+        assert!(of_state > 0, "state is loaded");
+        let [interleaved, batch, clustered] =
+            [interleaved, batch, clustered].map(|of| figures(&of));
+        assert_eq!(clustered.moved, batch.moved);
+        assert_eq!(clustered.moved, interleaved.moved);
+        assert!(clustered.exchanges <= batch.exchanges);
+        let cycles = [interleaved.cycles, batch.cycles, clustered.cycles];
+        assert!(cycles[2] <= cycles[1], "{io_tiles:?}: {cycles:?}");
+        assert!(cycles[2] <= cycles[0], "{io_tiles:?}: {cycles:?}");
+        assert!(clustered.fullest >= batch.fullest, "state is there longer");
+    }
+    let [batch, clustered] = ["batch", "batch_clustered_io"].map(|word| {
+        let key = order(word);
+        let spec = phased(&[&small[..], &[key.as_str()]].concat());
+        compile(&spec).expect("compiles").compilation
+    });
+    assert_eq!(batch.programs, clustered.programs);
 }
 
 #[test]

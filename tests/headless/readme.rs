@@ -19,8 +19,9 @@ const VIEWS: [&str; 6] =
     ["Summary", "Memory", "Execution trace", "Operations", "Program tree", "notes"];
 
 /// Tables of options, in the order of the document; a key stands in the innermost one it is in.
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     "model",
+    "model.precision_of",
     "target",
     "options",
     "options.location",

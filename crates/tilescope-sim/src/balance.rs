@@ -14,7 +14,8 @@ use crate::compile::{
     CompileError, CompiledProgram, LoweredProgram, ProgramExtent, ProgramSource, for_each_leaf,
 };
 use crate::graph::ModelGraph;
-use crate::run;
+use crate::memory_proportion::with_found;
+use crate::run::{length_of_run, shortened};
 use crate::schedule::{split_balanced, split_evenly, stages_of_blocks, stages_of_split};
 use crate::shape::BlockId;
 use crate::spec::{AutoStage, Spec, StageSpec};
@@ -28,10 +29,6 @@ const MOST_TRIED: usize = 12;
 
 /// Neighbours of a split that are tried before it is called the best.
 const NEIGHBOURS: usize = 3;
-
-/// Micro-batches of the longest run that a split is tried with. Longer ones are cut, and the best
-/// split is then compared with the first ones in whole runs.
-const MOST_MICRO_BATCHES: u64 = 1 << 14;
 
 /// A stage of a balanced split.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +54,8 @@ pub struct BalancedSplit {
 /// # Errors
 /// A model whose sizes do not fit together, and one whose IPUs share rows.
 pub fn balance(spec: &Spec) -> Result<BalancedSplit, CompileError> {
-    let source = ProgramSource::new(spec)?;
+    let spec = with_found(spec, |spec, _| Ok(fastest_program(&ProgramSource::new(spec)?)?.1))?;
+    let source = ProgramSource::new(&spec)?;
     if source.graph.row_shards > 1 {
         let problem = "the IPUs share rows: there are no stages to balance".to_owned();
         return Err(spec.refuse("options.domain_sharding", problem).into());
@@ -135,25 +133,6 @@ fn fastest_program<'a>(
     }
     let program = fastest.expect("the even split was tried");
     Ok((search, program))
-}
-
-/// Length of the run of a program.
-fn length_of_run(program: &CompiledProgram, spec: &Spec) -> Cycles {
-    run::run_cycles(program, spec, &run::dry_run(program, spec))
-}
-
-/// A spec of fewer micro-batches, where it has too many to run through them for each split.
-fn shortened(spec: &Spec) -> Option<Spec> {
-    let options = &spec.options;
-    let all = options.gradient_accumulation.saturating_mul(options.device_iterations);
-    (all > MOST_MICRO_BATCHES).then(|| {
-        let mut short = spec.clone();
-        let most = MOST_MICRO_BATCHES;
-        short.options.gradient_accumulation = options.gradient_accumulation.min(most);
-        short.options.device_iterations =
-            options.device_iterations.min(most / short.options.gradient_accumulation).max(1);
-        short
-    })
 }
 
 /// A split that was tried.

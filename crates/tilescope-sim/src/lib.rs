@@ -10,6 +10,7 @@ pub mod custom;
 pub mod error_bands;
 pub mod graph;
 pub mod graph_lowering;
+mod memory_proportion;
 pub mod model;
 pub mod onnx;
 pub mod operators;

@@ -1,7 +1,8 @@
 //! From a spec to a report on disk.
 
 use super::balance;
-use super::compile::{CompileError, CompiledProgram, ProgramSource};
+use super::compile::{CompileError, CompiledProgram, ProgramExtent, ProgramSource};
+use super::memory_proportion::with_found;
 use super::run::{self, DryRunSummary, StepSink};
 use super::spec::Spec;
 use std::convert::Infallible;
@@ -138,7 +139,7 @@ impl<'a> Simulation<'a> {
 
     /// What the fullest tile needs, gaps included.
     pub fn fullest_tile(&self) -> Bytes {
-        self.compiled.compilation.tile_memory.map(|tile| tile.including_gaps).max()
+        self.compiled.fullest_tile()
     }
 
     /// The compiled program.
@@ -221,16 +222,23 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Compiles a spec. Where it asks for a balanced split, that is found first.
+/// Compiles a spec. Where it leaves the memory proportion or the split to be found, that is done
+/// first.
 ///
 /// # Errors
 /// [`CompileError`]; not fitting in memory is not one of them: see
 /// [`CompiledProgram::tiles_out_of_memory`].
 pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
+    let spec = with_found(spec, compile_given)?;
+    compile_given(&spec, ProgramExtent::Whole)
+}
+
+/// Compiles a spec that leaves no memory proportion open.
+fn compile_given(spec: &Spec, extent: ProgramExtent) -> Result<CompiledProgram, CompileError> {
     let source = ProgramSource::new(spec)?;
     match balance::balanced_program(&source)? {
         Some(program) => Ok(program),
-        None => source.compile(),
+        None => source.compile(extent),
     }
 }
 

@@ -13,7 +13,7 @@ use super::tensor_analysis::{RecomputeGroup, RecomputeNodes, TensorBuffer, Tenso
 use crate::graph::{GraphNode, GraphNodeId};
 use crate::schedule::WeightUpdateTiming;
 use crate::shape::{TensorId, TensorRole};
-use crate::spec::ExecutionPhaseIoSchedule;
+use crate::spec::{ExecutionPhaseIoSchedule, ExecutionPhaseSchedule};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::TrainingPass;
 
@@ -23,6 +23,8 @@ pub(super) struct FragmentPlan {
     pub pass: TrainingPass,
     /// Kept tensors that are loaded before the pass.
     pub loads: Vec<TensorId>,
+    /// The optimiser's state that the pass loads before its first node.
+    pub state_loads: Vec<TensorId>,
     /// Activations that are restored before the pass.
     pub restores: Vec<TensorId>,
     /// Forward or backward nodes in their order.
@@ -83,9 +85,15 @@ impl FragmentPlan {
             loads.extend(std::mem::take(&mut accumulators));
         }
         let mut restores = Vec::new();
+        let mut state_loads = Vec::new();
         let mut activations = BTreeSet::new();
         if pass == TrainingPass::Backward {
             loads.extend(preloaded_state(plan, stage));
+            if plan.placement.earlier_steps(stage, pass).is_empty() {
+                for step in plan.placement.steps_of_ipu(stage) {
+                    state_loads.extend(clustered_state(plan, step));
+                }
+            }
             for tensor in plan.tensors.stashed(stage) {
                 let on_chip = !plan.schedule.phased && !plan.stashes_off_chip(tensor);
                 if on_chip || preloads(plan, settings.activation_io_schedule) {
@@ -119,7 +127,7 @@ impl FragmentPlan {
                 gathers: read.into_iter().filter(|buffer| missing.remove(buffer)).collect(),
             });
         }
-        Self { stage, pass, loads, restores, nodes }
+        Self { stage, pass, loads, state_loads, restores, nodes }
     }
 }
 
@@ -187,6 +195,19 @@ fn preloaded_state(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
     updated_behind(plan, stage, TensorRole::OptimizerState)
 }
 
+/// The optimiser's state that is loaded on demand, and yet before everything else that a phase does:
+/// clustered loads have the highest priority (streamingmemoryopinserter.cpp, setPriority,
+/// BatchClusteredIO). Weights, accumulators and activations on demand have none, whatever is set.
+fn clustered_state(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
+    let settings = plan.spec.options.execution_phase_settings;
+    if settings.schedule != ExecutionPhaseSchedule::BatchClusteredIo
+        || preloads(plan, settings.optimizer_state_io_schedule)
+    {
+        return BTreeSet::new();
+    }
+    updated_behind(plan, stage, TensorRole::OptimizerState)
+}
+
 /// Off-chip tensors that are on the chip when a stage makes its updates, because the backward pass
 /// of the phase loaded them.
 pub(super) fn loaded_for_update(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
@@ -194,6 +215,7 @@ pub(super) fn loaded_for_update(plan: &ProgramPlan, stage: usize) -> BTreeSet<Te
         return BTreeSet::new();
     }
     let mut loaded = preloaded_state(plan, stage);
+    loaded.extend(clustered_state(plan, stage));
     for step in plan.placement.steps_of_ipu(stage) {
         loaded.extend(weights(plan, step, TrainingPass::Backward));
     }

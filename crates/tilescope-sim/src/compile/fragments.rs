@@ -5,6 +5,7 @@ use super::fragment_items::FragmentItem;
 use super::fragment_plan::{FragmentPlan, NodePlan};
 use super::program_builder::ProgramBuilder;
 use crate::schedule::WeightUpdateTiming;
+use crate::shape::TensorId;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tilescope_report::TrainingPass;
@@ -91,9 +92,16 @@ impl ProgramBuilder<'_> {
             let is_stream = |item: &FragmentItem| matches!(item, FragmentItem::IoStream { .. });
             (io_loads, remote_loads) = remote_loads.into_iter().partition(is_stream);
         }
+        let by_io_tiles = |tensor: &TensorId| self.plan.uses_io_tiles(*tensor);
+        let (on_io, direct): (Vec<TensorId>, Vec<TensorId>) =
+            fragment.state_loads.iter().copied().partition(by_io_tiles);
+        items.extend(self.remote_tensor_copies(&direct, ipu, true));
+        let fetched = self.fetch_by_io_tiles(&on_io, ipu);
+        items.extend(fetched.iter().map(|fetch| fetch.stream.clone()));
         for node in nodes {
             items.extend(self.node_and_copies(node, (stage, pass), ipu));
         }
+        items.extend(self.take_over_from_io_tiles(&fetched, ipu));
         if pass == TrainingPass::Update {
             items.extend(self.updates(stage, ipu));
         }

@@ -22,6 +22,7 @@ mod remote_buffers;
 mod replica_rings;
 mod replicated_sharding;
 mod report_notes;
+mod serialized_layers;
 mod stash;
 mod streamed_tensors;
 mod tensor_analysis;
@@ -38,9 +39,9 @@ pub(crate) use program_tables::{LeafProgramCost, whole_ipu_cost};
 pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
 
 use crate::error_bands;
-use crate::graph::{GraphError, ModelGraph, TrainingConfig};
+use crate::graph::{GraphError, GraphNode, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
-use crate::model::ModelSpec;
+use crate::model::{ModelSpec, OperationKind};
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError, NO_GRADIENT};
 use crate::poplin::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks};
@@ -109,11 +110,16 @@ impl CompiledProgram {
             .map(|(range, _)| u64::from(range.count()))
             .sum()
     }
+
+    /// What the fullest tile needs, gaps included.
+    pub fn fullest_tile(&self) -> Bytes {
+        self.compilation.tile_memory.map(|tile| tile.including_gaps).max()
+    }
 }
 
 /// A spec with the graph that is compiled, before it is split over IPUs.
 pub(crate) struct ProgramSource<'a> {
-    /// With what it leaves to be found.
+    /// With the selection of plans that was found to be faster.
     pub spec: Cow<'a, Spec>,
     pub graph: ModelGraph,
     /// Stages that the spec, or the model, puts blocks into; none where that is left open.
@@ -131,7 +137,11 @@ impl<'a> ProgramSource<'a> {
         spec.calibrate_process()?;
         let (graph, stages) = build_graph(spec)?;
         let plans = PlanCache::of_process();
-        let (spec, trial) = with_decisions(spec, &graph, plans);
+        let trial = PlanSelectionTrial::new(spec, &graph, plans);
+        let spec = match trial {
+            Some(trial) => Cow::Owned(with_selection(spec, trial.faster())),
+            None => Cow::Borrowed(spec),
+        };
         Ok(Self { spec, graph, stages, plans, trial })
     }
 
@@ -147,9 +157,9 @@ impl<'a> ProgramSource<'a> {
     ///
     /// # Errors
     /// Those of [`Self::placement`] and [`Self::lower`].
-    pub(crate) fn compile(&self) -> Result<CompiledProgram, CompileError> {
+    pub(crate) fn compile(&self, extent: ProgramExtent) -> Result<CompiledProgram, CompileError> {
         let placement = self.placement(&self.stages)?;
-        Ok(self.lower_for(&placement)?.assemble(placement, ProgramExtent::Whole))
+        Ok(self.lower_for(&placement)?.assemble(placement, extent))
     }
 
     /// Lowers all operations, wherever they will be.
@@ -197,6 +207,8 @@ pub(crate) struct LoweredProgram<'a> {
 pub(crate) enum ProgramExtent {
     /// All of it.
     Whole,
+    /// No notes.
+    Memory,
     /// What a run needs: no memory, and no notes.
     Run,
 }
@@ -239,8 +251,10 @@ impl LoweredProgram<'_> {
         let (parts, root) = program_tree::assemble(&mut builder);
         let ProgramBuilder { mut tables, operations, variables, flows, rings, .. } = builder;
         let memory = match extent {
-            ProgramExtent::Whole => variables::place_variables(&plan, &mut tables, variables),
             ProgramExtent::Run => PlacedVariables::default(),
+            ProgramExtent::Memory | ProgramExtent::Whole => {
+                variables::place_variables(&plan, &mut tables, variables)
+            }
         };
         let mut operations = operations.into_operations();
         parts.note_inner_runs(&tables.programs, &mut operations);
@@ -305,7 +319,7 @@ impl LoweredProgram<'_> {
             imported: graph.imported.clone(),
             model_notes: model_notes(spec, graph),
         };
-        if extent == ProgramExtent::Run {
+        if extent != ProgramExtent::Whole {
             return compiled;
         }
         let mut context = lowering(spec, graph, plans);
@@ -332,6 +346,8 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
     let factor = spec.options.batch_serialization_settings.compute_batches();
     let batch_size = spec.model.batch_size / factor;
     let mut graph = (spec.model.definition.build)(&ModelSpec { batch_size, ..spec.model.clone() })?;
+    graph.notes.extend(precisions_without_operations(spec, &graph));
+    serialized_layers::serialize_named_layers(spec, &mut graph, PlanCache::of_process())?;
     let mut stages = divide_blocks(spec, &mut graph)?;
     if spec.options.tensor_parallel > 1 {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel), |_| true);
@@ -361,6 +377,22 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
     Ok((graph.map_err(advised)?, stages))
 }
 
+/// Precisions of kinds of operations of which the model has none.
+fn precisions_without_operations(spec: &Spec, graph: &ModelGraph) -> Vec<String> {
+    let own = spec.model.precision;
+    let mut notes = Vec::new();
+    for kind in OperationKind::ALL {
+        let has = |node: &GraphNode| OperationKind::of(node.operator.as_ref()) == Some(kind);
+        if spec.model.precision_of.of(kind, own) != own && !graph.nodes.iter().any(has) {
+            notes.push(format!(
+                "Warning: {} changes nothing: the model has no such operation",
+                kind.key()
+            ));
+        }
+    }
+    notes
+}
+
 /// Whether the IPUs of a replica share the rows of the model's fields.
 ///
 /// # Errors
@@ -384,19 +416,6 @@ fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
             && options.batch_serialization_settings.compute_batches() == 1
             && options.execution != ExecutionStrategy::Phased),
     }
-}
-
-/// The spec with what it leaves to be found for this graph, and what was tried for it.
-fn with_decisions<'a>(
-    spec: &'a Spec,
-    graph: &ModelGraph,
-    plans: &PlanCache,
-) -> (Cow<'a, Spec>, Option<PlanSelectionTrial>) {
-    let found = memory_proportion::with_found(spec, graph, plans);
-    let spec = found.map_or(Cow::Borrowed(spec), Cow::Owned);
-    let trial = PlanSelectionTrial::new(&spec, graph, plans);
-    let decided = trial.map(|trial| with_selection(&spec, trial.faster()));
-    (decided.map_or(spec, Cow::Owned), trial)
 }
 
 /// What is to be told of how the model was built.

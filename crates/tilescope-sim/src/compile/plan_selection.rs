@@ -49,7 +49,7 @@ pub(super) fn with_selection(spec: &Spec, selection: PlanSelection) -> Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::{ProgramSource, build_graph};
+    use crate::compile::{ProgramExtent, ProgramSource, build_graph};
     use crate::spec::SpecSource;
 
     fn spec(overrides: &[&str]) -> Spec {
@@ -73,7 +73,8 @@ mod tests {
         let kept = with_selection(&asked, trial.faster());
         let cycles: Cycles = block_costs(&kept, &graph, &plans).iter().sum();
         assert_eq!(cycles, trial.estimate.min(trial.simulated));
-        let compiled = ProgramSource::new(&asked).and_then(|source| source.compile());
+        let compiled =
+            ProgramSource::new(&asked).and_then(|source| source.compile(ProgramExtent::Whole));
         let notes = compiled.expect("compiles").compilation.notes;
         assert!(notes.iter().any(|note| note.contains("chosen by simulated cycles")), "{notes:?}");
     }

@@ -179,6 +179,11 @@ impl<'a> ProgramPlan<'a> {
         }
     }
 
+    /// True if the I/O tiles move a kept tensor that lives in streaming memory.
+    pub(super) fn uses_io_tiles(&self, tensor: TensorId) -> bool {
+        self.location(self.role(tensor)).is_some_and(|location| location.use_io_tiles)
+    }
+
     /// True if a kept tensor lives in streaming memory.
     pub(super) fn is_off_chip(&self, tensor: TensorId) -> bool {
         let tensor = self.graph.tensor(tensor);

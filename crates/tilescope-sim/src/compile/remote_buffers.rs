@@ -1,7 +1,7 @@
 //! Tensors in streaming memory: loaded when they are used, stored when they have changed.
 
 use super::data_flow::BufferKey;
-use super::fragment_items::FragmentItem;
+use super::fragment_items::{FragmentItem, first_leaf, last_leaf};
 use super::program_builder::ProgramBuilder;
 use super::program_tables::{LeafProgramCost, whole_ipu_cost};
 use super::tensor_analysis::TensorBuffer;
@@ -23,7 +23,58 @@ pub(super) struct RemoteTransfer {
     pub to: BufferKey,
 }
 
+/// A copy into the I/O tiles that compute tiles do not wait for yet.
+pub(super) struct IoTileFetch {
+    tensor: TensorId,
+    copy: RemoteTransfer,
+    pub stream: FragmentItem,
+}
+
 impl ProgramBuilder<'_> {
+    /// Begins to load kept tensors into the I/O tiles.
+    pub(super) fn fetch_by_io_tiles(
+        &mut self,
+        tensors: &[TensorId],
+        ipu: IpuId,
+    ) -> Vec<IoTileFetch> {
+        let mut fetched = Vec::new();
+        for tensor in tensors {
+            let copy = self.kept_tensor_transfer(*tensor, ipu, true);
+            let bytes = self.plan.io_mapping(copy.bytes.total());
+            let on_io = RemoteTransfer { bytes, ..copy.clone() };
+            let (sync, steps) = self.remote_exchange(ipu, std::slice::from_ref(&on_io), true);
+            let stream = FragmentItem::IoStream { sync, steps, ipu };
+            fetched.push(IoTileFetch { tensor: *tensor, copy, stream });
+        }
+        fetched
+    }
+
+    /// Brings what the I/O tiles have loaded to the compute tiles, where it lives from then on.
+    pub(super) fn take_over_from_io_tiles(
+        &mut self,
+        fetched: &[IoTileFetch],
+        ipu: IpuId,
+    ) -> Vec<FragmentItem> {
+        let mut items = Vec::new();
+        if !fetched.is_empty() {
+            items.push(FragmentItem::WaitForIo(ipu));
+        }
+        for IoTileFetch { tensor, copy, stream } in fetched {
+            let first = self.tables.next_step();
+            let mapping = self.plan.io_mapping(copy.bytes.total());
+            let brought = self.inter_tileset_copy(&copy.name, ipu, &mapping, &copy.bytes);
+            let ends = first_leaf(std::slice::from_ref(stream)).zip(last_leaf(&brought));
+            if let Some((begin, end)) = ends {
+                self.flows.note_between(begin, end, &[copy.from], &[copy.to]);
+            }
+            let buffer = TensorBuffer::original(*tensor, ipu);
+            self.variables.lifetimes.begin_loaded(buffer, first);
+            self.variables.lifetimes.extend_to(buffer, first..self.tables.next_step());
+            items.extend(brought);
+        }
+        items
+    }
+
     /// Copies between an IPU and streaming memory that follow each other: one exchange where that is
     /// allowed, with a sync and a begin, the transfers, and an end. Where the I/O tiles do the
     /// copying, each is an exchange of its own, and there is one between the tiles besides.
@@ -167,16 +218,12 @@ impl ProgramBuilder<'_> {
         load: bool,
     ) -> Vec<FragmentItem> {
         let plan = self.plan;
-        let uses_io_tiles = |tensor: &TensorId| {
-            let location = plan.location(plan.role(*tensor));
-            location.is_some_and(|location| location.use_io_tiles)
-        };
         let mut items = Vec::new();
-        for run in tensors.chunk_by(|a, b| uses_io_tiles(a) == uses_io_tiles(b)) {
+        for run in tensors.chunk_by(|a, b| plan.uses_io_tiles(*a) == plan.uses_io_tiles(*b)) {
             let first = self.tables.next_step();
             let copies: Vec<RemoteTransfer> =
                 run.iter().map(|tensor| self.kept_tensor_transfer(*tensor, ipu, load)).collect();
-            let copied = self.remote_copies(ipu, &copies, load, uses_io_tiles(&run[0]));
+            let copied = self.remote_copies(ipu, &copies, load, plan.uses_io_tiles(run[0]));
             for tensor in run {
                 let buffer = TensorBuffer::original(*tensor, ipu);
                 if load {

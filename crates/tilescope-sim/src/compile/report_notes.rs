@@ -45,7 +45,7 @@ pub(super) fn notes(
         notes.extend(ignored_annotations(imported));
     }
     notes.extend(compiled.model_notes.iter().cloned());
-    notes.extend(memory_proportion(spec));
+    notes.extend(memory_proportion(compiled, spec));
     notes.extend(trial.map(plan_selection));
     notes.extend(worth.padded_sizes.iter().map(padding));
     notes.extend(worth.padded_tokens.as_ref().map(token_padding));
@@ -197,15 +197,20 @@ fn batch_assumption(spec: &Spec) -> Option<String> {
     batch.assumption.clone().filter(|_| spec.model.batch_size == batch.samples)
 }
 
-fn memory_proportion(spec: &Spec) -> Option<String> {
+fn memory_proportion(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let Proportion::Found(share) = spec.options.library.available_memory_proportion else {
         return None;
     };
-    Some(format!(
-        "available_memory_proportion is {share}: the smallest with which products and convolutions \
-         are expected to be as fast as with {}, within 1 %",
-        Proportion::POPLIBS_DEFAULT
-    ))
+    Some(match compiled.tiles_out_of_memory() {
+        0 => format!(
+            "available_memory_proportion is {share}: of those that were tried, the fastest with \
+             which the program fits"
+        ),
+        _ => format!(
+            "available_memory_proportion is {share}: the program fits with none of those that were \
+             tried, and with this one the fullest tile needs the least"
+        ),
+    })
 }
 
 fn plan_selection(trial: PlanSelectionTrial) -> String {

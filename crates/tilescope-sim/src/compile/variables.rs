@@ -245,7 +245,7 @@ fn fill_liveness(tables: &mut ProgramTables, variables: &[UnplacedVariable]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::{CompiledProgram, ProgramSource};
+    use crate::compile::{CompiledProgram, ProgramExtent, ProgramSource};
     use crate::spec::{Spec, SpecError, SpecSource};
 
     fn spec(overrides: &[&str]) -> Result<Spec, SpecError> {
@@ -261,7 +261,9 @@ mod tests {
         let compiled = |constant| {
             let overrides = [INFERENCE[0], INFERENCE[1], constant];
             let spec = spec(&overrides).expect("valid");
-            ProgramSource::new(&spec).and_then(|source| source.compile()).expect("compiles")
+            ProgramSource::new(&spec)
+                .and_then(|source| source.compile(ProgramExtent::Whole))
+                .expect("compiles")
         };
         let bytes = |program: &CompiledProgram, category| -> Bytes {
             let variables = program.compilation.variables.iter();

@@ -86,7 +86,7 @@ impl ProgramBuilder<'_> {
     /// Whether a phase does each step of its updates for all weights before the next step.
     fn updates_in_batches(&self) -> bool {
         let schedule = self.plan.spec.options.execution_phase_settings.schedule;
-        self.plan.schedule.phased && schedule == ExecutionPhaseSchedule::Batch
+        self.plan.schedule.phased && schedule != ExecutionPhaseSchedule::Interleaving
     }
 
     /// The updates of a stage with all loads first and all stores last, each an exchange. Gradients

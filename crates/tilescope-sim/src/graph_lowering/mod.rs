@@ -6,14 +6,13 @@ pub(crate) mod op_benchmark;
 
 use crate::graph::{GraphNode, ModelGraph};
 use crate::operators::{
-    LoweredOperation, LoweringContext, LoweringError, OperatorKey, PlannedCost, PlannedSizes,
+    LoweredOperation, LoweringContext, LoweringError, OperatorKey, PlannedSizes,
 };
 use crate::poplin::planner::PoplibsOptions;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
-use std::ops::Add;
 use tilescope_report::units::Cycles;
 
 /// Lowers the operations of one graph, one after the other.
@@ -133,19 +132,6 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
                 self.context.set_layout(tensor, layout.clone());
             }
         }
-    }
-
-    /// What the planner expects all products and convolutions of the graph to cost, each as often as
-    /// it is there.
-    pub fn planned_cost(&self) -> PlannedCost {
-        let context: &LoweringContext = self.context;
-        let PlannedNodes { kinds, different, .. } = PlannedNodes::of(self.graph, context);
-        let cost = |node: &&GraphNode| {
-            node.operator.planned_cost(context, &node.operands(), PlannedSizes::AsTheyAre)
-        };
-        let costs: Vec<PlannedCost> =
-            different.par_iter().map(cost).map(Option::unwrap_or_default).collect();
-        kinds.into_iter().map(|kind| costs[kind]).fold(PlannedCost::default(), Add::add)
     }
 
     /// Products and convolutions that are expected to take more than [`WORTH_PADDING`] times the

@@ -1,6 +1,7 @@
 //! The layers models are made of: parameters, and the operators around them.
 
 use super::ModelSpec;
+use super::operation_precision::{OperationKind, OperationPrecisions};
 use crate::graph::{GraphBuilder, GraphError, ModelGraph};
 use crate::operators::{
     ActivationOp, AddBiasOp, BinaryOp, CastOp, ConvOp, CrossEntropyOp, DropoutOp, MatMulOp, NormOp,
@@ -14,6 +15,8 @@ pub(crate) struct ModelBuilder {
     /// Element type of activations.
     pub dtype: DType,
     parameter_type: DType,
+    /// Where kinds of operations have another one.
+    precision_of: OperationPrecisions,
     /// Whether there will be a backward pass.
     pub training: bool,
 }
@@ -36,6 +39,7 @@ impl ModelBuilder {
             graph: GraphBuilder::new(),
             dtype: spec.precision,
             parameter_type: spec.parameter_type,
+            precision_of: spec.precision_of,
             training: spec.training,
         }
     }
@@ -67,12 +71,27 @@ impl ModelBuilder {
     /// Trainable values, in the type that is computed with: where they are kept in another one,
     /// each pass casts them.
     pub(crate) fn parameter(&mut self, name: &str, shape: &[u64]) -> Result<TensorId, GraphError> {
-        let ty = TensorInfo::new(shape, self.parameter_type);
-        let parameter = self.graph.tensor(name, ty, TensorRole::Parameter);
-        if self.parameter_type == self.dtype {
+        self.parameter_in(name, shape, [self.parameter_type, self.dtype])
+    }
+
+    /// The element type that norms compute in.
+    fn norm_type(&self) -> DType {
+        self.precision_of.of(OperationKind::Norm, self.dtype)
+    }
+
+    /// Trainable values that are kept in one type and computed with in another.
+    fn parameter_in(
+        &mut self,
+        name: &str,
+        shape: &[u64],
+        [kept, computed]: [DType; 2],
+    ) -> Result<TensorId, GraphError> {
+        let parameter =
+            self.graph.tensor(name, TensorInfo::new(shape, kept), TensorRole::Parameter);
+        if kept == computed {
             return Ok(parameter);
         }
-        self.graph.apply(&format!("{name}/cast"), CastOp { to: self.dtype }, &[parameter])
+        self.graph.apply(&format!("{name}/cast"), CastOp { to: computed }, &[parameter])
     }
 
     /// Applies an operator with one result.
@@ -82,17 +101,37 @@ impl ModelBuilder {
         operator: impl Operator + 'static,
         inputs: &[TensorId],
     ) -> Result<TensorId, GraphError> {
-        self.graph.apply(name, operator, inputs)
+        Ok(self.apply_all(name, operator, inputs)?[0])
     }
 
-    /// Applies an operator with several results.
+    /// Applies an operator with several results. Where operators of its kind have a precision of their
+    /// own, what it reads in the model's is cast before, and what the model goes on with behind it, as
+    /// `.float()` and `.half()` around it in PopTorch leave casts to PopART.
     pub(crate) fn apply_all(
         &mut self,
         name: &str,
         operator: impl Operator + 'static,
         inputs: &[TensorId],
     ) -> Result<Vec<TensorId>, GraphError> {
-        self.graph.apply_all(name, operator, inputs)
+        let Some(kind) = OperationKind::of(&operator) else {
+            return self.graph.apply_all(name, operator, inputs);
+        };
+        let to = self.precision_of.of(kind, self.dtype);
+        let mut operands = inputs.to_vec();
+        for (index, operand) in operands.iter_mut().enumerate() {
+            let dtype = self.ty(*operand).dtype;
+            if dtype.is_float() && dtype != to {
+                let number = if index == 0 { String::new() } else { index.to_string() };
+                let name = format!("{name}/cast{number}");
+                *operand = self.graph.apply(&name, CastOp { to }, &[*operand])?;
+            }
+        }
+        let mut results = self.graph.apply_all(name, operator, &operands)?;
+        if to != self.dtype && kind != OperationKind::Loss {
+            let back = CastOp { to: self.dtype };
+            results[0] = self.graph.apply(&format!("{name}/castBack"), back, &results[..1])?;
+        }
+        Ok(results)
     }
 
     /// The same elements in another shape.
@@ -145,14 +184,18 @@ impl ModelBuilder {
         self.apply(name, conv, &[x, weights])
     }
 
-    /// Scale and shift of a norm over `channels`.
+    /// Scale and shift of a norm over `channels`, kept in the type that it computes in where that is
+    /// not the model's.
     pub(crate) fn affine(
         &mut self,
         name: &str,
         channels: u64,
     ) -> Result<[TensorId; 2], GraphError> {
-        let scale = self.parameter(&format!("{name}/weight"), &[channels])?;
-        Ok([scale, self.parameter(&format!("{name}/bias"), &[channels])?])
+        let computed = self.norm_type();
+        let kept = if computed == self.dtype { self.parameter_type } else { computed };
+        let types = [kept, computed];
+        let scale = self.parameter_in(&format!("{name}/weight"), &[channels], types)?;
+        Ok([scale, self.parameter_in(&format!("{name}/bias"), &[channels], types)?])
     }
 
     /// Batch norm over the second axis of a convolution's result. In a model that is not trained it
@@ -164,8 +207,10 @@ impl ModelBuilder {
             return self.bias(name, x, channels);
         }
         let [scale, shift] = self.affine(name, channels)?;
-        let mean = self.resident(&format!("{name}/running_mean"), &[channels]);
-        let variance = self.resident(&format!("{name}/running_var"), &[channels]);
+        let running = TensorInfo::new([channels], self.norm_type());
+        let [mean, variance] = ["running_mean", "running_var"].map(|part| {
+            self.graph.tensor(&format!("{name}/{part}"), running.clone(), TensorRole::Resident)
+        });
         let outputs = self.apply_all(name, NormOp::BATCH, &[x, scale, shift, mean, variance])?;
         Ok(outputs[0])
     }

@@ -13,6 +13,7 @@ mod matrix_sum;
 mod mlp;
 mod mnist;
 mod model_spec;
+mod operation_precision;
 mod resnet;
 mod stencil;
 mod vit;
@@ -23,6 +24,7 @@ use std::fmt;
 
 pub(crate) use imported::IMPORTED;
 pub(crate) use model_spec::{ModelPrecision, ModelSpec};
+pub(crate) use operation_precision::OperationKind;
 
 /// The definition of a built-in model.
 #[derive(Clone, Copy)]

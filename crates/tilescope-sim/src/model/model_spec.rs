@@ -1,6 +1,7 @@
 //! What a spec says of its model: the table `[model]`.
 
 use super::ModelDef;
+use super::operation_precision::OperationPrecisions;
 use crate::onnx::{ImportOptions, ImportedFile};
 use crate::operators::Optimizer;
 use crate::shape::DType;
@@ -96,6 +97,8 @@ spec_table! {
         tables {
             /// How a file becomes the model, where one does.
             import: ImportOptions = "" {}
+            /// Where kinds of operations have another precision.
+            precision_of: OperationPrecisions = "precision_of" {}
         }
         derived {
             /// Element type of activations, and of all that is computed.

@@ -47,6 +47,18 @@ spec_words! {
     }
 }
 
+impl MatMulSerializationMode {
+    /// The dimension as users read it.
+    pub(crate) fn dimension(self) -> &'static str {
+        match self {
+            Self::None => "dimensions",
+            Self::InputChannels => "input channels (rows)",
+            Self::ReducingDim => "values of the reducing dimension",
+            Self::OutputChannels => "output channels",
+        }
+    }
+}
+
 /// How layers are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MatMulSerialization {

@@ -10,11 +10,13 @@ mod host;
 mod leaf_costs;
 mod side_by_side;
 mod step_sequences;
+mod trial;
 
 use dry_run::input_bytes;
 pub use dry_run::{DryRunSummary, HostCallInputs, dry_run, host_call_inputs};
 pub(crate) use dry_run::{retimed_cycles, run_cycles};
 pub use host::loader_seconds;
+pub(crate) use trial::{length_of_run, shortened};
 
 use crate::compile::{CompiledProgram, FragmentItem, HostStreamCopy, StageFragment, pass_name};
 use crate::schedule::{ScheduleSlot, StageTurn, WeightUpdateTiming};

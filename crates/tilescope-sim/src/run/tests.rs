@@ -1,5 +1,5 @@
 use super::*;
-use crate::compile::ProgramSource;
+use crate::compile::{ProgramExtent, ProgramSource};
 use crate::spec::{Spec, SpecSource};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -31,7 +31,9 @@ fn run_spec(name: &str, overrides: &[&str]) -> (CompiledProgram, CollectingSink)
     let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
     let source = SpecSource::find(name, &overrides).expect("spec");
     let spec = Spec::build(&source).expect("sane");
-    let compiled = ProgramSource::new(&spec).and_then(|source| source.compile()).expect("compiles");
+    let compiled = ProgramSource::new(&spec)
+        .and_then(|source| source.compile(ProgramExtent::Whole))
+        .expect("compiles");
     let mut collected = CollectingSink::default();
     let dry_run_summary = dry_run(&compiled, &spec);
     match run(&compiled, &spec, &dry_run_summary, &mut collected) {

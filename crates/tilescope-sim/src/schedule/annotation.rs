@@ -7,7 +7,7 @@
 //! that follows sees blocks only.
 
 use super::phased::phase_ipu;
-use crate::graph::{AnnotatedStage, ModelGraph, StageAnnotation};
+use crate::graph::{AnnotatedStage, GraphNode, ModelGraph, StageAnnotation};
 use crate::shape::{BlockId, TensorId, TensorRole};
 use crate::spec::{ExecutionStrategy, Spec, SpecError, StageSpec};
 use std::collections::BTreeMap;
@@ -181,6 +181,11 @@ fn unknown_name(spec: &Spec, graph: &ModelGraph, name: &str) -> SpecError {
     };
     let problem = format!("the model has no block or operation {name:?}");
     spec.refuse(STAGES, problem).nearest(name, &known)
+}
+
+/// True if a name, as stages are written in, is of this operation.
+pub(crate) fn is_named(graph: &ModelGraph, node: &GraphNode, name: &str) -> bool {
+    fit(name, &graph.blocks[node.block.0], &node.name).is_some()
 }
 
 fn fit(name: &str, block: &str, operation: &str) -> Option<NameFit> {

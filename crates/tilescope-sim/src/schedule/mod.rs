@@ -8,7 +8,7 @@ mod placement;
 mod sharded;
 mod sync;
 
-pub(crate) use annotation::divide_blocks;
+pub(crate) use annotation::{divide_blocks, is_named};
 pub(crate) use balance::split_balanced;
 pub(crate) use pipeline::PipelineTiming;
 pub(crate) use placement::{StagePlacement, split_evenly, stages_of_blocks, stages_of_split};

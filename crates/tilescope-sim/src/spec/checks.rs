@@ -7,7 +7,7 @@ use super::choices::{
 use super::options::MEMORY_PROPORTION;
 use super::phase_settings::PHASE_SETTINGS;
 use super::{CheckedSpecValues, Spec, SpecError, machine};
-use crate::model::ModelPrecision;
+use crate::model::{ModelPrecision, OperationKind};
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::targets;
 use tilescope_report::TargetKind;
@@ -22,6 +22,7 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
         system(spec),
         instances(spec),
         precision(spec),
+        precision_of(values, spec),
         ipu_model(spec),
         accumulation(spec),
         memory_proportions(spec),
@@ -94,6 +95,15 @@ fn precision(spec: &Spec) -> SpecConflict {
                        \"float16\", or model.onnx";
         ("model.precision", problem.to_owned())
     })
+}
+
+/// A file says itself in which types its operations compute.
+fn precision_of(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
+    spec.model.file.as_ref()?;
+    let set = OperationKind::ALL.into_iter().find(|kind| values.is_set(kind.key()))?;
+    let problem = "operations of a file compute in the types that it has; cast in the model that it is \
+                   exported from, and set model.precision = \"as_is\"";
+    Some((set.key(), problem.to_owned()))
 }
 
 /// Graphs cannot be replicated on an IPU Model (popart docs/popart/performance.rst and
@@ -303,7 +313,10 @@ fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
 }
 
 fn parts(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
-    let key = "options.serialize_matmul_factor";
-    (values.is_set(key) && spec.options.library.serialize_matmul == MatMulSerializationMode::None)
-        .then(|| (key, "nothing is serialised; set options.serialize_matmul".to_string()))
+    let keys = ["options.serialize_matmul_factor", "options.serialize_matmul_layers"];
+    if spec.options.library.serialize_matmul != MatMulSerializationMode::None {
+        return None;
+    }
+    let set = keys.into_iter().find(|key| values.is_set(key))?;
+    Some((set, "nothing is serialised; set options.serialize_matmul".to_string()))
 }

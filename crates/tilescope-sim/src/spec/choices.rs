@@ -134,6 +134,8 @@ spec_words! {
         Interleaving = "interleaving",
         /// Each step for all weights, then the next one.
         Batch = "batch",
+        /// The same, and all that is loaded comes before everything else that the phase does.
+        BatchClusteredIo = "batch_clustered_io",
     }
 }
 

@@ -551,6 +551,14 @@ spec_table! {
             shows_in: "Execution trace: `…/normalise` behind `copyFromHost`",
             applications: "normalisation moved into the model",
         }
+        /// Linear layers that `serialize_matmul` applies to (`head/decoder`, `*/ff1`, or blocks), named
+        /// as in stages; empty for all
+        serialize_matmul_layers: Vec<String> = Vec::new(), written "[]" => {
+            shows_in: "Program tree: Repeat around the layer; Memory: smaller temporaries",
+            poptorch: "poptorch.SerializedMatMul in one layer",
+            popart: "Builder.setSerializeMatMul",
+            applications: "embedding_serialization_factor",
+        }
         tables {
             /// What Poplar's libraries are told.
             library: PoplibsOptions = "" {}

@@ -50,8 +50,9 @@ spec_table! {
             shows_in: "Execution trace: remoteLoad beside the phase before, or in the phase; Memory",
             popart: "executionPhaseSettings.accumulatorIOSchedule",
         }
-        /// Order of the updates of a phase: weight by weight, or loads, sums over the replicas,
-        /// updates and stores of all weights one after the other
+        /// Order of the updates of a phase: weight by weight; loads, sums over the replicas, updates
+        /// and stores of all weights one after the other; or the same with the state loaded at the
+        /// beginning of the phase
         schedule: ExecutionPhaseSchedule = ExecutionPhaseSchedule::Interleaving => {
             shows_in: "Execution trace: remote buffer copies of the updates; Memory",
             popart: "executionPhaseSettings.schedule",

@@ -19,12 +19,8 @@ pub enum Proportion {
 }
 
 impl Proportion {
-    /// The default of poplibs (`ConvOptions.hpp`) in percent, and the most that is tried for one that
-    /// is found.
-    pub const POPLIBS_PERCENT: u32 = 60;
-
-    /// The same as a share.
-    pub const POPLIBS_DEFAULT: f64 = Self::POPLIBS_PERCENT as f64 / 100.0;
+    /// The default of poplibs (`ConvOptions.hpp`).
+    pub const POPLIBS_DEFAULT: f64 = 0.6;
 
     /// One that was found.
     pub(crate) fn found(percent: u32) -> Self {
@@ -36,7 +32,7 @@ impl Proportion {
         Self::Given(share)
     }
 
-    /// The share; before it is found, the most that it may be.
+    /// The share; poplibs' default before it is found.
     pub fn get(self) -> f64 {
         match self {
             Self::Given(share) | Self::Found(share) => share,

@@ -19,8 +19,8 @@ spec_table! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct PoplibsOptions {
         /// Share of a tile's memory that temporaries of one matmul or convolution may fill, on all
-        /// IPUs or on each; "auto" is the smallest with which all of them are expected to take at
-        /// most 1 % more cycles than with the default
+        /// IPUs or on each; "auto" compiles and runs the program with ten of them, up to the default,
+        /// and takes the fastest that fits
         available_memory_proportion: Proportion = Proportion::new(Proportion::POPLIBS_DEFAULT) => {
             shows_in: "Operations: plans; Memory: temporaries",
             poplar: "availableMemoryProportion",

@@ -1,0 +1,82 @@
+//! `options.serialize_matmul_layers`: the layers that are computed in parts, where it is not all.
+
+use super::lowering;
+use crate::graph::{GraphNode, ModelGraph};
+use crate::poplin::PlanCache;
+use crate::poplin::matmul::MatMulSerializationMode;
+use crate::poplin::planner::PoplibsOptions;
+use crate::schedule::is_named;
+use crate::spec::{Spec, SpecError};
+
+/// The key of the layers.
+const LAYERS: &str = "options.serialize_matmul_layers";
+
+/// Lets the linear layers that the spec names be computed in parts, and all others as a whole. Nodes
+/// of a file that say themselves how they are cut stay as they are.
+///
+/// # Errors
+/// A name of no linear layer, and one of layers that cannot be cut so.
+pub(super) fn serialize_named_layers(
+    spec: &Spec,
+    graph: &mut ModelGraph,
+    plans: &PlanCache,
+) -> Result<(), SpecError> {
+    let named = &spec.options.serialize_matmul_layers;
+    if named.is_empty() {
+        return Ok(());
+    }
+    let PoplibsOptions { serialize_matmul: mode, serialize_matmul_factor: parts, .. } =
+        spec.options.library;
+    let whole = (MatMulSerializationMode::None, parts);
+    for index in 0..graph.nodes.len() {
+        let is_cut = graph.nodes[index].operator.is_linear_layer()
+            && named.iter().any(|name| is_named(graph, &graph.nodes[index], name));
+        let serialization = &mut graph.nodes[index].options.planning.serialization;
+        if is_cut {
+            *serialization = Some((mode, parts));
+        } else {
+            serialization.get_or_insert(whole);
+        }
+    }
+    let graph: &ModelGraph = graph;
+    let context = lowering(spec, graph, plans);
+    for name in named {
+        let layers = graph.nodes.iter().filter(|node| node.operator.is_linear_layer());
+        let mut layers = layers.filter(|node| is_named(graph, node, name)).peekable();
+        let Some(first) = layers.peek().copied() else {
+            return Err(unknown_layer(spec, graph, name));
+        };
+        if layers.all(|layer| layer.operator.serial_parts(&context, &layer.operands()) == 1) {
+            return Err(uneven_layer(spec, graph, first, name));
+        }
+    }
+    Ok(())
+}
+
+fn unknown_layer(spec: &Spec, graph: &ModelGraph, name: &str) -> SpecError {
+    let layers = graph.nodes.iter().filter(|node| node.operator.is_linear_layer());
+    let names: Vec<&str> = layers.map(|layer| layer.name.as_str()).collect();
+    spec.refuse(LAYERS, format!("the model has no linear layer {name:?}")).nearest(name, &names)
+}
+
+/// A name of layers none of which can be cut, of which `layer` is the first.
+fn uneven_layer(spec: &Spec, graph: &ModelGraph, layer: &GraphNode, name: &str) -> SpecError {
+    let PoplibsOptions { serialize_matmul: mode, serialize_matmul_factor: parts, .. } =
+        spec.options.library;
+    let [input, result] =
+        [layer.inputs[0], layer.outputs[0]].map(|tensor| &graph.tensor(tensor).ty.shape);
+    let size = match mode {
+        MatMulSerializationMode::None => None,
+        MatMulSerializationMode::InputChannels => result.iter().nth_back(1),
+        MatMulSerializationMode::ReducingDim => input.last(),
+        MatMulSerializationMode::OutputChannels => result.last(),
+    };
+    let others = if layer.name == name { "" } else { ", nor those of others of this name" };
+    let problem = format!(
+        "options.serialize_matmul_factor = {parts} does not divide the {} {} of layer {:?}{others}",
+        size.copied().unwrap_or_default(),
+        mode.dimension(),
+        layer.name
+    );
+    spec.refuse(LAYERS, problem)
+}
