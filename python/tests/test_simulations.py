@@ -139,6 +139,10 @@ class Sweeps(unittest.TestCase):
         alone = ts.simulate(SMALL, set={"model.m": 128, "model.n": 96}).summary()
         self.assertEqual(rows[-1]["cycles"], alone["execution"]["total_cycles"])
         self.assertTrue(all(row["fits"] for row in rows))
+        for row in rows:
+            for name in ["cycles", "seconds", "max_tile_bytes"]:
+                self.assertLess(row[f"{name}_low"], row[name])
+                self.assertLess(row[name], row[f"{name}_high"])
 
     def test_what_does_not_fit_or_is_refused_is_said_or_left_out(self):
         vary = {"model.m": [64, -1]}

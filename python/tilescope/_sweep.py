@@ -14,13 +14,13 @@ from ._report import Report
 from ._simulate import _simulate
 from ._table import Table
 
+# Figures with what the model may be wrong: bounds of nine cases in ten, as columns `cycles_low` and
+# `cycles_high`; None where they are not known.
+BANDED = ("cycles", "seconds", "samples_per_second", "max_tile_bytes")
 # Figures of a point, behind the keys that vary.
 FIGURES = (
     "fits",
-    "cycles",
-    "seconds",
-    "samples_per_second",
-    "max_tile_bytes",
+    *(f"{name}{end}" for name in BANDED for end in ("", "_low", "_high")),
     "total_bytes",
     "out_of_memory_tiles",
     "report",
@@ -83,12 +83,17 @@ def point_figures(
     summary = report.summary()
     memory, execution = summary["memory"], summary["execution"] or {}
     tiles = memory["out_of_memory_tiles"]
+    bands = {**(summary["confidence"] or {}), "max_tile_bytes": memory["fullest_tile"]}
+    ends = {
+        f"{name}_{end}": (bands.get(name) or {}).get(end) for name in BANDED for end in ("low", "high")
+    }
     return {
         "fits": tiles == 0,
         "cycles": execution.get("total_cycles"),
         "seconds": execution.get("seconds"),
         "samples_per_second": execution.get("samples_per_second"),
         "max_tile_bytes": memory["max_tile_including_gaps"],
+        **ends,
         "total_bytes": memory["total_excluding_gaps"],
         "out_of_memory_tiles": tiles,
         "report": output,

@@ -3,14 +3,14 @@
 use super::command::{CliCommand, CliError, json_argument};
 use super::picture::{self, FoundPicture};
 use super::progress::ProgressReporter;
+use super::run_errors::run_factors;
 use super::simulate;
 use clap::{Arg, ArgMatches};
 use std::io::Write;
-use tilescope_analysis::sensitivity::{path_words, run_words};
-use tilescope_experiments::answers::{
-    OperationAnswer, ResourceAnswer, RunAnswer, SensitivityAnswer,
-};
-use tilescope_report::units::grouped;
+use tilescope_analysis::sensitivity::path_words;
+use tilescope_experiments::answers::{OperationAnswer, ResourceAnswer, SensitivityAnswer};
+use tilescope_report::CompilationReport;
+use tilescope_report::units::{Cycles, grouped};
 use tilescope_sim::sensitivity::{FACTORS, SensitivityError, SensitivityRequest, sensitivity};
 
 /// `tilescope sensitivity`
@@ -82,7 +82,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         operations: matches.get_one::<u16>("operations").copied().unwrap_or(0).into(),
     };
     let progress = ProgressReporter::new("simulating");
-    let found = sensitivity(&source, request, |share| {
+    let errors = |compilation: &CompilationReport, cycles: Cycles, lanes: &[Vec<Cycles>]| {
+        run_factors(compilation, cycles, lanes).map(|factors| factors.program)
+    };
+    let found = sensitivity(&source, request, &errors, |share| {
         progress.at(share);
     });
     let found = found.map_err(|error| match error {
@@ -103,7 +106,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 fn print(answer: &SensitivityAnswer, output: &mut dyn Write) -> Result<(), CliError> {
     let SensitivityAnswer { spec, machine, factor, resources, operations, .. } = answer;
     match &answer.run {
-        Some(run) => writeln!(output, "{spec} on {machine}: {}", figures_text(run))?,
+        Some(run) => writeln!(output, "{spec} on {machine}: {}", run.words())?,
         None => writeln!(output, "{spec} on {machine} does not fit in memory")?,
     }
     if let Some(shortened) = &answer.shortened {
@@ -115,7 +118,7 @@ fn print(answer: &SensitivityAnswer, output: &mut dyn Write) -> Result<(), CliEr
     let width = resources.iter().map(|of| of.title.len()).max().unwrap_or(0);
     for ResourceAnswer { title, detail, refused, run, change, .. } in resources {
         let text = match (run, refused) {
-            (Some(run), _) => figures_text(run),
+            (Some(run), _) => run.words(),
             (None, Some(problem)) => problem.clone(),
             (None, None) => "does not fit in memory".to_owned(),
         };
@@ -144,10 +147,6 @@ fn change_text(change: Option<f64>) -> String {
 /// No minus in front of what is printed as 0.
 fn nearly_zero(change: f64) -> f64 {
     if change.abs() < 0.0005 { 0.0 } else { change }
-}
-
-fn figures_text(run: &RunAnswer) -> String {
-    run_words(run.seconds, run.samples_per_second)
 }
 
 /// Bars as long as what is gained: the largest change of all fills the room.

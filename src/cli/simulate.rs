@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
-use tilescope_analysis::confidence::memory_fit;
+use tilescope_analysis::confidence::{expected_fullest_tile, memory_fit};
 use tilescope_analysis::running_costs::machine_rate;
 use tilescope_experiments::trial::{TrialFigures, end_with_parent};
 use tilescope_report::RunningCostKind;
@@ -138,6 +138,7 @@ fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<
         |cycles: Cycles| Some(factors?.of_time(cycles.seconds_at(spec.target.chip.clock)));
     let figures = TrialFigures {
         expected_seconds: cycles.and_then(expected),
+        expected_fullest_tile: expected_fullest_tile(compilation),
         fit: Some(memory_fit(compilation)),
         cycles,
         seconds: cycles.map(|cycles| cycles.seconds_at(spec.target.chip.clock)),

@@ -3,8 +3,8 @@
 use super::command::{CliCommand, CliError, json_argument};
 use clap::{Arg, ArgMatches};
 use std::io::Write;
-use tilescope_report::units::grouped;
-use tilescope_sim::validate::{ValidationSummary, validate};
+use tilescope_report::units::{Bytes, grouped};
+use tilescope_sim::validate::{RowErrors, ValidationSummary, validate};
 
 /// `tilescope validate`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "validate", arguments, run };
@@ -12,7 +12,8 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "validate", arguments,
 const FILE_FORMAT: &str = "\
 Columns, in any order:
   name                           any name
-  family                         gemm, fc, conv, pooling, reduction, embedding, lstm or gru
+  family                         gemm, fc, conv, pooling, reduction, embedding, lstm, gru, or
+                                 vertex: a vertex alone, without plan or exchange
   config                         words of key=value, spelled as in poplibs' tools; lists are
                                  separated by commas
   target                         mk1, mk2 or bow
@@ -20,11 +21,14 @@ Columns, in any order:
   memory_bytes                   always-live bytes of all tiles, plus each tile's peak of the others
   max_tile_bytes_including_gaps  highest address in use on any tile
 
+Bytes that were not measured are empty cells. Lines that begin with # are comments.
+
 Defaults of config: half data, float partials, batch 1, stride 1, padding 0, one group, no bias.
 Rows that cannot be simulated are listed as skipped.
 
 Examples:
   tilescope validate tests/data/poplar_ipumodel_ops.csv
+  tilescope validate tests/data/hardware_vertices.csv
   tilescope validate my_rows.csv --json";
 
 fn arguments(command: clap::Command) -> clap::Command {
@@ -58,6 +62,13 @@ fn percent(error: f64) -> String {
     format!("{:+.1}%", 100.0 * error)
 }
 
+/// What stands where nothing was measured.
+const NOT_MEASURED: &str = "-";
+
+fn bytes_or_dash(bytes: Option<Bytes>) -> String {
+    bytes.map_or_else(|| NOT_MEASURED.to_owned(), |bytes| grouped(bytes.0))
+}
+
 fn rows(validation: &ValidationSummary, output: &mut dyn Write) -> Result<(), CliError> {
     let width = validation.rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max(4);
     writeln!(
@@ -76,7 +87,10 @@ fn rows(validation: &ValidationSummary, output: &mut dyn Write) -> Result<(), Cl
         "error",
     )?;
     for row in &validation.rows {
-        let [cycles, memory, max_tile] = row.errors().map(percent);
+        let RowErrors { cycles, memory, max_tile } = row.errors();
+        let cycles = percent(cycles);
+        let memory = memory.map_or_else(|| NOT_MEASURED.to_owned(), percent);
+        let max_tile = max_tile.map_or_else(|| NOT_MEASURED.to_owned(), percent);
         writeln!(
             output,
             "{:width$}  {:4}  {:>12} {:>12} {cycles:>7}  {:>12} {:>12} {memory:>7}  {:>9} {:>9} {max_tile:>7}",
@@ -84,10 +98,10 @@ fn rows(validation: &ValidationSummary, output: &mut dyn Write) -> Result<(), Cl
             row.target,
             grouped(row.cycles.0),
             grouped(row.simulated_cycles.0),
-            grouped(row.memory_bytes.0),
-            grouped(row.simulated_memory_bytes.0),
-            grouped(row.max_tile.0),
-            grouped(row.simulated_max_tile.0),
+            bytes_or_dash(row.memory_bytes),
+            bytes_or_dash(row.simulated_memory_bytes),
+            bytes_or_dash(row.max_tile),
+            bytes_or_dash(row.simulated_max_tile),
         )?;
     }
     Ok(())
@@ -108,8 +122,8 @@ fn families(validation: &ValidationSummary, output: &mut dyn Write) -> Result<()
             errors.rows,
             share(errors.cycles_mape),
             share(errors.cycles_worst),
-            share(errors.memory_mape),
-            share(errors.max_tile_mape),
+            errors.memory_mape.map_or_else(|| NOT_MEASURED.to_owned(), share),
+            errors.max_tile_mape.map_or_else(|| NOT_MEASURED.to_owned(), share),
         )?;
     }
     if !validation.skipped.is_empty() {

@@ -330,6 +330,10 @@ fn gains_are_proven_and_gates_judged() {
     let cycles = |side: &str| tried[side]["cycles"].as_u64().expect("cycles");
     assert!(cycles("after") > cycles("before"), "{tried}");
     assert!(tried["measured"]["time"].as_f64() > Some(0.0), "{tried}");
+    for side in ["before", "after"] {
+        let band = &tried[side]["expected"]["cycles"];
+        assert!(band["low"].as_f64() < band["high"].as_f64(), "{tried}");
+    }
 }
 
 #[test]

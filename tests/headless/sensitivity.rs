@@ -41,6 +41,48 @@ fn bars_stand_in_the_order_of_their_gains() {
     }
 }
 
+/// Each run on a machine that can be bought has the band of whole programs, also in text.
+#[test]
+fn runs_say_what_they_may_be_off_by() {
+    let found = sensitivity(&[&SHORT[..], &["--operations", "2"]].concat());
+    // No measurement stands behind a changed machine.
+    let is_bought = |row: &&Value| {
+        let mut changes = row["changes"].as_object().expect("changes").keys();
+        row["run"].is_object()
+            && changes.clone().count() > 0
+            && changes.all(|key| !key.starts_with("target."))
+    };
+    let (bought, changed): (Vec<&Value>, Vec<&Value>) =
+        list(&found, "resources").iter().partition(is_bought);
+    assert!(!bought.is_empty() && changed.len() > 2, "{found}");
+    for row in &changed {
+        assert!(row["run"].is_null() || row["run"]["expected"].is_null(), "{row}");
+    }
+    let operations = list(&found, "operations").iter();
+    let runs = bought.iter().copied().chain(operations).map(|row| &row["run"]);
+    for run in [&found["run"]].into_iter().chain(runs) {
+        for name in ["cycles", "seconds", "samples_per_second"] {
+            let band = &run["expected"][name];
+            let end = |end: &str| band[end].as_f64().unwrap_or_else(|| panic!("{name}: {run}"));
+            assert!(end("low") < 0.95 * end("value"), "{name}: {run}");
+            assert!(end("high") > 1.05 * end("value"), "{name}: {run}");
+            assert_eq!(run[name].as_f64(), Some(end("value")), "{name}: {run}");
+        }
+    }
+    let output = tilescope(&[&["sensitivity"], &SHORT[..], &["--operations", "2"]].concat());
+    let text = stdout(&output);
+    // Time and rate of the run as it is, and of each other one; operations are told by their cycles.
+    assert_eq!(text.matches(" %)").count(), 2 * (1 + bought.len()), "{text}");
+    // A band is that of the run's report.
+    let directory = tempfile::tempdir().expect("directory");
+    let out = directory.path().to_str().expect("UTF-8");
+    let simulated = tilescope(&["simulate", SHORT[0], "-o", out]);
+    assert!(simulated.status.success(), "{}", stderr(&simulated));
+    let summary = stdout(&tilescope(&["summary", out, "--json"]));
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
+    assert_eq!(summary["confidence"]["cycles"], found["run"]["expected"]["cycles"]);
+}
+
 #[test]
 fn a_factor_of_one_gains_nothing() {
     let found = sensitivity(&[&SHORT[..], &["--factor", "1", "--operations", "2"]].concat());

@@ -59,6 +59,52 @@ fn nightly(sizes: &[u32]) -> TempDir {
     directory
 }
 
+/// What the model may be wrong stands beside each figure that it is wrong about; a report that
+/// predicts nothing says nothing of it.
+#[test]
+fn figures_say_what_they_may_be_off_by() {
+    let directory = nightly(&[100, 132]);
+    let place = text(directory.path());
+    let found = series(&[place]);
+    let summaries = ["v8", "v9"].map(|name| {
+        let report = directory.path().join(name);
+        json(&["summary", text(&report)])
+    });
+    for (path, band) in [
+        ("execution.total_cycles", ["confidence", "cycles"]),
+        ("execution.seconds", ["confidence", "seconds"]),
+        ("memory.max_tile_including_gaps", ["memory", "fullest_tile"]),
+    ] {
+        let figure = list(&found, "figures").iter().find(|figure| figure["path"] == path);
+        let expected = list(figure.expect(path), "expected");
+        for (expected, summary) in expected.iter().zip(&summaries) {
+            let [group, name] = band;
+            for end in ["low", "value", "high"] {
+                let known = summary[group][name][end].as_f64().expect("an end");
+                let told = expected[end].as_f64().expect("an end");
+                assert!((told / known - 1.0).abs() < 1e-9, "{path}: {expected}");
+            }
+        }
+    }
+    let shown = stdout(&tilescope(&["series", place]));
+    let page = directory.path().join("page.html");
+    let markdown = stdout(&tilescope(&["series", place, "--markdown", "--html", text(&page)]));
+    let html = fs::read_to_string(&page).expect("a page");
+    for shown in [&shown, &markdown, &html] {
+        assert!(shown.contains("Between"), "{shown}");
+    }
+    // As a report of a real machine, which predicts nothing.
+    let real = tempfile::tempdir().expect("temporary directory");
+    let mut report = tilescope_fixtures::ReportBuilder::new(1, 4);
+    let work = report.compute("work", 10);
+    report.run(work, 0..10).write(real.path()).expect("a report");
+    let place = text(real.path());
+    let found = series(&[place]);
+    assert!(list(&found, "figures").iter().all(|figure| figure.get("expected").is_none()));
+    let shown = stdout(&tilescope(&["series", place]));
+    assert!(!shown.contains("Between"), "{shown}");
+}
+
 #[test]
 fn figures_are_those_of_the_summaries() {
     let found = series(&SAMPLES);

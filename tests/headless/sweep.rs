@@ -56,6 +56,51 @@ fn rows(path: &Path) -> (i64, i64) {
     connection.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("points")
 }
 
+/// What the model may be wrong stands beside each figure that it is wrong about, in every format.
+#[test]
+fn points_say_what_they_may_be_off_by() {
+    let one = ["dense_layer", "--vary", "model.batch_size=4,8"];
+    let banded = [
+        "seconds_per_sample",
+        "samples_per_second",
+        "cycles",
+        "seconds",
+        "memory",
+        "joules_per_million_samples",
+        "cost_per_million_samples",
+    ];
+    let found = points(&one);
+    for point in &found {
+        for name in banded {
+            let band = &point["expected"][name];
+            let end = |end: &str| band[end].as_f64().unwrap_or_else(|| panic!("{name}: {point}"));
+            assert!(end("low") < end("value") && end("value") < end("high"), "{name}: {point}");
+            let value = point[name].as_f64().expect("a figure");
+            assert!((end("value") / value - 1.0).abs() < 1e-9, "{name}: {point}");
+        }
+        assert!(point["expected"]["ipus"].is_null(), "{point}");
+    }
+    let csv = stdout(&sweep(&[&one[..], &["--format", "csv"]].concat()));
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().expect("a head");
+    for (line, point) in lines.zip(&found) {
+        for name in banded {
+            let at = head.iter().position(|column| *column == name).expect("a column");
+            for (place, end) in [(at + 1, "low"), (at + 2, "high")] {
+                assert_eq!(head[place], format!("{name}_{end}"));
+                let known = point["expected"][name][end].as_f64().expect("an end");
+                let written: f64 = line[place].parse().expect("a number");
+                assert!((written / known - 1.0).abs() < 1e-6, "{name}: {line:?}");
+            }
+        }
+        assert!(!head.contains(&"ipus_low"));
+    }
+    let text = stdout(&sweep(&one));
+    let rows = text.lines().skip(1);
+    assert_eq!(rows.clone().count(), 2);
+    assert!(rows.clone().all(|row| row.matches(" %)").count() == 3), "{text}");
+}
+
 #[test]
 fn rows_are_the_product_less_what_conditions_discard() {
     let found = points(&SWEEP);
@@ -195,10 +240,21 @@ fn what_is_refused_says_why() {
     let table = stdout(&sweep(&arguments));
     assert!(table.contains("refused: options.overlap_io"), "{table}");
     let csv = stdout(&sweep(&[&arguments[..], &["--format", "csv"]].concat()));
-    let head = "options.num_io_tiles,options.overlap_io,seconds_per_sample,samples_per_second,\
-                cycles,seconds,samples,memory,ipus,joules_per_million_samples,\
-                cost_per_million_samples,outcome,pareto_front,problem\n";
-    assert!(csv.starts_with(head), "{csv}");
+    let banded = |name: &str| format!("{name},{name}_low,{name}_high");
+    let head = [
+        "options.num_io_tiles,options.overlap_io".to_owned(),
+        banded("seconds_per_sample"),
+        banded("samples_per_second"),
+        banded("cycles"),
+        banded("seconds"),
+        "samples".to_owned(),
+        banded("memory"),
+        "ipus".to_owned(),
+        banded("joules_per_million_samples"),
+        banded("cost_per_million_samples"),
+        "outcome,pareto_front,problem\n".to_owned(),
+    ];
+    assert!(csv.starts_with(&head.join(",")), "{csv}");
     assert_eq!(csv.lines().count(), 1 + found.len());
 }
 

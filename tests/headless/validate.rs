@@ -33,9 +33,9 @@ fn check(name: &str, bounds: [f64; 3]) {
     let validation = family(name);
     assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
     let errors = &validation.families[name];
-    let found = [errors.cycles_mape, errors.memory_mape, errors.max_tile_mape];
+    let found = [Some(errors.cycles_mape), errors.memory_mape, errors.max_tile_mape];
     for ((error, bound), what) in found.iter().zip(bounds).zip(["cycles", "memory", "max tile"]) {
-        let error = 100.0 * error;
+        let error = 100.0 * error.expect("measured");
         assert!(error <= bound, "{name}: {what} {error:.2} % off, {bound} % allowed");
     }
 }
@@ -109,6 +109,33 @@ fn bands_are_the_residuals_of_all_rows() {
     assert_eq!(found, kept_residuals());
 }
 
+/// The matrix engine against hardware. Bounds are what is reached, rounded up.
+#[test]
+fn vertices_take_the_cycles_of_hardware() {
+    let validation = validate(include_str!("../data/hardware_vertices.csv")).expect("sane rows");
+    assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
+    let errors = &validation.families["vertex"];
+    assert_eq!(errors.rows, 128);
+    assert!(errors.cycles_mape <= 0.012 && errors.cycles_worst <= 0.066, "{errors:?}");
+    // The counters are read in compute sets of their own: what starting one more takes is in each
+    // row, and all that grows with the rows is in the formula.
+    for row in validation.rows.iter().filter(|row| row.name != "amp_16x16x16") {
+        let launch = row.cycles - row.simulated_cycles;
+        assert!((Cycles(30)..=Cycles(33)).contains(&launch), "{row:?}");
+    }
+}
+
+/// Rows of vertices say nothing of the bands of operations.
+#[test]
+fn bands_are_of_operations() {
+    let pooling = file(|line| line.contains(",pooling,"));
+    let vertices = include_str!("../data/hardware_vertices.csv").lines();
+    let vertices: String =
+        vertices.filter(|line| line.starts_with("amp_")).map(|line| format!("{line}\n")).collect();
+    let both = residuals(&validate(&format!("{pooling}{vertices}")).expect("sane rows"));
+    assert_eq!(both, residuals(&validate(&pooling).expect("sane rows")));
+}
+
 /// All kinds of plans: serial and joint ones, SLIC, expanded and strided kernels, grouped products,
 /// float. Bounds are the errors they have, rounded up to whole percents.
 #[test]
@@ -134,8 +161,8 @@ fn a_dozen_plans_cost_what_poplar_says() {
     assert_eq!(validation.rows.len(), chosen.len());
     for (name, chip, bound) in chosen {
         let row = validation.rows.iter().find(|row| row.name == name && row.target == chip);
-        let [cycles, ..] = row.expect("a row of this name").errors();
-        assert!(100.0 * cycles.abs() <= bound, "{name} on {chip}: {:+.2} %", 100.0 * cycles);
+        let error = 100.0 * row.expect("a row of this name").errors().cycles;
+        assert!(error.abs() <= bound, "{name} on {chip}: {error:+.2} %");
     }
 }
 
@@ -157,8 +184,15 @@ fn a_row_of_every_family_is_simulated() {
     for family in FAMILIES {
         let errors = &json["families"][family.name];
         assert_eq!(errors["rows"], 1, "{}", family.name);
-        for key in ["cycles_mape", "cycles_worst", "memory_mape", "max_tile_mape"] {
+        for key in ["cycles_mape", "cycles_worst"] {
             assert!(errors[key].as_f64().is_some_and(|error| error < 0.5), "{errors}");
+        }
+        for key in ["memory_mape", "max_tile_mape"] {
+            if family.name == "vertex" {
+                assert!(errors[key].is_null(), "{errors}");
+            } else {
+                assert!(errors[key].as_f64().is_some_and(|error| error < 0.5), "{errors}");
+            }
         }
     }
     let text = stdout(&tilescope(&["validate", file]));
@@ -187,6 +221,8 @@ fn broken_files_are_refused_with_the_line() {
         (row("a,gemm,m=1 k=1 n=one,mk2,1,1,1"), "line 4: n: expected a whole number"),
         (row("a,gemm,\"m=1,mk2,1,1,1"), "line 4: a quote is not closed"),
         (row("a,gemm,m,mk2,1,1,1"), "line 4: key=value"),
+        (row("a,gemm,m=1 k=1 n=1,mk2,1,0,"), "line 4: memory_bytes"),
+        (row("# a comment\na,vertex,rows=1,mk2,1,,"), "line 5: config lacks vertex"),
         (
             row("a,fc,input-size=8 output-size=8 phase=sideways,mk2,1,1,1"),
             "line 4: phase: expected all",
@@ -215,11 +251,15 @@ fn what_cannot_be_simulated_is_listed() {
         "f,conv,\"field=5,5 kernel-size=7 input-channels=8 output-channels=8\",mk2,1,1,1",
         "g,embedding,\"shape=0,8 num-indices=4\",mk2,1,1,1",
         "h,lstm,sequence-size=0 input-size=8 output-size=8,mk2,1,1,1",
+        "i,vertex,vertex=poplin::OuterProduct<half> rows=8 in-channels=16 out-channels=16,mk2,1,,",
+        "j,vertex,\"vertex=poplin::ConvPartial1x1Out<half,half,true,true,16,4,false> rows=8 in-channels=17 out-channels=16\",mk2,1,,",
+        "k,vertex,\"vertex=poplin::ConvPartial1x1Out<half,half,true,true,16,4,false> rows=8 in-channels=16 out-channels=8\",mk2,1,,",
+        "l,vertex,\"vertex=poplin::ConvPartial1x1Out<half,half,true,true,16,4,false> rows=0 in-channels=16 out-channels=16\",mk2,1,,",
     ];
     let text = format!("{HEAD}\n{}\n", rows.join("\n"));
     let validation = validate(&text).expect("sane rows");
     let names: Vec<&str> = validation.skipped.iter().map(|row| row.name.as_str()).collect();
-    assert_eq!(names, ["a", "b", "c", "d", "e", "f", "g", "h"]);
+    assert_eq!(names, ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]);
     assert!(validation.skipped[0].reason.contains("device-type"), "{:?}", validation.skipped[0]);
     assert!(validation.rows.is_empty() && validation.families.is_empty());
 }
@@ -251,8 +291,9 @@ fn unseen_shapes_have_costs() {
         validate(&format!("{HEAD}\n{}", lines.collect::<String>())).expect("sane rows");
     assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
     for row in &validation.rows {
-        let sizes = [row.simulated_memory_bytes, row.simulated_max_tile];
-        assert!(!row.simulated_cycles.is_zero() && !sizes.contains(&Bytes::ZERO), "{row:?}");
+        let sizes = [row.simulated_memory_bytes, row.simulated_max_tile].into_iter().flatten();
+        assert!(!row.simulated_cycles.is_zero(), "{row:?}");
+        assert_eq!(sizes.filter(|bytes| *bytes > Bytes::ZERO).count(), 2, "{row:?}");
     }
 }
 

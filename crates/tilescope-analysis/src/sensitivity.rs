@@ -1,12 +1,22 @@
 //! What more of a resource or a faster operation makes of a run, in the words that the command line
 //! and the window share.
 
+use crate::confidence::Banded;
 use tilescope_report::units::{grouped, seconds as in_seconds};
 
-/// `9.06 ms, 441,266 samples per second`; without samples only how long the run takes.
-pub fn run_words(seconds: f64, samples_per_second: Option<f64>) -> String {
-    let rate = |rate: f64| format!(", {} samples per second", grouped(rate.round() as u64));
-    format!("{}{}", in_seconds(seconds), samples_per_second.map(rate).unwrap_or_default())
+/// `9.06 ms (-12 to +14 %), 441,266 samples per second (-12 to +14 %)`; without samples only how long
+/// the run takes, and no widths where the model does not say what it may be wrong.
+pub fn run_words(
+    (seconds, expected_seconds): (f64, Option<Banded>),
+    (rate, expected_rate): (Option<f64>, Option<Banded>),
+) -> String {
+    let width = |band: Option<Banded>| {
+        band.map_or_else(String::new, |band| format!(" ({})", band.width_words()))
+    };
+    let time = format!("{}{}", in_seconds(seconds), width(expected_seconds));
+    let Some(rate) = rate else { return time };
+    let rate = grouped(rate.round() as u64);
+    format!("{time}, {rate} samples per second{}", width(expected_rate))
 }
 
 /// Whether an operation holds the run up: `off_path_beyond` is how many times as fast it must be not

@@ -40,6 +40,18 @@ pub struct ReportSummary {
 }
 
 impl ReportSummary {
+    /// The figure of a dotted path with what the model may be wrong; `None` where that is not known.
+    pub fn expected(&self, path: &str) -> Option<Banded> {
+        let confidence = self.confidence.as_ref();
+        match path {
+            "execution.total_cycles" => confidence?.cycles,
+            "execution.seconds" => confidence?.seconds,
+            "execution.samples_per_second" => confidence?.samples_per_second,
+            "memory.max_tile_including_gaps" => self.memory.as_ref()?.fullest_tile,
+            _ => None,
+        }
+    }
+
     /// Tiles that need more than they have; 0 where memory was not recorded.
     pub fn out_of_memory_tiles(&self) -> u64 {
         self.memory.as_ref().map_or(0, |memory| memory.out_of_memory_tiles)

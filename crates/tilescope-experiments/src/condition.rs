@@ -249,6 +249,7 @@ mod tests {
             watts: None,
             price_per_hour: None,
             expected_seconds: None,
+            expected_fullest_tile: None,
             fit: None,
         };
         let changes = json!({ "options.num_io_tiles": 32, "options.overlap_io": "loops" });

@@ -1,10 +1,9 @@
 //! What a search makes small.
 
 use crate::condition::Condition;
-use crate::point::Point;
+use crate::point::{Point, PointFigure};
 use crate::trial::TrialFigures;
 use tilescope_analysis::insights::TriedProposal;
-use tilescope_report::units::{NumberFormat, grouped, grouped_real, seconds};
 
 /// What a search makes small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,25 +73,25 @@ impl TuneObjective {
     }
 
     fn value(self, figures: &TrialFigures) -> Option<f64> {
+        (PointFigure::named(self.figure())?.of)(figures)
+    }
+
+    /// Name of the figure.
+    fn figure(self) -> &'static str {
         match self {
-            Self::Throughput => figures.seconds_per_sample(),
-            Self::Latency => figures.seconds,
-            Self::Memory => Some(figures.fullest_tile_bytes.as_f64()),
-            Self::Ipus => Some(figures.ipus.into()),
-            Self::Energy => figures.joules(),
-            Self::Cost => figures.cost(),
+            Self::Throughput => "seconds_per_sample",
+            Self::Latency => "seconds",
+            Self::Memory => "memory",
+            Self::Ipus => "ipus",
+            Self::Energy => "joules_per_million_samples",
+            Self::Cost => "cost_per_million_samples",
         }
     }
 
-    /// The figure of a point, in words.
+    /// The figure of a point, in words, with what the model may be wrong where that is known.
     pub fn text(self, figures: &TrialFigures) -> String {
-        let Some(value) = self.value(figures) else { return "does not fit".to_owned() };
-        match self {
-            Self::Throughput | Self::Latency => seconds(value),
-            Self::Memory => NumberFormat::default().bytes(figures.fullest_tile_bytes.0),
-            Self::Ipus => grouped(figures.ipus.into()),
-            Self::Energy | Self::Cost => grouped_real(value),
-        }
+        let text = PointFigure::named(self.figure()).and_then(|figure| figure.text(figures));
+        text.unwrap_or_else(|| "does not fit".to_owned())
     }
 
     /// How good a point is; nothing for what has no figures.

@@ -3,10 +3,11 @@
 use crate::trial::{TrialFigures, TrialOutcome};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use tilescope_analysis::confidence::{Banded, MemoryFit};
 use tilescope_analysis::gates::GateQuantity;
 use tilescope_analysis::insights::SpecChanges;
-use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, seconds};
+use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, grouped_real, seconds};
 
 /// A changed spec that was tried.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,7 @@ pub struct Point {
 const CHANGES: &str = "changes";
 const OUTCOME: &str = "outcome";
 const PROBLEM: &str = "problem";
+const EXPECTED: &str = "expected";
 const FITS: &str = "fits";
 const DOES_NOT_FIT: &str = "does_not_fit";
 
@@ -30,6 +32,21 @@ pub struct PointFigure {
     pub also: &'static str,
     pub quantity: GateQuantity,
     pub of: fn(&TrialFigures) -> Option<f64>,
+    /// What it is off by, where the model is wrong.
+    pub errors: PointErrors,
+}
+
+/// The errors that a figure of a point has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointErrors {
+    /// Those of the run's time.
+    OfTime,
+    /// Those of the run's time, turned around.
+    OfRate,
+    /// Those of the fullest tile.
+    OfMemory,
+    /// None: it is counted.
+    Counted,
 }
 
 /// Figures of points that fit; those of memory and IPUs are known of others too.
@@ -39,56 +56,113 @@ pub static FIGURES: &[PointFigure] = &[
         also: "",
         quantity: GateQuantity::Seconds,
         of: TrialFigures::seconds_per_sample,
+        errors: PointErrors::OfTime,
     },
     PointFigure {
         name: "samples_per_second",
         also: "throughput",
         quantity: GateQuantity::PerSecond,
         of: |figures| figures.seconds_per_sample().map(f64::recip),
+        errors: PointErrors::OfRate,
     },
     PointFigure {
         name: "cycles",
         also: "",
         quantity: GateQuantity::Cycles,
         of: |figures| figures.cycles.map(|cycles| cycles.as_f64()),
+        errors: PointErrors::OfTime,
     },
     PointFigure {
         name: "seconds",
         also: "",
         quantity: GateQuantity::Seconds,
         of: |figures| figures.seconds,
+        errors: PointErrors::OfTime,
     },
     PointFigure {
         name: "samples",
         also: "",
         quantity: GateQuantity::Count,
         of: |figures| Some(figures.samples as f64),
+        errors: PointErrors::Counted,
     },
     PointFigure {
         name: "memory",
         also: "max_tile",
         quantity: GateQuantity::Bytes,
         of: |figures| Some(figures.fullest_tile_bytes.as_f64()),
+        errors: PointErrors::OfMemory,
     },
     PointFigure {
         name: "ipus",
         also: "",
         quantity: GateQuantity::Count,
         of: |figures| Some(figures.ipus.into()),
+        errors: PointErrors::Counted,
     },
     PointFigure {
         name: "joules_per_million_samples",
         also: "",
         quantity: GateQuantity::Count,
         of: TrialFigures::joules,
+        errors: PointErrors::OfTime,
     },
     PointFigure {
         name: "cost_per_million_samples",
         also: "",
         quantity: GateQuantity::Count,
         of: TrialFigures::cost,
+        errors: PointErrors::OfTime,
     },
 ];
+
+/// Figures with what the model may be wrong, by name; those of which that is known.
+#[must_use]
+pub fn expected(figures: &TrialFigures) -> BTreeMap<&'static str, Banded> {
+    let mut expected = BTreeMap::new();
+    for figure in FIGURES {
+        if let Some(band) = figure.expected(figures) {
+            expected.insert(figure.name, band);
+        }
+    }
+    expected
+}
+
+impl PointFigure {
+    /// The figure of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        FIGURES.iter().find(|figure| figure.name == name)
+    }
+
+    /// Its value with what the model may be wrong; nothing where that is not known, or the figure is
+    /// counted.
+    #[must_use]
+    pub fn expected(&self, figures: &TrialFigures) -> Option<Banded> {
+        let value = (self.of)(figures)?;
+        match self.errors {
+            PointErrors::OfTime => Some(figures.expected_seconds?.in_step(value)),
+            PointErrors::OfRate => Some(figures.expected_seconds?.in_reverse(value)),
+            PointErrors::OfMemory => figures.expected_fullest_tile,
+            PointErrors::Counted => None,
+        }
+    }
+
+    /// A value of it, and how far it may be off where that is known: `1.61 us (-12 to +14 %)`.
+    #[must_use]
+    pub fn text(&self, figures: &TrialFigures) -> Option<String> {
+        let value = (self.of)(figures)?;
+        let text = match self.quantity {
+            GateQuantity::Seconds => seconds(value),
+            GateQuantity::Bytes => NumberFormat::default().bytes(figures.fullest_tile_bytes.0),
+            GateQuantity::PerSecond | GateQuantity::Cycles => grouped(value as u64),
+            GateQuantity::Count if value.fract() == 0.0 => grouped(value as u64),
+            _ => grouped_real(value),
+        };
+        let band = self.expected(figures).map(|band| format!(" ({})", band.width_words()));
+        Some(text + &band.unwrap_or_default())
+    }
+}
 
 impl Point {
     /// Its figures, where it was simulated.
@@ -146,31 +220,32 @@ impl Point {
         (figure.of)(self.figures()?)
     }
 
-    /// The value of a figure as JSON: counts, bytes and cycles are whole numbers.
+    /// The value of a figure as JSON: counts, bytes and cycles are whole numbers where they are whole.
     #[must_use]
     pub fn figure_json(&self, figure: &PointFigure) -> Value {
         let Some(value) = self.figure(figure) else { return Value::Null };
         match figure.quantity {
-            GateQuantity::Count | GateQuantity::Bytes | GateQuantity::Cycles => json!(value as u64),
+            GateQuantity::Count | GateQuantity::Bytes | GateQuantity::Cycles
+                if value.fract() == 0.0 =>
+            {
+                json!(value as u64)
+            }
             _ => json!(value),
         }
     }
 
-    /// `1.61 us a sample, fullest tile 211 KiB, 4 IPUs`; the outcome where there are no figures.
+    /// `1.61 us (-12 to +14 %) a sample, fullest tile 211 KiB (-1 to +2 %), 4 IPUs`; the outcome where there are no figures.
     #[must_use]
     pub fn figures_text(&self) -> String {
         let Some(figures) = self.figures() else { return self.outcome_words().to_owned() };
-        let time = match figures.seconds_per_sample() {
-            Some(time) => {
-                let band =
-                    figures.expected_seconds.map(|band| format!(" ({})", band.width_words()));
-                format!("{}{} a sample", seconds(time), band.unwrap_or_default())
-            }
+        let text = |figure: &PointFigure| figure.text(figures);
+        let time = match PointFigure::named("seconds_per_sample").and_then(text) {
+            Some(time) => format!("{time} a sample"),
             None => "does not fit in memory".to_owned(),
         };
         let unsure = figures.fit.filter(|fit| fit.is_uncertain());
-        let unsure = unsure.map_or("", |_| " (uncertain to fit)");
-        let memory = NumberFormat::default().bytes(figures.fullest_tile_bytes.0);
+        let unsure = unsure.map_or("", |_| ", uncertain to fit");
+        let memory = PointFigure::named("memory").and_then(text).unwrap_or_default();
         let plural = if figures.ipus == 1 { "" } else { "s" };
         format!(
             "{time}, fullest tile {memory}{unsure}, {} IPU{plural}",
@@ -187,7 +262,7 @@ impl Point {
 }
 
 /// Writes changes, outcome, all [`FIGURES`] and the problem, null where they are not known; power and
-/// price of the machine where they are.
+/// price of the machine, and figures with what the model may be wrong, where they are.
 impl Serialize for Point {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut json = Map::new();
@@ -205,8 +280,9 @@ impl Serialize for Point {
         if let Some((_, Some(price))) = machine {
             json.insert("price_per_hour".to_owned(), json!(price));
         }
-        if let Some(band) = self.figures().and_then(|figures| figures.expected_seconds) {
-            json.insert("expected_seconds".to_owned(), json!(band));
+        let expected = self.figures().map(expected).filter(|expected| !expected.is_empty());
+        if let Some(expected) = expected {
+            json.insert(EXPECTED.to_owned(), json!(expected));
         }
         if let Some(fit) = self.figures().and_then(|figures| figures.fit) {
             json.insert("fit".to_owned(), json!(fit));
@@ -229,8 +305,16 @@ struct PointRecord {
     ipus: Option<u32>,
     watts: Option<f64>,
     price_per_hour: Option<f64>,
-    expected_seconds: Option<Banded>,
+    #[serde(default)]
+    expected: ExpectedRecord,
     fit: Option<MemoryFit>,
+}
+
+/// The bands that those of all figures follow from.
+#[derive(Default, Deserialize)]
+struct ExpectedRecord {
+    seconds: Option<Banded>,
+    memory: Option<Banded>,
 }
 
 impl<'de> Deserialize<'de> for Point {
@@ -246,7 +330,8 @@ impl<'de> Deserialize<'de> for Point {
                 ipus: record.ipus.unwrap_or(1),
                 watts: record.watts,
                 price_per_hour: record.price_per_hour,
-                expected_seconds: record.expected_seconds,
+                expected_seconds: record.expected.seconds,
+                expected_fullest_tile: record.expected.memory,
                 fit: record.fit,
             }),
             "refused" => TrialOutcome::Refused(problem),
@@ -284,6 +369,31 @@ pub fn is_on_front<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<bool> {
 mod tests {
     use super::*;
 
+    /// What is not known is left out: no figure is called sure.
+    #[test]
+    fn figures_without_bands_have_no_width() {
+        let unsure = json!({ "value": 0.7, "low": 0.6, "high": 0.9 });
+        let text = json!({
+            "changes": {}, "outcome": "fits", "problem": null, "cycles": 700, "seconds": 0.7,
+            "samples": 7, "memory": 4096, "ipus": 1, "expected": { "seconds": unsure },
+        });
+        let point: Point = serde_json::from_value(text).expect("a point");
+        let figures = *point.figures().expect("figures");
+        let names: Vec<&str> = expected(&figures).into_keys().collect();
+        assert_eq!(names, ["cycles", "samples_per_second", "seconds", "seconds_per_sample"]);
+        let time = expected(&figures)["seconds_per_sample"];
+        for (end, expected) in [(time.low(), 0.6), (time.value(), 0.7), (time.high(), 0.9)] {
+            assert!((end - expected / 7.0).abs() < 1e-12, "{time:?}");
+        }
+        assert!(point.figures_text().starts_with("100 ms (-14 to +29 %) a sample"));
+        let none = TrialFigures { expected_seconds: None, ..figures };
+        assert!(expected(&none).is_empty());
+        let point = Point { outcome: TrialOutcome::Figures(none), ..point };
+        assert!(!point.figures_text().contains('%'), "{}", point.figures_text());
+        let json = serde_json::to_value(&point).expect("JSON");
+        assert!(json.get("expected").is_none(), "{json}");
+    }
+
     #[test]
     fn points_are_read_as_they_are_written() {
         let figures = TrialFigures {
@@ -295,6 +405,7 @@ mod tests {
             watts: Some(190.0),
             price_per_hour: None,
             expected_seconds: None,
+            expected_fullest_tile: None,
             fit: Some(MemoryFit::FitsUncertain),
         };
         let unfit = TrialFigures { cycles: None, seconds: None, watts: None, ..figures };

@@ -6,6 +6,7 @@ use crate::ExperimentError;
 use crate::answers::TuneAnswer;
 use crate::trial::{TrialFigures, TrialFinding, TrialOutcome};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::confidence::{Banded, MemoryFit};
@@ -255,7 +256,12 @@ impl ResultsFile {
         let insert =
             "INSERT OR REPLACE INTO points VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
         self.written(self.connection.execute(insert, row))?;
-        let Some(errors) = figures.map(|of| (of.expected_seconds, of.fit)) else { return Ok(()) };
+        let Some(figures) = figures else { return Ok(()) };
+        let errors = KnownErrors {
+            expected_seconds: figures.expected_seconds,
+            fit: figures.fit,
+            expected_fullest_tile: figures.expected_fullest_tile,
+        };
         let json = serde_json::to_string(&errors).unwrap_or_default();
         let insert = "INSERT OR REPLACE INTO errors VALUES (?1, ?2)";
         let row = params![changes_text(&point.changes), json];
@@ -392,6 +398,15 @@ pub fn changes_text(changes: &SpecChanges) -> String {
     serde_json::to_string(changes).unwrap_or_default()
 }
 
+/// How far figures of a point may be off, as a file keeps it.
+#[derive(Default, Serialize, Deserialize)]
+struct KnownErrors {
+    expected_seconds: Option<Banded>,
+    fit: Option<MemoryFit>,
+    #[serde(default)]
+    expected_fullest_tile: Option<Banded>,
+}
+
 fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
     let changes: String = row.get(0)?;
     let outcome: String = row.get(1)?;
@@ -405,7 +420,7 @@ fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
     };
     let errors: Option<String> = row.get(10)?;
     let errors = errors.map(|json| serde_json::from_str(&json)).transpose().map_err(unreadable)?;
-    let (expected_seconds, fit): (Option<Banded>, Option<MemoryFit>) = errors.unwrap_or_default();
+    let KnownErrors { expected_seconds, fit, expected_fullest_tile } = errors.unwrap_or_default();
     Ok(Point {
         changes: serde_json::from_str(&changes).map_err(unreadable)?,
         outcome: match outcome.as_str() {
@@ -420,6 +435,7 @@ fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
                 watts: row.get(7)?,
                 price_per_hour: row.get(8)?,
                 expected_seconds,
+                expected_fullest_tile,
                 fit,
             }),
         },

@@ -36,6 +36,9 @@ pub struct TrialFigures {
     /// run is too long to find out for a trial.
     #[serde(default)]
     pub expected_seconds: Option<Banded>,
+    /// The fullest tile, with what the model may be wrong; nothing where that is not known.
+    #[serde(default)]
+    pub expected_fullest_tile: Option<Banded>,
     /// The answer to the question of whether it fits in memory, where its time does not tell.
     #[serde(default)]
     pub fit: Option<MemoryFit>,

@@ -389,6 +389,7 @@ fn large_series(runs: usize, paths: &[&str], operations: usize) -> ReportSeries 
     let figure = |(at, path): (usize, &&str)| SeriesFigure {
         figure: named_figure(path).unwrap(),
         values: (0..runs).map(|run| Some(value(run, at).into())).collect(),
+        expected: Vec::new(),
     };
     let operation = |at: usize| SeriesOperation {
         name: format!("encoder/layer{at}/attention/self/query/MatMul"),

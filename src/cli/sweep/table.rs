@@ -2,32 +2,50 @@
 
 use crate::cli::command::CliError;
 use std::io::Write;
+use tilescope_analysis::confidence::Banded;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
-use tilescope_experiments::point::FIGURES;
-use tilescope_report::units::{Bytes, NumberFormat, grouped, seconds};
+use tilescope_experiments::point::{FIGURES, Point, PointErrors, PointFigure};
 
 /// All that is known of each point, with whole paths of keys.
 pub(super) fn csv(answer: &SweepAnswer) -> String {
     let keys = answer.keys.iter().map(TableColumn::text);
-    let figures = FIGURES.iter().map(|figure| TableColumn::number(figure.name));
+    let figures = FIGURES.iter().flat_map(|figure| {
+        let ends = (figure.errors != PointErrors::Counted).then_some(BAND_ENDS).into_iter();
+        let ends = ends.flatten().map(|end| TableColumn::number(format!("{}_{end}", figure.name)));
+        [TableColumn::number(figure.name)].into_iter().chain(ends)
+    });
     let rest = ["outcome", "pareto_front", "problem"].map(TableColumn::text);
     let row = |SweepPoint { point, pareto_front }: &SweepPoint| {
         let keys =
             answer.keys.iter().map(|key| TableCell::from(value_text(point.changes.get(key))));
-        let figures = FIGURES.iter().map(|figure| match &point.figure_json(figure) {
-            serde_json::Value::Number(number) => match number.as_u64() {
-                Some(whole) => TableCell::Count(whole),
-                None => number.as_f64().map(TableCell::Real).into(),
-            },
-            _ => TableCell::Missing,
-        });
+        let figures = FIGURES.iter().flat_map(|figure| figure_cells(point, figure));
         let words =
             [point.outcome_words(), if *pareto_front { "yes" } else { "" }, point.problem()];
         keys.chain(figures).chain(words.map(TableCell::from)).collect()
     };
     let rows = answer.points.iter().map(row).collect();
     DataTable::new(keys.chain(figures).chain(rest).collect(), rows).csv()
+}
+
+/// Bounds of nine cases in ten, as columns end in them.
+const BAND_ENDS: [&str; 2] = ["low", "high"];
+
+/// A figure, and where it has errors the bounds that it lies between; empty where they are not known.
+fn figure_cells(point: &Point, figure: &PointFigure) -> Vec<TableCell> {
+    let value = match &point.figure_json(figure) {
+        serde_json::Value::Number(number) => match number.as_u64() {
+            Some(whole) => TableCell::Count(whole),
+            None => number.as_f64().map(TableCell::Real).into(),
+        },
+        _ => TableCell::Missing,
+    };
+    if figure.errors == PointErrors::Counted {
+        return vec![value];
+    }
+    let band = point.figures().and_then(|figures| figure.expected(figures));
+    let end = |of: fn(&Banded) -> f64| TableCell::from(band.as_ref().map(of).map(TableCell::Real));
+    vec![value, end(Banded::low), end(Banded::high)]
 }
 
 /// A line for each point.
@@ -58,12 +76,12 @@ fn line(answer: &SweepAnswer, found: &SweepPoint) -> Vec<String> {
     let mut line: Vec<String> =
         answer.keys.iter().map(|key| value_text(point.changes.get(key))).collect();
     let figures = point.figures();
-    let time = figures.and_then(|figures| figures.seconds_per_sample());
     let dash = || "-".to_owned();
-    line.push(time.map_or_else(dash, seconds));
-    line.push(time.map_or_else(dash, |time| grouped((1.0 / time) as u64)));
-    let memory = |bytes: Bytes| NumberFormat::default().bytes(bytes.0);
-    line.push(figures.map_or_else(dash, |figures| memory(figures.fullest_tile_bytes)));
+    for name in ["seconds_per_sample", "samples_per_second", "memory"] {
+        let figure = PointFigure::named(name);
+        let text = figure.zip(figures).and_then(|(figure, figures)| figure.text(figures));
+        line.push(text.unwrap_or_else(dash));
+    }
     line.push(figures.map_or_else(dash, |figures| figures.ipus.to_string()));
     line.push(if *pareto_front { "*".to_owned() } else { String::new() });
     line.push(match (point.fits(), point.problem()) {

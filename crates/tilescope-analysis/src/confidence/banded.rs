@@ -22,6 +22,21 @@ impl Banded {
         Self::new(value, FactorBand { low: 1.0 / high, high: 1.0 / low })
     }
 
+    /// The band of a figure that is off by the same share: the time of a sample, of that of its run.
+    #[must_use]
+    pub fn in_step(&self, value: f64) -> Self {
+        let share = value / self.value.max(f64::MIN_POSITIVE);
+        Self { value, low: self.low * share, high: self.high * share }
+    }
+
+    /// The band of a figure that falls where this one rises: a rate, of a time.
+    #[must_use]
+    pub fn in_reverse(&self, value: f64) -> Self {
+        let least = f64::MIN_POSITIVE;
+        let product = value * self.value;
+        Self { value, low: product / self.high.max(least), high: product / self.low.max(least) }
+    }
+
     /// The figure itself.
     pub fn value(&self) -> f64 {
         self.value
@@ -54,7 +69,12 @@ impl Banded {
 
     /// The same, each end as `text` writes it, and what they count behind them.
     pub fn words_with(&self, text: impl Fn(f64) -> String, what: &str) -> String {
-        format!("{} to {}{what} in nine of ten cases", text(self.low), text(self.high))
+        format!("{}{what} in nine of ten cases", self.ends(text))
+    }
+
+    /// `32,646 to 45,848`, each end as `text` writes it
+    pub fn ends(&self, text: impl Fn(f64) -> String) -> String {
+        format!("{} to {}", text(self.low), text(self.high))
     }
 
     /// `-12 to +14 %`
@@ -62,5 +82,24 @@ impl Banded {
         let low = (self.low / self.value - 1.0) * 100.0;
         let high = (self.high / self.value - 1.0) * 100.0;
         format!("{low:+.0} to {high:+.0} %")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_from_a_figure_is_as_unsure() {
+        let factors = FactorBand { low: 0.8, high: 1.25 };
+        let time = Banded::new(3.0, factors);
+        assert_eq!(time.in_step(3.0), time);
+        let close = |a: Banded, b: Banded| {
+            let ends = [a.value - b.value, a.low - b.low, a.high - b.high];
+            assert!(ends.iter().all(|off| off.abs() < 1e-12), "{a:?} {b:?}");
+        };
+        close(time.in_step(7.0), Banded::new(7.0, factors));
+        close(time.in_reverse(7.0), Banded::falling(7.0, factors));
+        close(time.in_reverse(7.0).in_reverse(3.0), time);
     }
 }

@@ -57,9 +57,14 @@ impl MemoryFit {
 /// Judges a compiled program of which there is no report.
 #[must_use]
 pub fn memory_fit(program: &CompilationReport) -> MemoryFit {
-    let room = program.target.bytes_per_tile;
-    MemoryUse::new(&program.program_errors, &program.tile_memory, &program.tile_categories)
-        .fit(room)
+    MemoryUse::of(program).fit(program.target.bytes_per_tile)
+}
+
+/// The fullest tile of a compiled program of which there is no report, with what the model may be
+/// wrong; `None` where that is not known.
+#[must_use]
+pub fn expected_fullest_tile(program: &CompilationReport) -> Option<Banded> {
+    MemoryUse::of(program).expected
 }
 
 /// The bytes of tiles, as far as they decide whether a program fits.
@@ -73,6 +78,10 @@ pub(crate) struct MemoryUse {
 }
 
 impl MemoryUse {
+    fn of(program: &CompilationReport) -> Self {
+        Self::new(&program.program_errors, &program.tile_memory, &program.tile_categories)
+    }
+
     pub(crate) fn new(
         errors: &[ProgramErrorBand],
         tiles: &TileRuns<TileMemory>,

@@ -19,7 +19,7 @@ mod memory_fit;
 
 pub use banded::Banded;
 pub(crate) use memory_fit::MemoryUse;
-pub use memory_fit::{MemoryFit, memory_fit};
+pub use memory_fit::{MemoryFit, expected_fullest_tile, memory_fit};
 
 use crate::compare::WorkNormalization;
 use crate::data_table::TableCell;
@@ -174,6 +174,12 @@ pub struct RunFactors {
 }
 
 impl RunFactors {
+    /// Those of a run whose parts are told no further.
+    #[must_use]
+    pub fn of_program(program: FactorBand) -> Self {
+        Self { parts: program, program }
+    }
+
     /// Standard deviation of the logarithm, as far as that follows from the parts.
     #[must_use]
     pub fn deviation_of_parts(&self) -> f64 {

@@ -5,6 +5,7 @@ use super::{
     UnreadReport,
 };
 use crate::compare::WorkUnit;
+use crate::confidence::Banded;
 use serde::Serialize;
 use serde_json::Number;
 
@@ -52,6 +53,10 @@ pub struct FigureEntry<'a> {
     /// The same per unit of work, where they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<Vec<Option<f64>>>,
+    /// Values, per unit of work where `told` is, with what the model may be wrong; absent where no run
+    /// says that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Vec<Option<Banded>>>,
     /// What each run has more than the baseline, per unit of work where figures are.
     pub change: Vec<Option<f64>>,
     /// The same as a share of the baseline.
@@ -101,6 +106,7 @@ impl ReportSeries {
             path: of.figure.path(),
             values: &of.values,
             per: is_told.then(|| unit.name()),
+            expected: of.is_banded().then(|| self.of_runs(|run| self.expected(of, run, unit))),
             told: is_told.then(|| self.of_runs(|run| self.told(of, run, unit))),
             change: self.of_runs(|run| self.change(of, run, telling)),
             share: self.of_runs(|run| self.share(of, run, telling)),

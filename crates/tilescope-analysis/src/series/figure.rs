@@ -91,7 +91,10 @@ impl ReportSeries {
         (run, value, foot): (usize, Option<f64>, f64),
     ) -> FigurePoint {
         let about = &self.runs[run];
-        let text = value.map(|value| of.figure.quantity().text(value)).unwrap_or_default();
+        let mut text = value.map(|value| of.figure.quantity().text(value)).unwrap_or_default();
+        if let Some(band) = self.expected(of, run, telling.unit) {
+            text.push_str(&format!(" ({})", band.width_words()));
+        }
         let (series, words) = if value.is_none() {
             let reason = about.not_executed.as_deref().unwrap_or("it does not have this figure");
             (ABSENT, format!("no value, {reason}"))

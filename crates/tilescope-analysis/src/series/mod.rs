@@ -29,6 +29,7 @@ pub use sources::{
 pub use tables::PageTable;
 
 use crate::compare::{CycleOwner, WorkUnit};
+use crate::confidence::Banded;
 use crate::gates::{NamedFigure, named_figure};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -52,6 +53,9 @@ pub struct SeriesFigure {
     pub figure: NamedFigure,
     /// The value of each run as its summary has it; `None` where it has none.
     pub values: Vec<Option<Number>>,
+    /// The same with what the model may be wrong; `None` where that is not known, as of real
+    /// machines.
+    pub expected: Vec<Option<Banded>>,
 }
 
 /// Cycles of an operation over all runs, as sums over lanes.
@@ -91,6 +95,7 @@ pub struct SeriesBuilder {
     runs: Vec<SeriesRun>,
     unread: Vec<UnreadReport>,
     figures: BTreeMap<String, Vec<Option<Number>>>,
+    expected: BTreeMap<String, Vec<Option<Banded>>>,
     operations: BTreeMap<CycleOwner, Vec<Option<u64>>>,
     lengths: Vec<Option<RunLength>>,
 }
@@ -101,6 +106,9 @@ impl SeriesBuilder {
         let at = self.runs.len();
         for (path, value) in of.values {
             put(self.figures.entry(path).or_default(), at, value);
+        }
+        for (path, band) in of.expected {
+            put(self.expected.entry(path).or_default(), at, band);
         }
         self.lengths
             .push(of.cycles.as_ref().map(|run| RunLength { cycles: run.run.0, lanes: run.lanes }));
@@ -118,6 +126,7 @@ impl SeriesBuilder {
     /// The whole series.
     pub fn finish(self) -> ReportSeries {
         let count = self.runs.len();
+        let mut bands = self.expected;
         let mut figures: Vec<SeriesFigure> = self
             .figures
             .into_iter()
@@ -129,7 +138,9 @@ impl SeriesBuilder {
                 values.iter_mut().filter(|value| value.is_none()).for_each(|value| {
                     value.clone_from(&absent);
                 });
-                Some(SeriesFigure { figure, values })
+                let mut expected = bands.remove(&path).unwrap_or_default();
+                expected.resize(count, None);
+                Some(SeriesFigure { figure, values, expected })
             })
             .collect();
         figures.sort_by(|a, b| {
@@ -234,6 +245,12 @@ impl ReportSeries {
             true => Some(value / self.work(run, self.unit(unit))? as f64),
             false => Some(value),
         }
+    }
+
+    /// The same with what the model may be wrong; `None` where that is not known.
+    pub fn expected(&self, of: &SeriesFigure, run: usize, unit: WorkUnit) -> Option<Banded> {
+        let band = (*of.expected.get(run)?)?;
+        Some(band.in_step(self.told(of, run, unit)?))
     }
 
     /// What a run has more of a figure than the baseline.

@@ -2,6 +2,7 @@
 
 use super::FigureChoice;
 use crate::compare::{RunCycles, run_cycles};
+use crate::confidence::Banded;
 use crate::gates::summary_values;
 use crate::summary::{ReportSummary, RunWork, run_work, summary};
 use serde_json::Number;
@@ -27,6 +28,8 @@ pub struct RunFigures {
     pub(super) run: SeriesRun,
     /// Paths of `summary --json` with their values.
     pub(super) values: Vec<(String, Number)>,
+    /// The same with what the model may be wrong, where that is known.
+    pub(super) expected: Vec<(String, Banded)>,
     pub(super) cycles: Option<RunCycles>,
 }
 
@@ -46,7 +49,11 @@ impl RunFigures {
         };
         let mut values = summary_values(&figures);
         values.retain(|(path, _)| choice.has(path));
-        Ok(Self { run, values, cycles: run_cycles(report)? })
+        let mut expected = Vec::new();
+        for (path, _) in &values {
+            expected.extend(figures.expected(path).map(|band| (path.clone(), band)));
+        }
+        Ok(Self { run, values, expected, cycles: run_cycles(report)? })
     }
 
     /// The run.

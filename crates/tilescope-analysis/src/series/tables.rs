@@ -1,6 +1,7 @@
 //! A series as tables.
 
 use super::{ReportSeries, SeriesFigure, SeriesOperation, SeriesTelling};
+use crate::confidence::Banded;
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::gates::GateQuantity;
 use crate::markdown::{escaped, markdown_table};
@@ -23,6 +24,20 @@ impl SeriesFigure {
             _ => TableColumn::number(title),
         }
         .without_sum()
+    }
+
+    /// True if some run says what the model may be wrong about it.
+    pub(super) fn is_banded(&self) -> bool {
+        self.expected.iter().any(Option::is_some)
+    }
+
+    /// Bounds of a value: `1,050,000 to 1,440,000 cycles`.
+    pub(super) fn ends(&self, band: Banded) -> String {
+        let round = |value: f64| match self.figure.quantity() {
+            GateQuantity::Seconds | GateQuantity::Share => value,
+            _ => value.round(),
+        };
+        band.ends(|value| self.figure.quantity().text(round(value)))
     }
 
     /// A value of it as a table shows it.
@@ -135,13 +150,19 @@ impl ReportSeries {
         text
     }
 
-    /// A row for each run: its figures, each with its change as a share of the baseline's.
+    /// A row for each run: its figures, each with its bounds where some run has any, and its change as
+    /// a share of the baseline's.
     pub fn runs_table(&self, telling: SeriesTelling) -> DataTable {
         let change = TableColumn::number("Change")
             .about("The difference from the baseline as a percentage of it");
+        let between = TableColumn::text("Between")
+            .about("Bounds of nine cases in ten; empty where they are not known");
         let mut columns = vec![TableColumn::text("Run"), TableColumn::text("Target")];
         for of in &self.figures {
             columns.push(of.column(self, telling));
+            if of.is_banded() {
+                columns.push(between.clone());
+            }
             columns.push(change.clone());
         }
         let row = |(run, about): (usize, &super::SeriesRun)| {
@@ -150,6 +171,10 @@ impl ReportSeries {
                 vec![format!("{}{mark}", about.name).into(), about.target.as_str().into()];
             for of in &self.figures {
                 row.push(of.cell(self.told(of, run, telling.unit)));
+                if of.is_banded() {
+                    let band = self.expected(of, run, telling.unit);
+                    row.push(band.map(|band| TableCell::Text(of.ends(band))).into());
+                }
                 let share = self.share(of, run, telling);
                 row.push(share.map(TableCell::ChangeShare).into());
             }

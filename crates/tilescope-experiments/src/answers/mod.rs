@@ -3,7 +3,7 @@
 
 mod sensitivity;
 
-pub use sensitivity::{OperationAnswer, ResourceAnswer, RunAnswer, SensitivityAnswer};
+pub use sensitivity::{ExpectedRun, OperationAnswer, ResourceAnswer, RunAnswer, SensitivityAnswer};
 
 use crate::condition::Condition;
 use crate::point::{Point, is_on_front};

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tilescope_analysis::confidence::{Banded, RunFactors};
 use tilescope_analysis::insights::SpecChanges;
+use tilescope_analysis::sensitivity::run_words;
 use tilescope_report::units::Cycles;
 use tilescope_sim::sensitivity::{
     ChangedRun, OperationSensitivity, ProgramSensitivity, ResourceSensitivity, RunFigures,
@@ -33,6 +35,17 @@ pub struct RunAnswer {
     pub seconds: f64,
     /// Nothing for a model that works on no samples.
     pub samples_per_second: Option<f64>,
+    /// The same with what the model may be wrong; nothing where that is not known.
+    #[serde(default)]
+    pub expected: Option<ExpectedRun>,
+}
+
+/// The length of a run, with what the model may be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExpectedRun {
+    pub cycles: Banded,
+    pub seconds: Banded,
+    pub samples_per_second: Option<Banded>,
 }
 
 /// The run on a machine that has more of a resource.
@@ -73,8 +86,28 @@ pub struct OperationAnswer {
 
 impl From<&RunFigures> for RunAnswer {
     fn from(run: &RunFigures) -> Self {
-        let RunFigures { cycles, seconds, samples_per_second } = *run;
-        Self { cycles, seconds, samples_per_second }
+        let RunFigures { cycles, seconds, samples_per_second, time_factors } = *run;
+        let expected = time_factors.map(|factors| {
+            let factors = RunFactors::of_program(factors);
+            ExpectedRun {
+                cycles: factors.of_time(cycles.as_f64()),
+                seconds: factors.of_time(seconds),
+                samples_per_second: samples_per_second.map(|rate| factors.of_rate(rate)),
+            }
+        });
+        Self { cycles, seconds, samples_per_second, expected }
+    }
+}
+
+impl RunAnswer {
+    /// `9.06 ms (-12 to +14 %), 441,266 samples per second (-12 to +14 %)`
+    #[must_use]
+    pub fn words(&self) -> String {
+        let expected = self.expected;
+        run_words(
+            (self.seconds, expected.map(|of| of.seconds)),
+            (self.samples_per_second, expected.and_then(|of| of.samples_per_second)),
+        )
     }
 }
 

@@ -45,6 +45,8 @@ fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
     let (series, telling) = (of.series, of.telling);
     let value = series.told(figure, run, telling.unit);
     let share = series.share(figure, run, telling);
+    let width = series.expected(figure, run, telling.unit);
+    let width = width.map_or_else(String::new, |band| format!("{}, ", band.width_words()));
     let about = match (run == telling.baseline, share) {
         (true, _) => "is the baseline".to_owned(),
         (false, Some(share)) => format!("{:+.2} % from {}", share * 100.0, shown(of.baseline())),
@@ -53,7 +55,7 @@ fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
     Card {
         title: figure.title(series, telling),
         value: value.map_or_else(|| "—".to_owned(), |value| figure.figure.quantity().text(value)),
-        about: if value.is_some() { about } else { "the run does not have it".to_owned() },
+        about: if value.is_some() { width + &about } else { "the run does not have it".to_owned() },
         formula: String::new(),
         bad: false,
     }

@@ -4,6 +4,7 @@ use super::data_flow::BufferKey;
 use super::fragment_items::FragmentItem;
 use super::fragment_plan::{FragmentPlan, NodePlan};
 use super::program_builder::ProgramBuilder;
+use super::transfers::StageCopyGroup;
 use crate::schedule::WeightUpdateTiming;
 use crate::shape::TensorId;
 use std::collections::BTreeMap;
@@ -26,34 +27,58 @@ pub struct StageFragment {
     pub items: Vec<FragmentItem>,
 }
 
+/// What the stages do in a pass, and the copies between them that follow.
+#[derive(Debug, Default)]
+pub(super) struct PassFragments {
+    pub fragments: Vec<StageFragment>,
+    pub link_copies: Vec<StageCopyGroup>,
+}
+
+impl PassFragments {
+    /// Adds those of a pass that comes later.
+    pub(super) fn extend(&mut self, later: Self) {
+        self.fragments.extend(later.fragments);
+        self.link_copies.extend(later.link_copies);
+    }
+}
+
 impl ProgramBuilder<'_> {
-    /// Puts a pass of all stages down, in the order in which they work.
-    pub(super) fn fragments(&mut self, pass: TrainingPass) -> Vec<StageFragment> {
-        let fragments = FragmentPlan::of_pass(self.plan, pass);
+    /// Puts a pass of all stages down, in the order in which they work, each with the copies and
+    /// updates that follow it.
+    pub(super) fn fragments(&mut self, pass: TrainingPass) -> PassFragments {
+        let plan = self.plan;
+        let fragments = FragmentPlan::of_pass(plan, pass);
         let mut later_loads: BTreeMap<usize, Vec<FragmentItem>> = BTreeMap::new();
-        let mut order: Vec<usize> = (0..fragments.len()).collect();
+        let mut order = plan.placement.together().to_vec();
         if pass == TrainingPass::Backward {
             order.reverse();
         }
-        let mut made = Vec::new();
-        for stage in order {
-            let loads = match later_loads.remove(&stage) {
-                Some(loads) => loads,
-                None => {
-                    // The later steps of what its IPU does in a phase are fetched with the first.
-                    let loads = self.early_loads(&fragments[stage]);
-                    for later in self.plan.placement.later_steps(stage, pass) {
-                        later_loads.insert(later, self.early_loads(&fragments[later]));
+        let mut made = PassFragments::default();
+        for together in order {
+            let mut stages: Vec<usize> = together.clone().collect();
+            if pass == TrainingPass::Backward {
+                stages.reverse();
+            }
+            for stage in &stages {
+                let loads = match later_loads.remove(stage) {
+                    Some(loads) => loads,
+                    None => {
+                        // The later steps of what its IPU does in a phase are fetched with the first.
+                        let loads = self.early_loads(&fragments[*stage]);
+                        for later in plan.placement.later_steps(*stage, pass) {
+                            later_loads.insert(later, self.early_loads(&fragments[later]));
+                        }
+                        loads
                     }
-                    loads
-                }
-            };
-            made.push(self.fragment(&fragments[stage], loads));
-            if pass == TrainingPass::Backward
-                && self.plan.schedule.update == WeightUpdateTiming::PerPhase
-                && self.plan.placement.later_steps(stage, pass).is_empty()
-            {
-                made.extend(self.updates_of_phase(stage));
+                };
+                made.fragments.push(self.fragment(&fragments[*stage], loads));
+            }
+            made.link_copies.extend(self.link_copies_behind(&together, pass));
+            let updates = pass == TrainingPass::Backward
+                && plan.schedule.update == WeightUpdateTiming::PerPhase;
+            stages.retain(|stage| updates && plan.placement.later_steps(*stage, pass).is_empty());
+            for stage in stages {
+                made.fragments.extend(self.updates_of_phase(stage));
             }
         }
         made

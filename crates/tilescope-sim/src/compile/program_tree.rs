@@ -1,7 +1,7 @@
 //! The program tree: control programs, the functions they call, and the loops around them.
 
 use super::fragment_items::{FragmentItem, for_each_leaf};
-use super::fragments::{StageFragment, pass_name};
+use super::fragments::{PassFragments, StageFragment, pass_name};
 use super::host_copies::{HostStreamCopy, stream_copy};
 use super::host_exchange::{HostExchange, host_exchanges};
 use super::outline_functions::OutlineFunctions;
@@ -96,19 +96,20 @@ pub(super) fn assemble(builder: &mut ProgramBuilder) -> (ProgramParts, ProgramId
     if plan.schedule.parallel_stages().is_some() {
         share_sync(&mut host_inputs);
     }
-    let mut fragments = builder.fragments(TrainingPass::Forward);
+    let mut passes = builder.fragments(TrainingPass::Forward);
     if plan.spec.model.training {
-        fragments.extend(builder.fragments(TrainingPass::Backward));
+        passes.extend(builder.fragments(TrainingPass::Backward));
     }
     let host_outputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| builder.host_outputs(stage)).collect();
-    let link_copies = builder.link_copies();
+    passes.link_copies.extend(builder.link_copies_of_pipeline());
     if matches!(
         plan.schedule.update,
         WeightUpdateTiming::PerIteration | WeightUpdateTiming::PerMicroBatch
     ) {
-        fragments.extend(builder.fragments(TrainingPass::Update));
+        passes.extend(builder.fragments(TrainingPass::Update));
     }
+    let PassFragments { fragments, link_copies } = passes;
     let tables = &mut builder.tables;
     let io_sync = |ipu| {
         let sync = ProgramNode::new(ProgramKind::Sync, INTERNAL_SYNC);

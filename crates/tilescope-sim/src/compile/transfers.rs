@@ -9,6 +9,7 @@ use crate::poplar::work::OperationWork;
 use crate::popops::relayout;
 use crate::poputil::tensor_layout::LOAD_BYTES;
 use crate::schedule::StageCopyTiming;
+use std::ops::Range;
 use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
@@ -40,15 +41,39 @@ pub struct StageCopyGroup {
 }
 
 impl ProgramBuilder<'_> {
-    /// Copies between stages, grouped as the schedule makes them.
-    pub(crate) fn link_copies(&mut self) -> Vec<StageCopyGroup> {
+    /// Copies between the stages of a pipeline, which may follow any slot.
+    pub(super) fn link_copies_of_pipeline(&mut self) -> Vec<StageCopyGroup> {
+        if self.plan.schedule.one_by_one {
+            return Vec::new();
+        }
         let boundaries: Vec<StageBoundary> = self.plan.tensors.boundaries().copied().collect();
+        self.link_copies(&boundaries)
+    }
+
+    /// Copies of what `stages`, which work together, made in a pass, where the program goes on behind
+    /// them. PopART puts copies to another phase to the phase that they come from, behind its loads
+    /// and before its updates (willow streamingmemoryopinserter.cpp, setPriority).
+    pub(super) fn link_copies_behind(
+        &mut self,
+        stages: &Range<usize>,
+        pass: TrainingPass,
+    ) -> Vec<StageCopyGroup> {
+        if !self.plan.schedule.one_by_one {
+            return Vec::new();
+        }
+        let mut boundaries: Vec<StageBoundary> = self.plan.tensors.boundaries().copied().collect();
+        boundaries.retain(|of| stages.contains(&of.from_stage) && of.from_pass == pass);
+        self.link_copies(&boundaries)
+    }
+
+    /// Copies between stages, grouped as the schedule makes them.
+    fn link_copies(&mut self, boundaries: &[StageBoundary]) -> Vec<StageCopyGroup> {
         if boundaries.is_empty() {
             return Vec::new();
         }
         let copying = self.plan.schedule.copying;
         if copying == StageCopyTiming::EverySlot {
-            return vec![self.link_copy(Vec::new(), &boundaries)];
+            return vec![self.link_copy(Vec::new(), boundaries)];
         }
         let start = |boundary: &StageBoundary| (boundary.from_stage, boundary.from_pass);
         // The last stage goes down in the slot after it went up, so passes alternate over stages.
@@ -166,11 +191,16 @@ impl ProgramBuilder<'_> {
         self.tables.code.category(MemoryCategory::Stack).len()
     }
 
-    /// The sent tensor lives until the copy; the received one, read in the next slot, always.
-    fn extend_boundary_lifetimes(&mut self, boundary: &StageBoundary, steps: std::ops::Range<u32>) {
+    /// The sent tensor lives until the copy. The received one lives from then to its last use, and
+    /// always in a pipeline, where it is read in the next slot.
+    fn extend_boundary_lifetimes(&mut self, boundary: &StageBoundary, steps: Range<u32>) {
         let [sent, received] = self.plan.boundary_buffers(boundary);
-        self.variables.lifetimes.extend_to(sent, steps);
-        self.variables.lifetimes.keep_always(received);
+        let lifetimes = &mut self.variables.lifetimes;
+        lifetimes.extend_to(sent, steps.clone());
+        match self.plan.schedule.one_by_one {
+            true => lifetimes.extend_to(received, steps),
+            false => lifetimes.keep_always(received),
+        }
     }
 }
 

@@ -17,8 +17,8 @@ use crate::spec::{Spec, SpecError, SpecSource};
 use rayon::prelude::*;
 use resources::{RESOURCES, Resource, ResourceChange};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tilescope_report::ProgramKind;
-use tilescope_report::units::{Cycles, grouped};
+use tilescope_report::units::{Cycles, ProgramId, grouped};
+use tilescope_report::{CompilationReport, FactorBand, ProgramKind};
 
 /// Factors that a machine may be changed by.
 pub const FACTORS: std::ops::RangeInclusive<f64> = 0.1..=100.0;
@@ -48,18 +48,68 @@ pub struct RunFigures {
     pub seconds: f64,
     /// Where the model works on samples.
     pub samples_per_second: Option<f64>,
+    /// Between which factors its true time lies, as whoever asks for the run knows it; nothing on a
+    /// machine that cannot be bought.
+    pub time_factors: Option<FactorBand>,
 }
 
 impl RunFigures {
-    fn new(cycles: Cycles, samples: Option<u64>, spec: &Spec) -> Self {
-        let seconds = cycles.seconds_at(spec.target.chip.clock);
-        let rate = |samples: u64| samples as f64 / seconds.max(f64::MIN_POSITIVE);
-        Self { cycles, seconds, samples_per_second: samples.map(rate) }
-    }
-
     /// How much longer this run takes than another, as a share of that: below 0 where it is faster.
     pub fn change_from(&self, base: &Self) -> f64 {
         self.seconds / base.seconds.max(f64::MIN_POSITIVE) - 1.0
+    }
+}
+
+/// Between which factors the time of a compiled program lies, given the length of its run and the
+/// cycles of each IPU's compute tiles by program.
+pub type TimeErrors<'a> =
+    &'a (dyn Fn(&CompilationReport, Cycles, &[Vec<Cycles>]) -> Option<FactorBand> + Sync);
+
+/// A compiled program, which can be run with other cycles of its steps.
+struct RetimedProgram<'a> {
+    simulation: &'a Simulation<'a>,
+    spec: &'a Spec,
+    /// Cycles of each IPU's compute tiles by program; nothing where it does not fit in memory.
+    lanes: Option<Vec<Vec<Cycles>>>,
+    errors: TimeErrors<'a>,
+}
+
+impl<'a> RetimedProgram<'a> {
+    fn new(simulation: &'a Simulation<'a>, spec: &'a Spec, errors: TimeErrors<'a>) -> Self {
+        Self { simulation, spec, lanes: simulation.lane_cycles(), errors }
+    }
+
+    /// The run as it is.
+    fn figures(&self) -> ChangedRun {
+        let Some(cycles) = self.simulation.figures().cycles else {
+            return ChangedRun::DoesNotFit;
+        };
+        ChangedRun::Runs(self.figures_of(cycles, self.lanes.as_deref()))
+    }
+
+    /// The run with other cycles of its steps.
+    fn retimed(&self, step: impl Fn(ProgramId, Cycles) -> Cycles) -> RunFigures {
+        let cycles = retimed_cycles(self.simulation.compiled(), self.spec, &step);
+        let mut lanes = self.lanes.clone();
+        for lane in lanes.iter_mut().flatten() {
+            for (program, sum) in (0..).map(ProgramId).zip(lane) {
+                *sum = step(program, *sum);
+            }
+        }
+        self.figures_of(cycles, lanes.as_deref())
+    }
+
+    fn figures_of(&self, cycles: Cycles, lanes: Option<&[Vec<Cycles>]>) -> RunFigures {
+        let seconds = cycles.seconds_at(self.spec.target.chip.clock);
+        let batching = self.simulation.compilation().batching;
+        let rate = |samples: u64| samples as f64 / seconds.max(f64::MIN_POSITIVE);
+        RunFigures {
+            cycles,
+            seconds,
+            samples_per_second: batching.map(|batching| rate(batching.samples_per_call())),
+            time_factors: lanes
+                .and_then(|lanes| (self.errors)(self.simulation.compilation(), cycles, lanes)),
+        }
     }
 }
 
@@ -113,20 +163,23 @@ pub struct ProgramSensitivity {
     pub operations: Vec<OperationSensitivity>,
 }
 
-/// Runs the program of a spec on machines that have more of one thing each. `progress` hears the
-/// share that is done, from several threads.
+/// Runs the program of a spec on machines that have more of one thing each. `errors` says between
+/// which factors the time of each run lies, `progress` hears the share that is done; both are called
+/// from several threads.
 ///
 /// # Errors
 /// A spec that is refused, or cannot be compiled for its own machine.
 pub fn sensitivity(
     source: &SpecSource,
     request: SensitivityRequest,
+    errors: TimeErrors,
     progress: impl Fn(f64) + Sync,
 ) -> Result<ProgramSensitivity, SensitivityError> {
     let (source, shortened) = shortened(source)?;
     let spec = Spec::build(&source)?;
     let simulation = Simulation::compile(&spec, MOST_RECORDS)?;
-    let base = figures(&simulation, &spec);
+    let program = RetimedProgram::new(&simulation, &spec, errors);
+    let base = program.figures();
     let operations = match base.figures() {
         Some(_) => operations::busiest(&simulation, &spec, request.operations),
         None => Vec::new(),
@@ -134,7 +187,7 @@ pub fn sensitivity(
     let (done, all) = (AtomicUsize::new(0), RESOURCES.len() + operations.len());
     let one_more = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / all as f64);
     let resource = |resource: &Resource| {
-        let found = with_more_of(resource, &source, &simulation, &spec, request.factor);
+        let found = with_more_of(resource, &source, &program, request.factor);
         one_more();
         found
     };
@@ -142,7 +195,7 @@ pub fn sensitivity(
     let time = |of: &ResourceSensitivity| of.run.figures().map_or(f64::INFINITY, |run| run.seconds);
     resources.sort_by(|a, b| time(a).total_cmp(&time(b)));
     let operation = |busy: &operations::BusyOperation| {
-        let found = operations::made_faster(busy, &simulation, &spec, request.factor);
+        let found = operations::made_faster(busy, &program, request.factor);
         one_more();
         found
     };
@@ -153,33 +206,21 @@ pub fn sensitivity(
     Ok(ProgramSensitivity { machine, factor, base, shortened, resources, operations })
 }
 
-fn figures(simulation: &Simulation<'_>, spec: &Spec) -> ChangedRun {
-    let samples = samples(simulation);
-    let run = |cycles| ChangedRun::Runs(RunFigures::new(cycles, samples, spec));
-    simulation.figures().cycles.map_or(ChangedRun::DoesNotFit, run)
-}
-
-/// Samples of the run, where the model works on some.
-fn samples(simulation: &Simulation<'_>) -> Option<u64> {
-    let batching = simulation.compiled().compilation.batching;
-    batching.map(|batching| batching.samples_per_call())
-}
-
 fn with_more_of(
     resource: &Resource,
     source: &SpecSource,
-    simulation: &Simulation<'_>,
-    spec: &Spec,
+    program: &RetimedProgram<'_>,
     factor: f64,
 ) -> ResourceSensitivity {
+    let spec = program.spec;
     let (changes, run) = match (resource.change)(spec, factor) {
         ResourceChange::Keys(changes) => {
-            let run = changed_run(source, &changes);
+            let run = changed_run(source, &changes, program.errors);
             (changes, run.unwrap_or_else(|error| ChangedRun::Refused(error.to_string())))
         }
         ResourceChange::ComputeSteps => {
-            let run = match simulation.tiles_out_of_memory() {
-                0 => ChangedRun::Runs(with_faster_compute(simulation, spec, factor)),
+            let run = match program.simulation.tiles_out_of_memory() {
+                0 => ChangedRun::Runs(with_faster_compute(program, factor)),
                 _ => ChangedRun::DoesNotFit,
             };
             (Vec::new(), run)
@@ -193,24 +234,27 @@ fn with_more_of(
 fn changed_run(
     source: &SpecSource,
     changes: &[(String, String)],
+    errors: TimeErrors,
 ) -> Result<ChangedRun, SensitivityError> {
     let mut changed = source.clone();
     changed.overrides.extend(changes.iter().map(|(key, value)| format!("{key}={value}")));
     let spec = Spec::build(&changed)?;
     let simulation = Simulation::compile(&spec, MOST_RECORDS)?;
-    Ok(figures(&simulation, &spec))
+    Ok(RetimedProgram::new(&simulation, &spec, errors).figures())
 }
 
 /// The same program with shorter compute sets.
-fn with_faster_compute(simulation: &Simulation<'_>, spec: &Spec, factor: f64) -> RunFigures {
-    let programs = &simulation.compiled().compilation.programs;
-    let cycles = retimed_cycles(simulation.compiled(), spec, |program, cycles| {
-        match programs[program.index()].kind {
-            ProgramKind::OnTileExecute => shortened_by(cycles, 1.0 / factor),
-            _ => cycles,
-        }
+fn with_faster_compute(program: &RetimedProgram<'_>, factor: f64) -> RunFigures {
+    let programs = &program.simulation.compilation().programs;
+    let run = program.retimed(|program, cycles| match programs[program.index()].kind {
+        ProgramKind::OnTileExecute => shortened_by(cycles, 1.0 / factor),
+        _ => cycles,
     });
-    RunFigures::new(cycles, samples(simulation), spec)
+    if factor == 1.0 {
+        return run;
+    }
+    // No measurement stands behind a changed machine.
+    RunFigures { time_factors: None, ..run }
 }
 
 /// Cycles of a step that takes a share of its time, in whole cycles.

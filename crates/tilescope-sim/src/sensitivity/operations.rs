@@ -1,6 +1,6 @@
 //! What single operations hold up: the same run with the steps of one of them shortened.
 
-use super::{RunFigures, samples, shortened_by};
+use super::{RetimedProgram, RunFigures, shortened_by};
 use crate::run::{self, StepSink, retimed_cycles};
 use crate::simulation::Simulation;
 use crate::spec::Spec;
@@ -83,26 +83,27 @@ impl StepSink for OperationCycles {
 /// An operation whose steps take one of so many parts of their time.
 pub(super) fn made_faster(
     busy: &BusyOperation,
-    simulation: &Simulation<'_>,
-    spec: &Spec,
+    program: &RetimedProgram<'_>,
     factor: f64,
 ) -> OperationSensitivity {
-    let compiled = simulation.compiled();
+    let compiled = program.simulation.compiled();
     let programs = &compiled.compilation.programs;
     let is_its = |program: ProgramId| programs[program.index()].operation == Some(busy.id);
-    let with_share = |share: f64| {
-        retimed_cycles(compiled, spec, |program, cycles| match is_its(program) {
+    let step = |share: f64| {
+        move |program: ProgramId, cycles: Cycles| match is_its(program) {
             true => shortened_by(cycles, share),
             false => cycles,
-        })
+        }
     };
     let operation = &compiled.compilation.operations[busy.id.index()];
     OperationSensitivity {
         name: operation.name.clone(),
         pass: operation.pass,
         cycles: busy.cycles,
-        run: RunFigures::new(with_share(1.0 / factor), samples(simulation), spec),
-        off_path_beyond: off_path_beyond(with_share),
+        run: program.retimed(step(1.0 / factor)),
+        off_path_beyond: off_path_beyond(|share| {
+            retimed_cycles(compiled, program.spec, step(share))
+        }),
     }
 }
 

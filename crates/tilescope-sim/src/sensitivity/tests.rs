@@ -3,7 +3,7 @@ use super::*;
 fn of(spec: &str, factor: f64, operations: usize) -> ProgramSensitivity {
     let source = SpecSource::find(spec, &[]).expect("a bundled spec");
     let request = SensitivityRequest { factor, operations };
-    sensitivity(&source, request, |_| {}).expect("it can be simulated")
+    sensitivity(&source, request, &|_, _, _| None, |_| {}).expect("it can be simulated")
 }
 
 #[test]

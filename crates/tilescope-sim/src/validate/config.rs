@@ -158,15 +158,10 @@ impl RowConfig {
     }
 
     pub(crate) fn dtype(&self, key: &str, default: DType) -> Result<DType, RowProblem> {
-        match self.text(key) {
-            None => Ok(default),
-            Some("quarter") => Ok(DType::Quarter),
-            Some("half") => Ok(DType::Half),
-            Some("float") => Ok(DType::Float),
-            Some(other) => Err(RowProblem::Malformed(format!(
-                "{key}: expected quarter, half or float, found {other:?}"
-            ))),
-        }
+        let Some(text) = self.text(key) else { return Ok(default) };
+        floating_type(text).ok_or_else(|| {
+            RowProblem::Malformed(format!("{key}: expected quarter, half or float, found {text:?}"))
+        })
     }
 
     pub(crate) fn flag(&self, key: &str, default: bool) -> Result<bool, RowProblem> {
@@ -179,6 +174,13 @@ impl RowConfig {
             ))),
         }
     }
+}
+
+/// The type of that name, as Poplar spells it.
+pub(super) fn floating_type(name: &str) -> Option<DType> {
+    [DType::Quarter, DType::Half, DType::Float]
+        .into_iter()
+        .find(|dtype| dtype.poplar_name() == name)
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 
 use super::case::OpBenchmarkCase;
 use super::config::{RowConfig, RowProblem};
-use super::{matmul_conv, passes, pool_reduce_embedding, rnn};
+use super::{matmul_conv, passes, pool_reduce_embedding, rnn, vertex};
 use crate::targets::Chip;
+use tilescope_report::units::Cycles;
 
 /// A kind of operation.
 #[derive(Debug)]
@@ -15,8 +16,16 @@ pub struct OperationFamily {
     pub keys: &'static [&'static str],
     /// Whether it has passes that can be run alone.
     pub has_passes: bool,
-    /// The graph of one row.
-    pub(super) build_case: fn(&RowConfig, &'static Chip) -> Result<OpBenchmarkCase, RowProblem>,
+    pub(super) measured: MeasuredPart,
+}
+
+/// How much of a program a row of a family is.
+#[derive(Debug)]
+pub(super) enum MeasuredPart {
+    /// An operation: the graph of one row.
+    Operation(fn(&RowConfig, &'static Chip) -> Result<OpBenchmarkCase, RowProblem>),
+    /// A vertex of each tile: its cycles. Nothing is planned, laid out or exchanged.
+    Vertex(fn(&RowConfig, &'static Chip) -> Result<Cycles, RowProblem>),
 }
 
 /// Every kind of operation.
@@ -35,7 +44,7 @@ pub const FAMILIES: &[OperationFamily] = &[
             "available-memory-proportion",
         ],
         has_passes: false,
-        build_case: matmul_conv::gemm,
+        measured: MeasuredPart::Operation(matmul_conv::gemm),
     },
     OperationFamily {
         name: "fc",
@@ -51,7 +60,7 @@ pub const FAMILIES: &[OperationFamily] = &[
             "bias",
         ],
         has_passes: true,
-        build_case: matmul_conv::fully_connected,
+        measured: MeasuredPart::Operation(matmul_conv::fully_connected),
     },
     OperationFamily {
         name: "conv",
@@ -94,7 +103,7 @@ pub const FAMILIES: &[OperationFamily] = &[
             "bias",
         ],
         has_passes: true,
-        build_case: matmul_conv::convolution,
+        measured: MeasuredPart::Operation(matmul_conv::convolution),
     },
     OperationFamily {
         name: "pooling",
@@ -113,35 +122,42 @@ pub const FAMILIES: &[OperationFamily] = &[
             "data-type",
         ],
         has_passes: true,
-        build_case: pool_reduce_embedding::pooling,
+        measured: MeasuredPart::Operation(pool_reduce_embedding::pooling),
     },
     OperationFamily {
         name: "reduction",
         about: "reduction of some dimensions",
         keys: &["shape", "dims", "operation", "type", "data-type", "scale", "update"],
         has_passes: false,
-        build_case: pool_reduce_embedding::reduction,
+        measured: MeasuredPart::Operation(pool_reduce_embedding::reduction),
     },
     OperationFamily {
         name: "embedding",
         about: "gather of rows of a table, then their update, or one of them",
         keys: &["shape", "num-indices", "data-type"],
         has_passes: true,
-        build_case: pool_reduce_embedding::embedding,
+        measured: MeasuredPart::Operation(pool_reduce_embedding::embedding),
     },
     OperationFamily {
         name: "lstm",
         about: "LSTM layer: forward pass, one of the others, or all",
         keys: RECURRENT_KEYS,
         has_passes: true,
-        build_case: rnn::lstm,
+        measured: MeasuredPart::Operation(rnn::lstm),
     },
     OperationFamily {
         name: "gru",
         about: "GRU layer: forward pass, one of the others, or all",
         keys: RECURRENT_KEYS,
         has_passes: true,
-        build_case: rnn::gru,
+        measured: MeasuredPart::Operation(rnn::gru),
+    },
+    OperationFamily {
+        name: "vertex",
+        about: "vertex alone on its tile, by the name that Poplar gives its type",
+        keys: &["vertex", "rows", "in-channels", "out-channels", "conv-groups"],
+        has_passes: false,
+        measured: MeasuredPart::Vertex(vertex::cycles),
     },
 ];
 
@@ -166,12 +182,8 @@ impl OperationFamily {
         FAMILIES.iter().find(|family| family.name == name)
     }
 
-    /// What a tool runs for one row.
-    pub(super) fn build(
-        &self,
-        config: &RowConfig,
-        chip: &'static Chip,
-    ) -> Result<OpBenchmarkCase, RowProblem> {
+    /// Refuses parameters that the family does not have.
+    pub(super) fn check_keys(&self, config: &RowConfig) -> Result<(), RowProblem> {
         let known = |key: &str| {
             COMMON_KEYS.contains(&key)
                 || self.keys.contains(&key)
@@ -184,6 +196,6 @@ impl OperationFamily {
                 self.name
             )));
         }
-        (self.build_case)(config, chip)
+        Ok(())
     }
 }

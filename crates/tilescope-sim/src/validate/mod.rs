@@ -6,7 +6,10 @@
 //!
 //! Columns, in any order: `name`, `family` (one of [`FAMILIES`]), `config` (words of `key=value`,
 //! lists separated by commas), `target` (the name of a chip), `cycles`, `memory_bytes` and
-//! `max_tile_bytes_including_gaps`.
+//! `max_tile_bytes_including_gaps`. Bytes that were not measured are empty cells. Lines that begin
+//! with `#` are comments.
+//!
+//! A row of the family `vertex` is a vertex alone: the formula of its cycles is all that counts.
 
 mod case;
 mod config;
@@ -18,15 +21,17 @@ mod residuals;
 mod rnn;
 mod rows;
 mod summary;
+mod vertex;
 
 pub use families::{FAMILIES, OperationFamily};
 pub use residuals::residuals;
 pub(crate) use rows::{MeasuredRow, RowError, read_rows};
-pub use summary::{FamilyErrors, RowCosts, SkippedRow, ValidationSummary};
+pub use summary::{FamilyErrors, RowCosts, RowErrors, SkippedRow, ValidationSummary};
 
 use crate::error_bands::group_of_family;
 use crate::graph_lowering::op_benchmark;
 use config::RowProblem;
+use families::MeasuredPart;
 use rayon::prelude::*;
 use summary::SimulatedRow;
 
@@ -53,7 +58,24 @@ pub fn validate(text: &str) -> Result<ValidationSummary, RowError> {
 }
 
 fn simulate(row: &MeasuredRow) -> Result<SimulatedRow, RowProblem> {
-    let case = row.family.build(&row.config, row.chip)?;
-    let extents = case.extents(group_of_family(row.family.name));
-    Ok(SimulatedRow { cost: op_benchmark::cost(row.chip, &case.program()?), extents })
+    row.family.check_keys(&row.config)?;
+    match row.family.measured {
+        MeasuredPart::Operation(build_case) => {
+            let case = build_case(&row.config, row.chip)?;
+            let extents = case.extents(group_of_family(row.family.name));
+            let cost = op_benchmark::cost(row.chip, &case.program()?);
+            Ok(SimulatedRow {
+                cycles: cost.cycles,
+                memory_bytes: Some(cost.memory_bytes),
+                max_tile: Some(cost.fullest_tile_bytes),
+                extents,
+            })
+        }
+        MeasuredPart::Vertex(cycles) => Ok(SimulatedRow {
+            cycles: cycles(&row.config, row.chip)?,
+            memory_bytes: None,
+            max_tile: None,
+            extents: Vec::new(),
+        }),
+    }
 }

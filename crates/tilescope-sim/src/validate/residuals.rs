@@ -1,6 +1,6 @@
 //! How far measured figures are from simulated ones: what bands on predictions are made of.
 
-use super::summary::{RowCosts, ValidationSummary};
+use super::summary::{RowCosts, RowErrors, ValidationSummary};
 use crate::error_bands::{ALL_ROWS, ExtentRange, HEAD, WORST_ROWS, group_of_family};
 use std::collections::BTreeMap;
 
@@ -10,12 +10,15 @@ const PARTS: usize = 20;
 const BAND_ENDS: [usize; 2] = [1, PARTS - 1];
 
 /// The lines of `error_bands/residuals.csv`: each group of rows, then all of them, and their ends.
+/// Bands are of operations: rows without bytes, such as those of single vertices, are none.
 pub fn residuals(validation: &ValidationSummary) -> String {
-    let mut groups: BTreeMap<&str, Vec<&RowCosts>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<MeasuredOperation>> = BTreeMap::new();
+    let mut all = Vec::new();
     for row in &validation.rows {
-        groups.entry(group_of_family(row.family)).or_default().push(row);
+        let Some(operation) = MeasuredOperation::of(row) else { continue };
+        groups.entry(group_of_family(row.family)).or_default().push(operation);
+        all.push(operation);
     }
-    let all: Vec<&RowCosts> = validation.rows.iter().collect();
     let mut lines = vec![HEAD.to_owned()];
     lines.extend(groups.iter().map(|(group, rows)| line(group, rows, BAND_ENDS)));
     lines.push(line(ALL_ROWS, &all, BAND_ENDS));
@@ -24,15 +27,30 @@ pub fn residuals(validation: &ValidationSummary) -> String {
     lines.join("\n")
 }
 
-fn line(group: &str, rows: &[&RowCosts], ends: [usize; 2]) -> String {
+/// A row that a band is made of.
+#[derive(Clone, Copy)]
+struct MeasuredOperation<'a> {
+    row: &'a RowCosts,
+    /// Errors of cycles, memory and fullest tile.
+    errors: [f64; 3],
+}
+
+impl<'a> MeasuredOperation<'a> {
+    fn of(row: &'a RowCosts) -> Option<Self> {
+        let RowErrors { cycles, memory, max_tile } = row.errors();
+        Some(Self { row, errors: [cycles, memory?, max_tile?] })
+    }
+}
+
+fn line(group: &str, rows: &[MeasuredOperation], ends: [usize; 2]) -> String {
     let factors = |error: usize| {
         // An error is simulated / measured - 1.
         let mut factors: Vec<f64> =
-            rows.iter().map(|row| 1.0 / (1.0 + row.errors()[error])).collect();
+            rows.iter().map(|operation| 1.0 / (1.0 + operation.errors[error])).collect();
         factors.sort_by(f64::total_cmp);
         ends.map(|end| format!("{:.3}", quantile(&factors, end))).join(",")
     };
-    let extents = ExtentRange::of(rows.iter().flat_map(|row| row.extents.iter().copied()));
+    let extents = ExtentRange::of(rows.iter().flat_map(|each| each.row.extents.iter().copied()));
     let bands = [0, 1, 2].map(factors).join(",");
     format!("{group},{},{bands},{}", rows.len(), extents.cells())
 }

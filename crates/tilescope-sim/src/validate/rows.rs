@@ -2,7 +2,6 @@
 
 use super::config::{ConfigTextError, RowConfig};
 use super::families::{FAMILIES, OperationFamily};
-use crate::graph_lowering::op_benchmark::OpBenchmarkCost;
 use crate::targets::{CHIPS, Chip, find_chip};
 use tilescope_report::units::{Bytes, Cycles};
 
@@ -15,7 +14,11 @@ pub(crate) struct MeasuredRow {
     pub family: &'static OperationFamily,
     pub config: RowConfig,
     pub chip: &'static Chip,
-    pub measured: OpBenchmarkCost,
+    pub cycles: Cycles,
+    /// Always-live bytes of all tiles, and the peak of the others on each tile, if measured.
+    pub memory_bytes: Option<Bytes>,
+    /// Highest address in use on any tile, if measured.
+    pub max_tile: Option<Bytes>,
 }
 
 /// A line that cannot be understood.
@@ -72,13 +75,13 @@ const COLUMNS: [&str; 7] = [
     "max_tile_bytes_including_gaps",
 ];
 
-/// Reads all rows; empty lines are left out.
+/// Reads all rows; empty lines and comments are left out.
 ///
 /// # Errors
 /// The first line that is broken, and files without rows.
 pub(crate) fn read_rows(text: &str) -> Result<Vec<MeasuredRow>, RowError> {
     let numbered = (1..).zip(text.lines());
-    let mut lines = numbered.filter(|(_, line)| !line.trim().is_empty());
+    let mut lines = numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let at = |line: usize| move |error: RowTextError| RowError { line, problem: error.to_string() };
     let (first, header) = lines.next().ok_or_else(|| at(1)(RowTextError::EmptyFile))?;
     let places = columns(header).map_err(at(first))?;
@@ -125,11 +128,9 @@ fn row(
         config: RowConfig::parse(config)?,
         chip: find_chip(target)
             .ok_or_else(|| RowTextError::UnknownTarget { name: target.to_owned() })?,
-        measured: OpBenchmarkCost {
-            cycles: Cycles(measured("cycles", cycles)?),
-            memory_bytes: Bytes(measured("memory_bytes", memory)?),
-            fullest_tile_bytes: Bytes(measured("max_tile_bytes_including_gaps", fullest)?),
-        },
+        cycles: Cycles(measured("cycles", cycles)?),
+        memory_bytes: measured_bytes("memory_bytes", memory)?,
+        max_tile: measured_bytes("max_tile_bytes_including_gaps", fullest)?,
     })
 }
 
@@ -139,6 +140,14 @@ fn measured(column: &'static str, text: &str) -> Result<u64, RowTextError> {
         .ok()
         .filter(|number| *number > 0)
         .ok_or_else(|| RowTextError::NotMeasured { column, text: text.to_owned() })
+}
+
+/// Bytes that may not have been measured.
+fn measured_bytes(column: &'static str, text: &str) -> Result<Option<Bytes>, RowTextError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    measured(column, text).map(|bytes| Some(Bytes(bytes)))
 }
 
 /// Fields of a line, separated by commas; quotes protect commas.

@@ -2,7 +2,6 @@
 
 use super::rows::MeasuredRow;
 use crate::error_bands::OperationExtent;
-use crate::graph_lowering::op_benchmark::OpBenchmarkCost;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles};
@@ -26,11 +25,12 @@ pub struct RowCosts {
     pub cycles: Cycles,
     pub simulated_cycles: Cycles,
     /// Measured bytes: always-live ones of all tiles, and the peak of the others on each tile.
-    pub memory_bytes: Bytes,
-    pub simulated_memory_bytes: Bytes,
+    pub memory_bytes: Option<Bytes>,
+    /// Those of the model, which single vertices do not have.
+    pub simulated_memory_bytes: Option<Bytes>,
     /// Measured highest address in use on any tile.
-    pub max_tile: Bytes,
-    pub simulated_max_tile: Bytes,
+    pub max_tile: Option<Bytes>,
+    pub simulated_max_tile: Option<Bytes>,
     /// Kind of the operation.
     #[serde(skip)]
     pub family: &'static str,
@@ -41,22 +41,35 @@ pub struct RowCosts {
 
 /// What is simulated of a row.
 pub(super) struct SimulatedRow {
-    pub cost: OpBenchmarkCost,
+    pub cycles: Cycles,
+    pub memory_bytes: Option<Bytes>,
+    pub max_tile: Option<Bytes>,
     pub extents: Vec<OperationExtent>,
 }
 
+/// Signed errors of a row, as shares of what was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowErrors {
+    pub cycles: f64,
+    /// Of memory, if it was measured and simulated.
+    pub memory: Option<f64>,
+    /// Of the fullest tile, if it was measured and simulated.
+    pub max_tile: Option<f64>,
+}
+
 impl RowCosts {
-    /// Signed errors of cycles, memory and fullest tile, as shares of what was measured.
-    pub fn errors(&self) -> [f64; 3] {
-        let error = |simulated: f64, measured: f64| simulated / measured - 1.0;
-        let bytes =
-            |simulated: Bytes, measured: Bytes| error(simulated.as_f64(), measured.as_f64());
-        [
-            error(self.simulated_cycles.as_f64(), self.cycles.as_f64()),
-            bytes(self.simulated_memory_bytes, self.memory_bytes),
-            bytes(self.simulated_max_tile, self.max_tile),
-        ]
+    /// How far the model is off.
+    pub fn errors(&self) -> RowErrors {
+        RowErrors {
+            cycles: self.simulated_cycles.as_f64() / self.cycles.as_f64() - 1.0,
+            memory: bytes_error(self.simulated_memory_bytes, self.memory_bytes),
+            max_tile: bytes_error(self.simulated_max_tile, self.max_tile),
+        }
     }
+}
+
+fn bytes_error(simulated: Option<Bytes>, measured: Option<Bytes>) -> Option<f64> {
+    Some(simulated?.as_f64() / measured?.as_f64() - 1.0)
 }
 
 /// A row without a simulated cost.
@@ -75,27 +88,26 @@ pub struct FamilyErrors {
     pub cycles_mape: f64,
     /// Largest error of cycles.
     pub cycles_worst: f64,
-    /// Mean error of memory.
-    pub memory_mape: f64,
-    /// Mean error of the fullest tile.
-    pub max_tile_mape: f64,
+    /// Mean error of memory, over the rows that have one.
+    pub memory_mape: Option<f64>,
+    /// Mean error of the fullest tile, over the rows that have one.
+    pub max_tile_mape: Option<f64>,
 }
 
 impl ValidationSummary {
     /// Adds a simulated row.
     pub(super) fn add(&mut self, row: &MeasuredRow, simulated: SimulatedRow) {
-        let SimulatedRow { cost: simulated, extents } = simulated;
         self.rows.push(RowCosts {
             name: row.name.clone(),
             target: row.chip.name,
-            cycles: row.measured.cycles,
+            cycles: row.cycles,
             simulated_cycles: simulated.cycles,
-            memory_bytes: row.measured.memory_bytes,
+            memory_bytes: row.memory_bytes,
             simulated_memory_bytes: simulated.memory_bytes,
-            max_tile: row.measured.fullest_tile_bytes,
-            simulated_max_tile: simulated.fullest_tile_bytes,
+            max_tile: row.max_tile,
+            simulated_max_tile: simulated.max_tile,
             family: row.family.name,
-            extents,
+            extents: simulated.extents,
         });
     }
 
@@ -106,20 +118,35 @@ impl ValidationSummary {
 
     /// Sums the families up.
     pub(super) fn finish(&mut self) {
+        let mut families: BTreeMap<&'static str, Vec<RowErrors>> = BTreeMap::new();
         for row in &self.rows {
-            let family = self.families.entry(row.family).or_default();
-            let [cycles, memory, max_tile] = row.errors().map(f64::abs);
-            family.rows += 1;
-            family.cycles_mape += cycles;
-            family.cycles_worst = family.cycles_worst.max(cycles);
-            family.memory_mape += memory;
-            family.max_tile_mape += max_tile;
+            families.entry(row.family).or_default().push(row.errors());
         }
-        for family in self.families.values_mut() {
-            let rows = family.rows as f64;
-            family.cycles_mape /= rows;
-            family.memory_mape /= rows;
-            family.max_tile_mape /= rows;
+        self.families =
+            families.iter().map(|(name, rows)| (*name, FamilyErrors::of(rows))).collect();
+    }
+}
+
+impl FamilyErrors {
+    fn of(rows: &[RowErrors]) -> Self {
+        let cycles = rows.iter().map(|row| row.cycles.abs());
+        Self {
+            rows: rows.len() as u64,
+            cycles_mape: mean(cycles.clone()).unwrap_or_default(),
+            cycles_worst: cycles.fold(0.0, f64::max),
+            memory_mape: mean(rows.iter().filter_map(|row| row.memory).map(f64::abs)),
+            max_tile_mape: mean(rows.iter().filter_map(|row| row.max_tile).map(f64::abs)),
         }
     }
+}
+
+/// The mean; none of no values.
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut sum = 0.0;
+    let mut count = 0_u32;
+    for value in values {
+        sum += value;
+        count += 1;
+    }
+    (count > 0).then(|| sum / f64::from(count))
 }

@@ -8,6 +8,7 @@ use crate::cli::interrupt::TemporaryDirectory;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use tilescope_analysis::insights::{InsightFinding, InsightSubject, SpecChanges, insights};
+use tilescope_experiments::point::expected;
 use tilescope_experiments::spec_copy::SpecCopy;
 use tilescope_experiments::strategies::proposals::compared;
 use tilescope_experiments::trial::{TrialFigures, TrialOutcome, TrialRunner};
@@ -55,6 +56,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
         TrialOutcome::Figures(figures) => figures_json(figures),
         TrialOutcome::Refused(_) | TrialOutcome::Died(_) => Value::Null,
     };
+    let before_json = figures_json(&before);
     let measured = compared(&before, after);
     let opened = session.open(name, &SpecChanges::new())?;
     let found = insights(&opened.report, NumberFormat::default()).map_err(failed)?;
@@ -68,7 +70,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     Ok(json!({
         "report": name,
         "changes": changes,
-        "before": figures_json(&before),
+        "before": before_json,
         "after": after_json,
         "measured": json_of(&measured)?,
         "measured_text": measured.text(InsightSubject::Time),
@@ -77,6 +79,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
             "measured.time": "time of a sample after / before - 1",
             "measured.memory": "bytes of the fullest tile after / before - 1",
             "seconds_per_sample": "seconds of the run / its samples",
+            "expected": "bounds of nine cases in ten",
         },
     }))
 }
@@ -98,5 +101,6 @@ fn figures_json(figures: &TrialFigures) -> Value {
         "ipus": figures.ipus,
         "joules_per_million_samples": figures.joules(),
         "cost_per_million_samples": figures.cost(),
+        "expected": expected(figures),
     })
 }

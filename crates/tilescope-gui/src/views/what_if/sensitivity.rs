@@ -11,7 +11,7 @@ use crate::widgets::background_query::BackgroundWorkers;
 use egui::{Button, Label, RichText, Ui};
 use tilescope_analysis::figures::FigureBar;
 use tilescope_analysis::insights::SpecChanges;
-use tilescope_analysis::sensitivity::{path_words, run_words};
+use tilescope_analysis::sensitivity::path_words;
 use tilescope_experiments::answers::{
     OperationAnswer, ResourceAnswer, RunAnswer, SensitivityAnswer,
 };
@@ -19,7 +19,7 @@ use tilescope_report::units::grouped;
 
 fn resource_bar((place, of): (usize, &ResourceAnswer)) -> FigureBar {
     let outcome = match (&of.run, &of.refused) {
-        (Some(run), _) => words_of(run),
+        (Some(run), _) => run.words(),
         (None, Some(problem)) => problem.clone(),
         (None, None) => "does not fit in memory".to_owned(),
     };
@@ -35,12 +35,8 @@ fn resource_bar((place, of): (usize, &ResourceAnswer)) -> FigureBar {
 
 fn operation_bar(of: &OperationAnswer) -> FigureBar {
     let path = path_words(of.off_path_beyond);
-    let about = format!("{path}, {}; {} cycles", words_of(&of.run), grouped(of.cycles.0));
+    let about = format!("{path}, {}; {} cycles", of.run.words(), grouped(of.cycles.0));
     FigureBar { note: path, ..gain_bar(&of.name, of.change, about) }
-}
-
-fn words_of(run: &RunAnswer) -> String {
-    run_words(run.seconds, run.samples_per_second)
 }
 
 /// The part of the panel that tries other machines.
@@ -93,7 +89,7 @@ fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecC
         let words = RichText::new(words).color(palette.weak_text).size(text_size::SMALL);
         ui.add(Label::new(words).wrap());
     };
-    let run = answer.run.as_ref().map(words_of);
+    let run = answer.run.as_ref().map(RunAnswer::words);
     let run = run.unwrap_or_else(|| "does not fit in memory".to_owned());
     weak(ui, format!("{}: {run}", answer.machine));
     if let Some(shortened) = &answer.shortened {

@@ -9,8 +9,9 @@ use tilescope_analysis::insights::SpecChanges;
 use tilescope_experiments::answers::{
     SweepAnswer, SweepPoint, TuneAnswer, TuneStepAnswer, value_text,
 };
-use tilescope_experiments::point::Point;
+use tilescope_experiments::point::{Point, PointFigure};
 use tilescope_experiments::results_file::changes_text;
+use tilescope_report::units::{NumberFormat, seconds};
 
 /// `1.61 us a sample, fullest tile 211 KiB, 4 IPUs`, or why a point has no figures.
 pub(super) fn figures_words(point: &Point) -> String {
@@ -45,19 +46,33 @@ fn cells(point: &Point, pareto_front: bool) -> Vec<TableCell> {
     };
     vec![
         time.map(|time| TableCell::Real(time * 1e6)).into(),
+        ends_cell(point, "seconds_per_sample", seconds),
         time.map(|time| TableCell::Count((1.0 / time) as u64)).into(),
         figures.map(|figures| TableCell::Bytes(figures.fullest_tile_bytes)).into(),
+        ends_cell(point, "memory", |bytes| NumberFormat::default().bytes(bytes as u64)),
         figures.map(|figures| TableCell::Count(figures.ipus.into())).into(),
         outcome.into(),
     ]
+}
+
+/// What bounds of a figure are.
+const NINE_OF_TEN: &str = "Bounds of nine cases in ten; empty where they are not known.";
+
+/// Bounds of a figure of a point.
+fn ends_cell(point: &Point, figure: &str, text: impl Fn(f64) -> String) -> TableCell {
+    let figure = PointFigure::named(figure);
+    let band = figure.zip(point.figures()).and_then(|(figure, of)| figure.expected(of));
+    band.map(|band| TableCell::Text(band.ends(text))).into()
 }
 
 /// Heads above the cells of what came of a point.
 fn figure_columns() -> Vec<TableColumn> {
     vec![
         TableColumn::number("Time/sample (us)"),
+        TableColumn::text("Time between").about(NINE_OF_TEN),
         TableColumn::number("Samples/s"),
         TableColumn::bytes("Memory").about("What the fullest tile needs."),
+        TableColumn::text("Memory between").about(NINE_OF_TEN),
         TableColumn::number("IPUs"),
         TableColumn::text("Outcome"),
     ]
