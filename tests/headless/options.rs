@@ -4,7 +4,7 @@ use crate::common::{self, RecordedRun};
 use std::collections::BTreeMap;
 use tilescope_analysis::insights::insights;
 use tilescope_fixtures::onnx_text;
-use tilescope_report::units::{Bytes, Cycles, IpuId, NumberFormat};
+use tilescope_report::units::{Bytes, IpuId, NumberFormat};
 use tilescope_report::{CompilationReport, TrainingPass};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
@@ -250,18 +250,15 @@ const RESNET: &str = "name = \"resnet18\"\nimage_size = 33\nbatch_size = 3";
 
 const KINDS_OF_OPERATIONS: [&str; 4] = ["norm", "softmax", "activation_function", "loss"];
 
-/// A training program of a model in one precision, with kinds of operations in another one, and how
-/// long it runs.
-fn precise(sizes: &str, precision: &str, of: &[(&str, &str)]) -> (CompilationReport, Cycles) {
+/// A training program of a model in one precision, with kinds of operations in another one.
+fn precise(sizes: &str, precision: &str, of: &[(&str, &str)]) -> CompilationReport {
     let mut text = format!("[model]\n{sizes}\nprecision = \"{precision}\"\noptimizer = \"adam\"\n");
     for (kind, type_of_kind) in of {
         text.push_str(&format!("precision_of.{kind} = \"{type_of_kind}\"\n"));
     }
     text.push_str("[options]\ngradient_accumulation = 3\n");
     let spec = Spec::build(&SpecSource::from_text("precise", &text)).expect("valid");
-    let compiled = compile(&spec).expect("compiles");
-    let cycles = RecordedRun::of(&compiled, &spec).end();
-    (compiled.compilation, cycles)
+    compile(&spec).expect("compiles").compilation
 }
 
 /// Bytes that are ever used, on all tiles.
@@ -279,9 +276,9 @@ fn kinds_in_the_precision_of_the_model_change_nothing() {
         for (precision, computed) in
             [("float16", "float16"), ("mixed", "float16"), ("float32", "float32")]
         {
-            let (without, _) = precise(sizes, precision, &[]);
+            let without = precise(sizes, precision, &[]);
             let own = KINDS_OF_OPERATIONS.map(|kind| (kind, computed));
-            let (with, _) = precise(sizes, precision, &own);
+            let with = precise(sizes, precision, &own);
             assert_eq!(with.operations, without.operations, "{sizes}");
             assert_eq!(with.programs, without.programs, "{sizes}");
             assert_eq!(with.variables, without.variables, "{sizes}");
@@ -290,14 +287,14 @@ fn kinds_in_the_precision_of_the_model_change_nothing() {
     }
 }
 
-/// Each kind of operation in float32 inside a model in half precision takes more memory, casts in both
-/// passes, and more cycles. A loss of a few rows may take fewer.
+/// Each kind of operation in float32 inside a model in half precision takes more memory, and casts in
+/// both passes.
 #[test]
-fn kinds_in_float32_cost_more_than_in_half() {
+fn kinds_in_float32_take_more_memory_and_casts() {
     for sizes in [WIDE_BERT, CLASSIFICATION, RESNET].into_iter().take(up_to(2)) {
-        let (half, half_cycles) = precise(sizes, "float16", &[]);
+        let half = precise(sizes, "float16", &[]);
         for kind in KINDS_OF_OPERATIONS {
-            let (single, cycles) = precise(sizes, "float16", &[(kind, "float32")]);
+            let single = precise(sizes, "float16", &[(kind, "float32")]);
             if single.notes.iter().any(|note| note.contains("the model has no such operation")) {
                 assert_eq!(single.operations, half.operations, "{sizes}: {kind}");
                 continue;
@@ -309,8 +306,6 @@ fn kinds_in_float32_cost_more_than_in_half() {
             for pass in [TrainingPass::Forward, TrainingPass::Backward] {
                 assert!(casts(&single, pass) > casts(&half, pass), "{sizes}: {kind} {pass:?}");
             }
-            let is_slower = cycles > half_cycles || kind == "loss";
-            assert!(is_slower, "{sizes}: {kind}: {cycles} {half_cycles}");
             let bytes = [&single, &half].map(used_bytes);
             assert!(bytes[0] > bytes[1], "{sizes}: {kind}: {bytes:?}");
         }
@@ -321,8 +316,8 @@ fn kinds_in_float32_cost_more_than_in_half() {
 /// other weights are.
 #[test]
 fn float32_norms_are_trained_in_float32() {
-    let (half, _) = precise(SMALL_BERT, "float16", &[]);
-    let (single, _) = precise(SMALL_BERT, "float16", &[("norm", "float32")]);
+    let half = precise(SMALL_BERT, "float16", &[]);
+    let single = precise(SMALL_BERT, "float16", &[("norm", "float32")]);
     let of_weights = |of: &CompilationReport| -> BTreeMap<String, String> {
         let kept = of
             .variables

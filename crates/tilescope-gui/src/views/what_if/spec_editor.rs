@@ -122,10 +122,16 @@ impl SpecEditor {
             None => {
                 let table = table_on_line(text, line);
                 let inside = keys.iter().filter(fits).filter(|key| !set.contains_key(&key.path));
-                let names = inside.filter_map(|key| {
-                    key.path.strip_prefix(&format!("{table}.")).map(str::to_owned)
-                });
-                (start.trim_start(), names.collect())
+                let typed = start.trim_start();
+                let mut names: Vec<String> = Vec::new();
+                for key in inside {
+                    let Some(name) = key.path.strip_prefix(&format!("{table}.")) else { continue };
+                    // Keys of tables inside this one are offered once their name begins.
+                    if !typed.is_empty() || !name.contains('.') {
+                        names.push(name.to_owned());
+                    }
+                }
+                (typed, names)
             }
         };
         let begins = |word: &String| word.starts_with(typed) && word != typed;
