@@ -62,7 +62,7 @@ fn percent(error: f64) -> String {
     format!("{:+.1}%", 100.0 * error)
 }
 
-/// What stands where nothing was measured.
+/// The cell of a figure that was not measured.
 const NOT_MEASURED: &str = "-";
 
 fn bytes_or_dash(bytes: Option<Bytes>) -> String {

@@ -44,8 +44,7 @@ fn bands_hold_every_edition_of_the_tutorial() {
     assert!(held >= 12, "{held} rates");
 }
 
-/// What the table says that a call leaves unexplained is what its publication leaves beside the
-/// program.
+/// The table leaves as much of a call unexplained as its publication leaves beside the program.
 #[test]
 fn times_of_calls_are_what_editions_leave() {
     for path in HOST_PATHS {

@@ -339,7 +339,7 @@ fn float32_norms_are_trained_in_float32() {
     assert_eq!(of_norms, 4 * 2 * 3, "{single:?}");
 }
 
-/// What a key of a precision cannot change is told.
+/// A key of a precision that changes nothing is told.
 #[test]
 fn precisions_that_change_nothing_are_told() {
     let norm = "model.precision_of.norm=float16";

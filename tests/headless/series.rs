@@ -59,7 +59,7 @@ fn nightly(sizes: &[u32]) -> TempDir {
     directory
 }
 
-/// What the model may be wrong stands beside each figure that it is wrong about; a report that
+/// The error of the model stands beside each figure that it is wrong about; a report that
 /// predicts nothing says nothing of it.
 #[test]
 fn figures_say_what_they_may_be_off_by() {

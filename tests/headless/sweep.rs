@@ -56,7 +56,7 @@ fn rows(path: &Path) -> (i64, i64) {
     connection.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("points")
 }
 
-/// What the model may be wrong stands beside each figure that it is wrong about, in every format.
+/// The error of the model stands beside each figure that it is wrong about, in every format.
 #[test]
 fn points_say_what_they_may_be_off_by() {
     let one = ["dense_layer", "--vary", "model.batch_size=4,8"];

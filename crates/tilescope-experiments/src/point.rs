@@ -32,7 +32,7 @@ pub struct PointFigure {
     pub also: &'static str,
     pub quantity: GateQuantity,
     pub of: fn(&TrialFigures) -> Option<f64>,
-    /// What it is off by, where the model is wrong.
+    /// Its errors, where the model is wrong.
     pub errors: PointErrors,
 }
 
@@ -369,7 +369,7 @@ pub fn is_on_front<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<bool> {
 mod tests {
     use super::*;
 
-    /// What is not known is left out: no figure is called sure.
+    /// Unknown widths are left out: no figure is called sure.
     #[test]
     fn figures_without_bands_have_no_width() {
         let unsure = json!({ "value": 0.7, "low": 0.6, "high": 0.9 });

@@ -30,7 +30,7 @@ pub struct TrialFigures {
     pub seconds: Option<f64>,
     /// Samples of the run; 1 for a program that works on none.
     pub samples: u64,
-    /// What the fullest tile needs, gaps included.
+    /// Bytes that the fullest tile needs, gaps included.
     pub fullest_tile_bytes: Bytes,
     /// Seconds of the run, with what the model may be wrong; nothing where that is not known, or the
     /// run is too long to find out for a trial.

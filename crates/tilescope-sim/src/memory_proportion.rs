@@ -1,6 +1,6 @@
 //! `available_memory_proportion = "auto"`: that of several with which the program is fastest, and fits.
 //!
-//! What the planner expects of single products decides neither: with other plans tensors lie
+//! Expected cycles of single products decide neither: with other plans tensors lie
 //! elsewhere, stages wait for each other, and temporaries share memory with all that is live beside
 //! them. So whole programs are compiled and run.
 
@@ -80,7 +80,7 @@ mod tests {
         (figures.cycles, figures.fullest_tile)
     }
 
-    /// What is found is as fast as the fastest that fits. Where none fits, its fullest tile needs no
+    /// The proportion found is as fast as the fastest that fits. Where none fits, its fullest tile needs no
     /// more than that of any other.
     #[test]
     fn nothing_that_fits_is_faster_and_nothing_that_does_not_is_smaller() {

@@ -82,7 +82,7 @@ pub struct ProgramFigures {
     pub cycles: Option<Cycles>,
     /// Samples of a host call.
     pub samples: u64,
-    /// What the fullest tile needs, gaps included.
+    /// Bytes that the fullest tile needs, gaps included.
     pub fullest_tile: Bytes,
     /// IPUs of all replicas, as systems hand them out.
     pub ipus: u32,
@@ -137,7 +137,7 @@ impl<'a> Simulation<'a> {
         first.map(|stage| (stage.blocks.as_slice(), stage.ipu))
     }
 
-    /// What the fullest tile needs, gaps included.
+    /// Bytes that the fullest tile needs, gaps included.
     pub fn fullest_tile(&self) -> Bytes {
         self.compiled.fullest_tile()
     }

@@ -359,9 +359,10 @@ impl RunCosts {
         let program = common(ProgramErrorSource::Program);
         let waiting = self.waiting();
         // A difference is as sure as it ever was of what waits for the host.
-        let for_host = match errors.is_empty() {
-            true => HostWaits::default(),
-            false => self.host_waits.times((waiting / self.host_waits.sum()).min(1.0)),
+        let for_host = if errors.is_empty() {
+            HostWaits::default()
+        } else {
+            self.host_waits.times((waiting / self.host_waits.sum()).min(1.0))
         };
         let mut draws = Vec::with_capacity(DRAWS);
         for (draw, (length, other)) in lengths.iter().zip(&others).enumerate() {

@@ -68,7 +68,7 @@ pub enum ProgramErrorSource {
     OddRows,
     /// The host: its copies and loaders.
     Host,
-    /// What frameworks take for a host call.
+    /// The time that frameworks take for a host call.
     HostCalls,
     /// Operators of an imported file.
     Imported,

@@ -27,7 +27,7 @@ pub struct StageFragment {
     pub items: Vec<FragmentItem>,
 }
 
-/// What the stages do in a pass, and the copies between them that follow.
+/// The work of the stages in a pass, and the copies between them that follow.
 #[derive(Debug, Default)]
 pub(super) struct PassFragments {
     pub fragments: Vec<StageFragment>,

@@ -281,9 +281,10 @@ impl LoweredProgram<'_> {
             action_costs: action_costs(&system),
             sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
             error_bands: if predicts { error_bands::bands(&operations) } else { Vec::new() },
-            program_errors: match predicts {
-                true => error_bands::program_errors(spec.host_call_error()),
-                false => Vec::new(),
+            program_errors: if predicts {
+                error_bands::program_errors(spec.host_call_error())
+            } else {
+                Vec::new()
             },
             running_costs: running_costs(spec),
             graph: counts,

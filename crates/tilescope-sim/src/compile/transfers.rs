@@ -197,9 +197,10 @@ impl ProgramBuilder<'_> {
         let [sent, received] = self.plan.boundary_buffers(boundary);
         let lifetimes = &mut self.variables.lifetimes;
         lifetimes.extend_to(sent, steps.clone());
-        match self.plan.schedule.one_by_one {
-            true => lifetimes.extend_to(received, steps),
-            false => lifetimes.keep_always(received),
+        if self.plan.schedule.one_by_one {
+            lifetimes.extend_to(received, steps);
+        } else {
+            lifetimes.keep_always(received);
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct HostPath {
     pub kind: ConstantKind,
     /// Why it is these.
     pub source: &'static str,
-    /// What was printed of calls.
+    /// Printed figures of calls.
     pub figures: &'static [HostCallFigure],
     /// Rate between the host and one IPU whose buffers its callbacks fill.
     pub bytes_per_second: &'static CostConstant,
@@ -45,7 +45,7 @@ pub struct HostCallFigure {
 #[derive(Debug, PartialEq)]
 pub struct TutorialRate {
     pub replicas: u32,
-    /// Whether the IPUs make the samples, so that nothing is copied.
+    /// True if the IPUs make the samples, so that nothing is copied.
     pub synthetic: bool,
     pub samples_per_second: f64,
 }

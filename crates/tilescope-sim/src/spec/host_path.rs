@@ -1,4 +1,4 @@
-//! What follows from the framework that a spec names.
+//! Defaults and bands that follow from the framework that a spec names.
 
 use super::{CheckedSpecValues, Spec};
 use crate::cost_constants::{HostPath, PLAIN_HOST, own_call_factors};
@@ -31,9 +31,10 @@ impl Spec {
     /// user's own.
     pub(crate) fn host_call_error(&self) -> ProgramErrorBand {
         let path = self.options.host.framework;
-        let (rows, factors): (usize, FactorBand) = match self.locations.contains_key(CALL_SECONDS) {
-            true => (0, own_call_factors()),
-            false => (path.figures.len(), path.call_factors()),
+        let (rows, factors): (usize, FactorBand) = if self.locations.contains_key(CALL_SECONDS) {
+            (0, own_call_factors())
+        } else {
+            (path.figures.len(), path.call_factors())
         };
         ProgramErrorBand { source: ProgramErrorSource::HostCalls, rows: rows as u64, factors }
     }

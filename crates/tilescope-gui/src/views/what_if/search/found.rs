@@ -55,7 +55,7 @@ fn cells(point: &Point, pareto_front: bool) -> Vec<TableCell> {
     ]
 }
 
-/// What bounds of a figure are.
+/// The meaning of the bounds of a figure.
 const NINE_OF_TEN: &str = "Bounds of nine cases in ten; empty where they are not known.";
 
 /// Bounds of a figure of a point.
