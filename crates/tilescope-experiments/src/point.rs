@@ -234,7 +234,8 @@ impl Point {
         }
     }
 
-    /// `1.61 us (-12 to +14 %) a sample, fullest tile 211 KiB (-1 to +2 %), 4 IPUs`; the outcome where there are no figures.
+    /// `1.61 us (-12 to +14 %) a sample, fullest tile 211 KiB (-1 to +2 %), 4 IPUs`; the outcome where
+    /// there are no figures.
     #[must_use]
     pub fn figures_text(&self) -> String {
         let Some(figures) = self.figures() else { return self.outcome_words().to_owned() };

@@ -1,8 +1,8 @@
 //! `available_memory_proportion = "auto"`: that of several with which the program is fastest, and fits.
 //!
-//! Expected cycles of single products decide neither: with other plans tensors lie
-//! elsewhere, stages wait for each other, and temporaries share memory with all that is live beside
-//! them. So whole programs are compiled and run.
+//! Expected cycles of single products decide neither: with other plans tensors lie elsewhere, stages
+//! wait for each other, and temporaries share memory with all that is live beside them. So whole
+//! programs are compiled and run.
 
 use crate::compile::{CompileError, CompiledProgram, ProgramExtent};
 use crate::run::{length_of_run, shortened};

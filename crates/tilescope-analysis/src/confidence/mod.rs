@@ -174,7 +174,7 @@ pub struct RunFactors {
 }
 
 impl RunFactors {
-    /// Those of a run whose parts are told no further.
+    /// Those of a run whose parts are not known.
     #[must_use]
     pub fn of_program(program: FactorBand) -> Self {
         Self { parts: program, program }

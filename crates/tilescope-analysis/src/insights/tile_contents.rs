@@ -119,7 +119,7 @@ impl TileContents {
 pub struct FullTileContents {
     /// The fullest one first.
     tiles: Vec<TileContents>,
-    /// What the fullest tile needs, gaps included.
+    /// Bytes that the fullest tile needs, gaps included.
     pub(crate) needed: Bytes,
     pub(crate) capacity: Bytes,
 }

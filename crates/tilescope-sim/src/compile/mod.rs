@@ -111,7 +111,7 @@ impl CompiledProgram {
             .sum()
     }
 
-    /// What the fullest tile needs, gaps included.
+    /// Bytes that the fullest tile needs, gaps included.
     pub fn fullest_tile(&self) -> Bytes {
         self.compilation.tile_memory.map(|tile| tile.including_gaps).max()
     }

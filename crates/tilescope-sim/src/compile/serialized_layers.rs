@@ -41,8 +41,8 @@ pub(super) fn serialize_named_layers(
     let graph: &ModelGraph = graph;
     let context = lowering(spec, graph, plans);
     for name in named {
-        let layers = graph.nodes.iter().filter(|node| node.operator.is_linear_layer());
-        let mut layers = layers.filter(|node| is_named(graph, node, name)).peekable();
+        let mut layers =
+            linear_layers(graph).filter(|layer| is_named(graph, layer, name)).peekable();
         let Some(first) = layers.peek().copied() else {
             return Err(unknown_layer(spec, graph, name));
         };
@@ -53,9 +53,12 @@ pub(super) fn serialize_named_layers(
     Ok(())
 }
 
+fn linear_layers(graph: &ModelGraph) -> impl Iterator<Item = &GraphNode> {
+    graph.nodes.iter().filter(|node| node.operator.is_linear_layer())
+}
+
 fn unknown_layer(spec: &Spec, graph: &ModelGraph, name: &str) -> SpecError {
-    let layers = graph.nodes.iter().filter(|node| node.operator.is_linear_layer());
-    let names: Vec<&str> = layers.map(|layer| layer.name.as_str()).collect();
+    let names: Vec<&str> = linear_layers(graph).map(|layer| layer.name.as_str()).collect();
     spec.refuse(LAYERS, format!("the model has no linear layer {name:?}")).nearest(name, &names)
 }
 

@@ -80,7 +80,7 @@ impl SpecProblem {
 pub(crate) struct CompiledSpec {
     pub fit: MemoryFit,
     pub tiles_out_of_memory: u64,
-    /// What the fullest tile needs.
+    /// Bytes that the fullest tile needs.
     pub fullest_tile_bytes: u64,
     /// What a tile has.
     pub tile_bytes: u64,
