@@ -126,7 +126,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// Simulates a spec without writing a report.
 fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let simulation = compiled(spec, matches)?;
+    super::command::print_json(&trial_figures(spec, &compiled(spec, matches)?), output)
+}
+
+/// The figures of a simulated spec, with their errors.
+pub(super) fn trial_figures(spec: &Spec, simulation: &Simulation) -> TrialFigures {
     let ProgramFigures { cycles, samples, fullest_tile, ipus } = simulation.figures();
     let rate = |kind| machine_rate(simulation.running_costs(), kind);
     let compilation = simulation.compilation();
@@ -136,7 +140,7 @@ fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<
         length.zip(lanes).and_then(|(length, lanes)| run_factors(compilation, length, &lanes));
     let expected =
         |cycles: Cycles| Some(factors?.of_time(cycles.seconds_at(spec.target.chip.clock)));
-    let figures = TrialFigures {
+    TrialFigures {
         expected_seconds: cycles.and_then(expected),
         expected_fullest_tile: expected_fullest_tile(compilation),
         fit: Some(memory_fit(compilation)),
@@ -147,8 +151,7 @@ fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<
         ipus,
         watts: rate(RunningCostKind::Power),
         price_per_hour: rate(RunningCostKind::Price),
-    };
-    super::command::print_json(&figures, output)
+    }
 }
 
 /// Compiles a spec: what simulating would refuse is refused.

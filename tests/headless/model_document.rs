@@ -142,6 +142,15 @@ fn sensitivity_says_what_a_tenth_of_a_constant_changes() {
     assert_eq!(change("COMPUTE_START_CYCLES", 1, "fullest_tile"), 0.0);
     assert!(change("ELEMENT_RESERVED_BYTES", 1, "fullest_tile") > 0.0);
     assert_eq!(change("POOL_WORKER_CYCLES", 1, "cycles"), 0.0);
+    let program = &json["programs"]["dense_layer"];
+    for (figure, expected) in [
+        ("cycles_per_sample", "expected_cycles_per_sample"),
+        ("fullest_tile_bytes", "expected_fullest_tile"),
+    ] {
+        let [low, high] = ["low", "high"].map(|end| program[expected][end].as_f64().expect(end));
+        let value = program[figure].as_f64().expect(figure);
+        assert!(low < value && value < high, "{figure}: {low} to {high} of {value}");
+    }
     let unknown = tilescope(&["model", "--sensitivity", "dense_layer", "--constant", "NOTHING"]);
     assert!(stderr(&unknown).contains("no constant named"), "{}", stderr(&unknown));
 }

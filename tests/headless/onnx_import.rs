@@ -1,10 +1,12 @@
 //! Laws of imported models: against the built-in ones, and against changes that mean nothing.
 
 use crate::common;
+use tilescope_analysis::insights::{InsightGain, insights};
 use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};
+use tilescope_report::units::NumberFormat;
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
-use tilescope_test_tiers::up_to;
+use tilescope_test_tiers::{skipped_in_the_fast_tier, up_to};
 
 /// A file of `tests/data/onnx`.
 fn file(name: &str) -> String {
@@ -154,6 +156,69 @@ fn exported_networks_are_the_built_in_ones() {
         }
         if let [classic, dynamo] = of_files[..] {
             assert!(change(dynamo, classic).abs() < 0.03, "{files:?}: {of_files:?}");
+        }
+    }
+}
+
+/// The share of the run that slower forms of an imported graph take, as insights name them.
+fn share_of_slower_forms(spec: &Spec) -> f64 {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = common::report_file(spec, directory.path());
+    let report = tilescope_report::Report::open(&file).expect("opens");
+    let mut share = 0.0;
+    for finding in insights(&report, NumberFormat::default()).expect("reads") {
+        if finding.rule == "exported_form"
+            && let InsightGain::Time(gain) = finding.gain
+        {
+            share += gain;
+        }
+    }
+    share
+}
+
+/// Networks of full size from files take the bytes of the built-in ones within a twentieth, and
+/// their cycles too, but for forms of the file that an insight names with what they cost.
+#[test]
+fn exported_networks_of_full_size_are_the_built_in_ones() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
+    let bert_base = "name = \"bert_squad\"\nlayers = 12\nhidden = 768\nheads = 12\n\
+                     intermediate = 3072\nsequence_length = 128\n";
+    let cases: [(&str, &str, &[&str], &[u64]); 4] = [
+        ("name = \"resnet18\"\n", "resnet18_dynamic_batch.onnx", &[], &[1, 32]),
+        ("name = \"resnet50\"\n", "resnet50.onnx", &[], &[1]),
+        (bert_base, "bert_base.onnx", &["model.dim.sequence=128"], &[1, 32]),
+        ("name = \"vit\"\n", "vit_b_16.onnx", &[], &[1]),
+    ];
+    for (model, file, sizes, batches) in cases {
+        for batch in batches {
+            let label = format!("{file} with a batch of {batch}");
+            let common = [
+                "model.precision=float16".to_owned(),
+                "model.training=false".to_owned(),
+                format!("model.batch_size={batch}"),
+            ];
+            let text = format!("[model]\n{model}");
+            let source = SpecSource {
+                overrides: common.to_vec(),
+                ..SpecSource::from_text("built-in", &text)
+            };
+            let built_in = figures(&Spec::build(&source).expect("sane"));
+            let mut overrides: Vec<&str> = sizes.to_vec();
+            overrides.extend(common.iter().map(String::as_str));
+            let imported = spec(file, &overrides);
+            let found = figures(&imported);
+            let bytes = change(found.fullest_tile.0, built_in.fullest_tile.0);
+            assert!(bytes.abs() < 0.05, "{label}: {bytes} of the fullest tile");
+            let [given, expected] =
+                [found, built_in].map(|of| of.cycles.expect("it fits").as_f64());
+            let with_faster_forms = given * (1.0 - share_of_slower_forms(&imported));
+            assert!(given > 0.95 * expected, "{label}: {given} instead of {expected}");
+            assert!(
+                with_faster_forms < 1.05 * expected,
+                "{label}: {with_faster_forms} of {given} instead of {expected}"
+            );
         }
     }
 }

@@ -10,13 +10,10 @@ pub fn run_words(
     (seconds, expected_seconds): (f64, Option<Banded>),
     (rate, expected_rate): (Option<f64>, Option<Banded>),
 ) -> String {
-    let width = |band: Option<Banded>| {
-        band.map_or_else(String::new, |band| format!(" ({})", band.width_words()))
-    };
-    let time = format!("{}{}", in_seconds(seconds), width(expected_seconds));
+    let time = format!("{}{}", in_seconds(seconds), Banded::in_brackets(expected_seconds));
     let Some(rate) = rate else { return time };
     let rate = grouped(rate.round() as u64);
-    format!("{time}, {rate} samples per second{}", width(expected_rate))
+    format!("{time}, {rate} samples per second{}", Banded::in_brackets(expected_rate))
 }
 
 /// Whether an operation holds the run up: `off_path_beyond` is how many times as fast it must be not

@@ -159,8 +159,7 @@ impl PointFigure {
             GateQuantity::Count if value.fract() == 0.0 => grouped(value as u64),
             _ => grouped_real(value),
         };
-        let band = self.expected(figures).map(|band| format!(" ({})", band.width_words()));
-        Some(text + &band.unwrap_or_default())
+        Some(text + &Banded::in_brackets(self.expected(figures)))
     }
 }
 

@@ -4,12 +4,14 @@
 
 use super::super::progress::ProgressReporter;
 use crate::cli::command::CliError;
+use crate::cli::simulate::trial_figures;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tilescope_analysis::confidence::Banded;
 use tilescope_sim::cost_constants::{self, CostConstant};
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, Simulation};
@@ -27,7 +29,11 @@ const MOVES: [f64; 2] = [-0.1, 0.1];
 struct Prediction {
     /// Nothing where the program does not fit in memory.
     cycles_per_sample: Option<f64>,
+    /// The same, with what the model may be wrong.
+    expected_cycles_per_sample: Option<Banded>,
     fullest_tile_bytes: f64,
+    /// The same, with what the model may be wrong.
+    expected_fullest_tile: Option<Banded>,
 }
 
 impl Prediction {
@@ -36,10 +42,21 @@ impl Prediction {
         let source = SpecSource::find(spec, &[]).map_err(|error| failed(error.to_string()))?;
         let spec = Spec::build(&source).map_err(|error| failed(error.to_string()))?;
         let simulation = Simulation::compile(&spec, MOST_RECORDS);
-        let figures = simulation.map_err(|error| failed(error.to_string()))?.figures();
-        let cycles_per_sample =
-            figures.cycles.map(|cycles| cycles.as_f64() / figures.samples.max(1) as f64);
-        Ok(Self { cycles_per_sample, fullest_tile_bytes: figures.fullest_tile.as_f64() })
+        let figures = trial_figures(&spec, &simulation.map_err(|error| failed(error.to_string()))?);
+        let mut cycles_per_sample = None;
+        let mut expected_cycles_per_sample = None;
+        if let Some(cycles) = figures.cycles {
+            let per_sample = cycles.as_f64() / figures.samples.max(1) as f64;
+            cycles_per_sample = Some(per_sample);
+            expected_cycles_per_sample =
+                figures.expected_seconds.map(|seconds| seconds.in_step(per_sample));
+        }
+        Ok(Self {
+            cycles_per_sample,
+            expected_cycles_per_sample,
+            fullest_tile_bytes: figures.fullest_tile_bytes.as_f64(),
+            expected_fullest_tile: figures.expected_fullest_tile,
+        })
     }
 
     /// How much larger figures are than those of `base`, as shares of it.
@@ -198,11 +215,17 @@ fn print(
     let names = rows.iter().map(|row| row.constant.name.len());
     let width = names.max().unwrap_or(0).max(8);
     for (index, (spec, base)) in specs.iter().zip(base).enumerate() {
-        let cycles = base.cycles_per_sample.map_or_else(
-            || "does not fit in memory".to_owned(),
-            |cycles| format!("{cycles:.0} cycles per sample"),
-        );
-        writeln!(output, "\n{spec}: {cycles}, fullest tile {:.0} bytes", base.fullest_tile_bytes)?;
+        let mut cycles = "does not fit in memory".to_owned();
+        if let Some(found) = base.cycles_per_sample {
+            let errors = Banded::in_brackets(base.expected_cycles_per_sample);
+            cycles = format!("{found:.0} cycles per sample{errors}");
+        }
+        writeln!(
+            output,
+            "\n{spec}: {cycles}, fullest tile {:.0} bytes{}",
+            base.fullest_tile_bytes,
+            Banded::in_brackets(base.expected_fullest_tile)
+        )?;
         writeln!(
             output,
             "  {:width$}  {:9}  {:17}  {:17}",

@@ -83,6 +83,11 @@ impl Banded {
         let high = (self.high / self.value - 1.0) * 100.0;
         format!("{low:+.0} to {high:+.0} %")
     }
+
+    /// ` (-12 to +14 %)`, to be put behind the figure; nothing where its errors are not known.
+    pub fn in_brackets(band: Option<Self>) -> String {
+        band.map_or_else(String::new, |band| format!(" ({})", band.width_words()))
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A figure over the runs as a line, with its changes, the baseline, and runs that stand out.
 
 use super::{FigureTrend, ReportSeries, SeriesFigure, SeriesTelling};
+use crate::confidence::Banded;
 use crate::figures::{
     Figure, FigureAxis, FigureGuide, FigureLine, FigureMarks, FigurePoint, FigureSeries,
     FigureUnit, Marker, Shade,
@@ -92,9 +93,7 @@ impl ReportSeries {
     ) -> FigurePoint {
         let about = &self.runs[run];
         let mut text = value.map(|value| of.figure.quantity().text(value)).unwrap_or_default();
-        if let Some(band) = self.expected(of, run, telling.unit) {
-            text.push_str(&format!(" ({})", band.width_words()));
-        }
+        text.push_str(&Banded::in_brackets(self.expected(of, run, telling.unit)));
         let (series, words) = if value.is_none() {
             let reason = about.not_executed.as_deref().unwrap_or("it does not have this figure");
             (ABSENT, format!("no value, {reason}"))

@@ -18,6 +18,8 @@ use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use tilescope_report::units::Bytes;
 
+mod sweep;
+
 /// An operator, its operands, and whether it can be differentiated.
 struct OperatorCase {
     operator: Arc<dyn Operator>,
