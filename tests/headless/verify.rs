@@ -323,3 +323,54 @@ fn every_changed_cell_is_told() {
         assert!(all.len() > 120, "{layout:?}: only {} columns have a row", all.len());
     }
 }
+
+/// A run that is gone through in several windows, with a mark for each step and one for all.
+fn report_of_many_marks() -> ReportBuilder {
+    let mut report = ReportBuilder::new(2, 4);
+    report.layout = StepLayout::Columns;
+    let compute = report.compute("compute", 8);
+    report.root(ProgramKind::Sequence, "main", &[compute]);
+    for round in 0..40_000u64 {
+        let ipu = IpuId(round as u32 % 2);
+        let start = 10 * round;
+        report.run_on(compute, ipu, start..start + 8);
+        report.marks.push(TraceMark {
+            kind: MarkKind::Stage,
+            label: format!("stage {round}"),
+            ipu: Some(ipu),
+            pass: None,
+            index: round,
+            steps: StepId(round)..StepId(round + 1),
+            cycles: CycleRange::new(Cycles(start), Cycles(start + 8)),
+        });
+    }
+    report.mark(MarkKind::Iteration, "all of it", 0..40_000);
+    report
+}
+
+/// Marks that do not start or end with their steps, in the words of `verify`.
+fn misplaced_marks(report: &ReportBuilder) -> Vec<String> {
+    let directory = tempdir().unwrap();
+    let path = report.write(directory.path()).expect("writes");
+    let mut misplaced = Vec::new();
+    for violation in Report::open(&path).expect("opens").verify().expect("reads") {
+        if violation.text.contains(", its steps from ") {
+            misplaced.push(violation.text);
+        }
+    }
+    misplaced
+}
+
+#[test]
+fn marks_are_held_against_their_steps_in_runs_of_any_length() {
+    let sound = report_of_many_marks();
+    assert_eq!(misplaced_marks(&sound), Vec::<String>::new());
+    for wrong in [0, 5_000, 39_999, 40_000] {
+        let mut report = report_of_many_marks();
+        let mark = &mut report.marks[wrong];
+        mark.cycles.end += Cycles(1);
+        let label = mark.label.clone();
+        let found = misplaced_marks(&report);
+        assert!(matches!(&found[..], [one] if one.starts_with(&label)), "{label}: {found:?}");
+    }
+}

@@ -3,10 +3,10 @@
 
 use crate::clock::NanosecondClock;
 use crate::timeline::{LaneTrack, ProcessTrack, StepFacts, StepSlice, TraceWriter};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Write};
-use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 use tilescope_report::{MarkKind, TraceMark};
 
 /// Nanoseconds as microseconds, exactly.
@@ -42,8 +42,9 @@ pub(crate) struct ChromeTrace<'a> {
     lane: String,
     /// Threads of marks beside the lane, or of the host, by process, kind and row.
     rows: BTreeMap<(Option<(u32, MarkKind)>, usize), u32>,
-    /// Names of programs as JSON has them, made when they are first used.
-    program_names: Vec<Option<String>>,
+    /// Names of programs as JSON has them, made when they are first used. A map, since a file may
+    /// give its programs any ids.
+    program_names: HashMap<ProgramId, String>,
     /// The event in the making.
     event: Vec<u8>,
 }
@@ -51,7 +52,6 @@ pub(crate) struct ChromeTrace<'a> {
 impl<'a> ChromeTrace<'a> {
     pub(crate) fn new(output: &'a mut dyn Write, facts: &'a StepFacts) -> io::Result<Self> {
         output.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
-        let programs = facts.programs.iter().map(|(id, _)| id.index() + 1).max();
         Ok(Self {
             output,
             facts,
@@ -62,7 +62,7 @@ impl<'a> ChromeTrace<'a> {
             last_thread: 0,
             lane: String::new(),
             rows: BTreeMap::new(),
-            program_names: vec![None; programs.unwrap_or(0)],
+            program_names: HashMap::new(),
             event: Vec::new(),
         })
     }
@@ -173,12 +173,11 @@ impl<'a> ChromeTrace<'a> {
 
     fn name_step(&mut self, slice: &StepSlice<'_>) -> io::Result<()> {
         let id = slice.step.program.filter(|_| slice.other_name.is_none());
-        let known = id.and_then(|id| self.program_names.get_mut(id.index()).zip(Some(id)));
-        let Some((known, id)) = known else {
+        let Some(id) = id else {
             return write!(self.event, "{}", Quoted(slice.other_name.unwrap_or_default()));
         };
         let facts = self.facts;
-        let name = known.get_or_insert_with(|| {
+        let name = self.program_names.entry(id).or_insert_with(|| {
             let name = facts.programs.get(id).map_or("", |program| program.name.as_str());
             Quoted(name).to_string()
         });

@@ -140,7 +140,7 @@ impl ReportDatabase {
             texts += cells.bytes_handed();
             rows += 1;
             if texts + 64 * rows > MAX_LIST_BYTES || texts > MAX_LIST_TEXT_BYTES {
-                self.warnings.add(format!(
+                self.warnings.add_limit(format!(
                     "table {} is too large to hold in memory: only its first rows are shown",
                     select.table
                 ));

@@ -8,9 +8,9 @@ mod wire;
 
 use crate::clock::NanosecondClock;
 use crate::timeline::{LaneTrack, ProcessTrack, StepFacts, StepSlice, TraceWriter};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
-use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 use tilescope_report::{MarkKind, StepActivity, TraceMark};
 use wire::{Message, NestedMessage};
 
@@ -175,8 +175,9 @@ pub(crate) struct PerfettoTrace<'a> {
     counters: CounterTracks,
     /// Tracks of marks beside the lane, or of the host, by process, kind and row.
     rows: BTreeMap<(Option<(u32, MarkKind)>, usize), u64>,
-    /// Numbers of names of programs in this sequence; 0 for none.
-    program_names: Vec<u64>,
+    /// Numbers of names of programs in this sequence. A map, since a file may give its programs any
+    /// ids.
+    program_names: HashMap<ProgramId, u64>,
     labels: BTreeMap<String, u64>,
     last_name: u64,
     /// Packets that are not written yet.
@@ -189,7 +190,6 @@ pub(crate) struct PerfettoTrace<'a> {
 
 impl<'a> PerfettoTrace<'a> {
     pub(crate) fn new(output: &'a mut dyn Write, facts: &'a StepFacts) -> Self {
-        let programs = facts.programs.iter().map(|(id, _)| id.index() + 1).max();
         Self {
             output,
             facts,
@@ -202,7 +202,7 @@ impl<'a> PerfettoTrace<'a> {
             lane: 0,
             counters: CounterTracks::default(),
             rows: BTreeMap::new(),
-            program_names: vec![0; programs.unwrap_or(0)],
+            program_names: HashMap::new(),
             labels: BTreeMap::new(),
             last_name: 0,
             packets: Message::default(),
@@ -340,7 +340,7 @@ impl<'a> PerfettoTrace<'a> {
     /// Starts a sequence, whose events are on `track` unless they name another one.
     fn start_sequence(&mut self, sequence: u64, track: u64) -> io::Result<()> {
         self.sequence = sequence;
-        self.program_names.fill(0);
+        self.program_names.clear();
         self.labels.clear();
         self.last_name = 0;
         let packet = self.begin_packet();
@@ -429,19 +429,16 @@ impl<'a> PerfettoTrace<'a> {
         let Some(id) = id.filter(|_| other.is_none()) else {
             return self.name_mark(other.unwrap_or_default());
         };
-        let known = self.program_names.get(id.index()).copied().unwrap_or(0);
-        let iid = match known {
-            0 => {
+        let iid = match self.program_names.get(&id) {
+            Some(known) => *known,
+            None => {
                 self.last_name += 1;
                 let facts = self.facts;
                 let name = facts.programs.get(id).map_or("", |program| program.name.as_str());
                 self.intern(field::interned::EVENT_NAME, self.last_name, name);
-                if let Some(known) = self.program_names.get_mut(id.index()) {
-                    *known = self.last_name;
-                }
+                self.program_names.insert(id, self.last_name);
                 self.last_name
             }
-            known => known,
         };
         self.packets.number(field::event::NAME_IID, iid);
     }

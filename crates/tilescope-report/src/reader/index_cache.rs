@@ -100,7 +100,7 @@ pub(super) fn write(
             }
             // A full disk costs the cache, not the answer.
             Err(error @ (ReportError::DiskFull { .. } | ReportError::Write { .. })) => {
-                warnings.add(format!("what was made of the trace is not cached: {error}"));
+                warnings.add_limit(format!("what was made of the trace is not cached: {error}"));
             }
             Err(error) => return Err(error),
         }

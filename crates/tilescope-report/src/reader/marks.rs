@@ -28,7 +28,7 @@ const MARK_COLUMNS: [&str; 9] = [
 /// `replica_mark_chunks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedMarks {
-    class: ReplicaClassId,
+    pub(super) class: ReplicaClassId,
     id: i64,
     pub kind: MarkKind,
     /// Their IPU; `None` for marks of all.
@@ -48,6 +48,9 @@ impl PackedMarks {
             && cycle(9).is_some_and(|end| end <= self.cycles.end)
     }
 }
+
+/// The first step of the marks of a chunk, and the chunk.
+pub(super) type MarksFromStep = (StepId, PackedMarks);
 
 /// The table in which marks of the replicas of a class are packed.
 fn chunk_table(class: ReplicaClassId) -> &'static str {
@@ -218,7 +221,7 @@ impl Report {
             }
             if first_marks.bytes > MAX_LIST_BYTES {
                 self.warnings
-                    .add("there are too many marks to hold in memory: only some are shown");
+                    .add_limit("there are too many marks to hold in memory: only some are shown");
                 break;
             }
         }
@@ -277,16 +280,15 @@ impl Report {
         })
     }
 
-    /// Hands out all columns of every mark of the first class of replicas, or of all others, and the
-    /// chunk it is in if marks are packed.
+    /// Hands out these columns of every mark of the first class of replicas, or of all others, and
+    /// the chunk it is in if marks are packed.
     pub(super) fn stream_marks(
         &self,
         class: ReplicaClassId,
+        columns: &[&str],
         mut each: impl FnMut(Option<&PackedMarks>, &RowCells),
     ) -> Result<(), ReportError> {
-        let Some(table) = schema::find("marks") else { return Ok(()) };
-        let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
-        let select = SelectQuery::all("marks", &columns);
+        let select = SelectQuery::all("marks", columns);
         let mut raw = 0;
         // Chunk after chunk: a run of 10^8 steps has more marks than should be held at once.
         let table = chunk_table(class);
@@ -302,6 +304,27 @@ impl Report {
             each(None, cells);
             Ok(ControlFlow::Continue(()))
         })
+    }
+
+    /// Chunks of packed marks of all classes of replicas, in the order of the first steps of their
+    /// marks.
+    pub(super) fn mark_chunks_by_step(&self) -> Result<Vec<MarksFromStep>, ReportError> {
+        let mut chunks: Vec<MarksFromStep> = Vec::new();
+        for class in [ReplicaClassId(0), ReplicaClassId(1)] {
+            if !self.db.has_rows(chunk_table(class)) {
+                continue;
+            }
+            self.stream_marks(class, &["first_step"], |chunk, cells| {
+                let Some(chunk) = chunk else { return };
+                let step = cells.count(0, MAX_STEPS).map_or(StepId(0), StepId);
+                match chunks.last_mut() {
+                    Some((first, last)) if last == chunk => *first = step.min(*first),
+                    _ => chunks.push((step, *chunk)),
+                }
+            })?;
+        }
+        chunks.sort_by_key(|(first, chunk)| (*first, chunk.class, chunk.id));
+        Ok(chunks)
     }
 
     fn longest_mark(&self, kind: MarkKind) -> Result<Option<Cycles>, ReportError> {

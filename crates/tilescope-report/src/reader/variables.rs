@@ -107,7 +107,8 @@ impl Report {
 
     fn warn_of_cut_names(&self, names: &SharedNames) {
         if names.are_cut() {
-            self.warnings.add("names of variables are too long to hold in memory: some are cut");
+            self.warnings
+                .add_limit("names of variables are too long to hold in memory: some are cut");
         }
     }
 

@@ -16,6 +16,7 @@ use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
 use crate::error::ReportError;
 use crate::units::{Cycles, ReplicaIpu, StepId};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the pass over a lane came to.
@@ -27,12 +28,24 @@ pub(crate) struct VerifiedLane {
     pub(crate) programs: Vec<ProgramStepTotals>,
     /// The id and the end of the last step.
     pub(crate) last: Option<(StepId, Cycles)>,
-    /// What lies around the watched steps, one by one.
-    pub(crate) edges: Vec<LaneEdge>,
+}
+
+/// Steps that are gone through in one go.
+pub(crate) struct StepWindow {
+    /// The first step behind them; `None` for all that are left.
+    pub(crate) end: Option<StepId>,
+    /// Sorted steps of the window, the places in front of which are looked for.
+    pub(crate) watched: Arc<[StepId]>,
+}
+
+/// What lies around the watched steps of a window on a lane, one by one; fewer where it broke off.
+pub(crate) struct WatchedLane<'a> {
+    pub(crate) info: LaneInfo,
+    pub(crate) edges: &'a [LaneEdge],
 }
 
 /// A place on a lane between two steps.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneEdge {
     /// The id and the end of the step before it.
     pub(crate) before: Option<(StepId, Cycles)>,
@@ -54,50 +67,19 @@ pub(crate) trait StepObserver {
 type OnChunk<'a> = &'a mut dyn FnMut(u64) -> Result<(), ReportError>;
 
 impl Trace {
-    /// Goes through the steps of all lanes of all replicas once, shows them to `observer`, and looks
-    /// for the places in front of the steps `watched`, which are sorted. `progress` gets a share from 0 to 1;
-    /// setting `cancel` ends it with [`ReportError::Cancelled`].
-    pub(crate) fn verify(
-        &self,
-        tiles_per_ipu: u32,
-        watched: &[StepId],
-        observer: &mut impl StepObserver,
-        progress: &mut dyn FnMut(f64),
-        cancel: &AtomicBool,
-    ) -> Result<Vec<VerifiedLane>, ReportError> {
-        let bars: u64 = self.store.lanes.iter().map(|lane| lane.steps).sum();
-        let (mut done, all) = (0, bars.max(1));
-        let mut step_on = |steps: u64| {
-            done += steps;
-            progress(done as f64 / all as f64);
-            if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
-        };
+    /// A pass over the steps of all lanes of all replicas.
+    pub(crate) fn pass(&self, tiles_per_ipu: u32) -> TracePass<'_> {
         let mut ipus: Vec<IpuPass> = Vec::new();
         for info in &self.store.lanes {
-            let pass = LanePass::new(&self.store, *info, tiles_per_ipu, watched);
+            let pass = LanePass::new(&self.store, *info, tiles_per_ipu);
             let at = ReplicaIpu { class: info.class, ipu: info.ipu };
             match ipus.iter_mut().find(|ipu| ipu.at == at) {
                 Some(ipu) => ipu.lanes.push(pass),
                 None => ipus.push(IpuPass { at, lanes: vec![pass] }),
             }
         }
-        loop {
-            for ipu in &mut ipus {
-                ipu.advance(observer, &mut step_on)?;
-            }
-            // All stand before a joint step or are through: the earliest of those is next.
-            let heads = ipus.iter().map(IpuPass::head);
-            let Some(next) = heads.flatten().map(|record| record.step).min() else { break };
-            let mut on_ipus = Vec::new();
-            for ipu in &mut ipus {
-                if let Some(record) = ipu.head().filter(|record| record.step == next).copied() {
-                    on_ipus.push((ipu.at, record));
-                    ipu.take();
-                }
-            }
-            observer.joint_step(&on_ipus);
-        }
-        Ok(ipus.into_iter().flat_map(|ipu| ipu.lanes).map(LanePass::into_verified).collect())
+        let bars = self.store.lanes.iter().map(|lane| lane.steps).sum();
+        TracePass { ipus, done: 0, bars }
     }
 
     /// Tables of the index that do not have as many pieces as the lanes need, in words.
@@ -131,6 +113,71 @@ impl Trace {
     }
 }
 
+/// One pass over the steps of all lanes, window after window.
+pub(crate) struct TracePass<'a> {
+    ipus: Vec<IpuPass<'a>>,
+    /// Steps that were read.
+    done: u64,
+    bars: u64,
+}
+
+impl TracePass<'_> {
+    /// Shows the steps of a window to `observer`. `progress` gets a share from 0 to 1 of the trace;
+    /// setting `cancel` ends it with [`ReportError::Cancelled`].
+    pub(crate) fn advance(
+        &mut self,
+        window: &StepWindow,
+        observer: &mut impl StepObserver,
+        progress: &mut dyn FnMut(f64),
+        cancel: &AtomicBool,
+    ) -> Result<(), ReportError> {
+        let done = &mut self.done;
+        let all = self.bars.max(1);
+        let mut step_on = |steps: u64| {
+            *done += steps;
+            progress(*done as f64 / all as f64);
+            if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
+        };
+        for lane in self.ipus.iter_mut().flat_map(|ipu| &mut ipu.lanes) {
+            lane.watch(Arc::clone(&window.watched));
+        }
+        loop {
+            for ipu in &mut self.ipus {
+                ipu.advance(window.end, observer, &mut step_on)?;
+            }
+            // All stand before a joint step or are through: the earliest of those is next.
+            let heads = self.ipus.iter().map(IpuPass::head);
+            let Some(next) = heads.flatten().map(|record| record.step).min() else { break };
+            if window.end.is_some_and(|end| next >= end) {
+                break;
+            }
+            let mut on_ipus = Vec::new();
+            for ipu in &mut self.ipus {
+                if let Some(record) = ipu.head().filter(|record| record.step == next).copied() {
+                    on_ipus.push((ipu.at, record));
+                    ipu.take();
+                }
+            }
+            observer.joint_step(&on_ipus);
+        }
+        for lane in self.ipus.iter_mut().flat_map(|ipu| &mut ipu.lanes) {
+            lane.find_last_edges();
+        }
+        Ok(())
+    }
+
+    /// What lies around the watched steps of the last window, by lane.
+    pub(crate) fn lanes(&self) -> Vec<WatchedLane<'_>> {
+        let lanes = self.ipus.iter().flat_map(|ipu| &ipu.lanes);
+        lanes.map(|lane| WatchedLane { info: lane.info, edges: &lane.edges }).collect()
+    }
+
+    /// What the pass came to, by lane.
+    pub(crate) fn finish(self) -> Vec<VerifiedLane> {
+        self.ipus.into_iter().flat_map(|ipu| ipu.lanes).map(LanePass::into_verified).collect()
+    }
+}
+
 /// The passes over the lanes of one IPU.
 struct IpuPass<'a> {
     at: ReplicaIpu,
@@ -138,9 +185,10 @@ struct IpuPass<'a> {
 }
 
 impl IpuPass<'_> {
-    /// Shows the steps of the IPU up to the next joint one.
+    /// Shows the steps of the IPU up to the next joint one, or to `end`.
     fn advance(
         &mut self,
+        end: Option<StepId>,
         observer: &mut impl StepObserver,
         step_on: OnChunk<'_>,
     ) -> Result<(), ReportError> {
@@ -154,6 +202,9 @@ impl IpuPass<'_> {
             let until = others.filter_map(|(_, lane)| lane.head()).map(|record| record.step).min();
             let Some(pass) = self.lanes.get_mut(lane) else { return Ok(()) };
             while let Some(record) = pass.head() {
+                if end.is_some_and(|end| record.step >= end) {
+                    return Ok(());
+                }
                 if until.is_some_and(|until| record.step > until) {
                     break;
                 }
@@ -198,11 +249,15 @@ struct LanePass<'a> {
     last: Option<(StepId, Cycles)>,
     /// Totals by program of the whole lane.
     programs: ProgramTotals,
-    watched: &'a [StepId],
+    /// The watched steps of the window, and what lies around those that were passed.
+    watched: Arc<[StepId]>,
     edges: Vec<LaneEdge>,
     /// The chunk that is gone through, and the place in it.
     records: Vec<StepRecord>,
     next: usize,
+    /// The place up to which edges were looked for, and the step before it.
+    searched: usize,
+    before: Option<(StepId, Cycles)>,
     /// Chunks that were read.
     chunks: u64,
     /// The first broken law, in words; the lane ends there.
@@ -211,12 +266,7 @@ struct LanePass<'a> {
 }
 
 impl<'a> LanePass<'a> {
-    fn new(
-        store: &'a TraceStore,
-        info: LaneInfo,
-        tiles_per_ipu: u32,
-        watched: &'a [StepId],
-    ) -> Self {
+    fn new(store: &'a TraceStore, info: LaneInfo, tiles_per_ipu: u32) -> Self {
         Self {
             store,
             info,
@@ -226,10 +276,12 @@ impl<'a> LanePass<'a> {
             sums: LaneSums::default(),
             last: None,
             programs: ProgramTotals::default(),
-            watched,
-            edges: Vec::with_capacity(watched.len()),
+            watched: Arc::default(),
+            edges: Vec::new(),
             records: Vec::new(),
             next: 0,
+            searched: 0,
+            before: None,
             chunks: 0,
             broken: None,
             is_through: false,
@@ -246,7 +298,9 @@ impl<'a> LanePass<'a> {
         if self.next < self.records.len() || self.is_through {
             return Ok(());
         }
+        self.find_edges();
         self.next = 0;
+        self.searched = 0;
         let chunk = self.chunks;
         self.chunks += 1;
         if chunk < self.info.steps.div_ceil(CHUNK_STEPS as u64) {
@@ -266,10 +320,10 @@ impl<'a> LanePass<'a> {
     }
 
     fn into_verified(self) -> VerifiedLane {
-        let Self { info, broken, programs, last, edges, .. } = self;
+        let Self { info, broken, programs, last, .. } = self;
         let lane = |law| format!("{info}: {law}");
         let programs = programs.into_totals();
-        VerifiedLane { info, broken: broken.map(lane), programs, last, edges }
+        VerifiedLane { info, broken: broken.map(lane), programs, last }
     }
 
     /// Takes in the chunk that was read; the first law that it breaks.
@@ -290,10 +344,6 @@ impl<'a> LanePass<'a> {
             if let Some(broken) = self.disorder(record) {
                 return Ok(Some(broken));
             }
-            let next = self.watched.get(self.edges.len());
-            if next.is_some_and(|watched| *watched <= record.step) {
-                self.find_edges(Some((record.step, record.range.start)));
-            }
             self.last = Some((record.step, record.range.end));
             self.sums.push(record, &mut pieces);
         }
@@ -309,18 +359,37 @@ impl<'a> LanePass<'a> {
         self.compare(pieces)
     }
 
-    /// Notes the watched places in front of a step, or those behind the last one.
-    fn find_edges(&mut self, behind: Option<(StepId, Cycles)>) {
-        let edge = LaneEdge { before: self.last, behind };
-        let passed = |watched: &StepId| behind.is_none_or(|(step, _)| *watched <= step);
-        while self.watched.get(self.edges.len()).is_some_and(passed) {
-            self.edges.push(edge);
+    /// Begins a window.
+    fn watch(&mut self, watched: Arc<[StepId]>) {
+        self.watched = watched;
+        self.edges.clear();
+    }
+
+    /// Notes the watched places in front of the steps that were passed.
+    fn find_edges(&mut self) {
+        for record in self.records.get(self.searched..self.next).unwrap_or_default() {
+            let edge =
+                LaneEdge { before: self.before, behind: Some((record.step, record.range.start)) };
+            while self.watched.get(self.edges.len()).is_some_and(|step| *step <= record.step) {
+                self.edges.push(edge);
+            }
+            self.before = Some((record.step, record.range.end));
         }
+        self.searched = self.next;
+    }
+
+    /// Notes all watched places that are left, which lie in front of the next step.
+    fn find_last_edges(&mut self) {
+        self.find_edges();
+        if self.broken.is_some() {
+            return;
+        }
+        let behind = self.head().map(|record| (record.step, record.range.start));
+        self.edges.resize(self.watched.len(), LaneEdge { before: self.before, behind });
     }
 
     /// Compares what only the end of the lane completes.
     fn finish(&mut self) -> Result<Option<String>, ReportError> {
-        self.find_edges(None);
         let range = self.sums.range();
         if range != self.info.range {
             return Ok(Some("the lane does not start or end where it says".to_owned()));

@@ -2,10 +2,10 @@
 
 use super::{InvariantCheck, InvariantViolation, Report};
 use crate::error::ReportError;
-use crate::model::{MachineInterface, MarkKind, ProgramKind, StepActivity, TraceMark};
+use crate::model::{MachineInterface, ProgramKind, StepActivity};
 use crate::reader::ReportPart;
-use crate::trace::{LaneEdge, VerifiedLane};
-use crate::units::{Bytes, IpuId, ProgramId, ReplicaClassId, StepId, TileId, TileRange};
+use crate::trace::VerifiedLane;
+use crate::units::{Bytes, IpuId, ProgramId, ReplicaClassId, TileId, TileRange};
 use std::collections::BTreeMap;
 
 /// What the tiles of an IPU receive and send in one execution of a program.
@@ -138,41 +138,5 @@ impl Report {
             sums.extend(own.into_iter().map(|(ipu, sum)| ((id, ipu), sum)));
         }
         Ok(sums)
-    }
-}
-
-/// Marks of the replicas of a class start with the first of their steps and end with the last.
-pub(super) fn verify_mark_cycles(
-    (class, marks): (ReplicaClassId, &[TraceMark]),
-    watched: &[StepId],
-    lanes: &[VerifiedLane],
-    law: &mut InvariantCheck,
-) {
-    // What the host does has steps near it, not in it.
-    let on_ipus = |mark: &&TraceMark| !matches!(mark.kind, MarkKind::Loader | MarkKind::Callback);
-    for mark in marks.iter().filter(on_ipus) {
-        let edges = |step: StepId| {
-            let place = watched.binary_search(&step).ok();
-            let of_class = lanes.iter().filter(|lane| lane.info.class == class);
-            let own = of_class.filter(|lane| mark.ipu.is_none_or(|ipu| ipu == lane.info.ipu));
-            own.filter_map(move |lane| lane.edges.get(place?).copied())
-        };
-        let starts = edges(mark.steps.start).filter_map(|LaneEdge { behind, .. }| behind);
-        let start = starts.filter(|(step, _)| *step < mark.steps.end).map(|(_, start)| start).min();
-        let ends = edges(mark.steps.end).filter_map(|LaneEdge { before, .. }| before);
-        let end = ends.filter(|(step, _)| *step >= mark.steps.start).map(|(_, end)| end).max();
-        let (Some(start), Some(end)) = (start, end) else { continue };
-        // What several IPUs do one after another starts when the last of them is free.
-        let free = edges(mark.steps.start).filter_map(|edge| edge.before).map(|(_, end)| end).max();
-        let follows = matches!(mark.kind, MarkKind::Iteration | MarkKind::Phase | MarkKind::Slot)
-            && free == Some(mark.cycles.start);
-        let starts_well = mark.cycles.start == start || follows;
-        law.check(starts_well && mark.cycles.end == end, || {
-            let (name, found) = (&mark.label, mark.cycles);
-            format!(
-                "{name} is from {} to {}, its steps from {} to {}",
-                found.start.0, found.end.0, start.0, end.0
-            )
-        });
     }
 }

@@ -1,18 +1,54 @@
 //! Laws of marks, whose rows may be compressed columns, which SQLite cannot join.
 
-use super::{InvariantCheck, Report};
+use super::{Findings, InvariantCheck, InvariantViolation, Report, ReportOrigin};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::model::{MarkKind, TrainingPass};
 use crate::reader::marks::PackedMarks;
 use crate::row_cells::RowCells;
+use crate::schema;
 use crate::units::{Cycles, ReplicaClassId};
 use std::collections::BTreeMap;
 
+/// The law that marks are of steps of the run.
+const IN_RANGE: &str = "marks_in_range";
+
+/// A mark that ends behind the last step.
+fn ends_behind(label: Option<&str>, end: i64, steps: u64) -> String {
+    let label = label.unwrap_or("a mark");
+    format!("{label} ends before step {end}, but there are {steps}")
+}
+
 impl Report {
+    /// Marks end with a step of the run. Those of our own reports are looked at with the rest of
+    /// their rows, and those of further classes beside their steps.
+    pub(super) fn verify_marks(
+        &self,
+        found: &mut Vec<InvariantViolation>,
+    ) -> Result<(), ReportError> {
+        if self.origin() == ReportOrigin::Tilescope {
+            return Ok(());
+        }
+        let steps = self.step_count()?;
+        let mut late = Findings::default();
+        self.stream_marks(ReplicaClassId(0), &["label", "end_step"], |_, cells| {
+            if let Some(end) =
+                cells.int(1).filter(|end| u64::try_from(*end).is_ok_and(|end| end > steps))
+            {
+                late.add(|| ends_behind(cells.text(0).as_deref(), end, steps));
+            }
+        })?;
+        late.tell(IN_RANGE, found);
+        Ok(())
+    }
+
     /// Marks are of known kinds on IPUs of the replica, and as many as `mark_kinds` says.
     pub(super) fn verify_mark_rows(&self, law: &mut InvariantCheck) -> Result<(), ReportError> {
+        let Some(table) = schema::find("marks") else { return Ok(()) };
+        let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let ipus = i64::from(self.target()?.ipus_per_replica);
+        let steps = self.step_count()?;
+        let mut late = Findings::default();
         let mut kinds: BTreeMap<String, (i64, Cycles)> = BTreeMap::new();
         let (mut count, mut last, mut broken, mut misplaced) = (0, -1, 0, 0);
         // One walk checks everything: marks of a long run take longer to unpack than to look at.
@@ -26,10 +62,14 @@ impl Report {
             misplaced += i64::from(chunk.is_some_and(|chunk| !chunk.holds(cells)));
         };
         // Which class is asked for makes no difference beyond the first: all others are one table.
-        self.stream_marks(ReplicaClassId(1), &mut check)?;
-        self.stream_marks(ReplicaClassId(0), |chunk, cells| {
+        self.stream_marks(ReplicaClassId(1), &columns, &mut check)?;
+        self.stream_marks(ReplicaClassId(0), &columns, |chunk, cells| {
             check(chunk, cells);
             let int = |column| cells.int(column);
+            let end = int(7).unwrap_or(0);
+            if u64::try_from(end).is_ok_and(|end| end > steps) {
+                late.add(|| ends_behind(cells.text(2).as_deref(), end, steps));
+            }
             let kind = cells.text(1).unwrap_or_default();
             (count, last) = (count + 1, int(0).unwrap_or(-1).max(last));
             let length = int(9).unwrap_or(0).saturating_sub(int(8).unwrap_or(0));
@@ -49,6 +89,7 @@ impl Report {
         law.check(told == kinds, || {
             "mark_kinds has kinds of which there are other marks".to_owned()
         });
+        late.tell(IN_RANGE, law.found);
         Ok(())
     }
 }

@@ -6,21 +6,22 @@ mod data_flow;
 mod engines;
 mod exchanges;
 mod execution;
+mod mark_cycles;
 mod marks;
 mod memory;
 mod replica_links;
 mod samples;
 mod tables;
 
-use super::{InvariantViolation, MarkFilter, Report, ReportOrigin, ReportPart};
+use super::{InvariantViolation, Report, ReportOrigin, ReportPart};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
-use crate::model::{CategoryBytes, DataFlows, MemoryRegion, ProgramKind, TileMemory, TraceMark};
+use crate::model::{CategoryBytes, DataFlows, MemoryRegion, ProgramKind, TileMemory};
 use crate::trace::{FixedPointBalance, LaneStepCursor, Trace};
-use crate::units::{Bytes, IpuId, ReplicaClassId, StepId, TileId, TileRange, TileRuns};
+use crate::units::{Bytes, IpuId, StepId, TileId, TileRange, TileRuns};
 use data_flow::DataFlowCheck;
-use execution::verify_mark_cycles;
+use mark_cycles::MarkCycleCheck;
 use replica_links::ReplicaLinkCheck;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -39,9 +40,6 @@ const MAX_BARS_APART: u64 = 2_000_000;
 const SHARE_BEFORE_TRACE: f64 = 0.1;
 /// Share of the work on the trace that its index takes, where rows of steps are read besides.
 const SHARE_OF_INDEX: f64 = 0.3;
-
-/// All marks of a report.
-const ALL_MARKS: MarkFilter = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
 
 /// Findings of one law.
 struct InvariantCheck<'a> {
@@ -90,7 +88,10 @@ impl Findings {
     }
 
     fn tell(self, law: &'static str, found: &mut Vec<InvariantViolation>) {
-        let mut check = InvariantCheck::new(law, found);
+        self.add_to(&mut InvariantCheck::new(law, found));
+    }
+
+    fn add_to(self, check: &mut InvariantCheck) {
         let told = self.texts.len();
         self.texts.into_iter().for_each(|text| check.check(false, || text));
         check.broken += self.count - told;
@@ -115,7 +116,7 @@ impl Report {
         let mut on_trace =
             |share: f64| progress(SHARE_BEFORE_TRACE + (1.0 - SHARE_BEFORE_TRACE) * share);
         self.verify_trace_to(&mut found, &mut on_trace, cancel)?;
-        let odd = self.warnings().into_iter();
+        let odd = self.warnings.of_the_file().into_iter();
         found.extend(odd.map(|text| InvariantViolation { law: "nothing_is_odd".into(), text }));
         progress(1.0);
         Ok(found)
@@ -306,19 +307,6 @@ impl Report {
         Ok(())
     }
 
-    fn verify_marks(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
-        let mut law = InvariantCheck::new("marks_in_range", found);
-        let steps = self.step_count()?;
-        // Those of further classes are looked at beside their steps.
-        for mark in self.marks(&ALL_MARKS)? {
-            law.check(mark.steps.end.0 <= steps, || {
-                let end = mark.steps.end.0;
-                format!("{} ends before step {end}, but there are {steps}", mark.label)
-            });
-        }
-        Ok(())
-    }
-
     fn verify_trace(
         &self,
         found: &mut Vec<InvariantViolation>,
@@ -339,13 +327,6 @@ impl Report {
             return Ok(());
         };
         let mut on_lanes = |share: f64| progress(made + of_index * share);
-        let mut marks: Vec<(ReplicaClassId, Vec<TraceMark>)> = Vec::new();
-        for class in trace.classes().map(|trace| trace.class()).filter(|_| is_ours) {
-            marks.push((class, self.marks_of_class(class, &ALL_MARKS)?));
-        }
-        let all_marks = marks.iter().flat_map(|(_, marks)| marks);
-        let ends = all_marks.flat_map(|mark| [mark.steps.start, mark.steps.end]);
-        let watched: Vec<StepId> = ends.collect::<BTreeSet<_>>().into_iter().collect();
         let tiles_per_ipu = self.target()?.tiles_per_ipu;
         // What the steps of a slice read may have been written before its start.
         let flows = if self.is_slice() { DataFlows::default() } else { self.data_flows()? };
@@ -360,7 +341,13 @@ impl Report {
         let (rings, target, most) = (self.replica_rings()?, self.target()?, self.bandwidths()?);
         let links = ReplicaLinkCheck::new(&rings, &target, &most);
         let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref(), classes, links);
-        let lanes = trace.verify(tiles_per_ipu, &watched, &mut data_flow, &mut on_lanes, cancel)?;
+        let mut mark_cycles = MarkCycleCheck::new(self)?;
+        let mut pass = trace.pass(tiles_per_ipu);
+        while let Some(window) = mark_cycles.next_window(self)? {
+            pass.advance(&window, &mut data_flow, &mut on_lanes, cancel)?;
+            mark_cycles.check(&window, &pass.lanes());
+        }
+        let lanes = pass.finish();
         // A lane that broke off lacks writes that others read.
         if lanes.iter().all(|lane| lane.broken.is_none()) {
             data_flow.finish(law.found).finish(&lanes, law.found);
@@ -384,9 +371,7 @@ impl Report {
             format!("execution_cycle_totals has {found} cycles, the trace {end}")
         });
         self.verify_steps(&lanes, &mut law)?;
-        for (class, marks) in &marks {
-            verify_mark_cycles((*class, marks), &watched, &lanes, &mut law);
-        }
+        mark_cycles.tell(&mut law);
         let steps = self.step_count()?;
         let told = self.meta.get("steps").and_then(|told| told.parse().ok());
         law.check(told == Some(steps), || {

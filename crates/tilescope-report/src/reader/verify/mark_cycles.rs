@@ -1,0 +1,164 @@
+//! Marks against the steps of the run. Runs of any length have marks without end, so both are gone
+//! through side by side: in memory are the chunks of marks that reach into a window of steps.
+
+use super::{Findings, InvariantCheck, Report, ReportOrigin};
+use crate::error::ReportError;
+use crate::model::{MarkKind, TraceMark};
+use crate::reader::MarkFilter;
+use crate::reader::marks::MarksFromStep;
+use crate::trace::{LaneEdge, StepWindow, WatchedLane};
+use crate::units::{Cycles, ReplicaClassId, StepId};
+use std::collections::VecDeque;
+
+/// Marks of a window of steps, where marks are packed.
+const WINDOW_MARKS: usize = 1 << 15;
+
+/// A mark that the window has come to.
+struct OpenMark {
+    class: ReplicaClassId,
+    mark: TraceMark,
+    /// Where its steps start, once the window holds the first of them.
+    start: Option<MarkStart>,
+}
+
+/// The start of the steps of a mark.
+#[derive(Clone, Copy)]
+struct MarkStart {
+    /// The start of its first step; `None` where no lane has a step of it.
+    first: Option<Cycles>,
+    /// The end of the last step before it.
+    free: Option<Cycles>,
+}
+
+/// Marks of the replicas of a class start with the first of their steps and end with the last.
+pub(super) struct MarkCycleCheck {
+    /// Chunks that no window has come to.
+    chunks: VecDeque<MarksFromStep>,
+    open: Vec<OpenMark>,
+    /// The first step of the next window; `None` behind the last one.
+    from: Option<StepId>,
+    findings: Findings,
+}
+
+impl MarkCycleCheck {
+    /// A check of all marks of a report; of none in foreign files, whose steps have other numbers.
+    pub(super) fn new(report: &Report) -> Result<Self, ReportError> {
+        let mut check = Self {
+            chunks: VecDeque::new(),
+            open: Vec::new(),
+            from: Some(StepId(0)),
+            findings: Findings::default(),
+        };
+        if report.origin() != ReportOrigin::Tilescope {
+            return Ok(check);
+        }
+        check.chunks = report.mark_chunks_by_step()?.into();
+        if check.chunks.is_empty() {
+            let all = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
+            for mark in report.marks(&all)? {
+                check.open(ReplicaClassId(0), mark);
+            }
+        }
+        Ok(check)
+    }
+
+    fn open(&mut self, class: ReplicaClassId, mark: TraceMark) {
+        // What the host does has steps near it, not in it.
+        if !matches!(mark.kind, MarkKind::Loader | MarkKind::Callback) {
+            self.open.push(OpenMark { class, mark, start: None });
+        }
+    }
+
+    /// The steps up to the next chunks of marks, with the places where marks start and end; `None`
+    /// behind the last steps.
+    pub(super) fn next_window(
+        &mut self,
+        report: &Report,
+    ) -> Result<Option<StepWindow>, ReportError> {
+        let Some(from) = self.from else { return Ok(None) };
+        let mut marks = 0;
+        let wanted = |first: StepId, marks: usize| first <= from || marks < WINDOW_MARKS;
+        while let Some((_, chunk)) = self.chunks.pop_front_if(|(first, _)| wanted(*first, marks)) {
+            for (_, mark) in report.unpack_marks(&chunk)? {
+                self.open(chunk.class, mark);
+                marks += 1;
+            }
+        }
+        let end = self.chunks.front().map(|(first, _)| *first);
+        self.from = end;
+        let is_inside = |step: &StepId| *step >= from && end.is_none_or(|end| *step < end);
+        let mut watched = Vec::new();
+        for OpenMark { mark, .. } in &self.open {
+            watched.extend([mark.steps.start, mark.steps.end].into_iter().filter(is_inside));
+        }
+        watched.sort_unstable();
+        watched.dedup();
+        let watched = watched.into();
+        Ok(Some(StepWindow { end, watched }))
+    }
+
+    /// Takes in what the lanes have around the places of a window.
+    pub(super) fn check(&mut self, window: &StepWindow, lanes: &[WatchedLane]) {
+        let is_inside = |step: StepId| window.end.is_none_or(|end| step < end);
+        let findings = &mut self.findings;
+        self.open.retain_mut(|OpenMark { class, mark, start }| {
+            let own = lanes.iter().filter(|lane| {
+                lane.info.class == *class && mark.ipu.is_none_or(|ipu| ipu == lane.info.ipu)
+            });
+            let edges = |step: StepId| {
+                let place = window.watched.binary_search(&step).ok();
+                own.clone().filter_map(move |lane| lane.edges.get(place?))
+            };
+            if start.is_none() && is_inside(mark.steps.start) {
+                *start = Some(MarkStart::of(edges(mark.steps.start), mark.steps.end));
+            }
+            if !is_inside(mark.steps.end) {
+                return true;
+            }
+            let ends = edges(mark.steps.end).filter_map(|edge| edge.before);
+            let end = ends.filter(|(step, _)| *step >= mark.steps.start).map(|(_, end)| end).max();
+            if let (Some(MarkStart { first: Some(first), free }), Some(end)) = (*start, end) {
+                check_cycles(mark, (first, end), free, findings);
+            }
+            false
+        });
+    }
+
+    /// Tells of marks that do not start or end with their steps.
+    pub(super) fn tell(self, law: &mut InvariantCheck) {
+        self.findings.add_to(law);
+    }
+}
+
+impl MarkStart {
+    fn of<'a>(edges: impl Iterator<Item = &'a LaneEdge> + Clone, end: StepId) -> Self {
+        let starts = edges.clone().filter_map(|edge| edge.behind);
+        let own = starts.filter(|(step, _)| *step < end);
+        Self {
+            first: own.map(|(_, start)| start).min(),
+            free: edges.filter_map(|edge| edge.before).map(|(_, end)| end).max(),
+        }
+    }
+}
+
+/// Checks a mark against the start of its first step and the end of its last one.
+fn check_cycles(
+    mark: &TraceMark,
+    (start, end): (Cycles, Cycles),
+    free: Option<Cycles>,
+    findings: &mut Findings,
+) {
+    let found = mark.cycles;
+    // What several IPUs do one after another starts when the last of them is free.
+    let follows = matches!(mark.kind, MarkKind::Iteration | MarkKind::Phase | MarkKind::Slot)
+        && free == Some(found.start);
+    if (found.start == start || follows) && found.end == end {
+        return;
+    }
+    findings.add(|| {
+        format!(
+            "{} is from {} to {}, its steps from {} to {}",
+            mark.label, found.start.0, found.end.0, start.0, end.0
+        )
+    });
+}
