@@ -79,14 +79,15 @@ fn reached_views(graph: &ModelGraph, is_source: impl Fn(TensorId) -> bool) -> Ve
     let mut reached: Vec<bool> =
         (0..graph.tensors.len()).map(|at| is_source(TensorId(at))).collect();
     for node in &graph.nodes {
+        let [output, ..] = node.outputs[..] else { continue };
+        if !node.inputs.iter().any(|input| reached[input.0]) {
+            continue;
+        }
         let types = graph.types(&node.inputs);
-        let goes_on = |(place, input): (usize, &TensorId)| {
+        let lies_like = |(place, input): (usize, &TensorId)| {
             reached[input.0] && node.operator.unwinding(&types, place) != Unwinding::DeadEnd
         };
-        let goes_on = node.inputs.iter().enumerate().any(goes_on);
-        if let (true, Some(output)) = (goes_on, node.outputs.first()) {
-            reached[output.0] = true;
-        }
+        reached[output.0] = node.inputs.iter().enumerate().any(lies_like);
     }
     reached
 }

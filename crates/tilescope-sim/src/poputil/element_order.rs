@@ -363,14 +363,16 @@ impl ElementOrder {
     /// its own.
     pub(crate) fn stretches(&self, shape: &[u64], axis: usize) -> Vec<(u64, u64)> {
         let elements: u64 = shape.iter().product();
-        let dims = self.axis_dims(shape);
+        // Where groups end inside the axes of the shape, none of its dimensions are groups.
+        let known = self.known_axis_dims(shape);
+        let rest = if known.is_some() { self.grouping().rest } else { 0 };
+        let dims = known.unwrap_or_else(|| self.ungrouped().axis_dims(shape));
         let of_axis = dims.iter().position(|dim| dim.axis == axis);
         // The outermost part of an axis says where its elements are; what is inside it moves no more
         // than a group.
         let Some(first) = of_axis else { return vec![(elements, 1)] };
         let inside: u64 = dims[first + 1..].iter().map(|dim| dim.size).product();
         let step = (inside / dims[first].step.max(1)).max(1);
-        let rest = self.grouping().rest;
         let Some(group) = dims.last().filter(|group| rest > 0 && group.axis != axis) else {
             return vec![(elements, step)];
         };

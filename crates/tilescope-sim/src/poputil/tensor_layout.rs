@@ -292,6 +292,34 @@ mod tests {
             prop_assert_eq!(doubled, layout.elements.map(|count| Elements(2 * count.0)));
         }
 
+        /// Also of a view that cuts an axis in two and turns the others, whose groups may end inside.
+        #[test]
+        fn slices_of_views_are_all_of_it(
+            shape in prop::collection::vec(1u64..40, 1..4),
+            parts in 1u64..5,
+            [axis, inner, turns] in [0usize..4, 0usize..4, 0usize..4],
+            group in 1u64..12,
+            cut in 0u64..40,
+        ) {
+            let inner = inner % shape.len();
+            let mut whole = shape.clone();
+            whole[inner] *= parts;
+            let elements = Elements(whole.iter().product());
+            let order = ElementOrder::grouped(&whole, inner, group);
+            let mut view = shape.clone();
+            view.insert(inner, parts);
+            let turned: Vec<usize> = (0..view.len()).map(|at| (at + turns) % view.len()).collect();
+            let order = order.permuted(&view, &turned);
+            let view: Vec<u64> = turned.iter().map(|axis| view[*axis]).collect();
+            let layout = TensorLayout { order, ..TensorLayout::linear(elements, Bytes(2), 40) };
+            let axis = axis % view.len();
+            let cut = cut % (view[axis] + 1);
+            let [low, high] = [0..cut, cut..view[axis]]
+                .map(|range| layout.slice(&view, axis, range).elements.total());
+            prop_assert_eq!(low + high, elements);
+            prop_assert_eq!(low, elements / view[axis] * cut);
+        }
+
         #[test]
         fn every_element_has_one_tile(elements in 1u64..5_000_000, bytes in prop_oneof![Just(1u64), Just(2), Just(4)]) {
             let layout = TensorLayout::linear(Elements(elements), Bytes(bytes), 1216);
