@@ -145,8 +145,8 @@ impl ModelGraph {
         weights
     }
 
-    /// Makes views of what is put together of views of one tensor, which it has no element of twice
-    /// (popart willow/src/patterns/inplace.cpp).
+    /// Makes views of what is put together of views of one tensor and no larger than that (popart
+    /// willow/src/patterns/inplace.cpp).
     #[must_use]
     pub(crate) fn with_joined_views(mut self) -> Self {
         let mut of: Vec<TensorId> = (0..self.tensors.len()).map(TensorId).collect();
