@@ -362,7 +362,7 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
         stages.clear();
     }
     if !spec.model.training {
-        return Ok((graph, stages));
+        return Ok((graph.with_joined_views(), stages));
     }
     let graph = graph.train(TrainingConfig {
         optimizer: spec.model.optimizer,
@@ -375,7 +375,7 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
         }
         _ => GraphError { node, problem },
     };
-    Ok((graph.map_err(advised)?, stages))
+    Ok((graph.map_err(advised)?.with_joined_views(), stages))
 }
 
 /// Precisions of kinds of operations of which the model has none.

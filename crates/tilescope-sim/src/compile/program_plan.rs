@@ -175,7 +175,10 @@ impl<'a> ProgramPlan<'a> {
             TensorRole::OptimizerState => Some(location.optimizer_state),
             TensorRole::Parameter => Some(location.weights),
             TensorRole::Accumulator => Some(location.accumulators),
-            TensorRole::Activation | TensorRole::Input | TensorRole::Resident => None,
+            TensorRole::Activation
+            | TensorRole::Input
+            | TensorRole::Resident
+            | TensorRole::Mapped => None,
         }
     }
 

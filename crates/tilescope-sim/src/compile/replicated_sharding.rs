@@ -36,7 +36,10 @@ impl ReplicatedSharding {
                 TensorRole::Parameter => &location.weights_sharding,
                 TensorRole::Accumulator => &location.accumulators_sharding,
                 TensorRole::OptimizerState => &location.optimizer_state_sharding,
-                TensorRole::Activation | TensorRole::Input | TensorRole::Resident => return false,
+                TensorRole::Activation
+                | TensorRole::Input
+                | TensorRole::Resident
+                | TensorRole::Mapped => return false,
             };
             kind.applies_to(tensor.ty.elements())
         };

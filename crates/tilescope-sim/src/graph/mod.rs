@@ -122,12 +122,51 @@ impl ModelGraph {
         // Who overwrites a view overwrites what it is a view of.
         for node in &self.nodes {
             let shared = node.operator.output_alias().shared_memory(&node.operands());
-            let Some((&[input], views, true)) = shared else { continue };
+            let Some((inputs, views, true)) = shared else { continue };
+            let alone = inputs.iter().all(|input| once[input.0]);
             for view in views {
-                once[view.0] &= once[input.0];
+                once[view.0] &= alone;
             }
         }
         once
+    }
+
+    /// By tensor, whether it is a weight or a view of one.
+    pub(crate) fn weights(&self) -> Vec<bool> {
+        let mut weights: Vec<bool> =
+            self.tensors.iter().map(|tensor| tensor.role == TensorRole::Parameter).collect();
+        for node in &self.nodes {
+            let shared = node.operator.output_alias().shared_memory(&node.operands());
+            let Some(([input, ..], views, true)) = shared else { continue };
+            for view in views {
+                weights[view.0] = weights[input.0];
+            }
+        }
+        weights
+    }
+
+    /// Makes views of what is put together of views of one tensor and no larger than that (popart
+    /// willow/src/patterns/inplace.cpp).
+    #[must_use]
+    pub(crate) fn with_joined_views(mut self) -> Self {
+        let mut of: Vec<TensorId> = (0..self.tensors.len()).map(TensorId).collect();
+        for node in &mut self.nodes {
+            if let Some(view) = node.operator.view_of_one() {
+                let whole = of[node.inputs[0].0];
+                let is_view = node.inputs.iter().all(|input| of[input.0] == whole);
+                let [made, held] = [node.outputs[0], whole].map(|id| &self.tensors[id.0].ty);
+                if is_view && made.dtype == held.dtype && made.elements() <= held.elements() {
+                    node.operator = view;
+                }
+            }
+            let shared = node.operator.output_alias().shared_memory(&node.operands());
+            if let Some(([input, ..], views, true)) = shared {
+                for view in views {
+                    of[view.0] = of[input.0];
+                }
+            }
+        }
+        self
     }
 
     /// The tensor with this id.

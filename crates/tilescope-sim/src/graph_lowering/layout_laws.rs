@@ -1,10 +1,11 @@
-//! Laws of layouts: a view costs nothing, and operands trade places.
+//! Laws of layouts: a view costs nothing, operands trade places, and what no operation makes lies as
+//! its readers want it.
 
 use super::GraphLowering;
 use crate::graph::{GraphBuilder, ModelGraph};
 use crate::operators::{
-    ActivationOp, AddBiasOp, BinaryOp, EmbeddingOp, LoweringContext, MatMulOp, NormOp,
-    OperationSink, PoolOp, ReduceOp, ReshapeOp, SoftmaxOp,
+    ActivationOp, AddBiasOp, BinaryOp, ConcatOp, EmbeddingOp, LoweringContext, MatMulOp, NormOp,
+    OperationSink, PoolOp, ReduceOp, ReshapeOp, ScaleOp, SliceOp, SoftmaxOp, TakeOp, TransposeOp,
 };
 use crate::poplin::PlanCache;
 use crate::poplin::planner::PoplibsOptions;
@@ -93,6 +94,75 @@ fn parameter(graph: &mut GraphBuilder, of: TensorId, axis: usize) -> TensorId {
     graph.tensor("values", values, TensorRole::Parameter)
 }
 
+/// A product of what no operation makes takes what it takes without the views, and the function of
+/// each element, that its operands come through: they are created for it. So does the gradient of
+/// weights, which comes to where the weights are.
+#[test]
+fn operands_are_created_behind_views() {
+    for [batch, tokens, width, wide] in [
+        [16, 197, 768, 96],
+        [40, 50, 70, 768],
+        [12, 65, 480, 333],
+        [7, 49, 257, 1001],
+        [1, 3, 5, 7],
+    ] {
+        let ty = |shape: &[u64]| TensorInfo::new(shape, DType::Half);
+        let products = |viewed: bool| {
+            let rows = batch * tokens;
+            let mut graph = GraphBuilder::new();
+            graph.block("layer");
+            let (mut x, mut weights);
+            if viewed {
+                x = graph.tensor("x", ty(&[batch, tokens, width]), TensorRole::Input);
+                x = graph.apply("scale", ScaleOp::by(0.5), &[x]).expect("fits");
+                let shape = vec![rows, width];
+                x = graph.apply("rows", ReshapeOp { shape }, &[x]).expect("fits");
+                weights = graph.tensor("weights", ty(&[wide, width]), TensorRole::Parameter);
+                let permutation = vec![1, 0];
+                weights =
+                    graph.apply("turned", TransposeOp { permutation }, &[weights]).expect("fits");
+            } else {
+                x = graph.tensor("x", ty(&[rows, width]), TensorRole::Input);
+                weights = graph.tensor("weights", ty(&[width, wide]), TensorRole::Parameter);
+            }
+            graph.apply("product", MatMulOp::default(), &[x, weights]).expect("fits");
+            *node_cycles(&graph.finish()).last().expect("nodes")
+        };
+        assert_eq!(products(false), products(true), "{batch} x {tokens} x {width} to {wide}");
+    }
+}
+
+/// What is put together of parts of one tensor is a view of it: a rotated axis, or every second row
+/// beside the others. What is put together of two tensors is copied.
+#[test]
+fn parts_of_one_tensor_are_joined_for_nothing() {
+    let ty = TensorInfo::new([3, 56, 35], DType::Half);
+    for axis in 0..3 {
+        let size = ty.shape[axis];
+        for cut in [1, size / 2, size - 1] {
+            let mut graph = GraphBuilder::new();
+            graph.block("layer");
+            let [x, other] =
+                ["x", "other"].map(|name| graph.tensor(name, ty.clone(), TensorRole::Input));
+            let mut cut_out =
+                |of, range| graph.apply("part", SliceOp { axis, range }, &[of]).expect("fits");
+            let parts = [cut_out(x, cut..size), cut_out(x, 0..cut)];
+            let rest = cut_out(other, 0..cut);
+            let [even, odd] = [0, 1].map(|start| {
+                let every_second = TakeOp::stepped(axis, start, 2, (size - start).div_ceil(2));
+                graph.apply("every second", every_second, &[x]).expect("fits")
+            });
+            graph.apply("rotated", ConcatOp { axis }, &parts).expect("fits");
+            graph.apply("sorted", ConcatOp { axis }, &[even, odd]).expect("fits");
+            graph.apply("mixed", ConcatOp { axis }, &[parts[0], rest]).expect("fits");
+            let cycles = node_cycles(&graph.finish().with_joined_views());
+            let (copied, views) = cycles.split_last().expect("nodes");
+            assert!(views.iter().all(|cycles| cycles.is_zero()), "{axis} {cut}: {views:?}");
+            assert!(!copied.is_zero(), "{axis} {cut}");
+        }
+    }
+}
+
 /// The order of the operands of a sum decides nothing: not where the result lies, and so not what
 /// the norm behind it costs.
 #[test]
@@ -141,7 +211,8 @@ fn a_pooling_over_the_whole_field_is_a_reduction() {
 }
 
 /// Whatever made a tensor, its norm takes at most three times that of a linear one; that of rows which
-/// a lookup left in parts of a few columns on many tiles, at most five times.
+/// a lookup left in parts of a few columns on many tiles, at most four and a half: partial sums of
+/// every part go through a stage between tiles.
 #[test]
 fn norms_do_not_depend_much_on_who_made_their_input() {
     for [rows, width] in [[2048, 768], [4620, 512], [3152, 768], [999, 320]] {
@@ -168,7 +239,7 @@ fn norms_do_not_depend_much_on_who_made_their_input() {
         let cycles = node_cycles(&graph.finish());
         let [linear, stream, product] = [cycles[2], cycles[3], cycles[4]].map(Cycles::as_f64);
         assert!(
-            stream < 5.0 * linear && product < 3.0 * linear,
+            stream < 4.5 * linear && product < 3.0 * linear,
             "{rows}: {linear} {stream} {product}"
         );
     }

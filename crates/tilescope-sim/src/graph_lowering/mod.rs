@@ -1,5 +1,6 @@
 //! Lowers the operations of a graph.
 
+mod creation;
 #[cfg(test)]
 mod layout_laws;
 pub(crate) mod op_benchmark;
@@ -10,9 +11,9 @@ use crate::operators::{
 };
 use crate::poplin::planner::PoplibsOptions;
 use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{TensorId, TensorInfo, TensorRole};
+use crate::shape::TensorInfo;
 use rayon::prelude::*;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use tilescope_report::units::Cycles;
 
 /// Lowers the operations of one graph, one after the other.
@@ -45,15 +46,17 @@ pub struct WorthPadding {
 struct LoweringCacheKey {
     operator: OperatorKey,
     planning: PoplibsOptions,
-    /// Of each operand its type, the number of its layout, and whether it may be overwritten.
-    operands: Vec<(TensorInfo, Option<usize>, bool)>,
+    /// Of each operand its type, the number of its layout, and whether it may be overwritten or is a
+    /// weight.
+    operands: Vec<(TensorInfo, Option<usize>, [bool; 2])>,
 }
 
 impl LoweringCacheKey {
     fn new(node: &GraphNode, context: &LoweringContext) -> Self {
         let operand = |tensor| {
             let layout = context.layout_number(tensor);
-            (context.tensor_type(tensor).clone(), layout, context.dies(tensor))
+            let kind = [context.dies(tensor), context.is_weight(tensor)];
+            (context.tensor_type(tensor).clone(), layout, kind)
         };
         let operands = node.operands().all().map(operand).collect();
         let operator = OperatorKey::new(&node.operator);
@@ -68,34 +71,37 @@ struct LoweringCacheEntry {
     layouts: Vec<Option<usize>>,
 }
 
+/// What a plan depends on: an operator, its options, and the types of its operands and which of them
+/// are weights.
+type PlannedKey = (OperatorKey, PoplibsOptions, Vec<TensorInfo>, Vec<bool>);
+
 /// The planned operations of a graph. Each plan is asked for once, or equal layers would search for
 /// it at the same time.
 struct PlannedNodes<'a> {
-    /// In the order of the graph.
-    planned: Vec<&'a GraphNode>,
-    /// By planned operation, which of the different ones it equals.
-    kinds: Vec<usize>,
+    /// By place in the graph, which of the different ones an operation equals.
+    kinds: HashMap<usize, usize>,
     different: Vec<&'a GraphNode>,
 }
 
 impl<'a> PlannedNodes<'a> {
     fn of(graph: &'a ModelGraph, context: &LoweringContext) -> Self {
-        let planned: Vec<&GraphNode> =
-            graph.nodes.iter().filter(|node| node.operator.is_planned()).collect();
-        let mut numbers: HashMap<(OperatorKey, PoplibsOptions, Vec<TensorInfo>), usize> =
-            HashMap::new();
-        let mut different: Vec<&GraphNode> = Vec::new();
-        let kinds = planned.iter().map(|node| {
+        let mut numbers: HashMap<PlannedKey, usize> = HashMap::new();
+        let (mut kinds, mut different) = (HashMap::new(), Vec::new());
+        for (place, node) in graph.nodes.iter().enumerate() {
+            if !node.operator.is_planned() {
+                continue;
+            }
             let operator = OperatorKey::new(&node.operator);
             let planning = context.planning_of(&node.operands());
-            let key = (operator, planning, graph.types(&node.inputs));
-            *numbers.entry(key).or_insert_with(|| {
+            let weights = node.inputs.iter().map(|input| context.is_weight(*input)).collect();
+            let key = (operator, planning, graph.types(&node.inputs), weights);
+            let kind = *numbers.entry(key).or_insert_with(|| {
                 different.push(node);
                 different.len() - 1
-            })
-        });
-        let kinds = kinds.collect();
-        Self { planned, kinds, different }
+            });
+            kinds.insert(place, kind);
+        }
+        Self { kinds, different }
     }
 }
 
@@ -103,34 +109,25 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
     /// Of a graph whose tensors lie as `context` says.
     pub fn new(graph: &'a ModelGraph, context: &'b mut LoweringContext<'a>) -> Self {
         context.note_read_once(graph.read_once());
+        context.note_weights(graph.weights());
         Self { graph, context, lowered: HashMap::new() }
     }
 
-    /// Makes all plans that operations of the graph will ask for, in parallel, and lays weights out
-    /// for them, whoever reads them first. What cannot be planned is found again, and said, when
-    /// the operation is lowered.
+    /// Makes all plans that operations of the graph will ask for, in parallel, and lays tensors out
+    /// that no operation makes as their readers create them, whoever reads them first. What cannot be
+    /// planned is found again, and said, when the operation is lowered.
     pub fn plan_ahead(&mut self) {
         let graph = self.graph;
         let context: &LoweringContext = self.context;
-        let PlannedNodes { planned, kinds, different } = PlannedNodes::of(graph, context);
-        let layout = |node: &&GraphNode| node.operator.plan_ahead(context, &node.operands());
-        let weights: Vec<Option<TensorLayout>> = different.par_iter().map(layout).collect();
-        let casts: HashSet<TensorId> = graph
-            .nodes
-            .iter()
-            .filter(|node| node.operator.is_cast())
-            .flat_map(|node| node.outputs.iter().copied())
-            .collect();
-        // In the order of the graph, not of the threads: of several readers the first decides.
-        for (node, kind) in planned.into_iter().zip(kinds) {
-            let tensor = node.inputs[1];
-            let kept = graph.tensor(tensor).role == TensorRole::Parameter;
-            if let Some(layout) = &weights[kind]
-                && (kept || casts.contains(&tensor))
-                && self.context.layout(tensor).is_none()
-            {
-                self.context.set_layout(tensor, layout.clone());
-            }
+        let PlannedNodes { kinds, different } = PlannedNodes::of(graph, context);
+        let create = |node: &&GraphNode| node.operator.create_operands(context, &node.operands());
+        let planned: Vec<Vec<Option<TensorLayout>>> = different.par_iter().map(create).collect();
+        let created = creation::created_layouts(graph, context, |node| match kinds.get(&node) {
+            Some(kind) => planned[*kind].clone(),
+            None => create(&&graph.nodes[node]),
+        });
+        for (tensor, layout) in created {
+            self.context.set_layout(tensor, layout);
         }
     }
 

@@ -29,10 +29,10 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let dtype: DType = spec.precision;
     let mut graph = GraphBuilder::new();
     graph.block("main");
-    let mut resident = |name: &str, rows: u64, columns: u64| {
-        graph.tensor(name, TensorInfo::new([rows, columns], dtype), TensorRole::Resident)
+    let mut mapped = |name: &str, rows: u64, columns: u64| {
+        graph.tensor(name, TensorInfo::new([rows, columns], dtype), TensorRole::Mapped)
     };
-    let (m1, m2, m3) = (resident("m1", m, k), resident("m2", k, n), resident("m3", n, p));
+    let (m1, m2, m3) = (mapped("m1", m, k), mapped("m2", k, n), mapped("m3", n, p));
     let m4 = graph.apply("m4", MatMulOp::default(), &[m1, m2])?;
     graph.apply("m5", MatMulOp::default(), &[m4, m3])?;
     Ok(graph.finish())

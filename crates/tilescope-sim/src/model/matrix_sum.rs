@@ -33,15 +33,15 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let [m, n, columns_first] = ["m", "n", "columns_first"].map(|name| spec.size(name));
     let mut graph = GraphBuilder::new();
     graph.block("main");
-    let mut resident = |name: &str, shape: [u64; 2]| {
-        graph.tensor(name, TensorInfo::new(shape, spec.precision), TensorRole::Resident)
+    let mut mapped = |name: &str, shape: [u64; 2]| {
+        graph.tensor(name, TensorInfo::new(shape, spec.precision), TensorRole::Mapped)
     };
-    let a = resident("a", [m, n]);
+    let a = mapped("a", [m, n]);
     let b = if columns_first == 1 {
-        let stored = resident("b", [n, m]);
+        let stored = mapped("b", [n, m]);
         graph.apply("b/transpose", TransposeOp { permutation: vec![1, 0] }, &[stored])?
     } else {
-        resident("b", [m, n])
+        mapped("b", [m, n])
     };
     graph.apply("sum", BinaryOp::ADD, &[a, b])?;
     Ok(graph.finish())

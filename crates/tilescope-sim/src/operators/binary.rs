@@ -4,7 +4,7 @@
 use super::broadcast::{broadcast_shape, reduce_to_operand, repeated_axes};
 use super::{
     GradientBuilder, GradientResult, GraphError, LoweringContext, LoweringResult, NodeOperands,
-    Operator, OutputAlias, RowWindow, ShapeError, UnaryOp, expect_operands,
+    Operator, OutputAlias, RowWindow, ShapeError, UnaryOp, Unwinding, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp, UnaryOpType};
@@ -177,6 +177,13 @@ impl Operator for BinaryOp {
     fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
         let shape = broadcast_shape(inputs).ok()?;
         (inputs[0].shape == shape).then_some(RowWindow::POINTWISE)
+    }
+
+    fn unwinding(&self, inputs: &[TensorInfo], input: usize) -> Unwinding {
+        // What repeats has fewer elements than the result (popart
+        // willow/src/popx/op/elementwisex.cpp).
+        let is_whole = broadcast_shape(inputs).is_ok_and(|shape| inputs[input].shape == shape);
+        if is_whole { Unwinding::InOrder } else { Unwinding::DeadEnd }
     }
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {

@@ -15,7 +15,6 @@ pub(crate) struct CastOp {
 impl Pointwise for CastOp {
     const FLOPS_PER_ELEMENT: u64 = 0;
     const IN_PLACE: bool = false;
-    const IS_CAST: bool = true;
 
     fn name(&self) -> &'static str {
         "cast"

@@ -1,14 +1,15 @@
-//! Tensors joined along one axis, by copies on the tiles they lie on.
+//! Tensors joined along one axis, by copies on the tiles they lie on; parts of one tensor as a view.
 
 use super::{
-    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
-    RowWindow, ShapeError, SplitOp,
+    GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
+    NodeOperands, Operator, OutputAlias, RowWindow, ShapeError, SplitOp, Unwinding,
 };
 use crate::poplar::tile_runs;
 use crate::poplar::work::OperationWork;
 use crate::popops::relayout;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorInfo, gcd};
+use std::sync::Arc;
 use tilescope_report::units::TileRuns;
 
 /// The operands one after the other along `axis`.
@@ -52,34 +53,83 @@ impl Operator for ConcatOp {
         Ok(parts.into_iter().map(Some).collect())
     }
 
+    fn unwinding(&self, inputs: &[TensorInfo], input: usize) -> Unwinding {
+        let axis = self.axis;
+        let start = inputs[..input].iter().map(|part| part.shape[axis]).sum();
+        Unwinding::Stretch { axis, range: start..start + inputs[input].shape[axis] }
+    }
+
     fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
         // Rows of a field lie behind the channels.
         let joins_channels = self.axis == 1 && inputs.iter().all(|ty| ty.shape.len() > 2);
         joins_channels.then_some(RowWindow { axis: Some(2), ..RowWindow::POINTWISE })
     }
 
+    fn view_of_one(&self) -> Option<Arc<dyn Operator>> {
+        Some(Arc::new(ConcatViewOp(*self)))
+    }
+
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
+        let layout = self.joined(lowering, node);
         let dtype = lowering.tensor_type(node.outputs[0]).dtype;
-        let parts: Vec<TensorLayout> =
-            node.inputs.iter().map(|part| lowering.layout_or_linear(*part)).collect();
-        let elements = parts
-            .iter()
-            .fold(TileRuns::empty(), |sum, part| tile_runs::add_per_tile(&sum, &part.elements));
         let all = &lowering.tensor_type(node.outputs[0]).shape;
-        let order = parts[0].order.resized(&lowering.tensor_type(node.inputs[0]).shape, all);
         let mut piece = 0;
-        for (part, layout) in node.inputs.iter().zip(&parts) {
+        for part in node.inputs {
             let shape = &lowering.tensor_type(*part).shape;
-            piece = gcd(piece, order.run_along(all, self.axis, shape[self.axis]));
-            let own = layout.order.resized(shape, all);
-            if own != order {
+            piece = gcd(piece, layout.order.run_along(all, self.axis, shape[self.axis]));
+            let own = lowering.layout_or_linear(*part).order.resized(shape, all);
+            if own != layout.order {
                 // A part in another order is copied in what both have together.
-                piece = gcd(piece, order.common_run(&own, all));
+                piece = gcd(piece, layout.order.common_run(&own, all));
             }
         }
         let mut work = OperationWork::default();
-        work.push(relayout::copy("Concat", dtype, &elements, piece));
-        lowering.set_layout(node.outputs[0], TensorLayout { elements, order });
+        work.push(relayout::copy("Concat", dtype, &layout.elements, piece));
+        lowering.set_layout(node.outputs[0], layout);
         Ok(work.into())
+    }
+}
+
+impl ConcatOp {
+    /// How the operands lie one after the other, each where it is.
+    fn joined(self, lowering: &mut LoweringContext, node: &NodeOperands) -> TensorLayout {
+        let mut elements = TileRuns::empty();
+        for part in node.inputs {
+            let layout = lowering.layout_or_linear(*part);
+            elements = tile_runs::add_per_tile(&elements, &layout.elements);
+        }
+        let first = lowering.layout_or_linear(node.inputs[0]);
+        let [shape, all] =
+            [node.inputs[0], node.outputs[0]].map(|tensor| &lowering.tensor_type(tensor).shape);
+        TensorLayout { elements, order: first.order.resized(shape, all) }
+    }
+}
+
+/// Views of one tensor one after the other: a view of it (popart willow/src/op/concat.cpp,
+/// ConcatInplace).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ConcatViewOp(pub ConcatOp);
+
+impl Operator for ConcatViewOp {
+    fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        self.0.infer(inputs)
+    }
+
+    fn unwinding(&self, inputs: &[TensorInfo], input: usize) -> Unwinding {
+        self.0.unwinding(inputs, input)
+    }
+
+    fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
+        let layout = self.0.joined(lowering, node);
+        lowering.set_layout(node.outputs[0], layout);
+        Ok(LoweredOperation::default())
+    }
+
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::ViewOfAll
     }
 }

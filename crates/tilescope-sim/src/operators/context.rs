@@ -43,6 +43,8 @@ pub struct LoweringContext<'a> {
     pub plans: &'a PlanCache,
     /// By tensor, whether one operation reads it and nothing else needs it.
     read_once: Vec<bool>,
+    /// By tensor, whether it is a weight or a view of one.
+    weights: Vec<bool>,
     layouts: Vec<Option<usize>>,
     known_layouts: LayoutInterner,
 }
@@ -123,7 +125,7 @@ impl LayoutInterner {
 }
 
 impl<'a> LoweringContext<'a> {
-    /// Nothing is laid out yet but resident tensors, which the program maps linearly.
+    /// Nothing is laid out yet but tensors that the program maps linearly.
     pub fn new(
         tensors: &'a [Tensor],
         machine: IpuTarget,
@@ -140,11 +142,12 @@ impl<'a> LoweringContext<'a> {
             block_proportions: Vec::new(),
             plans,
             read_once: vec![false; tensors.len()],
+            weights: tensors.iter().map(|of| of.role == TensorRole::Parameter).collect(),
             layouts: vec![None; tensors.len()],
             known_layouts: LayoutInterner::default(),
         };
         for (index, tensor) in tensors.iter().enumerate() {
-            if tensor.role == TensorRole::Resident {
+            if tensor.role == TensorRole::Mapped {
                 lowering.lay_out(TensorId(index));
             }
         }
@@ -154,6 +157,16 @@ impl<'a> LoweringContext<'a> {
     /// Notes by tensor whether one operation reads it and nothing else needs it.
     pub(crate) fn note_read_once(&mut self, read_once: Vec<bool>) {
         self.read_once = read_once;
+    }
+
+    /// Notes by tensor whether it is a weight or a view of one.
+    pub(crate) fn note_weights(&mut self, weights: Vec<bool>) {
+        self.weights = weights;
+    }
+
+    /// True for a weight or a view of one.
+    pub(crate) fn is_weight(&self, tensor: TensorId) -> bool {
+        self.weights[tensor.0]
     }
 
     /// True if the operation that reads a tensor may overwrite it.

@@ -178,8 +178,12 @@ impl Operator for ConvOp {
         true
     }
 
-    fn plan_ahead(&self, lowering: &LoweringContext, node: &NodeOperands) -> Option<TensorLayout> {
-        lowering.plan_conv(node, self)
+    fn create_operands(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+    ) -> Vec<Option<TensorLayout>> {
+        lowering.create_conv_operands(node, self)
     }
 
     fn planned_cost(

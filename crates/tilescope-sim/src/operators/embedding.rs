@@ -6,10 +6,11 @@ use super::{
 };
 use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::poplar::{OperandLiveness, tile_runs};
-use crate::popops::multi_slice::MultiSliceLowering;
+use crate::popops::multi_slice::{MultiSliceLowering, MultiSliceParams};
 use crate::popops::{elementwise, multi_slice};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorInfo};
+use crate::targets::IpuTarget;
 
 /// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,9 +52,9 @@ impl EmbeddingOp {
         &self,
         table: &TensorInfo,
         indices: &TensorInfo,
-    ) -> multi_slice::MultiSliceParams {
+    ) -> MultiSliceParams {
         let lookups = (indices.elements().0 / self.serialisation.max(1)).max(1);
-        multi_slice::MultiSliceParams {
+        MultiSliceParams {
             rows: table.shape[0],
             width: table.shape[1],
             lookups,
@@ -70,12 +71,34 @@ impl EmbeddingOp {
         OperationWork { items, temporaries: body.temporaries }
     }
 
-    /// All rows of a layout of one part.
-    fn layout_of_all_lookups(
+    /// One part of the lookups of a node, as it is planned.
+    fn part<'a>(
         &self,
-        part: TensorLayout,
-        of: &multi_slice::MultiSliceParams,
-    ) -> TensorLayout {
+        lowering: &LoweringContext,
+        machine: &'a IpuTarget,
+        node: &NodeOperands,
+    ) -> (MultiSliceParams, MultiSliceLowering<'a>) {
+        let [table, indices] = [0, 1].map(|input| lowering.tensor_type(node.inputs[input]));
+        let part = self.lookup_params(table, indices);
+        let plan = multi_slice::plan(&part, machine.tiles.into(), lowering.training);
+        (part, MultiSliceLowering::new(machine, part, plan))
+    }
+
+    /// How the table and the indices have to lie.
+    fn operand_layouts(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+        lowered: &MultiSliceLowering,
+        part: &MultiSliceParams,
+    ) -> [TensorLayout; 2] {
+        let [table, indices] = [0, 1].map(|input| lowering.tensor_type(node.inputs[input]));
+        let all_indices = self.layout_of_all_lookups(lowered.indices(), part);
+        [without_padding(lowered.table(), table), without_padding(all_indices, indices)]
+    }
+
+    /// All rows of a layout of one part.
+    fn layout_of_all_lookups(&self, part: TensorLayout, of: &MultiSliceParams) -> TensorLayout {
         let all = of.lookups * self.serialisation;
         TensorLayout {
             elements: part.elements.map(|count| *count * self.serialisation),
@@ -115,23 +138,34 @@ impl Operator for EmbeddingOp {
         Ok(vec![Some(backward.apply("grad", operator, &[indices, gradient])?), None])
     }
 
+    fn create_operands(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+    ) -> Vec<Option<TensorLayout>> {
+        let machine = lowering.machine;
+        let (part, lowered) = self.part(lowering, &machine, node);
+        self.operand_layouts(lowering, node, &lowered, &part).map(Some).to_vec()
+    }
+
+    /// A table that a product reads as well lies as that wants it, as public applications have it
+    /// (popart willow/src/popx/op/tiedgatherx.cpp; graphcore/examples nlp/bert/pytorch enables the
+    /// pattern).
+    fn creates_last(&self) -> bool {
+        true
+    }
+
     fn lower(
         &self,
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<super::LoweredOperation, LoweringError> {
         let [table, indices] = [node.inputs[0], node.inputs[1]];
-        let part = self.lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
         let machine = lowering.machine;
-        let plan = multi_slice::plan(&part, machine.tiles.into(), lowering.training);
-        let lowered = MultiSliceLowering::new(&machine, part, plan);
-        let wanted = without_padding(lowered.table(), lowering.tensor_type(table));
+        let (part, lowered) = self.part(lowering, &machine, node);
+        let [wanted, indices_layout] = self.operand_layouts(lowering, node, &lowered, &part);
         let output = lowering.tensor_type(node.outputs[0]);
         let slices = without_padding(self.layout_of_all_lookups(lowered.slices(), &part), output);
-        let indices_layout = without_padding(
-            self.layout_of_all_lookups(lowered.indices(), &part),
-            lowering.tensor_type(indices),
-        );
         let mut work = lowering.place_or_relayout(indices, indices_layout, "multiSlice/indices");
         work.append(self.repeat_serially(lowered.gather()));
         let made = work.phases().len() - 1;

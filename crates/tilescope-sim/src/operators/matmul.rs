@@ -114,8 +114,12 @@ impl Operator for MatMulOp {
         true
     }
 
-    fn plan_ahead(&self, lowering: &LoweringContext, node: &NodeOperands) -> Option<TensorLayout> {
-        lowering.plan_matmul(node, self)
+    fn create_operands(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+    ) -> Vec<Option<TensorLayout>> {
+        lowering.create_matmul_operands(node, self)
     }
 
     fn planned_cost(

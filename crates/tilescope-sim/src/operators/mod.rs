@@ -56,6 +56,7 @@ mod top_k;
 mod transpose;
 mod unary;
 mod unknown;
+mod unwinding;
 
 pub use crate::poplin::matmul::MatMulPhase;
 pub(crate) use accumulate::AccumulateOp;
@@ -112,6 +113,7 @@ pub use top_k::TopKOp;
 pub use transpose::TransposeOp;
 pub(crate) use unary::UnaryOp;
 pub(crate) use unknown::UnknownOp;
+pub use unwinding::Unwinding;
 
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
@@ -158,12 +160,6 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     /// Whether it is a loss, whose gradient asks for none of its result; else the backward pass
     /// begins with a constant.
     fn is_loss(&self) -> bool {
-        false
-    }
-
-    /// Whether it changes the element type and nothing else, so that its result lies as whoever
-    /// reads it wants.
-    fn is_cast(&self) -> bool {
         false
     }
 
@@ -215,10 +211,20 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
         false
     }
 
-    /// Has the planner make the plans of [`Operator::lower`], if it is planned. Returns how its
-    /// weights, the second operand, will have to lie.
-    fn plan_ahead(&self, _: &LoweringContext, _: &NodeOperands) -> Option<TensorLayout> {
-        None
+    /// How it creates its operands, in their order: those of them that it wants to lie in some way.
+    /// Has the planner make the plans of [`Operator::lower`], if it is planned.
+    fn create_operands(&self, _: &LoweringContext, _: &NodeOperands) -> Vec<Option<TensorLayout>> {
+        Vec::new()
+    }
+
+    /// Whether others that read its operands create them before it does.
+    fn creates_last(&self) -> bool {
+        false
+    }
+
+    /// Where the elements of operand `input` are in its first result.
+    fn unwinding(&self, _: &[TensorInfo], _input: usize) -> Unwinding {
+        Unwinding::DeadEnd
     }
 
     /// What the planner expects of its plans for these sizes, if it is planned and can be.
@@ -243,6 +249,11 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     /// Where no plan exists.
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult;
 
+    /// The operator where all operands are views of one tensor, if its result is then one, too.
+    fn view_of_one(&self) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
     /// The input whose memory the output takes over: always for views, and for operators that can
     /// work in place where nobody else reads that input.
     fn output_alias(&self) -> OutputAlias {
@@ -257,6 +268,8 @@ pub enum OutputAlias {
     NoAlias,
     /// All outputs are other views of this input.
     View(usize),
+    /// The output is a view of all inputs, which are views of one tensor.
+    ViewOfAll,
     /// One of the outputs is a view of a part of an input; the others have memory of their own.
     PartView { input: usize, output: usize },
     /// The first output may overwrite this input.
@@ -277,6 +290,7 @@ impl OutputAlias {
         match self {
             Self::NoAlias => None,
             Self::View(input) => Some((&inputs[input..=input], outputs, true)),
+            Self::ViewOfAll => Some((inputs, outputs, true)),
             Self::PartView { input, output } => {
                 Some((&inputs[input..=input], &outputs[output..=output], true))
             }

@@ -18,7 +18,7 @@ use crate::poplin::planner::{ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans,
 use crate::poplin::{ConvParams, PlanError, conv};
 use crate::poputil::element_order;
 use crate::poputil::tensor_layout::{ElementOrder, Innermost, TensorLayout};
-use crate::shape::{TensorId, TensorInfo, TensorRole};
+use crate::shape::{TensorId, TensorInfo};
 use std::sync::Arc;
 use tilescope_report::units::{Elements, TileRange, TileRuns};
 
@@ -132,43 +132,51 @@ impl LoweringContext<'_> {
             let plans = self.plans.fully_connected(&self.machine, params, &options);
             return explain(node, plans).map(ProductPlans::Training);
         }
-        let layer = self.role(node.inputs[1]) == TensorRole::Parameter;
+        let layer = self.is_weight(node.inputs[1]);
         let pass = if layer { ConvPass::FcInferenceForward } else { ConvPass::MatMul };
         let plan = self.plans.plan(&self.machine, params, &self.plan_options(node, pass));
         explain(node, plan).map(ProductPlans::Inference)
     }
 
-    /// Makes the plans of a layer, for later; returns how its weights will have to lie. Whoever
-    /// lowers the node hears of errors.
-    pub(crate) fn plan_matmul(
+    /// Makes the plans of a layer, for later; returns how it creates its operands: a product of the
+    /// forward pass does (popart willow/src/patterns/matmulgradpattern.cpp). Whoever lowers the node
+    /// hears of errors.
+    pub(crate) fn create_matmul_operands(
         &self,
         node: &NodeOperands,
         matmul: &MatMulOp,
-    ) -> Option<TensorLayout> {
-        let (params, cut) = self.matmul_params(node, matmul).ok()?;
-        let planned = self.matmul_plans(node, &params).ok()?;
-        let axes = self.matmul_axes(node, matmul)?;
+    ) -> Vec<Option<TensorLayout>> {
+        let Ok((params, cut)) = self.matmul_params(node, matmul) else { return Vec::new() };
+        let Ok(planned) = self.matmul_plans(node, &params) else { return Vec::new() };
+        let Some(axes) = self.matmul_axes(node, matmul) else { return Vec::new() };
+        if matmul.product != MatMulPhase::Forward {
+            return Vec::new();
+        }
         let form = ProductPlacement { axes, cut, start: self.first_tile() };
-        (matmul.product == MatMulPhase::Forward).then(|| self.weights(node, &planned, form))
+        self.created_operands(node, &planned, form)
     }
 
-    /// How the weights of a planned product have to lie.
-    fn weights(
+    /// How the operands of a planned product have to lie.
+    fn created_operands(
         &self,
         node: &NodeOperands,
         planned: &ProductPlans,
         form: ProductPlacement,
-    ) -> TensorLayout {
+    ) -> Vec<Option<TensorLayout>> {
         let plan = match planned {
             ProductPlans::Inference(plan) => plan,
             ProductPlans::Training(plans) => &plans.forward,
         };
-        let wanted = planned_layouts(&self.machine, plan).weights.of_parts(form.cut.w);
-        form.start.shift_layout(to_tensor_layout(
-            &wanted,
-            form.axes.weights,
-            self.tensor_type(node.inputs[1]),
-        ))
+        let layouts = planned_layouts(&self.machine, plan);
+        let operands = [
+            (layouts.input.of_parts(form.cut.x), form.axes.activations),
+            (layouts.weights.of_parts(form.cut.w), form.axes.weights),
+        ];
+        let placed = operands.iter().zip(node.inputs).map(|((layout, axes), tensor)| {
+            let ty = self.tensor_type(*tensor);
+            Some(form.start.shift_layout(to_tensor_layout(layout, *axes, ty)))
+        });
+        placed.collect()
     }
 
     /// Axes of the operands of a layer.
@@ -209,11 +217,17 @@ impl LoweringContext<'_> {
         Ok(LoweredOperation { work, liveness: OperandLiveness::default(), ..product })
     }
 
-    /// Makes the plans of a convolution, for later; returns how its weights will have to lie.
-    /// Whoever lowers the node hears of errors.
-    pub(crate) fn plan_conv(&self, node: &NodeOperands, conv: &ConvOp) -> Option<TensorLayout> {
-        let planned = self.conv_forward_plans(node, &self.conv_params(node, conv)).ok()?;
-        Some(self.weights(node, &planned, self.conv_form(node, conv)))
+    /// Makes the plans of a convolution, for later; returns how it creates its operands. Whoever
+    /// lowers the node hears of errors.
+    pub(crate) fn create_conv_operands(
+        &self,
+        node: &NodeOperands,
+        conv: &ConvOp,
+    ) -> Vec<Option<TensorLayout>> {
+        let Ok(planned) = self.conv_forward_plans(node, &self.conv_params(node, conv)) else {
+            return Vec::new();
+        };
+        self.created_operands(node, &planned, self.conv_form(node, conv))
     }
 
     /// Plans a convolution from its forward pass.

@@ -3,7 +3,7 @@
 
 use super::{
     GradientBuilder, GradientResult, GraphError, LoweringContext, LoweringResult, NodeOperands,
-    Operator, OperatorIdentity, OutputAlias, RowWindow, ShapeError, expect_operands,
+    Operator, OperatorIdentity, OutputAlias, RowWindow, ShapeError, Unwinding, expect_operands,
 };
 use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::shape::{DType, TensorId, TensorInfo};
@@ -16,8 +16,6 @@ pub trait Pointwise: Debug + OperatorIdentity + Send + Sync {
     const FLOPS_PER_ELEMENT: u64 = 1;
     /// True if the result may overwrite the operand.
     const IN_PLACE: bool = true;
-    /// True if it changes the element type and nothing else.
-    const IS_CAST: bool = false;
 
     /// Name of the operator: `scale`.
     fn name(&self) -> &'static str;
@@ -59,8 +57,8 @@ impl<T: Pointwise> Operator for T {
         Ok(vec![self.input_gradient(backward, dy)?])
     }
 
-    fn is_cast(&self) -> bool {
-        T::IS_CAST
+    fn unwinding(&self, _: &[TensorInfo], _: usize) -> Unwinding {
+        Unwinding::InOrder
     }
 
     fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
@@ -69,10 +67,6 @@ impl<T: Pointwise> Operator for T {
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let [x, y] = [node.inputs[0], node.outputs[0]];
-        // What is cast for a planned operation lies as that wants it.
-        if T::IS_CAST && lowering.layout(x).is_none() {
-            lowering.lay_out_as(x, lowering.layout_number(y));
-        }
         let layout = lowering.layout_or_linear(x);
         let mut work = OperationWork::default();
         work.push(self.phase(lowering.tensor_type(x).dtype, &layout.elements));

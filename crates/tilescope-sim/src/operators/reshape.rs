@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
-    NodeOperands, Operator, OutputAlias, ShapeError, expect_operands,
+    NodeOperands, Operator, OutputAlias, ShapeError, Unwinding, expect_operands,
 };
 use crate::shape::TensorInfo;
 
@@ -36,6 +36,10 @@ impl Operator for ReshapeOp {
         lowering.lay_out(node.inputs[0]);
         lowering.lay_out_as(node.outputs[0], lowering.layout_number(node.inputs[0]));
         Ok(LoweredOperation::default())
+    }
+
+    fn unwinding(&self, _: &[TensorInfo], _: usize) -> Unwinding {
+        Unwinding::InOrder
     }
 
     fn output_alias(&self) -> OutputAlias {

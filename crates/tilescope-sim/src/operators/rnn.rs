@@ -117,6 +117,17 @@ impl Operator for RnnOp {
         Ok(made.into_iter().map(Some).chain([None, None]).take(3).collect())
     }
 
+    fn create_operands(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+    ) -> Vec<Option<TensorLayout>> {
+        let machine = lowering.machine;
+        let [x, weights] = [node.inputs[0], node.inputs[1]];
+        let Ok(layer) = self.lowered(lowering, &machine, node, x) else { return Vec::new() };
+        operand_layouts(lowering, &layer, [x, weights]).map(Some).to_vec()
+    }
+
     fn lower(
         &self,
         lowering: &mut LoweringContext,
@@ -125,22 +136,10 @@ impl Operator for RnnOp {
         let machine = lowering.machine;
         let [x, weights, bias] = [node.inputs[0], node.inputs[1], node.inputs[2]];
         let lowered = self.lowered(lowering, &machine, node, x)?;
-        let bytes = lowering.tensor_type(x).dtype.bytes();
         let name = self.cell.name();
-        let mut work = lowering.place_or_relayout(
-            x,
-            sequence(&lowered.inputs(), lowering.tensor_type(x)),
-            name,
-        );
-        let stored = TensorLayout {
-            elements: lowered.weights().map(|held| Elements(*held / bytes)),
-            order: ElementOrder::grouped(
-                &lowering.tensor_type(weights).shape,
-                0,
-                lowered.weight_group(),
-            ),
-        };
-        work.append(lowering.place_or_relayout(weights, stored, name));
+        let [of_x, of_weights] = operand_layouts(lowering, &lowered, [x, weights]);
+        let mut work = lowering.place_or_relayout(x, of_x, name);
+        work.append(lowering.place_or_relayout(weights, of_weights, name));
         lowering.layout_or_linear(bias);
         work.append(lowered.forward());
         let outputs = sequence(&lowered.outputs(), lowering.tensor_type(node.outputs[0]));
@@ -150,6 +149,21 @@ impl Operator for RnnOp {
         }
         Ok(work.into())
     }
+}
+
+/// How the sequence that a layer reads and its weights have to lie.
+fn operand_layouts(
+    lowering: &LoweringContext,
+    layer: &RnnLowering,
+    [x, weights]: [TensorId; 2],
+) -> [TensorLayout; 2] {
+    let [x, weights] = [x, weights].map(|tensor| lowering.tensor_type(tensor));
+    let bytes = x.dtype.bytes();
+    let stored = TensorLayout {
+        elements: layer.weights().map(|held| Elements(*held / bytes)),
+        order: ElementOrder::grouped(&weights.shape, 0, layer.weight_group()),
+    };
+    [sequence(&layer.inputs(), x), stored]
 }
 
 /// How a sequence lies whose tiles hold so many bytes of all steps; features are innermost.

@@ -3,8 +3,8 @@
 //! slices, then a copy).
 
 use super::{
-    GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
-    ShapeError, expect_operands,
+    GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
+    NodeOperands, Operator, OutputAlias, ShapeError, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
@@ -35,6 +35,14 @@ impl TakeOp {
     /// tiles.
     fn is_selection(&self) -> bool {
         self.indices.windows(2).all(|pair| pair[0] < pair[1])
+    }
+
+    /// Whether it takes every so many-th element, as far apart each: a view (popart
+    /// willow/src/op/subsample.cpp, SubsampleInplace).
+    fn is_subsample(&self) -> bool {
+        let mut steps = self.indices.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+        let first = steps.next().unwrap_or(1);
+        first > 0 && steps.all(|step| step == first)
     }
 
     /// Neighbours of the operand that stay neighbours: the shortest run of indices that follow each
@@ -85,6 +93,10 @@ impl Operator for TakeOp {
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let held = lowering.layout_or_linear(node.inputs[0]);
+        if self.is_subsample() {
+            lowering.set_layout(node.outputs[0], self.selected(&ty, &held));
+            return Ok(LoweredOperation::default());
+        }
         let piece = self.piece(&ty, &held);
         let mut work = OperationWork::default();
         let layout = if self.is_selection() {
@@ -99,6 +111,10 @@ impl Operator for TakeOp {
         work.push(relayout::copy("Take", ty.dtype, &layout.elements, piece));
         lowering.set_layout(node.outputs[0], layout);
         Ok(work.into())
+    }
+
+    fn output_alias(&self) -> OutputAlias {
+        if self.is_subsample() { OutputAlias::View(0) } else { OutputAlias::NoAlias }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
-    NodeOperands, Operator, OutputAlias, ShapeError, expect_operands,
+    NodeOperands, Operator, OutputAlias, ShapeError, Unwinding, expect_operands,
 };
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::TensorInfo;
@@ -113,6 +113,10 @@ impl Operator for TensorParallelOp {
             TensorParallelEdge::AllGather => ShardCrossing::AllGather,
             TensorParallelEdge::Enter | TensorParallelEdge::Take => ShardCrossing::Nothing,
         }
+    }
+
+    fn unwinding(&self, _: &[TensorInfo], _: usize) -> Unwinding {
+        if self.edge == TensorParallelEdge::Enter { Unwinding::InOrder } else { Unwinding::DeadEnd }
     }
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {

@@ -1,6 +1,7 @@
 //! All operators on small, odd and large operands: what they lower to conserves bytes and elements,
 //! and gradients have the shape of their operands.
 
+use super::concat::ConcatViewOp;
 use super::*;
 use crate::graph::{GraphBuilder, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
@@ -55,6 +56,8 @@ impl OperatorCases {
         cases.add(ReshapeOp { shape: vec![batch * columns, rows] }, [&cube], true);
         cases.add(TransposeOp { permutation: vec![2, 0, 1] }, [&cube], true);
         cases.add(ConcatOp { axis: 1 }, &[cube.clone(), cube.clone()], true);
+        let view = ConcatViewOp(ConcatOp { axis: 1 });
+        cases.add(view, &[cube.clone(), cube.clone()], false);
         let sizes = vec![1, columns - 1];
         cases.add(SplitOp { axis: 2, sizes }, [&cube], true);
         cases.add(SliceOp { axis: 1, range: 1..rows }, [&cube], true);

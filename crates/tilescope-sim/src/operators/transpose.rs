@@ -3,7 +3,7 @@
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
-    NodeOperands, Operator, OutputAlias, ShapeError, expect_operands,
+    NodeOperands, Operator, OutputAlias, ShapeError, Unwinding, expect_operands,
 };
 use crate::shape::TensorInfo;
 
@@ -49,6 +49,10 @@ impl Operator for TransposeOp {
             layout.order.permuted(&lowering.tensor_type(node.inputs[0]).shape, &self.permutation);
         lowering.set_layout(node.outputs[0], layout);
         Ok(LoweredOperation::default())
+    }
+
+    fn unwinding(&self, _: &[TensorInfo], _: usize) -> Unwinding {
+        Unwinding::Permuted(self.permutation.clone())
     }
 
     fn output_alias(&self) -> OutputAlias {

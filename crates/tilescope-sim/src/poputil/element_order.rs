@@ -28,10 +28,23 @@ pub(crate) struct AxisDim {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemoryDims {
     dims: Arc<[MemoryDim]>,
+    grouping: Grouping,
+}
+
+/// Groups of an axis in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Grouping {
     /// Elements of a group that stays whole on its tile; 1 where none does.
-    group: u64,
+    pub group: u64,
     /// Elements of the last group of an axis that groups do not divide; 0 where they do.
-    rest: u64,
+    pub rest: u64,
+    /// Whether tiles begin and end at groups, short ones among them. Else groups are dealt evenly, a
+    /// short one counted as a whole.
+    pub on_borders: bool,
+}
+
+impl Grouping {
+    const NONE: Self = Self { group: 1, rest: 0, on_borders: false };
 }
 
 /// The order of elements inside the tiles.
@@ -97,7 +110,7 @@ impl MemoryDims {
         let steps = steps(shape);
         let mut found = Vec::new();
         for (at, dim) in self.dims.iter().enumerate() {
-            let short = if at + 1 == self.dims.len() { self.rest } else { 0 };
+            let short = if at + 1 == self.dims.len() { self.grouping.rest } else { 0 };
             found.extend(dim.along(shape, &steps, short)?);
         }
         Some(found)
@@ -108,14 +121,15 @@ impl MemoryDims {
         let Some((group, outer)) = self.dims.split_last() else { return ElementOrder::Linear };
         let is_axis = |dim: &&MemoryDim| dim.step == group.step * group.size;
         let groups = outer.iter().find(is_axis).map_or(1, |dim| dim.size);
-        let short = if self.rest > 0 { group.size - self.rest } else { 0 };
+        let rest = self.grouping.rest;
+        let short = if rest > 0 { group.size - rest } else { 0 };
         let axis = MemoryDim { step: group.step, size: groups * group.size - short };
         let others = outer.iter().filter(|dim| !is_axis(dim)).copied();
-        Self::order(others.chain([axis]), [1, 0])
+        Self::order(others.chain([axis]), Grouping::NONE)
     }
 
     /// Joins neighbours that follow each other.
-    fn order(dims: impl IntoIterator<Item = MemoryDim>, [group, rest]: [u64; 2]) -> ElementOrder {
+    fn order(dims: impl IntoIterator<Item = MemoryDim>, grouping: Grouping) -> ElementOrder {
         let mut joined: Vec<MemoryDim> = Vec::new();
         for dim in dims.into_iter().filter(|dim| dim.size > 1) {
             match joined.last_mut() {
@@ -127,7 +141,7 @@ impl MemoryDims {
         }
         match joined[..] {
             [] | [MemoryDim { step: 1, .. }] => ElementOrder::Linear,
-            _ => ElementOrder::Dims(Self { dims: joined.into(), group, rest }),
+            _ => ElementOrder::Dims(Self { dims: joined.into(), grouping }),
         }
     }
 }
@@ -146,7 +160,17 @@ impl ElementOrder {
             MemoryDim { step: 1, size: step },
             MemoryDim { step, size: group },
         ];
-        MemoryDims::order(dims, [group, size % group])
+        MemoryDims::order(dims, Grouping { group, rest: size % group, on_borders: false })
+    }
+
+    /// The same, of groups that tiles begin and end at.
+    pub(crate) fn grouped_by_tile(shape: &[u64], axis: usize, group: u64) -> Self {
+        match Self::grouped(shape, axis, group) {
+            Self::Dims(MemoryDims { dims, grouping }) => {
+                Self::Dims(MemoryDims { dims, grouping: Grouping { on_borders: true, ..grouping } })
+            }
+            order => order,
+        }
     }
 
     /// Groups of the axis of `shape` whose elements are `step` apart are contiguous.
@@ -212,7 +236,7 @@ impl ElementOrder {
     /// times.
     pub(crate) fn whole(&self, group: u64) -> u64 {
         match self {
-            Self::Dims(MemoryDims { rest, .. }) => gcd(group, *rest),
+            Self::Dims(MemoryDims { grouping, .. }) => gcd(group, grouping.rest),
             _ => group,
         }
     }
@@ -228,20 +252,13 @@ impl ElementOrder {
         }
         let dims =
             old.iter().map(|dim| MemoryDim { step: dim.step * step_of[dim.axis], size: dim.size });
-        MemoryDims::order(dims, [self.group(), self.rest()])
+        MemoryDims::order(dims, self.grouping())
     }
 
-    fn group(&self) -> u64 {
+    fn grouping(&self) -> Grouping {
         match self {
-            Self::Dims(MemoryDims { group, .. }) => *group,
-            Self::Linear | Self::Unknown => 1,
-        }
-    }
-
-    fn rest(&self) -> u64 {
-        match self {
-            Self::Dims(MemoryDims { rest, .. }) => *rest,
-            Self::Linear | Self::Unknown => 0,
+            Self::Dims(MemoryDims { grouping, .. }) => *grouping,
+            Self::Linear | Self::Unknown => Grouping::NONE,
         }
     }
 
@@ -253,7 +270,7 @@ impl ElementOrder {
         }
         let Some(mut dims) = self.known_axis_dims(shape) else { return Self::Unknown };
         let Some(innermost) = dims.last().copied() else { return Self::Linear };
-        let (new_steps, mut rest) = (steps(resized), self.rest());
+        let (new_steps, mut rest) = (steps(resized), self.grouping().rest);
         for axis in (0..shape.len()).filter(|axis| shape[*axis] != resized[*axis]) {
             let size = resized[axis];
             let mut parts: Vec<&mut AxisDim> =
@@ -285,7 +302,7 @@ impl ElementOrder {
         let dims = dims
             .iter()
             .map(|dim| MemoryDim { step: dim.step * new_steps[dim.axis], size: dim.size });
-        MemoryDims::order(dims, [self.group(), rest])
+        MemoryDims::order(dims, Grouping { rest, ..self.grouping() })
     }
 
     /// Dimensions of memory of a tensor of `shape`, outermost first; none where they are not known.
@@ -346,14 +363,16 @@ impl ElementOrder {
     /// its own.
     pub(crate) fn stretches(&self, shape: &[u64], axis: usize) -> Vec<(u64, u64)> {
         let elements: u64 = shape.iter().product();
-        let dims = self.axis_dims(shape);
+        // Where groups end inside the axes of the shape, none of its dimensions are groups.
+        let known = self.known_axis_dims(shape);
+        let rest = if known.is_some() { self.grouping().rest } else { 0 };
+        let dims = known.unwrap_or_else(|| self.ungrouped().axis_dims(shape));
         let of_axis = dims.iter().position(|dim| dim.axis == axis);
         // The outermost part of an axis says where its elements are; what is inside it moves no more
         // than a group.
         let Some(first) = of_axis else { return vec![(elements, 1)] };
         let inside: u64 = dims[first + 1..].iter().map(|dim| dim.size).product();
         let step = (inside / dims[first].step.max(1)).max(1);
-        let rest = self.rest();
         let Some(group) = dims.last().filter(|group| rest > 0 && group.axis != axis) else {
             return vec![(elements, step)];
         };
@@ -362,11 +381,12 @@ impl ElementOrder {
         vec![(whole, step), (elements - whole, step / group.size * rest)]
     }
 
-    /// Groups that stay whole and elements of each, a short one counted as a whole.
-    pub(crate) fn groups(&self) -> Option<(u64, u64)> {
-        let Self::Dims(MemoryDims { dims, group, .. }) = self else { return None };
+    /// The groups that stay whole, if there are any, and how many there are, short ones counted as
+    /// whole.
+    pub(crate) fn groups(&self) -> Option<(u64, Grouping)> {
+        let Self::Dims(MemoryDims { dims, grouping }) = self else { return None };
         let all: u64 = dims.iter().map(|dim| dim.size).product();
-        (*group > 1).then_some((all / group, *group))
+        (grouping.group > 1).then_some((all / grouping.group, *grouping))
     }
 }
 
@@ -460,7 +480,7 @@ mod tests {
         fn memory_holds_every_element((shape, order) in order_of()) {
             let elements: u64 = shape.iter().product();
             let held: u64 = order.axis_dims(&shape).iter().map(|dim| dim.size).product();
-            let padded = order.groups().map_or(elements, |(count, group)| count * group);
+            let padded = order.groups().map_or(elements, |(count, of)| count * of.group);
             prop_assert_eq!(held, padded);
         }
 

@@ -1,5 +1,6 @@
 //! How a tensor lies on the tiles of its IPU.
 
+use super::element_order::Grouping;
 pub(crate) use super::element_order::{ElementOrder, Innermost};
 use super::shape_hash::{hash, place};
 use super::split_regions::{self, SplitBounds};
@@ -131,12 +132,10 @@ impl TensorLayout {
     /// partialGroupedReduce deals whole groups).
     pub(crate) fn whole_groups(&self) -> TileRuns<Elements> {
         let all = self.elements.total().0;
-        let Some((groups, group)) = self.order.groups() else {
+        let Some((groups, grouping)) = self.order.groups() else {
             return self.elements.clone();
         };
-        let (groups, real) = (u128::from(groups), u128::from(all.max(1)));
-        // Borders go to the nearest group, so no tile gets or loses more than half of one.
-        let border = |elements: u64| (2 * u128::from(elements) * groups + real) / (2 * real);
+        let Grouping { group, .. } = grouping;
         let (mut before, mut last) = (0, 0);
         per_tile(
             self.elements
@@ -144,8 +143,8 @@ impl TensorLayout {
                 .flat_map(|(tiles, count)| tiles.iter().map(move |tile| (tile, *count)))
                 .map(|(tile, count)| {
                     before += count.0;
-                    let at = border(before);
-                    let held = u64::try_from(at - last).unwrap_or(u64::MAX);
+                    let at = group_border(before, all, groups, grouping);
+                    let held = at - last;
                     last = at;
                     (tile, Elements(held.saturating_mul(group)))
                 }),
@@ -155,6 +154,27 @@ impl TensorLayout {
     /// Bytes on each tile.
     pub(crate) fn bytes(&self, element_bytes: Bytes) -> TileRuns<Bytes> {
         self.elements.map(|count| *count * element_bytes)
+    }
+}
+
+/// The group that begins behind so many of `all` elements, of `groups` in all. Borders go to the nearest
+/// one, so no tile gets or loses more than half of one.
+fn group_border(before: u64, all: u64, groups: u64, grouping: Grouping) -> u64 {
+    let Grouping { group, rest, on_borders } = grouping;
+    let nearest = |elements: u64, all: u64, groups: u64| {
+        let (elements, all, groups) =
+            (u128::from(elements), u128::from(all.max(1)), u128::from(groups));
+        u64::try_from((2 * elements * groups + all) / (2 * all)).unwrap_or(u64::MAX)
+    };
+    if !on_borders || rest == 0 {
+        return nearest(before, all, groups);
+    }
+    // Short groups lie behind the whole ones.
+    let short = (groups * group).saturating_sub(all) / (group - rest);
+    let whole = groups.saturating_sub(short);
+    match before.checked_sub(whole * group) {
+        Some(behind) => whole + nearest(behind, short * rest, short),
+        None => nearest(before, whole * group, whole),
     }
 }
 
@@ -213,6 +233,38 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
+        /// Tiles that begin and end at groups hold those, a short one counted as a whole.
+        #[test]
+        fn tiles_that_end_at_groups_hold_whole_ones(
+            [rows, columns, group] in [1u64..50, 1u64..50, 2u64..20],
+            cuts in prop::collection::vec(0u64..3000, 0..12),
+        ) {
+            // A single row lies as the shape says.
+            prop_assume!(columns > group && rows > 1);
+            let order = ElementOrder::grouped_by_tile(&[rows, columns], 1, group);
+            let groups = columns.div_ceil(group) * rows;
+            let short = if columns.is_multiple_of(group) { 0 } else { rows };
+            let mut borders: Vec<u64> = cuts.iter().map(|cut| cut % (groups + 1)).collect();
+            borders.extend([0, groups]);
+            borders.sort_unstable();
+            let before = |groups_before: u64| {
+                let whole = groups_before.min(groups - short);
+                whole * group + (groups_before - whole) * (columns % group)
+            };
+            let tiles = TileId(0).onwards().zip(borders.windows(2));
+            let held = per_tile(
+                tiles.clone().map(|(tile, of)| (tile, Elements(before(of[1]) - before(of[0])))),
+            );
+            let padded = per_tile(tiles.map(|(tile, of)| (tile, Elements((of[1] - of[0]) * group))));
+            let found = TensorLayout { elements: held, order }.whole_groups();
+            prop_assert_eq!(found.total(), Elements(groups * group));
+            for (tiles, count) in padded.iter() {
+                for tile in tiles.iter() {
+                    prop_assert_eq!(found.get(tile), Some(count));
+                }
+            }
+        }
+
         #[test]
         fn slices_are_all_of_it(
             shape in prop::collection::vec(1u64..20, 1..4),
@@ -238,6 +290,34 @@ mod tests {
             let twice: Vec<u64> = (0..shape[axis]).flat_map(|index| [index; 2]).collect();
             let doubled = layout.pick(&shape, axis, &twice).elements;
             prop_assert_eq!(doubled, layout.elements.map(|count| Elements(2 * count.0)));
+        }
+
+        /// Also of a view that cuts an axis in two and turns the others, whose groups may end inside.
+        #[test]
+        fn slices_of_views_are_all_of_it(
+            shape in prop::collection::vec(1u64..40, 1..4),
+            parts in 1u64..5,
+            [axis, inner, turns] in [0usize..4, 0usize..4, 0usize..4],
+            group in 1u64..12,
+            cut in 0u64..40,
+        ) {
+            let inner = inner % shape.len();
+            let mut whole = shape.clone();
+            whole[inner] *= parts;
+            let elements = Elements(whole.iter().product());
+            let order = ElementOrder::grouped(&whole, inner, group);
+            let mut view = shape.clone();
+            view.insert(inner, parts);
+            let turned: Vec<usize> = (0..view.len()).map(|at| (at + turns) % view.len()).collect();
+            let order = order.permuted(&view, &turned);
+            let view: Vec<u64> = turned.iter().map(|axis| view[*axis]).collect();
+            let layout = TensorLayout { order, ..TensorLayout::linear(elements, Bytes(2), 40) };
+            let axis = axis % view.len();
+            let cut = cut % (view[axis] + 1);
+            let [low, high] = [0..cut, cut..view[axis]]
+                .map(|range| layout.slice(&view, axis, range).elements.total());
+            prop_assert_eq!(low + high, elements);
+            prop_assert_eq!(low, elements / view[axis] * cut);
         }
 
         #[test]

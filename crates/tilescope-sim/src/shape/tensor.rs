@@ -55,8 +55,10 @@ impl fmt::Display for ShapeDisplay<'_> {
 pub enum TensorRole {
     /// Streamed from the host for each micro-batch.
     Input,
-    /// On the device from the start, laid out linearly by the program.
+    /// On the device from the start.
     Resident,
+    /// The same, laid out linearly by the program, whatever its readers want.
+    Mapped,
     /// Weights.
     Parameter,
     /// Optimiser state.
@@ -70,7 +72,14 @@ pub enum TensorRole {
 impl TensorRole {
     /// Whether the tensor keeps its value between micro-batches.
     pub(crate) fn is_persistent(self) -> bool {
-        matches!(self, Self::Resident | Self::Parameter | Self::OptimizerState | Self::Accumulator)
+        matches!(
+            self,
+            Self::Resident
+                | Self::Mapped
+                | Self::Parameter
+                | Self::OptimizerState
+                | Self::Accumulator
+        )
     }
 }
 

@@ -174,8 +174,19 @@ impl Operator for JoinedRowsOp {
         self.inner().is_planned()
     }
 
-    fn plan_ahead(&self, lowering: &LoweringContext, node: &NodeOperands) -> Option<TensorLayout> {
-        self.on_joined(lowering, node, |inner, node| self.inner().plan_ahead(inner, node))?
+    fn create_operands(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+    ) -> Vec<Option<TensorLayout>> {
+        let created =
+            self.on_joined(lowering, node, |inner, node| self.inner().create_operands(inner, node));
+        // Each piece is only a part of the rows.
+        let mut created = created.unwrap_or_default();
+        if let Some(rows) = created.first_mut() {
+            *rows = None;
+        }
+        created
     }
 
     fn planned_cost(

@@ -73,9 +73,11 @@ impl<'a> MultiSliceLowering<'a> {
         plan: SlicePlan,
     ) -> Self {
         let mut parts = Vec::new();
-        for lookup in 0..plan.lookups {
-            for row in 0..plan.rows {
-                for column in 0..plan.columns {
+        // The order of memory: a part of the columns row by row, then the next one. So every tile has
+        // rows of one part. Which tile that is is a hash of the plan in poplibs (startTile).
+        for column in 0..plan.columns {
+            for lookup in 0..plan.lookups {
+                for row in 0..plan.rows {
                     let grains = embedding.width.div_ceil(embedding.grain());
                     let columns = part(grains, plan.columns, column) * embedding.grain();
                     let lookups = part(embedding.lookups, plan.lookups, lookup);
@@ -123,7 +125,8 @@ impl<'a> MultiSliceLowering<'a> {
     fn in_parts(&self, rows: u64, elements: TileRuns<Elements>) -> TensorLayout {
         let width = self.embedding.width;
         let columns = self.parts.first().map_or(width, |part| part.columns);
-        TensorLayout { elements, order: ElementOrder::grouped(&[rows, width], 1, columns) }
+        let order = ElementOrder::grouped_by_tile(&[rows, width], 1, columns);
+        TensorLayout { elements, order }
     }
 
     /// How the rows that are looked up, or are to be added, lie.

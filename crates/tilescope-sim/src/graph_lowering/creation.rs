@@ -1,0 +1,93 @@
+//! How tensors lie that no operation makes: as an operation that reads them creates them, or an
+//! operation that reads a view of them, or what is made of each element (popart
+//! willow/src/popx/irlowering.cpp, getCreatorEndpoints; willow/src/popx/creatorx.cpp).
+
+use crate::graph::ModelGraph;
+use crate::operators::{LoweringContext, Unwinding};
+use crate::poputil::tensor_layout::TensorLayout;
+use crate::shape::{TensorId, TensorRole};
+
+/// A layout that an operation wants a tensor to have, and how much that counts.
+#[derive(Clone, Debug)]
+struct CreatedLayout {
+    layout: TensorLayout,
+    /// Whether others are asked first.
+    last: bool,
+    /// The operation, by its place in the graph.
+    node: usize,
+}
+
+impl CreatedLayout {
+    /// Whether it is taken rather than another one (popart willow/src/pointercomparators.cpp,
+    /// PICreatorCandidateCmp; all of them are of whole tensors).
+    fn comes_before(&self, other: &Self) -> bool {
+        (self.last, self.node) < (other.last, other.node)
+    }
+}
+
+/// How each tensor lies that is there before any operation, of those that a reader creates.
+/// `created` says how a node creates its operands.
+pub(super) fn created_layouts(
+    graph: &ModelGraph,
+    context: &LoweringContext,
+    created: impl Fn(usize) -> Vec<Option<TensorLayout>>,
+) -> Vec<(TensorId, TensorLayout)> {
+    let is_source = |tensor: TensorId| {
+        let role = graph.tensor(tensor).role;
+        matches!(role, TensorRole::Input | TensorRole::Resident | TensorRole::Parameter)
+            && context.layout(tensor).is_none()
+    };
+    let reached = reached_views(graph, is_source);
+    let mut wanted: Vec<Option<CreatedLayout>> = vec![None; graph.tensors.len()];
+    // Whoever reads a result comes behind its operation, so that it is known what a result is to be
+    // like before its operands are asked about.
+    for (index, node) in graph.nodes.iter().enumerate().rev() {
+        if !node.inputs.iter().any(|input| reached[input.0]) {
+            continue;
+        }
+        let types = graph.types(&node.inputs);
+        let mut own = created(index);
+        own.resize(node.inputs.len(), None);
+        for (place, (input, own)) in node.inputs.iter().zip(own).enumerate() {
+            if !reached[input.0] {
+                continue;
+            }
+            let last = node.operator.creates_last();
+            let own = own.map(|layout| CreatedLayout { layout, last, node: index });
+            let candidate = own.or_else(|| {
+                let output = *node.outputs.first()?;
+                let of_result = wanted[output.0].as_ref()?;
+                let shape = &graph.tensor(output).ty.shape;
+                let unwinding = node.operator.unwinding(&types, place);
+                let layout = unwinding.operand_layout(shape, &of_result.layout)?;
+                Some(CreatedLayout { layout, ..of_result.clone() })
+            });
+            let known = &wanted[input.0];
+            if let Some(candidate) = candidate
+                && known.as_ref().is_none_or(|known| candidate.comes_before(known))
+            {
+                wanted[input.0] = Some(candidate);
+            }
+        }
+    }
+    let sources = (0..graph.tensors.len()).map(TensorId).filter(|tensor| is_source(*tensor));
+    sources.filter_map(|tensor| Some((tensor, wanted[tensor.0].take()?.layout))).collect()
+}
+
+/// By tensor, whether it is a source or lies like one.
+fn reached_views(graph: &ModelGraph, is_source: impl Fn(TensorId) -> bool) -> Vec<bool> {
+    let mut reached: Vec<bool> =
+        (0..graph.tensors.len()).map(|at| is_source(TensorId(at))).collect();
+    for node in &graph.nodes {
+        let [output, ..] = node.outputs[..] else { continue };
+        if !node.inputs.iter().any(|input| reached[input.0]) {
+            continue;
+        }
+        let types = graph.types(&node.inputs);
+        let lies_like = |(place, input): (usize, &TensorId)| {
+            reached[input.0] && node.operator.unwinding(&types, place) != Unwinding::DeadEnd
+        };
+        reached[output.0] = node.inputs.iter().enumerate().any(lies_like);
+    }
+    reached
+}
