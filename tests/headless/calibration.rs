@@ -38,7 +38,6 @@ const FITTED: [&str; 5] = [
     "compute_start_cycles",
     "on_tile_copy_cycles",
     "host_handshake_seconds",
-    "expression_vector_cycles",
 ];
 
 struct Place(TempDir);

@@ -75,12 +75,6 @@ cost_constants! { TILE_CONSTANTS:
         serves: "exchanges of many short messages",
     }
 
-    /// One more operation on a vector inside a fused expression: arithmetic and a load
-    EXPRESSION_VECTOR_CYCLES = 2.0, Cycles, Assumed {
-        source: "the generated code is not public",
-        serves: "gates of recurrent layers",
-    }
-
     /// Rows of the blocks that recurrent steps' results are transposed in: samples that lie together
     TRANSPOSED_BLOCK_ROWS = 8.0, Count("rows"), Assumed {
         source: "the layout is not public",

@@ -8,8 +8,7 @@
 
 use super::CheckedSpecValues;
 use crate::cost_constants::{
-    COMPUTE_START_CYCLES, CostConstant, EXCHANGE_START_CYCLES, EXPRESSION_VECTOR_CYCLES,
-    EXTERNAL_SYNC_CYCLES, HALF_COPY_CYCLES, HOST_BYTES_PER_SECOND, KERNEL_GATHER_CYCLES_PER_BYTE,
+    COMPUTE_START_CYCLES, CostConstant, EXCHANGE_START_CYCLES, EXTERNAL_SYNC_CYCLES, HALF_COPY_CYCLES, HOST_BYTES_PER_SECOND, KERNEL_GATHER_CYCLES_PER_BYTE,
     LADDER_BYTES_PER_SECOND, MESSAGE_CYCLES, ON_TILE_COPY_CYCLES, PAIR_BYTES_PER_SECOND,
     POOL_WORKER_CYCLES, RAGGED_PIECE_COPY_CYCLES, REMOTE_BYTES_PER_SECOND,
     STREAM_HANDSHAKE_SECONDS, SUBWORD_REARRANGE_CYCLES_PER_BYTE, WEIGHT_REARRANGE_CYCLES_PER_WORD,
@@ -59,10 +58,6 @@ spec_table! {
         /// A pooling worker besides those of the published formula
         pool_worker_cycles: u64 = Cycles::from_f64(POOL_WORKER_CYCLES.value).0, in SpecKeyType::Integer(0, 200) => {
             shows_in: "Execution trace: pooling",
-        }
-        /// One more operation on a vector inside a fused expression
-        expression_vector_cycles: u64 = Cycles::from_f64(EXPRESSION_VECTOR_CYCLES.value).0, in SpecKeyType::Integer(1, 20) => {
-            shows_in: "Execution trace: gates of recurrent layers",
         }
         /// One piece gathered where groups of channels do not divide the channels
         ragged_piece_copy_cycles: f64 = RAGGED_PIECE_COPY_CYCLES.value, in SpecKeyType::RealFrom(0.0, 200.0) => {
@@ -157,12 +152,6 @@ const CONSTANTS: &[Calibrated] = &[
     of_process!(message_cycles, "short message", Cycles, MESSAGE_CYCLES),
     of_process!(half_copy_cycles, "copy of a single half", Cycles, HALF_COPY_CYCLES),
     of_process!(pool_worker_cycles, "pooling worker", Cycles, POOL_WORKER_CYCLES),
-    of_process!(
-        expression_vector_cycles,
-        "fused vector operation",
-        Cycles,
-        EXPRESSION_VECTOR_CYCLES
-    ),
     of_process!(ragged_piece_copy_cycles, "ragged piece copy", Cycles, RAGGED_PIECE_COPY_CYCLES),
     of_process!(
         weight_rearrange_cycles_per_word,

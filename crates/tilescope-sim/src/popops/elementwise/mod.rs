@@ -6,7 +6,7 @@ mod operation;
 mod random;
 mod ternary;
 
-pub(crate) use cycles::ElementwiseExtent;
+pub(crate) use cycles::{ElementwiseExtent, FusedExpression};
 pub(crate) use operation::{BinaryOpType, UnaryOpType};
 pub use random::RandomDistribution;
 pub(crate) use random::random;
@@ -107,6 +107,21 @@ fn phase_of(
             Scalar(op) => cycles::with_scalar(op, dtype, extent, in_place),
         }
     })
+}
+
+/// A phase of a fused expression, which overwrites an operand or not.
+pub(crate) fn fused(
+    name: &str,
+    expression: FusedExpression,
+    (dtype, elements): (DType, &TileRuns<Elements>),
+    in_place: bool,
+) -> WorkPhase {
+    let vertex = format!("popops::MapExpression<{}>", dtype.poplar_name());
+    let count = elements.map(|count| cycles::fused_parts(dtype, *count).count() as u64);
+    let edges = expression.operands + u64::from(!in_place);
+    let vertices = VertexInstances::of_edges(vertex, count, edges);
+    let cycles = elements.map(|count| cycles::fused(expression, dtype, *count));
+    WorkPhase::of_vertices(name, vertices, cycles)
 }
 
 /// A phase of `target += scale * source`.
