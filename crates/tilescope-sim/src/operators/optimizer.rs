@@ -258,7 +258,9 @@ impl Operator for VarUpdateOp {
             let elements = lowering.layout_or_linear(node.inputs[1]).elements;
             work.push(match self.optimizer {
                 // What was accumulated decays into the momentum of the next update.
-                Optimizer::SgdMomentumCombined => elementwise::axpby("acclUpdate/axpby", dtype, &elements),
+                Optimizer::SgdMomentumCombined => {
+                    elementwise::axpby("acclUpdate/axpby", dtype, &elements)
+                }
                 _ => elementwise::fill("accumulatorUpdate/zero", dtype, &elements),
             });
         }

@@ -165,7 +165,9 @@ pub(crate) fn one_hot(name: &str, dtype: DType, labels: &TileRuns<u64>) -> WorkP
 mod tests {
     use super::*;
     use crate::poplar::work::WorkPhaseKind;
+    use proptest::prelude::*;
     use tilescope_report::units::{TileId, TileRange};
+    use tilescope_test_tiers::cases;
 
     #[test]
     fn phases_have_a_vertex_on_every_tile_with_elements() {
@@ -177,5 +179,25 @@ mod tests {
         };
         assert_eq!(vertices[0].count.total(), 6);
         assert_eq!(cycles.tile_count(), 6);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
+        #[test]
+        fn workers_share_all_elements_of_a_fused_expression(
+            count in 1u64..5_000, operands in 1u64..5, functions in 1u64..12, half in any::<bool>()
+        ) {
+            let dtype = if half { DType::Half } else { DType::Float };
+            let parts: Vec<u64> = cycles::fused_parts(dtype, Elements(count)).collect();
+            prop_assert!((1..=6).contains(&parts.len()), "{:?}", parts);
+            prop_assert_eq!(parts.iter().sum::<u64>(), count);
+            let fused = |functions| {
+                cycles::fused(FusedExpression { operands, functions }, dtype, Elements(count))
+            };
+            // One vertex starts its workers once: two expressions of the same operands take longer.
+            let two = fused(functions) + fused(1);
+            prop_assert!(fused(functions + 1) < two);
+            prop_assert!(fused(functions + 1) > fused(functions));
+        }
     }
 }
