@@ -102,7 +102,7 @@ fn an_adder() {
         ("hostExchangePacketHeader", 10_512.0, -7.5),
         // Copies of two floats between single tiles: their messages are counted as a whole
         // tensor's.
-        ("internalExchangeCode", 60_792.0, 12.0),
+        ("internalExchangeCode", 60_792.0, 4.0),
     ] {
         is_off_by(category, run.category(category), published, known);
     }

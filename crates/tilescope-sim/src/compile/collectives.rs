@@ -1,7 +1,7 @@
 //! Collectives between replicas, and between IPUs of a replica that share a layer, or rows.
 
 use super::data_flow::BufferKey;
-use super::fragment_items::FragmentItem;
+use super::fragment_items::{FragmentItem, last_leaf};
 use super::phase_split;
 use super::program_builder::ProgramBuilder;
 use super::program_tables::{LeafProgramCost, whole_ipu_cost};
@@ -13,8 +13,8 @@ use crate::poplar::code_bytes;
 use crate::poplar::exchange::send_instructions;
 use crate::poplar::work::OperationWork;
 use crate::popops::collective;
-use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
-use crate::shape::{DType, TensorId, TensorRole};
+use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound, RingPrograms};
+use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, TileRuns};
 use tilescope_report::{
@@ -96,44 +96,67 @@ impl ProgramBuilder<'_> {
             if let Some(ring) = &ring {
                 round = self.rings.within_links(round, ring, (pass, ipu));
             }
+            let machine = &self.plan.lowering.machine;
+            let programs = collective::ring_programs(machine, &round, kind, dtype, elements);
+            let bytes = round.part(elements).map(|count| *count * dtype.bytes());
+            let place = (&*name, operation, ipu);
+            let first = self.tables.next_step();
+            items.extend(self.ring_work(&programs.before, place));
+            items.extend(self.fragment_copy(&programs, place));
+            let mut body = self.ring_work(&programs.ahead, place);
             let going = (&round, ring.as_ref());
-            let body = self.collective_step(kind, &name, dtype, elements, going, operation, ipu);
+            body.extend(self.cross_replica_copy(&name, &bytes, going, operation, ipu));
+            body.extend(self.fragment_copy(&programs, place));
+            body.extend(self.ring_work(&programs.behind, place));
             match round.steps {
                 1 => items.extend(body),
                 times => items.push(FragmentItem::Loop { times, body }),
+            }
+            items.extend(self.ring_work(&programs.after, place));
+            // A fragment to send, and one that arrives.
+            let shape = TensorInfo::new([round.part(elements).total().0], dtype).to_string();
+            for end in ["Src", "Dst"] {
+                let (buffer, lifetime) = (format!("{name}/{end}"), first..self.tables.next_step());
+                let buffer = (buffer, shape.clone());
+                self.variables.add(buffer, Some(operation), Some(lifetime), ipu, &bytes);
             }
         }
         items
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a step is made of all of these")]
-    fn collective_step(
+    fn ring_work(
         &mut self,
-        kind: CollectiveKind,
-        name: &str,
-        dtype: DType,
-        elements: &TileRuns<Elements>,
-        (round, ring): (&CollectiveRound, Option<&ReplicaRing>),
-        operation: OperationId,
-        ipu: IpuId,
+        work: &OperationWork,
+        (name, operation, ipu): (&str, OperationId, IpuId),
     ) -> Vec<FragmentItem> {
-        let share = |count: &Elements| Elements::from_f64((count.as_f64() * round.share).ceil());
-        let part = elements.map(share);
-        let (slice, add) = collective::step_phases(kind, dtype, &part);
-        let slice = OperationWork::of_phase(slice);
-        let mut items = self.tables.work(Some(operation), name, ipu, &slice).items;
-        items.extend(self.cross_replica_copy(
-            name,
-            &part.map(|count| *count * dtype.bytes()),
-            (round, ring),
-            operation,
-            ipu,
-        ));
-        if let Some(add) = add {
-            let add = OperationWork::of_phase(add);
-            items.extend(self.tables.work(Some(operation), name, ipu, &add).items);
+        if work.items.is_empty() {
+            return Vec::new();
         }
-        items
+        self.tables.work(Some(operation), name, ipu, work).items
+    }
+
+    /// The function that takes a step's fragment, with the cases of its switch that this replica
+    /// does not run.
+    fn fragment_copy(
+        &mut self,
+        programs: &RingPrograms,
+        (name, operation, ipu): (&str, OperationId, IpuId),
+    ) -> Vec<FragmentItem> {
+        let emitted = self.tables.work(Some(operation), name, ipu, &programs.fragment);
+        let (Some(switch), false) = (&programs.switch, emitted.shares_code) else {
+            return emitted.items;
+        };
+        let cases = code_bytes::SWITCH_CASE_BYTES * (switch.switches * switch.cases);
+        if let Some(program) = last_leaf(&emitted.items) {
+            self.tables.program_code(program, ipu, &switch.traffic, cases);
+        }
+        let others = switch.switches * (switch.cases - 1);
+        for (tiles, traffic) in switch.traffic.iter() {
+            let bytes = others * code_bytes::exchange_code_bytes(traffic, self.tables.kind);
+            let tiles = TileRuns::uniform(tiles, ());
+            self.tables.code_on(MemoryCategory::InternalExchangeCode, ipu, &tiles, bytes);
+        }
+        emitted.items
     }
 
     /// The copy of one step to the neighbours: every replica sends and receives as much.
@@ -166,8 +189,7 @@ impl ProgramBuilder<'_> {
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         ring.into_iter().for_each(|ring| self.rings.note(ring, copy));
         // Equal steps of one IPU share their code.
-        let print = format!("{round:?} {bytes:?}");
-        let known = self.tables.code_exists_or_insert(ipu, &print);
+        let known = self.tables.code_exists_or_insert(ipu, &format!("{round:?} {bytes:?}"));
         let code_bytes =
             if known { Bytes::ZERO } else { code_bytes::collective_code_bytes(target) };
         let traffic = bytes.map(|bytes| TileTraffic {
@@ -179,12 +201,6 @@ impl ProgramBuilder<'_> {
             code_bytes,
         });
         self.tables.traffic(copy, ipu, traffic, MemoryCategory::GlobalExchangeCode);
-        if !known {
-            let steps = code_bytes::collective_step_bytes(round.steps, round.ranks);
-            self.tables.program_code(copy, ipu, bytes, steps.control);
-            let category = MemoryCategory::InternalExchangeCode;
-            self.tables.code_on(category, ipu, bytes, steps.internal_exchange);
-        }
         vec![FragmentItem::ReplicaSync { program: sync, ipu }, FragmentItem::Leaf(copy)]
     }
 

@@ -43,12 +43,6 @@ cost_constants! { MEMORY_CONSTANTS:
         serves: "vertex state",
     }
 
-    /// Scratch memory of a SLIC vertex beside its second output buffer
-    SLIC_SCRATCH_BYTES = 208.0, Bytes, Assumed {
-        source: "the planner counts 200 bytes (poplibs ConvModel.cpp)",
-        serves: "convolutions by SLIC",
-    }
-
     /// Taken at the bottom of a memory element or region before the first variable that opens it
     ELEMENT_RESERVED_BYTES = 24.0, Bytes, Measured {
         source: "fullest tiles of Poplar's op benchmarks",
@@ -167,35 +161,5 @@ cost_constants! { MEMORY_CONSTANTS:
     OTHER_VERTEX_CODE_BYTES = 240.0, Bytes, Assumed {
         source: "sizes in poplar/code_bytes.rs, counted from assembly sources",
         serves: "vertex code",
-    }
-
-    /// Global exchange code of one half of an all-reduce between replicas on a tile: one looped exchange
-    COLLECTIVE_BYTES = 8.0, Bytes, Fitted {
-        source: "code of BERT-Large with four replicas (Memory and performance optimisation, 4.3)",
-        serves: "code of replicas",
-    }
-
-    /// Control code of each switch case of a collective's step, one for each replica that may run it
-    SWITCH_CASE_CODE_BYTES = 12.0, Bytes, Fitted {
-        source: "the same table",
-        serves: "code of replicas",
-    }
-
-    /// Replicas from which steps are looped and find their neighbour in a table: unrolled switches would grow with the square of the replicas
-    MAX_UNROLLED_SWITCH_CASES = 8.0, Count("replicas"), Assumed {
-        source: "the one published program has four",
-        serves: "code of replicas",
-    }
-
-    /// Internal exchange code of one step's slice and addition
-    COLLECTIVE_STEP_EXCHANGE_BYTES = 32.0, Bytes, Fitted {
-        source: "the same table",
-        serves: "code of replicas",
-    }
-
-    /// Internal exchange code of the loop around all steps
-    COLLECTIVE_LOOP_EXCHANGE_BYTES = 128.0, Bytes, Fitted {
-        source: "the same table",
-        serves: "code of replicas",
     }
 }

@@ -63,22 +63,10 @@ cost_constants! { TILE_CONSTANTS:
         serves: "pooling",
     }
 
-    /// Copying a half that no neighbour goes with: a worker reads and writes words for it
-    HALF_COPY_CYCLES = 10.0, Cycles, Fitted {
-        source: "pooling row with single channels",
-        serves: "copies in pieces of two bytes",
-    }
-
     /// Each of many short messages takes its receiver so much besides its words
     MESSAGE_CYCLES = 5.0, Cycles, Fitted {
         source: "reduction rows",
         serves: "exchanges of many short messages",
-    }
-
-    /// One more operation on a vector inside a fused expression: arithmetic and a load
-    EXPRESSION_VECTOR_CYCLES = 2.0, Cycles, Assumed {
-        source: "the generated code is not public",
-        serves: "gates of recurrent layers",
     }
 
     /// Rows of the blocks that recurrent steps' results are transposed in: samples that lie together
@@ -89,12 +77,6 @@ cost_constants! { TILE_CONSTANTS:
 
     /// Messages a tile receives, and as many that it sends, when data moves to another mapping in the same order
     RELAYOUT_MESSAGES = 4.0, Count("messages"), Assumed {
-        source: "guessed from the exchange code of published profiles",
-        serves: "internal exchange code",
-    }
-
-    /// Messages a tile receives, and as many that it sends, in a broadcast
-    BROADCAST_MESSAGES = 2.0, Count("messages"), Assumed {
         source: "guessed from the exchange code of published profiles",
         serves: "internal exchange code",
     }

@@ -246,7 +246,7 @@ fn update(
     gradients: &[Option<TensorId>],
     training: TrainingConfig,
 ) -> Result<(), GraphError> {
-    let TrainingConfig { optimizer, accumulate, .. } = training;
+    let TrainingConfig { optimizer, accumulate, loss_scaling } = training;
     builder.set_origin(None, NodeOptions::default());
     builder.set_compute_batch(0);
     let parameters: Vec<TensorId> = builder.graph().with_role(TensorRole::Parameter).collect();
@@ -262,7 +262,7 @@ fn update(
         }
         builder.apply_all(
             &format!("{}/{}", tensor.name, optimizer.name()),
-            optimizer.update(accumulate),
+            optimizer.update(accumulate, loss_scaling != 1.0),
             &operands,
         )?;
     }

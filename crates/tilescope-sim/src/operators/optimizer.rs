@@ -1,21 +1,24 @@
 //! Optimisers: the weight update of one parameter.
 //!
 //! Each is a chain of element-wise passes over the parameter's tiles. Adam, AdamW and LAMB follow
-//! PopART's lowering: two moment updates, the bias-corrected step, weight decay, the norms of
-//! parameter and step where LAMB compares them, the variable update (popart
-//! willow/src/popx/op/adamupdaterx.cpp, lambsquarex.cpp, adamvarupdatex.cpp).
+//! PopART's lowering: each moment is one fused expression, and so is the bias-corrected step with
+//! weight decay; LAMB compares the norms of parameter and step; the variable update adds the step,
+//! times a rate that one tile works out (popart willow/src/popx/op/accumulatex.cpp,
+//! adamupdaterx.cpp, lambx.cpp, adamvarupdatex.cpp).
 
 use super::{
     LoweredOperation, LoweringContext, LoweringError, LoweringResult, NodeOperands, Operator,
     ReplicaSum, ShapeError,
 };
-use crate::poplar::work::{OperationWork, WorkPhase};
-use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp, UnaryOpType};
+use crate::poplar::exchange::{self, TileMessages};
+use crate::poplar::work::OperationWork;
+use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp, FusedExpression};
 use crate::popops::reduce::ReduceOperation;
 use crate::popops::rows::TensorRows;
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
-use tilescope_report::units::{Elements, TileRuns};
+use crate::targets::IpuTarget;
+use tilescope_report::units::{Elements, TileRange, TileRuns};
 
 /// An optimiser of a training model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,41 +93,14 @@ impl Optimizer {
     }
 
     /// The update of one parameter; afterwards the accumulator is made ready for the next one if
-    /// there is one.
-    pub(crate) fn update(self, accumulates: bool) -> impl Operator + 'static {
-        VarUpdateOp { optimizer: self, accumulates }
+    /// there is one. Adaptive ones scale gradients of a scaled loss back.
+    pub(crate) fn update(self, accumulates: bool, unscales: bool) -> impl Operator + 'static {
+        VarUpdateOp { optimizer: self, accumulates, unscales }
     }
 
-    /// Passes up to the step.
-    fn step(self, accumulates: bool) -> Vec<OptimizerPass> {
-        match self {
-            Self::Sgd => Vec::new(),
-            Self::SgdMomentumCombined if accumulates => Vec::new(),
-            Self::SgdMomentum | Self::SgdMomentumCombined => vec![axpby("acclUpdate/axpby")],
-            Self::Adam => moments(),
-            Self::AdamW | Self::Lamb => {
-                let mut passes = moments();
-                passes.push(scaled("adamUpdater/weightDecay"));
-                passes
-            }
-        }
-    }
-
-    /// Passes that apply the step.
-    fn apply(self) -> &'static [OptimizerPass] {
-        match self {
-            Self::Sgd | Self::SgdMomentum | Self::SgdMomentumCombined => {
-                const { &[scaled("varUpdate/scaledAdd")] }
-            }
-            Self::Adam | Self::AdamW | Self::Lamb => {
-                const {
-                    &[
-                        in_place("adamVarUpdate/learningRate", BinaryOpType::Multiply),
-                        scaled("adamVarUpdate/scaledSubtract"),
-                    ]
-                }
-            }
-        }
+    /// Whether it has moments of gradients.
+    fn is_adaptive(self) -> bool {
+        matches!(self, Self::Adam | Self::AdamW | Self::Lamb)
     }
 }
 
@@ -133,109 +109,85 @@ impl Optimizer {
 struct VarUpdateOp {
     optimizer: Optimizer,
     accumulates: bool,
+    unscales: bool,
 }
 
-/// One element-wise pass of an update.
-#[derive(Clone, Copy)]
-struct OptimizerPass {
-    name: &'static str,
-    kind: OptimizerPassKind,
+/// A function of values that one tile has.
+const SCALAR_FUNCTION: FusedExpression = FusedExpression { operands: 1, functions: 1 };
+
+/// The rate with the norms of LAMB: its product with the ratio of their roots, the smaller of one
+/// root and the largest norm, and two comparisons with zero (adamvarupdatex.cpp).
+const LAMB_RATE: FusedExpression = FusedExpression { operands: 3, functions: 10 };
+
+/// `b1 accl1 + (1 - b1) gradient` (accumulatex.cpp, MovingAverage).
+const FIRST_MOMENT: FusedExpression = FusedExpression { operands: 2, functions: 3 };
+
+/// `b2 accl2 + (1 - b2) gradient gradient` (accumulatex.cpp, MovingAverageSquare).
+const SECOND_MOMENT: FusedExpression = FusedExpression { operands: 2, functions: 4 };
+
+/// `accl1 / (1 - b1^t) / (sqrt(accl2 / (1 - b2^t)) + e)` (adamupdaterx.cpp).
+const STEP: FusedExpression = FusedExpression { operands: 2, functions: 9 };
+
+/// The same with the decay of the weights added.
+const DECAYING_STEP: FusedExpression = FusedExpression { operands: 3, functions: 11 };
+
+/// The work of one update under construction.
+struct UpdateWork<'a> {
+    machine: &'a IpuTarget,
+    work: OperationWork,
+    dtype: DType,
+    /// Elements of the parameter on each tile.
+    elements: &'a TileRuns<Elements>,
 }
 
-#[derive(Clone, Copy)]
-enum OptimizerPassKind {
-    /// a += s b
-    ScaledAdd,
-    /// a = s a + t b
-    Axpby,
-    /// a = f(b)
-    Unary(UnaryOpType),
-    /// a = a op b
-    InPlace(BinaryOpType),
-}
+impl UpdateWork<'_> {
+    fn fused(&mut self, name: &str, expression: FusedExpression, dtype: DType, in_place: bool) {
+        self.work.push(elementwise::fused(name, expression, (dtype, self.elements), in_place));
+    }
 
-const fn scaled(name: &'static str) -> OptimizerPass {
-    OptimizerPass { name, kind: OptimizerPassKind::ScaledAdd }
-}
+    /// A function of values that one tile has, and what brings the result to the parameter's tiles
+    /// for the pass `to`.
+    fn scalar(&mut self, name: &str, expression: FusedExpression, to: &str) {
+        let one = TileRuns::uniform(TileRange::first_tiles(1), Elements(1));
+        self.work.push(elementwise::fused(name, expression, (DType::Float, &one), true));
+        let sent = one.map(|count| *count * DType::Float.bytes());
+        let received = self.elements.map(|_| DType::Float.bytes());
+        let (messages, speed) = (TileMessages::each_way(1), self.machine.exchange_speed());
+        let tiles = self.machine.tiles;
+        self.work.push_some(exchange::phase(to, &received, &sent, messages, tiles, speed));
+    }
 
-const fn axpby(name: &'static str) -> OptimizerPass {
-    OptimizerPass { name, kind: OptimizerPassKind::Axpby }
-}
-
-const fn unary(name: &'static str, function: UnaryOpType) -> OptimizerPass {
-    OptimizerPass { name, kind: OptimizerPassKind::Unary(function) }
-}
-
-const fn in_place(name: &'static str, operation: BinaryOpType) -> OptimizerPass {
-    OptimizerPass { name, kind: OptimizerPassKind::InPlace(operation) }
-}
-
-/// Both moments, corrected for their start at zero, and their ratio.
-fn moments() -> Vec<OptimizerPass> {
-    vec![
-        scaled("gradientUnscale"),
-        axpby("accl1Update/axpby"),
-        unary("accl2Update/Square", UnaryOpType::Square),
-        axpby("accl2Update/axpby"),
-        in_place("adamUpdater/mcorrected", BinaryOpType::Multiply),
-        in_place("adamUpdater/vcorrected", BinaryOpType::Multiply),
-        unary("adamUpdater/Sqrt", UnaryOpType::Sqrt),
-        in_place("adamUpdater/AddEpsilon", BinaryOpType::Add),
-        in_place("adamUpdater/Divide", BinaryOpType::Divide),
-    ]
-}
-
-impl OptimizerPass {
-    fn phase(self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
-        match self.kind {
-            OptimizerPassKind::ScaledAdd => elementwise::scaled_add(self.name, dtype, elements),
-            OptimizerPassKind::Axpby => elementwise::axpby(self.name, dtype, elements),
-            OptimizerPassKind::Unary(function) => {
-                elementwise::apart(self.name, ElementwiseOp::Unary(function), dtype, elements)
-            }
-            OptimizerPassKind::InPlace(operation) => {
-                elementwise::in_place(self.name, ElementwiseOp::Binary(operation), dtype, elements)
-            }
-        }
+    /// The moments, and the step that they make, in `states`' types.
+    fn adaptive_step(&mut self, states: [DType; 2], step: FusedExpression) {
+        let [first, second] = states;
+        self.fused("accl1Update", FIRST_MOMENT, first, true);
+        self.fused("accl2Update", SECOND_MOMENT, second, true);
+        self.scalar("adamUpdater/updateStep", SCALAR_FUNCTION, "adamUpdater");
+        self.fused("adamUpdater", step, first, false);
     }
 }
 
-/// Scales the step by the ratio of the norms of parameter and step. Gives their squares, which
-/// replicas add up where each has a share of both (popart willow/src/op/reducesumsquare.cpp,
-/// configureForReplicatedTensorSharding).
-fn trust_ratio(
-    lowering: &LoweringContext,
+/// Adds up the squares of parameter and step, which replicas add up where each has a share of both
+/// (popart willow/src/op/reducesumsquare.cpp, configureForReplicatedTensorSharding).
+fn squared_norms(
     node: &NodeOperands,
-    work: &mut OperationWork,
-    dtype: DType,
+    update: &mut UpdateWork,
     layout: &TensorLayout,
 ) -> Result<ReplicaSum, LoweringError> {
-    let flat = TensorInfo::new([layout.elements.total().0], dtype);
+    let flat = TensorInfo::new([layout.elements.total().0], update.dtype);
     let seen = TensorLayout { elements: layout.elements.clone(), order: ElementOrder::Linear };
     let rows = TensorRows::new(&flat, seen, &[0]);
+    let (machine, float) = (update.machine, DType::Float);
     let mut norm = |name: &str| {
-        rows.reduce(&lowering.machine, work, name, ReduceOperation::SquareAdd, DType::Float)
+        rows.reduce(machine, &mut update.work, name, ReduceOperation::SquareAdd, float)
             .map_err(|error| node.error(error))
     };
     let [weights, _] = [norm("lambSquare/weights")?, norm("lambSquare/step")?];
-    let (float, scalar) = (DType::Float, &weights.elements);
-    let squares = ReplicaSum {
-        after: work.items.len(),
+    Ok(ReplicaSum {
+        after: update.work.items.len(),
         dtype: float,
-        elements: scalar.map(|count| 2 * *count),
-    };
-    for (name, function) in [("lamb/r1Sqrt", UnaryOpType::Sqrt), ("lamb/r2Sqrt", UnaryOpType::Sqrt)]
-    {
-        work.push(elementwise::in_place(name, ElementwiseOp::Unary(function), float, scalar));
-    }
-    work.push(elementwise::in_place(
-        "lamb/ratio",
-        ElementwiseOp::Binary(BinaryOpType::Divide),
-        float,
-        scalar,
-    ));
-    rows.apply_broadcast(&lowering.machine, work, "lamb/scale", BinaryOpType::Multiply, &weights);
-    Ok(squares)
+        elements: weights.elements.map(|count| 2 * *count),
+    })
 }
 
 impl Operator for VarUpdateOp {
@@ -265,25 +217,50 @@ impl Operator for VarUpdateOp {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         // State lies as the gradient does where that is accumulated, else as the parameter.
-        let mut work = lowering.regroup_tensor(node.inputs[1], &layout, "gradientCopy");
+        let work = lowering.regroup_tensor(node.inputs[1], &layout, "gradientCopy");
         for state in &node.inputs[2..] {
             lowering.set_layout(*state, layout.clone());
         }
-        for pass in self.optimizer.step(self.accumulates) {
-            work.push(pass.phase(dtype, &layout.elements));
+        let (machine, elements) = (&lowering.machine, &layout.elements);
+        let mut update = UpdateWork { machine, work, dtype, elements };
+        let mut replica_sum = None;
+        match self.optimizer {
+            Optimizer::Sgd => {}
+            Optimizer::SgdMomentumCombined if self.accumulates => {}
+            Optimizer::SgdMomentum | Optimizer::SgdMomentumCombined => {
+                update.work.push(elementwise::axpby("acclUpdate/axpby", dtype, elements));
+            }
+            Optimizer::Adam | Optimizer::AdamW | Optimizer::Lamb => {
+                if self.unscales {
+                    let product = ElementwiseOp::Scalar(BinaryOpType::Multiply);
+                    let phase = elementwise::apart("gradientUnscale", product, dtype, elements);
+                    update.work.push(phase);
+                }
+                let state = |at: usize| lowering.tensor_type(node.inputs[2 + at]).dtype;
+                let decays = self.optimizer != Optimizer::Adam;
+                let step = if decays { DECAYING_STEP } else { STEP };
+                update.adaptive_step([state(0), state(1)], step);
+            }
         }
-        let replica_sum = match self.optimizer {
-            Optimizer::Lamb => Some(trust_ratio(lowering, node, &mut work, dtype, &layout)?),
-            _ => None,
-        };
-        for pass in self.optimizer.apply() {
-            work.push(pass.phase(dtype, &layout.elements));
+        let mut rate = SCALAR_FUNCTION;
+        if self.optimizer == Optimizer::Lamb {
+            replica_sum = Some(squared_norms(node, &mut update, &layout)?);
+            rate = LAMB_RATE;
         }
+        if self.optimizer.is_adaptive() {
+            update.scalar("adamVarUpdate/learningRate", rate, "adamVarUpdate");
+        }
+        let name =
+            if self.optimizer.is_adaptive() { "adamVarUpdate" } else { "varUpdate/scaledAdd" };
+        update.work.push(elementwise::scaled_add(name, dtype, elements));
+        let mut work = update.work;
         if self.accumulates {
             let elements = lowering.layout_or_linear(node.inputs[1]).elements;
             work.push(match self.optimizer {
                 // What was accumulated decays into the momentum of the next update.
-                Optimizer::SgdMomentumCombined => axpby("acclUpdate/axpby").phase(dtype, &elements),
+                Optimizer::SgdMomentumCombined => {
+                    elementwise::axpby("acclUpdate/axpby", dtype, &elements)
+                }
                 _ => elementwise::fill("accumulatorUpdate/zero", dtype, &elements),
             });
         }

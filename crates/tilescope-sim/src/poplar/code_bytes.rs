@@ -6,14 +6,12 @@
 //! are zero.
 
 use crate::cost_constants::{
-    COLLECTIVE_BYTES, COLLECTIVE_LOOP_EXCHANGE_BYTES, COLLECTIVE_STEP_EXCHANGE_BYTES,
-    CONTROL_BYTES_PER_STEP, COPY_CODE_BYTES, CostConstant, EMPTY_CONTROL_CODE_BYTES,
-    EMPTY_HOST_EXCHANGE_CODE_BYTES, EMPTY_INTERNAL_EXCHANGE_CODE_BYTES, EMPTY_PACKET_HEADER_BYTES,
-    EMPTY_VARIABLE_BYTES, EMPTY_VERTEX_CODE_BYTES, EMPTY_VERTEX_STATE_BYTES,
-    EXCHANGE_BYTES_PER_MESSAGE, EXTRA_COUNTERS, HOST_BYTES_PER_PACKET, HOST_PACKET_IN_BYTES,
-    HOST_PACKET_OUT_BYTES, INTER_IPU_END_CODE_BYTES, INTER_IPU_SEND_CODE_BYTES,
-    MAX_UNROLLED_SWITCH_CASES, OTHER_VERTEX_CODE_BYTES, SINGLE_EDGE_STATE_BYTES,
-    SWITCH_CASE_CODE_BYTES, VERTEX_STATE_BYTES,
+    COPY_CODE_BYTES, CostConstant, EMPTY_CONTROL_CODE_BYTES, EMPTY_HOST_EXCHANGE_CODE_BYTES,
+    EMPTY_INTERNAL_EXCHANGE_CODE_BYTES, EMPTY_PACKET_HEADER_BYTES, EMPTY_VARIABLE_BYTES,
+    EMPTY_VERTEX_CODE_BYTES, EMPTY_VERTEX_STATE_BYTES, EXCHANGE_BYTES_PER_MESSAGE, EXTRA_COUNTERS,
+    HOST_BYTES_PER_PACKET, HOST_PACKET_IN_BYTES, HOST_PACKET_OUT_BYTES, INTER_IPU_END_CODE_BYTES,
+    INTER_IPU_SEND_CODE_BYTES, OTHER_VERTEX_CODE_BYTES, SINGLE_EDGE_STATE_BYTES,
+    VERTEX_STATE_BYTES,
 };
 use crate::targets::Chip;
 use tilescope_report::units::{Bytes, TileId};
@@ -102,28 +100,14 @@ pub(crate) fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Byte
     }
 }
 
-/// Code that the steps of a collective have on a tile.
-pub(crate) struct CollectiveStepCode {
-    pub control: Bytes,
-    pub internal_exchange: Bytes,
-}
+/// Control code of each case of a switch: the jump table entry, a call to the exchange code and a
+/// jump to the end (poplibs lib/popops/ReplicatedCollectives.cpp, createSliceableTensorIfBenefical).
+pub(crate) const SWITCH_CASE_BYTES: Bytes = Bytes(12);
 
-/// Global exchange code of one half of an all-reduce on a tile.
+/// Global exchange code of the copies of a half of an all-reduce on a tile: one end, in a loop. What
+/// a published program grows by with its replicas leaves no code for each send.
 pub(crate) fn collective_code_bytes(kind: TargetKind) -> Bytes {
-    if kind == TargetKind::IpuModel { Bytes::ZERO } else { COLLECTIVE_BYTES.bytes() }
-}
-
-/// Code that `steps` steps over so many ranks have on a tile, besides those of the first step's programs: poplibs lowers collectives to a switch on the
-/// replica with a slice, a copy and an addition for each step.
-pub(crate) fn collective_step_bytes(steps: u64, ranks: u64) -> CollectiveStepCode {
-    let programs = 3 * steps.saturating_sub(1) + 2;
-    let unrolled = MAX_UNROLLED_SWITCH_CASES.count();
-    let cases = steps.min(unrolled) * ranks.min(unrolled);
-    let control = CONTROL_BYTES_PER_STEP.bytes() * programs.min(3 * unrolled)
-        + SWITCH_CASE_CODE_BYTES.bytes() * cases;
-    let of_steps = COLLECTIVE_STEP_EXCHANGE_BYTES.bytes() * steps.min(unrolled);
-    let internal_exchange = of_steps + COLLECTIVE_LOOP_EXCHANGE_BYTES.bytes();
-    CollectiveStepCode { control, internal_exchange }
+    if kind == TargetKind::IpuModel { Bytes::ZERO } else { INTER_IPU_END_CODE_BYTES.bytes() }
 }
 
 /// Code of one host copy on a tile.

@@ -4,9 +4,7 @@
 //! send, each message counted once per receiver.
 
 use super::work::{WorkPhase, WorkPhaseKind};
-use crate::cost_constants::{
-    BROADCAST_MESSAGES, MESSAGE_CYCLES, RELAYOUT_MESSAGES, TRANSPOSING_MESSAGES,
-};
+use crate::cost_constants::{MESSAGE_CYCLES, RELAYOUT_MESSAGES, TRANSPOSING_MESSAGES};
 use crate::targets::BytesPerCycle;
 use tilescope_report::TileTraffic;
 use tilescope_report::units::{Bytes, Quantity, TileId, TileRange, TileRuns};
@@ -162,7 +160,7 @@ pub(crate) fn broadcast(
     speed: BytesPerCycle,
 ) -> Option<WorkPhase> {
     let received = TileRuns::uniform(receivers, holders.total());
-    let messages = TileMessages::each_way(BROADCAST_MESSAGES.count());
+    let messages = TileMessages { received: u64::from(holders.tile_count()), sent: 1 };
     phase(name, &received, holders, messages, tiles, speed)
 }
 

@@ -1,20 +1,23 @@
 //! Collectives between replicas: which method, how many steps, how long a step takes.
 //!
-//! Poplar lowers them to ordinary programs: each step slices the fragment to send, copies it to
-//! the neighbour and, when reducing, adds what arrived. Methods and thresholds are those of the
-//! last open version (poplibs lib/popops/ReplicatedCollectives.cpp, 2021); bytes per rank are
-//! `(n-1)/n` of the tensor for each half (poplibs tools/collectives.cpp).
+//! Poplar lowers them to ordinary programs: each step takes the fragment to send out of the tensor,
+//! copies it to the neighbour and, when reducing, adds what arrived. Programs, methods and thresholds
+//! are those of the last open version (poplibs lib/popops/ReplicatedCollectives.cpp, 2021); bytes per
+//! rank are `(n-1)/n` of the tensor for each half (poplibs tools/collectives.cpp).
 
-use super::elementwise::{self, BinaryOpType, ElementwiseOp};
+use super::elementwise::{self, BinaryOpType, ElementwiseOp, FusedExpression, vector_width};
+use super::relayout;
 use crate::cost_constants::{
     MANY_RANKS, SMALL_ALL_GATHER_BYTES, SMALL_BARLEY_TWIST_BYTES, SMALL_BYTES_FROM_FIVE_RANKS,
     SMALL_BYTES_FROM_NINE_RANKS,
 };
-use crate::poplar::work::WorkPhase;
+use crate::poplar::code_bytes;
+use crate::poplar::exchange::{self, TileMessages};
+use crate::poplar::work::{OperationWork, WorkPhase, WorkPhaseKind};
 use crate::shape::DType;
-use crate::targets::WORKERS;
-use crate::targets::{IpuLinkTopology, SystemCosts};
-use tilescope_report::units::{Bytes, Cycles, Elements, TileRuns};
+use crate::targets::{IpuLinkTopology, IpuTarget, SystemCosts, WORKERS};
+use tilescope_report::TileTraffic;
+use tilescope_report::units::{Bytes, Cycles, Elements, TileRange, TileRuns};
 
 /// The two halves of an all-reduce; each is a collective of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,21 +165,163 @@ pub(crate) fn rounds(
     rounds
 }
 
-/// What the tiles do in one step besides copying: slice before it, and add after it.
-pub(crate) fn step_phases(
+/// What the tiles do in one half of an all-reduce besides the copies between replicas, in this order
+/// (unidirectionalRingReduceScatter, unidirectionalRingAllGatherImpl, and multiDirectionalSequence of
+/// lib/popops/CollectivesProgram.hpp).
+pub(crate) struct RingPrograms {
+    /// Once.
+    pub before: OperationWork,
+    /// Before each copy.
+    pub ahead: OperationWork,
+    /// Behind each copy, and before the first: what takes the fragment, a function.
+    pub fragment: OperationWork,
+    /// Behind that, where it was copied.
+    pub behind: OperationWork,
+    /// Once, behind the last step.
+    pub after: OperationWork,
+    /// Further code of the function.
+    pub switch: Option<FragmentSwitch>,
+}
+
+/// Switches on the replica with a copy of each fragment, of which a replica runs one.
+pub(crate) struct FragmentSwitch {
+    pub switches: u64,
+    /// Cases of each, the one that `fragment` holds among them.
+    pub cases: u64,
+    /// What moves in a case.
+    pub traffic: TileRuns<TileTraffic>,
+}
+
+/// How a step takes its fragment out of the tensor, or puts it there.
+enum FragmentCopy {
+    /// A copy for each fragment, and a switch on the replica.
+    Switch(WorkPhase),
+    /// A slice of a copy of the tensor that is laid out for it.
+    Slice(OperationWork),
+}
+
+impl CollectiveMethod {
+    /// Rings that fragments go round at the same time.
+    fn rings(self, ranks: u64) -> u64 {
+        match self {
+            Self::MeetInMiddleRing if ranks <= 2 => 1,
+            Self::ClockwiseRing => 1,
+            Self::MeetInMiddleRing | Self::BidirectionalRingPair => 2,
+            Self::QuadDirectionalRing => 4,
+        }
+    }
+}
+
+/// The programs of one half over `round`, for a tensor with `elements` on each tile.
+pub(crate) fn ring_programs(
+    machine: &IpuTarget,
+    round: &CollectiveRound,
     kind: CollectiveKind,
     dtype: DType,
     elements: &TileRuns<Elements>,
-) -> (WorkPhase, Option<WorkPhase>) {
-    let add = (kind == CollectiveKind::ReduceScatter).then(|| {
-        elementwise::in_place(
-            "Reduce/Add",
-            ElementwiseOp::Binary(BinaryOpType::Add),
-            dtype,
-            elements,
-        )
-    });
-    (slice(dtype, elements), add)
+) -> RingPrograms {
+    let rings = round.method.rings(round.ranks);
+    let part = round.part(elements);
+    let of_ring = part.map(|count| Elements(count.0.div_ceil(rings)));
+    let copy = fragment_copy(machine, round.ranks, dtype, elements, &of_ring);
+    let mut programs = RingPrograms {
+        before: OperationWork::default(),
+        ahead: OperationWork::default(),
+        fragment: OperationWork::default(),
+        behind: OperationWork::default(),
+        after: OperationWork::default(),
+        switch: None,
+    };
+    let rearranged = match &copy {
+        FragmentCopy::Switch(_) => None,
+        // The tensor is rearranged for slices, or brought back from there.
+        FragmentCopy::Slice(_) => {
+            let bytes = elements.map(|count| *count * dtype.bytes());
+            moved(machine, "rearrange", &bytes, TileMessages::each_way(round.ranks))
+        }
+    };
+    match kind {
+        CollectiveKind::ReduceScatter => programs.before.push_some(rearranged),
+        CollectiveKind::AllGather => {
+            programs.after.push_some(rearranged);
+            programs.fragment.push(relayout::copy(
+                "allGatherCopy",
+                dtype,
+                &part,
+                vector_width(dtype),
+            ));
+        }
+    }
+    for _ in 0..rings {
+        // The replica within its ring, and its place there.
+        programs.before.push(index("initIndex", 1));
+        programs.before.push(index("initIndex/ring", 8));
+        programs.ahead.push(index("incrementIndex", 2));
+        match &copy {
+            FragmentCopy::Switch(copy) => programs.fragment.push(copy.clone()),
+            FragmentCopy::Slice(copy) => programs.fragment.append(copy.clone()),
+        }
+    }
+    if let FragmentCopy::Switch(WorkPhase {
+        kind: WorkPhaseKind::Exchange { traffic, .. }, ..
+    }) = copy
+    {
+        programs.switch = Some(FragmentSwitch { switches: rings, cases: round.ranks, traffic });
+    }
+    if kind == CollectiveKind::ReduceScatter {
+        let add = ElementwiseOp::Binary(BinaryOpType::Add);
+        programs.behind.push(elementwise::in_place("Reduce/Add", add, dtype, &part));
+    }
+    programs
+}
+
+impl CollectiveRound {
+    /// What a step moves of a tensor with `elements` on each tile.
+    pub(crate) fn part(&self, elements: &TileRuns<Elements>) -> TileRuns<Elements> {
+        elements.map(|count| Elements::from_f64((count.as_f64() * self.share).ceil()))
+    }
+}
+
+/// How one ring takes `part` of each tile's `elements` (createSliceableTensorIfBenefical).
+fn fragment_copy(
+    machine: &IpuTarget,
+    ranks: u64,
+    dtype: DType,
+    elements: &TileRuns<Elements>,
+    part: &TileRuns<Elements>,
+) -> FragmentCopy {
+    /// Collectives that the sources expect a program to have, all with their switches in memory.
+    const EXPECTED_CALLS: u64 = 8;
+    let bytes = part.map(|count| *count * dtype.bytes());
+    // Fragments begin where the one before ended, and the buffer at its first tile: every tile sends
+    // what it has to another one.
+    let shifted = moved(machine, "sliceFragments", &bytes, TileMessages::each_way(1));
+    let fragment = Elements(elements.max().0.div_ceil(ranks));
+    let case_bytes = code_bytes::SWITCH_CASE_BYTES * EXPECTED_CALLS;
+    match shifted {
+        Some(copy) if case_bytes.0 < fragment.0 => FragmentCopy::Switch(copy),
+        _ => FragmentCopy::Slice(OperationWork::of_phases([
+            slice(dtype, part),
+            relayout::copy("sliceFragments", dtype, part, vector_width(dtype)),
+        ])),
+    }
+}
+
+/// An exchange in which every tile passes on what it has.
+fn moved(
+    machine: &IpuTarget,
+    name: &str,
+    bytes: &TileRuns<Bytes>,
+    messages: TileMessages,
+) -> Option<WorkPhase> {
+    exchange::phase(name, bytes, bytes, messages, machine.tiles, machine.exchange_speed())
+}
+
+/// An expression of the index of a fragment, which one tile works out.
+fn index(name: &str, functions: u64) -> WorkPhase {
+    let one = TileRuns::uniform(TileRange::first_tiles(1), Elements(1));
+    let expression = FusedExpression { operands: 1, functions };
+    elementwise::fused(name, expression, (DType::Int, &one), true)
 }
 
 /// Takes so many elements of each tile out of a larger tensor.
@@ -244,6 +389,49 @@ mod tests {
                 let expected = (ranks.count - 1) as f64 / ranks.count as f64;
                 prop_assert!((moved - expected).abs() < 1e-9, "{} {}", moved, expected);
                 prop_assert!(rounds.iter().all(|round| round.steps > 0));
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
+        #[test]
+        fn a_switch_has_a_case_for_each_fragment_and_small_tensors_are_sliced(
+            ranks in 2u64..20, tiles in 1u32..1_472, count in 1u64..5_000, half in any::<bool>()
+        ) {
+            let machine = IpuTarget::all_tiles_of(crate::targets::MK2);
+            let dtype = if half { DType::Half } else { DType::Float };
+            let elements = TileRuns::uniform(TileRange::first_tiles(tiles), Elements(count));
+            let round = CollectiveRound {
+                method: CollectiveMethod::ClockwiseRing,
+                ranks,
+                spacing: 1,
+                between_racks: false,
+                steps: ranks - 1,
+                share: 1.0 / ranks as f64,
+                bytes_per_cycle: 1.0,
+            };
+            for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
+                let programs = ring_programs(&machine, &round, kind, dtype, &elements);
+                let phases = programs.fragment.phases();
+                let sliced = phases.iter().any(|(phase, _)| phase.name == "dynamicSlice");
+                prop_assert_eq!(sliced, programs.switch.is_none());
+                prop_assert_eq!(sliced, count.div_ceil(ranks) <= 96);
+                // What is sliced is rearranged once, before or behind the ring.
+                let exchanges = |work: &OperationWork| {
+                    let kinds = work.phases().into_iter().map(|(phase, _)| &phase.kind);
+                    kinds.filter(|kind| matches!(kind, WorkPhaseKind::Exchange { .. })).count()
+                };
+                let rearranged = exchanges(&programs.before) + exchanges(&programs.after);
+                prop_assert_eq!(rearranged, usize::from(sliced));
+                if let Some(switch) = programs.switch {
+                    prop_assert_eq!((switch.switches, switch.cases), (1, ranks));
+                    prop_assert_eq!(switch.traffic.tile_count(), tiles);
+                }
+                prop_assert_eq!(
+                    programs.behind.phases().len(),
+                    usize::from(kind == CollectiveKind::ReduceScatter)
+                );
             }
         }
     }

@@ -2,7 +2,7 @@
 //! elements into the order the next vertices read.
 
 use super::{elementwise, rearrange};
-use crate::cost_constants::{HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES};
+use crate::cost_constants::ON_TILE_COPY_CYCLES;
 use crate::poplar::exchange;
 use crate::poplar::exchange::WORD_BYTES;
 use crate::poplar::work::{OperationWork, TemporaryVariable, WorkPhase};
@@ -46,17 +46,17 @@ impl PieceAlignment {
         }
     }
 
-    /// Cycles to copy so many bytes into another order: a regression over ten thousand random
-    /// rearrangements (poplibs lib/poplin/ConvModel.cpp, addTransformCycleEstimate). Its 587 cycles
-    /// before the first byte are the start of an exchange and of a compute set, which the run adds,
-    /// and [`ON_TILE_COPY_CYCLES`].
+    /// Cycles to copy so many bytes into another order, behind the start: a regression over ten
+    /// thousand random rearrangements (poplibs lib/poplin/ConvModel.cpp, addTransformCycleEstimate).
+    /// Its 587 cycles before the first byte are the start of an exchange and of a compute set, which
+    /// the run adds, and [`ON_TILE_COPY_CYCLES`].
     fn rearrange_cycles(self, Bytes(bytes): Bytes) -> Cycles {
         let per_kibibyte = match self {
             Self::DoubleWords => 451,
             Self::Words => 3200,
             Self::InsideWords => 5271,
         };
-        ON_TILE_COPY_CYCLES.cycles() + Cycles((bytes * per_kibibyte).div_ceil(1024))
+        Cycles((bytes * per_kibibyte).div_ceil(1024))
     }
 }
 
@@ -102,6 +102,11 @@ pub(crate) fn arrange_pieces(name: &str, vertex: &str, cycles: &TileRuns<Cycles>
 
 /// Cycles to bring `bytes` into another order on a tile, in pieces of `piece` bytes.
 pub(crate) fn arrange_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
+    ON_TILE_COPY_CYCLES.cycles() + piece_cycles(bytes, piece)
+}
+
+/// The same behind the start.
+fn piece_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
     let alignment = PieceAlignment::of(piece);
     // What hangs over at both ends of a long piece; each double word between is put together of two.
     let ends = match alignment {
@@ -128,18 +133,14 @@ pub(crate) fn pad_rows(
     work.push(arrange(name, &bytes, columns * dtype.bytes()));
 }
 
-/// Cycles to copy `bytes` that lie together in pieces of `piece` bytes: double words, or one half
-/// at a time.
+/// Cycles to copy `bytes` that lie together in pieces of `piece` bytes: double words where pieces are
+/// whole words.
 pub(crate) fn copy_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
-    if is_whole_words(piece) {
+    if (piece % WORD_BYTES).is_zero() {
         COPY_SPEED.cycles_for(bytes)
     } else {
-        bytes.next_multiple_of(piece) / piece * HALF_COPY_CYCLES.cycles()
+        piece_cycles(bytes, piece)
     }
-}
-
-fn is_whole_words(piece: Bytes) -> bool {
-    (piece % WORD_BYTES).is_zero()
 }
 
 /// On-tile copies around another operation, of so many cycles after their start.

@@ -8,11 +8,11 @@
 
 use super::CheckedSpecValues;
 use crate::cost_constants::{
-    COMPUTE_START_CYCLES, CostConstant, EXCHANGE_START_CYCLES, EXPRESSION_VECTOR_CYCLES,
-    EXTERNAL_SYNC_CYCLES, HALF_COPY_CYCLES, HOST_BYTES_PER_SECOND, KERNEL_GATHER_CYCLES_PER_BYTE,
-    LADDER_BYTES_PER_SECOND, MESSAGE_CYCLES, ON_TILE_COPY_CYCLES, PAIR_BYTES_PER_SECOND,
-    POOL_WORKER_CYCLES, RAGGED_PIECE_COPY_CYCLES, REMOTE_BYTES_PER_SECOND,
-    STREAM_HANDSHAKE_SECONDS, SUBWORD_REARRANGE_CYCLES_PER_BYTE, WEIGHT_REARRANGE_CYCLES_PER_WORD,
+    COMPUTE_START_CYCLES, CostConstant, EXCHANGE_START_CYCLES, EXTERNAL_SYNC_CYCLES,
+    HOST_BYTES_PER_SECOND, KERNEL_GATHER_CYCLES_PER_BYTE, LADDER_BYTES_PER_SECOND, MESSAGE_CYCLES,
+    ON_TILE_COPY_CYCLES, PAIR_BYTES_PER_SECOND, POOL_WORKER_CYCLES, RAGGED_PIECE_COPY_CYCLES,
+    REMOTE_BYTES_PER_SECOND, STREAM_HANDSHAKE_SECONDS, SUBWORD_REARRANGE_CYCLES_PER_BYTE,
+    WEIGHT_REARRANGE_CYCLES_PER_WORD,
 };
 use crate::spec_keys::{SpecKeyType, SpecTable, spec_table};
 use crate::targets::SystemRates;
@@ -52,17 +52,9 @@ spec_table! {
         message_cycles: u64 = Cycles::from_f64(MESSAGE_CYCLES.value).0, in SpecKeyType::Integer(0, 50) => {
             shows_in: "Execution trace: exchanges of many short messages",
         }
-        /// Copying a half that no neighbour goes with
-        half_copy_cycles: u64 = Cycles::from_f64(HALF_COPY_CYCLES.value).0, in SpecKeyType::Integer(1, 100) => {
-            shows_in: "Execution trace: copies in pieces of two bytes",
-        }
         /// A pooling worker besides those of the published formula
         pool_worker_cycles: u64 = Cycles::from_f64(POOL_WORKER_CYCLES.value).0, in SpecKeyType::Integer(0, 200) => {
             shows_in: "Execution trace: pooling",
-        }
-        /// One more operation on a vector inside a fused expression
-        expression_vector_cycles: u64 = Cycles::from_f64(EXPRESSION_VECTOR_CYCLES.value).0, in SpecKeyType::Integer(1, 20) => {
-            shows_in: "Execution trace: gates of recurrent layers",
         }
         /// One piece gathered where groups of channels do not divide the channels
         ragged_piece_copy_cycles: f64 = RAGGED_PIECE_COPY_CYCLES.value, in SpecKeyType::RealFrom(0.0, 200.0) => {
@@ -155,14 +147,7 @@ const CONSTANTS: &[Calibrated] = &[
     of_process!(compute_start_cycles, "compute set start", Cycles, COMPUTE_START_CYCLES),
     of_process!(on_tile_copy_cycles, "on-tile copy start", Cycles, ON_TILE_COPY_CYCLES),
     of_process!(message_cycles, "short message", Cycles, MESSAGE_CYCLES),
-    of_process!(half_copy_cycles, "copy of a single half", Cycles, HALF_COPY_CYCLES),
     of_process!(pool_worker_cycles, "pooling worker", Cycles, POOL_WORKER_CYCLES),
-    of_process!(
-        expression_vector_cycles,
-        "fused vector operation",
-        Cycles,
-        EXPRESSION_VECTOR_CYCLES
-    ),
     of_process!(ragged_piece_copy_cycles, "ragged piece copy", Cycles, RAGGED_PIECE_COPY_CYCLES),
     of_process!(
         weight_rearrange_cycles_per_word,

@@ -169,7 +169,7 @@ impl OpBenchmarkCase {
         gradient: TensorId,
     ) -> Result<(), RowProblem> {
         let operands = [parameter, gradient];
-        self.apply_all(true, "update", Optimizer::Sgd.update(false), &operands).map(|_| ())
+        self.apply_all(true, "update", Optimizer::Sgd.update(false, false), &operands).map(|_| ())
     }
 
     /// How large the operations of a measured group are that are run.

@@ -3,10 +3,13 @@
 use super::pass_lowering::{ConvOperand, ConvPassLowering, RearrangedOperand};
 use super::tile_parts::{ConvTilePart, length};
 use super::vertices::explicit_dims;
-use crate::cost_constants::SLIC_SCRATCH_BYTES;
 use crate::poplin::planner::vertex_candidates::{ConvMethod, SLIC_WINDOW};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::Bytes;
+
+/// Scratch memory of a SLIC vertex beside its second output buffer (poplibs lib/poplin/ConvModel.cpp,
+/// which the planner counts it by).
+const SLIC_SCRATCH_BYTES: Bytes = Bytes(200);
 
 impl ConvPassLowering<'_> {
     /// Copies of operands that vertices read: all that does not lie on the tile in one piece.
@@ -135,8 +138,7 @@ impl ConvPassLowering<'_> {
             // from one while it stores to the other (`ConvVertices.cpp`, ld2xst64pace). It holds
             // one group of groups.
             let groups = (part.groups.size / vertex.groups_per_group).max(1);
-            self.layout.partials(part) * vertex.partial_type.bytes() / groups
-                + SLIC_SCRATCH_BYTES.bytes()
+            self.layout.partials(part) * vertex.partial_type.bytes() / groups + SLIC_SCRATCH_BYTES
         });
         let name = format!("{}/outFieldBuffer", self.name);
         self.builder.temporary(name, MemoryCategory::Variable, false, from, &bytes);

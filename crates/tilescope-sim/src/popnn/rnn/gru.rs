@@ -4,7 +4,7 @@
 use super::RnnLowering;
 use super::step_builder::RnnStepBuilder;
 use crate::popnn::NonLinearityType;
-use crate::popops::elementwise::BinaryOpType;
+use crate::popops::elementwise::{BinaryOpType, FusedExpression};
 use tilescope_report::units::TileRuns;
 
 /// The forward step. Without training, units and state are overwritten.
@@ -20,7 +20,9 @@ pub(crate) fn forward(step: &mut RnnStepBuilder, lowered: &RnnLowering, training
     step.append(lowered.product(1));
     step.gather_units("BasicGruCell/candidate", 1);
     step.gates("Candidate Tanh", &[(NonLinearityType::Tanh, 1)]);
-    step.expression("CalcNextOutput", BinaryOpType::Subtract, 2);
+    // candidate + updateGate * (prevOutput - candidate)
+    let next = FusedExpression { operands: 3, functions: 3 };
+    step.expression("CalcNextOutput", next, !training);
 }
 
 /// The backward step: gradients of the gates, then of input and state.
@@ -42,5 +44,7 @@ pub(crate) fn backward(step: &mut RnnStepBuilder, lowered: &RnnLowering) {
     step.append(lowered.backward_product(0));
     step.gather_units("d_x1_d_h_prev1 X w_ru", 1);
     step.binary("dx", BinaryOpType::Add, 1);
-    step.expression("d_h_prev", BinaryOpType::Multiply, 3);
+    // d_hr * r + d_h * u + d_hprev1
+    let gradient = FusedExpression { operands: 5, functions: 4 };
+    step.expression("d_h_prev", gradient, false);
 }

@@ -4,7 +4,7 @@
 use super::RnnLowering;
 use super::step_builder::RnnStepBuilder;
 use crate::popnn::NonLinearityType;
-use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
+use crate::popops::elementwise::{BinaryOpType, FusedExpression, UnaryOpType};
 
 /// The forward step. Without training, units and state are overwritten.
 pub(crate) fn forward(step: &mut RnnStepBuilder, lowered: &RnnLowering, training: bool) {
@@ -22,7 +22,9 @@ pub(crate) fn forward(step: &mut RnnStepBuilder, lowered: &RnnLowering, training
     } else {
         step.in_place("{Forget + Input}Gate", BinaryOpType::Multiply, 2);
         step.in_place("AddCellCand", BinaryOpType::Add, 1);
-        step.expression("CalcNextOutput", BinaryOpType::Multiply, 1);
+        // outputGate * tanh(cellState)
+        let next = FusedExpression { operands: 2, functions: 2 };
+        step.expression("CalcNextOutput", next, true);
     }
 }
 

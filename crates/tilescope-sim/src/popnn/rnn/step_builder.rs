@@ -1,19 +1,18 @@
 //! One step of a recurrent layer under construction.
 
 use super::{RnnParams, push};
-use crate::cost_constants::{EXPRESSION_VECTOR_CYCLES, TRANSPOSED_BLOCK_ROWS};
+use crate::cost_constants::TRANSPOSED_BLOCK_ROWS;
 use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::tile_runs;
 use crate::poplar::work::OperationWork;
 use crate::popnn::NonLinearityType;
 use crate::popops::elementwise::{
-    self, BinaryOpType, ElementwiseExtent, ElementwiseOp, UnaryOpType, cycles, vector_width,
+    self, BinaryOpType, ElementwiseExtent, ElementwiseOp, FusedExpression, UnaryOpType, cycles,
 };
 use crate::popops::relayout::{COPY_SPEED, on_tile_copies};
 use crate::popops::transpose::{TransposeMatrices, transpose};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
-use crate::targets::WORKERS;
 use tilescope_report::units::{Bytes, Cycles, Elements, TileRange, TileRuns};
 
 /// Phases of one step, in order.
@@ -183,17 +182,11 @@ impl<'a> RnnStepBuilder<'a> {
         push(&mut self.work, elementwise::phase(what, vertex, 1, &self.state, all));
     }
 
-    /// Several operations on each element in one vertex that is made for them: the first pays for
-    /// the start of the workers, every other one for its vectors.
-    pub(crate) fn expression(&mut self, what: &str, first: BinaryOpType, others: u64) {
-        let dtype = self.dtype();
-        let cycles = |elements: &Elements| {
-            let vectors = elements.0.div_ceil(WORKERS).div_ceil(vector_width(dtype));
-            let start = cycles::binary(first, dtype, ElementwiseExtent::one(*elements), true);
-            start + others * WORKERS * vectors * EXPRESSION_VECTOR_CYCLES.cycles()
-        };
-        let vertex = format!("popops::MapExpression<{}>", dtype.poplar_name());
-        push(&mut self.work, elementwise::phase(what, vertex, 3, &self.state, cycles));
+    /// An expression of each element in one vertex that is made for it.
+    pub(crate) fn expression(&mut self, what: &str, expression: FusedExpression, in_place: bool) {
+        let values = (self.dtype(), &self.state);
+        let phase = elementwise::fused(what, expression, values, in_place);
+        push(&mut self.work, phase);
     }
 
     pub(crate) fn count(&mut self) {

@@ -7,6 +7,7 @@
 
 use super::operation::{BinaryOpType, UnaryOpType};
 use super::{LOADS_INTERLEAVED, vector_width};
+use crate::poputil::split_regions::{SplitBounds, split_evenly};
 use crate::shape::DType;
 use crate::targets::WORKERS;
 use tilescope_report::units::{Cycles, Elements};
@@ -72,6 +73,33 @@ impl ElementwiseOverhead {
             WORKERS * (self.several + share.stretches * (self.stretch + each))
         })
     }
+}
+
+/// Several functions of each element in one vertex, which poplibs writes for the expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FusedExpression {
+    /// Operands of the elements' shape.
+    pub operands: u64,
+    /// Functions of one or two values, those of constants and scalars included.
+    pub functions: u64,
+}
+
+/// Elements of each worker that has a vertex of a fused expression
+/// (poplibs lib/popops/ExpressionGenerator.cpp, executeCodelet).
+pub(crate) fn fused_parts(dtype: DType, Elements(count): Elements) -> impl Iterator<Item = u64> {
+    /// Bytes that a tile stores at once (Target::getAtomicStoreGranularity).
+    const ATOMIC_STORE: u64 = 4;
+    let grain = vector_width(dtype).max(ATOMIC_STORE);
+    split_evenly(count, SplitBounds { grain, most: WORKERS, least: 2 * grain })
+        .map(|part| part.end - part.start)
+}
+
+/// A fused expression, by the estimate that poplibs gives the vertex (there).
+pub(crate) fn fused(expression: FusedExpression, dtype: DType, elements: Elements) -> Cycles {
+    let vector = vector_width(dtype);
+    let loads = fused_parts(dtype, elements).map(|count| count / vector + count % vector).max();
+    let FusedExpression { operands, functions } = expression;
+    Cycles(WORKERS * (13 + operands * functions * loads.unwrap_or(0)))
 }
 
 /// `UnaryOp1DSupervisor`, `UnaryOp1DInPlaceSupervisor` and `UnaryOp2D`.

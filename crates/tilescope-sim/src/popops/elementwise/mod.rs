@@ -6,7 +6,7 @@ mod operation;
 mod random;
 mod ternary;
 
-pub(crate) use cycles::ElementwiseExtent;
+pub(crate) use cycles::{ElementwiseExtent, FusedExpression};
 pub(crate) use operation::{BinaryOpType, UnaryOpType};
 pub use random::RandomDistribution;
 pub(crate) use random::random;
@@ -109,6 +109,21 @@ fn phase_of(
     })
 }
 
+/// A phase of a fused expression, which overwrites an operand or not.
+pub(crate) fn fused(
+    name: &str,
+    expression: FusedExpression,
+    (dtype, elements): (DType, &TileRuns<Elements>),
+    in_place: bool,
+) -> WorkPhase {
+    let vertex = format!("popops::MapExpression<{}>", dtype.poplar_name());
+    let count = elements.map(|count| cycles::fused_parts(dtype, *count).count() as u64);
+    let edges = expression.operands + u64::from(!in_place);
+    let vertices = VertexInstances::of_edges(vertex, count, edges);
+    let cycles = elements.map(|count| cycles::fused(expression, dtype, *count));
+    WorkPhase::of_vertices(name, vertices, cycles)
+}
+
 /// A phase of `target += scale * source`.
 pub(crate) fn scaled_add(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let ty = dtype.poplar_name();
@@ -150,7 +165,9 @@ pub(crate) fn one_hot(name: &str, dtype: DType, labels: &TileRuns<u64>) -> WorkP
 mod tests {
     use super::*;
     use crate::poplar::work::WorkPhaseKind;
+    use proptest::prelude::*;
     use tilescope_report::units::{TileId, TileRange};
+    use tilescope_test_tiers::cases;
 
     #[test]
     fn phases_have_a_vertex_on_every_tile_with_elements() {
@@ -162,5 +179,25 @@ mod tests {
         };
         assert_eq!(vertices[0].count.total(), 6);
         assert_eq!(cycles.tile_count(), 6);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
+        #[test]
+        fn workers_share_all_elements_of_a_fused_expression(
+            count in 1u64..5_000, operands in 1u64..5, functions in 1u64..12, half in any::<bool>()
+        ) {
+            let dtype = if half { DType::Half } else { DType::Float };
+            let parts: Vec<u64> = cycles::fused_parts(dtype, Elements(count)).collect();
+            prop_assert!((1..=6).contains(&parts.len()), "{:?}", parts);
+            prop_assert_eq!(parts.iter().sum::<u64>(), count);
+            let fused = |functions| {
+                cycles::fused(FusedExpression { operands, functions }, dtype, Elements(count))
+            };
+            // One vertex starts its workers once: two expressions of the same operands take longer.
+            let two = fused(functions) + fused(1);
+            prop_assert!(fused(functions + 1) < two);
+            prop_assert!(fused(functions + 1) > fused(functions));
+        }
     }
 }
