@@ -234,7 +234,6 @@ impl ModelDialog {
     }
 
     fn header_ui(&self, ui: &mut Ui, around: &DialogContext<'_>) {
-        let palette = ThemePalette::for_ui(ui);
         ui.horizontal(|ui| {
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
                 if icon_button_ui(ui, Icon::Close, "Close the model").clicked() {
@@ -254,7 +253,7 @@ impl ModelDialog {
             };
             place = format!("{place}  ({more}, shown next)");
         }
-        let words = RichText::new(&place).color(palette.weak_text).size(text_size::CAPTION);
+        let words = RichText::new(&place).weak().size(text_size::CAPTION);
         ui.add(Label::new(words).truncate()).on_hover_text(place);
     }
 
@@ -324,7 +323,6 @@ fn scroll_area(name: &str, height: f32) -> ScrollArea {
 
 /// Progress of the simulation, and how to stop it.
 fn running_ui(ui: &mut Ui, simulation: &SimulationProcess, commands: &CommandQueue) {
-    let palette = ThemePalette::for_ui(ui);
     ui.horizontal_wrapped(|ui| {
         let bar = ProgressBar::new(simulation.progress()).desired_width(240.0).show_percentage();
         ui.add(bar);
@@ -332,7 +330,7 @@ fn running_ui(ui: &mut Ui, simulation: &SimulationProcess, commands: &CommandQue
             commands.push(AppCommand::CancelSimulation);
         }
         let words = "You can close this: the report opens when it is there.";
-        ui.label(RichText::new(words).color(palette.weak_text));
+        ui.weak(words);
     });
 }
 

@@ -40,9 +40,9 @@ impl RemoteForm {
             ("Host", "user@host, or a name of ~/.ssh/config", &mut typed.host),
             ("Path on the host", "/data/out or ~/out", &mut typed.path),
         ] {
-            ui.label(RichText::new(label).color(palette.weak_text).size(text_size::CAPTION));
+            ui.label(RichText::new(label).weak().size(text_size::CAPTION));
             let edit = TextEdit::singleline(text)
-                .hint_text(RichText::new(hint).color(palette.weak_text))
+                .hint_text(RichText::new(hint).weak())
                 .desired_width(ui.available_width() - 18.0)
                 .margin(Margin::symmetric(8, 5));
             let edit = ui.add(edit).accessible_name(label);
@@ -71,7 +71,7 @@ impl RemoteForm {
         ui.add_space(spacing::XS);
         let words =
             "Your own ssh copies the report to this machine's cache; the host needs no tilescope.";
-        let words = RichText::new(words).color(palette.weak_text).size(text_size::CAPTION);
+        let words = RichText::new(words).weak().size(text_size::CAPTION);
         ui.add(Label::new(words).wrap());
     }
 }

@@ -186,7 +186,7 @@ impl ReportChooser {
             }
             let hint = "Type letters of a name, or a path. ↑ ↓ and Enter choose.";
             let text = RichText::new(hint).size(text_size::CAPTION);
-            ui.add(Label::new(text.color(ThemePalette::for_ui(ui).weak_text)).truncate());
+            ui.add(Label::new(text.weak()).truncate());
         });
         ui.add_space(spacing::S);
         let wide = ui.available_width() >= 2.0 * PREVIEW;
@@ -252,7 +252,7 @@ impl ReportChooser {
     fn list_ui(&mut self, ui: &mut Ui, offers: &PathOffers, height: f32) -> Option<PathBuf> {
         if offers.is_empty() {
             let words = if offers.is_listed { self.purpose.listed().nothing() } else { "" };
-            ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
+            ui.weak(words);
         }
         self.input.list_ui(ui, offers, height)
     }
@@ -286,7 +286,7 @@ impl ReportChooser {
                 }
             }
         }
-        let place = RichText::new(place).color(palette.weak_text).size(text_size::CAPTION);
+        let place = RichText::new(place).weak().size(text_size::CAPTION);
         ui.add(Label::new(place).wrap());
     }
 
@@ -326,7 +326,7 @@ impl ReportChooser {
                     }
                 }
                 let place = path.display().to_string();
-                let place = RichText::new(place).color(palette.weak_text);
+                let place = RichText::new(place).weak();
                 ui.add(Label::new(place.size(text_size::CAPTION)).wrap());
             }
         }

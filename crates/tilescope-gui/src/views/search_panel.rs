@@ -264,12 +264,11 @@ impl SearchPanel {
         let Ok(query) = self.text.parse::<SearchQuery>() else { return };
         let key = SearchStatisticsKey { query: query.to_string(), source, amount };
         let Some(catalogue) = self.catalogue.latest().cloned() else { return };
-        let (report, found) = (context.opened.report.clone(), found.clone());
-        let question = move |key: &SearchStatisticsKey| {
-            compute_statistics(&report, &catalogue, &query, &found, key)
-        };
+        let found = found.clone();
         let texts = QueryTexts { waiting: "Counting…", failed: "There are no statistics" };
-        let measured = self.statistics.ask(ui.ctx(), context.workers, &key, question);
+        let measured = context.ask(ui, &mut self.statistics, &key, move |report, key| {
+            compute_statistics(report, &catalogue, &query, &found, key)
+        });
         measured.show(ui, texts, |ui, measured| {
             if let Some(bar) = measured_ui(ui, measured, amount) {
                 let name = amount.name();
@@ -296,9 +295,8 @@ fn compute_statistics(
 
 /// Examples of queries.
 fn examples_ui(ui: &mut Ui, text: &mut String) {
-    let palette = ThemePalette::for_ui(ui);
     ui.add_space(spacing::S);
-    ui.label(RichText::new("Words, /regular expressions/ and filters:").color(palette.weak_text));
+    ui.weak("Words, /regular expressions/ and filters:");
     let examples = [
         "Convolve",
         "in:steps type:DoExchange cycles>2k",
@@ -409,11 +407,10 @@ fn measured_ui(
 }
 
 pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &ValueStatistics, bytes: bool) {
-    let palette = ThemePalette::for_ui(ui);
     let grid = egui::Grid::new("statistics").num_columns(2).spacing(vec2(18.0, 3.0));
     grid.show(ui, |ui| {
         for (name, value) in statistics.rows() {
-            ui.label(RichText::new(name).color(palette.weak_text));
+            ui.weak(name);
             let unit = if bytes && name != "Count" { " B" } else { "" };
             ui.label(format!("{}{unit}", grouped_wide(value)));
             ui.end_row();

@@ -334,7 +334,7 @@ fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, til
         };
         ui.label(crate::theme::fonts::strong(name));
         let text = RichText::new(shown.unit.exact(value));
-        ui.label(text.color(ThemePalette::for_ui(ui).weak_text));
+        ui.label(text.weak());
     });
 }
 

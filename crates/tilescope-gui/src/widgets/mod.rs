@@ -26,8 +26,9 @@ use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, mix, spacing, text_size};
 use egui::accesskit::Role;
 use egui::{
-    Align, Align2, Color32, CornerRadius, EventFilter, FontId, Id, Key, Layout, Rect, Response,
-    RichText, Sense, Shape, Stroke, StrokeKind, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
+    Align, Align2, CentralPanel, Color32, CornerRadius, EventFilter, FontId, Frame, Id, Key,
+    Layout, Rect, Response, RichText, Sense, Shape, Stroke, StrokeKind, TextEdit, TextStyle, Ui,
+    Vec2, WidgetInfo, vec2,
 };
 use icons::Icon;
 use requested_control::{ControlKind, takes_request};
@@ -185,6 +186,12 @@ pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     clicked
 }
 
+/// Shows what takes the room that panels around it leave.
+pub(crate) fn central_ui(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
+    let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
+    CentralPanel::default().frame(frame).show(ui, contents);
+}
+
 /// Height of the tables below a graph: what `share` of the room is, as long as the graph keeps
 /// enough to be read.
 pub(crate) fn tables_height(ui: &Ui, share: f32) -> f32 {
@@ -204,7 +211,7 @@ pub(crate) fn choice_ui<T: Copy + PartialEq>(
 ) -> Option<T> {
     let title = choices.iter().find(|(value, _)| *value == current).map_or("", |(_, text)| *text);
     let mut picked = None;
-    ui.label(RichText::new(name).color(ThemePalette::for_ui(ui).weak_text));
+    ui.weak(name);
     let list = egui::ComboBox::from_id_salt(name).selected_text(title).height(CHOICE_HEIGHT);
     let shown = list.show_ui(ui, |ui| {
         for (value, text) in choices {
@@ -227,7 +234,7 @@ pub(crate) fn open_choice(ui: &Ui, name: &str) {
 /// A box to type a filter into; whether it changed.
 pub(crate) fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) -> Response {
     let edit = TextEdit::singleline(text)
-        .hint_text(RichText::new(hint).color(ThemePalette::for_ui(ui).weak_text))
+        .hint_text(RichText::new(hint).weak())
         .desired_width(width)
         .margin(egui::Margin::symmetric(8, 4));
     ui.add(edit).accessible_name(hint)
@@ -235,23 +242,21 @@ pub(crate) fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) 
 
 /// A heading and a sentence in the middle: what is missing here, and why.
 pub(crate) fn empty_state_ui(ui: &mut Ui, heading: &str, sentence: &str) {
-    let palette = ThemePalette::for_ui(ui);
     let space = (ui.available_height() * 0.36 - 20.0).clamp(8.0, 300.0);
     ui.vertical_centered(|ui| {
         ui.add_space(space);
         ui.label(strong(heading).size(text_size::SUBHEADING));
         ui.add_space(spacing::XXS);
         ui.set_max_width(460.0_f32.min(ui.available_width()));
-        ui.label(RichText::new(sentence).color(palette.weak_text));
+        ui.weak(sentence);
     });
 }
 
 /// A sentence where a table would be.
 pub(crate) fn hint_ui(ui: &mut Ui, sentence: &str) {
-    let palette = ThemePalette::for_ui(ui);
     ui.with_layout(Layout::top_down(Align::Center), |ui| {
         ui.add_space(spacing::XL);
-        ui.label(RichText::new(sentence).color(palette.weak_text));
+        ui.weak(sentence);
     });
 }
 
@@ -260,7 +265,7 @@ pub(crate) fn waiting_ui(ui: &mut Ui, words: &str) {
     ui.vertical_centered(|ui| {
         ui.add_space((ui.available_height() * 0.3).clamp(8.0, 200.0));
         ui.spinner();
-        ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
+        ui.weak(words);
     });
 }
 

@@ -44,14 +44,13 @@ pub(crate) fn summary_ui(
             let cycles = summary.window.length();
             ui.label(strong(format!("Total cycles {cycles}")));
             let time = cycles.seconds_at(target.clock);
-            let palette = ThemePalette::for_ui(ui);
             let place = format!("{} - {}", summary.window.start, summary.window.end);
             let text = if time > 0.0 {
                 format!("visible range {place}, {} at {}", seconds(time), target.clock)
             } else {
                 format!("visible range {place}")
             };
-            ui.label(RichText::new(text).color(palette.weak_text));
+            ui.weak(text);
         });
         ui.add_space(spacing::XS);
         header_ui(ui, &widths, table);
@@ -126,14 +125,13 @@ fn cell_ui(
 }
 
 fn header_ui(ui: &mut Ui, widths: &[f32; 7], table: &DataTable) {
-    let palette = ThemePalette::for_ui(ui);
     let width: f32 = widths.iter().sum();
     let (row, _) = ui.allocate_exact_size(vec2(LEFT + width, 20.0), Sense::hover());
     let row = row.with_min_x(row.left() + LEFT);
     for (column, (title, _, range)) in GROUPS.into_iter().enumerate() {
         let formula = table.columns.get(range.start).map_or("", |column| column.about);
         cell_ui(ui, row, widths, (None, column), |ui| {
-            let text = RichText::new(title).color(palette.weak_text).size(text_size::SMALL);
+            let text = RichText::new(title).weak().size(text_size::SMALL);
             ui.add(egui::Label::new(text).extend()).on_hover_text(formula);
         });
     }
@@ -363,7 +361,7 @@ pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
         }
         ui.end_row();
         for (name, formula) in names {
-            ui.label(RichText::new(name).color(palette.weak_text)).on_hover_text(formula);
+            ui.weak(name).on_hover_text(formula);
             for view in views {
                 let row = view.rows.iter().find(|row| row.name == name);
                 let value = row.map_or("—", |row| row.value.as_str());
@@ -442,8 +440,7 @@ fn details_with(
 
 /// A name and a value; how the value is worked out, if it is derived, shows on hovering.
 fn row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
-    let palette = ThemePalette::for_ui(ui);
-    ui.label(RichText::new(name).color(palette.weak_text));
+    ui.weak(name);
     let label = ui.add(egui::Label::new(value).selectable(true).extend());
     if !formula.is_empty() {
         label.on_hover_text(formula);

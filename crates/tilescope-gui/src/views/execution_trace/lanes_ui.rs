@@ -273,10 +273,9 @@ impl ExecutionTraceView {
         prepared.known_path()?;
         let (position, step) = (item.first_position(), item.step()?);
         let key = SelectedStep { at, sub_lane, position, step };
-        let report = context.opened.report.clone();
-        let question =
-            move |step: &SelectedStep| step_on_path(&report, step.step, step.at, step.sub_lane);
-        let asked = self.queries.pointed.ask(ui.ctx(), context.workers, &key, question);
+        let asked = context.ask(ui, &mut self.queries.pointed, &key, |report, step| {
+            step_on_path(report, step.step, step.at, step.sub_lane)
+        });
         asked.answer().and_then(|found| **found)
     }
 

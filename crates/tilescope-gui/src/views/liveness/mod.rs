@@ -9,7 +9,6 @@ use crate::model::command::AppCommand;
 use crate::model::preferences::LivenessPrefs;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing};
 use crate::widgets::background_query::Versioned;
@@ -22,9 +21,9 @@ use crate::widgets::stack_graph::{
     StackGraphResponse, StackLayer, StackedValues, is_near,
 };
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
-use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
+use crate::widgets::{central_ui, empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
 use by_address::{AddressInput, AddressPanel, ChosenAddress};
-use egui::{CentralPanel, Frame, Key, RichText, Ui};
+use egui::{Key, Ui};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -104,13 +103,13 @@ struct LivenessView {
 impl ReportView for LivenessView {
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         self.source = available_source(self.source, context);
-        let report = context.opened.report.clone();
         let key = (self.source, context.prefs.liveness.always_live);
-        let question =
-            move |(source, always): &(LivenessScope, bool)| load_graph(&report, *source, *always);
         let texts =
             QueryTexts { waiting: "Reading liveness…", failed: "Liveness cannot be read" };
-        self.curve.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, answer| {
+        let found = context.ask(ui, &mut self.curve, &key, |report, (source, always)| {
+            load_graph(report, *source, *always)
+        });
+        found.show(ui, texts, |ui, answer| {
             let Some(shown) = answer.as_ref().filter(|shown| shown.stack.places() > 0) else {
                 let sentence = "This report does not say which variables are live at which step \
                                 of the program, so there is no curve to draw.";
@@ -133,15 +132,8 @@ impl ReportView for LivenessView {
         ViewScales { graph_top, heat: None }
     }
 
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
+    fn notice_restored(&mut self, selection: &Selection) {
         self.program = selection.program;
-        strange
     }
 }
 
@@ -212,14 +204,11 @@ impl LivenessView {
     }
 
     fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
-        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let room = (tables_height(ui, 0.44), LOW);
-        let mut panel = std::mem::take(&mut self.panel);
-        panel.ui(ui, "liveness tables", room, |ui, open| {
+        self.panel = self.panel.ui(ui, "liveness tables", room, |ui, open| {
             self.tables_ui(ui, context, shown, open);
         });
-        self.panel = panel;
-        CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
+        central_ui(ui, |ui| match self.show {
             LivenessGraphMode::Bytes => self.graph_ui(ui, context, shown),
             LivenessGraphMode::Addresses => self.addresses_ui(ui, context, shown),
         });
@@ -309,12 +298,10 @@ impl LivenessView {
         steps: usize,
     ) -> Vec<(Range<usize>, String)> {
         let Some(variable) = context.selection.variable else { return Vec::new() };
-        let report = context.opened.report.clone();
-        let question = move |id: &VariableId| {
+        let found = context.ask(ui, &mut self.lifetime, &variable, |report, id| {
             let found = report.variable(*id)?;
-            Ok::<_, ReportError>(found.map(|variable| (variable.name, variable.lifetime)))
-        };
-        let found = self.lifetime.ask(ui.ctx(), context.workers, &variable, question);
+            Ok(found.map(|variable| (variable.name, variable.lifetime)))
+        });
         // The lifetime of another variable, or none: nothing to draw.
         let QueryState::Fresh(found) = found else { return Vec::new() };
         let Some((name, life)) = found.as_ref() else { return Vec::new() };
@@ -376,12 +363,11 @@ impl LivenessView {
         context: &ViewContext<'_>,
         shown: &LivenessGraphData,
     ) {
-        let palette = ThemePalette::for_ui(ui);
         ui.vertical_centered(|ui| {
             ui.add_space(spacing::XL);
             let text = "Click on a step in the graph to see what is live there; \
                         Shift + click adds another step as a column.";
-            ui.label(RichText::new(text).color(palette.weak_text));
+            ui.weak(text);
             if let Some(peak) = shown.curve.peak()
                 && ui.button("Select the peak").clicked()
             {
@@ -530,7 +516,6 @@ impl LivenessView {
 }
 
 fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
-    let palette = ThemePalette::for_ui(ui);
     let label: String =
         shown.labels.get(step).map_or("", String::as_str).chars().take(160).collect();
     ui.label(strong(format!("Step {}", grouped(step as u64))));
@@ -551,7 +536,7 @@ fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
     if curve.capacity > Bytes::ZERO {
         let share = percent(curve.total(step).as_f64() / curve.capacity.as_f64());
         let text = format!("{share} of {}", numbers(ui).bytes(curve.capacity.0));
-        ui.label(RichText::new(text).color(palette.weak_text));
+        ui.weak(text);
     }
 }
 

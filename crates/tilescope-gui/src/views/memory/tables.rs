@@ -79,12 +79,10 @@ impl MemoryTables {
             hint_ui(ui, &sentence);
             return None;
         }
-        let report = context.opened.report.clone();
         let key = (tab, context.selection.tiles.clone(), numbers(ui));
-        let question = move |(tab, tiles, numbers): &(MemoryTab, Vec<TileId>, NumberFormat)| {
-            listed(&report, *tab, tiles, *numbers)
-        };
-        let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
+        let listed = context.ask(ui, &mut self.listed, &key, |report, (tab, tiles, numbers)| {
+            listed(report, *tab, tiles, *numbers)
+        });
         let (state, workers) = (&mut self.states[index], context.workers);
         // The table of another tab is no stand-in.
         let clicked = listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| {
@@ -108,14 +106,12 @@ impl MemoryTables {
 
     fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let tiles = context.selection.tiles.clone();
-        let report = context.opened.report.clone();
-        let question = move |tiles: &Vec<TileId>| {
-            let rows = memory::details(&report, tiles)?;
-            let table = columns::details(&rows, tiles);
-            Ok::<_, ReportError>(MemoryTree { rows, table })
-        };
         let texts = QueryTexts { waiting: "Reading…", failed: "Details cannot be read" };
-        let rows = self.details.ask(ui.ctx(), context.workers, &tiles, question);
+        let rows = context.ask(ui, &mut self.details, &tiles, |report, tiles| {
+            let rows = memory::details(report, tiles)?;
+            let table = columns::details(&rows, tiles);
+            Ok(MemoryTree { rows, table })
+        });
         rows.show(ui, texts, |ui, tree| self.tree_ui(ui, tree));
     }
 

@@ -48,7 +48,7 @@ where
             QueryState::Fresh(answer) => {
                 if !is_current(&asked) {
                     let words = "The spec has changed since this was asked.";
-                    ui.label(RichText::new(words).color(palette.weak_text));
+                    ui.weak(words);
                 }
                 return Some(answer);
             }

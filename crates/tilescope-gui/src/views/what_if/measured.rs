@@ -204,14 +204,13 @@ impl MeasuredSection {
 }
 
 fn prediction_ui(ui: &mut Ui, answer: &MeasuredPrediction) {
-    let palette = ThemePalette::for_ui(ui);
     let [total, basis] = answer.sentences();
     ui.add(Label::new(total).wrap());
     let bars = answer.bars();
     let gains = bars.iter().flat_map(|bar| &bar.parts).map(|part| Some(-part.to));
     let ends = gain_ends(gains);
     gains_ui(ui, "Changes of operations", bars, ends);
-    let basis = RichText::new(basis).color(palette.weak_text).size(text_size::SMALL);
+    let basis = RichText::new(basis).weak().size(text_size::SMALL);
     ui.add(Label::new(basis).wrap());
 }
 

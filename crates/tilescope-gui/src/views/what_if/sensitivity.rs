@@ -6,7 +6,7 @@ use super::spec_draft::SpecDraft;
 use super::spec_keys::SpecQueries;
 use super::spec_text::with_value;
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
 use crate::widgets::background_query::BackgroundWorkers;
 use egui::{Button, Label, RichText, Ui};
 use tilescope_analysis::figures::FigureBar;
@@ -84,9 +84,8 @@ impl SensitivitySection {
 
 /// What was found; the changes of the machine that was clicked.
 fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecChanges> {
-    let palette = ThemePalette::for_ui(ui);
     let weak = |ui: &mut Ui, words: String| {
-        let words = RichText::new(words).color(palette.weak_text).size(text_size::SMALL);
+        let words = RichText::new(words).weak().size(text_size::SMALL);
         ui.add(Label::new(words).wrap());
     };
     let run = answer.run.as_ref().map(RunAnswer::words);

@@ -384,7 +384,7 @@ fn point_words_ui(
         ui.label(&point.about);
         if others > 0 {
             let words = format!("and {} more here", grouped(others as u64));
-            ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
+            ui.weak(words);
         }
     });
 }

@@ -418,7 +418,6 @@ fn nodes_ui(
 }
 
 fn legends_ui(ui: &mut Ui, rect: Rect, stack: &StackedValues, look: &StackGraphInput<'_>) {
-    let palette = ThemePalette::for_ui(ui);
     ui.scope_builder(egui::UiBuilder::new().max_rect(rect), |ui| {
         ui.spacing_mut().item_spacing.x = spacing::S;
         egui::ScrollArea::horizontal().id_salt("legend").auto_shrink(false).show(ui, |ui| {
@@ -430,7 +429,7 @@ fn legends_ui(ui: &mut Ui, rect: Rect, stack: &StackedValues, look: &StackGraphI
                 for GraphLevelLine { value, name, colour } in look.levels {
                     legend_ui(ui, *colour, name);
                     let text = look.unit.short(*value, numbers(ui));
-                    ui.label(RichText::new(text).size(text_size::SMALL).color(palette.weak_text));
+                    ui.label(RichText::new(text).size(text_size::SMALL).weak());
                 }
             });
         });

@@ -65,10 +65,9 @@ impl SchedulePanel {
             known.is_some_and(|known| known.range.start <= middle && middle < known.range.end);
         let asked = self.asked.filter(|_| inside).unwrap_or(middle);
         self.asked = Some(asked);
-        let report = context.opened.report.clone();
-        let question = move |cycle: &Cycles| pipeline_schedule(&report, *cycle);
         let texts = QueryTexts { waiting: "Reading…", failed: "The schedule cannot be read" };
-        let answer = self.schedule.ask(ui.ctx(), context.workers, &asked, question);
+        let answer = context
+            .ask(ui, &mut self.schedule, &asked, |report, cycle| pipeline_schedule(report, *cycle));
         answer.show(ui, texts, |ui, answer| match answer.as_ref() {
             Ok(schedule) => {
                 self.schedule_ui(ui, context, (schedule, answer.version()), (settings, window))
@@ -126,11 +125,10 @@ impl SchedulePanel {
         schedule: &IterationSchedule,
         key: &(u64, Range<usize>),
     ) -> Option<Versioned<ScheduleCells>> {
-        let (report, schedule) = (context.opened.report.clone(), schedule.clone());
-        let question = move |(_, columns): &(u64, Range<usize>)| {
-            schedule_cells(&report, &schedule, columns.clone())
-        };
-        self.cells.ask(ui.ctx(), context.workers, key, question);
+        let schedule = schedule.clone();
+        context.ask(ui, &mut self.cells, key, move |report, (_, columns)| {
+            schedule_cells(report, &schedule, columns.clone())
+        });
         self.cells.latest().cloned()
     }
 
@@ -164,7 +162,7 @@ impl SchedulePanel {
                 for (place, line) in words(schedule, cells, cell).into_iter().enumerate() {
                     let text = match place {
                         0 => crate::theme::fonts::strong(line),
-                        _ => RichText::new(line).color(ThemePalette::for_ui(ui).weak_text),
+                        _ => RichText::new(line).weak(),
                     };
                     ui.label(text);
                 }
@@ -192,11 +190,10 @@ fn block_around(columns: &Range<usize>, count: usize) -> Range<usize> {
 
 /// The sentence above the schedule.
 fn head_ui(ui: &mut Ui, schedule: &IterationSchedule) {
-    let weak = ThemePalette::for_ui(ui).weak_text;
     ui.horizontal(|ui| {
         ui.add_space(crate::theme::spacing::L);
         let text = format!("{}. Click on a cell to see it in the trace.", about(schedule));
-        ui.add(egui::Label::new(RichText::new(text).color(weak)).truncate());
+        ui.add(egui::Label::new(RichText::new(text).weak()).truncate());
     });
 }
 

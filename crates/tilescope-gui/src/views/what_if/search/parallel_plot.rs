@@ -2,7 +2,7 @@
 
 use super::found::last_name;
 use super::sweep_plots::{figure_point, sized_figure_ui};
-use crate::theme::{ThemePalette, text_size};
+use crate::theme::text_size;
 use egui::{Label, RichText, Ui, vec2};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -255,9 +255,8 @@ pub(super) fn parallel_ui(
     scene: &ParallelScene,
     chosen: Option<usize>,
 ) -> Option<usize> {
-    let palette = ThemePalette::for_ui(ui);
     let weak = |ui: &mut Ui, words: &str| {
-        let words = RichText::new(words).color(palette.weak_text).size(text_size::SMALL);
+        let words = RichText::new(words).weak().size(text_size::SMALL);
         ui.add(Label::new(words).wrap());
     };
     let size = vec2(ui.available_width().min(WIDEST), HEIGHT);

@@ -2,7 +2,7 @@
 
 use super::found::changes_words;
 use super::sweep_plots::{figure_point, sized_figure_ui};
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
 use egui::{Label, RichText, Ui, vec2};
 use std::collections::BTreeMap;
 use tilescope_analysis::figures::{
@@ -109,9 +109,8 @@ fn path_figure(answer: &TuneAnswer) -> Option<(Figure, usize)> {
 
 /// A line for each step, with its reasons.
 fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, others: usize, above: usize) {
-    let palette = ThemePalette::for_ui(ui);
     let weak = |ui: &mut Ui, words: String| {
-        let words = RichText::new(words).color(palette.weak_text).size(text_size::SMALL);
+        let words = RichText::new(words).weak().size(text_size::SMALL);
         ui.add(Label::new(words).wrap());
     };
     let beyond = match above {
