@@ -4,8 +4,7 @@ use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::{TraceJump, ViewContext};
-use crate::widgets::background_query::Versioned;
-use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{choice_ui, focus_ui, icon_button_ui, search_ui, tabs_ui};
@@ -20,9 +19,8 @@ use tilescope_analysis::find::{
     SearchQueryError, SearchResults, find, values,
 };
 use tilescope_analysis::statistics::spread;
-use tilescope_report::Report;
-use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, Cycles, grouped, grouped_wide};
+use tilescope_report::{Report, ReportError};
 
 /// Height of a result.
 const ROW: f32 = 38.0;

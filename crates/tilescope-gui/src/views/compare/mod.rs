@@ -11,8 +11,7 @@ mod selection_mapping;
 mod side_colours;
 mod time_link;
 
-use crate::model::command::SelectedStep;
-use crate::model::command::{AppCommand, CommandQueue, ViewAction};
+use crate::model::command::{AppCommand, CommandQueue, SelectedStep, ViewAction};
 use crate::model::navigation::TargetNavigationState;
 use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
@@ -20,8 +19,7 @@ use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing};
 use crate::views::{self, ReportView, ViewContext};
-use crate::widgets::background_query::Versioned;
-use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
 use crate::widgets::bottom_panel::BottomPanel;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
@@ -34,9 +32,8 @@ use side_colours::SideColours;
 use tilescope_analysis::calibration::is_measured;
 use tilescope_analysis::compare::{ReportAlignment, WorkNormalization, WorkUnit};
 use tilescope_analysis::view_location::ViewLocation;
-use tilescope_report::Report;
-use tilescope_report::ReportError;
 use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::{Report, ReportError};
 
 /// The alignment of both reports.
 pub(crate) type SharedAlignment = Versioned<ReportAlignment>;

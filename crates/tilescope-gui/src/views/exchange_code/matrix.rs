@@ -3,8 +3,7 @@
 use crate::model::command::{AppCommand, ViewAction};
 use crate::theme::{ColourScheme, ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::heat_scale::{HeatScale, scale_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis, tick_step};
 use crate::widgets::query_state::QueryTexts;

@@ -7,11 +7,9 @@ use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::hint_ui;
-use crate::widgets::query_state::LIST_TEXTS;
-use crate::widgets::query_state::QueryTexts;
+use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::TableState;
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
@@ -22,9 +20,8 @@ use tilescope_analysis::exchange_code::{
 };
 use tilescope_analysis::tables::exchange_code as columns;
 use tilescope_analysis::view_location::ViewLocation;
-use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, TileId, exact_bytes};
-use tilescope_report::{Report, ReportPart};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 /// A list with what its rows stand for.
 pub(super) struct ExchangeTableRows<T> {

@@ -11,8 +11,7 @@ use crate::theme::spacing;
 use crate::views::tile_selection::{
     floor_plan_ui, tile_graph_ui, tile_picker_ui, trace_cursor_button_ui,
 };
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat_scale::{HeatScale, scale_ui};
@@ -33,9 +32,8 @@ use tilescope_analysis::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit,
 };
 use tilescope_analysis::tile_mapping::{MappingSubject, mapping};
-use tilescope_report::ReportError;
 use tilescope_report::units::{VariableId, grouped};
-use tilescope_report::{MemoryCategory, Report, ReportPart};
+use tilescope_report::{MemoryCategory, Report, ReportError, ReportPart};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {

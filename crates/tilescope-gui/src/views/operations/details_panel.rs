@@ -10,8 +10,7 @@ use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
 use crate::views::trace_jump::TraceJump;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::bottom_panel::tabs_row_ui;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack_graph::{StackGraph, StackGraphInput, StackLayer, StackedValues};
@@ -28,11 +27,12 @@ use tilescope_analysis::operations::{
 use tilescope_analysis::program_tree::label;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_analysis::tile_curves::TileCurveUnit;
-use tilescope_report::ReportError;
 use tilescope_report::units::{
     Bytes, Cycles, OperationId, ProgramId, TileId, exact_bytes, grouped, percent,
 };
-use tilescope_report::{MemoryCategory, ModelOperation, ProgramNodeTable, Report, ReportPart};
+use tilescope_report::{
+    MemoryCategory, ModelOperation, ProgramNodeTable, Report, ReportError, ReportPart,
+};
 
 /// The tables below the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,8 +5,7 @@ use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::{spacing, text_size};
 use crate::views::ViewContext;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::query_state::QueryTexts;
 use egui::{Grid, Label, RichText, ScrollArea, Ui, vec2};
 use std::collections::BTreeMap;
@@ -14,9 +13,8 @@ use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::operations::{OpRow, OperationLayer};
 use tilescope_analysis::operations_graph::OpGraph;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
-use tilescope_report::Report;
-use tilescope_report::ReportError;
 use tilescope_report::units::{Cycles, IpuId, OperationId, grouped};
+use tilescope_report::{Report, ReportError};
 
 /// Most operations that are listed on one side.
 const MOST: usize = 40;

@@ -9,8 +9,7 @@ use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::widgets::background_query::Versioned;
-use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
 use crate::widgets::bottom_panel::{BottomPanel, LOW, closed_ui};
 use crate::widgets::elided_text::with_difference;
 use crate::widgets::icons::Icon;
@@ -26,9 +25,8 @@ use tilescope_analysis::program_tree::{
     ProgramTreeGroup, ProgramTreeRow, ProgramTreeTotals, costs, find, groups, is_stream_copy,
     label, rows, tally, with_folded_copies,
 };
-use tilescope_report::ReportError;
 use tilescope_report::units::{ProgramId, StepId, grouped};
-use tilescope_report::{ProgramKind, ProgramNodeTable, Report};
+use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {

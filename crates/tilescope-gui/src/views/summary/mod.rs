@@ -31,9 +31,8 @@ use std::time::SystemTime;
 use tilescope_analysis::json::{self, JsonLine};
 use tilescope_analysis::replicas::{ReplicaOverview, replicas};
 use tilescope_analysis::summary::{ReportSummary, summary};
-use tilescope_report::ReportError;
 use tilescope_report::units::{Hertz, grouped, seconds};
-use tilescope_report::{BatchingConfig, Report, ReportPart, SidecarFile, Target};
+use tilescope_report::{BatchingConfig, Report, ReportError, ReportPart, SidecarFile, Target};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {

@@ -11,14 +11,12 @@ use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::tile_selection::{
     floor_plan_ui, measured_tiles_ui, tile_picker_ui, trace_cursor_button_ui,
 };
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat_scale::{HeatScale, scale_ui};
 use crate::widgets::icons::Icon;
-use crate::widgets::query_state::LIST_TEXTS;
-use crate::widgets::query_state::QueryTexts;
+use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::TableState;
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
@@ -33,9 +31,8 @@ use tilescope_analysis::tile_mapping::{
     MAX_VARIABLES, MappingListEntry, MappingMeasure, MappingSubject, MappingSubjectKind,
     ReplicaShare, SubjectTileMapping, TileMappingBalance, mapping, replica_share, subjects,
 };
-use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
-use tilescope_report::{Report, ReportPart};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
