@@ -3,6 +3,7 @@
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::preferences::{RemotePrefs, UserPreferences};
 use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::error_ui;
 use egui::{Button, Key, Label, Margin, RichText, TextEdit, Ui, vec2};
 use std::path::{Path, PathBuf};
 use tilescope_report::remote::{RemoteAddress, is_remote};
@@ -55,7 +56,7 @@ impl RemoteForm {
         let button = Button::new("Connect").min_size(vec2(90.0, 0.0));
         entered |= ui.add_enabled(address.is_ok(), button).clicked();
         if let (Err(error), true) = (&address, is_begun) {
-            ui.add(Label::new(RichText::new(error.to_string()).color(palette.error)).wrap());
+            error_ui(ui, error.to_string());
         }
         if entered && address.is_ok() {
             commands.push(AppCommand::OpenRemote(typed.clone()));

@@ -23,6 +23,7 @@ mod trace_jump;
 pub(crate) mod what_if;
 
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
+use crate::model::message::StatusMessage;
 use crate::model::open_report::OpenReport;
 use crate::model::preferences::UserPreferences;
 use crate::model::selection::Selection;
@@ -87,6 +88,11 @@ impl ViewContext<'_> {
         question: impl FnOnce(&Report) -> Result<T, ReportError> + Send + 'static,
     ) -> QueryState<T> {
         self.ask(ui, query, &(), |report, ()| question(report))
+    }
+
+    /// Has the session show a message.
+    pub(crate) fn tell(&self, message: StatusMessage) {
+        self.commands.push(AppCommand::ShowMessage(message));
     }
 
     /// A value that graphs reach up to, so that those beside each other have one scale.

@@ -53,11 +53,9 @@ impl TraceJump {
                     Some(_) => "None of the recorded steps executes this program.",
                     None => "No step was recorded there.",
                 };
-                context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
+                context.tell(StatusMessage::warning(words));
             }
-            Err(error) => context
-                .commands
-                .push(AppCommand::ShowMessage(StatusMessage::error(error.to_string()))),
+            Err(error) => context.tell(StatusMessage::error(error.to_string())),
         }
     }
 }

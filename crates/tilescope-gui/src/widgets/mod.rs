@@ -26,9 +26,9 @@ use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, mix, spacing, text_size};
 use egui::accesskit::Role;
 use egui::{
-    Align, Align2, CentralPanel, Color32, CornerRadius, EventFilter, FontId, Frame, Id, Key,
-    Layout, Rect, Response, RichText, Sense, Shape, Stroke, StrokeKind, TextEdit, TextStyle, Ui,
-    Vec2, WidgetInfo, vec2,
+    Align, Align2, Button, CentralPanel, Color32, CornerRadius, EventFilter, FontId, Frame, Id,
+    Key, Label, Layout, Rect, Response, RichText, Sense, Shape, Stroke, StrokeKind, TextEdit,
+    TextStyle, Ui, Vec2, WidgetInfo, vec2,
 };
 use icons::Icon;
 use requested_control::{ControlKind, takes_request};
@@ -96,15 +96,26 @@ pub(crate) fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
     }
 }
 
+/// The arrow keys to the sides, and all of them, as a widget keeps them.
+pub(crate) const SIDE_ARROWS: EventFilter =
+    EventFilter { horizontal_arrows: true, vertical_arrows: false, tab: false, escape: false };
+pub(crate) const ALL_ARROWS: EventFilter = EventFilter { vertical_arrows: true, ..SIDE_ARROWS };
+
+/// Whether a widget has the focus; then these keys are its own, and do not move the focus away.
+pub(crate) fn keeps_arrows(response: &Response, keys: EventFilter) -> bool {
+    let has_focus = response.has_focus();
+    if has_focus {
+        response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, keys));
+    }
+    has_focus
+}
+
 /// The row above or below the one at `place` of a list, where that one has the focus and an arrow
 /// key asks for it. Arrows to the sides are left to the row.
 pub(crate) fn neighbour(response: &Response, place: usize, count: usize) -> Option<usize> {
-    if !response.has_focus() {
+    if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let filter =
-        EventFilter { vertical_arrows: true, horizontal_arrows: true, ..EventFilter::default() };
-    response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let pressed = |key| response.ctx.input(|input| input.key_pressed(key));
     match (pressed(Key::ArrowUp), pressed(Key::ArrowDown)) {
         (true, false) => place.checked_sub(1),
@@ -240,6 +251,25 @@ pub(crate) fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) 
     ui.add(edit).accessible_name(hint)
 }
 
+/// A box to find something in what is shown, and a button that goes to the next match, as Enter does;
+/// the box, and whether to go on.
+pub(crate) fn find_ui(
+    ui: &mut Ui,
+    text: &mut String,
+    (hint, width): (&str, f32),
+    finds: bool,
+) -> (Response, bool) {
+    let box_ui = search_ui(ui, text, hint, width);
+    let button = ui.add_enabled(finds, Button::new("Next"));
+    let pressed = button.on_hover_text("Go to the next match (Enter)").clicked();
+    let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+    let next = pressed || entered;
+    if next {
+        box_ui.request_focus();
+    }
+    (box_ui, next)
+}
+
 /// A heading and a sentence in the middle: what is missing here, and why.
 pub(crate) fn empty_state_ui(ui: &mut Ui, heading: &str, sentence: &str) {
     let space = (ui.available_height() * 0.36 - 20.0).clamp(8.0, 300.0);
@@ -258,6 +288,12 @@ pub(crate) fn hint_ui(ui: &mut Ui, sentence: &str) {
         ui.add_space(spacing::XL);
         ui.weak(sentence);
     });
+}
+
+/// Why something is not there, over as many lines as it takes.
+pub(crate) fn error_ui(ui: &mut Ui, words: impl Into<String>) {
+    let colour = ThemePalette::for_ui(ui).error;
+    ui.add(Label::new(RichText::new(words).color(colour)).wrap());
 }
 
 /// A spinner with a word beside it.

@@ -20,9 +20,9 @@ use crate::widgets::stack_graph::{
     StackGraphResponse, StackLayer, StackedValues, is_near,
 };
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
-use crate::widgets::{central_ui, empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
+use crate::widgets::{central_ui, empty_state_ui, find_ui, tables_height, waiting_tabs_ui};
 use by_address::{AddressInput, AddressPanel, ChosenAddress};
-use egui::{Key, Ui};
+use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -447,15 +447,9 @@ impl LivenessView {
         let wanted = !self.filter.trim().is_empty();
         let mut next = false;
         bar.add_box("Filter steps", |ui| {
-            let box_ui = search_ui(ui, &mut self.filter, "Filter steps", 160.0);
-            let button = ui.add_enabled(wanted, egui::Button::new("Next"));
-            let pressed = button.on_hover_text("Go to the next match (Enter)").clicked();
-            let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-            next = pressed || entered;
-            if next {
-                box_ui.request_focus();
-            }
-            box_ui
+            let shown = find_ui(ui, &mut self.filter, ("Filter steps", 160.0), wanted);
+            next = shown.1;
+            shown.0
         });
         let wanted = self.filter.trim().to_lowercase();
         if wanted.is_empty() {

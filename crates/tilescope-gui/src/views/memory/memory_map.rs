@@ -8,11 +8,11 @@ use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::elided_text::elided;
 use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis, tick_step};
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::{focus_ui, hint_ui, node_ui};
+use crate::widgets::{SIDE_ARROWS, focus_ui, hint_ui, keeps_arrows, node_ui};
 use egui::accesskit::Role;
 use egui::{
-    Align2, Color32, CursorIcon, EventFilter, FontId, Key, Mesh, Pos2, Rect, Response, RichText,
-    Sense, Shape, Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2,
+    Align2, Color32, CursorIcon, FontId, Key, Mesh, Pos2, Rect, Response, RichText, Sense, Shape,
+    Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2,
 };
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
@@ -198,11 +198,9 @@ fn arrows(
     map: &BankMap,
     chosen: &[VariableId],
 ) -> Option<VariableId> {
-    if !response.has_focus() {
+    if !keeps_arrows(response, SIDE_ARROWS) {
         return None;
     }
-    let filter = EventFilter { horizontal_arrows: true, ..EventFilter::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (left, right) =
         ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)));
     let at = chosen.last().and_then(|id| map.placed.iter().position(|part| part.id == *id));

@@ -15,9 +15,9 @@ use crate::widgets::elided_text::with_difference;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
-use crate::widgets::{central_ui, empty_state_ui, search_ui, tables_height};
+use crate::widgets::{central_ui, empty_state_ui, find_ui, tables_height};
 use details::ProgramDetailsPanel;
-use egui::{Button, Frame, Key, Panel, RichText, ScrollArea, TextStyle, Ui};
+use egui::{Button, Frame, Panel, RichText, ScrollArea, TextStyle, Ui};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -220,15 +220,10 @@ impl ProgramTreeView {
         let found = lines.filter(|_| !self.filter.trim().is_empty());
         let mut next = false;
         bar.add_box("Search for steps", |ui| {
-            let box_ui = search_ui(ui, &mut self.filter, "Search for steps", 200.0);
-            let button = ui.add_enabled(found.is_some(), egui::Button::new("Next"));
-            let pressed = button.on_hover_text("Go to the next match (Enter)").clicked();
-            let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-            next = pressed || entered;
-            if next {
-                box_ui.request_focus();
-            }
-            box_ui
+            let hint = ("Search for steps", 200.0);
+            let shown = find_ui(ui, &mut self.filter, hint, found.is_some());
+            next = shown.1;
+            shown.0
         });
         if let Some(lines) = found {
             if next {

@@ -4,9 +4,9 @@ use crate::model::command::{AppCommand, CommandQueue};
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::{BackgroundWorkers, Versioned};
 use crate::widgets::background_task::BackgroundTask;
-use crate::widgets::choice_ui;
 use crate::widgets::figure::{FigureLook, figure_ui};
 use crate::widgets::table::TableState;
+use crate::widgets::{choice_ui, error_ui};
 use egui::accesskit::Live;
 use egui::{Button, Color32, Context, Label, ProgressBar, RichText, TextEdit, Ui, Vec2, vec2};
 use std::path::{Path, PathBuf};
@@ -296,7 +296,6 @@ impl SeriesPanel {
 
     /// Which figures are shown, and per what.
     fn telling_ui(&mut self, ui: &mut Ui) {
-        let palette = ThemePalette::for_ui(ui);
         ui.horizontal_wrapped(|ui| {
             ui.weak("Figures");
             let width = (ui.available_width() - 220.0).clamp(160.0, 520.0);
@@ -310,7 +309,7 @@ impl SeriesPanel {
             }
         });
         if let Some(problem) = &self.figures_problem {
-            ui.add(Label::new(RichText::new(problem).color(palette.error)).wrap());
+            error_ui(ui, problem);
         }
     }
 

@@ -5,7 +5,8 @@ use crate::theme::ThemePalette;
 use crate::widgets::background_query::{
     BackgroundQuery, BackgroundQueryError, BackgroundWorkers, QueryState, Versioned,
 };
-use egui::{Label, RichText, Ui};
+use crate::widgets::error_ui;
+use egui::Ui;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -43,7 +44,6 @@ where
         work: impl FnOnce(&Q, &Arc<AtomicBool>) -> Result<A, BackgroundQueryError> + Send + 'static,
     ) -> Option<Versioned<A>> {
         let asked = self.asked.clone()?;
-        let palette = ThemePalette::for_ui(ui);
         match self.answer.ask_newest(ui.ctx(), workers, &asked, work).fresh_only() {
             QueryState::Fresh(answer) => {
                 if !is_current(&asked) {
@@ -54,7 +54,7 @@ where
             }
             QueryState::Failed(BackgroundQueryError::Cancelled) => self.asked = None,
             QueryState::Failed(error) => {
-                ui.add(Label::new(RichText::new(error.to_string()).color(palette.error)).wrap());
+                error_ui(ui, error.to_string());
             }
             QueryState::Stale { .. } | QueryState::Waiting { .. } => {
                 ui.horizontal(|ui| {

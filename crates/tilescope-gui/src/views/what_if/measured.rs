@@ -5,9 +5,9 @@ use super::asked_question::AskedQuestion;
 use super::gains::{gain_bar, gain_ends, gains_ui};
 use super::spec_draft::SpecDraft;
 use super::spec_keys::SpecQueries;
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
-use crate::widgets::hint_ui;
+use crate::widgets::{error_ui, hint_ui};
 use egui::{Button, Key, Label, RichText, TextEdit, Ui};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -152,8 +152,7 @@ impl MeasuredSection {
                 return Some((*text).clone());
             }
             QueryState::Failed(error) => {
-                let colour = ThemePalette::for_ui(ui).error;
-                ui.add(Label::new(RichText::new(error.to_string()).color(colour)).wrap());
+                error_ui(ui, error.to_string());
             }
             QueryState::Stale { .. } | QueryState::Waiting { .. } => {
                 ui.spinner();

@@ -15,10 +15,10 @@ use super::split_texture::{SplitImage, SplitTexture};
 use super::{focus_ui, legend_ui, node_ui};
 use crate::theme::{ColourScheme, ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::Versioned;
+use crate::widgets::{SIDE_ARROWS, keeps_arrows};
 use egui::accesskit::Role;
 use egui::{
-    Color32, CursorIcon, EventFilter, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo,
-    pos2, vec2,
+    Color32, CursorIcon, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo, pos2, vec2,
 };
 use paint::{paint, silhouette};
 use serde::ser::SerializeStruct;
@@ -365,12 +365,9 @@ fn axis_range_of_places(places: usize) -> AxisRange {
 
 /// The place that an arrow key leads to from the last one chosen.
 fn arrows(ui: &Ui, response: &Response, chosen: &[usize], places: usize) -> Option<(usize, bool)> {
-    if !response.has_focus() || places == 0 {
+    if places == 0 || !keeps_arrows(response, SIDE_ARROWS) {
         return None;
     }
-    // Without the lock egui takes the arrows for itself and moves the focus away.
-    let filter = EventFilter { horizontal_arrows: true, ..EventFilter::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (left, right, add) = ui.input(|input| {
         let pressed = |key| input.key_pressed(key);
         (pressed(Key::ArrowLeft), pressed(Key::ArrowRight), input.modifiers.shift)

@@ -13,11 +13,9 @@ use crate::views::ViewContext;
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::{empty_state_ui, focus_ui};
+use crate::widgets::{ALL_ARROWS, empty_state_ui, focus_ui, keeps_arrows};
 use egui::accesskit::Role;
-use egui::{
-    EventFilter, Id, Key, Rect, Response, RichText, ScrollArea, Sense, Ui, WidgetInfo, vec2,
-};
+use egui::{Id, Key, Rect, Response, RichText, ScrollArea, Sense, Ui, WidgetInfo, vec2};
 use layout::{ScheduleCell, ScheduleLayout};
 use paint::SchedulePainter;
 use std::ops::Range;
@@ -270,12 +268,9 @@ fn arrows(
     schedule: &IterationSchedule,
     at: Option<ScheduleCell>,
 ) -> Option<ScheduleCell> {
-    if !response.has_focus() {
+    if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let filter =
-        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let pressed = |key| ui.input(|input| input.key_pressed(key));
     let (last_column, last_stage) = (schedule.columns.len() - 1, schedule.stages.len() - 1);
     let mut cell = at.unwrap_or(ScheduleCell { stage: Some(0), column: 0, turn: Some(0) });

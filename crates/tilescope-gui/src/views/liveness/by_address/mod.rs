@@ -13,8 +13,8 @@ use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis};
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::split_texture::{SplitImage, SplitTexture, TextureOwner};
 use crate::widgets::stack_graph::is_near;
-use crate::widgets::{empty_state_ui, hint_ui};
-use egui::{CursorIcon, EventFilter, Key, Label, Pos2, Rect, Response, RichText, Sense, Ui, pos2};
+use crate::widgets::{ALL_ARROWS, empty_state_ui, hint_ui, keeps_arrows};
+use egui::{CursorIcon, Key, Label, Pos2, Rect, Response, RichText, Sense, Ui, pos2};
 use paint::AddressLayout;
 use raster::{AddressWindow, raster};
 use serde::{Deserialize, Serialize};
@@ -507,12 +507,9 @@ fn keys(
     timeline: &AddressTimeline,
     (step, variable): (u32, Option<VariableId>),
 ) -> Option<ChosenAddress> {
-    if !response.has_focus() {
+    if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let filter =
-        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let pressed = |key| ui.input(|input| input.key_pressed(key));
     let last = timeline.steps().saturating_sub(1);
     let to = |step: u32| ChosenAddress { step: Some(step), ..ChosenAddress::default() };
