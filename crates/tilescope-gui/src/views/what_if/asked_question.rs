@@ -1,7 +1,6 @@
 //! A question about a spec that takes a while: asked with a button, worked on until somebody stops
 //! it, and answered until another one is asked.
 
-use crate::theme::ThemePalette;
 use crate::widgets::background_query::{
     BackgroundQuery, BackgroundQueryError, BackgroundWorkers, QueryState, Versioned,
 };
