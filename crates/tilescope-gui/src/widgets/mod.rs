@@ -32,6 +32,7 @@ use egui::{
 };
 use icons::Icon;
 use requested_control::{ControlKind, takes_request};
+use tilescope_report::units::IpuId;
 
 /// Space between the edge of a page and what is on it.
 pub(crate) const MARGIN: f32 = 12.0;
@@ -235,6 +236,11 @@ pub(crate) fn choice_ui<T: Copy + PartialEq>(
     picked.filter(|value| *value != current)
 }
 
+/// The IPUs of a replica by number, for a choice.
+pub(crate) fn ipu_names(count: u32) -> impl Iterator<Item = (IpuId, String)> {
+    (0..count).map(IpuId).map(|ipu| (ipu, format!("IPU {ipu}")))
+}
+
 /// Unfolds the choice of this name in the same `ui`, as if it were clicked.
 pub(crate) fn open_choice(ui: &Ui, name: &str) {
     let button = ui.make_persistent_id(egui::IdSalt::new(name));
@@ -280,6 +286,22 @@ pub(crate) fn empty_state_ui(ui: &mut Ui, heading: &str, sentence: &str) {
         ui.set_max_width(460.0_f32.min(ui.available_width()));
         ui.weak(sentence);
     });
+}
+
+/// A row of a grid: a name, and a value that can be selected; how it is worked out, where that is said,
+/// shows on hovering.
+pub(crate) fn fact_row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
+    ui.weak(name);
+    let value = ui.add(Label::new(value).selectable(true).extend());
+    if !formula.is_empty() {
+        value.on_hover_text(formula);
+    }
+    ui.end_row();
+}
+
+/// A remark below what it is about, in small letters over as many lines as it takes.
+pub(crate) fn remark_ui(ui: &mut Ui, words: impl Into<String>) {
+    ui.add(Label::new(RichText::new(words).weak().size(text_size::SMALL)).wrap());
 }
 
 /// A sentence where a table would be.

@@ -4,6 +4,7 @@ use super::bar_colours::step_colour;
 use super::selected_bar::SelectedBar;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
+use crate::widgets::fact_row_ui;
 use egui::accesskit::Role;
 use egui::{
     Color32, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2,
@@ -326,14 +327,19 @@ pub(crate) fn step_ui<T: Default>(
     let title = format!("{} on {place}", view.title);
     let rows = |ui: &mut Ui| {
         for row in &view.rows {
-            row_ui(ui, row.name, &row.value, row.formula);
+            fact_row_ui(ui, row.name, &row.value, row.formula);
         }
         for (index, vertex) in view.vertices.iter().enumerate() {
             let name = if index == 0 { "Vertices" } else { "" };
-            row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
+            fact_row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
         }
         if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
-            row_ui(ui, "Hint", "A long StreamCopyBegin means that the host was not ready.", "");
+            fact_row_ui(
+                ui,
+                "Hint",
+                "A long StreamCopyBegin means that the host was not ready.",
+                "",
+            );
         }
     };
     let mut found = T::default();
@@ -377,7 +383,7 @@ pub(crate) fn mark_ui(ui: &mut Ui, mark: &MarkDetailReport) {
     let palette = ThemePalette::for_ui(ui);
     details_ui(ui, palette.selection, &mark.title, |ui| {
         for row in &mark.rows {
-            row_ui(ui, row.name, &row.value, row.formula);
+            fact_row_ui(ui, row.name, &row.value, row.formula);
         }
     });
 }
@@ -388,7 +394,7 @@ pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar, place: &str) {
     let title = format!("{} on {place}", bar.title);
     details_ui(ui, palette.group, &title, |ui| {
         for (name, value) in &bar.rows {
-            row_ui(ui, name, value, "");
+            fact_row_ui(ui, name, value, "");
         }
     });
 }
@@ -436,14 +442,4 @@ fn details_with(
         ui.painter().rect_filled(edge, CornerRadius::same(2), colour);
         ui.add_space(spacing::M);
     });
-}
-
-/// A name and a value; how the value is worked out, if it is derived, shows on hovering.
-fn row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
-    ui.weak(name);
-    let label = ui.add(egui::Label::new(value).selectable(true).extend());
-    if !formula.is_empty() {
-        label.on_hover_text(formula);
-    }
-    ui.end_row();
 }

@@ -8,7 +8,7 @@ use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::requested_control::{ControlKind, takes_request};
 use crate::widgets::table::TableState;
-use crate::widgets::{central_ui, choice_ui, hint_ui, open_choice, tabs_ui};
+use crate::widgets::{central_ui, choice_ui, hint_ui, ipu_names, open_choice, tabs_ui};
 use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -69,9 +69,7 @@ impl LargestLists {
     fn scope_ui(&mut self, ui: &mut Ui, ipus: u32, fullest: Option<TileId>) {
         let mut scopes = vec![(LargestListScope::Model, "Whole model".to_owned())];
         if ipus > 1 {
-            scopes.extend(
-                (0..ipus).map(IpuId).map(|ipu| (LargestListScope::Ipu(ipu), format!("IPU {ipu}"))),
-            );
+            scopes.extend(ipu_names(ipus).map(|(ipu, name)| (LargestListScope::Ipu(ipu), name)));
         }
         if let Some(tile) = fullest {
             scopes

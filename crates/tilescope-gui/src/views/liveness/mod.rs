@@ -20,7 +20,9 @@ use crate::widgets::stack_graph::{
     StackGraphResponse, StackLayer, StackedValues, is_near,
 };
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
-use crate::widgets::{central_ui, empty_state_ui, find_ui, tables_height, waiting_tabs_ui};
+use crate::widgets::{
+    central_ui, empty_state_ui, find_ui, ipu_names, tables_height, waiting_tabs_ui,
+};
 use by_address::{AddressInput, AddressPanel, ChosenAddress};
 use egui::Ui;
 use serde::{Deserialize, Serialize};
@@ -30,7 +32,7 @@ use tables::{LivenessTab, LivenessTables};
 use tilescope_analysis::liveness::{LivenessCurve, LivenessScope, curve};
 use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::units::{
-    Bytes, IpuId, ProgramId, TileId, VariableId, exact_bytes, grouped, percent,
+    Bytes, ProgramId, TileId, VariableId, exact_bytes, grouped, percent,
 };
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError};
 
@@ -474,9 +476,7 @@ impl LivenessView {
         let mut sources = vec![(LivenessScope::Whole, "Whole program".to_owned())];
         let ipus = context.opened.target.ipus_per_replica;
         if ipus > 1 {
-            sources.extend(
-                (0..ipus).map(IpuId).map(|ipu| (LivenessScope::Ipu(ipu), format!("IPU {ipu}"))),
-            );
+            sources.extend(ipu_names(ipus).map(|(ipu, name)| (LivenessScope::Ipu(ipu), name)));
         }
         let tile =
             |tile: TileId| (LivenessScope::Tile(tile), format!("Tile {}", grouped(tile.into())));

@@ -6,6 +6,7 @@ use crate::theme::fonts::strong;
 use crate::theme::{spacing, text_size};
 use crate::views::ViewContext;
 use crate::widgets::background_query::{BackgroundQuery, Versioned};
+use crate::widgets::fact_row_ui;
 use crate::widgets::query_state::QueryTexts;
 use egui::{Grid, Label, RichText, ScrollArea, Ui, vec2};
 use std::collections::BTreeMap;
@@ -162,9 +163,7 @@ fn facts_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
         |ui| {
             let words = [("Pass", pass_title(row.pass)), ("Shapes", row.shapes.as_str())];
             for (name, value) in words.into_iter().filter(|(_, value)| !value.is_empty()) {
-                ui.weak(name);
-                ui.add(Label::new(value).selectable(true).extend());
-                ui.end_row();
+                fact_row_ui(ui, name, value, "");
             }
             for known in COLUMNS {
                 let cell = known.cell(row, &report, OperationLayer::Model);

@@ -8,6 +8,7 @@ use crate::theme::{ThemePalette, numbers, spacing};
 use crate::views::ViewContext;
 use crate::views::trace_jump::TraceJump;
 use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::fact_row_ui;
 use crate::widgets::query_state::QueryTexts;
 use egui::{CornerRadius, Grid, Label, Rect, ScrollArea, Ui, pos2, vec2};
 use tilescope_analysis::program_tree::{ProgramFact, facts, label};
@@ -126,12 +127,7 @@ fn facts_ui(ui: &mut Ui, facts: &[ProgramFact]) {
         ui,
         |ui| {
             for fact in facts {
-                ui.weak(fact.name);
-                let value = ui.add(Label::new(&fact.value).selectable(true).extend());
-                if let Some(formula) = fact.formula {
-                    value.on_hover_text(formula);
-                }
-                ui.end_row();
+                fact_row_ui(ui, fact.name, &fact.value, fact.formula.unwrap_or_default());
             }
         },
     );

@@ -5,9 +5,9 @@ use super::asked_question::AskedQuestion;
 use super::gains::{gain_bar, gain_ends, gains_ui};
 use super::spec_draft::SpecDraft;
 use super::spec_keys::SpecQueries;
-use crate::theme::{spacing, text_size};
+use crate::theme::spacing;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
-use crate::widgets::{error_ui, hint_ui};
+use crate::widgets::{error_ui, hint_ui, remark_ui};
 use egui::{Button, Key, Label, RichText, TextEdit, Ui};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -209,8 +209,7 @@ fn prediction_ui(ui: &mut Ui, answer: &MeasuredPrediction) {
     let gains = bars.iter().flat_map(|bar| &bar.parts).map(|part| Some(-part.to));
     let ends = gain_ends(gains);
     gains_ui(ui, "Changes of operations", bars, ends);
-    let basis = RichText::new(basis).weak().size(text_size::SMALL);
-    ui.add(Label::new(basis).wrap());
+    remark_ui(ui, basis);
 }
 
 #[cfg(test)]
