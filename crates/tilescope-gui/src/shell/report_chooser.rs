@@ -266,19 +266,16 @@ impl ReportChooser {
     /// What the report or model is that Enter takes.
     fn preview_ui(&mut self, ui: &mut Ui, offers: &PathOffers, workers: &BackgroundWorkers) {
         let Some(path) = self.input.highlighted_file(offers).map(Path::to_owned) else { return };
-        let found = match is_model(&path) {
-            true => {
-                let question = ModelQuestion { file: path.clone(), sizes: BTreeMap::new() };
-                let query = &mut self.model_preview;
-                let state = query.ask_newest(ui.ctx(), workers, &question, SPEC_QUERIES.model);
-                let found = state.fresh_only().finished();
-                found.map(|found| found.map(|model| model_lines(&path, &model)))
-            }
-            false => {
-                let question = |path: &PathBuf| ReportPreview::read(path);
-                let state = self.preview.ask(ui.ctx(), workers, &path, question).fresh_only();
-                state.finished().map(|found| found.map(|preview| preview.lines()))
-            }
+        let found = if is_model(&path) {
+            let question = ModelQuestion { file: path.clone(), sizes: BTreeMap::new() };
+            let query = &mut self.model_preview;
+            let state = query.ask_newest(ui.ctx(), workers, &question, SPEC_QUERIES.model);
+            let found = state.fresh_only().finished();
+            found.map(|found| found.map(|model| model_lines(&path, &model)))
+        } else {
+            let question = |path: &PathBuf| ReportPreview::read(path);
+            let state = self.preview.ask(ui.ctx(), workers, &path, question).fresh_only();
+            state.finished().map(|found| found.map(|preview| preview.lines()))
         };
         let has_place = is_model(&path) || matches!(found, Some(Ok(_)));
         match found {
