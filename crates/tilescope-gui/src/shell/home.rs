@@ -59,7 +59,7 @@ fn title_ui(ui: &mut Ui, shown: ThemeChoice, commands: &CommandQueue) {
             ui.spacing_mut().item_spacing.y = spacing::XXS;
             ui.label(strong("tilescope").size(text_size::DISPLAY));
             let text = "See why a program is slow or does not fit on IPUs, and what would help";
-            ui.label(RichText::new(text).color(palette.weak_text));
+            ui.weak(text);
         });
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             if icon_button_ui(ui, Icon::Help, "Keys and help").clicked() {
@@ -139,7 +139,7 @@ fn capture_card_ui(ui: &mut Ui) {
         ("Without hardware, from a model and options in a TOML file:", SIMULATE),
     ];
     for (words, command) in lines {
-        ui.label(RichText::new(words).color(palette.weak_text));
+        ui.weak(words);
         Frame::new()
             .fill(palette.raised)
             .corner_radius(CornerRadius::same(5))
@@ -213,7 +213,6 @@ fn open_card_ui(
     context: &HomeContext<'_>,
     commands: &CommandQueue,
 ) {
-    let palette = ThemePalette::for_ui(ui);
     let (is_remote_shown, remote) = home.remote();
     tabs_ui(ui, "home", &[(false, "This machine"), (true, "Remote")], is_remote_shown);
     if *is_remote_shown {
@@ -239,7 +238,7 @@ fn open_card_ui(
     commands.extend(taken.map(AppCommand::Open));
     ui.add_space(spacing::XXS);
     let hint = "Or drop reports and ONNX models on this window.";
-    ui.label(RichText::new(hint).color(palette.weak_text).size(text_size::CAPTION));
+    ui.label(RichText::new(hint).weak().size(text_size::CAPTION));
 }
 
 const PATH_TEXTS: PathInputTexts = PathInputTexts {
@@ -256,7 +255,6 @@ fn simulate_card_ui(
     context: &HomeContext<'_>,
     commands: &CommandQueue,
 ) {
-    let palette = ThemePalette::for_ui(ui);
     let about = "your own network: choose its dimensions, loss and system";
     if row_ui(ui, Icon::Graph, "An ONNX file…", about, true).clicked() {
         commands.push(AppCommand::ChooseReport(ChooserPurpose::Model));
@@ -289,7 +287,7 @@ fn simulate_card_ui(
         (false, _) if found.is_empty() => "No spec has these letters in its name or description.",
         _ => return,
     };
-    ui.label(RichText::new(text).color(palette.weak_text));
+    ui.weak(text);
 }
 
 /// A spec to be simulated: its name, and below it all that is said about it.
@@ -334,10 +332,9 @@ fn recent_card_ui(
     context: &HomeContext<'_>,
     commands: &CommandQueue,
 ) {
-    let palette = ThemePalette::for_ui(ui);
     if context.prefs.recent.is_empty() {
         let text = "Reports and models you open are listed here.";
-        ui.label(RichText::new(text).color(palette.weak_text));
+        ui.weak(text);
         return;
     }
     let exist = home.recent_exist(ui.ctx(), context);
@@ -358,7 +355,6 @@ fn comparisons_ui(
     context: &HomeContext<'_>,
     commands: &CommandQueue,
 ) {
-    let palette = ThemePalette::for_ui(ui);
     ui.add_space(spacing::S);
     if let Some((source, target)) = home.comparison() {
         let text = format!("Compare {} with {}", names(source).0, names(target).0);
@@ -367,7 +363,7 @@ fn comparisons_ui(
         }
     } else {
         let text = "Tick two reports to compare them.";
-        ui.label(RichText::new(text).color(palette.weak_text).size(text_size::CAPTION));
+        ui.label(RichText::new(text).weak().size(text_size::CAPTION));
     }
     for (source, target) in context.prefs.recent_comparisons.iter().take(MAX_COMPARISONS) {
         ui.horizontal(|ui| {

@@ -7,9 +7,7 @@ use crate::theme::fonts::strong;
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::{self, Icon};
 use egui::accesskit::{Live, Role};
-use egui::{
-    Align, Color32, Frame, Label, Layout, Margin, Panel, RichText, Sense, Ui, WidgetInfo, vec2,
-};
+use egui::{Align, Color32, Frame, Label, Layout, Margin, Panel, Sense, Ui, WidgetInfo, vec2};
 
 /// Messages that are shown at once; older ones come up when newer ones are dismissed.
 const MAX_SHOWN: usize = 4;
@@ -57,7 +55,7 @@ pub(crate) fn messages_ui(ui: &mut Ui, messages: &[StatusMessage], commands: &Co
         if hidden > 0 {
             ui.horizontal(|ui| {
                 let text = format!("{hidden} earlier messages");
-                ui.label(RichText::new(text).color(palette.weak_text));
+                ui.weak(text);
                 if ui.button("Dismiss all").clicked() {
                     commands.push(AppCommand::DismissMessages);
                 }

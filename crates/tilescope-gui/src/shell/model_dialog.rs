@@ -3,6 +3,7 @@
 
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::message::StatusMessage;
+use crate::shell::dialog::{dialog_ui, large_margin, long_heading_ui};
 use crate::shell::session::AppSession;
 use crate::shell::simulation_process::{SimulationOutcome, SimulationProcess};
 use crate::shell::spec_queries::SPEC_QUERIES;
@@ -10,11 +11,8 @@ use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::what_if::model_form::{FormState, ModelForm};
 use crate::views::what_if::spec_draft::{SpecAnswers, check_ui};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
-use crate::widgets::icon_button_ui;
-use crate::widgets::icons::Icon;
 use egui::{
-    Align, Button, Context, Frame, Id, Key, Label, Layout, Margin, Modal, Modifiers, ProgressBar,
-    RichText, ScrollArea, TextEdit, Ui,
+    Button, Context, Key, Label, Modifiers, ProgressBar, RichText, ScrollArea, TextEdit, Ui,
 };
 use std::path::{Path, PathBuf};
 
@@ -149,13 +147,8 @@ pub(crate) fn model_dialog_ui(
         waiting: session.dialogs().waiting_models(),
         commands,
     };
-    let room = context.content_rect().size();
-    let margin = if room.x < 600.0 { 10 } else { 20 };
-    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(margin));
-    let response = Modal::new(Id::unique("model dialog")).frame(frame).show(context, |ui| {
-        ui.set_width(WIDTH.min(room.x - 2.0 * f32::from(margin) - 20.0));
-        dialog.ui(ui, &around);
-    });
+    let size = (WIDTH, large_margin(context));
+    let response = dialog_ui(context, "model dialog", size, |ui| dialog.ui(ui, &around));
     if response.should_close() {
         commands.push(AppCommand::CloseModel);
     }
@@ -234,18 +227,7 @@ impl ModelDialog {
     }
 
     fn header_ui(&self, ui: &mut Ui, around: &DialogContext<'_>) {
-        let palette = ThemePalette::for_ui(ui);
-        ui.horizontal(|ui| {
-            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                if icon_button_ui(ui, Icon::Close, "Close the model").clicked() {
-                    ui.close();
-                }
-                ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                    let title = RichText::new(format!("Simulate {}", self.form.name())).heading();
-                    ui.add(Label::new(title).truncate());
-                });
-            });
-        });
+        long_heading_ui(ui, format!("Simulate {}", self.form.name()), "Close the model");
         let mut place = self.form.path().display().to_string();
         if around.waiting > 0 {
             let more = match around.waiting {
@@ -254,7 +236,7 @@ impl ModelDialog {
             };
             place = format!("{place}  ({more}, shown next)");
         }
-        let words = RichText::new(&place).color(palette.weak_text).size(text_size::CAPTION);
+        let words = RichText::new(&place).weak().size(text_size::CAPTION);
         ui.add(Label::new(words).truncate()).on_hover_text(place);
     }
 
@@ -324,7 +306,6 @@ fn scroll_area(name: &str, height: f32) -> ScrollArea {
 
 /// Progress of the simulation, and how to stop it.
 fn running_ui(ui: &mut Ui, simulation: &SimulationProcess, commands: &CommandQueue) {
-    let palette = ThemePalette::for_ui(ui);
     ui.horizontal_wrapped(|ui| {
         let bar = ProgressBar::new(simulation.progress()).desired_width(240.0).show_percentage();
         ui.add(bar);
@@ -332,7 +313,7 @@ fn running_ui(ui: &mut Ui, simulation: &SimulationProcess, commands: &CommandQue
             commands.push(AppCommand::CancelSimulation);
         }
         let words = "You can close this: the report opens when it is there.";
-        ui.label(RichText::new(words).color(palette.weak_text));
+        ui.weak(words);
     });
 }
 

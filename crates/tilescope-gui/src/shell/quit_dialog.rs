@@ -1,18 +1,17 @@
 //! Asking before something is lost.
 
 use crate::model::command::{AppCommand, CommandQueue};
+use crate::shell::dialog::{MARGIN, dialog_ui};
 use crate::shell::session::AppSession;
 use crate::theme::spacing;
-use egui::{Context, Frame, Id, Label, Margin, Modal};
+use egui::{Context, Label};
 
 /// The question whether to quit, while it is asked: what would be lost, and both answers.
 pub(crate) fn quit_dialog_ui(context: &Context, session: &AppSession, commands: &CommandQueue) {
     if !session.dialogs().asks_to_quit() {
         return;
     }
-    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
-    let response = Modal::new(Id::unique("quit")).frame(frame).show(context, |ui| {
-        ui.set_width(420.0_f32.min(context.content_rect().width() - 60.0));
+    let response = dialog_ui(context, "quit", (420.0, MARGIN), |ui| {
         ui.heading("Quit?");
         for sentence in session.what_would_be_lost() {
             ui.add(Label::new(sentence).wrap());

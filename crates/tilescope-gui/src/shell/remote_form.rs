@@ -3,6 +3,7 @@
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::preferences::{RemotePrefs, UserPreferences};
 use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::error_ui;
 use egui::{Button, Key, Label, Margin, RichText, TextEdit, Ui, vec2};
 use std::path::{Path, PathBuf};
 use tilescope_report::remote::{RemoteAddress, is_remote};
@@ -40,9 +41,9 @@ impl RemoteForm {
             ("Host", "user@host, or a name of ~/.ssh/config", &mut typed.host),
             ("Path on the host", "/data/out or ~/out", &mut typed.path),
         ] {
-            ui.label(RichText::new(label).color(palette.weak_text).size(text_size::CAPTION));
+            ui.label(RichText::new(label).weak().size(text_size::CAPTION));
             let edit = TextEdit::singleline(text)
-                .hint_text(RichText::new(hint).color(palette.weak_text))
+                .hint_text(RichText::new(hint).weak())
                 .desired_width(ui.available_width() - 18.0)
                 .margin(Margin::symmetric(8, 5));
             let edit = ui.add(edit).accessible_name(label);
@@ -55,7 +56,7 @@ impl RemoteForm {
         let button = Button::new("Connect").min_size(vec2(90.0, 0.0));
         entered |= ui.add_enabled(address.is_ok(), button).clicked();
         if let (Err(error), true) = (&address, is_begun) {
-            ui.add(Label::new(RichText::new(error.to_string()).color(palette.error)).wrap());
+            error_ui(ui, error.to_string());
         }
         if entered && address.is_ok() {
             commands.push(AppCommand::OpenRemote(typed.clone()));
@@ -71,7 +72,7 @@ impl RemoteForm {
         ui.add_space(spacing::XS);
         let words =
             "Your own ssh copies the report to this machine's cache; the host needs no tilescope.";
-        let words = RichText::new(words).color(palette.weak_text).size(text_size::CAPTION);
+        let words = RichText::new(words).weak().size(text_size::CAPTION);
         ui.add(Label::new(words).wrap());
     }
 }

@@ -1,9 +1,10 @@
 //! Which report of a directory is meant that holds several, or all of them.
 
 use crate::model::command::{AppCommand, CommandQueue};
+use crate::shell::dialog::{MARGIN, dialog_ui};
 use crate::shell::session::AppSession;
 use crate::theme::spacing;
-use egui::{Align, Button, Context, Frame, Id, Label, Layout, Margin, Modal, ScrollArea};
+use egui::{Align, Button, Context, Label, Layout, ScrollArea};
 use std::path::PathBuf;
 
 /// A directory and the reports in it.
@@ -21,9 +22,7 @@ const LIST_HEIGHT: f32 = 320.0;
 pub(crate) fn report_choice_ui(context: &Context, session: &AppSession, commands: &CommandQueue) {
     let Some(choice) = session.dialogs().report_choice() else { return };
     let answer = |path| commands.push(AppCommand::AnswerReportChoice(path));
-    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
-    let response = Modal::new(Id::unique("report choice")).frame(frame).show(context, |ui| {
-        ui.set_width(480.0_f32.min(context.content_rect().width() - 60.0));
+    let response = dialog_ui(context, "report choice", (480.0, MARGIN), |ui| {
         ui.heading("Which report?");
         let count = choice.names.len();
         let sentence = format!("{count} reports are in {}", choice.directory.display());

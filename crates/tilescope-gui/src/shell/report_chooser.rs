@@ -3,6 +3,7 @@
 
 use crate::model::command::{AppCommand, ChooserPurpose, CommandQueue};
 use crate::model::open_report::OpenReport;
+use crate::shell::dialog::{MARGIN, dialog_ui, heading_ui};
 use crate::shell::session::AppSession;
 use crate::shell::spec_queries::SPEC_QUERIES;
 use crate::theme::fonts::strong;
@@ -10,12 +11,11 @@ use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::what_if::model_file::{ModelFile, ModelQuestion, nodes_in_words};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use crate::widgets::background_task::BackgroundTask;
-use crate::widgets::icon_button_ui;
-use crate::widgets::icons::Icon;
+use crate::widgets::error_ui;
 use crate::widgets::path_input::{
     KnownReports, ListedFiles, PathInput, PathInputTexts, PathOffers, is_model,
 };
-use egui::{Align, Button, Context, Frame, Id, Label, Layout, Margin, Modal, RichText, Ui, vec2};
+use egui::{Button, Context, Label, RichText, Ui, vec2};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles, exact_bytes, seconds};
@@ -68,6 +68,21 @@ impl ReportPreview {
             origin,
             file_size: opened.report.file_size(),
         })
+    }
+
+    /// Its name, and what is told of it.
+    fn lines(&self) -> (String, Vec<String>) {
+        let run = match self.run {
+            Some((cycles, time)) if time > 0.0 => format!("{cycles} cycles, {}", seconds(time)),
+            Some((cycles, _)) => format!("{cycles} cycles"),
+            None => String::new(),
+        };
+        let origin = match self.origin {
+            ReportOrigin::Foreign => "made by another tool".to_owned(),
+            _ => String::new(),
+        };
+        let size = format!("file of {}", exact_bytes(self.file_size.0));
+        (self.name.clone(), vec![self.machine.clone(), run, origin, size])
     }
 }
 
@@ -139,9 +154,7 @@ pub(crate) fn report_chooser_ui(
         purpose => known(session, purpose.listed()),
     };
     let workers = session.workers().clone();
-    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
-    let response = Modal::new(Id::unique("choose a report")).frame(frame).show(context, |ui| {
-        ui.set_width(WIDTH.min(context.content_rect().width() - 60.0));
+    let response = dialog_ui(context, "choose a report", (WIDTH, MARGIN), |ui| {
         chooser.ui(ui, known, &workers)
     });
     let closed = response.should_close();
@@ -160,14 +173,7 @@ impl ReportChooser {
         known: Vec<KnownReports>,
         workers: &BackgroundWorkers,
     ) -> Option<PathBuf> {
-        ui.horizontal(|ui| {
-            ui.heading(self.purpose.title());
-            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                if icon_button_ui(ui, Icon::Close, "Close the list of reports").clicked() {
-                    ui.close();
-                }
-            });
-        });
+        heading_ui(ui, self.purpose.title(), "Close the list of reports");
         if !std::mem::replace(&mut self.was_painted, true) {
             self.input.focus();
         }
@@ -186,7 +192,7 @@ impl ReportChooser {
             }
             let hint = "Type letters of a name, or a path. ↑ ↓ and Enter choose.";
             let text = RichText::new(hint).size(text_size::CAPTION);
-            ui.add(Label::new(text.color(ThemePalette::for_ui(ui).weak_text)).truncate());
+            ui.add(Label::new(text.weak()).truncate());
         });
         ui.add_space(spacing::S);
         let wide = ui.available_width() >= 2.0 * PREVIEW;
@@ -252,85 +258,53 @@ impl ReportChooser {
     fn list_ui(&mut self, ui: &mut Ui, offers: &PathOffers, height: f32) -> Option<PathBuf> {
         if offers.is_empty() {
             let words = if offers.is_listed { self.purpose.listed().nothing() } else { "" };
-            ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
+            ui.weak(words);
         }
         self.input.list_ui(ui, offers, height)
     }
 
-    /// What an ONNX file holds.
-    fn model_preview_ui(&mut self, ui: &mut Ui, path: PathBuf, workers: &BackgroundWorkers) {
-        let palette = ThemePalette::for_ui(ui);
-        let place = path.display().to_string();
-        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let question = ModelQuestion { file: path, sizes: BTreeMap::new() };
-        let query = &mut self.model_preview;
-        let state = query.ask_newest(ui.ctx(), workers, &question, SPEC_QUERIES.model);
-        match state.fresh_only().finished() {
-            None => {}
-            Some(Err(error)) => {
-                ui.add(Label::new(RichText::new(error.to_string()).color(palette.error)).wrap());
-            }
-            Some(Ok(model)) => {
-                ui.add(Label::new(strong(name)).wrap());
-                let inputs = match model.inputs.len() {
-                    1 => "1 input".to_owned(),
-                    count => format!("{count} inputs"),
-                };
-                let lines = [
-                    format!("ONNX, opset {}", model.opset),
-                    model.producer.clone(),
-                    format!("{}, {inputs}", nodes_in_words(model.nodes)),
-                ];
-                for line in lines.iter().filter(|line| !line.is_empty()) {
-                    ui.add(Label::new(line.as_str()).wrap());
-                }
-            }
-        }
-        let place = RichText::new(place).color(palette.weak_text).size(text_size::CAPTION);
-        ui.add(Label::new(place).wrap());
-    }
-
     /// What the report or model is that Enter takes.
     fn preview_ui(&mut self, ui: &mut Ui, offers: &PathOffers, workers: &BackgroundWorkers) {
-        let Some(path) = self.input.highlighted_file(offers) else { return };
-        if is_model(path) {
-            let path = path.to_owned();
-            return self.model_preview_ui(ui, path, workers);
-        }
-        let palette = ThemePalette::for_ui(ui);
-        let question = |path: &PathBuf| ReportPreview::read(path);
-        let state = self.preview.ask(ui.ctx(), workers, &path.to_owned(), question).fresh_only();
-        match state.finished() {
+        let Some(path) = self.input.highlighted_file(offers).map(Path::to_owned) else { return };
+        let found = if is_model(&path) {
+            let question = ModelQuestion { file: path.clone(), sizes: BTreeMap::new() };
+            let query = &mut self.model_preview;
+            let state = query.ask_newest(ui.ctx(), workers, &question, SPEC_QUERIES.model);
+            let found = state.fresh_only().finished();
+            found.map(|found| found.map(|model| model_lines(&path, &model)))
+        } else {
+            let question = |path: &PathBuf| ReportPreview::read(path);
+            let state = self.preview.ask(ui.ctx(), workers, &path, question).fresh_only();
+            state.finished().map(|found| found.map(|preview| preview.lines()))
+        };
+        let has_place = is_model(&path) || matches!(found, Some(Ok(_)));
+        match found {
             None => {}
-            Some(Err(error)) => {
-                let text = RichText::new(error.to_string()).color(palette.error);
-                ui.add(Label::new(text).wrap());
-            }
-            Some(Ok(preview)) => {
-                ui.add(Label::new(strong(preview.name.as_str())).wrap());
-                let run = match preview.run {
-                    Some((cycles, time)) if time > 0.0 => {
-                        format!("{cycles} cycles, {}", seconds(time))
-                    }
-                    Some((cycles, _)) => format!("{cycles} cycles"),
-                    None => String::new(),
-                };
-                let origin = match preview.origin {
-                    ReportOrigin::Foreign => "made by another tool",
-                    _ => "",
-                };
-                let size = format!("file of {}", exact_bytes(preview.file_size.0));
-                for line in [preview.machine.as_str(), run.as_str(), origin, size.as_str()] {
-                    if !line.is_empty() {
-                        ui.add(Label::new(line).wrap());
-                    }
+            Some(Err(error)) => error_ui(ui, error.to_string()),
+            Some(Ok((name, lines))) => {
+                ui.add(Label::new(strong(name)).wrap());
+                for line in lines.iter().filter(|line| !line.is_empty()) {
+                    ui.add(Label::new(line).wrap());
                 }
-                let place = path.display().to_string();
-                let place = RichText::new(place).color(palette.weak_text);
-                ui.add(Label::new(place.size(text_size::CAPTION)).wrap());
             }
+        }
+        if has_place {
+            let place = RichText::new(path.display().to_string()).weak();
+            ui.add(Label::new(place.size(text_size::CAPTION)).wrap());
         }
     }
+}
+
+/// The name of an ONNX file, and what it holds.
+fn model_lines(path: &Path, model: &ModelFile) -> (String, Vec<String>) {
+    let inputs = match model.inputs.len() {
+        1 => "1 input".to_owned(),
+        count => format!("{count} inputs"),
+    };
+    let opset = format!("ONNX, opset {}", model.opset);
+    let nodes = format!("{}, {inputs}", nodes_in_words(model.nodes));
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    (name, vec![opset, model.producer.clone(), nodes])
 }
 
 /// The directory that is a report, for the file in it.

@@ -23,21 +23,25 @@ mod trace_jump;
 pub(crate) mod what_if;
 
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
+use crate::model::message::StatusMessage;
 use crate::model::open_report::OpenReport;
 use crate::model::preferences::UserPreferences;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::ViewState;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::views::what_if::spec_keys::SpecQueries;
-use crate::widgets::background_query::BackgroundWorkers;
+use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
 use crate::widgets::heat_scale::HeatScale;
 use crate::widgets::icons::Icon;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use compare::ComparedPane;
 use cycle_axis::cycles_on_screen;
 use egui::{Rect, Ui};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::{Report, ReportError};
 pub(crate) use trace_jump::TraceJump;
 
 /// What a view reads, and where its events go. Nothing in it can be changed: what a view wants done
@@ -60,6 +64,37 @@ pub(crate) struct ViewContext<'a> {
 }
 
 impl ViewContext<'_> {
+    /// Asks a question about the report off the UI thread, unless it is answered already.
+    pub(crate) fn ask<K, T>(
+        &self,
+        ui: &egui::Context,
+        query: &mut BackgroundQuery<K, T>,
+        key: &K,
+        question: impl FnOnce(&Report, &K) -> Result<T, ReportError> + Send + 'static,
+    ) -> QueryState<T>
+    where
+        K: Clone + PartialEq + Send + 'static,
+        T: Send + Sync + 'static,
+    {
+        let report = self.opened.report.clone();
+        query.ask(ui, self.workers, key, move |key| question(&report, key))
+    }
+
+    /// Reads what depends on nothing but the report off the UI thread.
+    pub(crate) fn read<T: Send + Sync + 'static>(
+        &self,
+        ui: &egui::Context,
+        query: &mut BackgroundQuery<(), T>,
+        question: impl FnOnce(&Report) -> Result<T, ReportError> + Send + 'static,
+    ) -> QueryState<T> {
+        self.ask(ui, query, &(), |report, ()| question(report))
+    }
+
+    /// Has the session show a message.
+    pub(crate) fn tell(&self, message: StatusMessage) {
+        self.commands.push(AppCommand::ShowMessage(message));
+    }
+
     /// A value that graphs reach up to, so that those beside each other have one scale.
     pub(crate) fn least_graph_top(&self) -> u64 {
         self.pane.map_or(0, |pane| pane.graph_top)
@@ -108,16 +143,41 @@ pub(crate) struct ViewScales {
     pub heat: Option<(&'static str, HeatScale)>,
 }
 
-/// State and looks of a view of one report.
-pub(crate) trait ReportView: Send {
-    /// Shows the view in all of `ui`.
-    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>);
-
+/// The settings of a view, as places keep them: its fields that are not skipped.
+pub(crate) trait SavedSettings {
     /// Its settings, as far as they differ from a fresh view of its kind.
     fn state(&self) -> ViewState;
 
+    /// Takes over what a state says; names of what it does not understand.
+    fn take_state(&mut self, state: &ViewState) -> Vec<String>;
+}
+
+impl<V: Default + Serialize + DeserializeOwned> SavedSettings for V {
+    fn state(&self) -> ViewState {
+        to_view_state(self)
+    }
+
+    fn take_state(&mut self, state: &ViewState) -> Vec<String> {
+        let strange;
+        (*self, strange) = from_view_state(state);
+        strange
+    }
+}
+
+/// State and looks of a view of one report.
+pub(crate) trait ReportView: SavedSettings + Send {
+    /// Shows the view in all of `ui`.
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>);
+
+    /// Takes note that its settings were restored where `selection` is chosen.
+    fn notice_restored(&mut self, _selection: &Selection) {}
+
     /// Shows what a state says, where `selection` is chosen; names of what it does not understand.
-    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String>;
+    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
+        let strange = self.take_state(state);
+        self.notice_restored(selection);
+        strange
+    }
 
     /// Commands that clear this view's selection.
     fn clear_selection_commands(&self) -> Vec<AppCommand> {

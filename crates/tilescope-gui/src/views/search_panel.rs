@@ -4,8 +4,7 @@ use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::{TraceJump, ViewContext};
-use crate::widgets::background_query::Versioned;
-use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{choice_ui, focus_ui, icon_button_ui, search_ui, tabs_ui};
@@ -20,9 +19,8 @@ use tilescope_analysis::find::{
     SearchQueryError, SearchResults, find, values,
 };
 use tilescope_analysis::statistics::spread;
-use tilescope_report::Report;
-use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, Cycles, grouped, grouped_wide};
+use tilescope_report::{Report, ReportError};
 
 /// Height of a result.
 const ROW: f32 = 38.0;
@@ -264,12 +262,11 @@ impl SearchPanel {
         let Ok(query) = self.text.parse::<SearchQuery>() else { return };
         let key = SearchStatisticsKey { query: query.to_string(), source, amount };
         let Some(catalogue) = self.catalogue.latest().cloned() else { return };
-        let (report, found) = (context.opened.report.clone(), found.clone());
-        let question = move |key: &SearchStatisticsKey| {
-            compute_statistics(&report, &catalogue, &query, &found, key)
-        };
+        let found = found.clone();
         let texts = QueryTexts { waiting: "Counting…", failed: "There are no statistics" };
-        let measured = self.statistics.ask(ui.ctx(), context.workers, &key, question);
+        let measured = context.ask(ui, &mut self.statistics, &key, move |report, key| {
+            compute_statistics(report, &catalogue, &query, &found, key)
+        });
         measured.show(ui, texts, |ui, measured| {
             if let Some(bar) = measured_ui(ui, measured, amount) {
                 let name = amount.name();
@@ -296,9 +293,8 @@ fn compute_statistics(
 
 /// Examples of queries.
 fn examples_ui(ui: &mut Ui, text: &mut String) {
-    let palette = ThemePalette::for_ui(ui);
     ui.add_space(spacing::S);
-    ui.label(RichText::new("Words, /regular expressions/ and filters:").color(palette.weak_text));
+    ui.weak("Words, /regular expressions/ and filters:");
     let examples = [
         "Convolve",
         "in:steps type:DoExchange cycles>2k",
@@ -409,11 +405,10 @@ fn measured_ui(
 }
 
 pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &ValueStatistics, bytes: bool) {
-    let palette = ThemePalette::for_ui(ui);
     let grid = egui::Grid::new("statistics").num_columns(2).spacing(vec2(18.0, 3.0));
     grid.show(ui, |ui| {
         for (name, value) in statistics.rows() {
-            ui.label(RichText::new(name).color(palette.weak_text));
+            ui.weak(name);
             let unit = if bytes && name != "Count" { " B" } else { "" };
             ui.label(format!("{}{unit}", grouped_wide(value)));
             ui.end_row();

@@ -34,9 +34,8 @@ impl TraceJump {
     /// Goes there if it has been found.
     pub(crate) fn update(&mut self, ui: &Context, context: &ViewContext<'_>) {
         let Some(wanted) = self.wanted.clone() else { return };
-        let report = context.opened.report.clone();
-        let question = move |(place, _): &(ViewLocation, u64)| located_step(&report, place);
-        let asked = self.found.ask(ui, context.workers, &wanted, question);
+        let asked = context
+            .ask(ui, &mut self.found, &wanted, |report, (place, _)| located_step(report, place));
         let Some(answer) = asked.finished() else { return };
         self.wanted = None;
         match answer.map(|found| *found) {
@@ -54,11 +53,9 @@ impl TraceJump {
                     Some(_) => "None of the recorded steps executes this program.",
                     None => "No step was recorded there.",
                 };
-                context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
+                context.tell(StatusMessage::warning(words));
             }
-            Err(error) => context
-                .commands
-                .push(AppCommand::ShowMessage(StatusMessage::error(error.to_string()))),
+            Err(error) => context.tell(StatusMessage::error(error.to_string())),
         }
     }
 }

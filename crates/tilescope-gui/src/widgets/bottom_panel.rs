@@ -17,7 +17,7 @@ const LEAST_ABOVE: f32 = 120.0;
 pub(crate) const LOW: f32 = 360.0;
 
 /// A panel, and whether the user has opened or closed it.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct BottomPanel {
     open: Option<bool>,
@@ -30,32 +30,34 @@ impl BottomPanel {
     }
 
     /// Whether the user has opened or closed it.
-    pub(crate) fn choice(&self) -> Option<bool> {
+    pub(crate) fn choice(self) -> Option<bool> {
         self.open
     }
 
     /// Shows the panel at the bottom of `ui`, at first as high as `height`; closed where graph and
     /// panel together are lower than `low`. `contents` is told whether there is more than tabs, and
-    /// says so to open it.
+    /// says so to open it. The panel as the user has left it.
+    #[must_use]
     pub(crate) fn ui(
-        &mut self,
+        self,
         ui: &mut Ui,
         name: &'static str,
         room: (f32, f32),
         contents: impl FnOnce(&mut Ui, &mut bool),
-    ) {
-        self.ui_when(true, ui, name, room, contents);
+    ) -> Self {
+        self.ui_when(true, ui, name, room, contents)
     }
 
     /// The same, closed as long as it has nothing to show and the user does not open it.
+    #[must_use]
     pub(crate) fn ui_when(
-        &mut self,
+        self,
         has_content: bool,
         ui: &mut Ui,
         name: &'static str,
         (height, low): (f32, f32),
         contents: impl FnOnce(&mut Ui, &mut bool),
-    ) {
+    ) -> Self {
         let room = ui.available_height();
         let open = self.open.unwrap_or(has_content && room >= low);
         let panel = if open {
@@ -82,9 +84,7 @@ impl BottomPanel {
                 wanted = !open;
             }
         });
-        if wanted != open {
-            self.open = Some(wanted);
-        }
+        if wanted == open { self } else { Self::of(Some(wanted)) }
     }
 }
 
@@ -92,7 +92,7 @@ impl BottomPanel {
 pub(crate) fn closed_ui(ui: &mut Ui, sentence: &str) {
     tabs_row_ui(ui, |ui| {
         ui.add_space(spacing::S);
-        let text = RichText::new(sentence).color(ThemePalette::for_ui(ui).weak_text);
+        let text = RichText::new(sentence).weak();
         ui.set_min_height(TABS);
         ui.add(Label::new(text).truncate());
     });

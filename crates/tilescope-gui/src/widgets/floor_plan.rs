@@ -4,12 +4,12 @@
 use super::heat_scale::HeatScale;
 use super::split_texture::TextureOwner;
 use super::tile_picker::TileClick;
-use super::{focus_ui, node_ui};
+use super::{ALL_ARROWS, focus_ui, keeps_arrows, node_ui};
 use crate::theme::{ColourScheme, ThemePalette, text_size};
 use egui::accesskit::Role;
 use egui::{
-    Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense, Stroke,
-    StrokeKind, TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
+    Color32, ColorImage, FontId, Key, Pos2, Rect, Response, RichText, Sense, Stroke, StrokeKind,
+    TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
 };
 use tilescope_analysis::tile_curves::{ChipFloorPlan, TileCurveUnit};
 use tilescope_report::Target;
@@ -284,12 +284,9 @@ fn arrows(
     plan: ChipFloorPlan,
     last: Option<&TileId>,
 ) -> Option<TileClick> {
-    if !response.has_focus() {
+    if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let filter =
-        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..Default::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (right, down, add) = ui.input(|input| {
         let pressed = |key| i64::from(input.key_pressed(key));
         (
@@ -334,7 +331,7 @@ fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, til
         };
         ui.label(crate::theme::fonts::strong(name));
         let text = RichText::new(shown.unit.exact(value));
-        ui.label(text.color(ThemePalette::for_ui(ui).weak_text));
+        ui.label(text.weak());
     });
 }
 

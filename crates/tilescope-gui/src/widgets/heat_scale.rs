@@ -2,8 +2,10 @@
 
 use crate::theme::{ThemePalette, text_size};
 use egui::accesskit::Role;
-use egui::{Color32, Mesh, Pos2, Rect, RichText, Sense, Shape, Stroke, StrokeKind, Ui, WidgetInfo};
-use egui::{pos2, vec2};
+use egui::{
+    Color32, Mesh, Pos2, Rect, RichText, Sense, Shape, Stroke, StrokeKind, Ui, WidgetInfo, pos2,
+    vec2,
+};
 
 /// The amounts that colours stand for: from the least that is there, nothing left out of account, to
 /// the largest.

@@ -26,11 +26,13 @@ use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, mix, spacing, text_size};
 use egui::accesskit::Role;
 use egui::{
-    Align, Align2, Color32, CornerRadius, EventFilter, FontId, Id, Key, Layout, Rect, Response,
-    RichText, Sense, Shape, Stroke, StrokeKind, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
+    Align, Align2, Button, CentralPanel, Color32, CornerRadius, EventFilter, FontId, Frame, Id,
+    Key, Label, Layout, Rect, Response, RichText, Sense, Shape, Stroke, StrokeKind, TextEdit,
+    TextStyle, Ui, Vec2, WidgetInfo, vec2,
 };
 use icons::Icon;
 use requested_control::{ControlKind, takes_request};
+use tilescope_report::units::IpuId;
 
 /// Space between the edge of a page and what is on it.
 pub(crate) const MARGIN: f32 = 12.0;
@@ -95,15 +97,26 @@ pub(crate) fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
     }
 }
 
+/// The arrow keys to the sides, and all of them, as a widget keeps them.
+pub(crate) const SIDE_ARROWS: EventFilter =
+    EventFilter { horizontal_arrows: true, vertical_arrows: false, tab: false, escape: false };
+pub(crate) const ALL_ARROWS: EventFilter = EventFilter { vertical_arrows: true, ..SIDE_ARROWS };
+
+/// Whether a widget has the focus; then these keys are its own, and do not move the focus away.
+pub(crate) fn keeps_arrows(response: &Response, keys: EventFilter) -> bool {
+    let has_focus = response.has_focus();
+    if has_focus {
+        response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, keys));
+    }
+    has_focus
+}
+
 /// The row above or below the one at `place` of a list, where that one has the focus and an arrow
 /// key asks for it. Arrows to the sides are left to the row.
 pub(crate) fn neighbour(response: &Response, place: usize, count: usize) -> Option<usize> {
-    if !response.has_focus() {
+    if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let filter =
-        EventFilter { vertical_arrows: true, horizontal_arrows: true, ..EventFilter::default() };
-    response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let pressed = |key| response.ctx.input(|input| input.key_pressed(key));
     match (pressed(Key::ArrowUp), pressed(Key::ArrowDown)) {
         (true, false) => place.checked_sub(1),
@@ -185,6 +198,12 @@ pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     clicked
 }
 
+/// Shows what takes the room that panels around it leave.
+pub(crate) fn central_ui(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
+    let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
+    CentralPanel::default().frame(frame).show(ui, contents);
+}
+
 /// Height of the tables below a graph: what `share` of the room is, as long as the graph keeps
 /// enough to be read.
 pub(crate) fn tables_height(ui: &Ui, share: f32) -> f32 {
@@ -204,7 +223,7 @@ pub(crate) fn choice_ui<T: Copy + PartialEq>(
 ) -> Option<T> {
     let title = choices.iter().find(|(value, _)| *value == current).map_or("", |(_, text)| *text);
     let mut picked = None;
-    ui.label(RichText::new(name).color(ThemePalette::for_ui(ui).weak_text));
+    ui.weak(name);
     let list = egui::ComboBox::from_id_salt(name).selected_text(title).height(CHOICE_HEIGHT);
     let shown = list.show_ui(ui, |ui| {
         for (value, text) in choices {
@@ -217,6 +236,11 @@ pub(crate) fn choice_ui<T: Copy + PartialEq>(
     picked.filter(|value| *value != current)
 }
 
+/// The IPUs of a replica by number, for a choice.
+pub(crate) fn ipu_names(count: u32) -> impl Iterator<Item = (IpuId, String)> {
+    (0..count).map(IpuId).map(|ipu| (ipu, format!("IPU {ipu}")))
+}
+
 /// Unfolds the choice of this name in the same `ui`, as if it were clicked.
 pub(crate) fn open_choice(ui: &Ui, name: &str) {
     let button = ui.make_persistent_id(egui::IdSalt::new(name));
@@ -227,32 +251,71 @@ pub(crate) fn open_choice(ui: &Ui, name: &str) {
 /// A box to type a filter into; whether it changed.
 pub(crate) fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) -> Response {
     let edit = TextEdit::singleline(text)
-        .hint_text(RichText::new(hint).color(ThemePalette::for_ui(ui).weak_text))
+        .hint_text(RichText::new(hint).weak())
         .desired_width(width)
         .margin(egui::Margin::symmetric(8, 4));
     ui.add(edit).accessible_name(hint)
 }
 
+/// A box to find something in what is shown, and a button that goes to the next match, as Enter does;
+/// the box, and whether to go on.
+pub(crate) fn find_ui(
+    ui: &mut Ui,
+    text: &mut String,
+    (hint, width): (&str, f32),
+    finds: bool,
+) -> (Response, bool) {
+    let box_ui = search_ui(ui, text, hint, width);
+    let button = ui.add_enabled(finds, Button::new("Next"));
+    let pressed = button.on_hover_text("Go to the next match (Enter)").clicked();
+    let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+    let next = pressed || entered;
+    if next {
+        box_ui.request_focus();
+    }
+    (box_ui, next)
+}
+
 /// A heading and a sentence in the middle: what is missing here, and why.
 pub(crate) fn empty_state_ui(ui: &mut Ui, heading: &str, sentence: &str) {
-    let palette = ThemePalette::for_ui(ui);
     let space = (ui.available_height() * 0.36 - 20.0).clamp(8.0, 300.0);
     ui.vertical_centered(|ui| {
         ui.add_space(space);
         ui.label(strong(heading).size(text_size::SUBHEADING));
         ui.add_space(spacing::XXS);
         ui.set_max_width(460.0_f32.min(ui.available_width()));
-        ui.label(RichText::new(sentence).color(palette.weak_text));
+        ui.weak(sentence);
     });
+}
+
+/// A row of a grid: a name, and a value that can be selected; how it is worked out, where that is said,
+/// shows on hovering.
+pub(crate) fn fact_row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
+    ui.weak(name);
+    let value = ui.add(Label::new(value).selectable(true).extend());
+    if !formula.is_empty() {
+        value.on_hover_text(formula);
+    }
+    ui.end_row();
+}
+
+/// A remark below what it is about, in small letters over as many lines as it takes.
+pub(crate) fn remark_ui(ui: &mut Ui, words: impl Into<String>) {
+    ui.add(Label::new(RichText::new(words).weak().size(text_size::SMALL)).wrap());
 }
 
 /// A sentence where a table would be.
 pub(crate) fn hint_ui(ui: &mut Ui, sentence: &str) {
-    let palette = ThemePalette::for_ui(ui);
     ui.with_layout(Layout::top_down(Align::Center), |ui| {
         ui.add_space(spacing::XL);
-        ui.label(RichText::new(sentence).color(palette.weak_text));
+        ui.weak(sentence);
     });
+}
+
+/// Why something is not there, over as many lines as it takes.
+pub(crate) fn error_ui(ui: &mut Ui, words: impl Into<String>) {
+    let colour = ThemePalette::for_ui(ui).error;
+    ui.add(Label::new(RichText::new(words).color(colour)).wrap());
 }
 
 /// A spinner with a word beside it.
@@ -260,7 +323,7 @@ pub(crate) fn waiting_ui(ui: &mut Ui, words: &str) {
     ui.vertical_centered(|ui| {
         ui.add_space((ui.available_height() * 0.3).clamp(8.0, 200.0));
         ui.spinner();
-        ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
+        ui.weak(words);
     });
 }
 

@@ -1,13 +1,13 @@
 //! The strip above the lanes: the whole run, and which part of it is on the screen.
 
-use super::focus_ui;
 use super::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis};
 use super::split_texture::SplitTexture;
+use super::{ALL_ARROWS, focus_ui, keeps_arrows};
 use crate::theme::ThemePalette;
 use egui::accesskit::Role;
 use egui::{
-    Color32, CornerRadius, CursorIcon, EventFilter, Id, Key, Rect, Response, Sense, Stroke,
-    StrokeKind, Ui, WidgetInfo, pos2, vec2,
+    Color32, CornerRadius, CursorIcon, Id, Key, Rect, Response, Sense, Stroke, StrokeKind, Ui,
+    WidgetInfo, pos2, vec2,
 };
 use tilescope_report::units::grouped;
 
@@ -128,12 +128,9 @@ fn keys(
     axis: PanZoomAxis,
     limits: AxisLimits,
 ) -> Option<PanZoomAxis> {
-    if !response.has_focus() {
+    if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let filter =
-        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..Default::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (right, up) = ui.input(|input| {
         let pressed = |key| input.num_presses(key) as f32;
         (

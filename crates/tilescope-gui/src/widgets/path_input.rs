@@ -257,7 +257,6 @@ impl PathInput {
         texts: PathInputTexts,
         offers: &PathOffers,
     ) -> Option<PathBuf> {
-        let palette = ThemePalette::for_ui(ui);
         let id = self.id;
         let last = offers.entries().count().saturating_sub(1);
         let mut entered = false;
@@ -280,7 +279,7 @@ impl PathInput {
             let room = 24.0 + 8.0 * texts.button.len() as f32 + ui.spacing().item_spacing.x;
             let edit = TextEdit::singleline(&mut self.text)
                 .id(id)
-                .hint_text(RichText::new(texts.hint).color(palette.weak_text))
+                .hint_text(RichText::new(texts.hint).weak())
                 .desired_width(ui.available_width() - room - 18.0)
                 .margin(Margin::symmetric(8, 5));
             let edit = ui.add(edit).accessible_name(texts.label);

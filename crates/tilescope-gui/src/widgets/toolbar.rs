@@ -338,6 +338,6 @@ fn rows_ui(ui: &mut Ui, id: Id, view: &str, contents: impl FnOnce(&mut ToolbarBu
 
 /// Words of less weight in a strip of controls; they are never broken in the middle.
 pub(crate) fn weak_ui(ui: &mut Ui, text: String) {
-    let text = RichText::new(text).color(ThemePalette::for_ui(ui).weak_text);
+    let text = RichText::new(text).weak();
     ui.add(egui::Label::new(text).extend());
 }

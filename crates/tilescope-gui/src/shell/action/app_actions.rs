@@ -1,7 +1,7 @@
 //! The table: what the window does, then what the shown view is asked for, then the views.
 
 use super::view_actions::VIEW_ACTIONS;
-use super::{ActionEffect, ActionGroup, AppAction, KeyShortcut};
+use super::{ActionGroup, AppAction, KeyShortcut};
 use crate::model::command::{AppCommand, ChooserPurpose, OverlayKind};
 use crate::model::preferences::UserPreferences;
 use crate::model::selection::Selection;
@@ -13,32 +13,15 @@ use std::sync::LazyLock;
 /// Every action, in the order of lists: those below, and one per view.
 pub fn actions() -> &'static [AppAction] {
     static ALL: LazyLock<Vec<AppAction>> = LazyLock::new(|| {
-        let views = VIEWS.iter().enumerate().map(|(at, view)| AppAction {
-            name: view.id.name(),
-            title: view.id.title(),
-            help: view.about(),
-            effect: ActionEffect::ShowView(view.id),
-            keys: VIEW_KEYS.get(at..=at).unwrap_or_default(),
-            ..action_template(ActionGroup::Views)
+        let views = VIEWS.iter().enumerate().map(|(at, view)| {
+            AppAction::new(ActionGroup::Views, view.id.name(), view.id.title())
+                .help(view.about())
+                .keys(VIEW_KEYS.get(at..=at).unwrap_or_default())
+                .shows(view.id)
         });
         APP_ACTIONS.iter().chain(VIEW_ACTIONS).copied().chain(views).collect()
     });
     &ALL
-}
-
-/// An action of a group, to be completed.
-pub(super) const fn action_template(group: ActionGroup) -> AppAction {
-    AppAction {
-        name: "",
-        title: "",
-        help: "",
-        group,
-        keys: &[],
-        by_physical_key: false,
-        menu: None,
-        state: None,
-        effect: ActionEffect::RunCommand(|_| None),
-    }
 }
 
 /// Keys of views in their order; those with a number were there first, and keep it.
@@ -58,411 +41,230 @@ const VIEW_KEYS: [KeyShortcut; 11] = [
 
 /// Actions other than showing a view.
 const APP_ACTIONS: &[AppAction] = &[
-    AppAction {
-        name: "open-report",
-        title: "Open a report or model…",
-        help: "Choose a report, or an ONNX file to simulate, from those at hand or in a directory.",
-        keys: &[KeyShortcut::ctrl(Key::O)],
-        effect: ActionEffect::RunCommand(|_| Some(AppCommand::ChooseReport(ChooserPurpose::Open))),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "simulate-model",
-        title: "Simulate a model…",
-        help: "Choose an ONNX file, its dimensions, loss and system, and simulate it.",
-        keys: &[KeyShortcut::ctrl(Key::O).shift()],
-        effect: ActionEffect::RunCommand(|_| Some(AppCommand::ChooseReport(ChooserPurpose::Model))),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "reload-report",
-        title: "Reload report",
-        help: "Read the report again; keeps the selection where it still exists.",
-        keys: &[KeyShortcut::ctrl(Key::R), KeyShortcut::key(Key::F5)],
-        menu: Some(Icon::Reload),
-        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::Reload)),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "close-report",
-        title: "Close report",
-        help: "Close this tab.",
-        keys: &[KeyShortcut::ctrl(Key::W)],
-        menu: Some(Icon::Close),
-        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::CloseReport)),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "compare",
-        title: "Compare with…",
-        help: "Show this report beside another one, in every view.",
-        keys: &[KeyShortcut::ctrl(Key::D)],
-        menu: Some(Icon::Exchange),
-        effect: ActionEffect::RunCommand(|session| {
-            session.page().map(|_| AppCommand::ChooseReport(ChooserPurpose::Compare))
-        }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "series",
-        title: "Series of a folder…",
-        help: "Show all reports of a folder as one: a table of runs, figures over runs, and where they change.",
-        keys: &[KeyShortcut::ctrl(Key::E).shift()],
-        effect: ActionEffect::RunCommand(|_| {
-            Some(AppCommand::ChooseReport(ChooserPurpose::Series))
-        }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "series-of-tabs",
-        title: "Series of the open reports",
-        help: "Show the reports of all tabs as one series.",
-        effect: ActionEffect::RunCommand(|session| {
+    AppAction::new(ActionGroup::Report, "open-report", "Open a report or model…")
+        .help("Choose a report, or an ONNX file to simulate, from those at hand or in a directory.")
+        .keys(&[KeyShortcut::ctrl(Key::O)])
+        .runs(|_| Some(AppCommand::ChooseReport(ChooserPurpose::Open))),
+    AppAction::new(ActionGroup::Report, "simulate-model", "Simulate a model…")
+        .help("Choose an ONNX file, its dimensions, loss and system, and simulate it.")
+        .keys(&[KeyShortcut::ctrl(Key::O).shift()])
+        .runs(|_| Some(AppCommand::ChooseReport(ChooserPurpose::Model))),
+    AppAction::new(ActionGroup::Report, "reload-report", "Reload report")
+        .help("Read the report again; keeps the selection where it still exists.")
+        .keys(&[KeyShortcut::ctrl(Key::R), KeyShortcut::key(Key::F5)])
+        .in_menu(Icon::Reload)
+        .runs(|session| session.page().map(|_| AppCommand::Reload)),
+    AppAction::new(ActionGroup::Report, "close-report", "Close report")
+        .help("Close this tab.")
+        .keys(&[KeyShortcut::ctrl(Key::W)])
+        .in_menu(Icon::Close)
+        .runs(|session| session.page().map(|_| AppCommand::CloseReport)),
+    AppAction::new(ActionGroup::Report, "compare", "Compare with…")
+        .help("Show this report beside another one, in every view.")
+        .keys(&[KeyShortcut::ctrl(Key::D)])
+        .in_menu(Icon::Exchange)
+        .runs(|session| session.page().map(|_| AppCommand::ChooseReport(ChooserPurpose::Compare))),
+    AppAction::new(ActionGroup::Report, "series", "Series of a folder…")
+        .help(
+            "Show all reports of a folder as one: a table of runs, figures over runs, and where \
+             they change.",
+        )
+        .keys(&[KeyShortcut::ctrl(Key::E).shift()])
+        .runs(|_| Some(AppCommand::ChooseReport(ChooserPurpose::Series))),
+    AppAction::new(ActionGroup::Report, "series-of-tabs", "Series of the open reports")
+        .help("Show the reports of all tabs as one series.")
+        .runs(|session| {
             let open = session.open_reports();
             (open.len() > 1).then_some(AppCommand::ShowSeries(open))
         }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "last-series",
-        title: "Back to the series",
-        help: "Show the series of reports that was shown last.",
-        effect: ActionEffect::RunCommand(|session| {
-            session.dialogs().has_series().then_some(AppCommand::ShowLastSeries)
-        }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "pin-baseline",
-        title: "Pin this report as baseline",
-        help: "Compare every report that is opened from now on with this one, in every view.",
-        effect: ActionEffect::RunCommand(|session| {
+    AppAction::new(ActionGroup::Report, "last-series", "Back to the series")
+        .help("Show the series of reports that was shown last.")
+        .runs(|session| session.dialogs().has_series().then_some(AppCommand::ShowLastSeries)),
+    AppAction::new(ActionGroup::Report, "pin-baseline", "Pin this report as baseline")
+        .help("Compare every report that is opened from now on with this one, in every view.")
+        .runs(|session| {
             let path = session.page()?.opened().absolute_path();
             let is_pinned = session.baseline_for(&path).is_none();
             let is_pinned = is_pinned && session.pinned_baseline().is_some();
             (!is_pinned).then_some(AppCommand::PinBaseline(Some(path)))
         }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "unpin-baseline",
-        title: "Unpin the baseline",
-        help: "Open reports by themselves again.",
-        effect: ActionEffect::RunCommand(|session| {
-            session.pinned_baseline().map(|_| AppCommand::PinBaseline(None))
-        }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "what-if",
-        title: "What if…",
-        help: "Change the spec this report was made from, simulate it again and compare.",
-        keys: &[KeyShortcut::ctrl(Key::T)],
-        menu: Some(Icon::Flask),
-        effect: ActionEffect::RunCommand(|session| {
-            session.page().map(|_| AppCommand::ToggleWhatIf)
-        }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "other-machines",
-        title: "Try other machines",
-        help: "Simulate the spec of this report with twice the exchange, clock, memory, links, host, …: what each would gain.",
-        effect: ActionEffect::RunCommand(|session| {
+    AppAction::new(ActionGroup::Report, "unpin-baseline", "Unpin the baseline")
+        .help("Open reports by themselves again.")
+        .runs(|session| session.pinned_baseline().map(|_| AppCommand::PinBaseline(None))),
+    AppAction::new(ActionGroup::Report, "what-if", "What if…")
+        .help("Change the spec this report was made from, simulate it again and compare.")
+        .keys(&[KeyShortcut::ctrl(Key::T)])
+        .in_menu(Icon::Flask)
+        .runs(|session| session.page().map(|_| AppCommand::ToggleWhatIf)),
+    AppAction::new(ActionGroup::Report, "other-machines", "Try other machines")
+        .help(
+            "Simulate the spec of this report with twice the exchange, clock, memory, links, \
+             host, …: what each would gain.",
+        )
+        .runs(|session| {
             let spec = session.page()?.opened().report.spec();
             spec.map(|_| AppCommand::TryOtherMachines)
         }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "search-spec",
-        title: "Search for a better spec…",
-        help: "Search from the spec of this report: guided, or every combination of values, with plots.",
-        keys: &[KeyShortcut::ctrl(Key::T).shift()],
-        effect: ActionEffect::RunCommand(|session| {
+    AppAction::new(ActionGroup::Report, "search-spec", "Search for a better spec…")
+        .help(
+            "Search from the spec of this report: guided, or every combination of values, with \
+             plots.",
+        )
+        .keys(&[KeyShortcut::ctrl(Key::T).shift()])
+        .runs(|session| {
             let spec = session.page()?.opened().report.spec();
             spec.map(|_| AppCommand::ShowSpecSearch)
         }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "stop-search",
-        title: "Stop the search",
-        help: "End the search for a better spec that goes on; what is finished is kept.",
-        effect: ActionEffect::RunCommand(|session| {
-            session.dialogs().is_searching().then_some(AppCommand::StopSpecSearch)
-        }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "simulate-variant",
-        title: "Simulate the changed spec",
-        help: "Simulate the changes made under What if… and compare the result.",
-        effect: ActionEffect::RunCommand(|session| {
+    AppAction::new(ActionGroup::Report, "stop-search", "Stop the search")
+        .help("End the search for a better spec that goes on; what is finished is kept.")
+        .runs(|session| session.dialogs().is_searching().then_some(AppCommand::StopSpecSearch)),
+    AppAction::new(ActionGroup::Report, "simulate-variant", "Simulate the changed spec")
+        .help("Simulate the changes made under What if… and compare the result.")
+        .runs(|session| {
             session.what_ifs().open()?.is_spec_valid().then_some(AppCommand::SimulateVariant)
         }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "swap-sides",
-        title: "Swap source and target",
-        help: "Exchange the two reports of a comparison.",
-        effect: ActionEffect::RunCommand(|session| {
-            session.page()?.compared().map(|_| AppCommand::SwapSides)
-        }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "end-comparison",
-        title: "End the comparison",
-        help: "Close the target and keep the source.",
-        effect: ActionEffect::RunCommand(|session| {
-            session.page()?.compared().map(|_| AppCommand::EndComparison)
-        }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "next-tab",
-        title: "Next report",
-        help: "Show the tab after this one.",
-        keys: &[KeyShortcut::ctrl(Key::Tab)],
-        effect: ActionEffect::RunCommand(|session| {
-            (session.workspace().tab_count() > 1).then_some(AppCommand::NextTab(true))
-        }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "previous-tab",
-        title: "Previous report",
-        help: "Show the tab before this one.",
-        keys: &[KeyShortcut::ctrl(Key::Tab).shift()],
-        effect: ActionEffect::RunCommand(|session| {
+    AppAction::new(ActionGroup::Report, "swap-sides", "Swap source and target")
+        .help("Exchange the two reports of a comparison.")
+        .runs(|session| session.page()?.compared().map(|_| AppCommand::SwapSides)),
+    AppAction::new(ActionGroup::Report, "end-comparison", "End the comparison")
+        .help("Close the target and keep the source.")
+        .runs(|session| session.page()?.compared().map(|_| AppCommand::EndComparison)),
+    AppAction::new(ActionGroup::Report, "next-tab", "Next report")
+        .help("Show the tab after this one.")
+        .keys(&[KeyShortcut::ctrl(Key::Tab)])
+        .runs(|session| (session.workspace().tab_count() > 1).then_some(AppCommand::NextTab(true))),
+    AppAction::new(ActionGroup::Report, "previous-tab", "Previous report")
+        .help("Show the tab before this one.")
+        .keys(&[KeyShortcut::ctrl(Key::Tab).shift()])
+        .runs(|session| {
             (session.workspace().tab_count() > 1).then_some(AppCommand::NextTab(false))
         }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "home-screen",
-        title: "Home screen",
-        help: "Go to the first tab: recent reports, demo reports, specs to simulate.",
-        keys: &[KeyShortcut::alt(Key::Home)],
-        effect: ActionEffect::RunCommand(|session| {
-            session.page().map(|_| AppCommand::ShowTab(None))
-        }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "cancel-simulation",
-        title: "Cancel simulation",
-        help: "Stop the running simulation; no report is opened.",
-        effect: ActionEffect::RunCommand(|session| {
-            session.simulation().map(|_| AppCommand::CancelSimulation)
-        }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "new-window",
-        title: "New window",
-        help: "Open another window with the same report and view.",
-        keys: &[KeyShortcut::ctrl(Key::N).shift()],
-        effect: ActionEffect::RunCommand(|_| Some(AppCommand::NewWindow)),
-        ..action_template(ActionGroup::Window)
-    },
-    AppAction {
-        name: "quit",
-        title: "Quit",
-        help: "Close the window; what would be lost is asked about first.",
-        keys: &[KeyShortcut::ctrl(Key::Q)],
-        effect: ActionEffect::RunCommand(|_| Some(AppCommand::Quit)),
-        ..action_template(ActionGroup::Window)
-    },
-    AppAction {
-        name: "find",
-        title: "Find…",
-        help: "Find steps, operations, programs, variables, tensors and vertices in the whole report.",
-        keys: &[KeyShortcut::key(Key::Slash), KeyShortcut::ctrl(Key::F).shift()],
-        menu: Some(Icon::Find),
-        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::OpenSearch)),
-        ..action_template(ActionGroup::Find)
-    },
-    AppAction {
-        name: "measure-selection",
-        title: "Measure the selection",
-        help: "Count, sum, quantiles, histogram and distribution over tiles of the selection.",
-        keys: &[KeyShortcut::ctrl(Key::I)],
-        effect: ActionEffect::RunCommand(|session| {
+    AppAction::new(ActionGroup::Report, "home-screen", "Home screen")
+        .help("Go to the first tab: recent reports, demo reports, specs to simulate.")
+        .keys(&[KeyShortcut::alt(Key::Home)])
+        .runs(|session| session.page().map(|_| AppCommand::ShowTab(None))),
+    AppAction::new(ActionGroup::Report, "cancel-simulation", "Cancel simulation")
+        .help("Stop the running simulation; no report is opened.")
+        .runs(|session| session.simulation().map(|_| AppCommand::CancelSimulation)),
+    AppAction::new(ActionGroup::Window, "new-window", "New window")
+        .help("Open another window with the same report and view.")
+        .keys(&[KeyShortcut::ctrl(Key::N).shift()])
+        .runs(|_| Some(AppCommand::NewWindow)),
+    AppAction::new(ActionGroup::Window, "quit", "Quit")
+        .help("Close the window; what would be lost is asked about first.")
+        .keys(&[KeyShortcut::ctrl(Key::Q)])
+        .runs(|_| Some(AppCommand::Quit)),
+    AppAction::new(ActionGroup::Find, "find", "Find…")
+        .help(
+            "Find steps, operations, programs, variables, tensors and vertices in the whole \
+             report.",
+        )
+        .keys(&[KeyShortcut::key(Key::Slash), KeyShortcut::ctrl(Key::F).shift()])
+        .in_menu(Icon::Find)
+        .runs(|session| session.page().map(|_| AppCommand::OpenSearch)),
+    AppAction::new(ActionGroup::Find, "measure-selection", "Measure the selection")
+        .help("Count, sum, quantiles, histogram and distribution over tiles of the selection.")
+        .keys(&[KeyShortcut::ctrl(Key::I)])
+        .runs(|session| {
             let any = Selection { step: None, cycles: None, ..session.selection().clone() };
             let something = session.page().is_some() && any != Selection::default();
             something.then_some(AppCommand::ShowSelectionStatistics)
         }),
-        ..action_template(ActionGroup::Find)
-    },
-    AppAction {
-        name: "next-found",
-        title: "Next result",
-        help: "Go to the next search result.",
-        keys: &[KeyShortcut::key(Key::N)],
-        effect: ActionEffect::RunCommand(|session| {
+    AppAction::new(ActionGroup::Find, "next-found", "Next result")
+        .help("Go to the next search result.")
+        .keys(&[KeyShortcut::key(Key::N)])
+        .runs(|session| {
             session
                 .page()
                 .filter(|page| page.search().has_query())
                 .map(|_| AppCommand::NextSearchResult(1))
         }),
-        ..action_template(ActionGroup::Find)
-    },
-    AppAction {
-        name: "previous-found",
-        title: "Previous result",
-        help: "Go to the previous search result.",
-        keys: &[KeyShortcut::key(Key::N).shift()],
-        effect: ActionEffect::RunCommand(|session| {
+    AppAction::new(ActionGroup::Find, "previous-found", "Previous result")
+        .help("Go to the previous search result.")
+        .keys(&[KeyShortcut::key(Key::N).shift()])
+        .runs(|session| {
             session
                 .page()
                 .filter(|page| page.search().has_query())
                 .map(|_| AppCommand::NextSearchResult(-1))
         }),
-        ..action_template(ActionGroup::Find)
-    },
-    AppAction {
-        name: "undo",
-        title: "Undo",
-        help: "Go back to the previous view, selection, zoom and settings.",
-        keys: &[KeyShortcut::ctrl(Key::Z), KeyShortcut::alt(Key::ArrowLeft)],
-        effect: ActionEffect::RunCommand(|session| {
+    AppAction::new(ActionGroup::Navigation, "undo", "Undo")
+        .help("Go back to the previous view, selection, zoom and settings.")
+        .keys(&[KeyShortcut::ctrl(Key::Z), KeyShortcut::alt(Key::ArrowLeft)])
+        .runs(|session| {
             let page = session.page()?;
             page.tab.history.can_undo().then_some(AppCommand::Undo)
         }),
-        ..action_template(ActionGroup::Navigation)
-    },
-    AppAction {
-        name: "redo",
-        title: "Redo",
-        help: "Restore what was undone.",
-        keys: &[
+    AppAction::new(ActionGroup::Navigation, "redo", "Redo")
+        .help("Restore what was undone.")
+        .keys(&[
             KeyShortcut::ctrl(Key::Z).shift(),
             KeyShortcut::ctrl(Key::Y),
             KeyShortcut::alt(Key::ArrowRight),
-        ],
-        effect: ActionEffect::RunCommand(|session| {
+        ])
+        .runs(|session| {
             let page = session.page()?;
             page.tab.history.can_redo().then_some(AppCommand::Redo)
         }),
-        ..action_template(ActionGroup::Navigation)
-    },
-    AppAction {
-        name: "copy-link",
-        title: "Copy link to this view",
-        help: "Copy a link that restores this view: tilescope REPORT --at LINK.",
-        keys: &[KeyShortcut::ctrl(Key::C).shift()],
-        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::CopyLink)),
-        ..action_template(ActionGroup::Navigation)
-    },
-    AppAction {
-        name: "add-bookmark",
-        title: "Bookmark this view",
-        help: "Save this view under a name, in a file next to the report.",
-        keys: &[KeyShortcut::ctrl(Key::M)],
-        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::AddBookmark)),
-        ..action_template(ActionGroup::Navigation)
-    },
-    AppAction {
-        name: "bookmarks",
-        title: "Bookmarks and notes",
-        help: "List the bookmarks of this report: open, rename, add notes.",
-        keys: &[KeyShortcut::ctrl(Key::M).shift()],
-        effect: ActionEffect::RunCommand(|session| {
-            session.page().map(|_| AppCommand::Overlay(Some(OverlayKind::Bookmarks)))
-        }),
-        ..action_template(ActionGroup::Navigation)
-    },
-    AppAction {
-        name: "save",
-        title: "Save picture or table…",
-        help: "Save the view as PNG or SVG, or one of its tables as CSV.",
-        keys: &[KeyShortcut::ctrl(Key::S)],
-        menu: Some(Icon::Camera),
-        effect: ActionEffect::RunCommand(|session| {
+    AppAction::new(ActionGroup::Navigation, "copy-link", "Copy link to this view")
+        .help("Copy a link that restores this view: tilescope REPORT --at LINK.")
+        .keys(&[KeyShortcut::ctrl(Key::C).shift()])
+        .runs(|session| session.page().map(|_| AppCommand::CopyLink)),
+    AppAction::new(ActionGroup::Navigation, "add-bookmark", "Bookmark this view")
+        .help("Save this view under a name, in a file next to the report.")
+        .keys(&[KeyShortcut::ctrl(Key::M)])
+        .runs(|session| session.page().map(|_| AppCommand::AddBookmark)),
+    AppAction::new(ActionGroup::Navigation, "bookmarks", "Bookmarks and notes")
+        .help("List the bookmarks of this report: open, rename, add notes.")
+        .keys(&[KeyShortcut::ctrl(Key::M).shift()])
+        .runs(|session| session.page().map(|_| AppCommand::Overlay(Some(OverlayKind::Bookmarks)))),
+    AppAction::new(ActionGroup::Report, "save", "Save picture or table…")
+        .help("Save the view as PNG or SVG, or one of its tables as CSV.")
+        .keys(&[KeyShortcut::ctrl(Key::S)])
+        .in_menu(Icon::Camera)
+        .runs(|session| {
             session.page().map(|_| AppCommand::Overlay(Some(OverlayKind::ExportDialog)))
         }),
-        ..action_template(ActionGroup::Report)
-    },
-    AppAction {
-        name: "commands",
-        title: "Commands",
-        help: "Search for a command and run it.",
-        keys: &[KeyShortcut::ctrl(Key::P).shift()],
-        menu: Some(Icon::Play),
-        effect: ActionEffect::RunCommand(|_| {
-            Some(AppCommand::Overlay(Some(OverlayKind::CommandPalette)))
-        }),
-        ..action_template(ActionGroup::Window)
-    },
-    AppAction {
-        name: "keys-and-help",
-        title: "Keys and help",
-        help: "List all keyboard shortcuts and mouse gestures.",
-        keys: &[KeyShortcut::key(Key::Questionmark), KeyShortcut::key(Key::F1)],
-        menu: Some(Icon::Help),
-        effect: ActionEffect::RunCommand(|_| {
-            Some(AppCommand::Overlay(Some(OverlayKind::Shortcuts)))
-        }),
-        ..action_template(ActionGroup::Window)
-    },
-    AppAction {
-        name: "help",
-        title: "Help pages",
-        help: "Open the page about this view; all pages can be searched.",
-        keys: &[KeyShortcut::key(Key::F1).shift()],
-        effect: ActionEffect::RunCommand(|_| Some(AppCommand::Overlay(Some(OverlayKind::Help)))),
-        ..action_template(ActionGroup::Window)
-    },
-    AppAction {
-        name: "preferences",
-        title: "Preferences",
-        help: "Choose units, colours, text size, what dragging does, and keys.",
-        keys: &[KeyShortcut::ctrl(Key::Comma)],
-        effect: ActionEffect::RunCommand(|_| {
-            Some(AppCommand::Overlay(Some(OverlayKind::Preferences)))
-        }),
-        ..action_template(ActionGroup::Window)
-    },
-    AppAction {
-        name: "next-theme",
-        title: "Change theme",
-        help: "Light, dark, or the system setting.",
-        menu: Some(Icon::Theme),
-        state: Some(|prefs: &UserPreferences| format!("Theme: {}", prefs.theme.title())),
-        effect: ActionEffect::RunCommand(|session| {
-            Some(AppCommand::SetTheme(session.prefs().theme.next()))
-        }),
-        ..action_template(ActionGroup::Window)
-    },
-    AppAction {
-        name: "toggle-menu",
-        title: "Hide or show the menu",
-        help: "Show the side menu as icons only, or with labels.",
-        keys: &[KeyShortcut::ctrl(Key::B)],
-        menu: Some(Icon::Collapse),
-        state: Some(|prefs: &UserPreferences| {
+    AppAction::new(ActionGroup::Window, "commands", "Commands")
+        .help("Search for a command and run it.")
+        .keys(&[KeyShortcut::ctrl(Key::P).shift()])
+        .in_menu(Icon::Play)
+        .runs(|_| Some(AppCommand::Overlay(Some(OverlayKind::CommandPalette)))),
+    AppAction::new(ActionGroup::Window, "keys-and-help", "Keys and help")
+        .help("List all keyboard shortcuts and mouse gestures.")
+        .keys(&[KeyShortcut::key(Key::Questionmark), KeyShortcut::key(Key::F1)])
+        .in_menu(Icon::Help)
+        .runs(|_| Some(AppCommand::Overlay(Some(OverlayKind::Shortcuts)))),
+    AppAction::new(ActionGroup::Window, "help", "Help pages")
+        .help("Open the page about this view; all pages can be searched.")
+        .keys(&[KeyShortcut::key(Key::F1).shift()])
+        .runs(|_| Some(AppCommand::Overlay(Some(OverlayKind::Help)))),
+    AppAction::new(ActionGroup::Window, "preferences", "Preferences")
+        .help("Choose units, colours, text size, what dragging does, and keys.")
+        .keys(&[KeyShortcut::ctrl(Key::Comma)])
+        .runs(|_| Some(AppCommand::Overlay(Some(OverlayKind::Preferences)))),
+    AppAction::new(ActionGroup::Window, "next-theme", "Change theme")
+        .help("Light, dark, or the system setting.")
+        .in_menu(Icon::Theme)
+        .titled(|prefs: &UserPreferences| format!("Theme: {}", prefs.theme.title()))
+        .runs(|session| Some(AppCommand::SetTheme(session.prefs().theme.next()))),
+    AppAction::new(ActionGroup::Window, "toggle-menu", "Hide or show the menu")
+        .help("Show the side menu as icons only, or with labels.")
+        .keys(&[KeyShortcut::ctrl(Key::B)])
+        .in_menu(Icon::Collapse)
+        .titled(|prefs: &UserPreferences| {
             (if prefs.narrow_menu { "Show menu" } else { "Hide menu" }).to_owned()
-        }),
-        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::ToggleMenu)),
-        ..action_template(ActionGroup::Window)
-    },
-    AppAction {
-        name: "dismiss-messages",
-        title: "Dismiss all messages",
-        help: "Close all messages above the view.",
-        effect: ActionEffect::RunCommand(|session| {
-            (!session.messages().is_empty()).then_some(AppCommand::DismissMessages)
-        }),
-        ..action_template(ActionGroup::Window)
-    },
+        })
+        .runs(|session| session.page().map(|_| AppCommand::ToggleMenu)),
+    AppAction::new(ActionGroup::Window, "dismiss-messages", "Dismiss all messages")
+        .help("Close all messages above the view.")
+        .runs(|session| (!session.messages().is_empty()).then_some(AppCommand::DismissMessages)),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shell::action::ActionEffect;
     use crate::shell::session::AppSession;
 
     #[test]

@@ -95,6 +95,60 @@ pub struct AppAction {
     pub effect: ActionEffect,
 }
 
+/// How an action is put together.
+impl AppAction {
+    /// An action that does nothing yet.
+    const fn new(group: ActionGroup, name: &'static str, title: &'static str) -> Self {
+        Self {
+            name,
+            title,
+            help: "",
+            group,
+            keys: &[],
+            by_physical_key: false,
+            menu: None,
+            state: None,
+            effect: ActionEffect::RunCommand(|_| None),
+        }
+    }
+
+    const fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
+    }
+
+    const fn keys(self, keys: &'static [KeyShortcut]) -> Self {
+        Self { keys, ..self }
+    }
+
+    const fn by_physical_key(self) -> Self {
+        Self { by_physical_key: true, ..self }
+    }
+
+    /// Puts it at the foot of the side menu.
+    const fn in_menu(self, icon: Icon) -> Self {
+        Self { menu: Some(icon), ..self }
+    }
+
+    /// Gives it a title in menus that depends on the state of the window.
+    const fn titled(self, title: fn(&UserPreferences) -> String) -> Self {
+        Self { state: Some(title), ..self }
+    }
+
+    /// Has it issue a command, where that makes sense.
+    const fn runs(self, command: fn(&AppSession) -> Option<AppCommand>) -> Self {
+        Self { effect: ActionEffect::RunCommand(command), ..self }
+    }
+
+    const fn shows(self, view: ViewId) -> Self {
+        Self { effect: ActionEffect::ShowView(view), ..self }
+    }
+
+    /// Has it ask one of these views, if it is shown.
+    const fn asks(self, action: ViewAction, views: &'static [ViewId]) -> Self {
+        Self { effect: ActionEffect::SendToView(action, views), ..self }
+    }
+}
+
 impl AppAction {
     /// The command it issues now; `None` where it makes no sense.
     pub(crate) fn command(&self, session: &AppSession) -> Option<AppCommand> {

@@ -3,7 +3,7 @@
 use super::{OverlayState, heading_ui, scroll_height};
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::session::AppSession;
-use crate::theme::{ThemePalette, spacing};
+use crate::theme::spacing;
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
 use egui::{Align, Layout, RichText, ScrollArea, TextEdit, Ui};
@@ -16,14 +16,13 @@ pub(crate) fn bookmarks_ui(
 ) {
     heading_ui(ui, "Bookmarks");
     let Some(page) = session.page() else { return };
-    let palette = ThemePalette::for_ui(ui);
     if ui.button("Bookmark what is shown").clicked() {
         commands.push(AppCommand::AddBookmark);
     }
     let mut bookmarks = page.tab.notes.bookmarks.clone();
     if bookmarks.is_empty() {
         let text = "No bookmarks yet.";
-        ui.label(RichText::new(text).color(palette.weak_text));
+        ui.weak(text);
     }
     let (mut gone, mut changed) = (None, false);
     ScrollArea::vertical().max_height(scroll_height(ui)).auto_shrink([false, true]).show(
@@ -52,7 +51,7 @@ pub(crate) fn bookmarks_ui(
                         }
                     });
                 });
-                let hint = RichText::new("Note").color(palette.weak_text);
+                let hint = RichText::new("Note").weak();
                 let note = TextEdit::multiline(&mut bookmark.note)
                     .desired_rows(1)
                     .hint_text(hint)

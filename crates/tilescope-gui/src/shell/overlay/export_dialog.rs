@@ -5,10 +5,9 @@ use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::export_request::{ExportContent, ExportRequest};
 use crate::model::preferences::AppearancePrefs;
 use crate::shell::session::AppSession;
-use crate::theme::ThemePalette;
 use crate::widgets::choice_ui;
 use egui::text::CCursorRange;
-use egui::{Key, RichText, TextEdit, Ui};
+use egui::{Key, TextEdit, Ui};
 use std::path::PathBuf;
 use tilescope_analysis::tables;
 
@@ -63,7 +62,7 @@ pub(crate) fn save_ui(
         }
         _ => format!("{} x {} pixels, in the theme of the window.", size.0, size.1),
     };
-    ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
+    ui.weak(text);
     let path = overlay.typed.trim();
     let clicked = ui.add_enabled(!path.is_empty(), egui::Button::new("Save")).clicked();
     if (clicked || entered) && !path.is_empty() {

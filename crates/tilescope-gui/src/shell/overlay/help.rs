@@ -3,7 +3,7 @@
 use super::{OverlayState, heading_ui, scroll_height};
 use crate::shell::session::AppSession;
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
 use crate::views::VIEWS;
 use crate::widgets::search_ui;
 use egui::{RichText, ScrollArea, Ui};
@@ -82,13 +82,12 @@ fn page_ui(ui: &mut Ui, page: &str) {
 }
 
 fn table_ui(ui: &mut Ui, block: &str) {
-    let palette = ThemePalette::for_ui(ui);
     egui::Grid::new(("help table", block.len())).num_columns(2).show(ui, |ui| {
         // The line below the head only says that it is one.
         for (at, line) in block.lines().enumerate().filter(|(at, _)| *at != 1) {
             for cell in line.trim_matches('|').split('|') {
                 let text = RichText::new(plain(cell.trim()));
-                ui.label(if at == 0 { text.color(palette.weak_text) } else { text });
+                ui.label(if at == 0 { text.weak() } else { text });
             }
             ui.end_row();
         }

@@ -8,10 +8,9 @@ mod preferences;
 mod shortcut_list;
 
 use crate::model::command::{AppCommand, CommandQueue, OverlayKind};
+use crate::shell::dialog::{self, MARGIN, dialog_ui};
 use crate::shell::session::AppSession;
-use crate::widgets::icon_button_ui;
-use crate::widgets::icons::Icon;
-use egui::{Align, Context, Frame, Id, Layout, Margin, Modal, Ui};
+use egui::{Context, Ui};
 
 /// What lies over the view, with its state.
 pub(crate) struct OverlayState {
@@ -41,26 +40,18 @@ impl OverlayState {
 /// Paints what lies over the view.
 pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: &CommandQueue) {
     let Some(mut overlay) = session.dialogs_mut().take_overlay() else { return };
-    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
-    let response = Modal::new(Id::unique("overlay")).frame(frame).show(context, |ui| {
-        let width = if overlay.kind == OverlayKind::Shortcuts { 520.0 } else { 560.0_f32 };
-        ui.set_width(width.min(context.content_rect().width() - 60.0));
-        match overlay.kind {
-            OverlayKind::CommandPalette => {
-                command_palette::commands_ui(ui, &mut overlay, session, commands)
-            }
-            OverlayKind::Shortcuts => shortcut_list::keys_ui(ui, session.prefs()),
-            OverlayKind::Bookmarks => {
-                bookmarks::bookmarks_ui(ui, &overlay, session, commands);
-            }
-            OverlayKind::Preferences => {
-                preferences::preferences_ui(ui, &mut overlay, session, commands);
-            }
-            OverlayKind::Help => help::help_ui(ui, &mut overlay, session),
-            OverlayKind::ExportDialog => {
-                export_dialog::save_ui(ui, &mut overlay, session, commands)
-            }
+    let width = if overlay.kind == OverlayKind::Shortcuts { 520.0 } else { 560.0 };
+    let response = dialog_ui(context, "overlay", (width, MARGIN), |ui| match overlay.kind {
+        OverlayKind::CommandPalette => {
+            command_palette::commands_ui(ui, &mut overlay, session, commands)
         }
+        OverlayKind::Shortcuts => shortcut_list::keys_ui(ui, session.prefs()),
+        OverlayKind::Bookmarks => bookmarks::bookmarks_ui(ui, &overlay, session, commands),
+        OverlayKind::Preferences => {
+            preferences::preferences_ui(ui, &mut overlay, session, commands);
+        }
+        OverlayKind::Help => help::help_ui(ui, &mut overlay, session),
+        OverlayKind::ExportDialog => export_dialog::save_ui(ui, &mut overlay, session, commands),
     });
     overlay.was_painted = true;
     if response.should_close() {
@@ -71,15 +62,7 @@ pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: 
 
 /// A heading with a cross at the right.
 fn heading_ui(ui: &mut Ui, title: &str) {
-    ui.horizontal(|ui| {
-        ui.heading(title);
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            if icon_button_ui(ui, Icon::Close, &format!("Close {}", title.to_lowercase())).clicked()
-            {
-                ui.close();
-            }
-        });
-    });
+    dialog::heading_ui(ui, title, &format!("Close {}", title.to_lowercase()));
 }
 
 /// Height left for what scrolls.

@@ -59,7 +59,7 @@ fn look_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
         look.drag = choice_ui(ui, name, &drags, look.drag).unwrap_or(look.drag);
     });
     row(ui, &mut |ui| {
-        ui.label(RichText::new("Text size").color(ThemePalette::for_ui(ui).weak_text));
+        ui.weak("Text size");
         let slider = Slider::new(&mut look.text_percent, 60..=250).suffix(" %").step_by(10.0);
         // Text that grows under the pointer would move the slider: it changes once let go.
         let response = ui.add(slider.update_while_editing(false));

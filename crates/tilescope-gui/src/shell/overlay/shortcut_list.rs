@@ -4,7 +4,7 @@ use super::{heading_ui, scroll_height};
 use crate::model::preferences::UserPreferences;
 use crate::shell::action::{ActionGroup, GESTURES, actions};
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, spacing};
+use crate::theme::spacing;
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 
 pub(crate) fn keys_ui(ui: &mut Ui, prefs: &UserPreferences) {
@@ -17,12 +17,11 @@ pub(crate) fn keys_ui(ui: &mut Ui, prefs: &UserPreferences) {
         ui.add_space(spacing::M);
         let text = "The letters that zoom and pan go by key position, whatever the keyboard \
              layout. Keys can be changed in the preferences.";
-        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text).small());
+        ui.label(RichText::new(text).weak().small());
     });
 }
 
 fn group_ui(ui: &mut Ui, group: ActionGroup, prefs: &UserPreferences) {
-    let palette = ThemePalette::for_ui(ui);
     let bound = actions().iter().filter(|action| action.group == group);
     let bound: Vec<_> = bound
         .map(|action| (action.shortcut_text(prefs), action.title, action.help))
@@ -38,12 +37,12 @@ fn group_ui(ui: &mut Ui, group: ActionGroup, prefs: &UserPreferences) {
         .spacing(vec2(18.0, 5.0))
         .show(ui, |ui| {
             for (keys, what) in gestures {
-                ui.label(RichText::new(*keys).color(palette.weak_text));
+                ui.weak(*keys);
                 ui.label(*what);
                 ui.end_row();
             }
             for (keys, title, help) in bound {
-                ui.label(RichText::new(keys).color(palette.weak_text));
+                ui.weak(keys);
                 ui.label(title).on_hover_text(help);
                 ui.end_row();
             }

@@ -11,8 +11,7 @@ mod selection_mapping;
 mod side_colours;
 mod time_link;
 
-use crate::model::command::SelectedStep;
-use crate::model::command::{AppCommand, CommandQueue, ViewAction};
+use crate::model::command::{AppCommand, CommandQueue, SelectedStep, ViewAction};
 use crate::model::navigation::TargetNavigationState;
 use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
@@ -20,23 +19,21 @@ use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing};
 use crate::views::{self, ReportView, ViewContext};
-use crate::widgets::background_query::Versioned;
-use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
 use crate::widgets::bottom_panel::BottomPanel;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::tables_height;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::{central_ui, tables_height};
 pub(crate) use compared_pane::ComparedPane;
-use egui::{CentralPanel, Color32, Event, Frame, Margin, Rect, RichText, Ui, UiBuilder, pos2};
+use egui::{Color32, Event, Rect, RichText, Ui, UiBuilder, pos2};
 use selection_mapping::{OtherSideMapper, is_selection_command, step_counterpart};
 use serde::{Deserialize, Serialize};
 use side_colours::SideColours;
 use tilescope_analysis::calibration::is_measured;
 use tilescope_analysis::compare::{ReportAlignment, WorkNormalization, WorkUnit};
 use tilescope_analysis::view_location::ViewLocation;
-use tilescope_report::Report;
-use tilescope_report::ReportError;
 use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::{Report, ReportError};
 
 /// The alignment of both reports.
 pub(crate) type SharedAlignment = Versioned<ReportAlignment>;
@@ -235,24 +232,25 @@ impl ComparisonTarget {
             _ => self.align(ui, context),
         };
         toolbar_ui(ui, "comparison", |bar| self.controls_ui(bar, name, context, &aligned));
-        let page = crate::theme::ThemePalette::for_ui(ui).page;
-        let frame = Frame::new().fill(page).inner_margin(Margin::same(0));
         if layout == ComparisonLayout::Overview {
-            CentralPanel::default().frame(frame).show(ui, |ui| self.overview_ui(ui, context));
+            central_ui(ui, |ui| self.overview_ui(ui, context));
             return;
         }
         if layout == ComparisonLayout::Tables {
-            CentralPanel::default().frame(frame).show(ui, |ui| {
+            central_ui(ui, |ui| {
                 self.difference_tables_ui(ui, name, context, &aligned, &mut true);
             });
             return;
         }
-        let mut below = std::mem::take(&mut self.tables_panel);
-        below.ui(ui, "differences", (tables_height(ui, 0.28), 560.0), |ui, open| {
-            self.difference_tables_ui(ui, name, context, &aligned, open);
-        });
-        self.tables_panel = below;
-        CentralPanel::default().frame(frame).show(ui, |ui| {
+        self.tables_panel = self.tables_panel.ui(
+            ui,
+            "differences",
+            (tables_height(ui, 0.28), 560.0),
+            |ui, open| {
+                self.difference_tables_ui(ui, name, context, &aligned, open);
+            },
+        );
+        central_ui(ui, |ui| {
             let overlaid = layout == ComparisonLayout::Overlay;
             match (aligned.answer(), overlaid) {
                 (Some(aligned), true) => {
@@ -437,22 +435,24 @@ impl ComparisonTarget {
             ..*context
         };
         if stacked {
-            self.details_panel.ui(ui, "step details", (200.0, 760.0), |ui, open| {
-                let area = ui.available_rect_before_wrap();
-                let (left, right) = halves(area);
-                let SideColours { source: red, target: blue } = side_colours::side_colours(ui);
-                for (half, colour) in [(left, red), (right, blue)] {
-                    edge_ui(ui, half, colour);
-                }
-                for (half, view, context, name) in
-                    [(left, &mut *view, &source, "source"), (right, &mut *other, &target, "target")]
-                {
-                    let inner = half.with_min_x(half.left() + spacing::M);
-                    let half = UiBuilder::new().id_salt(name).max_rect(inner);
-                    let Some(view) = view.as_timeline() else { continue };
-                    ui.scope_builder(half, |ui| view.details_ui(ui, context, open));
-                }
-            });
+            self.details_panel =
+                self.details_panel.ui(ui, "step details", (200.0, 760.0), |ui, open| {
+                    let area = ui.available_rect_before_wrap();
+                    let (left, right) = halves(area);
+                    let SideColours { source: red, target: blue } = side_colours::side_colours(ui);
+                    for (half, colour) in [(left, red), (right, blue)] {
+                        edge_ui(ui, half, colour);
+                    }
+                    for (half, view, context, name) in [
+                        (left, &mut *view, &source, "source"),
+                        (right, &mut *other, &target, "target"),
+                    ] {
+                        let inner = half.with_min_x(half.left() + spacing::M);
+                        let half = UiBuilder::new().id_salt(name).max_rect(inner);
+                        let Some(view) = view.as_timeline() else { continue };
+                        ui.scope_builder(half, |ui| view.details_ui(ui, context, open));
+                    }
+                });
         }
         let mut area = ui.available_rect_before_wrap();
         let timeline = view.as_timeline().and_then(|view| view.timeline());

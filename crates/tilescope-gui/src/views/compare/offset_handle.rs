@@ -3,11 +3,11 @@
 
 use crate::theme::ThemePalette;
 use crate::views::VisibleTimeline;
-use crate::widgets::focus_ui;
+use crate::widgets::{SIDE_ARROWS, focus_ui, keeps_arrows};
 use egui::accesskit::{Action, Role};
 use egui::{
-    CornerRadius, CursorIcon, EventFilter, Key, Rect, Response, Sense, Shape, Stroke, StrokeKind,
-    Ui, WidgetInfo, pos2, vec2,
+    CornerRadius, CursorIcon, Key, Rect, Response, Sense, Shape, Stroke, StrokeKind, Ui,
+    WidgetInfo, pos2, vec2,
 };
 use tilescope_report::units::grouped;
 
@@ -118,11 +118,9 @@ fn keys(ui: &Ui, response: &Response) -> Option<f64> {
     if asked != 0.0 {
         return Some(asked);
     }
-    if !response.has_focus() {
+    if !keeps_arrows(response, SIDE_ARROWS) {
         return None;
     }
-    let filter = EventFilter { horizontal_arrows: true, ..EventFilter::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     ui.input(|input| {
         let far = if input.modifiers.shift { 10.0 } else { 1.0 };
         let count = |key| input.num_presses(key) as f64 * far;

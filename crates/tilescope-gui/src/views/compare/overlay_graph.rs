@@ -10,8 +10,7 @@ use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers};
 use crate::views::ViewContext;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack_graph::{
     GraphAnnotation, GraphLevelLine, StackGraph, StackGraphInput, StackGraphResponse as Done,

@@ -31,35 +31,33 @@ impl OtherSideMapper<'_> {
             AppCommand::SelectIpu(ipu) => {
                 AppCommand::SelectIpu(ipu.filter(|ipu| target.has_ipu(*ipu)))
             }
-            AppCommand::SelectProgram(None) => AppCommand::SelectProgram(None),
-            AppCommand::SelectProgram(Some(id)) => {
+            AppCommand::SelectProgram(id) => AppCommand::SelectProgram(mapped(*id, |id| {
                 let programs = &self.alignment.programs;
-                let there =
-                    if to_target { programs.to_target(*id) } else { programs.to_source(*id) };
-                AppCommand::SelectProgram(Some(there?))
-            }
-            AppCommand::SelectOperation(None) => AppCommand::SelectOperation(None),
-            AppCommand::SelectOperation(Some(id)) => {
-                let there = if to_target {
-                    links.operation_to_target(*id)
+                if to_target { programs.to_target(id) } else { programs.to_source(id) }
+            })?),
+            AppCommand::SelectOperation(id) => AppCommand::SelectOperation(mapped(*id, |id| {
+                if to_target {
+                    links.operation_to_target(id)
                 } else {
-                    links.operation_to_source(*id)
-                };
-                AppCommand::SelectOperation(Some(there?))
-            }
-            AppCommand::SelectVariable(None) => AppCommand::SelectVariable(None),
-            AppCommand::SelectVariable(Some(id)) => {
-                let there = if to_target {
-                    links.variable_to_target(*id)
-                } else {
-                    links.variable_to_source(*id)
-                };
-                AppCommand::SelectVariable(Some(there?))
-            }
+                    links.operation_to_source(id)
+                }
+            })?),
+            AppCommand::SelectVariable(id) => AppCommand::SelectVariable(mapped(*id, |id| {
+                if to_target { links.variable_to_target(id) } else { links.variable_to_source(id) }
+            })?),
             AppCommand::SelectStep(None) => AppCommand::SelectStep(None),
             // Which step stands for it is found by `step_counterpart`, off the UI thread.
             _ => return None,
         })
+    }
+}
+
+/// What is chosen on the other side: nothing where nothing is chosen here; `None` where the other side
+/// does not have it.
+fn mapped<T>(chosen: Option<T>, there: impl FnOnce(T) -> Option<T>) -> Option<Option<T>> {
+    match chosen {
+        None => Some(None),
+        Some(id) => there(id).map(Some),
     }
 }
 

@@ -5,7 +5,7 @@ use super::offset_handle::OffsetHandle;
 use crate::views::cycle_axis::fitting_cycles;
 use crate::views::{TimelineView, VisibleTimeline};
 use crate::widgets::toolbar::ToolbarBuilder;
-use egui::{DragValue, Rect, RichText, Ui};
+use egui::{DragValue, Rect, Ui};
 use tilescope_report::units::{CycleRange, Cycles};
 
 /// The link between two timelines.
@@ -70,7 +70,7 @@ impl TimeLink {
         let scale = self.last.as_ref().map_or(1.0, |(source, _)| source.axis.scale());
         let mut offset = self.offset;
         bar.add("Offset", |ui| {
-            ui.label(RichText::new("Offset").weak());
+            ui.weak("Offset");
             let drag = DragValue::new(&mut offset).speed(scale).suffix(" cycles");
             let drag = ui.add(drag).accessible_name("Offset");
             if drag.on_hover_text("Drag to shift the target in time").changed() {

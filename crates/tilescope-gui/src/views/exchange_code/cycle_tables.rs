@@ -4,7 +4,7 @@ use super::tables::ExchangeTableRows;
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, numbers, spacing, text_size};
+use crate::theme::{numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
 use crate::widgets::background_query::{BackgroundQuery, Versioned};
@@ -62,9 +62,7 @@ impl ExchangeCycleTables {
 
     /// The table of all exchanges.
     pub(super) fn all_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
-        let report = context.opened.report.clone();
-        let question = move |(): &()| ExchangeCyclesData::read(&report);
-        let all = self.all.ask(ui.ctx(), context.workers, &(), question);
+        let all = context.read(ui, &mut self.all, ExchangeCyclesData::read);
         all.show(ui, TEXTS, |ui, all| self.table_ui(ui, context, all));
     }
 
@@ -104,9 +102,7 @@ impl ExchangeCycleTables {
         ui: &mut Ui,
         context: &ViewContext<'_>,
     ) -> Option<ViewLocation> {
-        let report = context.opened.report.clone();
-        let question = move |(): &()| ExchangeCyclesData::read(&report);
-        let all = self.all.ask(ui.ctx(), context.workers, &(), question);
+        let all = context.read(ui, &mut self.all, ExchangeCyclesData::read);
         let shown = all.show(ui, TEXTS, |ui, all| {
             let row = self.chosen(context, &all.list.rows);
             match row.and_then(|row| all.list.rows.get(row)) {
@@ -125,9 +121,8 @@ impl ExchangeCycleTables {
         let Some(program) = context.selection.program else {
             return hint_ui(ui, "Select an exchange under Cycles to see what its tiles move.");
         };
-        let report = context.opened.report.clone();
-        let question = move |program: &ProgramId| tiles_of(&report, *program);
-        let tiles = self.tiles.ask(ui.ctx(), context.workers, &program, question);
+        let tiles = context
+            .ask(ui, &mut self.tiles, &program, |report, program| tiles_of(report, *program));
         tiles.show(ui, LIST_TEXTS, |ui, tiles| {
             let place = |tile: &TileId| tiles.rows.iter().position(|row| row.tile == *tile);
             let chosen: Vec<usize> = context.selection.tiles.iter().filter_map(place).collect();
@@ -160,7 +155,6 @@ fn words_ui(
     row: &ExchangeCycles,
     list: &ExchangeCyclesList,
 ) -> Option<ViewLocation> {
-    let palette = ThemePalette::for_ui(ui);
     let mut place = None;
     let area = ScrollArea::vertical().auto_shrink(false).id_salt("exchange details");
     area.show(ui, |ui| {
@@ -168,7 +162,7 @@ fn words_ui(
             ui.add_space(spacing::L);
             ui.label(strong(row.name.as_str()));
             let kind = format!("{} on IPU {}", row.kind.name(), row.ipu);
-            ui.label(RichText::new(kind).color(palette.weak_text));
+            ui.weak(kind);
             place = links_ui(ui, context, row);
         });
         ui.add_space(spacing::S);
@@ -177,7 +171,7 @@ fn words_ui(
             let grid = Grid::new("exchange in words").num_columns(3);
             grid.spacing([spacing::L, spacing::S]).show(ui, |ui| {
                 for line in explain_exchange(row, &list.machine, numbers(ui)) {
-                    ui.label(RichText::new(line.title).color(palette.weak_text));
+                    ui.weak(line.title);
                     ui.label(line.value.as_deref().unwrap_or("—"));
                     let sentence = RichText::new(line.sentence).size(text_size::SMALL);
                     ui.add(Label::new(sentence).wrap());

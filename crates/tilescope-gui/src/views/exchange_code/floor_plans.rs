@@ -1,6 +1,6 @@
 //! What tiles send and receive, on the floor plan of the chips: of one exchange, or of all.
 
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
 use crate::views::ViewContext;
 use crate::views::tile_selection::floor_plan_ui;
 use crate::widgets::background_query::{BackgroundQuery, Versioned};
@@ -60,11 +60,11 @@ impl ExchangeFloorPlans {
         context: &ViewContext<'_>,
         program: Option<ProgramId>,
     ) {
-        let report = context.opened.report.clone();
-        let question = move |program: &Option<ProgramId>| ExchangeTraffics::read(&report, *program);
         let texts =
             QueryTexts { waiting: "Reading exchanges…", failed: "Exchanges cannot be read" };
-        let found = self.found.ask(ui.ctx(), context.workers, &program, question);
+        let found = context.ask(ui, &mut self.found, &program, |report, program| {
+            ExchangeTraffics::read(report, *program)
+        });
         found.show(ui, texts, |ui, found| self.maps_ui(ui, context, found));
     }
 
@@ -106,7 +106,7 @@ impl ExchangeFloorPlans {
             ui.horizontal(|ui| {
                 ui.add_space(spacing::L);
                 let title = RichText::new(title).size(text_size::SMALL);
-                ui.label(title.color(ThemePalette::for_ui(ui).weak_text));
+                ui.label(title.weak());
             });
             let (generation, unit) = ((found.version(), side as u64), TileCurveUnit::Bytes);
             let shown = FloorPlanValues { name: title, values, generation, scale, unit };

@@ -3,8 +3,7 @@
 use crate::model::command::{AppCommand, ViewAction};
 use crate::theme::{ColourScheme, ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::heat_scale::{HeatScale, scale_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis, tick_step};
 use crate::widgets::query_state::QueryTexts;
@@ -266,8 +265,7 @@ impl ExchangeMatrixPanel {
             numbers(&ui).bytes(found.total.round() as u64),
             percent(found.known)
         );
-        let label =
-            egui::Label::new(RichText::new(text).size(text_size::SMALL).color(palette.weak_text));
+        let label = egui::Label::new(RichText::new(text).size(text_size::SMALL).weak());
         ui.add(label.truncate()).on_hover_text(ASSUMED);
     }
 }
@@ -411,7 +409,7 @@ fn cell_ui(response: &Response, found: &ExchangeMatrix, column: usize, row: usiz
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.label(crate::theme::fonts::strong(&bytes));
         let text = format!("from {} to {}", range_text(senders), range_text(receivers));
-        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
+        ui.weak(text);
     });
 }
 

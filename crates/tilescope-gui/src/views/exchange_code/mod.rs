@@ -11,8 +11,7 @@ use super::{ReportView, ViewContext, ViewDescriptor, ViewScales};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::{ThemePalette, spacing};
+use crate::theme::spacing;
 use crate::views::tile_selection::{
     measured_tiles_ui, tile_graph_ui, tile_picker_ui, trace_cursor_button_ui,
 };
@@ -23,15 +22,14 @@ use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::{empty_state_ui, tables_height, waiting_tabs_ui};
-use egui::{CentralPanel, Frame, Ui};
+use crate::widgets::{central_ui, empty_state_ui, tables_height, waiting_tabs_ui};
+use egui::Ui;
 use floor_plans::ExchangeFloorPlans;
 use matrix::ExchangeMatrixPanel;
 use serde::{Deserialize, Serialize};
 use tables::ExchangeCodeTables;
 use tilescope_analysis::exchange_code::{ExchangeFlows, ExchangeLink, ExchangeMeasure, curves};
 use tilescope_analysis::tile_curves::TileAxisOrder;
-use tilescope_report::ReportError;
 use tilescope_report::units::ProgramId;
 use tilescope_report::{Report, ReportPart, TargetKind};
 
@@ -113,17 +111,14 @@ impl ReportView for ExchangeCodeView {
         self.notice_program(context);
         self.jump.update(ui.ctx(), context);
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
-        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         // The overview of the code says nothing about pictures of the traffic.
         let curves = matches!(self.show, ExchangeCodeGraphMode::Curves(_));
         let about = curves || self.tab != ExchangeCodeTab::Overview;
         let room = (tables_height(ui, if about { 0.42 } else { 0.3 }), LOW);
-        let mut panel = std::mem::take(&mut self.panel);
-        panel.ui_when(about, ui, "exchange tables", room, |ui, open| {
+        self.panel = self.panel.ui_when(about, ui, "exchange tables", room, |ui, open| {
             self.tables_ui(ui, context, open);
         });
-        self.panel = panel;
-        CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
+        central_ui(ui, |ui| match self.show {
             ExchangeCodeGraphMode::Curves(measure) => self.curves_ui(ui, context, measure),
             ExchangeCodeGraphMode::Matrix => self.matrix_ui(ui, context),
             ExchangeCodeGraphMode::FloorPlans => self.floor_plans_ui(ui, context),
@@ -144,15 +139,8 @@ impl ReportView for ExchangeCodeView {
         ViewScales { graph_top: self.graph.highest(), heat }
     }
 
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
+    fn notice_restored(&mut self, selection: &Selection) {
         self.program = selection.program;
-        strange
     }
 }
 
@@ -262,16 +250,15 @@ impl ExchangeCodeView {
         if measure != ExchangeMeasure::Code && !context.opened.report.has(ReportPart::Exchanges) {
             return empty_state_ui(ui, "No traffic recorded", NO_TRAFFIC);
         }
-        let report = context.opened.report.clone();
         let key = (measure, self.order, self.per_ipu);
-        let question =
-            move |&(measure, order, per_ipu): &(ExchangeMeasure, TileAxisOrder, bool)| {
-                let found = curves(&report, measure, order, per_ipu)?;
-                Ok::<_, ReportError>(StackedTileCurves::new(found, |of| of.title().to_owned()))
-            };
         let texts =
             QueryTexts { waiting: "Reading exchanges…", failed: "Exchange code cannot be read" };
-        self.curves.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, curves| {
+        let found =
+            context.ask(ui, &mut self.curves, &key, |report, &(measure, order, per_ipu)| {
+                let found = curves(report, measure, order, per_ipu)?;
+                Ok(StackedTileCurves::new(found, |of| of.title().to_owned()))
+            });
+        found.show(ui, texts, |ui, curves| {
             if curves.curves.max == 0 {
                 let (heading, sentence) = zero_measure_reason(context, measure);
                 return empty_state_ui(ui, heading, sentence);

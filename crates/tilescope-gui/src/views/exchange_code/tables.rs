@@ -7,11 +7,9 @@ use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::hint_ui;
-use crate::widgets::query_state::LIST_TEXTS;
-use crate::widgets::query_state::QueryTexts;
+use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::TableState;
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
@@ -22,9 +20,8 @@ use tilescope_analysis::exchange_code::{
 };
 use tilescope_analysis::tables::exchange_code as columns;
 use tilescope_analysis::view_location::ViewLocation;
-use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, TileId, exact_bytes};
-use tilescope_report::{Report, ReportPart};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 /// A list with what its rows stand for.
 pub(super) struct ExchangeTableRows<T> {
@@ -80,18 +77,15 @@ impl ExchangeCodeTables {
     }
 
     fn overview_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
-        let report = context.opened.report.clone();
-        let question = move |(): &()| analysis::overview(&report);
         let texts = QueryTexts { waiting: "Reading…", failed: "Exchange code cannot be read" };
-        let found = self.overview.ask(ui.ctx(), context.workers, &(), question);
+        let found = context.read(ui, &mut self.overview, analysis::overview);
         found.show(ui, texts, |ui, found| overview_grid_ui(ui, context, found));
     }
 
     fn programs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
-        let report = context.opened.report.clone();
         let key = context.selection.tiles.clone();
-        let question = move |tiles: &Vec<TileId>| programs_of(&report, tiles);
-        let listed = self.programs.ask(ui.ctx(), context.workers, &key, question);
+        let listed =
+            context.ask(ui, &mut self.programs, &key, |report, tiles| programs_of(report, tiles));
         listed.show(ui, LIST_TEXTS, |ui, listed| self.programs_table_ui(ui, context, listed));
     }
 
@@ -127,9 +121,7 @@ impl ExchangeCodeTables {
 
     /// What IPUs send to each other in the run.
     fn pairs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
-        let report = context.opened.report.clone();
-        let question = move |(): &()| pairs_of(&report);
-        let listed = self.pairs.ask(ui.ctx(), context.workers, &(), question);
+        let listed = context.read(ui, &mut self.pairs, pairs_of);
         listed.show(ui, LIST_TEXTS, |ui, listed| {
             if listed.rows.is_empty() {
                 return hint_ui(ui, "No IPU sends anything to another one in a recorded run.");
@@ -142,9 +134,7 @@ impl ExchangeCodeTables {
     }
 
     fn tiles_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
-        let report = context.opened.report.clone();
-        let question = move |(): &()| tiles_of(&report);
-        let listed = self.tiles.ask(ui.ctx(), context.workers, &(), question);
+        let listed = context.read(ui, &mut self.tiles, tiles_of);
         listed.show(ui, LIST_TEXTS, |ui, listed| self.tiles_table_ui(ui, context, listed));
     }
 
@@ -203,7 +193,6 @@ fn tiles_of(report: &Report) -> Result<ExchangeTableRows<ExchangeTileRow>, Repor
 }
 
 fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOverview) {
-    let palette = ThemePalette::for_ui(ui);
     let table = columns::overview(overview);
     ScrollArea::both().auto_shrink(false).id_salt("exchange overview").show(ui, |ui| {
         ui.add_space(spacing::S);
@@ -212,7 +201,7 @@ fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeC
             Grid::new("links").num_columns(10).spacing(vec2(26.0, 8.0)).show(ui, |ui| {
                 for column in &table.columns {
                     let title = RichText::new(&column.title);
-                    let label = ui.label(title.color(palette.weak_text).size(text_size::SMALL));
+                    let label = ui.label(title.weak().size(text_size::SMALL));
                     if !column.about.is_empty() {
                         label.on_hover_text(column.about);
                     }

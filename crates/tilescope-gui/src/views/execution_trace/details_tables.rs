@@ -4,6 +4,7 @@ use super::bar_colours::step_colour;
 use super::selected_bar::SelectedBar;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
+use crate::widgets::fact_row_ui;
 use egui::accesskit::Role;
 use egui::{
     Color32, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2,
@@ -44,14 +45,13 @@ pub(crate) fn summary_ui(
             let cycles = summary.window.length();
             ui.label(strong(format!("Total cycles {cycles}")));
             let time = cycles.seconds_at(target.clock);
-            let palette = ThemePalette::for_ui(ui);
             let place = format!("{} - {}", summary.window.start, summary.window.end);
             let text = if time > 0.0 {
                 format!("visible range {place}, {} at {}", seconds(time), target.clock)
             } else {
                 format!("visible range {place}")
             };
-            ui.label(RichText::new(text).color(palette.weak_text));
+            ui.weak(text);
         });
         ui.add_space(spacing::XS);
         header_ui(ui, &widths, table);
@@ -126,14 +126,13 @@ fn cell_ui(
 }
 
 fn header_ui(ui: &mut Ui, widths: &[f32; 7], table: &DataTable) {
-    let palette = ThemePalette::for_ui(ui);
     let width: f32 = widths.iter().sum();
     let (row, _) = ui.allocate_exact_size(vec2(LEFT + width, 20.0), Sense::hover());
     let row = row.with_min_x(row.left() + LEFT);
     for (column, (title, _, range)) in GROUPS.into_iter().enumerate() {
         let formula = table.columns.get(range.start).map_or("", |column| column.about);
         cell_ui(ui, row, widths, (None, column), |ui| {
-            let text = RichText::new(title).color(palette.weak_text).size(text_size::SMALL);
+            let text = RichText::new(title).weak().size(text_size::SMALL);
             ui.add(egui::Label::new(text).extend()).on_hover_text(formula);
         });
     }
@@ -328,14 +327,19 @@ pub(crate) fn step_ui<T: Default>(
     let title = format!("{} on {place}", view.title);
     let rows = |ui: &mut Ui| {
         for row in &view.rows {
-            row_ui(ui, row.name, &row.value, row.formula);
+            fact_row_ui(ui, row.name, &row.value, row.formula);
         }
         for (index, vertex) in view.vertices.iter().enumerate() {
             let name = if index == 0 { "Vertices" } else { "" };
-            row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
+            fact_row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
         }
         if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
-            row_ui(ui, "Hint", "A long StreamCopyBegin means that the host was not ready.", "");
+            fact_row_ui(
+                ui,
+                "Hint",
+                "A long StreamCopyBegin means that the host was not ready.",
+                "",
+            );
         }
     };
     let mut found = T::default();
@@ -363,7 +367,7 @@ pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
         }
         ui.end_row();
         for (name, formula) in names {
-            ui.label(RichText::new(name).color(palette.weak_text)).on_hover_text(formula);
+            ui.weak(name).on_hover_text(formula);
             for view in views {
                 let row = view.rows.iter().find(|row| row.name == name);
                 let value = row.map_or("—", |row| row.value.as_str());
@@ -379,7 +383,7 @@ pub(crate) fn mark_ui(ui: &mut Ui, mark: &MarkDetailReport) {
     let palette = ThemePalette::for_ui(ui);
     details_ui(ui, palette.selection, &mark.title, |ui| {
         for row in &mark.rows {
-            row_ui(ui, row.name, &row.value, row.formula);
+            fact_row_ui(ui, row.name, &row.value, row.formula);
         }
     });
 }
@@ -390,7 +394,7 @@ pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar, place: &str) {
     let title = format!("{} on {place}", bar.title);
     details_ui(ui, palette.group, &title, |ui| {
         for (name, value) in &bar.rows {
-            row_ui(ui, name, value, "");
+            fact_row_ui(ui, name, value, "");
         }
     });
 }
@@ -438,15 +442,4 @@ fn details_with(
         ui.painter().rect_filled(edge, CornerRadius::same(2), colour);
         ui.add_space(spacing::M);
     });
-}
-
-/// A name and a value; how the value is worked out, if it is derived, shows on hovering.
-fn row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
-    let palette = ThemePalette::for_ui(ui);
-    ui.label(RichText::new(name).color(palette.weak_text));
-    let label = ui.add(egui::Label::new(value).selectable(true).extend());
-    if !formula.is_empty() {
-        label.on_hover_text(formula);
-    }
-    ui.end_row();
 }

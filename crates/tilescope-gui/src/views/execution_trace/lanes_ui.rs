@@ -273,10 +273,9 @@ impl ExecutionTraceView {
         prepared.known_path()?;
         let (position, step) = (item.first_position(), item.step()?);
         let key = SelectedStep { at, sub_lane, position, step };
-        let report = context.opened.report.clone();
-        let question =
-            move |step: &SelectedStep| step_on_path(&report, step.step, step.at, step.sub_lane);
-        let asked = self.queries.pointed.ask(ui.ctx(), context.workers, &key, question);
+        let asked = context.ask(ui, &mut self.queries.pointed, &key, |report, step| {
+            step_on_path(report, step.step, step.at, step.sub_lane)
+        });
         asked.answer().and_then(|found| **found)
     }
 
@@ -340,10 +339,7 @@ impl ExecutionTraceView {
                 let choose = TraceEvent::ChooseStep { step: target.step, add: target.add };
                 self.apply(context, [choose, TraceEvent::BringIntoView(target.range)]);
             }
-            Some(Err(error)) => {
-                let message = StatusMessage::error(error.to_string());
-                context.commands.push(AppCommand::ShowMessage(message));
-            }
+            Some(Err(error)) => context.tell(StatusMessage::error(error.to_string())),
             None => {}
         }
         match self.mark_walk.arrived(ui, context, prepared) {
@@ -354,10 +350,7 @@ impl ExecutionTraceView {
                     self.follow_mark(mark);
                 }
             }
-            Some(Err(error)) => {
-                let message = StatusMessage::error(error.to_string());
-                context.commands.push(AppCommand::ShowMessage(message));
-            }
+            Some(Err(error)) => context.tell(StatusMessage::error(error.to_string())),
             None => {}
         }
         match self.followed.arrived(ui, context) {
@@ -365,10 +358,7 @@ impl ExecutionTraceView {
                 self.apply(context, [TraceEvent::FollowMicroBatch(Some(number))]);
             }
             Some(Ok(None)) => self.nothing_to_follow(context),
-            Some(Err(error)) => {
-                let message = StatusMessage::error(error.to_string());
-                context.commands.push(AppCommand::ShowMessage(message));
-            }
+            Some(Err(error)) => context.tell(StatusMessage::error(error.to_string())),
             None => {}
         }
     }
@@ -457,14 +447,14 @@ impl ExecutionTraceView {
     fn nothing_to_follow(&self, context: &ViewContext<'_>) {
         let words =
             "Choose a stage above the lanes, or a step of one: its micro-batch is followed.";
-        context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
+        context.tell(StatusMessage::warning(words));
     }
 
     fn go_to(&mut self, context: &ViewContext<'_>, prepared: &LoadedTrace, place: RepeatedPlace) {
         let event = places::go(prepared, place);
         if event.is_none() {
             let words = "Nothing repeats in this run: there are no iterations to choose from.";
-            context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
+            context.tell(StatusMessage::warning(words));
         }
         self.apply(context, event);
     }

@@ -33,11 +33,11 @@ impl MarkWalk {
         prepared: &Versioned<LoadedTrace>,
     ) -> Option<Result<SelectedMark, BackgroundQueryError>> {
         let wanted = self.wanted?;
-        let (report, shared) = (context.opened.report.clone(), prepared.clone());
-        let question = move |(from, forwards, _): &NeighbourMarkKey| {
-            neighbour(&report, &shared, *from, *forwards)
-        };
-        let asked = self.neighbour.ask(ui.ctx(), context.workers, &wanted, question);
+        let shared = prepared.clone();
+        let asked =
+            context.ask(ui, &mut self.neighbour, &wanted, move |report, (from, forwards, _)| {
+                neighbour(report, &shared, *from, *forwards)
+            });
         let found = asked.finished()?;
         self.wanted = None;
         found.map(|found| *found).transpose()

@@ -35,22 +35,24 @@ mod toolbar;
 mod why_links;
 
 use super::compare::ComparisonSide;
-use super::{LaneFilter, ReportView, TimelineView, ViewContext, ViewDescriptor, VisibleTimeline};
+use super::{
+    LaneFilter, ReportView, SavedSettings, TimelineView, ViewContext, ViewDescriptor,
+    VisibleTimeline,
+};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
 use crate::widgets::background_query::{QueryState, Versioned};
 use crate::widgets::bottom_panel::BottomPanel;
-use crate::widgets::empty_state_ui;
 use crate::widgets::icons::Icon;
 use crate::widgets::overview_strip::OverviewDrag;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::toolbar_ui;
+use crate::widgets::{central_ui, empty_state_ui};
 use details_panel::tables_ui;
-use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
+use egui::{Id, Rect, Ui};
 use events::TraceEvent;
 use interaction::LanePointer;
 use layers::TraceTextures;
@@ -106,6 +108,18 @@ struct PaintedLanes {
     run: CycleRange,
 }
 
+impl SavedSettings for ExecutionTraceView {
+    fn state(&self) -> ViewState {
+        to_view_state(&self.settings)
+    }
+
+    fn take_state(&mut self, state: &ViewState) -> Vec<String> {
+        let (settings, strange) = from_view_state(state);
+        *self = Self { settings, ..Self::default() };
+        strange
+    }
+}
+
 impl ReportView for ExecutionTraceView {
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let prepared = self.queries.ask_prepared(ui, context);
@@ -128,15 +142,8 @@ impl ReportView for ExecutionTraceView {
         }
     }
 
-    fn state(&self) -> ViewState {
-        to_view_state(&self.settings)
-    }
-
-    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
-        let (mut settings, strange) = from_view_state::<TraceSettings>(state);
-        settings.followed_step = selection.step;
-        *self = Self { settings, ..Self::default() };
-        strange
+    fn notice_restored(&mut self, selection: &Selection) {
+        self.settings.followed_step = selection.step;
     }
 
     fn as_timeline(&mut self) -> Option<&mut dyn TimelineView> {
@@ -224,8 +231,6 @@ impl ExecutionTraceView {
         if context.pane.is_none() {
             self.panel_ui(ui, context, prepared);
         }
-        let palette = ThemePalette::for_ui(ui);
-        let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));
         // Where two traces share little height, lanes need it more than marks above them.
         let without_marks = context.pane.filter(|pane| pane.low).map(|_| {
             let mut prefs = context.prefs.clone();
@@ -234,7 +239,7 @@ impl ExecutionTraceView {
         });
         let prefs = without_marks.as_ref().unwrap_or(context.prefs);
         let lanes = ViewContext { prefs, ..*context };
-        CentralPanel::default().frame(frame).show(ui, |ui| self.lanes_ui(ui, &lanes, prepared));
+        central_ui(ui, |ui| self.lanes_ui(ui, &lanes, prepared));
         self.actions_ui(ui, context, prepared);
     }
 
@@ -257,7 +262,7 @@ impl ExecutionTraceView {
         let size = (ui.available_height() * 0.32).clamp(90.0, 300.0);
         let mut events = Vec::new();
         let parts = (&self.settings, &mut self.queries);
-        self.panel.ui(ui, "trace details", (size, 420.0), |ui, open| {
+        self.panel = self.panel.ui(ui, "trace details", (size, 420.0), |ui, open| {
             events = tables_ui(ui, context, prepared, parts, open);
         });
         self.apply(context, events);

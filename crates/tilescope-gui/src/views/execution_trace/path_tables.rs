@@ -57,10 +57,9 @@ impl PathTablesPanel {
         }
         let (axis, limits) = settings.shown()?;
         let window = cycles_on_screen(axis, limits.width).intersection(prepared.range);
-        let report = context.opened.report.clone();
-        let question = move |window: &CycleRange| path_tables(&report, *window);
         let texts = QueryTexts { waiting: "Adding up…", failed: "The path cannot be read" };
-        let found = self.found.ask(ui.ctx(), context.workers, &window, question);
+        let found = context
+            .ask(ui, &mut self.found, &window, |report, window| path_tables(report, *window));
         let (path, slack) = (&mut self.path, &mut self.slack);
         found.show(ui, texts, |ui, found| {
             if found.totals.rows.is_empty() {

@@ -3,8 +3,8 @@
 use super::events::TraceEvent;
 use super::layers::marks::SelectedMark;
 use super::loaded_trace::LoadedTrace;
-use crate::theme::{ThemePalette, spacing};
-use egui::{Grid, RichText, ScrollArea, Ui, vec2};
+use crate::theme::spacing;
+use egui::{Grid, ScrollArea, Ui, vec2};
 use tilescope_analysis::trace::{MarkPlace, RepeatedMarks, signed_percent, singular};
 use tilescope_report::units::{Hertz, grouped, seconds};
 
@@ -70,18 +70,17 @@ pub(crate) fn places_ui(ui: &mut Ui, prepared: &LoadedTrace, clock: Hertz) -> Op
     let mut chosen = None;
     ScrollArea::both().auto_shrink(false).id_salt("places").show(ui, |ui| {
         ui.add_space(spacing::S);
-        let weak = ThemePalette::for_ui(ui).weak_text;
         ui.horizontal(|ui| {
             ui.add_space(spacing::L);
             let hint = "Click on a step or a mark to see its details; Shift + click adds a step.";
-            ui.label(RichText::new(hint).color(weak));
+            ui.weak(hint);
         });
         for marks in repeated(prepared) {
             ui.add_space(spacing::XS);
             ui.horizontal_top(|ui| {
                 ui.add_space(spacing::L);
                 ui.vertical(|ui| {
-                    ui.label(RichText::new(about(marks)).color(weak));
+                    ui.weak(about(marks));
                     let grid = Grid::new(("places", marks.kind.name())).num_columns(2);
                     grid.spacing(vec2(24.0, 3.0)).show(ui, |ui| {
                         for place in shown(marks) {

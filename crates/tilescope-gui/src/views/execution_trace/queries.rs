@@ -95,9 +95,8 @@ impl TraceQueries {
         prepared: &Versioned<LoadedTrace>,
     ) -> bool {
         if prepared.known_marks().is_none() {
-            let (report, shared) = (context.opened.report.clone(), prepared.clone());
-            let question = move |(): &()| shared.read_marks(&report);
-            self.marks.ask(ui.ctx(), context.workers, &(), question);
+            let shared = prepared.clone();
+            context.read(ui, &mut self.marks, move |report| shared.read_marks(report));
         }
         prepared.known_marks().is_some()
     }
@@ -110,9 +109,8 @@ impl TraceQueries {
         prepared: &Versioned<LoadedTrace>,
     ) -> bool {
         if prepared.known_path().is_none() && context.prefs.trace.path {
-            let (report, shared) = (context.opened.report.clone(), prepared.clone());
-            let question = move |(): &()| shared.find_path(&report);
-            self.path.ask(ui.ctx(), context.workers, &(), question);
+            let shared = prepared.clone();
+            context.read(ui, &mut self.path, move |report| shared.find_path(report));
         }
         prepared.known_path().is_some()
     }
@@ -156,9 +154,9 @@ impl TraceQueries {
         prepared: &Versioned<LoadedTrace>,
         key: &TraceSceneKey,
     ) -> QueryState<TraceScene> {
-        let (report, prepared) = (context.opened.report.clone(), prepared.clone());
-        let question = move |key: &TraceSceneKey| build_scene(&report, &prepared, key);
-        self.scene.ask(ui.ctx(), context.workers, key, question)
+        let prepared = prepared.clone();
+        context
+            .ask(ui, &mut self.scene, key, move |report, key| build_scene(report, &prepared, key))
     }
 
     /// What went wrong with what is on the screen.

@@ -25,9 +25,7 @@ impl SamplesPanel {
     /// Shows the samples of the whole run by the chosen name.
     pub(super) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let texts = QueryTexts { waiting: "Adding up…", failed: "Samples cannot be read" };
-        let report = context.opened.report.clone();
-        let question = move |(): &()| metadata_names(&report);
-        let names = self.metadata.ask(ui.ctx(), context.workers, &(), question);
+        let names = context.read(ui, &mut self.metadata, metadata_names);
         let own = names.show(ui, texts, |_, names| names.to_vec()).unwrap_or_default();
         let mut by = self.by.clone().unwrap_or_else(|| SampleGrouping::Operation.name().to_owned());
         ui.horizontal(|ui| {
@@ -40,12 +38,10 @@ impl SamplesPanel {
             }
         });
         self.by = Some(by.clone());
-        let report = context.opened.report.clone();
-        let question = move |by: &String| {
+        let found = context.ask(ui, &mut self.found, &by, |report, by| {
             let grouping = SampleGrouping::from_name(by);
-            samples(&report, &grouping, &SampleFilter::new()).map(Arc::new)
-        };
-        let found = self.found.ask(ui.ctx(), context.workers, &by, question);
+            samples(report, &grouping, &SampleFilter::new()).map(Arc::new)
+        });
         let table = &mut self.table;
         found.show(ui, texts, |ui, found| {
             ui.push_id("samples", |ui| {

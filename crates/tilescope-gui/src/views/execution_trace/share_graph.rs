@@ -5,7 +5,7 @@ use super::bar_raster::BarRasterLayout;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::widgets::legend_ui;
-use egui::{Color32, ColorImage, RichText, Ui};
+use egui::{Color32, ColorImage, Ui};
 use tilescope_analysis::trace::{LaneShares, ShareColumn};
 use tilescope_report::StepActivity;
 use tilescope_report::trace::PerActivity;
@@ -89,7 +89,7 @@ pub(crate) fn column_tooltip_ui(ui: &mut Ui, column: &ShareColumn, range: CycleR
     };
     ui.label(strong(title));
     let text = format!("{} cycles: {} - {}", range.length(), range.start, range.end);
-    ui.label(RichText::new(text).color(palette.weak_text));
+    ui.weak(text);
     for share in time_shares(&column.cycles, range.length()) {
         ui.horizontal(|ui| legend_ui(ui, colour(palette, share), &words(share)));
     }

@@ -3,7 +3,7 @@
 use super::events::TraceEvent;
 use super::layers::marks::SelectedMark;
 use super::loaded_trace::LoadedTrace;
-use super::queries::{StepDetailsKey, TraceQueries};
+use super::queries::TraceQueries;
 use super::settings::TraceSettings;
 use super::why_links::why_ui;
 use super::{details_tables, places};
@@ -52,10 +52,11 @@ fn mark_ui(
     mark: SelectedMark,
     queries: &mut TraceQueries,
 ) {
-    let (report, shared) = (context.opened.report.clone(), prepared.clone());
-    let question = move |mark: &SelectedMark| mark_report(&report, &shared, mark);
+    let shared = prepared.clone();
     let texts = QueryTexts { waiting: "Reading…", failed: "The mark cannot be read" };
-    let asked = queries.mark_details.ask(ui.ctx(), context.workers, &mark, question);
+    let asked = context.ask(ui, &mut queries.mark_details, &mark, move |report, mark| {
+        mark_report(report, &shared, mark)
+    });
     asked.show(ui, texts, |ui, details| match details.as_ref() {
         Some(details) => details_tables::mark_ui(ui, details),
         None => empty_state_ui(ui, "No details", "This mark is not in the report."),
@@ -83,11 +84,11 @@ fn steps_ui(
         _ => None,
     };
     let mut events = Vec::new();
-    let report = context.opened.report.clone();
-    let question = move |(steps, numbers): &StepDetailsKey| views(&report, steps, *numbers);
     let texts = QueryTexts { waiting: "Reading…", failed: "The step cannot be read" };
     let key = (steps.clone(), numbers(ui));
-    let views = queries.details.ask(ui.ctx(), context.workers, &key, question);
+    let views = context.ask(ui, &mut queries.details, &key, |report, (steps, numbers)| {
+        views(report, steps, *numbers)
+    });
     views.show(ui, texts, |ui, views| match (views.as_slice(), steps.as_slice()) {
         ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
         ([view], [step]) => {
@@ -123,12 +124,10 @@ fn ask_why(
     queries: &mut TraceQueries,
     step: SelectedStep,
 ) -> Option<WhyChain> {
-    let report = context.opened.report.clone();
-    let question = move |(step, numbers): &(SelectedStep, NumberFormat)| {
-        why(&report, step.step, step.at, step.sub_lane, *numbers)
-    };
     let key = (step, numbers(ui));
-    let asked = queries.why.ask(ui.ctx(), context.workers, &key, question);
+    let asked = context.ask(ui, &mut queries.why, &key, |report, (step, numbers)| {
+        why(report, step.step, step.at, step.sub_lane, *numbers)
+    });
     asked.answer().and_then(|found| found.as_ref().cloned())
 }
 

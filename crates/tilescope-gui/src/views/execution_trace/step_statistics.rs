@@ -3,15 +3,14 @@
 use super::loaded_trace::LoadedTrace;
 use super::queries::TraceQueries;
 use super::settings::TraceSettings;
-use crate::theme::{ThemePalette, spacing};
+use crate::theme::spacing;
 use crate::views::ViewContext;
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::views::search_panel::statistics_ui;
 use crate::widgets::query_state::QueryTexts;
-use egui::{RichText, ScrollArea, Ui};
+use egui::{ScrollArea, Ui};
 use tilescope_analysis::distribution::ValueStatistics;
 use tilescope_analysis::statistics::step_lengths;
-use tilescope_report::ReportError;
 use tilescope_report::units::{CycleRange, Hertz, IpuId, seconds};
 
 /// The query key of statistics: a window and IPUs.
@@ -29,12 +28,10 @@ pub(super) fn step_statistics_ui(
     let shown = || cycles_on_screen(axis, limits.width).intersection(prepared.range);
     let window = marked.unwrap_or_else(shown);
     let key = (window, settings.shown_ipus(prepared));
-    let report = context.opened.report.clone();
-    let question = move |(window, ipus): &TraceStatisticsKey| {
-        Ok::<ValueStatistics, ReportError>(step_lengths(&report, *window, ipus)?.statistics())
-    };
     let texts = QueryTexts { waiting: "Counting steps…", failed: "The steps cannot be read" };
-    let statistics = queries.statistics.ask(ui.ctx(), context.workers, &key, question);
+    let statistics = context.ask(ui, &mut queries.statistics, &key, |report, (window, ipus)| {
+        Ok(step_lengths(report, *window, ipus)?.statistics())
+    });
     let what = if marked.is_some() { "between the marks" } else { "on the screen" };
     let of = if prepared.classes.differ() { " of replica 0" } else { "" };
     let length = length_text(window, context.opened.target.clock);
@@ -49,7 +46,7 @@ fn lengths_ui(ui: &mut Ui, which: &str, statistics: ValueStatistics) {
         let text = format!(
             "Lengths in cycles of the steps {which}. M marks the selection, Shift+M adds a mark."
         );
-        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
+        ui.weak(text);
         statistics_ui(ui, &statistics, false);
     });
 }

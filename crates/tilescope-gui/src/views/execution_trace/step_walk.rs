@@ -61,25 +61,24 @@ pub(super) struct StepWalk {
 impl StepWalk {
     /// Walks on from a step.
     pub(super) fn start(&mut self, from: SelectedStep, step_move: StepMove) {
+        self.start_from(WalkOrigin::Step(from), step_move);
+    }
+
+    fn start_from(&mut self, from: WalkOrigin, step_move: StepMove) {
         self.presses += 1;
-        let from = WalkOrigin::Step(from);
         self.wanted = Some(NeighbourStepKey { from, step_move, press: self.presses });
     }
 
     /// Walks to the critical path, from a cycle on.
     pub(super) fn start_on_path(&mut self, from: Cycles) {
-        self.presses += 1;
         let step_move = StepMove { forwards: true, add: false, on_path: true };
-        let from = WalkOrigin::Cycle(from);
-        self.wanted = Some(NeighbourStepKey { from, step_move, press: self.presses });
+        self.start_from(WalkOrigin::Cycle(from), step_move);
     }
 
     /// Walks to the step at a position of a lane.
     pub(super) fn start_at(&mut self, lane: usize, position: u64) {
-        self.presses += 1;
         let step_move = StepMove { forwards: true, add: false, on_path: false };
-        let from = WalkOrigin::Position(lane, position);
-        self.wanted = Some(NeighbourStepKey { from, step_move, press: self.presses });
+        self.start_from(WalkOrigin::Position(lane, position), step_move);
     }
 
     /// The step that was walked to, once it is known; none at the end of a lane.

@@ -5,7 +5,7 @@ use super::events::TraceEvent;
 use super::loaded_trace::LoadedTrace;
 use super::settings::TraceSettings;
 use crate::model::command::SelectedStep;
-use crate::theme::{ThemePalette, spacing};
+use crate::theme::spacing;
 use crate::views::ViewContext;
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::views::tile_selection::floor_plan_ui;
@@ -82,19 +82,16 @@ impl TilesPanel {
                 }
             }
         });
-        let report = context.opened.report.clone();
-        let question = move |(): &()| TileSources::read(&report);
         let texts = QueryTexts { waiting: "Reading tiles…", failed: "Tiles cannot be read" };
-        let sources = self.sources.ask(ui.ctx(), context.workers, &(), question);
+        let sources = context.read(ui, &mut self.sources, TileSources::read);
         let sources = sources.show(ui, texts, |_, sources| sources.clone());
         if let Some(sources) = sources {
-            let (report, shared) = (context.opened.report.clone(), prepared.clone());
-            let question = move |(cursor, figure): &(TileCursor, TileFigure)| {
-                let cycle = cycle_of(&shared, *cursor)?;
-                sources.at(&report, (&shared.trace, &shared.labels), cycle, *figure)
-            };
+            let shared = prepared.clone();
             let key = (cursor, figure);
-            let found = self.found.ask(ui.ctx(), context.workers, &key, question);
+            let found = context.ask(ui, &mut self.found, &key, move |report, (cursor, figure)| {
+                let cycle = cycle_of(&shared, *cursor)?;
+                sources.at(report, (&shared.trace, &shared.labels), cycle, *figure)
+            });
             // Of another figure the colours would mean something else.
             let found = match found {
                 QueryState::Stale { answer, overdue } if answer.figure != figure => {
@@ -115,7 +112,6 @@ impl TilesPanel {
         prepared: &LoadedTrace,
         found: &Versioned<TilesAtCycle>,
     ) {
-        let palette = ThemePalette::for_ui(ui);
         let most = found.values.iter().copied().max().unwrap_or(0);
         let scale = HeatScale::from_zero(
             match found.figure {
@@ -138,7 +134,7 @@ impl TilesPanel {
             ui.horizontal(|ui| {
                 ui.add_space(spacing::L);
                 let words = format!("Not recorded for {}", unknown.join(", "));
-                ui.add(Label::new(RichText::new(words).color(palette.weak_text)).truncate());
+                ui.add(Label::new(RichText::new(words).weak()).truncate());
             });
         }
         let name = format!("{} of tiles at the cursor", found.figure.title());

@@ -234,6 +234,6 @@ fn colour_legend_ui(ui: &mut Ui) {
         "Far out: each colour is as high as its share of the time; any sync has the colour of \
          the sync with other IPUs.",
     ] {
-        ui.label(RichText::new(text).color(palette.weak_text).size(text_size::SMALL));
+        ui.label(RichText::new(text).weak().size(text_size::SMALL));
     }
 }

@@ -4,7 +4,7 @@
 use super::events::TraceEvent;
 use crate::model::command::{AppCommand, SelectedStep};
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, spacing};
+use crate::theme::spacing;
 use crate::views::ViewContext;
 use egui::{Label, RichText, Ui};
 use tilescope_analysis::critical_path::{WhyChain, WhyLink, WhyPlace};
@@ -14,7 +14,6 @@ const INDENT: f32 = 14.0;
 
 /// Shows a chain; what to do where one of its steps was clicked on.
 pub(super) fn why_ui(ui: &mut Ui, context: &ViewContext<'_>, chain: &WhyChain) -> Vec<TraceEvent> {
-    let palette = ThemePalette::for_ui(ui);
     let mut events = Vec::new();
     ui.add_space(spacing::S);
     ui.label(strong("Why")).on_hover_text(
@@ -25,14 +24,14 @@ pub(super) fn why_ui(ui: &mut Ui, context: &ViewContext<'_>, chain: &WhyChain) -
         ui.horizontal(|ui| {
             ui.add_space(depth as f32 * INDENT);
             events.extend(link_ui(ui, link));
-            let detail = RichText::new(&link.detail).color(palette.weak_text);
+            let detail = RichText::new(&link.detail).weak();
             ui.add(Label::new(detail).selectable(true).extend());
         });
     }
     if !chain.options.is_empty() {
         ui.horizontal(|ui| {
             ui.add_space(chain.links.len() as f32 * INDENT);
-            ui.label(RichText::new("set by").color(palette.weak_text));
+            ui.weak("set by");
             chain.options.iter().for_each(|option| option_ui(ui, context, option));
         });
     }

@@ -75,7 +75,7 @@ fn finding_ui<'a>(
                 InsightSubject::Memory => "Memory",
                 InsightSubject::Time => "Time",
             };
-            ui.label(RichText::new(subject).color(palette.weak_text).size(text_size::SMALL));
+            ui.label(RichText::new(subject).weak().size(text_size::SMALL));
             let text = RichText::new(finding.gain_text())
                 .size(text_size::SMALL)
                 .color(gain_colour(palette, finding));
@@ -93,7 +93,7 @@ fn finding_ui<'a>(
         let sentence: String = finding.sentence.chars().take(600).collect();
         let label = Label::new(sentence).wrap().selectable(true);
         ui.add(label).on_hover_text(format!("How it is computed: {}", finding.formula));
-        let advice = RichText::new(&finding.advice).color(palette.weak_text);
+        let advice = RichText::new(&finding.advice).weak();
         ui.add(Label::new(advice).wrap());
         if let Some(proposal) = &finding.proposal
             && proposal_ui(ui, proposal, finding)
@@ -117,7 +117,7 @@ fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bo
         let link = ui.link(small("Apply in What if".to_owned()));
         apply = link.on_hover_text("Open the spec with these keys changed").clicked();
     });
-    let price = small(format!("Price: {}", proposal.cost)).color(palette.weak_text);
+    let price = small(format!("Price: {}", proposal.cost)).weak();
     ui.add(Label::new(price).wrap());
     if let Some(tried) = &finding.measured {
         let colour = match finding.was_in_vain() {

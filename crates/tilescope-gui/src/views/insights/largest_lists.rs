@@ -8,7 +8,7 @@ use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::requested_control::{ControlKind, takes_request};
 use crate::widgets::table::TableState;
-use crate::widgets::{choice_ui, hint_ui, open_choice, tabs_ui};
+use crate::widgets::{central_ui, choice_ui, hint_ui, ipu_names, open_choice, tabs_ui};
 use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -69,9 +69,7 @@ impl LargestLists {
     fn scope_ui(&mut self, ui: &mut Ui, ipus: u32, fullest: Option<TileId>) {
         let mut scopes = vec![(LargestListScope::Model, "Whole model".to_owned())];
         if ipus > 1 {
-            scopes.extend(
-                (0..ipus).map(IpuId).map(|ipu| (LargestListScope::Ipu(ipu), format!("IPU {ipu}"))),
-            );
+            scopes.extend(ipu_names(ipus).map(|(ipu, name)| (LargestListScope::Ipu(ipu), name)));
         }
         if let Some(tile) = fullest {
             scopes
@@ -132,7 +130,6 @@ impl LargestLists {
                 &format!("The {what} of each tile were not recorded in this report."),
             );
         }
-        let report = context.opened.report.clone();
         let all = context.opened.target.tiles_per_replica();
         let tiles = self.tiles(&context.opened.target, fullest);
         let source = match self.scope {
@@ -140,14 +137,18 @@ impl LargestLists {
             LargestListScope::Ipu(ipu) => LivenessScope::Ipu(ipu),
             LargestListScope::Tile => LivenessScope::Tile(tiles.first),
         };
-        let question = move |(tab, source, tiles, numbers): &LargestListKey| {
-            if *tab == LargestListTab::Peak {
-                return live_at_peak(&report, *source);
-            }
-            listed(&report, *tab, &listed_tiles(*tiles, all), *numbers)
-        };
         let key = (self.tab, source, tiles, numbers(ui));
-        let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
+        let listed = context.ask(
+            ui,
+            &mut self.listed,
+            &key,
+            move |report, (tab, source, tiles, numbers)| {
+                if *tab == LargestListTab::Peak {
+                    return live_at_peak(report, *source);
+                }
+                listed(report, *tab, &listed_tiles(*tiles, all), *numbers)
+            },
+        );
         let hint = format!("Filter {what}");
         listed.fresh_only().show(ui, LIST_TEXTS, |ui, table| {
             let generation = table.version();
@@ -189,7 +190,7 @@ impl LargestLists {
             ui.take_available_space();
             self.users_ui(ui, context, vertex, tiles);
         });
-        egui::CentralPanel::default().frame(frame).show(ui, |ui| {
+        central_ui(ui, |ui| {
             self.types_ui(ui, context, (generation, table), place);
         });
     }
@@ -225,12 +226,11 @@ impl LargestLists {
             let title = strong(format!("Compute sets that use {vertex}"));
             ui.add(egui::Label::new(title).truncate());
         });
-        let report = context.opened.report.clone();
         let all = context.opened.target.tiles_per_replica();
-        let question = move |(vertex, tiles): &(String, TileRange)| {
-            users(&report, vertex, &listed_tiles(*tiles, all))
-        };
-        let users = self.users.ask(ui.ctx(), context.workers, &(vertex, tiles), question);
+        let users =
+            context.ask(ui, &mut self.users, &(vertex, tiles), move |report, (vertex, tiles)| {
+                users(report, vertex, &listed_tiles(*tiles, all))
+            });
         users.fresh_only().show(ui, LIST_TEXTS, |ui, table| {
             ui.push_id("users", |ui| {
                 let hint = "Filter compute sets";

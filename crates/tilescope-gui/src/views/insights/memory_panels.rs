@@ -58,7 +58,7 @@ fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnO
         ui.set_height(HEIGHT);
         ui.vertical(|ui| {
             ui.spacing_mut().item_spacing = vec2(spacing::M, spacing::XS);
-            let text = RichText::new(title).color(palette.weak_text).size(text_size::SMALL);
+            let text = RichText::new(title).weak().size(text_size::SMALL);
             ui.label(text).on_hover_text(hint);
             contents(ui);
         });
@@ -69,7 +69,7 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let palette = ThemePalette::for_ui(ui);
     if picture.capacity == Bytes::ZERO || picture.used == Bytes::ZERO {
         let text = "This report does not record how much memory is used and available.";
-        ui.label(RichText::new(text).color(palette.weak_text));
+        ui.weak(text);
         return;
     }
     let share = picture.used.as_f64() / picture.capacity.as_f64();
@@ -93,14 +93,14 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
         ui.label(RichText::new(text).color(palette.error));
     }
     let text = "Figures are per replica.";
-    ui.label(RichText::new(text).color(palette.weak_text).size(text_size::CAPTION));
+    ui.label(RichText::new(text).weak().size(text_size::CAPTION));
 }
 
 fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview) {
     let most = picture.worst.iter().map(|tile| tile.bytes).max().unwrap_or(Bytes::ZERO);
     if most == Bytes::ZERO {
         let text = "Memory per tile was not recorded.";
-        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
+        ui.weak(text);
         return;
     }
     let top = most.max(picture.tile_capacity).max(Bytes(1));
@@ -155,7 +155,7 @@ fn histogram_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let most = picture.histogram.iter().map(|bucket| bucket.tiles).max().unwrap_or(0);
     if most == 0 {
         let text = "Memory per tile was not recorded.";
-        ui.label(RichText::new(text).color(palette.weak_text));
+        ui.weak(text);
         return;
     }
     let size = vec2(ui.available_width(), (ui.available_height() - 18.0).max(40.0));

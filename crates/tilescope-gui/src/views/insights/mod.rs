@@ -7,16 +7,14 @@ mod proof;
 
 use super::{ReportView, TraceJump, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
-use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::tables_height;
-use egui::{CentralPanel, CollapsingHeader, Frame, Margin, Panel, RichText, ScrollArea, Ui};
+use crate::widgets::{central_ui, tables_height};
+use egui::{CollapsingHeader, Frame, Margin, Panel, RichText, ScrollArea, Ui};
 use finding_cards::{FindingClick, findings_ui};
 use largest_lists::LargestLists;
 use proof::ProofSection;
@@ -84,24 +82,12 @@ struct InsightsView {
 
 impl ReportView for InsightsView {
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
-        let report = context.opened.report.clone();
         let texts =
             QueryTexts { waiting: "Checking the rules…", failed: "Insights cannot be computed" };
         let key = InsightsQuestion { numbers: numbers(ui), tried: self.proof.update(ui, context) };
-        let question = move |key: &InsightsQuestion| load_insights(&report, key);
-        let found = self.shown.ask(ui.ctx(), context.workers, &key, question);
+        let found = context.ask(ui, &mut self.shown, &key, load_insights);
         found.show(ui, texts, |ui, shown| self.panels_ui(ui, context, shown));
         self.jump.update(ui.ctx(), context);
-    }
-
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
-        strange
     }
 }
 
@@ -133,7 +119,7 @@ impl InsightsView {
                 let fullest = shown.picture.worst.first().map(|tile| tile.tile);
                 self.largest.ui(ui, context, fullest);
             });
-        CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, shown));
+        central_ui(ui, |ui| self.page_ui(ui, context, shown));
     }
 
     fn page_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &InsightsPageData) {
@@ -164,7 +150,7 @@ impl InsightsView {
                 let mut click = findings_ui(ui, &found, (1, columns));
                 if found.is_empty() {
                     let text = "No rule found a problem in what was recorded.";
-                    ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
+                    ui.weak(text);
                 }
                 if !in_vain.is_empty() {
                     let title = format!("Tried: no gain ({})", in_vain.len());
@@ -226,10 +212,9 @@ impl InsightsView {
                     self.wanted = wanted;
                 }
             }
-            let palette = ThemePalette::for_ui(ui);
             let text = format!("{} rules checked", RULES.len());
             let rules: Vec<&str> = RULES.iter().map(|rule| rule.description).collect();
-            ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(rules.join("\n"));
+            ui.weak(text).on_hover_text(rules.join("\n"));
         });
         ui.add_space(spacing::XS);
     }

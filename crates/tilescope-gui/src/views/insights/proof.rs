@@ -94,7 +94,7 @@ impl ProofSection {
             }
             if findings.iter().any(|finding| finding.measured.is_some()) {
                 let words = "What was tried is sorted by what it gained.";
-                ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
+                ui.weak(words);
             }
         });
         if let Some(problem) = &self.failed {

@@ -27,7 +27,7 @@ pub(super) fn details_ui(
             ui.add_space(spacing::L);
             ui.label(strong(row.name.as_str()));
             let on = row.ipu.map_or_else(String::new, |ipu| format!(" on IPU {ipu}"));
-            ui.label(RichText::new(format!("{}{on}", row.kind)).color(palette.weak_text));
+            ui.weak(format!("{}{on}", row.kind));
             let cycles = grouped(row.limits.total().0);
             let wasted = row.limits.wasted().map_or_else(String::new, |wasted| {
                 let share = wasted.as_f64() / row.limits.total().as_f64().max(1.0);

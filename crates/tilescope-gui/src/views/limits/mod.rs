@@ -5,9 +5,7 @@ mod waterfall_plot;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::{AppCommand, ViewAction};
-use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing};
 use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
@@ -16,8 +14,8 @@ use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::{empty_state_ui, tables_height, tabs_ui};
-use egui::{CentralPanel, Frame, Margin, Panel, Ui};
+use crate::widgets::{central_ui, empty_state_ui, tables_height, tabs_ui};
+use egui::{Frame, Margin, Panel, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
@@ -145,16 +143,6 @@ impl ReportView for LimitsView {
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
         vec![AppCommand::SelectOperation(None)]
     }
-
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
-        strange
-    }
 }
 
 impl LimitsView {
@@ -182,15 +170,12 @@ impl LimitsView {
     }
 
     fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, found: &Versioned<LimitsData>) {
-        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let chosen = found.place(context.selection.operation, self.other.as_deref());
         let room = (tables_height(ui, 0.44), LOW);
-        let mut panel = std::mem::take(&mut self.panel);
-        panel.ui(ui, "limits tables", room, |ui, open| {
+        self.panel = self.panel.ui(ui, "limits tables", room, |ui, open| {
             self.tables_ui(ui, context, found, chosen, open);
         });
-        self.panel = panel;
-        CentralPanel::default().frame(frame).show(ui, |ui| {
+        central_ui(ui, |ui| {
             if let Some(clicked) = self.plots_ui(ui, found, chosen) {
                 self.tab = LimitsTab::Details;
                 self.choose(context, found.limits.rows.get(clicked), chosen == Some(clicked));

@@ -1,7 +1,7 @@
 //! The waterfall: from the peak down to what a run achieves, every loss by its name.
 
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
 use crate::widgets::figure::{FigureLook, figure_ui};
 use egui::{Frame, Margin, RichText, Ui};
 use tilescope_analysis::limits::{RunLimits, WaterfallCycles, WaterfallStep};
@@ -15,7 +15,6 @@ pub(super) fn waterfall_ui(
     run: &RunLimits,
     ipu: Option<IpuId>,
 ) {
-    let palette = ThemePalette::for_ui(ui);
     let margin = Margin::symmetric(spacing::M as i8, spacing::XS as i8);
     Frame::new().inner_margin(margin).show(ui, |ui| {
         ui.horizontal_wrapped(|ui| {
@@ -30,7 +29,7 @@ pub(super) fn waterfall_ui(
                 }
             };
             ui.label(strong(words).size(text_size::SMALL));
-            ui.label(RichText::new(why).size(text_size::SMALL).color(palette.weak_text));
+            ui.label(RichText::new(why).size(text_size::SMALL).weak());
         })
     });
     figure_ui(ui, &waterfall_figure(cycles, run.unknown), FigureLook::default());

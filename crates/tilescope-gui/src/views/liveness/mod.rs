@@ -9,11 +9,9 @@ use crate::model::command::AppCommand;
 use crate::model::preferences::LivenessPrefs;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing};
-use crate::widgets::background_query::Versioned;
-use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
@@ -22,9 +20,11 @@ use crate::widgets::stack_graph::{
     StackGraphResponse, StackLayer, StackedValues, is_near,
 };
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
-use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
+use crate::widgets::{
+    central_ui, empty_state_ui, find_ui, ipu_names, tables_height, waiting_tabs_ui,
+};
 use by_address::{AddressInput, AddressPanel, ChosenAddress};
-use egui::{CentralPanel, Frame, Key, RichText, Ui};
+use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use tables::{LivenessTab, LivenessTables};
 use tilescope_analysis::liveness::{LivenessCurve, LivenessScope, curve};
 use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::units::{
-    Bytes, IpuId, ProgramId, TileId, VariableId, exact_bytes, grouped, percent,
+    Bytes, ProgramId, TileId, VariableId, exact_bytes, grouped, percent,
 };
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError};
 
@@ -104,13 +104,13 @@ struct LivenessView {
 impl ReportView for LivenessView {
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         self.source = available_source(self.source, context);
-        let report = context.opened.report.clone();
         let key = (self.source, context.prefs.liveness.always_live);
-        let question =
-            move |(source, always): &(LivenessScope, bool)| load_graph(&report, *source, *always);
         let texts =
             QueryTexts { waiting: "Reading liveness…", failed: "Liveness cannot be read" };
-        self.curve.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, answer| {
+        let found = context.ask(ui, &mut self.curve, &key, |report, (source, always)| {
+            load_graph(report, *source, *always)
+        });
+        found.show(ui, texts, |ui, answer| {
             let Some(shown) = answer.as_ref().filter(|shown| shown.stack.places() > 0) else {
                 let sentence = "This report does not say which variables are live at which step \
                                 of the program, so there is no curve to draw.";
@@ -133,15 +133,8 @@ impl ReportView for LivenessView {
         ViewScales { graph_top, heat: None }
     }
 
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
+    fn notice_restored(&mut self, selection: &Selection) {
         self.program = selection.program;
-        strange
     }
 }
 
@@ -212,14 +205,11 @@ impl LivenessView {
     }
 
     fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
-        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let room = (tables_height(ui, 0.44), LOW);
-        let mut panel = std::mem::take(&mut self.panel);
-        panel.ui(ui, "liveness tables", room, |ui, open| {
+        self.panel = self.panel.ui(ui, "liveness tables", room, |ui, open| {
             self.tables_ui(ui, context, shown, open);
         });
-        self.panel = panel;
-        CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
+        central_ui(ui, |ui| match self.show {
             LivenessGraphMode::Bytes => self.graph_ui(ui, context, shown),
             LivenessGraphMode::Addresses => self.addresses_ui(ui, context, shown),
         });
@@ -309,12 +299,10 @@ impl LivenessView {
         steps: usize,
     ) -> Vec<(Range<usize>, String)> {
         let Some(variable) = context.selection.variable else { return Vec::new() };
-        let report = context.opened.report.clone();
-        let question = move |id: &VariableId| {
+        let found = context.ask(ui, &mut self.lifetime, &variable, |report, id| {
             let found = report.variable(*id)?;
-            Ok::<_, ReportError>(found.map(|variable| (variable.name, variable.lifetime)))
-        };
-        let found = self.lifetime.ask(ui.ctx(), context.workers, &variable, question);
+            Ok(found.map(|variable| (variable.name, variable.lifetime)))
+        });
         // The lifetime of another variable, or none: nothing to draw.
         let QueryState::Fresh(found) = found else { return Vec::new() };
         let Some((name, life)) = found.as_ref() else { return Vec::new() };
@@ -376,12 +364,11 @@ impl LivenessView {
         context: &ViewContext<'_>,
         shown: &LivenessGraphData,
     ) {
-        let palette = ThemePalette::for_ui(ui);
         ui.vertical_centered(|ui| {
             ui.add_space(spacing::XL);
             let text = "Click on a step in the graph to see what is live there; \
                         Shift + click adds another step as a column.";
-            ui.label(RichText::new(text).color(palette.weak_text));
+            ui.weak(text);
             if let Some(peak) = shown.curve.peak()
                 && ui.button("Select the peak").clicked()
             {
@@ -462,15 +449,9 @@ impl LivenessView {
         let wanted = !self.filter.trim().is_empty();
         let mut next = false;
         bar.add_box("Filter steps", |ui| {
-            let box_ui = search_ui(ui, &mut self.filter, "Filter steps", 160.0);
-            let button = ui.add_enabled(wanted, egui::Button::new("Next"));
-            let pressed = button.on_hover_text("Go to the next match (Enter)").clicked();
-            let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-            next = pressed || entered;
-            if next {
-                box_ui.request_focus();
-            }
-            box_ui
+            let shown = find_ui(ui, &mut self.filter, ("Filter steps", 160.0), wanted);
+            next = shown.1;
+            shown.0
         });
         let wanted = self.filter.trim().to_lowercase();
         if wanted.is_empty() {
@@ -495,9 +476,7 @@ impl LivenessView {
         let mut sources = vec![(LivenessScope::Whole, "Whole program".to_owned())];
         let ipus = context.opened.target.ipus_per_replica;
         if ipus > 1 {
-            sources.extend(
-                (0..ipus).map(IpuId).map(|ipu| (LivenessScope::Ipu(ipu), format!("IPU {ipu}"))),
-            );
+            sources.extend(ipu_names(ipus).map(|(ipu, name)| (LivenessScope::Ipu(ipu), name)));
         }
         let tile =
             |tile: TileId| (LivenessScope::Tile(tile), format!("Tile {}", grouped(tile.into())));
@@ -530,7 +509,6 @@ impl LivenessView {
 }
 
 fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
-    let palette = ThemePalette::for_ui(ui);
     let label: String =
         shown.labels.get(step).map_or("", String::as_str).chars().take(160).collect();
     ui.label(strong(format!("Step {}", grouped(step as u64))));
@@ -551,7 +529,7 @@ fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
     if curve.capacity > Bytes::ZERO {
         let share = percent(curve.total(step).as_f64() / curve.capacity.as_f64());
         let text = format!("{share} of {}", numbers(ui).bytes(curve.capacity.0));
-        ui.label(RichText::new(text).color(palette.weak_text));
+        ui.weak(text);
     }
 }
 

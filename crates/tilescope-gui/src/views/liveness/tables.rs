@@ -5,15 +5,14 @@ use super::{LivenessGraphData, activity_label};
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, spacing};
+use crate::theme::spacing;
 use crate::views::ViewContext;
 use crate::views::trace_jump::TraceJump;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::hint_ui;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::table::TableState;
-use egui::{Label, RichText, ScrollArea, Ui};
+use egui::{Label, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
@@ -100,9 +99,7 @@ impl LivenessTables {
                 ["variables", "variables", "vertices", "cycles of each tile", "addresses"][index];
             return hint_ui(ui, &format!("The {what} were not recorded in this report."));
         }
-        let report = context.opened.report.clone();
-        let question = move |key: &LivenessTableKey| load_table(&report, key);
-        let made = self.made.ask(ui.ctx(), context.workers, &key, question).fresh_only();
+        let made = context.ask(ui, &mut self.made, &key, load_table).fresh_only();
         let state = &mut self.states[index];
         made.show(ui, LIST_TEXTS, |ui, made| {
             if made.table.rows.is_empty()
@@ -150,8 +147,6 @@ fn table_ui(
 }
 
 fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableData, ReportError> {
-    let _titles: Vec<String> =
-        key.steps.iter().map(|step| format!("Step {}", grouped((*step).into()))).collect();
     let walk = report.liveness()?;
     let programs: Vec<ProgramId> =
         key.steps.iter().filter_map(|step| walk.get(*step as usize)).map(|s| s.program).collect();
@@ -211,7 +206,6 @@ pub(super) fn steps_ui(
     jump: &mut TraceJump,
 ) {
     let LivenessGraphData { curve, programs, .. } = shown;
-    let palette = ThemePalette::for_ui(ui);
     ScrollArea::both().auto_shrink(false).id_salt("steps").show(ui, |ui| {
         for (step, program) in steps {
             ui.horizontal(|ui| {
@@ -239,7 +233,7 @@ pub(super) fn steps_ui(
                     ui.add_space(spacing::XL + depth as f32 * spacing::INDENT);
                     ui.add(Label::new(text).extend().selectable(true));
                     if id == *program {
-                        ui.label(RichText::new(activity_label(node.kind)).color(palette.weak_text));
+                        ui.weak(activity_label(node.kind));
                     }
                 });
             }

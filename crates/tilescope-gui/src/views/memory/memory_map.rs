@@ -8,11 +8,11 @@ use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::elided_text::elided;
 use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis, tick_step};
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::{focus_ui, hint_ui, node_ui};
+use crate::widgets::{SIDE_ARROWS, focus_ui, hint_ui, keeps_arrows, node_ui};
 use egui::accesskit::Role;
 use egui::{
-    Align2, Color32, CursorIcon, EventFilter, FontId, Key, Mesh, Pos2, Rect, Response, RichText,
-    Sense, Shape, Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2,
+    Align2, Color32, CursorIcon, FontId, Key, Mesh, Pos2, Rect, Response, RichText, Sense, Shape,
+    Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2,
 };
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
@@ -82,13 +82,11 @@ impl MemoryMapPanel {
         context: &ViewContext<'_>,
         chosen: &[VariableId],
     ) -> Option<VariableId> {
-        let report = context.opened.report.clone();
         let tile = context.selection.tiles.last().copied();
-        let question = move |tile: &Option<TileId>| {
-            bank_map(&report, tile.map_or_else(|| fullest_tile(&report), Ok)?)
-        };
         let texts = QueryTexts { waiting: "Reading…", failed: "The memory map cannot be read" };
-        let map = self.map.ask(ui.ctx(), context.workers, &tile, question);
+        let map = context.ask(ui, &mut self.map, &tile, |report, tile| {
+            bank_map(report, tile.map_or_else(|| fullest_tile(report), Ok)?)
+        });
         map.show(ui, texts, |ui, map| self.tile_ui(ui, context, map, chosen)).flatten()
     }
 
@@ -200,11 +198,9 @@ fn arrows(
     map: &BankMap,
     chosen: &[VariableId],
 ) -> Option<VariableId> {
-    if !response.has_focus() {
+    if !keeps_arrows(response, SIDE_ARROWS) {
         return None;
     }
-    let filter = EventFilter { horizontal_arrows: true, ..EventFilter::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (left, right) =
         ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)));
     let at = chosen.last().and_then(|id| map.placed.iter().position(|part| part.id == *id));
@@ -226,7 +222,7 @@ fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
             false => "the last tile selected",
         };
         ui.label(strong(format!("Tile {}", grouped(map.tile.into()))));
-        ui.label(RichText::new(which).color(palette.weak_text));
+        ui.weak(which);
         let banks = map.capacity.0.checked_div(map.bank.0).unwrap_or(0);
         let text = format!(
             "{} in {} banks of {}; interleaved from {}",
@@ -235,7 +231,7 @@ fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
             numbers.bytes(map.bank.0),
             numbers.bytes(map.interleaved.0),
         );
-        ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(
+        ui.weak(text).on_hover_text(
             "Code is fetched from non-interleaved memory only. In interleaved memory two banks \
              are read at once, 128 bits a cycle.",
         );
@@ -360,7 +356,6 @@ fn start(part: &PlacedVariable) -> u64 {
 fn call_out_ui(response: &Response, part: &PlacedVariable) {
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.set_max_width(420.0);
-        let palette = ThemePalette::for_ui(ui);
         let name: String = part.name.chars().take(240).collect();
         ui.label(strong(name));
         ui.label(part.category.title());
@@ -379,6 +374,6 @@ fn call_out_ui(response: &Response, part: &PlacedVariable) {
                 format!("live in steps {} - {}", grouped(life.start.into()), grouped(last.into()))
             }
         };
-        ui.label(RichText::new(life).color(palette.weak_text));
+        ui.weak(life);
     });
 }

@@ -6,15 +6,12 @@ pub(super) mod tables;
 use super::{ReportView, ViewContext, ViewDescriptor, ViewScales};
 use crate::model::command::AppCommand;
 use crate::model::preferences::MemoryPrefs;
-use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::{ThemePalette, spacing};
+use crate::theme::spacing;
 use crate::views::tile_selection::{
     floor_plan_ui, tile_graph_ui, tile_picker_ui, trace_cursor_button_ui,
 };
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat_scale::{HeatScale, scale_ui};
@@ -25,8 +22,8 @@ use crate::widgets::stack_graph::is_near;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::{empty_state_ui, hint_ui, tabs_ui};
-use egui::{CentralPanel, Frame, Ui};
+use crate::widgets::{central_ui, empty_state_ui, hint_ui, tabs_ui};
+use egui::Ui;
 use memory_map::MemoryMapPanel;
 use serde::{Deserialize, Serialize};
 use tables::MemoryTables;
@@ -35,9 +32,8 @@ use tilescope_analysis::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit,
 };
 use tilescope_analysis::tile_mapping::{MappingSubject, mapping};
-use tilescope_report::ReportError;
 use tilescope_report::units::{VariableId, grouped};
-use tilescope_report::{MemoryCategory, Report, ReportPart};
+use tilescope_report::{MemoryCategory, Report, ReportError, ReportPart};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -129,17 +125,16 @@ impl ReportView for MemoryView {
                 ..plain
             },
         };
-        let report = context.opened.report.clone();
-        let question = move |key: &MemoryCurveKey| {
+        let texts = QueryTexts { waiting: "Reading memory…", failed: "Memory cannot be read" };
+        let found = context.ask(ui, &mut self.curves, &key, move |report, key| {
             let total = total_title(key);
             let title = |layer: TileCurveLayer| match layer {
                 TileCurveLayer::Total => total.to_owned(),
                 layer => layer.title().to_owned(),
             };
-            curves(&report, key).map(|curves| StackedTileCurves::new(curves, title))
-        };
-        let texts = QueryTexts { waiting: "Reading memory…", failed: "Memory cannot be read" };
-        self.curves.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, curves| {
+            curves(report, key).map(|curves| StackedTileCurves::new(curves, title))
+        });
+        found.show(ui, texts, |ui, curves| {
             if curves.curves.max == 0 {
                 let sentence = "This report does not say how much memory its tiles use. \
                                 With Poplar, switch on autoReport.outputGraphProfile.";
@@ -160,16 +155,6 @@ impl ReportView for MemoryView {
             _ => ViewScales { graph_top: self.graph.highest(), heat: None },
         }
     }
-
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
-        strange
-    }
 }
 
 impl MemoryView {
@@ -179,12 +164,10 @@ impl MemoryView {
         context: &ViewContext<'_>,
         curves: &Versioned<StackedTileCurves>,
     ) {
-        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let room = ((ui.available_height() * 0.46).clamp(120.0, 420.0), LOW);
-        let mut panel = std::mem::take(&mut self.panel);
-        panel.ui(ui, "memory tables", room, |ui, open| self.tables_ui(ui, context, open));
-        self.panel = panel;
-        CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
+        self.panel =
+            self.panel.ui(ui, "memory tables", room, |ui, open| self.tables_ui(ui, context, open));
+        central_ui(ui, |ui| match self.show {
             MemoryGraphMode::Total => self.total_ui(ui, context, curves),
             MemoryGraphMode::Variables => self.variables_ui(ui, context),
             MemoryGraphMode::Map(category) => self.map_ui(ui, context, curves, category),
@@ -214,10 +197,8 @@ impl MemoryView {
                  adds another one.";
             return hint_ui(ui, sentence);
         }
-        let report = context.opened.report.clone();
         let key = (self.variables.clone(), self.order, self.per_ipu);
-        let question = move |key: &VariableCurvesKey| variable_curves(&report, key);
-        let curves = self.variable.ask(ui.ctx(), context.workers, &key, question);
+        let curves = context.ask(ui, &mut self.variable, &key, variable_curves);
         let texts = QueryTexts { waiting: "Reading…", failed: "The variable cannot be read" };
         curves.show(ui, texts, |ui, curves| {
             let name = "Memory of the selected variables by tile";

@@ -4,11 +4,8 @@ use super::MemoryTab;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::BackgroundWorkers;
-use crate::widgets::background_query::Versioned;
-use crate::widgets::query_state::LIST_TEXTS;
-use crate::widgets::query_state::QueryTexts;
+use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, Versioned};
+use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::TableState;
 use crate::widgets::{focus_ui, hint_ui, region_ui};
 use egui::accesskit::Role;
@@ -79,12 +76,10 @@ impl MemoryTables {
             hint_ui(ui, &sentence);
             return None;
         }
-        let report = context.opened.report.clone();
         let key = (tab, context.selection.tiles.clone(), numbers(ui));
-        let question = move |(tab, tiles, numbers): &(MemoryTab, Vec<TileId>, NumberFormat)| {
-            listed(&report, *tab, tiles, *numbers)
-        };
-        let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
+        let listed = context.ask(ui, &mut self.listed, &key, |report, (tab, tiles, numbers)| {
+            listed(report, *tab, tiles, *numbers)
+        });
         let (state, workers) = (&mut self.states[index], context.workers);
         // The table of another tab is no stand-in.
         let clicked = listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| {
@@ -108,14 +103,12 @@ impl MemoryTables {
 
     fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let tiles = context.selection.tiles.clone();
-        let report = context.opened.report.clone();
-        let question = move |tiles: &Vec<TileId>| {
-            let rows = memory::details(&report, tiles)?;
-            let table = columns::details(&rows, tiles);
-            Ok::<_, ReportError>(MemoryTree { rows, table })
-        };
         let texts = QueryTexts { waiting: "Reading…", failed: "Details cannot be read" };
-        let rows = self.details.ask(ui.ctx(), context.workers, &tiles, question);
+        let rows = context.ask(ui, &mut self.details, &tiles, |report, tiles| {
+            let rows = memory::details(report, tiles)?;
+            let table = columns::details(&rows, tiles);
+            Ok(MemoryTree { rows, table })
+        });
         rows.show(ui, texts, |ui, tree| self.tree_ui(ui, tree));
     }
 

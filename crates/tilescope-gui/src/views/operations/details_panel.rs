@@ -10,8 +10,7 @@ use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
 use crate::views::trace_jump::TraceJump;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::bottom_panel::tabs_row_ui;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack_graph::{StackGraph, StackGraphInput, StackLayer, StackedValues};
@@ -28,11 +27,12 @@ use tilescope_analysis::operations::{
 use tilescope_analysis::program_tree::label;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_analysis::tile_curves::TileCurveUnit;
-use tilescope_report::ReportError;
 use tilescope_report::units::{
     Bytes, Cycles, OperationId, ProgramId, TileId, exact_bytes, grouped, percent,
 };
-use tilescope_report::{MemoryCategory, ModelOperation, ProgramNodeTable, Report, ReportPart};
+use tilescope_report::{
+    MemoryCategory, ModelOperation, ProgramNodeTable, Report, ReportError, ReportPart,
+};
 
 /// The tables below the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,13 +125,11 @@ impl OperationDetailsPanel {
     }
 
     fn debug_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
-        let report = context.opened.report.clone();
         let key = (row.operation, row.programs.clone());
-        let question = move |(operation, programs): &OperationDebugKey| {
-            debug_lines(&report, *operation, programs)
-        };
         let texts = QueryTexts { waiting: "Reading…", failed: "The operation cannot be read" };
-        let lines = self.debug.ask(ui.ctx(), context.workers, &key, question);
+        let lines = context.ask(ui, &mut self.debug, &key, |report, (operation, programs)| {
+            debug_lines(report, *operation, programs)
+        });
         lines.show(ui, texts, |ui, lines| debug_ui(ui, lines));
     }
 
@@ -166,10 +164,9 @@ impl OperationDetailsPanel {
     }
 
     fn graphs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
-        let report = context.opened.report.clone();
-        let question = move |programs: &Vec<ProgramId>| graphs(&report, programs);
         let texts = QueryTexts { waiting: "Reading…", failed: "Costs cannot be read" };
-        let graphs = self.graphs.ask(ui.ctx(), context.workers, &row.programs, question);
+        let graphs = context
+            .ask(ui, &mut self.graphs, &row.programs, |report, programs| graphs(report, programs));
         graphs.fresh_only().show(ui, texts, |ui, graphs| self.graph_ui(ui, context, graphs));
     }
 
@@ -234,8 +231,7 @@ fn graphs(report: &Report, programs: &[ProgramId]) -> Result<OperationTileGraphs
 }
 
 fn row_ui(ui: &mut Ui, name: &str, value: &str, about: &str) {
-    let palette = ThemePalette::for_ui(ui);
-    ui.label(RichText::new(name).color(palette.weak_text)).on_hover_text(about);
+    ui.weak(name).on_hover_text(about);
     ui.add(Label::new(value).selectable(true).extend());
     ui.end_row();
 }
@@ -379,11 +375,7 @@ fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: Cycles, total: Cycles) {
     ui.horizontal(|ui| {
         ui.add_space(line.depth as f32 * spacing::INDENT);
         let name = RichText::new(&line.name);
-        ui.label(if line.value.is_empty() {
-            strong(&line.name)
-        } else {
-            name.color(palette.weak_text)
-        });
+        ui.label(if line.value.is_empty() { strong(&line.name) } else { name.weak() });
     });
     ui.add(Label::new(&line.value).selectable(true).extend());
     if let Some(cycles) = plan.cycles.filter(|_| most > Cycles::ZERO && !is_total(plan)) {
@@ -393,7 +385,7 @@ fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: Cycles, total: Cycles) {
             let bar = Rect::from_min_size(rect.min, vec2(width, rect.height()));
             ui.painter().rect_filled(bar, CornerRadius::same(2), palette.balance);
             let text = percent(cycles.as_f64() / total.max(Cycles(1)).as_f64());
-            ui.label(RichText::new(text).color(palette.weak_text).size(text_size::SMALL))
+            ui.label(RichText::new(text).weak().size(text_size::SMALL))
                 .on_hover_text("Share of the estimated cycles of all phases");
         });
     }

@@ -90,7 +90,6 @@ fn bar_ui(ui: &mut Ui, row: &OpRow, (work, most, total): (u64, u64, u64), chosen
 
 /// What was recorded, line by line.
 pub(crate) fn debug_ui(ui: &mut Ui, lines: &[JsonLine]) {
-    let palette = ThemePalette::for_ui(ui);
     let area = ScrollArea::both().auto_shrink(false).id_salt("debug");
     area.show_rows(ui, ROW - 3.0, lines.len(), |ui, shown| {
         ui.spacing_mut().item_spacing.y = 0.0;
@@ -98,7 +97,7 @@ pub(crate) fn debug_ui(ui: &mut Ui, lines: &[JsonLine]) {
             ui.horizontal(|ui| {
                 ui.set_height(ROW - 3.0);
                 ui.add_space(spacing::L + line.depth as f32 * spacing::INDENT);
-                let name = RichText::new(&line.name).monospace().color(palette.weak_text);
+                let name = RichText::new(&line.name).monospace().weak();
                 ui.add(Label::new(name).extend());
                 let value: String = line.value.chars().take(600).collect();
                 let value = RichText::new(value).monospace();

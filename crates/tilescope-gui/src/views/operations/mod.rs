@@ -9,18 +9,16 @@ use crate::model::command::AppCommand;
 use crate::model::preferences::OperationPrefs;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::{ThemePalette, spacing};
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::theme::spacing;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::bottom_panel::{BottomPanel, LOW};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::{empty_state_ui, tables_height};
+use crate::widgets::{central_ui, empty_state_ui, tables_height};
 use details_panel::OperationDetailsPanel;
-use egui::{CentralPanel, Frame, Ui};
+use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
@@ -29,7 +27,7 @@ use tilescope_analysis::operations::{
 };
 use tilescope_analysis::tables::operations as tables;
 use tilescope_report::units::OperationId;
-use tilescope_report::{ModelOperation, ProgramNodeTable, ReportError, ReportPart};
+use tilescope_report::{ModelOperation, ProgramNodeTable, ReportPart};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -82,12 +80,13 @@ impl ReportView for OperationsView {
             self.layer = OperationLayer::Library;
         }
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
-        let report = context.opened.report.clone();
         let key = (self.layer, context.prefs.operations.switched.clone());
-        let question = move |(layer, switched): &(OperationLayer, Vec<String>)| {
-            let (found, totals) = operations_with_totals(&report, *layer)?;
-            let table = columns::shown(tables::operations(&found, &report, *layer), switched);
-            Ok::<OperationsTableData, ReportError>(OperationsTableData {
+        let texts =
+            QueryTexts { waiting: "Adding up costs…", failed: "Operations cannot be read" };
+        let found = context.ask(ui, &mut self.shown, &key, |report, (layer, switched)| {
+            let (found, totals) = operations_with_totals(report, *layer)?;
+            let table = columns::shown(tables::operations(&found, report, *layer), switched);
+            Ok(OperationsTableData {
                 layer: *layer,
                 rows: found,
                 totals,
@@ -95,10 +94,8 @@ impl ReportView for OperationsView {
                 operations: report.operations()?,
                 table: Arc::new(table),
             })
-        };
-        let texts =
-            QueryTexts { waiting: "Adding up costs…", failed: "Operations cannot be read" };
-        self.shown.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, shown| {
+        });
+        found.show(ui, texts, |ui, shown| {
             self.follow(context, shown);
             self.panels_ui(ui, context, shown);
         });
@@ -108,15 +105,8 @@ impl ReportView for OperationsView {
         vec![AppCommand::SelectOperation(None)]
     }
 
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
+    fn notice_restored(&mut self, selection: &Selection) {
         self.seen = selection.operation;
-        strange
     }
 }
 
@@ -149,21 +139,21 @@ impl OperationsView {
         context: &ViewContext<'_>,
         shown: &Versioned<OperationsTableData>,
     ) {
-        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let chosen = self.chosen.filter(|(layer, _)| *layer == shown.layer).map(|(_, row)| row);
         let row = chosen.and_then(|row| shown.rows.get(row));
         let room = (tables_height(ui, 0.42), LOW);
         let lower = &mut self.lower;
         let mut place = None;
-        self.panel.ui_when(row.is_some(), ui, "operation details", room, |ui, open| {
-            place = lower.ui(ui, context, shown, row, open);
-        });
+        self.panel =
+            self.panel.ui_when(row.is_some(), ui, "operation details", room, |ui, open| {
+                place = lower.ui(ui, context, shown, row, open);
+            });
         if let Some(place) = place {
             self.chosen = Some((shown.layer, place));
             self.seen = shown.rows.get(place).and_then(|row| row.operation);
             context.commands.push(AppCommand::SelectOperation(self.seen));
         }
-        CentralPanel::default().frame(frame).show(ui, |ui| {
+        central_ui(ui, |ui| {
             ui.add_space(spacing::S);
             let hint = "Filter operations";
             let (table, generation) = (&shown.table, shown.version());

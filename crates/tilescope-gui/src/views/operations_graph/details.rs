@@ -3,10 +3,10 @@
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
 use crate::views::ViewContext;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
+use crate::widgets::fact_row_ui;
 use crate::widgets::query_state::QueryTexts;
 use egui::{Grid, Label, RichText, ScrollArea, Ui, vec2};
 use std::collections::BTreeMap;
@@ -14,9 +14,8 @@ use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::operations::{OpRow, OperationLayer};
 use tilescope_analysis::operations_graph::OpGraph;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
-use tilescope_report::Report;
-use tilescope_report::ReportError;
 use tilescope_report::units::{Cycles, IpuId, OperationId, grouped};
+use tilescope_report::{Report, ReportError};
 
 /// Most operations that are listed on one side.
 const MOST: usize = 40;
@@ -48,10 +47,13 @@ impl Details {
         let Some((id, row)) = chosen.zip(row) else {
             return overview_ui(ui, context, graph);
         };
-        let (report, shared) = (context.opened.report.clone(), graph.clone());
-        let question = move |(_, id): &(u64, OperationId)| dependences(&report, &shared, *id);
+        let shared = graph.clone();
         let key = (graph.version(), id);
-        let state = self.dependences.ask(ui.ctx(), context.workers, &key, question).fresh_only();
+        let state = context
+            .ask(ui, &mut self.dependences, &key, move |report, (_, id)| {
+                dependences(report, &shared, *id)
+            })
+            .fresh_only();
         let texts = QueryTexts { waiting: "Reading…", failed: "Operations cannot be read" };
         ScrollArea::both().auto_shrink(false).id_salt("graph details").show(ui, |ui| {
             ui.add_space(spacing::M);
@@ -87,7 +89,6 @@ fn dependences(
 
 /// Where nothing is chosen: what there is on each IPU, and what takes longest.
 fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
-    let palette = ThemePalette::for_ui(ui);
     let mut ipus: BTreeMap<Option<IpuId>, (u64, u64, u64)> = BTreeMap::new();
     for row in &graph.rows {
         let (count, flops, cycles) = ipus.entry(row.ipu).or_default();
@@ -104,13 +105,11 @@ fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
             ui.add_space(spacing::L);
             ui.vertical(|ui| {
                 let text = "Click on an operation to display its details.";
-                ui.label(RichText::new(text).color(palette.weak_text));
+                ui.weak(text);
                 let grid = Grid::new("graph ipus").num_columns(4).min_row_height(17.0);
                 grid.spacing(vec2(24.0, 4.0)).show(ui, |ui| {
                     for title in ["IPU", "Operations", "FLOPs", "Cycles in the run"] {
-                        ui.label(
-                            RichText::new(title).color(palette.weak_text).size(text_size::SMALL),
-                        );
+                        ui.label(RichText::new(title).weak().size(text_size::SMALL));
                     }
                     ui.end_row();
                     for (ipu, (count, flops, cycles)) in &ipus {
@@ -129,7 +128,7 @@ fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
             }
             ui.add_space(spacing::XL);
             ui.vertical(|ui| {
-                ui.label(RichText::new("Most cycles in the run").color(palette.weak_text));
+                ui.weak("Most cycles in the run");
                 for row in longest.iter().take(LONGEST) {
                     let name: String = row.name.chars().take(80).collect();
                     let text = format!("{name}: {}", grouped(row.elapsed.0));
@@ -145,7 +144,6 @@ fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
 }
 
 fn facts_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
-    let palette = ThemePalette::for_ui(ui);
     let title: String = row.name.chars().take(300).collect();
     ui.add(Label::new(strong(title)).selectable(true).extend());
     ui.horizontal(|ui| {
@@ -165,14 +163,12 @@ fn facts_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
         |ui| {
             let words = [("Pass", pass_title(row.pass)), ("Shapes", row.shapes.as_str())];
             for (name, value) in words.into_iter().filter(|(_, value)| !value.is_empty()) {
-                ui.label(RichText::new(name).color(palette.weak_text));
-                ui.add(Label::new(value).selectable(true).extend());
-                ui.end_row();
+                fact_row_ui(ui, name, value, "");
             }
             for known in COLUMNS {
                 let cell = known.cell(row, &report, OperationLayer::Model);
                 if let TableCell::Bytes(_) | TableCell::Count(_) = cell {
-                    let name = RichText::new(known.title).color(palette.weak_text);
+                    let name = RichText::new(known.title).weak();
                     ui.label(name).on_hover_text(known.about);
                     ui.label(cell.text());
                     ui.end_row();
@@ -189,8 +185,7 @@ fn links_ui(
     title: &str,
     operations: &[OperationId],
 ) {
-    let palette = ThemePalette::for_ui(ui);
-    ui.label(RichText::new(title).color(palette.weak_text));
+    ui.weak(title);
     if operations.is_empty() {
         ui.label("no operations");
     }

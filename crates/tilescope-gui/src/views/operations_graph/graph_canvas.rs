@@ -449,7 +449,7 @@ fn legend(ui: &mut Ui, rect: Rect, scale: Option<HeatScale>) {
                 }
             }
             let text = "Double-click a block to unfold it, or one of its operations to fold it.";
-            let text = RichText::new(text).color(palette.weak_text).size(text_size::SMALL);
+            let text = RichText::new(text).weak().size(text_size::SMALL);
             ui.add(Label::new(text).truncate());
         });
     });
@@ -458,11 +458,10 @@ fn legend(ui: &mut Ui, rect: Rect, scale: Option<HeatScale>) {
 fn call_out_ui(response: &Response, graph: &OpGraph, index: usize, metric: Metric) {
     let node = &graph.nodes[index];
     response.clone().on_hover_ui_at_pointer(|ui| {
-        let palette = ThemePalette::for_ui(ui);
         let title: String = node.title.chars().take(200).collect();
         ui.label(crate::theme::fonts::strong(title));
         let on = node.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
-        ui.label(RichText::new(format!("{}{on}", node.about)).color(palette.weak_text));
+        ui.weak(format!("{}{on}", node.about));
         if let [only] = node.operations[..]
             && let Some(row) = graph.rows.get(only).filter(|row| !row.shapes.is_empty())
         {

@@ -6,25 +6,20 @@ mod graph_canvas;
 use super::{ReportView, ViewContext, ViewDescriptor, ViewScales};
 use crate::model::command::{AppCommand, ViewAction};
 use crate::model::preferences::{OperationsGraphMetric as Metric, OperationsGraphPrefs};
-use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::bottom_panel::{BottomPanel, LOW, closed_ui};
 use crate::widgets::heat_scale::HeatScale;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::{empty_state_ui, tables_height};
+use crate::widgets::{central_ui, empty_state_ui, tables_height};
 use details::Details;
-use egui::{CentralPanel, Frame, Ui};
+use egui::Ui;
 use graph_canvas::{GraphCanvas, GraphCanvasEvent};
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::operations::OpRow;
 use tilescope_analysis::operations_graph::{OpGraph, OpGraphKey, OpGraphNode, graph};
-use tilescope_report::ReportError;
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -108,15 +103,14 @@ impl ReportView for OperationsGraphView {
         if !std::mem::replace(&mut self.folded, true) {
             self.open = Some(Vec::new());
         }
-        let report = context.opened.report.clone();
         let prefs = context.prefs.operations_graph;
         let key =
             OpGraphKey { backward: prefs.backward, update: prefs.updates, open: self.open.clone() };
-        let question =
-            move |key: &OpGraphKey| Ok::<_, ReportError>(graph(&report, key)?.map(Versioned::new));
         let texts =
             QueryTexts { waiting: "Laying out the graph…", failed: "The graph cannot be read" };
-        let graph = self.graph.ask(ui.ctx(), context.workers, &key, question);
+        let graph = context.ask(ui, &mut self.graph, &key, |report, key| {
+            Ok(graph(report, key)?.map(Versioned::new))
+        });
         graph.show(ui, texts, |ui, graph| match graph.as_ref() {
             Some(graph) => self.graph_ui(ui, context, graph),
             None => {
@@ -134,16 +128,6 @@ impl ReportView for OperationsGraphView {
     fn scales(&self) -> ViewScales {
         ViewScales { graph_top: None, heat: self.heat_scale }
     }
-
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
-        strange
-    }
 }
 
 impl OperationsGraphView {
@@ -153,18 +137,17 @@ impl OperationsGraphView {
         }
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let prefs = context.prefs.operations_graph;
-        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let chosen = context.selection.operation.is_some();
         let room = (tables_height(ui, 0.3), LOW);
         let details = &mut self.details;
-        self.panel.ui_when(chosen, ui, "graph details", room, |ui, open| {
+        self.panel = self.panel.ui_when(chosen, ui, "graph details", room, |ui, open| {
             if *open {
                 details.ui(ui, context, shown);
             } else {
                 closed_ui(ui, "Click on an operation to display its details.");
             }
         });
-        CentralPanel::default().frame(frame).show(ui, |ui| {
+        central_ui(ui, |ui| {
             let chosen = context.selection.operation;
             if context.actions.contains(&ViewAction::ZoomToSelection) {
                 self.canvas.fit();

@@ -8,8 +8,9 @@ use crate::theme::{ThemePalette, numbers, spacing};
 use crate::views::ViewContext;
 use crate::views::trace_jump::TraceJump;
 use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::fact_row_ui;
 use crate::widgets::query_state::QueryTexts;
-use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
+use egui::{CornerRadius, Grid, Label, Rect, ScrollArea, Ui, pos2, vec2};
 use tilescope_analysis::program_tree::{ProgramFact, facts, label};
 use tilescope_report::units::{NumberFormat, OperationId, ProgramId, grouped};
 use tilescope_report::{ProgramKind, ProgramNodeTable, ReportPart};
@@ -34,10 +35,10 @@ impl ProgramDetailsPanel {
         let Some((id, program)) = chosen.and_then(|id| Some((id, programs.get(id)?))) else {
             return tally_ui(ui, tally);
         };
-        let report = context.opened.report.clone();
-        let question =
-            move |(id, numbers): &(ProgramId, NumberFormat)| facts(&report, *id, *numbers);
-        let known = self.facts.ask(ui.ctx(), context.workers, &(id, numbers(ui)), question);
+        let known =
+            context.ask(ui, &mut self.facts, &(id, numbers(ui)), |report, (id, numbers)| {
+                facts(report, *id, *numbers)
+            });
         let texts = QueryTexts { waiting: "Reading…", failed: "The node cannot be read" };
         let palette = ThemePalette::for_ui(ui);
         ScrollArea::both().auto_shrink(false).id_salt("program details").show(ui, |ui| {
@@ -67,14 +68,13 @@ impl ProgramDetailsPanel {
 
 /// A sentence and what there is to choose from.
 fn tally_ui(ui: &mut Ui, tally: &[(ProgramKind, u64)]) {
-    let palette = ThemePalette::for_ui(ui);
     ScrollArea::both().auto_shrink(false).id_salt("program tally").show(ui, |ui| {
         ui.add_space(spacing::M);
         ui.horizontal_top(|ui| {
             ui.add_space(spacing::L);
             ui.vertical(|ui| {
                 let text = "Select a step in the program tree to see details.";
-                ui.label(RichText::new(text).color(palette.weak_text));
+                ui.weak(text);
                 ui.add_space(spacing::XS);
                 let all: u64 = tally.iter().map(|(_, count)| count).sum();
                 let grid = Grid::new("program tally").num_columns(2).min_row_height(17.0);
@@ -123,17 +123,11 @@ fn links_ui(
 }
 
 fn facts_ui(ui: &mut Ui, facts: &[ProgramFact]) {
-    let palette = ThemePalette::for_ui(ui);
     Grid::new("program facts").num_columns(2).min_row_height(17.0).spacing(vec2(24.0, 4.0)).show(
         ui,
         |ui| {
             for fact in facts {
-                ui.label(RichText::new(fact.name).color(palette.weak_text));
-                let value = ui.add(Label::new(&fact.value).selectable(true).extend());
-                if let Some(formula) = fact.formula {
-                    value.on_hover_text(formula);
-                }
-                ui.end_row();
+                fact_row_ui(ui, fact.name, &fact.value, fact.formula.unwrap_or_default());
             }
         },
     );

@@ -8,18 +8,16 @@ use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::widgets::background_query::Versioned;
-use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
 use crate::widgets::bottom_panel::{BottomPanel, LOW, closed_ui};
 use crate::widgets::elided_text::with_difference;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
-use crate::widgets::{empty_state_ui, search_ui, tables_height};
+use crate::widgets::{central_ui, empty_state_ui, find_ui, tables_height};
 use details::ProgramDetailsPanel;
-use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, TextStyle, Ui};
+use egui::{Button, Frame, Panel, RichText, ScrollArea, TextStyle, Ui};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,9 +25,8 @@ use tilescope_analysis::program_tree::{
     ProgramTreeGroup, ProgramTreeRow, ProgramTreeTotals, costs, find, groups, is_stream_copy,
     label, rows, tally, with_folded_copies,
 };
-use tilescope_report::ReportError;
 use tilescope_report::units::{ProgramId, StepId, grouped};
-use tilescope_report::{ProgramKind, ProgramNodeTable, Report};
+use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -130,17 +127,10 @@ impl ReportView for ProgramTreeView {
         vec![AppCommand::SelectProgram(None)]
     }
 
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
+    fn notice_restored(&mut self, selection: &Selection) {
         self.seen = selection.program;
         self.wanted = selection.program;
         self.seen_step = selection.step.map(|step| step.step);
-        strange
     }
 }
 
@@ -175,11 +165,9 @@ impl ProgramTreeView {
     fn follow(&mut self, ui: &Ui, context: &ViewContext<'_>, forest: &Versioned<ProgramForest>) {
         let step = context.selection.step.map(|step| step.step);
         if let Some(step) = step.filter(|_| step != self.seen_step) {
-            let report = context.opened.report.clone();
-            let question = move |step: &StepId| {
-                Ok::<_, ReportError>(report.step(*step)?.and_then(|step| step.program))
-            };
-            let asked = self.step.ask(ui.ctx(), context.workers, &step, question);
+            let asked = context.ask(ui, &mut self.step, &step, |report, step| {
+                Ok(report.step(*step)?.and_then(|step| step.program))
+            });
             if let QueryState::Fresh(program) = asked {
                 self.seen_step = Some(step);
                 if program.is_some() && *program != context.selection.program {
@@ -232,15 +220,10 @@ impl ProgramTreeView {
         let found = lines.filter(|_| !self.filter.trim().is_empty());
         let mut next = false;
         bar.add_box("Search for steps", |ui| {
-            let box_ui = search_ui(ui, &mut self.filter, "Search for steps", 200.0);
-            let button = ui.add_enabled(found.is_some(), egui::Button::new("Next"));
-            let pressed = button.on_hover_text("Go to the next match (Enter)").clicked();
-            let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-            next = pressed || entered;
-            if next {
-                box_ui.request_focus();
-            }
-            box_ui
+            let hint = ("Search for steps", 200.0);
+            let shown = find_ui(ui, &mut self.filter, hint, found.is_some());
+            next = shown.1;
+            shown.0
         });
         if let Some(lines) = found {
             if next {
@@ -301,7 +284,7 @@ impl ProgramTreeView {
         let room = (tables_height(ui, 0.36), LOW);
         let (details, jump) = (&mut self.details, &mut self.jump);
         let tally = forest.tallies.get(self.group).map_or(&[][..], Vec::as_slice);
-        self.panel.ui_when(chosen, ui, "program details", room, |ui, open| {
+        self.panel = self.panel.ui_when(chosen, ui, "program details", room, |ui, open| {
             if *open {
                 details.ui(ui, context, &forest.programs, tally, jump);
             } else {
@@ -316,7 +299,7 @@ impl ProgramTreeView {
         }
         let texts =
             QueryTexts { waiting: "Laying out the tree…", failed: "The tree cannot be laid out" };
-        CentralPanel::default().frame(frame).show(ui, |ui| {
+        central_ui(ui, |ui| {
             lines.show(ui, texts, |ui, lines| self.lines_ui(ui, context, forest, lines));
         });
     }
@@ -336,7 +319,7 @@ impl ProgramTreeView {
                 ui.add_space(spacing::M);
                 ui.horizontal(|ui| {
                     ui.add_space(spacing::M);
-                    ui.label(RichText::new(title).color(palette.weak_text).size(text_size::SMALL));
+                    ui.label(RichText::new(title).weak().size(text_size::SMALL));
                 });
                 for (index, group) in own() {
                     ui.horizontal(|ui| {

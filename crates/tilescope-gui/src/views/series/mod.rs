@@ -4,9 +4,9 @@ use crate::model::command::{AppCommand, CommandQueue};
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::{BackgroundWorkers, Versioned};
 use crate::widgets::background_task::BackgroundTask;
-use crate::widgets::choice_ui;
 use crate::widgets::figure::{FigureLook, figure_ui};
 use crate::widgets::table::TableState;
+use crate::widgets::{choice_ui, error_ui};
 use egui::accesskit::Live;
 use egui::{Button, Color32, Context, Label, ProgressBar, RichText, TextEdit, Ui, Vec2, vec2};
 use std::path::{Path, PathBuf};
@@ -258,7 +258,7 @@ impl SeriesPanel {
             }
             if lines.len() > MOST_LINES {
                 let words = format!("and {} more", lines.len() - MOST_LINES);
-                ui.label(RichText::new(words).color(palette.weak_text).size(text_size::SMALL));
+                ui.label(RichText::new(words).weak().size(text_size::SMALL));
             }
         };
         lines(ui, &shown.notes, palette.weak_text);
@@ -266,7 +266,7 @@ impl SeriesPanel {
         let clicked = plots_ui(ui, &shown.plots, self.chosen);
         if shown.hidden_plots > 0 {
             let words = format!("{} more figures are in the table.", shown.hidden_plots);
-            ui.label(RichText::new(words).color(palette.weak_text).size(text_size::SMALL));
+            ui.label(RichText::new(words).weak().size(text_size::SMALL));
         }
         ui.add_space(spacing::S);
         ui.label(RichText::new("Change points").strong());
@@ -296,9 +296,8 @@ impl SeriesPanel {
 
     /// Which figures are shown, and per what.
     fn telling_ui(&mut self, ui: &mut Ui) {
-        let palette = ThemePalette::for_ui(ui);
         ui.horizontal_wrapped(|ui| {
-            ui.label(RichText::new("Figures").color(palette.weak_text));
+            ui.weak("Figures");
             let width = (ui.available_width() - 220.0).clamp(160.0, 520.0);
             let edit = TextEdit::singleline(&mut self.figures).desired_width(width);
             ui.add(edit).accessible_name("Figures of runs").on_hover_text(
@@ -310,7 +309,7 @@ impl SeriesPanel {
             }
         });
         if let Some(problem) = &self.figures_problem {
-            ui.add(Label::new(RichText::new(problem).color(palette.error)).wrap());
+            error_ui(ui, problem);
         }
     }
 

@@ -1,7 +1,6 @@
 //! What the run waits for: activities and IPUs on the critical path, exposed and hidden cycles, slack.
 
 use super::SummaryPageData;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use egui::{Align, Grid, Label, Layout, RichText, Ui, vec2};
 use tilescope_analysis::critical_path::{
@@ -27,8 +26,7 @@ const LANE_HEADS: [Head; 5] =
     [("", ""), ("On the path", ON_PATH), ("Waits", WAITS), ("Slack", IPU_SLACK), ("Lead", LEAD)];
 
 pub(super) fn critical_path_ui(ui: &mut Ui, facts: &SummaryPageData) {
-    let weak = ThemePalette::for_ui(ui).weak_text;
-    let text = |text: &str| RichText::new(text).color(weak);
+    let text = |text: &str| RichText::new(text).weak();
     let Some(run) = &facts.summary.execution else {
         ui.label(text(NOT_RUN));
         return;
@@ -76,7 +74,6 @@ fn on_path(cycles: Cycles, share: f64) -> String {
 
 /// Names on the left, figures flush right in their columns.
 fn grid_ui(ui: &mut Ui, heads: &[Head], rows: impl Iterator<Item = Vec<String>>) {
-    let palette = ThemePalette::for_ui(ui);
     let grid = Grid::new(("critical path", heads.len())).num_columns(heads.len() + 1);
     grid.min_row_height(18.0).spacing(vec2(18.0, 6.0)).show(ui, |ui| {
         for (title, about) in heads {
@@ -88,7 +85,7 @@ fn grid_ui(ui: &mut Ui, heads: &[Head], rows: impl Iterator<Item = Vec<String>>)
         for cells in rows {
             for (column, cell) in cells.iter().enumerate() {
                 match column {
-                    0 => drop(ui.label(RichText::new(cell).color(palette.weak_text))),
+                    0 => drop(ui.weak(cell)),
                     _ => right_ui(ui, RichText::new(cell), ""),
                 }
             }

@@ -9,10 +9,9 @@ use tilescope_report::units::{Bytes, exact_bytes, format_timestamp};
 
 /// The report and the files beside it, with a tick or a question mark.
 pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
-    let palette = ThemePalette::for_ui(ui);
     let path = opened.report.path();
     let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
-    ui.add(Label::new(RichText::new(directory).color(palette.weak_text)).wrap().selectable(true));
+    ui.add(Label::new(RichText::new(directory).weak()).wrap().selectable(true));
     ui.add_space(spacing::XS);
     Grid::new("files").num_columns(4).min_row_height(18.0).spacing(vec2(14.0, 6.0)).show(
         ui,
@@ -60,7 +59,7 @@ fn file_ui(ui: &mut Ui, found: bool, name: &str, about: &str, size: &str) {
     };
     ui.label(RichText::new(mark).color(colour).family(crate::theme::fonts::strong_family()));
     ui.label(RichText::new(name).color(text));
-    ui.label(RichText::new(about).color(palette.weak_text));
-    ui.label(RichText::new(size).color(palette.weak_text));
+    ui.weak(about);
+    ui.weak(size);
     ui.end_row();
 }

@@ -2,8 +2,8 @@
 //! and what it takes and returns.
 
 use super::{SummaryFactRow, SummaryPageData, derived, row, rows_ui};
-use crate::theme::{ThemePalette, numbers, spacing};
-use egui::{RichText, Ui};
+use crate::theme::{numbers, spacing};
+use egui::Ui;
 use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
 use tilescope_report::units::{grouped, percent, seconds};
 
@@ -12,9 +12,8 @@ const ABSENT: &str = "What the host does was not recorded: the report comes from
                       earlier version, was not run, or is of a program that works on no samples.";
 
 pub(super) fn host_ui(ui: &mut Ui, facts: &SummaryPageData) {
-    let weak = ThemePalette::for_ui(ui).weak_text;
     let Some(host) = &facts.summary.host else {
-        ui.label(RichText::new(ABSENT).color(weak));
+        ui.weak(ABSENT);
         return;
     };
     let numbers = numbers(ui);
@@ -31,7 +30,7 @@ pub(super) fn host_ui(ui: &mut Ui, facts: &SummaryPageData) {
         ("What a call of one instance takes and returns", tensors.collect()),
     ];
     for (title, rows) in parts.iter().filter(|(_, rows)| !rows.is_empty()) {
-        ui.label(RichText::new(*title).color(weak));
+        ui.weak(*title);
         rows_ui(ui, title, rows);
         ui.add_space(spacing::XS);
     }

@@ -13,9 +13,7 @@ mod running_costs;
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::open_report::OpenReport;
-use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::BackgroundQuery;
@@ -33,9 +31,8 @@ use std::time::SystemTime;
 use tilescope_analysis::json::{self, JsonLine};
 use tilescope_analysis::replicas::{ReplicaOverview, replicas};
 use tilescope_analysis::summary::{ReportSummary, summary};
-use tilescope_report::ReportError;
 use tilescope_report::units::{Hertz, grouped, seconds};
-use tilescope_report::{BatchingConfig, Report, ReportPart, SidecarFile, Target};
+use tilescope_report::{BatchingConfig, Report, ReportError, ReportPart, SidecarFile, Target};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -128,16 +125,6 @@ impl ReportView for SummaryView {
                 });
             });
         });
-    }
-
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
-        strange
     }
 }
 
@@ -310,7 +297,6 @@ const LONGEST_NAME: usize = 48;
 
 /// Names on the left, values on the right.
 fn rows_ui(ui: &mut Ui, id: &str, rows: &[SummaryFactRow]) {
-    let palette = ThemePalette::for_ui(ui);
     Grid::new(id)
         .num_columns(2)
         .min_col_width(190.0)
@@ -318,7 +304,7 @@ fn rows_ui(ui: &mut Ui, id: &str, rows: &[SummaryFactRow]) {
         .spacing(vec2(18.0, 6.0))
         .show(ui, |ui| {
             for SummaryFactRow { name, value, formula } in rows {
-                let label = Label::new(RichText::new(name).color(palette.weak_text));
+                let label = Label::new(RichText::new(name).weak());
                 let short = name.chars().count() <= LONGEST_NAME;
                 ui.add(if short { label.extend() } else { label.truncate() });
                 let value = ui.add(Label::new(value).wrap().selectable(true));
@@ -477,7 +463,7 @@ fn batching_ui(ui: &mut Ui, facts: &SummaryPageData) {
     }
     if rows.is_empty() {
         let text = "Neither batch sizes nor an execution were recorded.";
-        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
+        ui.weak(text);
     }
     rows_ui(ui, "batching", &rows);
 }
@@ -503,7 +489,7 @@ fn options_ui(
 ) {
     if facts.options.is_empty() {
         let text = "No options were recorded.";
-        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
+        ui.weak(text);
         return;
     }
     if search_ui(ui, filter, "Filter options", 240.0).changed() {
@@ -515,7 +501,7 @@ fn options_ui(
     let options = facts.options.iter().filter(|(key, value)| holds(key) || holds(value));
     let rows: Vec<SummaryFactRow> = options.map(|(key, value)| row(key, value)).collect();
     if rows.is_empty() {
-        ui.label(RichText::new("No option matches.").color(ThemePalette::for_ui(ui).weak_text));
+        ui.weak("No option matches.");
     }
     rows_ui(ui, "options", &rows);
 }
@@ -547,7 +533,7 @@ fn tree_ui(ui: &mut Ui, lines: &Result<Vec<JsonLine>, SidecarJsonError>) {
         }
     };
     if lines.is_empty() {
-        ui.label(RichText::new("This file is empty.").color(palette.weak_text));
+        ui.weak("This file is empty.");
     }
     let height = (lines.len() as f32 * 20.0).min(420.0);
     ScrollArea::both().max_height(height).auto_shrink([false, true]).id_salt("tree").show_rows(
@@ -560,7 +546,7 @@ fn tree_ui(ui: &mut Ui, lines: &Result<Vec<JsonLine>, SidecarJsonError>) {
                     ui.set_height(16.0);
                     ui.add_space(line.depth as f32 * spacing::INDENT);
                     let name: String = line.name.chars().take(200).collect();
-                    ui.label(RichText::new(name).color(palette.weak_text));
+                    ui.weak(name);
                     let value: String = line.value.chars().take(400).collect();
                     ui.add(Label::new(value).selectable(true).extend());
                 });

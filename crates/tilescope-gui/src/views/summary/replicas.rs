@@ -28,9 +28,8 @@ const NAMES: f32 = 44.0;
 
 /// The picture, and in words what it shows.
 pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
-    let palette = ThemePalette::for_ui(ui);
     let weak = |ui: &mut Ui, text: String| {
-        ui.add(Label::new(RichText::new(text).color(palette.weak_text)).wrap());
+        ui.add(Label::new(RichText::new(text).weak()).wrap());
     };
     if of.target.replicas > 1 {
         weak(ui, alike(of));

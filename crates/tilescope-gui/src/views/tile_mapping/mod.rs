@@ -7,24 +7,21 @@ use super::{ReportView, ViewContext, ViewDescriptor, ViewScales};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::tile_selection::{
     floor_plan_ui, measured_tiles_ui, tile_picker_ui, trace_cursor_button_ui,
 };
-use crate::widgets::background_query::BackgroundQuery;
-use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat_scale::{HeatScale, scale_ui};
 use crate::widgets::icons::Icon;
-use crate::widgets::query_state::LIST_TEXTS;
-use crate::widgets::query_state::QueryTexts;
+use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::TableState;
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::{empty_state_ui, hint_ui, tables_height, tabs_ui};
-use egui::{CentralPanel, Frame, Panel, RichText, Ui};
+use crate::widgets::{central_ui, empty_state_ui, hint_ui, tables_height, tabs_ui};
+use egui::{Frame, Panel, RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tables::{TileMappingTab, TileMappingTables};
@@ -34,9 +31,8 @@ use tilescope_analysis::tile_mapping::{
     MAX_VARIABLES, MappingListEntry, MappingMeasure, MappingSubject, MappingSubjectKind,
     ReplicaShare, SubjectTileMapping, TileMappingBalance, mapping, replica_share, subjects,
 };
-use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
-use tilescope_report::{Report, ReportPart};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -117,9 +113,8 @@ impl ReportView for TileMappingView {
             empty_state_ui(ui, heading, sentence);
             return measured_tiles_ui(ui, context);
         }
-        let report = context.opened.report.clone();
-        let question = move |kind: &MappingSubjectKind| listed(&report, *kind);
-        let listed = self.listed.ask(ui.ctx(), context.workers, &self.kind, question);
+        let listed =
+            context.ask(ui, &mut self.listed, &self.kind, |report, kind| listed(report, *kind));
         listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| self.panels_ui(ui, context, listed));
     }
 
@@ -131,15 +126,8 @@ impl ReportView for TileMappingView {
         ViewScales { graph_top: None, heat: self.heat_scale }
     }
 
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
+    fn notice_restored(&mut self, selection: &Selection) {
         self.seen = chosen(selection);
-        strange
     }
 }
 
@@ -154,7 +142,7 @@ impl TileMappingView {
         let palette = ThemePalette::for_ui(ui);
         let frame = Frame::new().fill(palette.page);
         if width < NARROW {
-            CentralPanel::default().frame(frame).show(ui, |ui| {
+            central_ui(ui, |ui| {
                 self.mapping_ui(ui, context, listed, true);
             });
             return;
@@ -171,7 +159,7 @@ impl TileMappingView {
                 ui.add_space(spacing::S);
                 self.list_ui(ui, context, listed);
             });
-        CentralPanel::default().frame(frame).show(ui, |ui| {
+        central_ui(ui, |ui| {
             self.mapping_ui(ui, context, listed, false);
         });
     }
@@ -322,10 +310,9 @@ impl TileMappingView {
         let Some(subject) = self.subject_in(listed) else {
             return hint_ui(ui, "The report has none of these.");
         };
-        let report = context.opened.report.clone();
-        let question = move |subject: &MappingSubject| mapped(&report, *subject);
         let texts = QueryTexts { waiting: "Reading…", failed: "The mapping cannot be read" };
-        let mapped = self.mapped.ask(ui.ctx(), context.workers, &subject, question);
+        let mapped =
+            context.ask(ui, &mut self.mapped, &subject, |report, subject| mapped(report, *subject));
         mapped.show(ui, texts, |ui, mapped| match mapped.as_ref() {
             Some(mapped) => self.mapped_ui(ui, context, mapped, narrow.then_some(listed)),
             None => empty_state_ui(ui, "Not in this report", "Select something else on the left."),
@@ -344,14 +331,11 @@ impl TileMappingView {
             let other = MEASURES.into_iter().find(|(measure, _)| mapped.mapping.has(*measure));
             self.measure = other.map_or(MappingMeasure::Bytes, |(measure, _)| measure);
         }
-        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let room = (tables_height(ui, 0.4), LOW);
-        let mut panel = std::mem::take(&mut self.panel);
-        panel.ui(ui, "mapping tables", room, |ui, open| {
+        self.panel = self.panel.ui(ui, "mapping tables", room, |ui, open| {
             self.tables_ui(ui, context, (mapped, listed), open);
         });
-        self.panel = panel;
-        CentralPanel::default().frame(frame).show(ui, |ui| {
+        central_ui(ui, |ui| {
             self.head_ui(ui, mapped);
             self.maps_ui(ui, context, mapped);
         });
@@ -359,9 +343,7 @@ impl TileMappingView {
 
     /// The subject of the map and its balance.
     fn head_ui(&self, ui: &mut Ui, mapped: &TileMappingData) {
-        let palette = ThemePalette::for_ui(ui);
-        let weak =
-            |text: String| RichText::new(text).color(palette.weak_text).size(text_size::SMALL);
+        let weak = |text: String| RichText::new(text).weak().size(text_size::SMALL);
         Frame::new().inner_margin(egui::Margin { left: 12, right: 12, top: 8, bottom: 2 }).show(
             ui,
             |ui| {

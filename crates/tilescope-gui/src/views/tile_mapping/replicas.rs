@@ -35,7 +35,7 @@ pub(super) fn replicas_ui(ui: &mut Ui, share: Option<&ReplicaShare>, replicas: u
     ScrollArea::both().auto_shrink(false).id_salt("replicas").show(ui, |ui| {
         ui.horizontal(|ui| {
             ui.add_space(spacing::L);
-            let text = RichText::new(about(ui, share)).color(ThemePalette::for_ui(ui).weak_text);
+            let text = RichText::new(about(ui, share)).weak();
             ui.add(Label::new(text).extend());
         });
         ui.add_space(spacing::XS);

@@ -2,11 +2,9 @@
 
 use super::summary::facts_ui;
 use super::{ReportView, ViewContext, ViewDescriptor};
-use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::bottom_panel::{BottomPanel, LOW, closed_ui, tabs_row_ui};
 use crate::widgets::figure::{FigureLook, figure_ui, height_of};
@@ -14,8 +12,8 @@ use crate::widgets::icons::Icon;
 use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::TableState;
 use crate::widgets::toolbar::toolbar_ui;
-use crate::widgets::{hint_ui, tables_height};
-use egui::{CentralPanel, Frame, Label, Margin, RichText, ScrollArea, Ui, vec2};
+use crate::widgets::{central_ui, hint_ui, tables_height};
+use egui::{Frame, Label, Margin, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
@@ -83,22 +81,10 @@ impl ReportView for TopicsView {
             }
         });
         let topic = self.topic();
-        let mut panel = std::mem::take(&mut self.panel);
         let room = (tables_height(ui, 0.5), LOW);
-        panel.ui(ui, "topic tables", room, |ui, open| self.table_ui(ui, context, *open));
-        self.panel = panel;
-        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-        CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, topic));
-    }
-
-    fn state(&self) -> ViewState {
-        to_view_state(self)
-    }
-
-    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
-        let strange;
-        (*self, strange) = from_view_state(state);
-        strange
+        self.panel =
+            self.panel.ui(ui, "topic tables", room, |ui, open| self.table_ui(ui, context, *open));
+        central_ui(ui, |ui| self.page_ui(ui, context, topic));
     }
 }
 
@@ -109,10 +95,9 @@ impl TopicsView {
 
     /// Facts and figures.
     fn page_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, topic: &'static Topic) {
-        let report = context.opened.report.clone();
-        let question = move |_: &&'static str| TopicPage::read(&report, topic);
         let texts = QueryTexts { waiting: "Reading…", failed: "The topic cannot be read" };
-        let asked = self.page.ask(ui.ctx(), context.workers, &topic.id, question);
+        let asked = context
+            .ask(ui, &mut self.page, &topic.id, move |report, _| TopicPage::read(report, topic));
         let frame = Frame::new().inner_margin(Margin::same(spacing::M as i8));
         asked.fresh_only().show(ui, texts, |ui, page| {
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
@@ -135,10 +120,9 @@ impl TopicsView {
         }
         tabs_row_ui(ui, |ui| ui.label(strong(table.about)));
         ui.add_space(spacing::XS);
-        let report = context.opened.report.clone();
-        let question = move |_: &(&'static str, &'static str)| (table.read)(&report).map(Arc::new);
         let key = (table.view, table.name);
-        let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
+        let listed = context
+            .ask(ui, &mut self.listed, &key, move |report, _| (table.read)(report).map(Arc::new));
         listed.fresh_only().show(ui, LIST_TEXTS, |ui, rows| {
             self.rows.ui(ui, context.workers, rows, rows.version(), "Filter rows");
         });
@@ -146,9 +130,8 @@ impl TopicsView {
 }
 
 fn page_of_topic_ui(ui: &mut Ui, topic: &Topic, page: &TopicPage) {
-    let palette = ThemePalette::for_ui(ui);
     ui.label(strong(topic.title).size(text_size::SUBHEADING));
-    ui.add(Label::new(RichText::new(topic.about).color(palette.weak_text)).wrap());
+    ui.add(Label::new(RichText::new(topic.about).weak()).wrap());
     ui.add_space(spacing::S);
     if !page.facts.is_empty() {
         facts_ui(ui, &page.facts);

@@ -1,11 +1,11 @@
 //! A question about a spec that takes a while: asked with a button, worked on until somebody stops
 //! it, and answered until another one is asked.
 
-use crate::theme::ThemePalette;
 use crate::widgets::background_query::{
     BackgroundQuery, BackgroundQueryError, BackgroundWorkers, QueryState, Versioned,
 };
-use egui::{Label, RichText, Ui};
+use crate::widgets::error_ui;
+use egui::Ui;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -43,18 +43,17 @@ where
         work: impl FnOnce(&Q, &Arc<AtomicBool>) -> Result<A, BackgroundQueryError> + Send + 'static,
     ) -> Option<Versioned<A>> {
         let asked = self.asked.clone()?;
-        let palette = ThemePalette::for_ui(ui);
         match self.answer.ask_newest(ui.ctx(), workers, &asked, work).fresh_only() {
             QueryState::Fresh(answer) => {
                 if !is_current(&asked) {
                     let words = "The spec has changed since this was asked.";
-                    ui.label(RichText::new(words).color(palette.weak_text));
+                    ui.weak(words);
                 }
                 return Some(answer);
             }
             QueryState::Failed(BackgroundQueryError::Cancelled) => self.asked = None,
             QueryState::Failed(error) => {
-                ui.add(Label::new(RichText::new(error.to_string()).color(palette.error)).wrap());
+                error_ui(ui, error.to_string());
             }
             QueryState::Stale { .. } | QueryState::Waiting { .. } => {
                 ui.horizontal(|ui| {

@@ -25,13 +25,12 @@ pub(super) fn row_ui<R>(
     (name, about): (&str, &str),
     control: impl FnOnce(&mut Ui) -> R,
 ) -> R {
-    let palette = ThemePalette::for_ui(ui);
     let width = NAME.min(ui.available_width() * 0.4);
     ui.horizontal(|ui| {
         let size = vec2(width, ui.spacing().interact_size.y);
         ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
             ui.set_min_width(width);
-            let name = ui.add(Label::new(RichText::new(name).color(palette.weak_text)).truncate());
+            let name = ui.add(Label::new(RichText::new(name).weak()).truncate());
             if !about.is_empty() {
                 name.on_hover_text(about);
             }
@@ -43,8 +42,7 @@ pub(super) fn row_ui<R>(
 
 /// Words behind a control that say more.
 pub(super) fn aside_ui(ui: &mut Ui, words: &str) -> Response {
-    let palette = ThemePalette::for_ui(ui);
-    let words = RichText::new(words).color(palette.weak_text).size(text_size::CAPTION);
+    let words = RichText::new(words).weak().size(text_size::CAPTION);
     ui.add(Label::new(words).truncate())
 }
 

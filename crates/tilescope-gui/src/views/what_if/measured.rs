@@ -5,9 +5,9 @@ use super::asked_question::AskedQuestion;
 use super::gains::{gain_bar, gain_ends, gains_ui};
 use super::spec_draft::SpecDraft;
 use super::spec_keys::SpecQueries;
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::spacing;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
-use crate::widgets::hint_ui;
+use crate::widgets::{error_ui, hint_ui, remark_ui};
 use egui::{Button, Key, Label, RichText, TextEdit, Ui};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -152,8 +152,7 @@ impl MeasuredSection {
                 return Some((*text).clone());
             }
             QueryState::Failed(error) => {
-                let colour = ThemePalette::for_ui(ui).error;
-                ui.add(Label::new(RichText::new(error.to_string()).color(colour)).wrap());
+                error_ui(ui, error.to_string());
             }
             QueryState::Stale { .. } | QueryState::Waiting { .. } => {
                 ui.spinner();
@@ -204,15 +203,13 @@ impl MeasuredSection {
 }
 
 fn prediction_ui(ui: &mut Ui, answer: &MeasuredPrediction) {
-    let palette = ThemePalette::for_ui(ui);
     let [total, basis] = answer.sentences();
     ui.add(Label::new(total).wrap());
     let bars = answer.bars();
     let gains = bars.iter().flat_map(|bar| &bar.parts).map(|part| Some(-part.to));
     let ends = gain_ends(gains);
     gains_ui(ui, "Changes of operations", bars, ends);
-    let basis = RichText::new(basis).color(palette.weak_text).size(text_size::SMALL);
-    ui.add(Label::new(basis).wrap());
+    remark_ui(ui, basis);
 }
 
 #[cfg(test)]

@@ -433,7 +433,7 @@ fn tensors_ui(ui: &mut Ui, title: &str, tensors: &[ModelTensor]) {
             let short = without_middle(ui.painter(), &tensor.name, font, palette.text, room);
             let whole = format!("{}\n{shape}", tensor.name);
             ui.label(short.unwrap_or_else(|| tensor.name.clone())).on_hover_text(whole.as_str());
-            let shape = RichText::new(&shape).color(palette.weak_text).size(text_size::SMALL);
+            let shape = RichText::new(&shape).weak().size(text_size::SMALL);
             ui.add(Label::new(shape).truncate()).on_hover_text(whole);
         });
     });

@@ -6,9 +6,10 @@ use super::spec_draft::SpecDraft;
 use super::spec_keys::SpecQueries;
 use super::spec_text::with_value;
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
 use crate::widgets::background_query::BackgroundWorkers;
-use egui::{Button, Label, RichText, Ui};
+use crate::widgets::remark_ui;
+use egui::{Button, RichText, Ui};
 use tilescope_analysis::figures::FigureBar;
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_analysis::sensitivity::path_words;
@@ -84,16 +85,11 @@ impl SensitivitySection {
 
 /// What was found; the changes of the machine that was clicked.
 fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecChanges> {
-    let palette = ThemePalette::for_ui(ui);
-    let weak = |ui: &mut Ui, words: String| {
-        let words = RichText::new(words).color(palette.weak_text).size(text_size::SMALL);
-        ui.add(Label::new(words).wrap());
-    };
     let run = answer.run.as_ref().map(RunAnswer::words);
     let run = run.unwrap_or_else(|| "does not fit in memory".to_owned());
-    weak(ui, format!("{}: {run}", answer.machine));
+    remark_ui(ui, format!("{}: {run}", answer.machine));
     if let Some(shortened) = &answer.shortened {
-        weak(ui, format!("The run is shortened: {shortened}"));
+        remark_ui(ui, format!("The run is shortened: {shortened}"));
     }
     let changes = answer.resources.iter().map(|of| of.change);
     let ends = gain_ends(changes.chain(answer.operations.iter().map(|of| of.change)));
@@ -101,7 +97,7 @@ fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecC
     let clicked = gains_ui(ui, "Gains of other machines", bars, ends);
     if !answer.operations.is_empty() {
         ui.add_space(spacing::S);
-        weak(ui, format!("Operations {} times as fast", answer.factor));
+        remark_ui(ui, format!("Operations {} times as fast", answer.factor));
         let bars = answer.operations.iter().map(operation_bar).collect();
         gains_ui(ui, "Gains of faster operations", bars, ends);
     }

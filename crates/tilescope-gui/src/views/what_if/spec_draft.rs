@@ -187,7 +187,7 @@ pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
         QueryState::Waiting { .. } => {
             ui.horizontal(|ui| {
                 ui.spinner();
-                ui.label(RichText::new("Checking…").color(palette.weak_text));
+                ui.weak("Checking…");
             });
             return;
         }

@@ -175,13 +175,12 @@ impl SpecEditor {
     /// What there is to know about the key that was asked about or is under the cursor, and what its
     /// values have cost so far.
     fn key_ui(&self, ui: &mut Ui, text: &mut String, keys: &[SpecKeyInfo], history: &VariantList) {
-        let palette = ThemePalette::for_ui(ui);
         let asked = self.asked.map(str::to_owned);
         let path = asked.or_else(|| key_on_line(text, self.line(text)));
         let key = path.and_then(|path| keys.iter().find(|key| key.path == path));
         let Some(key) = key else {
             let hint = "Place the cursor on a key to read what it means.";
-            ui.label(RichText::new(hint).color(palette.weak_text).size(text_size::CAPTION));
+            ui.label(RichText::new(hint).weak().size(text_size::CAPTION));
             return;
         };
         ui.horizontal(|ui| {
@@ -197,9 +196,9 @@ impl SpecEditor {
         ui.label(&key.about);
         let default = if key.default.is_empty() { "none" } else { &key.default };
         let values = format!("{}; default {default}", key.values);
-        ui.label(RichText::new(values).color(palette.weak_text).size(text_size::CAPTION));
+        ui.label(RichText::new(values).weak().size(text_size::CAPTION));
         if !key.also.is_empty() {
-            ui.label(RichText::new(&key.also).color(palette.weak_text).size(text_size::CAPTION));
+            ui.label(RichText::new(&key.also).weak().size(text_size::CAPTION));
         }
         for line in history.value_costs(key) {
             ui.label(RichText::new(line).size(text_size::CAPTION));

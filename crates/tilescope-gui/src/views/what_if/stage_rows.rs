@@ -6,10 +6,9 @@ use super::model_file::ModelFile;
 use super::spec_draft::SpecAnswers;
 use super::spec_keys::CompiledStage;
 use super::spec_text::{quoted, with_value, without_value};
-use crate::theme::ThemePalette;
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
-use egui::{RichText, Ui};
+use egui::Ui;
 
 const STAGES: &str = "options.stages";
 const AUTO_STAGE: &str = "options.auto_stage";
@@ -237,10 +236,9 @@ fn list_ui(
     };
     let blocks = names(listed);
     if !compiled.is_empty() && blocks != names(compiled) {
-        let palette = ThemePalette::for_ui(ui);
         let words = "The list names single operations or leaves blocks out: edit options.stages in \
                      the spec.";
-        row_ui(ui, ("", ""), |ui| ui.label(RichText::new(words).color(palette.weak_text)));
+        row_ui(ui, ("", ""), |ui| ui.weak(words));
         return None;
     }
     let mut changed = None;

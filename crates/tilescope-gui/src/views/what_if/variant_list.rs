@@ -171,12 +171,11 @@ impl VariantList {
         text: &mut String,
         commands: &CommandQueue,
     ) {
-        let palette = ThemePalette::for_ui(ui);
         ui.label(RichText::new("Variants").strong());
         ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
             Grid::new("variants").striped(true).num_columns(7).show(ui, |ui| {
                 for head in ["", "", "", "Cycles", "Samples/s", "Fullest tile", "Fits"] {
-                    ui.label(RichText::new(head).color(palette.weak_text).size(text_size::SMALL));
+                    ui.label(RichText::new(head).weak().size(text_size::SMALL));
                 }
                 ui.end_row();
                 let mut forgotten = None;
@@ -222,7 +221,7 @@ impl VariantList {
                 *text = variant.spec.clone();
             }
             if !words.is_empty() {
-                let small = RichText::new(&words).color(palette.weak_text).size(text_size::CAPTION);
+                let small = RichText::new(&words).weak().size(text_size::CAPTION);
                 ui.add(Label::new(small).truncate());
             }
         });

@@ -8,8 +8,7 @@ use crate::widgets::elided_text::elided;
 use crate::widgets::{focus_ui, neighbour, node_ui};
 use egui::accesskit::Role;
 use egui::{
-    Align2, CornerRadius, FontId, Rect, Response, RichText, Sense, Stroke, Ui, WidgetInfo, pos2,
-    vec2,
+    Align2, CornerRadius, FontId, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2, vec2,
 };
 use tilescope_analysis::figures::{Figure, FigureBar};
 
@@ -220,6 +219,6 @@ fn words_ui(ui: &mut Ui, figure: &Figure, bar: &FigureBar) {
     if bar.about.is_empty() {
         ui.label(&bar.value);
     } else {
-        ui.label(RichText::new(&bar.about).color(ThemePalette::for_ui(ui).weak_text));
+        ui.weak(&bar.about);
     }
 }

@@ -5,11 +5,11 @@ use super::{FigureLook, MOST_NODES, colour, shade_of};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, text_size};
 use crate::widgets::elided_text::shortened;
-use crate::widgets::node_ui;
 use crate::widgets::plot_axis::{titled_x_axis, y_axis_for};
 use crate::widgets::plot_marker::{OUTLINE, RADIUS, marker_shape};
+use crate::widgets::{ALL_ARROWS, keeps_arrows, node_ui};
 use egui::accesskit::Role;
-use egui::{Align2, EventFilter, Key, Pos2, Rangef, Rect, Response, RichText, Ui, Vec2b, vec2};
+use egui::{Align2, Key, Pos2, Rangef, Rect, Response, RichText, Ui, Vec2b, vec2};
 use egui_plot::{
     AxisHints, FilledArea, GridInput, GridMark, Line, LineStyle, MarkerShape, Plot, PlotPoint,
     PlotTransform, PlotUi, Points, Text, VLine,
@@ -384,7 +384,7 @@ fn point_words_ui(
         ui.label(&point.about);
         if others > 0 {
             let words = format!("and {} more here", grouped(others as u64));
-            ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
+            ui.weak(words);
         }
     });
 }
@@ -408,12 +408,9 @@ fn layer_words_ui(response: &Response, figure: &Figure, x: f64) {
 
 /// The thing that an arrow key leads to, from the left to the right.
 fn stepped(response: &Response, scene: &PlotScene<'_>) -> Option<usize> {
-    if !response.has_focus() || !scene.look.chooses {
+    if !scene.look.chooses || !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let filter =
-        EventFilter { vertical_arrows: true, horizontal_arrows: true, ..EventFilter::default() };
-    response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let pressed = |keys: [Key; 2]| {
         response.ctx.input(|input| keys.into_iter().any(|key| input.key_pressed(key)))
     };

@@ -15,10 +15,10 @@ use super::split_texture::{SplitImage, SplitTexture};
 use super::{focus_ui, legend_ui, node_ui};
 use crate::theme::{ColourScheme, ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::Versioned;
+use crate::widgets::{SIDE_ARROWS, keeps_arrows};
 use egui::accesskit::Role;
 use egui::{
-    Color32, CursorIcon, EventFilter, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo,
-    pos2, vec2,
+    Color32, CursorIcon, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo, pos2, vec2,
 };
 use paint::{paint, silhouette};
 use serde::ser::SerializeStruct;
@@ -365,12 +365,9 @@ fn axis_range_of_places(places: usize) -> AxisRange {
 
 /// The place that an arrow key leads to from the last one chosen.
 fn arrows(ui: &Ui, response: &Response, chosen: &[usize], places: usize) -> Option<(usize, bool)> {
-    if !response.has_focus() || places == 0 {
+    if places == 0 || !keeps_arrows(response, SIDE_ARROWS) {
         return None;
     }
-    // Without the lock egui takes the arrows for itself and moves the focus away.
-    let filter = EventFilter { horizontal_arrows: true, ..EventFilter::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (left, right, add) = ui.input(|input| {
         let pressed = |key| input.key_pressed(key);
         (pressed(Key::ArrowLeft), pressed(Key::ArrowRight), input.modifiers.shift)
@@ -418,7 +415,6 @@ fn nodes_ui(
 }
 
 fn legends_ui(ui: &mut Ui, rect: Rect, stack: &StackedValues, look: &StackGraphInput<'_>) {
-    let palette = ThemePalette::for_ui(ui);
     ui.scope_builder(egui::UiBuilder::new().max_rect(rect), |ui| {
         ui.spacing_mut().item_spacing.x = spacing::S;
         egui::ScrollArea::horizontal().id_salt("legend").auto_shrink(false).show(ui, |ui| {
@@ -430,7 +426,7 @@ fn legends_ui(ui: &mut Ui, rect: Rect, stack: &StackedValues, look: &StackGraphI
                 for GraphLevelLine { value, name, colour } in look.levels {
                     legend_ui(ui, *colour, name);
                     let text = look.unit.short(*value, numbers(ui));
-                    ui.label(RichText::new(text).size(text_size::SMALL).color(palette.weak_text));
+                    ui.label(RichText::new(text).size(text_size::SMALL).weak());
                 }
             });
         });

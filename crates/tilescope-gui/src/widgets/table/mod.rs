@@ -190,7 +190,7 @@ impl TableState {
         } else {
             format!("{} of {} rows", grouped(shown as u64), grouped(all as u64))
         };
-        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
+        ui.weak(text);
     }
 }
 
@@ -202,7 +202,6 @@ fn rows_ui(
     sort: &mut Option<(usize, bool)>,
     mut choice: Option<TableRowSelection<'_>>,
 ) -> Option<usize> {
-    let palette = ThemePalette::for_ui(ui);
     ui.spacing_mut().item_spacing = egui::vec2(BETWEEN, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
     let mut clicked = None;
@@ -257,7 +256,7 @@ fn rows_ui(
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
                 let text = RichText::new(cell.text());
                 let zero = matches!(cell, TableCell::Bytes(Bytes::ZERO) | TableCell::Count(0));
-                let text = if zero { text.color(palette.weak_text) } else { text };
+                let text = if zero { text.weak() } else { text };
                 row.col(|ui| cell_ui(ui, column, text, !choosing));
             }
             if let Some(choice) = &mut choice {

@@ -226,11 +226,11 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
                 bar_tooltip_ui(ui, item, input.prepared);
                 if input.prepared.classes.differ() {
                     let words = RichText::new(input.prepared.ipu_words(hit.at));
-                    ui.label(words.color(ThemePalette::for_ui(ui).weak_text));
+                    ui.label(words.weak());
                 }
                 if let Some(stage) = input.stage {
                     let words = format!("{}, {}", stage.words, marks::micro_batch_words(stage));
-                    ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
+                    ui.weak(words);
                 }
                 slack_ui(ui, input.about);
             }
@@ -246,7 +246,6 @@ fn path_hover_ui(ui: &Ui, input: &LanePointerInput<'_>, hit: &PathHit<'_>) {
     painter.rect_stroke(hit.rect, 0.0, stroke, StrokeKind::Inside);
     input.response.clone().on_hover_ui_at_pointer(|ui| {
         ui.set_max_width(420.0);
-        let weak = ThemePalette::for_ui(ui).weak_text;
         match hit.target {
             PathHitTarget::Bar(item, lane) => {
                 bar_tooltip_ui(ui, item, input.prepared);
@@ -257,7 +256,7 @@ fn path_hover_ui(ui: &Ui, input: &LanePointerInput<'_>, hit: &PathHit<'_>) {
                     }
                     None => "Critical path on several IPUs".to_owned(),
                 };
-                ui.label(RichText::new(lane).color(weak));
+                ui.weak(lane);
             }
             PathHitTarget::Column(column) => column_tooltip_ui(ui, column, hit.range),
         }
@@ -272,11 +271,10 @@ fn slack_ui(ui: &mut Ui, about: Option<StepOnPath>) {
         (false, Some(slack)) => format!("Slack {slack} cycles"),
         (false, None) => return,
     };
-    ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
+    ui.weak(words);
 }
 
 fn bar_tooltip_ui(ui: &mut Ui, item: &LaneItem, prepared: &LoadedTrace) {
-    let palette = ThemePalette::for_ui(ui);
     let title: String = selected_bar::title(item, &prepared.labels).chars().take(240).collect();
     ui.label(crate::theme::fonts::strong(title));
     let length = item.range.length();
@@ -287,5 +285,5 @@ fn bar_tooltip_ui(ui: &mut Ui, item: &LaneItem, prepared: &LoadedTrace) {
     if item.steps() > 1 && !matches!(item.kind, LaneItemKind::Bucket(..)) {
         text.push_str(&format!(", {} steps", grouped(item.steps())));
     }
-    ui.label(RichText::new(text).color(palette.weak_text));
+    ui.weak(text);
 }

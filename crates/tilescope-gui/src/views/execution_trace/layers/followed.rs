@@ -11,7 +11,6 @@ use crate::widgets::node_ui;
 use egui::accesskit::Role;
 use egui::{Pos2, Rangef, Stroke, Ui, pos2};
 use tilescope_analysis::trace::{MicroBatchPath, MicroBatchTurn, micro_batch_path, stage_at};
-use tilescope_report::ReportError;
 use tilescope_report::units::{CycleRange, ReplicaClassId, ReplicaIpu, grouped};
 
 /// Points beyond the lanes at which lines are cut off.
@@ -43,12 +42,12 @@ impl FollowedMicroBatch {
         context: &ViewContext<'_>,
     ) -> Option<Result<Option<u64>, BackgroundQueryError>> {
         let wanted = self.wanted?;
-        let report = context.opened.report.clone();
-        let question = move |(at, cycles, _): &StageKey| {
-            let stage = stage_at(&report, *at, *cycles)?;
-            Ok::<_, ReportError>(stage.map(|mark| mark.index))
-        };
-        let found = self.stage.ask(ui.ctx(), context.workers, &wanted, question).finished()?;
+        let found = context
+            .ask(ui, &mut self.stage, &wanted, |report, (at, cycles, _)| {
+                let stage = stage_at(report, *at, *cycles)?;
+                Ok(stage.map(|mark| mark.index))
+            })
+            .finished()?;
         self.wanted = None;
         Some(found.map(|found| *found))
     }
@@ -62,12 +61,14 @@ impl FollowedMicroBatch {
         number: u64,
     ) -> Option<Versioned<MicroBatchPath>> {
         prepared.known_marks()?;
-        let (report, shared) = (context.opened.report.clone(), prepared.clone());
-        let question = move |number: &u64| match shared.known_marks() {
-            Some(rows) => micro_batch_path(&report, rows, *number),
-            None => Ok(MicroBatchPath::default()),
-        };
-        self.path.ask(ui.ctx(), context.workers, &number, question).answer().cloned()
+        let shared = prepared.clone();
+        context
+            .ask(ui, &mut self.path, &number, move |report, number| match shared.known_marks() {
+                Some(rows) => micro_batch_path(report, rows, *number),
+                None => Ok(MicroBatchPath::default()),
+            })
+            .answer()
+            .cloned()
     }
 }
 

@@ -1,7 +1,6 @@
 //! The layer of the lanes: the names of the IPUs, images of their bars or shares, and names on bars.
 
-use super::marks;
-use super::{TracePainter, VEIL, followed, path};
+use super::{TracePainter, VEIL, followed, marks, path};
 use crate::theme::{ThemePalette, mix, spacing, text_size};
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::views::execution_trace::bar_colours::colour;

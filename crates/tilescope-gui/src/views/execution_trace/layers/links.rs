@@ -14,9 +14,7 @@ use crate::widgets::elided_text::elided;
 use crate::widgets::split_texture::SplitImage;
 use crate::widgets::{legend_ui, region_ui};
 use egui::accesskit::Role;
-use egui::{
-    Color32, ColorImage, CornerRadius, FontId, Pos2, Rect, RichText, Stroke, Ui, Vec2, pos2,
-};
+use egui::{Color32, ColorImage, CornerRadius, FontId, Pos2, Rect, Stroke, Ui, Vec2, pos2};
 use tilescope_analysis::tile_curves::TileCurveLayer;
 use tilescope_analysis::trace::{LinkColumn, LinkTraffic, link_traffic};
 use tilescope_report::trace::TraceLane;
@@ -149,7 +147,7 @@ pub(crate) fn column_tooltip_ui(ui: &mut Ui, column: LinkColumn, range: CycleRan
     let palette = ThemePalette::for_ui(ui);
     ui.label(strong("Links to other IPUs"));
     let text = format!("{} cycles: {} - {}", range.length(), range.start, range.end);
-    ui.label(RichText::new(text).color(palette.weak_text));
+    ui.weak(text);
     let sides = ["Sent", "Received"].into_iter().zip(colours(palette));
     let shares = shares(column, range.length(), limit);
     for ((name, colour), (bytes, share)) in
@@ -169,7 +167,7 @@ pub(crate) fn column_tooltip_ui(ui: &mut Ui, column: LinkColumn, range: CycleRan
          that of all links of the IPU, one way.",
         column.exchanging
     );
-    ui.label(RichText::new(text).color(palette.weak_text));
+    ui.weak(text);
 }
 
 /// A column of the strip of links of an IPU.

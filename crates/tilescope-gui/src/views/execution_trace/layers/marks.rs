@@ -9,8 +9,8 @@ use crate::views::execution_trace::scene::{TraceScene, TraceSceneKey};
 use crate::widgets::{elided_text::elided, node_ui};
 use egui::accesskit::Role;
 use egui::{
-    Color32, CornerRadius, FontId, Painter, Pos2, Rect, Response, RichText, Stroke, StrokeKind, Ui,
-    pos2, vec2,
+    Color32, CornerRadius, FontId, Painter, Pos2, Rect, Response, Stroke, StrokeKind, Ui, pos2,
+    vec2,
 };
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::trace::{MarkBlock, MarkPlace, MarkRowId, short_turn};
@@ -328,11 +328,10 @@ pub(crate) fn hover_ui(ui: &Ui, layout: &TraceLayout<'_>, response: &Response, m
     let shown = mark.bar.shown;
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.set_max_width(420.0);
-        let weak = ThemePalette::for_ui(ui).weak_text;
         ui.label(strong(shown.words.chars().take(240).collect::<String>()));
         let CycleRange { start, end } = shown.block.range;
         let length = shown.block.range.length();
-        ui.label(RichText::new(format!("{length} cycles: {start} - {end}")).color(weak));
+        ui.weak(format!("{length} cycles: {start} - {end}"));
         let (first, last) = shown.block.numbers;
         let words = match shown.block.count {
             1 if shown.block.micro_batch().is_some() => {
@@ -341,7 +340,7 @@ pub(crate) fn hover_ui(ui: &Ui, layout: &TraceLayout<'_>, response: &Response, m
             1 => return,
             _ => format!("numbers {first} to {last}; click to go there"),
         };
-        ui.label(RichText::new(words).color(weak));
+        ui.weak(words);
     });
 }
 

@@ -13,11 +13,9 @@ use crate::views::ViewContext;
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::{empty_state_ui, focus_ui};
+use crate::widgets::{ALL_ARROWS, empty_state_ui, focus_ui, keeps_arrows};
 use egui::accesskit::Role;
-use egui::{
-    EventFilter, Id, Key, Rect, Response, RichText, ScrollArea, Sense, Ui, WidgetInfo, vec2,
-};
+use egui::{Id, Key, Rect, Response, RichText, ScrollArea, Sense, Ui, WidgetInfo, vec2};
 use layout::{ScheduleCell, ScheduleLayout};
 use paint::SchedulePainter;
 use std::ops::Range;
@@ -65,10 +63,9 @@ impl SchedulePanel {
             known.is_some_and(|known| known.range.start <= middle && middle < known.range.end);
         let asked = self.asked.filter(|_| inside).unwrap_or(middle);
         self.asked = Some(asked);
-        let report = context.opened.report.clone();
-        let question = move |cycle: &Cycles| pipeline_schedule(&report, *cycle);
         let texts = QueryTexts { waiting: "Reading…", failed: "The schedule cannot be read" };
-        let answer = self.schedule.ask(ui.ctx(), context.workers, &asked, question);
+        let answer = context
+            .ask(ui, &mut self.schedule, &asked, |report, cycle| pipeline_schedule(report, *cycle));
         answer.show(ui, texts, |ui, answer| match answer.as_ref() {
             Ok(schedule) => {
                 self.schedule_ui(ui, context, (schedule, answer.version()), (settings, window))
@@ -126,11 +123,10 @@ impl SchedulePanel {
         schedule: &IterationSchedule,
         key: &(u64, Range<usize>),
     ) -> Option<Versioned<ScheduleCells>> {
-        let (report, schedule) = (context.opened.report.clone(), schedule.clone());
-        let question = move |(_, columns): &(u64, Range<usize>)| {
-            schedule_cells(&report, &schedule, columns.clone())
-        };
-        self.cells.ask(ui.ctx(), context.workers, key, question);
+        let schedule = schedule.clone();
+        context.ask(ui, &mut self.cells, key, move |report, (_, columns)| {
+            schedule_cells(report, &schedule, columns.clone())
+        });
         self.cells.latest().cloned()
     }
 
@@ -164,7 +160,7 @@ impl SchedulePanel {
                 for (place, line) in words(schedule, cells, cell).into_iter().enumerate() {
                     let text = match place {
                         0 => crate::theme::fonts::strong(line),
-                        _ => RichText::new(line).color(ThemePalette::for_ui(ui).weak_text),
+                        _ => RichText::new(line).weak(),
                     };
                     ui.label(text);
                 }
@@ -192,11 +188,10 @@ fn block_around(columns: &Range<usize>, count: usize) -> Range<usize> {
 
 /// The sentence above the schedule.
 fn head_ui(ui: &mut Ui, schedule: &IterationSchedule) {
-    let weak = ThemePalette::for_ui(ui).weak_text;
     ui.horizontal(|ui| {
         ui.add_space(crate::theme::spacing::L);
         let text = format!("{}. Click on a cell to see it in the trace.", about(schedule));
-        ui.add(egui::Label::new(RichText::new(text).color(weak)).truncate());
+        ui.add(egui::Label::new(RichText::new(text).weak()).truncate());
     });
 }
 
@@ -273,12 +268,9 @@ fn arrows(
     schedule: &IterationSchedule,
     at: Option<ScheduleCell>,
 ) -> Option<ScheduleCell> {
-    if !response.has_focus() {
+    if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let filter =
-        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let pressed = |key| ui.input(|input| input.key_pressed(key));
     let (last_column, last_stage) = (schedule.columns.len() - 1, schedule.stages.len() - 1);
     let mut cell = at.unwrap_or(ScheduleCell { stage: Some(0), column: 0, turn: Some(0) });

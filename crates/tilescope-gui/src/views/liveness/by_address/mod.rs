@@ -13,8 +13,8 @@ use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis};
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::split_texture::{SplitImage, SplitTexture, TextureOwner};
 use crate::widgets::stack_graph::is_near;
-use crate::widgets::{empty_state_ui, hint_ui};
-use egui::{CursorIcon, EventFilter, Key, Label, Pos2, Rect, Response, RichText, Sense, Ui, pos2};
+use crate::widgets::{ALL_ARROWS, empty_state_ui, hint_ui, keeps_arrows};
+use egui::{CursorIcon, Key, Label, Pos2, Rect, Response, RichText, Sense, Ui, pos2};
 use paint::AddressLayout;
 use raster::{AddressWindow, raster};
 use serde::{Deserialize, Serialize};
@@ -372,14 +372,14 @@ fn head_ui(
     input: &AddressInput<'_>,
     (step, free): (u32, &FreeMemory),
 ) -> ChosenAddress {
-    let (palette, timeline) = (ThemePalette::for_ui(ui), &shown.timeline);
+    let timeline = &shown.timeline;
     let mut chosen = ChosenAddress::default();
     ui.add_space(spacing::XS);
     ui.horizontal(|ui| {
         ui.add_space(spacing::L);
         ui.label(strong(format!("Tile {}", grouped(timeline.tile.into()))));
         if input.tile.is_none() {
-            ui.label(RichText::new("the fullest tile").color(palette.weak_text));
+            ui.weak("the fullest tile");
         }
         let words = free_words(timeline, step, free, numbers(ui));
         ui.add(Label::new(words).truncate());
@@ -387,14 +387,14 @@ fn head_ui(
     if let Some((highest, hole)) = highest_words(shown, numbers(ui)) {
         ui.horizontal(|ui| {
             ui.add_space(spacing::L);
-            ui.label(RichText::new("Highest address").color(palette.weak_text));
+            ui.weak("Highest address");
             let name: String = highest.name.chars().take(80).collect();
             let hint = "Select it, and the step from which on it is live";
             if ui.link(name).on_hover_text(hint).clicked() {
                 let step = Some(timeline.life(highest).start);
                 chosen = ChosenAddress { step, add: false, variable: Some(highest.id) };
             }
-            ui.add(Label::new(RichText::new(hole).color(palette.weak_text)).truncate());
+            ui.add(Label::new(RichText::new(hole).weak()).truncate());
         });
     }
     chosen
@@ -465,7 +465,6 @@ fn call_out_ui(
     found: Option<&PlacedVariable>,
 ) {
     ui.set_max_width(440.0);
-    let palette = ThemePalette::for_ui(ui);
     let place = |range: &Range<Bytes>| {
         let (start, last) = (range.start, range.end.saturating_sub(Bytes(1)));
         let bytes = exact_bytes((range.end - range.start).0);
@@ -474,7 +473,7 @@ fn call_out_ui(
     let label = |step: u32| -> String {
         labels.get(step as usize).map_or("", String::as_str).chars().take(120).collect()
     };
-    let weak = |text: String| RichText::new(text).color(palette.weak_text);
+    let weak = |text: String| RichText::new(text).weak();
     let Some(placed) = found else {
         let free = timeline.free_in(step..step + 1);
         let block = free.blocks.iter().find(|block| block.addresses.contains(&address));
@@ -508,12 +507,9 @@ fn keys(
     timeline: &AddressTimeline,
     (step, variable): (u32, Option<VariableId>),
 ) -> Option<ChosenAddress> {
-    if !response.has_focus() {
+    if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let filter =
-        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let pressed = |key| ui.input(|input| input.key_pressed(key));
     let last = timeline.steps().saturating_sub(1);
     let to = |step: u32| ChosenAddress { step: Some(step), ..ChosenAddress::default() };

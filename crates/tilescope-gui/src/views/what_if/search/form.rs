@@ -1,6 +1,6 @@
 //! What is asked of a search: keys and values of a sweep, or what a guided search makes small.
 
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
 use crate::widgets::{choice_ui, tabs_ui};
 use egui::{RichText, TextEdit, Ui};
 
@@ -90,8 +90,7 @@ impl SearchForm {
         tabs_ui(ui, "search kinds", &kinds, &mut self.kind);
         ui.add_space(spacing::XS);
         let weak = |ui: &mut Ui, words: &str| {
-            let palette = ThemePalette::for_ui(ui);
-            ui.label(RichText::new(words).color(palette.weak_text).size(text_size::SMALL));
+            ui.label(RichText::new(words).weak().size(text_size::SMALL));
         };
         match self.kind {
             SearchKind::Guided => {

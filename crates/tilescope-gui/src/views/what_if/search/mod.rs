@@ -281,7 +281,6 @@ impl SpecSearch {
     }
 
     fn start_ui(&mut self, ui: &mut Ui, queries: SpecQueries) {
-        let palette = ThemePalette::for_ui(ui);
         ui.horizontal_wrapped(|ui| {
             let hint = "Each point is simulated by a process of its own, and kept as it ends";
             let start = ui.add_enabled(self.form.is_complete(), Button::new("Start search"));
@@ -294,12 +293,11 @@ impl SpecSearch {
                 true => "Stopped. Starting again goes on from what is finished.",
                 false => "",
             };
-            ui.label(RichText::new(words).color(palette.weak_text));
+            ui.weak(words);
         });
     }
 
     fn running_ui(&mut self, ui: &mut Ui, share: f32, of_spec: bool) {
-        let palette = ThemePalette::for_ui(ui);
         ui.horizontal_wrapped(|ui| {
             if !of_spec {
                 ui.spinner();
@@ -311,7 +309,7 @@ impl SpecSearch {
                 self.stop();
             }
             let words = "You can close this: the search goes on.";
-            ui.label(RichText::new(words).color(palette.weak_text));
+            ui.weak(words);
         });
     }
 
@@ -326,7 +324,7 @@ impl SpecSearch {
         if let (SearchOrigin::Report(_), true) = (&self.origin, self.found.is_some()) {
             let file = self.searched.place.with_extension("db");
             let words = format!("What is finished is kept in {}", file.display());
-            let words = RichText::new(words).color(palette.weak_text).size(text_size::CAPTION);
+            let words = RichText::new(words).weak().size(text_size::CAPTION);
             ui.add(Label::new(words).truncate().selectable(true))
                 .on_hover_text(file.display().to_string());
             if self.searched != self.begin {

@@ -2,8 +2,8 @@
 
 use super::found::last_name;
 use super::sweep_plots::{figure_point, sized_figure_ui};
-use crate::theme::{ThemePalette, text_size};
-use egui::{Label, RichText, Ui, vec2};
+use crate::widgets::remark_ui;
+use egui::{Ui, vec2};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -255,20 +255,15 @@ pub(super) fn parallel_ui(
     scene: &ParallelScene,
     chosen: Option<usize>,
 ) -> Option<usize> {
-    let palette = ThemePalette::for_ui(ui);
-    let weak = |ui: &mut Ui, words: &str| {
-        let words = RichText::new(words).color(palette.weak_text).size(text_size::SMALL);
-        ui.add(Label::new(words).wrap());
-    };
     let size = vec2(ui.available_width().min(WIDEST), HEIGHT);
     if size.x < LEAST_GAP * scene.figure.x.names.len() as f32 {
-        weak(ui, "Keys beside figures: this window is too narrow for their axes.");
+        remark_ui(ui, "Keys beside figures: this window is too narrow for their axes.");
         return None;
     }
     let path = chosen.and_then(|at| scene.heights.get(at)?.as_deref()).unwrap_or_default();
     let clicked = sized_figure_ui(ui, &scene.figure, size, (chosen, path));
     if !scene.figure.note.is_empty() {
-        weak(ui, &scene.figure.note);
+        remark_ui(ui, scene.figure.note.as_str());
     }
     clicked
 }

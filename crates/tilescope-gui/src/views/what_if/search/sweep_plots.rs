@@ -3,7 +3,7 @@
 
 use super::found::{all_changes_words, changes_words, figures_words, point_words};
 use super::parallel_plot::{ParallelScene, parallel_ui};
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
 use crate::widgets::figure::{FigureLook, figure_ui};
 use egui::{Align, Label, Layout, RichText, Ui, Vec2, vec2};
 use tilescope_analysis::figures::{
@@ -124,7 +124,6 @@ pub(super) fn sweep_page_ui(
     scene: Option<&SweepScene>,
     chosen: Option<usize>,
 ) -> Option<usize> {
-    let palette = ThemePalette::for_ui(ui);
     let Some(scene) = scene else {
         let words = match answer.points.is_empty() {
             true => "No point meets the conditions.",
@@ -155,7 +154,7 @@ pub(super) fn sweep_page_ui(
     let clicked = parallel_ui(ui, &scene.parallel, chosen).or(clicked);
     ui.add_space(spacing::S);
     let words = "Nothing is better than these in time, memory and IPUs at once:";
-    ui.label(RichText::new(words).color(palette.weak_text).size(text_size::SMALL));
+    ui.label(RichText::new(words).weak().size(text_size::SMALL));
     let front = scene.front.iter().filter_map(|at| Some(&answer.points.get(*at)?.point));
     for (number, point) in (1..).zip(front).take(MOST_NUMBERED) {
         let words = format!("{number}  {}", point_words(point));
@@ -163,7 +162,7 @@ pub(super) fn sweep_page_ui(
     }
     if scene.front.len() > MOST_NUMBERED {
         let more = format!("and {} more", scene.front.len() - MOST_NUMBERED);
-        ui.label(RichText::new(more).color(palette.weak_text).size(text_size::SMALL));
+        ui.label(RichText::new(more).weak().size(text_size::SMALL));
     }
     clicked
 }

@@ -2,7 +2,8 @@
 
 use super::found::changes_words;
 use super::sweep_plots::{figure_point, sized_figure_ui};
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{spacing, text_size};
+use crate::widgets::remark_ui;
 use egui::{Label, RichText, Ui, vec2};
 use std::collections::BTreeMap;
 use tilescope_analysis::figures::{
@@ -109,36 +110,31 @@ fn path_figure(answer: &TuneAnswer) -> Option<(Figure, usize)> {
 
 /// A line for each step, with its reasons.
 fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, others: usize, above: usize) {
-    let palette = ThemePalette::for_ui(ui);
-    let weak = |ui: &mut Ui, words: String| {
-        let words = RichText::new(words).color(palette.weak_text).size(text_size::SMALL);
-        ui.add(Label::new(words).wrap());
-    };
     let beyond = match above {
         0 => String::new(),
         beyond => format!("; {} more would be above the plot", grouped(beyond as u64)),
     };
-    weak(ui, format!("Crosses were tried in vain{beyond}."));
+    remark_ui(ui, format!("Crosses were tried in vain{beyond}."));
     if others > 0 {
         let others = grouped(others as u64);
         let words = format!(
             "{others} more points of the file are not shown: they gained less than a step, or are of \
              another search. tilescope sweep --merge lists all."
         );
-        weak(ui, words);
+        remark_ui(ui, words);
     }
     if !answer.path.is_empty() {
         let words = "Steps can be compared as reports. That of the spec as it is";
-        weak(ui, format!("{words}: {}", answer.simulate));
+        remark_ui(ui, format!("{words}: {}", answer.simulate));
     }
     for (number, TuneStepAnswer { step, simulate, compare }) in (1..).zip(&answer.path) {
         let gain = step.gain.map_or_else(String::new, |gain| format!(" {:+.1} %", -100.0 * gain));
         let words = format!("{number} {gain}  {}", changes_words(step.moved.changes.iter()));
         ui.add(Label::new(RichText::new(words).size(text_size::SMALL)).wrap());
         for reason in &step.moved.reasons {
-            weak(ui, format!("      {}", reason.sentence));
+            remark_ui(ui, format!("      {}", reason.sentence));
         }
-        weak(ui, format!("      To compare: {simulate}; {compare}"));
+        remark_ui(ui, format!("      To compare: {simulate}; {compare}"));
     }
 }
 
