@@ -10,12 +10,17 @@ use crate::model::preferences::{MAX_RECENT, UserPreferences};
 use crate::widgets::background_task::BackgroundTask;
 use egui::Context;
 use serde_json::{Map, Value};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tilescope_report::atomic_file::{AtomicFileError, move_aside, write_whole};
 use tilescope_report::text_file::read_text;
 use tilescope_report::units::Bytes;
+
+/// How long a window waits for another one that is writing: as many tries, with a pause after each.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// How long the end of the program waits for what is being written.
 const MAX_EXIT_WAIT: Duration = Duration::from_secs(2);
@@ -145,6 +150,7 @@ fn write(path: &Path, known: &UserPreferences, prefs: &UserPreferences) -> Prefe
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;
     }
+    let _lock = lock(path);
     let mut message = None;
     let there = match read(path) {
         Ok(there) => there,
@@ -192,6 +198,19 @@ fn read(path: &Path) -> Result<Option<(Value, UserPreferences)>, PrefsFileError>
     let value: Value = serde_json::from_str(&text)?;
     let prefs = serde_json::from_value(value.clone())?;
     Ok(Some((value, prefs)))
+}
+
+/// Keeps other windows from writing until it is dropped. Where files cannot be locked, or another
+/// window takes too long, writing goes on without: the file is replaced whole in any case.
+fn lock(path: &Path) -> Option<File> {
+    let file = File::create(path.with_extension("lock")).ok()?;
+    for _ in 0..TRIES {
+        if file.try_lock().is_ok() {
+            return Some(file);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    None
 }
 
 fn directory() -> Option<PathBuf> {
@@ -309,6 +328,24 @@ mod tests {
         assert_eq!(store.finish(&Context::default(), &prefs), None);
         let text = std::fs::read_to_string(path).unwrap();
         assert!(text.contains("\"depth\": 3") && text.contains("\"dark\""), "{text}");
+    }
+
+    #[test]
+    fn no_frame_waits_for_another_window() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("preferences.json");
+        let (mut store, mut prefs, _) = PreferencesFile::open_file(path.clone());
+        let context = Context::default();
+        let held = lock(&path).unwrap();
+        prefs.narrow_menu = true;
+        assert_eq!(store.save(&context, &prefs), None);
+        assert!(store.writing.is_some(), "a thread waits for the other window");
+        prefs.remember(Path::new("a"));
+        assert_eq!(store.save(&context, &prefs), None);
+        drop(held);
+        assert_eq!(store.finish(&context, &prefs), None);
+        let (_, read, _) = PreferencesFile::open_file(path);
+        assert!(read.narrow_menu && read == prefs, "the change after it is kept as well");
     }
 
     #[test]
