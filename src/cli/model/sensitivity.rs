@@ -4,6 +4,7 @@
 
 use super::super::progress::ProgressReporter;
 use crate::cli::command::CliError;
+use crate::cli::error::{AnyError, JobError, UsageError};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,11 +33,11 @@ struct Prediction {
 
 impl Prediction {
     fn of(spec: &str) -> Result<Self, CliError> {
-        let failed = |problem: String| CliError::Usage(format!("{spec}: {problem}"));
-        let source = SpecSource::find(spec, &[]).map_err(|error| failed(error.to_string()))?;
-        let spec = Spec::build(&source).map_err(|error| failed(error.to_string()))?;
+        let of_spec = |error: AnyError| UsageError::Input { place: spec.to_owned(), error };
+        let source = SpecSource::find(spec, &[]).map_err(|error| of_spec(error.into()))?;
+        let spec = Spec::build(&source).map_err(|error| of_spec(error.into()))?;
         let simulation = Simulation::compile(&spec, MOST_RECORDS);
-        let figures = simulation.map_err(|error| failed(error.to_string()))?.figures();
+        let figures = simulation.map_err(|error| of_spec(error.into()))?.figures();
         let cycles_per_sample =
             figures.cycles.map(|cycles| cycles.as_f64() / figures.samples.max(1) as f64);
         Ok(Self { cycles_per_sample, fullest_tile_bytes: figures.fullest_tile.as_f64() })
@@ -86,9 +87,11 @@ pub(super) fn figures(
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
     if let Some((name, value)) = change.split_once('=') {
-        let value =
-            value.parse().map_err(|_| CliError::Usage(format!("{value:?} is no number")))?;
-        cost_constants::change(name, value).map_err(|error| CliError::Usage(error.to_string()))?;
+        let number = value.parse().map_err(|_| {
+            let text = value.to_owned();
+            UsageError::NoNumber { option: "--figures", text }
+        });
+        cost_constants::change(name, number?)?;
     }
     let predictions: Result<Vec<_>, _> = specs.iter().map(|spec| Prediction::of(spec)).collect();
     crate::cli::command::print_json(&json!(predictions?), output)
@@ -137,8 +140,7 @@ fn rows(
 
 /// Predictions of a child process with one constant changed.
 fn child(change: &str, specs: &[&str]) -> Result<Vec<Prediction>, CliError> {
-    let failed =
-        |problem: String| CliError::Failed(format!("simulating with {change:?}: {problem}"));
+    let failed = |problem: String| JobError::Child { change: change.to_owned(), problem };
     let executable = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     // Children run side by side, so each takes one core.
     let result = Command::new(executable)
@@ -149,9 +151,9 @@ fn child(change: &str, specs: &[&str]) -> Result<Vec<Prediction>, CliError> {
         .output()
         .map_err(|error| failed(error.to_string()))?;
     if !result.status.success() {
-        return Err(failed(String::from_utf8_lossy(&result.stderr).trim().to_owned()));
+        return Err(failed(String::from_utf8_lossy(&result.stderr).trim().to_owned()).into());
     }
-    serde_json::from_slice(&result.stdout).map_err(|error| failed(error.to_string()))
+    Ok(serde_json::from_slice(&result.stdout).map_err(|error| failed(error.to_string()))?)
 }
 
 fn to_json(rows: &[ConstantSensitivity], specs: &[&str], base: &[Prediction]) -> Value {
