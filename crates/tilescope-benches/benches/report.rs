@@ -299,7 +299,8 @@ fn measure_limits() {
             let started = Instant::now();
             let found = limits(&report).unwrap();
             let took = started.elapsed();
-            let utilisation = found.run.and_then(|run| run.utilisation()).unwrap_or(0.0);
+            let run = found.run.as_ref();
+            let utilisation = run.and_then(|run| run.utilisation()).unwrap_or(0.0);
             let rows = grouped(found.rows.len() as u64);
             println!("  {turn}: {rows} rows, {} in {took:?}", fine_percent(utilisation));
         }

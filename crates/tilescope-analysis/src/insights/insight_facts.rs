@@ -410,13 +410,13 @@ fn wasted_by_plans(
     }
     let is_limited = |id: &OperationId| plans.get(id).is_some_and(OperationPlan::is_limited);
     let mut found = BTreeMap::new();
-    for row in limits(report)?.rows {
+    for row in &limits(report)?.rows {
         let Some(wasted) = row.limits.wasted().filter(|_| row.operation.iter().any(is_limited))
         else {
             continue;
         };
         let share = wasted.as_f64() / row.limits.total().as_f64().max(1.0);
-        found.extend(row.programs.into_iter().map(|program| (program, share)));
+        found.extend(row.programs.iter().map(|program| (*program, share)));
     }
     Ok(found)
 }
