@@ -23,7 +23,7 @@ use tilescope_experiments::strategies::explain::{
 use tilescope_experiments::trial::end_with_parent;
 use tilescope_report::Report;
 use tilescope_report::units::NumberFormat;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// `tilescope bisect`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "bisect", arguments, run };

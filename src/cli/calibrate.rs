@@ -22,7 +22,7 @@ use tilescope_analysis::insights::SpecChanges;
 use tilescope_experiments::trial::{TrialRunner, in_parallel};
 use tilescope_report::atomic_file::write_whole;
 use tilescope_report::{ProgramKind, Report, ReportPart};
-use tilescope_sim::spec::SpecSource;
+use tilescope_sim::specification::SpecSource;
 
 /// `tilescope calibrate`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "calibrate", arguments, run };

@@ -13,7 +13,7 @@ use clap_complete::env::{Bash, CompleteEnv, Elvish, EnvCompleter, Fish, Powershe
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
-use tilescope_sim::spec::BUNDLED_SPECS;
+use tilescope_sim::specification::BUNDLED_SPECS;
 
 /// `tilescope completions`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "completions", arguments, run };

@@ -21,7 +21,7 @@ use tilescope_report::remote::{RemoteAddressError, RemoteCommandError};
 use tilescope_report::units::{StepId, grouped};
 use tilescope_sim::SimulateError;
 use tilescope_sim::cost_constants::ConstantError;
-use tilescope_sim::spec::{SpecError, SpecLocation};
+use tilescope_sim::specification::{SpecError, SpecLocation};
 
 /// An error of a library that not every build has, or that only one command can have.
 pub(crate) type AnyError = Box<dyn Error + Send + Sync>;
@@ -187,6 +187,7 @@ pub(crate) enum UsageError {
     /// A file that what is asked for cannot be done with.
     #[error("{file} {is}", file = .file.display())]
     WrongFile { file: PathBuf, is: &'static str },
+    #[cfg(any(feature = "gui", feature = "parquet"))]
     #[error("{file}: {problem}", file = .file.display())]
     FileProblem { file: PathBuf, problem: &'static str },
     #[error("this report has no spec to change: only reports that tilescope simulated have one")]

@@ -9,7 +9,7 @@ use tilescope_analysis::insights::SpecChanges;
 use tilescope_experiments::trial::TrialRunner;
 use tilescope_report::remote::is_remote;
 use tilescope_report::{PROFILE_READERS, REPORT_FILE, Report};
-use tilescope_sim::spec::SpecSource;
+use tilescope_sim::specification::SpecSource;
 
 /// Whether a path names a report: everything else is the name or file of a spec.
 pub(super) fn is_report(path: &Path) -> bool {

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::confidence::{Banded, RunFactors};
 use tilescope_report::ProgramErrorSource;
 use tilescope_sim::error_bands::published_line;
-use tilescope_sim::spec::Spec;
+use tilescope_sim::specification::Spec;
 
 pub(super) const COMMAND: CliCommand = CliCommand { name: "reproduce", arguments, run };
 

@@ -20,7 +20,7 @@ use tilescope_analysis::series::{
     find_reports, read_reports,
 };
 use tilescope_html::{SeriesPage, series_page};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// `tilescope series`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "series", arguments, run };
@@ -214,7 +214,7 @@ fn unknown_run(series: &ReportSeries, name: &str) -> CliError {
         return JobError::UnreadBaseline { name: name.to_owned(), problem }.into();
     }
     let problem = format!("there is no run {name:?}");
-    let problem = match tilescope_sim::spec::nearest(name, &names) {
+    let problem = match tilescope_sim::specification::nearest(name, &names) {
         Some(near) => format!("{problem}; did you mean {near:?}?"),
         None => format!("{problem}; the first is {:?}", names.first().copied().unwrap_or("")),
     };

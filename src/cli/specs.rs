@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use std::io::Write;
 use tilescope_sim::model::MODELS;
 use tilescope_sim::onnx::is_import_key;
-use tilescope_sim::spec::keys::{KEYS, KeyControl, SpecKey, SpecKeyType};
-use tilescope_sim::spec::{BUNDLED_SPECS, BundledSpecGroup, SpecSource, schema};
+use tilescope_sim::specification::keys::{KEYS, KeyControl, SpecKey, SpecKeyType};
+use tilescope_sim::specification::{BUNDLED_SPECS, BundledSpecGroup, SpecSource, schema};
 
 /// `tilescope specs`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "specs", arguments, run };

@@ -25,7 +25,7 @@ use tilescope_experiments::strategies::moves::TuneSpace;
 use tilescope_experiments::trial::{TrialRunner, end_with_parent, set_arguments};
 use tilescope_experiments::trial_store::TrialStore;
 use tilescope_report::atomic_file::write_whole;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// `tilescope tune`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "tune", arguments, run };

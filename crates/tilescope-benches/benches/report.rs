@@ -15,7 +15,7 @@ use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::*;
 use tilescope_report::*;
 use tilescope_sim::simulate;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// Programs of one iteration of a pipeline: as many as a real one compiles to.
 const PROGRAMS: u64 = 3000;

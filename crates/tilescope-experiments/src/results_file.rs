@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tilescope_analysis::confidence::{Banded, MemoryFit};
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_report::units::{Bytes, Cycles};
-use tilescope_sim::spec::Spec;
+use tilescope_sim::specification::Spec;
 
 /// Tells these files from other SQLite files: "TSRS".
 const APPLICATION_ID: i64 = 0x5453_5253;

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use tilescope_analysis::calibration::{ConstantState, FitConstant};
 use tilescope_report::Report;
 use tilescope_report::units::percent;
-use tilescope_sim::spec::{CALIBRATION_TABLE, Spec, nearest};
+use tilescope_sim::specification::{CALIBRATION_TABLE, Spec, nearest};
 
 /// The share of itself by which a constant is moved to see what it does: little enough to stay in
 /// what it does, and much more than a cycle.

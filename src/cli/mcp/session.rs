@@ -15,7 +15,7 @@ use tilescope_experiments::spec_copy::SpecCopy;
 use tilescope_experiments::trial::{TrialRunner, set_arguments};
 use tilescope_report::Report;
 use tilescope_report::remote::is_remote;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// Simulated specs that are kept for the next question about them.
 const MAX_SIMULATED: usize = 4;

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_sim::cost_constants::{self, CostConstant};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, Simulation};
 
 /// Programs that are simulated where none are named: together they use most of what is modelled,

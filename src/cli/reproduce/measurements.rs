@@ -17,7 +17,7 @@ use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{
     DryRunSummary, HostCallInputs, StepSink, dry_run, host_call_inputs, loader_seconds, run,
 };
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// A bundled spec with overrides.
 #[derive(Clone, Deserialize)]

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tilescope_analysis::series::{SeriesOrder, SeriesSource, UnreadReport, arrange};
-use tilescope_sim::spec::SpecSource;
+use tilescope_sim::specification::SpecSource;
 
 /// Most bytes that are read of what Git says: as many as a spec may have.
 const MAX_BYTES: u64 = 1 << 20;

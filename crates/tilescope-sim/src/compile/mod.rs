@@ -46,7 +46,7 @@ use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
 use crate::poplin::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks};
 use crate::shape::TensorId;
-use crate::spec::{
+use crate::specification::{
     DomainSharding, ExecutionStrategy, Proportion, Spec, SpecError, StageSpec, TargetSpec,
 };
 use crate::targets::{Chip, IpuTarget, SystemCosts, published_power, published_price};

@@ -115,7 +115,7 @@ fn expect_at_most(name: &str, size: u64, bound: &str, most: u64) -> Result<(), G
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Spec, SpecSource};
+    use crate::specification::{Spec, SpecSource};
 
     #[test]
     fn models_are_sorted_and_build_with_their_defaults() {
