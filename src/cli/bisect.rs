@@ -5,6 +5,7 @@ use super::interrupt::TemporaryDirectory;
 use super::progress::ProgressReporter;
 use super::report_or_spec::is_report;
 use super::{compare, search, simulate};
+use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -20,9 +21,9 @@ use tilescope_experiments::strategies::explain::{
     explain,
 };
 use tilescope_experiments::trial::end_with_parent;
+use tilescope_report::Report;
 use tilescope_report::units::NumberFormat;
-use tilescope_report::{Report, ReportError};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// `tilescope bisect`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "bisect", arguments, run };
@@ -93,11 +94,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let budget = budget.unwrap_or(SearchBudget::Simulations(2));
     if budget.left(0) < 2 {
         let problem = "--budget: GOOD and BAD alone take two simulations";
-        return Err(CliError::Usage(problem.to_owned()));
+        return Err(UsageError::Request(problem).into());
     }
     let [good, bad] = [spec_text(path_of(matches, "good"))?, spec_text(path_of(matches, "bad"))?];
-    let difference = SpecDifference::of(&good, &bad)
-        .map_err(|error| CliError::Failed(format!("the specs cannot be read: {error}")))?;
+    let difference =
+        SpecDifference::of(&good, &bad).map_err(|error| JobError::Specs(error.into()))?;
     let directory = TemporaryDirectory::new()?;
     let jobs = search::jobs(matches);
     let progress = ProgressReporter::new("simulating");
@@ -111,10 +112,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         progress: &|share| progress.at(share),
     };
     let found = explain(difference.units.len(), &mut trials).map_err(|error| match error {
-        ExplainError::Measure(error) => error.into(),
+        ExplainError::Measure(error) => CliError::from(error),
         ExplainError::End(EndWithoutFigure { is_good, reason }) => {
-            let end = path_of(matches, if is_good { "good" } else { "bad" }).display();
-            CliError::Failed(format!("{end} has no {}: {reason}", figure.words()))
+            let end = path_of(matches, if is_good { "good" } else { "bad" }).to_owned();
+            JobError::NoFigure { end, figure: figure.words(), reason }.into()
         }
     })?;
     let simulations = trials.done;
@@ -141,12 +142,10 @@ fn spec_text(path: &Path) -> Result<String, CliError> {
     if is_report(path) {
         let report = open_path(path)?;
         let spec = report.spec().map(str::to_owned);
-        return spec.ok_or_else(|| {
-            CliError::Usage(format!(
-                "{}: this report has no spec to change: only reports that tilescope simulated have one",
-                path.display()
-            ))
-        });
+        return Ok(spec.ok_or_else(|| UsageError::Input {
+            place: path.display().to_string(),
+            error: UsageError::NoSpec.into(),
+        })?);
     }
     let source = SpecSource::find(&path.display().to_string(), &[])?;
     Ok(simulate::build(&source)?.text)
@@ -166,25 +165,23 @@ fn operations(
     };
     let simulated = |set: &UnitSet, name: &str| -> Result<Report, CliError> {
         let text = difference.between(set.iter().copied());
-        let spec = Spec::build(&SpecSource::from_text(name, &text))
-            .map_err(|error| CliError::Failed(error.to_string()))?;
+        let spec = Spec::build(&SpecSource::from_text(name, &text))?;
         let report = tilescope_sim::simulate(&spec, &directory.join(name), |_| ());
-        open_path(&report.map_err(simulate::failure)?)
+        open_path(&report?)
     };
     let (source, target) = (simulated(&without, "without")?, simulated(&with, "with")?);
-    let failed = |error: ReportError| CliError::Failed(error.to_string());
-    let alignment = ReportAlignment::without_links(&source, &target).map_err(failed)?;
+    let alignment = ReportAlignment::without_links(&source, &target)?;
     let (numbers, unit) = (NumberFormat::default(), WorkUnit::Sample);
     let sides =
         ComparedReports { source: &source, target: &target, alignment: &alignment, numbers, unit };
     let (tables, name) = match figure {
-        DifferenceFigure::Cycles => (overview(&sides).map_err(failed)?.tables, "operations"),
+        DifferenceFigure::Cycles => (overview(&sides)?.tables, "operations"),
         DifferenceFigure::Memory => {
             let view = comparison("operations").map(|view| (view.tables)(&sides));
-            (view.unwrap_or_else(|| Ok(Vec::new())).map_err(failed)?, "memory")
+            (view.unwrap_or_else(|| Ok(Vec::new()))?, "memory")
         }
     };
-    table_named(&tables, Some(name)).cloned().map_err(|error| CliError::Failed(error.to_string()))
+    Ok(table_named(&tables, Some(name))?.clone())
 }
 
 /// What is told of both specs.

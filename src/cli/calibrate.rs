@@ -8,6 +8,7 @@ use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::interrupt::TemporaryDirectory;
 use super::progress::ProgressReporter;
 use super::simulate::{overrides, set_argument};
+use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use constants::{CalibrationFile, moved};
 use std::io::Write;
@@ -20,8 +21,8 @@ use tilescope_analysis::calibration::{
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_experiments::trial::{TrialRunner, in_parallel};
 use tilescope_report::atomic_file::write_whole;
-use tilescope_report::{ProgramKind, Report, ReportError, ReportPart};
-use tilescope_sim::spec::SpecSource;
+use tilescope_report::{ProgramKind, Report, ReportPart};
+use tilescope_sim::specification::SpecSource;
 
 /// `tilescope calibrate`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "calibrate", arguments, run };
@@ -108,28 +109,19 @@ fn arguments(command: clap::Command) -> clap::Command {
         .after_help(AFTER_HELP)
 }
 
-pub(super) fn failed(error: ReportError) -> CliError {
-    CliError::Failed(error.to_string())
-}
-
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let measured = open_path(path_of(matches, "measured"))?;
     if !measured.has(ReportPart::Execution) {
-        let problem = format!(
-            "no run was recorded in this report, so there is nothing to calibrate with: {}",
-            measured.path().display()
-        );
-        return Err(CliError::Failed(problem));
+        let problem = "no run was recorded in this report, so there is nothing to calibrate with";
+        let report = measured.path().to_owned();
+        return Err(JobError::NotRecorded { problem, report }.into());
     }
     let directory = TemporaryDirectory::new()?;
     let name = spec_name(matches, &measured, directory.path())?;
-    let found = |name: &str| {
-        SpecSource::find(name, &[]).map_err(|error| CliError::Usage(error.to_string()))
-    };
-    let spec = super::simulate::build(&found(&name)?)?;
+    let spec = super::simulate::build(&SpecSource::find(&name, &[])?)?;
     let change = SpecChange::asked(matches);
     if let Some(SpecChange::Spec(changed)) = &change {
-        super::simulate::build(&found(changed)?)?;
+        super::simulate::build(&SpecSource::find(changed, &[])?)?;
     }
     let names = matches.get_many::<String>("constant").into_iter().flatten();
     let chosen = constants::chosen(&spec, &names.map(String::as_str).collect::<Vec<_>>())?;
@@ -139,12 +131,12 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let simulations = Simulations { name, jobs };
     let base = simulations.run(&[], &SpecChanges::new())?;
     let base = &base.report;
-    let aligned = MeasuredBesideSimulated::read(&measured, base).map_err(failed)?;
+    let aligned = MeasuredBesideSimulated::read(&measured, base)?;
     // Syncs and stream copies are called alike in all programs.
     if !aligned.programs.iter().any(|program| program.kind == ProgramKind::OnTileExecute) {
         let problem = "no compute set of the report has the name of one that the spec makes: is \
                        this the spec of what was measured?";
-        return Err(CliError::Failed(problem.to_owned()));
+        return Err(JobError::Nothing(problem).into());
     }
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     let listing = listing::Listing {
@@ -158,7 +150,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
             SpecChange::Keys(keys) => simulations.run(keys, &SpecChanges::new())?,
             SpecChange::Spec(name) => simulations.of(name).run(&[], &SpecChanges::new())?,
         };
-        let prediction = predict(&aligned, base, &changed.report).map_err(failed)?;
+        let prediction = predict(&aligned, base, &changed.report)?;
         return listing.prediction(&prediction, &change, output);
     }
     let fitted = fitted(&simulations, chosen, (base, &aligned))?;
@@ -183,7 +175,7 @@ fn spec_name(
     let Some(text) = measured.spec() else {
         let problem = "the report does not say what it was made from: name the spec of what ran, \
                        tilescope calibrate MEASURED SPEC";
-        return Err(CliError::Usage(problem.to_owned()));
+        return Err(UsageError::Request(problem).into());
     };
     let path = directory.join("spec.toml");
     write_whole(&path, text.as_bytes())?;
@@ -232,13 +224,9 @@ impl Simulations {
         let runner = TrialRunner::new(&self.name, overrides.to_vec(), self.jobs)?;
         let directory = TemporaryDirectory::new()?;
         let path = runner.report(changes, directory.path())?;
-        let report = Report::open(&path).map_err(failed)?;
+        let report = Report::open(&path)?;
         if !report.has(ReportPart::Execution) {
-            let problem = format!(
-                "the simulation of {} does not fit in memory, so that it has no run",
-                self.name
-            );
-            return Err(CliError::Failed(problem));
+            return Err(JobError::DoesNotFit(self.name.clone()).into());
         }
         Ok(SimulatedRun { report, _directory: directory })
     }
@@ -274,7 +262,7 @@ fn fitted(
         let changes =
             SpecChanges::from([(constant.key.clone(), constants::json_value(constant, value))]);
         let other = simulations.run(&[], &changes)?;
-        let cycles = aligned.in_other_simulation(base, &other.report).map_err(failed)?;
+        let cycles = aligned.in_other_simulation(base, &other.report)?;
         advance();
         let step = value - constant.value;
         let pairs = cycles.iter().zip(&aligned.programs);
@@ -296,7 +284,7 @@ fn fitted(
         }
         let other = simulations.run(&[], &changes)?;
         advance();
-        let cycles = aligned.in_other_simulation(base, &other.report).map_err(failed)?;
+        let cycles = aligned.in_other_simulation(base, &other.report)?;
         for (program, cycles) in programs.iter_mut().zip(cycles) {
             program.simulated = cycles;
         }

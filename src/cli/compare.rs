@@ -4,6 +4,7 @@ use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::gates::{self, CheckedGates};
 use super::interrupt::TemporaryDirectory;
 use super::report_or_spec::open_or_simulate;
+use crate::cli::error::UsageError;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Map, Value};
@@ -14,8 +15,8 @@ use tilescope_analysis::compare::{
     differences, gates_markdown, markdown, outcome, overview, side_titles, table_named,
 };
 use tilescope_analysis::data_table::{DataTable, TableCell};
+use tilescope_report::Report;
 use tilescope_report::units::NumberFormat;
-use tilescope_report::{Report, ReportError};
 
 /// `tilescope compare`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "compare", arguments, run };
@@ -97,43 +98,37 @@ pub(super) fn unit_of(matches: &ArgMatches) -> WorkUnit {
     WorkUnit::ALL.into_iter().find(|unit| unit.name() == name).unwrap_or_default()
 }
 
-fn failed(error: ReportError) -> CliError {
-    CliError::Failed(error.to_string())
-}
-
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let view = matches.get_one::<String>("view").map_or("", String::as_str);
     if ![OVERVIEW, "all"].contains(&view) && comparison(view).is_none() {
         let known: Vec<&str> = COMPARISONS.iter().map(|one| one.view).collect();
-        let known = known.join(", ");
-        let problem =
-            format!("there is no view {view:?} to compare; known: {OVERVIEW}, {known}, all");
-        return Err(CliError::Usage(problem));
+        let hint = format!(" to compare; known: {OVERVIEW}, {}, all", known.join(", "));
+        return Err(UsageError::unknown("view", view, hint).into());
     }
     let gates = gates::asked(matches)?;
     let junit = matches.get_one::<PathBuf>("junit");
     if junit.is_some() && gates.is_empty() {
         let problem = "--junit writes gates, and there are none: name them with --fail-if";
-        return Err(CliError::Usage(problem.to_owned()));
+        return Err(UsageError::Request(problem).into());
     }
     let directory = TemporaryDirectory::new()?;
     let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
     let (source, target) = (open("source")?, open("target")?);
-    let alignment = ReportAlignment::without_links(&source, &target).map_err(failed)?;
+    let alignment = ReportAlignment::without_links(&source, &target)?;
     let numbers = NumberFormat::default();
     let unit = unit_of(matches);
     let sides =
         ComparedReports { source: &source, target: &target, alignment: &alignment, numbers, unit };
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     let limit = limit.unwrap_or(usize::MAX);
-    let normalization = sides.normalization().map_err(failed)?;
+    let normalization = sides.normalization()?;
     let titles = side_titles(&source, &target);
     let gates = CheckedGates::of(gates, (&source, &target), &normalization)?;
     if let Some(path) = junit {
         gates.write_junit(path)?;
     }
     if matches.get_flag("markdown") {
-        let page = overview(&sides).map_err(failed)?;
+        let page = overview(&sides)?;
         let gates_page = gates_markdown(gates.each());
         write!(output, "{}{gates_page}", markdown(&page, limit))?;
         return gates.conclude();
@@ -150,8 +145,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         // and for those who ask.
         let is_asked = json || matches.value_source("view") == Some(ValueSource::CommandLine);
         let page = match gates.are_passed() && !is_asked {
-            true => outcome(&sides).map_err(failed)?,
-            false => overview(&sides).map_err(failed)?,
+            true => outcome(&sides)?,
+            false => overview(&sides)?,
         };
         views.insert("verdict".to_owned(), page.verdict.clone().into());
         views.insert("distinction".to_owned(), json_value(&page.distinction)?);
@@ -161,7 +156,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         show((OVERVIEW, titles), page.tables, (json, limit), &mut views, output)?;
     }
     for one in COMPARISONS.iter().filter(|one| view == "all" || one.view == view) {
-        let tables = (one.tables)(&sides).map_err(failed)?;
+        let tables = (one.tables)(&sides)?;
         show((one.view, titles), tables, (json, limit), &mut views, output)?;
     }
     if !json {
@@ -177,7 +172,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 }
 
 fn json_value(of: &impl serde::Serialize) -> Result<Value, CliError> {
-    serde_json::to_value(of).map_err(|error| CliError::Failed(error.to_string()))
+    Ok(serde_json::to_value(of)?)
 }
 
 /// Prints the tables of a view, or adds them to the JSON.
@@ -205,12 +200,10 @@ pub(super) fn rows(
 ) -> Result<DataTable, CliError> {
     let target = open_path(target)?;
     let Some(one) = comparison(view) else {
-        return Err(CliError::Usage(format!("there is no view {view:?} to compare")));
+        return Err(UsageError::unknown("view", view, " to compare").into());
     };
-    let tables = differences(source, &target, one, unit).map_err(failed)?;
-    table_named(&tables, table)
-        .map(ComparisonTable::data)
-        .map_err(|error| CliError::Usage(error.to_string()))
+    let tables = differences(source, &target, one, unit)?;
+    Ok(table_named(&tables, table)?.data())
 }
 
 fn cut(table: &mut ComparisonTable, limit: usize) {

@@ -3,6 +3,7 @@
 
 use super::command::{CliCommand, CliError};
 use super::specs::{all_keys, key_words};
+use crate::cli::error::UsageError;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches};
 use clap_complete::engine::{
@@ -12,7 +13,7 @@ use clap_complete::env::{Bash, CompleteEnv, Elvish, EnvCompleter, Fish, Powershe
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
-use tilescope_sim::spec::BUNDLED_SPECS;
+use tilescope_sim::specification::BUNDLED_SPECS;
 
 /// `tilescope completions`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "completions", arguments, run };
@@ -122,7 +123,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let name = matches.get_one::<String>("shell").map_or("", String::as_str);
     let Some(shell) = SHELLS.completer(name) else {
-        return Err(CliError::Usage(format!("there is no shell {name:?}")));
+        return Err(UsageError::unknown("shell", name, "").into());
     };
     let program = "tilescope";
     Ok(shell.write_registration(VARIABLE, program, program, program, output)?)

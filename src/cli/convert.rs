@@ -35,7 +35,5 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let (file, directory) = (path_of(matches, "file"), path_of(matches, "output"));
-    let report =
-        convert_profile(file, directory).map_err(|error| CliError::Failed(error.to_string()))?;
-    Ok(writeln!(output, "{}", report.display())?)
+    Ok(writeln!(output, "{}", convert_profile(file, directory)?.display())?)
 }

@@ -3,6 +3,7 @@
 
 use super::command::CliError;
 use super::{interrupt, progress::ProgressReporter};
+use crate::cli::error::{AnyError, JobError};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, BufWriter, Write};
@@ -41,10 +42,10 @@ impl ExportedFile {
     }
 
     /// Why writing failed: the system's reason, where there is one.
-    pub(super) fn error(&mut self, other: impl ToString) -> CliError {
+    pub(super) fn error(&mut self, other: impl Into<AnyError>) -> CliError {
         match self.failed.take() {
             Some(source) => AtomicFileError::Write { path: self.path.clone(), source }.into(),
-            None => CliError::Failed(other.to_string()),
+            None => JobError::Other(other.into()).into(),
         }
     }
 

@@ -1,13 +1,11 @@
 //! `find`: things of a report by name, and by a small typed filter.
 
 use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
+use crate::cli::error::UsageError;
 use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
-use tilescope_analysis::find::{
-    CatalogueItem, SearchCatalogue, SearchQuery, SearchQueryError, SearchResults, find,
-};
-use tilescope_report::ReportError;
+use tilescope_analysis::find::{CatalogueItem, SearchCatalogue, SearchQuery, SearchResults, find};
 use tilescope_report::units::{Bytes, binary_bytes, grouped};
 
 /// `tilescope find`
@@ -46,9 +44,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let query = read_query(text)?;
     let limit = matches.get_one::<usize>("limit").copied().unwrap_or(50);
     let report = open_report(matches)?;
-    let failed = |error: ReportError| CliError::Failed(error.to_string());
-    let all = SearchCatalogue::read(&report).map_err(failed)?;
-    let found = find(&report, &all, &query).map_err(failed)?;
+    let all = SearchCatalogue::read(&report)?;
+    let found = find(&report, &all, &query)?;
     if matches.get_flag("json") {
         return super::command::print_json(&json(&query, &found, limit), output);
     }
@@ -60,10 +57,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 /// # Errors
 /// What is wrong with it, and where.
 pub(super) fn read_query(text: &str) -> Result<SearchQuery, CliError> {
-    text.parse().map_err(|error: SearchQueryError| {
-        let pointer = " ".repeat(error.at);
-        CliError::Usage(format!("{}\n  {text}\n  {pointer}^", error.problem))
-    })
+    let read = text.parse();
+    Ok(read.map_err(|error| UsageError::Search { error, text: text.to_owned() })?)
 }
 
 /// A thing that was found.

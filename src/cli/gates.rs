@@ -2,12 +2,13 @@
 
 use super::command::CliError;
 use super::plain_output::stderr;
+use crate::cli::error::UsageError;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::WorkNormalization;
-use tilescope_analysis::gates::{Gate, GateSyntaxError, GateViolation, violations};
+use tilescope_analysis::gates::{Gate, GateViolation, violations};
 use tilescope_report::Report;
 use tilescope_report::atomic_file::write_whole;
 
@@ -56,8 +57,7 @@ pub(super) fn asked(matches: &ArgMatches) -> Result<Vec<Gate>, CliError> {
     let mut gates = written.map(|text| read_gate(text)).collect::<Result<Vec<Gate>, CliError>>()?;
     if let Some(percent) = matches.get_one::<f64>("fail-over").copied() {
         if !percent.is_finite() || percent < 0.0 {
-            let problem = format!("--fail-over expects a percentage of at least 0, not {percent}");
-            return Err(CliError::Usage(problem));
+            return Err(UsageError::no_percentage("--fail-over", percent).into());
         }
         for gate in FAIL_OVER {
             gates.push(read_gate(&gate.replace("{}", &percent.to_string()))?);
@@ -71,7 +71,7 @@ pub(super) fn asked(matches: &ArgMatches) -> Result<Vec<Gate>, CliError> {
 /// # Errors
 /// What is wrong with it, and where.
 pub(super) fn read_gate(text: &str) -> Result<Gate, CliError> {
-    text.parse::<Gate>().map_err(|error: GateSyntaxError| CliError::Usage(error.to_string()))
+    Ok(text.parse::<Gate>()?)
 }
 
 /// Gates, and what is the matter with those that are not passed.
@@ -92,8 +92,7 @@ impl CheckedGates {
     ) -> Result<Self, CliError> {
         let violations = match gates.is_empty() {
             true => Vec::new(),
-            false => violations(&gates, source, target, normalization)
-                .map_err(|error| CliError::Failed(error.to_string()))?,
+            false => violations(&gates, source, target, normalization)?,
         };
         Ok(Self { gates, violations })
     }
@@ -133,9 +132,8 @@ impl CheckedGates {
                 let _ = writeln!(stderr(), "{}", annotation(&violation.sentence));
             }
         }
-        let sentences: Vec<&str> =
-            self.violations.iter().map(|violation| violation.sentence.as_str()).collect();
-        Err(CliError::Violated(sentences.join("\n       ")))
+        let sentences = self.violations.iter().map(|violation| violation.sentence.clone());
+        Err(CliError::Violated(sentences.collect()))
     }
 
     /// Writes the gates as a JUnit file.

@@ -6,6 +6,7 @@ use super::plain_output::stderr;
 use super::progress::ProgressReporter;
 use super::report_or_spec::open_or_simulate;
 use super::simulate;
+use crate::cli::error::UsageError;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -14,9 +15,9 @@ use tilescope_analysis::insights::{
 };
 use tilescope_experiments::strategies::proposals::{ProofRequest, prove};
 use tilescope_experiments::trial::end_with_parent;
+use tilescope_report::Report;
 use tilescope_report::atomic_file::write_whole;
 use tilescope_report::units::NumberFormat;
-use tilescope_report::{Report, ReportError};
 
 /// `tilescope insights`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "insights", arguments, run };
@@ -68,15 +69,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let overrides = simulate::overrides(matches);
     let simulated = directory.path().join("report");
     let report = open_or_simulate(path_of(matches, "report"), &overrides, &simulated)?;
-    let failed = |error: ReportError| CliError::Failed(error.to_string());
     let found = if matches.get_flag("prove") {
-        let spec = report.spec().ok_or_else(|| {
-            let problem = "this report has no spec to change: only reports that tilescope simulated \
-                           have one";
-            CliError::Usage(problem.to_owned())
-        })?;
+        let spec = report.spec().ok_or(UsageError::NoSpec)?;
         let jobs = matches.get_one::<NonZeroUsize>("jobs").copied();
-        let found = insights(&report, NumberFormat::default()).map_err(failed)?;
+        let found = insights(&report, NumberFormat::default())?;
         let reporter = ProgressReporter::new("trying proposals");
         let progress = &|share| reporter.at(share);
         let request = ProofRequest { spec, directory: directory.path(), jobs, progress };
@@ -88,7 +84,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         found
     } else {
         let numbers = NumberFormat::default();
-        let (found, problem) = insights_with_tried(&report, numbers).map_err(failed)?;
+        let (found, problem) = insights_with_tried(&report, numbers)?;
         if let Some(problem) = problem {
             let _ = writeln!(stderr(), "warning: what was tried before is not known: {problem}");
         }

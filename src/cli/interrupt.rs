@@ -1,6 +1,7 @@
 //! Ctrl-C, and being asked to end: what is half done and what is only for a while is removed first.
 
 use super::command::CliError;
+use crate::cli::error::JobError;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError};
@@ -41,7 +42,7 @@ impl TemporaryDirectory {
         // Held until it is in the list: an interruption in between would leave it.
         let mut directories = directories();
         handle();
-        let failed = |error| CliError::Failed(format!("no directory for temporary files: {error}"));
+        let failed = |error| JobError::Read { what: "no directory for temporary files", error };
         let made = tempfile::Builder::new().prefix("tilescope-").tempdir().map_err(failed)?.keep();
         directories.push(made.clone());
         Ok(Self(made))

@@ -2,6 +2,7 @@
 
 use super::COMMANDS;
 use super::command::{CliCommand, CliError};
+use crate::cli::error::JobError;
 use clap::{Arg, ArgMatches, value_parser};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
@@ -35,7 +36,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let directory = super::command::path_of(matches, "output");
     std::fs::create_dir_all(directory)
-        .map_err(|error| CliError::Failed(format!("{}: {error}", directory.display())))?;
+        .map_err(|error| JobError::InFile { file: directory.to_owned(), error: error.into() })?;
     let mut program = super::arguments();
     program.build();
     for command in program.get_subcommands().filter(|command| command.get_name() != "help") {

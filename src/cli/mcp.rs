@@ -12,6 +12,7 @@ mod session;
 mod tools;
 
 use super::command::{CliCommand, CliError};
+use crate::cli::error::JobError;
 use clap::ArgMatches;
 use session::McpSession;
 use std::io::{self, BufRead, Read, Write};
@@ -43,7 +44,7 @@ fn run(_: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// Answers messages until there are no more.
 fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> Result<(), CliError> {
-    let failed = |error: io::Error| CliError::Failed(format!("cannot read messages: {error}"));
+    let failed = |error| JobError::Read { what: "cannot read messages", error };
     let mut session = McpSession::default();
     loop {
         let mut line = Vec::new();

@@ -9,6 +9,7 @@ mod command;
 mod compare;
 mod completions;
 mod convert;
+mod error;
 mod export;
 mod exported_file;
 mod find;

@@ -61,8 +61,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if matches.get_flag("sensitivity") {
         let names = matches.get_many::<String>("constant").into_iter().flatten();
         let chosen: Result<Vec<_>, _> = names.map(|name| cost_constants::named(name)).collect();
-        let chosen = chosen.map_err(|error| CliError::Usage(error.to_string()))?;
-        return sensitivity::run(&chosen, &specs, as_json, output);
+        return sensitivity::run(&chosen?, &specs, as_json, output);
     }
     if as_json {
         let list: Vec<Value> = cost_constants::all().map(constant_json).collect();

@@ -1,12 +1,13 @@
 //! `onnx`: what an ONNX file holds, and what becomes of its operators.
 
 use super::command::{CliCommand, CliError, json_argument, path_of};
+use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
-use tilescope_onnx::{DimValues, Dimension, GraphInput, OnnxFile, OnnxGraph, Symbol};
+use tilescope_onnx::{DimValues, Dimension, GraphInput, OnnxError, OnnxFile, OnnxGraph, Symbol};
 use tilescope_report::units::grouped;
 use tilescope_sim::onnx::{OpState, annotated_stages, has_loss, op_state};
 
@@ -48,7 +49,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let path = path_of(matches, "file");
-    let failed = |error| CliError::Failed(format!("{}: {error}", path.display()));
+    let failed = |error: OnnxError| JobError::InFile { file: path.to_owned(), error: error.into() };
     let file = OnnxFile::open(path).map_err(failed)?;
     let dims = given_dims(matches, &file)?;
     let needs_dims = file.symbols().iter().any(|symbol| {
@@ -81,9 +82,7 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
                 .map(|symbol| format!("{DIM_KEY}{}", symbol.name))
                 .collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            CliError::Usage(format!(
-                "{given:?}: expected a dimension of the file and a number; it has {known}"
-            ))
+            UsageError::NoDimension { given: given.clone(), known }
         };
         // The name of a dimension may have any characters.
         let (key, value) = given.rsplit_once('=').ok_or_else(wrong)?;
@@ -93,7 +92,7 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
                 dims.by_name.insert(name.to_owned(), value);
             }
             None if key.trim() == BATCH_KEY => dims.batch = Some(value),
-            None => return Err(wrong()),
+            None => return Err(wrong().into()),
         }
     }
     Ok(dims)

@@ -1,6 +1,7 @@
 //! Files of HTML pages: whole or not at all, and never over a report.
 
 use super::command::CliError;
+use crate::cli::error::UsageError;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -15,11 +16,7 @@ const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 /// # Errors
 /// The page cannot be made, or the file not be written.
 pub(super) fn write_page(file: &Path, page: Result<String, HtmlPageError>) -> Result<(), CliError> {
-    let page = page.map_err(|error| match error {
-        HtmlPageError::TooManyFigures { .. } => CliError::Usage(error.to_string()),
-        error => CliError::Failed(error.to_string()),
-    })?;
-    Ok(write_whole(file, page.as_bytes())?)
+    Ok(write_whole(file, page?.as_bytes())?)
 }
 
 /// Refuses to write a page over a report, whatever its name is, or over what it is made of.
@@ -33,12 +30,12 @@ pub(super) fn keep_inputs<'a>(
     let is_named_so = file.extension().is_some_and(|ending| ending == "pop");
     let whole = file.canonicalize().ok();
     let is_input = whole.is_some() && inputs.any(|input| input.canonicalize().ok() == whole);
-    let problem = match is_named_so || is_sqlite(file) {
+    let is = match is_named_so || is_sqlite(file) {
         true => "would be a page under the name of a report; choose a name that ends in .html",
         false if is_input => "is what the page is made of; choose another name for the page",
         false => return Ok(()),
     };
-    Err(CliError::Usage(format!("{} {problem}", file.display())))
+    Err(UsageError::WrongFile { file: file.to_owned(), is }.into())
 }
 
 fn is_sqlite(file: &Path) -> bool {

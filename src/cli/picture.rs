@@ -1,6 +1,7 @@
 //! Pictures of what a command found, where this build can draw.
 
 use super::command::CliError;
+use crate::cli::error::UsageError;
 use tilescope_experiments::answers::{SensitivityAnswer, SweepAnswer, TuneAnswer};
 
 /// What is drawn.
@@ -15,9 +16,8 @@ pub(super) enum FoundPicture<'a> {
 /// Refuses what no picture can be written to, before anything is simulated.
 #[cfg(not(feature = "gui"))]
 pub(super) fn check(_: &str) -> Result<(), CliError> {
-    let problem =
-        "this build cannot draw pictures (it lacks the cargo feature \"gui\"); JSON works";
-    Err(CliError::Usage(problem.to_owned()))
+    let lacks = "cannot draw pictures";
+    Err(UsageError::NotBuilt { lacks, feature: "gui", instead: "JSON works" }.into())
 }
 
 /// Draws what was found into a file.
@@ -39,7 +39,10 @@ fn format(file: &str) -> Result<tilescope_gui::PictureFormat, CliError> {
     match std::path::Path::new(file).extension().and_then(|ending| ending.to_str()) {
         Some("png") => Ok(PictureFormat::Png),
         Some("svg") => Ok(PictureFormat::Svg),
-        _ => Err(CliError::Usage(format!("{file}: a picture is called .png or .svg"))),
+        _ => {
+            let problem = "a picture is called .png or .svg";
+            Err(UsageError::FileProblem { file: file.into(), problem }.into())
+        }
     }
 }
 
@@ -53,6 +56,6 @@ pub(super) fn write(found: FoundPicture<'_>, file: &str) -> Result<(), CliError>
         FoundPicture::Sweep(found) => tilescope_gui::sweep_picture(found, format(file)?),
         FoundPicture::Tune(found) => tilescope_gui::tune_picture(found, format(file)?),
     };
-    let bytes = drawn.map_err(|error| CliError::Failed(error.to_string()))?;
+    let bytes = drawn.map_err(|error| crate::cli::error::JobError::Other(error.into()))?;
     Ok(tilescope_report::atomic_file::write_whole(file.as_ref(), &bytes)?)
 }

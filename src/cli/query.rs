@@ -7,6 +7,7 @@ mod parquet_file;
 use super::command::{CliCommand, CliError, report_argument};
 use super::exported_file::ExportedFile;
 use super::interrupt;
+use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
@@ -18,7 +19,7 @@ use tilescope_analysis::sql::{
     SqlQuestion, SqlSummary, TextRows,
 };
 use tilescope_report::Report;
-use tilescope_report::remote::{RemoteAddress, RemoteAddressError};
+use tilescope_report::remote::RemoteAddress;
 
 /// `tilescope query`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "query", arguments, run };
@@ -136,8 +137,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let question = if matches.get_flag("tables") { None } else { Some(question(matches)?) };
     let path = super::command::path_of(matches, "report");
-    let wrong = |error: RemoteAddressError| CliError::Usage(error.to_string());
-    if let Some(address) = RemoteAddress::of_path(path).map_err(wrong)?
+    if let Some(address) = RemoteAddress::of_path(path)?
         && format != PARQUET
         && elsewhere::ask(&address, question.as_ref(), format, matches, output)?
     {
@@ -152,7 +152,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         ..SqlQuestion::new(question)
     };
     let Some(file) = file else {
-        return answer(&report, &question, format, output).map_err(failure);
+        return Ok(answer(&report, &question, format, output)?);
     };
     keep_report(report.path(), file)?;
     interrupt::watch();
@@ -160,7 +160,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if format == PARQUET {
         parquet_file::write(&report, &question, file)?;
     } else {
-        write_file(file, |written| answer(&report, &question, format, written).map_err(failure))?;
+        write_file(file, |written| Ok(answer(&report, &question, format, written)?))?;
     }
     Ok(writeln!(output, "{}", file.display())?)
 }
@@ -191,7 +191,7 @@ impl Asked {
             return Ok(Self::Ready(ready));
         }
         if text.trim().is_empty() {
-            return Err(CliError::Usage("the question is empty".to_owned()));
+            return Err(UsageError::Request("the question is empty").into());
         }
         // No SELECT is a single word.
         if text.trim().contains(char::is_whitespace) {
@@ -202,8 +202,8 @@ impl Asked {
         let best = READY_QUERIES.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         let near = best.filter(|best| likeness(best) >= 0.5);
         let near = near.map_or(String::new(), |near| format!("; did you mean {}?", near.name));
-        let problem = format!("there is no ready question {text:?}{near} (--list has all of them)");
-        Err(CliError::Usage(problem))
+        let hint = format!("{near} (--list has all of them)");
+        Err(UsageError::unknown("ready question", text, hint).into())
     }
 
     /// The SQL to ask a report with, if it has all that a ready question reads.
@@ -212,19 +212,18 @@ impl Asked {
             Self::Sql(sql) => return Ok(sql),
             Self::Ready(ready) => ready,
         };
-        let missing = ready.missing_tables(report).map_err(failure)?;
+        let missing = ready.missing_tables(report)?;
         if missing.is_empty() {
             return Ok(ready.sql.to_owned());
         }
         let (name, missing) = (ready.name, missing.join(", "));
-        let problem = format!("{name} is not recorded in this report: it has no {missing}");
-        Err(CliError::Failed(problem))
+        Err(JobError::QuestionNotRecorded { name, missing }.into())
     }
 }
 
 fn question(matches: &ArgMatches) -> Result<Asked, CliError> {
     if let Some(file) = matches.get_one::<PathBuf>("file") {
-        let failed = |error: io::Error| CliError::Failed(format!("{error}: {}", file.display()));
+        let failed = |error| JobError::ReadFile { file: file.clone(), error };
         return read_sql(fs::File::open(file).map_err(failed)?).map(Asked::Sql);
     }
     let text = matches.get_one::<String>("sql").map_or("", String::as_str);
@@ -237,9 +236,9 @@ fn question(matches: &ArgMatches) -> Result<Asked, CliError> {
 fn read_sql(from: impl Read) -> Result<String, CliError> {
     let mut sql = String::new();
     let read = from.take(MAX_SQL_BYTES + 1).read_to_string(&mut sql);
-    read.map_err(|error| CliError::Failed(format!("the question cannot be read: {error}")))?;
+    read.map_err(|error| JobError::Read { what: "the question cannot be read", error })?;
     if sql.len() as u64 > MAX_SQL_BYTES {
-        return Err(CliError::Usage("the question is larger than 1 MiB".to_owned()));
+        return Err(UsageError::Request("the question is larger than 1 MiB").into());
     }
     Ok(sql)
 }
@@ -250,8 +249,8 @@ fn keep_report(report: &Path, file: &Path) -> Result<(), CliError> {
     let same = fs::canonicalize(file)
         .is_ok_and(|file| fs::canonicalize(report).is_ok_and(|report| report == file));
     if is_report || same {
-        let problem = "is the name of a report; choose one that ends in .csv, .json or .parquet";
-        return Err(CliError::Usage(format!("{} {problem}", file.display())));
+        let is = "is the name of a report; choose one that ends in .csv, .json or .parquet";
+        return Err(UsageError::WrongFile { file: file.to_owned(), is }.into());
     }
     Ok(())
 }
@@ -284,15 +283,6 @@ fn hint(summary: &SqlSummary) {
     }
 }
 
-/// The error of a command for one of a question.
-pub(super) fn failure(error: SqlError) -> CliError {
-    match error {
-        SqlError::Question(problem) => CliError::Usage(problem),
-        SqlError::Output(error) => CliError::Output(error),
-        error => CliError::Failed(error.to_string()),
-    }
-}
-
 fn list(output: &mut dyn Write) -> Result<(), CliError> {
     for (at, ReadyQuery { name, about, sql, .. }) in READY_QUERIES.iter().enumerate() {
         let gap = if at > 0 { "\n" } else { "" };
@@ -305,7 +295,7 @@ fn list(output: &mut dyn Write) -> Result<(), CliError> {
 }
 
 fn tables(report: &Arc<Report>, output: &mut dyn Write) -> Result<(), CliError> {
-    let listed = sql::list_tables(report).map_err(failure)?;
+    let listed = sql::list_tables(report)?;
     for (at, ListedTable { name, about, columns }) in listed.iter().enumerate() {
         let gap = if at > 0 { "\n" } else { "" };
         let about = if about.is_empty() { String::new() } else { format!(": {about}") };

@@ -11,7 +11,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use tilescope_analysis::compare::{ComparedReports, ReportAlignment};
 use tilescope_html::{ComparedPage, PageReport, page};
-use tilescope_report::ReportError;
 use tilescope_report::units::NumberFormat;
 
 /// `tilescope report`
@@ -69,7 +68,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let second = open("target")?;
     let (source, target) = (name("report"), name("target"));
-    let alignment = ReportAlignment::without_links(&first, &second).map_err(unreadable)?;
+    let alignment = ReportAlignment::without_links(&first, &second)?;
     let sides = ComparedReports {
         source: &first,
         target: &second,
@@ -77,7 +76,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         numbers: NumberFormat::default(),
         unit: compare::unit_of(matches),
     };
-    let normalization = sides.normalization().map_err(unreadable)?;
+    let normalization = sides.normalization()?;
     let gates = CheckedGates::of(gates, (&first, &second), &normalization)?;
     let told: Vec<(String, Option<String>)> = gates
         .each()
@@ -88,8 +87,4 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     write_page(file, page(of, Some(compared)))?;
     writeln!(output, "{}", file.display())?;
     gates.conclude()
-}
-
-fn unreadable(error: ReportError) -> CliError {
-    CliError::Failed(error.to_string())
 }

@@ -2,13 +2,14 @@
 
 use super::command::{CliError, open_path};
 use super::simulate;
+use crate::cli::error::UsageError;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_experiments::trial::TrialRunner;
 use tilescope_report::remote::is_remote;
 use tilescope_report::{PROFILE_READERS, REPORT_FILE, Report};
-use tilescope_sim::spec::SpecSource;
+use tilescope_sim::specification::SpecSource;
 
 /// Whether a path names a report: everything else is the name or file of a spec.
 pub(super) fn is_report(path: &Path) -> bool {
@@ -28,7 +29,7 @@ pub(super) fn open_or_simulate(
     directory: &Path,
 ) -> Result<Report, CliError> {
     if is_report(path) && !overrides.is_empty() {
-        return Err(CliError::Usage("--set changes a spec, and a report was named".to_owned()));
+        return Err(UsageError::Request("--set changes a spec, and a report was named").into());
     }
     match path.to_str() {
         Some(name) if !is_report(path) => {
@@ -39,7 +40,7 @@ pub(super) fn open_or_simulate(
                 return open_path(&runner.report(&SpecChanges::new(), directory)?);
             }
             let simulated = tilescope_sim::simulate(&spec, directory, |_| ());
-            open_path(&simulated.map_err(simulate::failure)?)
+            open_path(&simulated?)
         }
         _ => open_path(path),
     }

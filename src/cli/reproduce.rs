@@ -7,6 +7,7 @@ mod table;
 
 use super::command::{CliCommand, CliError};
 use super::progress::ProgressReporter;
+use crate::cli::error::JobError;
 use clap::{Arg, ArgAction, ArgMatches};
 use conditions::ComparedCondition;
 use measurements::{SimulatedProgram, SpecWithOverrides};
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::confidence::{Banded, RunFactors};
 use tilescope_report::ProgramErrorSource;
 use tilescope_sim::error_bands::published_line;
-use tilescope_sim::spec::Spec;
+use tilescope_sim::specification::Spec;
 
 pub(super) const COMMAND: CliCommand = CliCommand { name: "reproduce", arguments, run };
 
@@ -141,8 +142,7 @@ impl<'a> PublishedFigureRow<'a> {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let published =
-        PublishedFigures::read().map_err(|error| CliError::Failed(error.to_string()))?;
+    let published = PublishedFigures::read().map_err(|error| JobError::Other(error.into()))?;
     let compared = compared(&published)?;
     let rows = rows(&published.programs, &compared)?;
     if matches.get_flag("json") {
@@ -169,15 +169,12 @@ fn compared(published: &PublishedFigures) -> Result<Vec<ComparedFigure<'_>>, Cli
     for (name, program) in &published.programs {
         let spec = program.build()?;
         if !program.does_its_task(&spec) {
-            let task = program.task;
-            return Err(CliError::Failed(format!("{name}: its spec is not one of {task}")));
+            let problem = format!("its spec is not one of {}", program.task);
+            return Err(JobError::Published { of: name.clone(), problem }.into());
         }
         if let Some(change) = spec.machine_changes.first() {
-            return Err(CliError::Failed(format!(
-                "unlike things are not compared: a publication ran on a real machine, and program \
-                 {name} has {}",
-                change.text_with_inherited()
-            )));
+            let (program, change) = (name.clone(), change.text_with_inherited());
+            return Err(JobError::ChangedMachine { program, change }.into());
         }
         specs.insert(name, spec);
     }
@@ -189,7 +186,7 @@ fn compared_figure<'a>(
     specs: &BTreeMap<&str, Spec>,
     figure: &'a PublishedFigure,
 ) -> Result<ComparedFigure<'a>, CliError> {
-    let failed = |problem: String| CliError::Failed(format!("{}: {problem}", figure.id));
+    let failed = |problem: String| JobError::Published { of: figure.id.clone(), problem };
     let pairs = figure.pairs().ok_or_else(|| {
         failed("give one published run for each program, or one for all".to_string())
     })?;
@@ -208,7 +205,8 @@ fn compared_figure<'a>(
             return Err(failed(format!(
                 "unlike things are not compared: {name} of {run} is {published}, of program \
                  {program} {simulated}"
-            )));
+            ))
+            .into());
         }
         conditions.push(ProgramConditions { program, run, conditions: beside });
     }
@@ -241,7 +239,8 @@ fn row<'a>(
     let runs: Vec<&SimulatedProgram> =
         figure.programs.iter().filter_map(|program| simulated.get(program)).collect();
     let value = figure.measured(&runs).ok_or_else(|| {
-        CliError::Failed(format!("{}: the simulation does not show this figure", figure.id))
+        let problem = "the simulation does not show this figure".to_owned();
+        JobError::Published { of: figure.id.clone(), problem }
     })?;
     Ok(PublishedFigureRow::new(compared, value, &runs))
 }

@@ -1,12 +1,13 @@
 //! `samples`: samples of measured tiles, grouped and filtered.
 
 use super::command::{CliCommand, CliError, open_report, report_argument};
+use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell};
 use tilescope_analysis::tables::tile_samples::samples;
 use tilescope_analysis::tile_samples::{SampleFilter, SampleGrouping, metadata_names};
-use tilescope_report::{Report, ReportError};
+use tilescope_report::Report;
 
 /// `tilescope samples`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "samples", arguments, run };
@@ -50,7 +51,6 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let failed = |error: ReportError| CliError::Failed(error.to_string());
     let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let conditions = matches.get_many::<String>("where").unwrap_or_default();
     let conditions: Vec<(&str, &str)> =
@@ -59,14 +59,15 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if !report.has_tile_samples() {
         let problem = "its tiles were not measured one by one: profiles of other tools have samples \
                        (tilescope convert --help)";
-        return Err(CliError::Failed(format!("{problem}: {}", report.path().display())));
+        let report = report.path().to_owned();
+        return Err(JobError::NotRecorded { problem, report }.into());
     }
     let by = grouping(&report, text("by"))?;
     let mut filter = SampleFilter::new();
     for (name, value) in conditions {
         filter.push((grouping(&report, name)?, value.to_owned()));
     }
-    let table = samples(&report, &by, &filter).map_err(failed)?;
+    let table = samples(&report, &by, &filter)?;
     match text("format") {
         "csv" => Ok(write!(output, "{}", table.csv())?),
         "json" => print_json(&table, output),
@@ -76,22 +77,22 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// Reads `region=encoder`.
 fn condition(text: &str) -> Result<(&str, &str), CliError> {
-    text.split_once('=').ok_or_else(|| {
-        CliError::Usage(format!("expected NAME=VALUE, such as kind=compute, not {text:?}"))
-    })
+    let expects = "NAME=VALUE, such as kind=compute";
+    let wrong = || UsageError::Expects { expects, found: text.to_owned() };
+    Ok(text.split_once('=').ok_or_else(wrong)?)
 }
 
 /// The grouping of a name that samples of a report have.
 fn grouping(report: &Report, name: &str) -> Result<SampleGrouping, CliError> {
     let grouping = SampleGrouping::from_name(name);
     let SampleGrouping::Metadata(_) = grouping else { return Ok(grouping) };
-    let own = metadata_names(report).map_err(|error| CliError::Failed(error.to_string()))?;
+    let own = metadata_names(report)?;
     if own.iter().any(|known| known == name) {
         return Ok(grouping);
     }
     let known = SampleGrouping::NAMED.map(|(known, _)| known.to_owned()).into_iter().chain(own);
     let known = known.collect::<Vec<_>>().join(", ");
-    Err(CliError::Usage(format!("samples have no {name:?}; they have {known}")))
+    Err(UsageError::UnknownGrouping { name: name.to_owned(), known }.into())
 }
 
 fn print_json(table: &DataTable, output: &mut dyn Write) -> Result<(), CliError> {

@@ -5,7 +5,7 @@ use super::simulate;
 use clap::{Arg, ArgMatches, value_parser};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use tilescope_sim::spec::Spec;
+use tilescope_sim::specification::Spec;
 
 /// The spec that is named, with what `--set` changes.
 ///

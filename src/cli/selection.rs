@@ -2,6 +2,7 @@
 //! Rust and Python: `0..2` is 0 and 1.
 
 use super::command::CliError;
+use crate::cli::error::UsageError;
 use clap::{Arg, ArgMatches};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -36,12 +37,11 @@ pub(super) fn window(
     let Some(text) = matches.get_one::<String>("range") else { return Ok(None) };
     let Range { start, end } = half_open("--range", text)?;
     let window = CycleRange::new(Cycles(start), Cycles(end));
-    let run = report.trace().map_err(|error| CliError::Failed(error.to_string()))?;
+    let run = report.trace()?;
     let run = run.map(|trace| trace.range()).unwrap_or_default();
     if !run.is_empty() && !window.overlaps(run) {
-        let (first, last) = (run.start.0, run.end.0);
-        let problem = format!("--range {text} is outside the run, which is {first}..{last}");
-        return Err(CliError::Usage(problem));
+        let (text, run) = (text.clone(), run.start.0..run.end.0);
+        return Err(UsageError::OutsideRun { text, run }.into());
     }
     Ok(Some(window))
 }
@@ -62,8 +62,8 @@ pub(super) fn ipus(matches: &ArgMatches, target: &Target) -> Result<Option<Vec<u
         // Nothing is counted up that a replica does not have.
         if range.end > u64::from(count) {
             let last = count.saturating_sub(1);
-            let problem = format!("--ipus {text}: the report has IPUs 0 to {last}");
-            return Err(CliError::Usage(problem));
+            let (option, text, has) = ("--ipus", text.clone(), format!("IPUs 0 to {last}"));
+            return Err(UsageError::NotInReport { option, text, has }.into());
         }
         found.extend(range.filter_map(|ipu| u32::try_from(ipu).ok()));
     }
@@ -79,30 +79,31 @@ pub(super) fn tiles(matches: &ArgMatches, target: &Target) -> Result<Option<Tile
     let ends = (u32::try_from(range.start), u32::try_from(range.end));
     match ends {
         (Ok(first), Ok(end)) if end <= all => Ok(Some(TileRange::new(TileId(first), TileId(end)))),
-        _ => Err(CliError::Usage(format!("--tiles {text}: the report has tiles 0..{all}"))),
+        _ => {
+            let (option, text, has) = ("--tiles", text.clone(), format!("tiles 0..{all}"));
+            Err(UsageError::NotInReport { option, text, has }.into())
+        }
     }
 }
 
 /// Reads `1000..2000`.
-fn half_open(option: &str, text: &str) -> Result<Range<u64>, CliError> {
+fn half_open(option: &'static str, text: &str) -> Result<Range<u64>, CliError> {
     let Some((start, end)) = text.split_once("..") else {
-        let problem = format!("{option} takes a half-open range such as 1000..2000, not {text:?}");
-        return Err(CliError::Usage(problem));
+        return Err(UsageError::NoRange { option, text: text.to_owned() }.into());
     };
     let range = number(option, start)?..number(option, end)?;
     if range.is_empty() {
-        let problem = format!("{option} {text} is empty: the end is not part of a range");
-        return Err(CliError::Usage(problem));
+        return Err(UsageError::EmptyRange { option, text: text.to_owned() }.into());
     }
     Ok(range)
 }
 
 /// Reads `1000`, also as `1_000`.
-fn number(option: &str, text: &str) -> Result<u64, CliError> {
+fn number(option: &'static str, text: &str) -> Result<u64, CliError> {
     let digits = text.trim().replace('_', "");
     let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
     let value = if is_number { digits.parse().ok() } else { None };
-    value.ok_or_else(|| CliError::Usage(format!("{option}: {text:?} is no number")))
+    Ok(value.ok_or_else(|| UsageError::NoNumber { option, text: text.to_owned() })?)
 }
 
 #[cfg(test)]

@@ -89,8 +89,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         progress.at(share);
     });
     let found = found.map_err(|error| match error {
-        SensitivityError::Spec(error) => CliError::Usage(error.to_string()),
-        SensitivityError::Simulate(error) => simulate::failure(error),
+        SensitivityError::Spec(error) => CliError::from(error),
+        SensitivityError::Simulate(error) => error.into(),
     })?;
     let answer = SensitivityAnswer::new(name, &found);
     if let Some(file) = picture {

@@ -10,16 +10,17 @@ use super::page_file::{keep_inputs, write_page};
 use super::plain_output::stderr;
 use super::progress::ProgressReporter;
 use super::report_or_spec::is_report;
+use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::series::{
-    FigureChoice, ReportSeries, SeriesError, SeriesOrder, SeriesSource, SeriesTelling,
-    UnreadReport, arrange, find_reports, read_reports,
+    FigureChoice, ReportSeries, SeriesOrder, SeriesSource, SeriesTelling, UnreadReport, arrange,
+    find_reports, read_reports,
 };
 use tilescope_html::{SeriesPage, series_page};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// `tilescope series`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "series", arguments, run };
@@ -141,8 +142,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let choice = choice(matches, json)?;
     let percent = matches.get_one::<f64>("threshold").copied().unwrap_or(1.0);
     if !percent.is_finite() || percent < 0.0 {
-        let problem = format!("--threshold expects a percentage of at least 0, not {percent}");
-        return Err(CliError::Usage(problem));
+        return Err(UsageError::no_percentage("--threshold", percent).into());
     }
     let page = matches.get_one::<PathBuf>("html");
     let inputs = SeriesInputs::of(matches)?;
@@ -199,8 +199,9 @@ fn name(matches: &ArgMatches) -> String {
 /// The figures that are asked for.
 fn choice(matches: &ArgMatches, json: bool) -> Result<FigureChoice, CliError> {
     match matches.get_many::<String>("figure") {
-        Some(names) => FigureChoice::parse(names.map(String::as_str))
-            .map_err(|error| CliError::Usage(format!("--figure: {error}"))),
+        Some(names) => Ok(FigureChoice::parse(names.map(String::as_str)).map_err(|error| {
+            UsageError::Option { option: "--figure", problem: error.to_string() }
+        })?),
         None if json => Ok(FigureChoice::All),
         None => Ok(FigureChoice::first()),
     }
@@ -209,14 +210,15 @@ fn choice(matches: &ArgMatches, json: bool) -> Result<FigureChoice, CliError> {
 fn unknown_run(series: &ReportSeries, name: &str) -> CliError {
     let names: Vec<&str> = series.runs.iter().map(|run| run.name.as_str()).collect();
     if let Some(unread) = series.unread.iter().find(|unread| unread.name == name) {
-        let problem = format!("--baseline: {name} could not be read: {}", unread.problem);
-        return CliError::Failed(problem);
+        let problem = unread.problem.clone();
+        return JobError::UnreadBaseline { name: name.to_owned(), problem }.into();
     }
-    let problem = format!("--baseline: there is no run {name:?}");
-    CliError::Usage(match tilescope_sim::spec::nearest(name, &names) {
+    let problem = format!("there is no run {name:?}");
+    let problem = match tilescope_sim::specification::nearest(name, &names) {
         Some(near) => format!("{problem}; did you mean {near:?}?"),
         None => format!("{problem}; the first is {:?}", names.first().copied().unwrap_or("")),
-    })
+    };
+    UsageError::Option { option: "--baseline", problem }.into()
 }
 
 /// What runs are read from: reports, and specs that are simulated to have some.
@@ -239,13 +241,12 @@ impl SeriesInputs {
         let (mut sources, mut specs) = (Vec::new(), BTreeMap::new());
         for path in &paths {
             if is_report(path) {
-                sources.extend(find_reports(path, paths.len() == 1).map_err(unfound)?);
+                sources.extend(find_reports(path, paths.len() == 1)?);
                 continue;
             }
             let name = path.display().to_string();
             let spec = SpecSource::find(&name, &[]);
-            specs
-                .insert((*path).clone(), spec.map_err(|error| CliError::Usage(error.to_string()))?);
+            specs.insert((*path).clone(), spec?);
             let name = name.strip_suffix(".toml").unwrap_or(&name).to_owned();
             sources.push(SeriesSource::of(path, name));
         }
@@ -255,9 +256,9 @@ impl SeriesInputs {
             [_] => SeriesOrder::Name,
             _ => SeriesOrder::Given,
         });
-        arrange(&mut sources, order).map_err(unfound)?;
+        arrange(&mut sources, order)?;
         if specs.len() > MAX_SPECS {
-            return Err(CliError::Usage(format!("a series simulates at most {MAX_SPECS} specs")));
+            return Err(UsageError::TooManySpecs(MAX_SPECS).into());
         }
         Ok(Self { sources, specs, refused: Vec::new() })
     }
@@ -300,16 +301,10 @@ impl SeriesInputs {
         if series.runs.is_empty() {
             let problem = |of: &UnreadReport| format!("{}: {}", of.name, of.problem);
             let problems: Vec<String> = series.unread.iter().map(problem).collect();
-            let problem =
-                format!("no report could be read:\n       {}", problems.join("\n       "));
-            return Err(CliError::Failed(problem));
+            return Err(JobError::NoReport(problems).into());
         }
         Ok(series)
     }
-}
-
-fn unfound(error: SeriesError) -> CliError {
-    CliError::Failed(error.to_string())
 }
 
 /// Simulates a spec; what is wrong with it is text, since the rest goes on.

@@ -3,6 +3,7 @@
 use super::command::{CliCommand, CliError};
 use super::progress::ProgressReporter;
 use super::run_errors::run_factors;
+use crate::cli::error::UsageError;
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -12,7 +13,7 @@ use tilescope_analysis::running_costs::machine_rate;
 use tilescope_experiments::trial::{TrialFigures, end_with_parent};
 use tilescope_report::RunningCostKind;
 use tilescope_report::units::{Cycles, IpuId, NumberFormat, exact_bytes, grouped};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{
     BalancedStage, MOST_RECORDS, ProgramFigures, SimulateError, Simulation, balance,
 };
@@ -190,7 +191,7 @@ fn check_json(spec: &Spec, simulation: &Simulation) -> Value {
 fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let source = source(name, matches)?;
     let spec = Spec::build(&source)?;
-    let found = balance(&spec).map_err(|error| CliError::Usage(error.to_string()))?;
+    let found = balance(&spec).map_err(SimulateError::from)?;
     let name_of = |blocks: &[String]| {
         let quoted: Vec<String> = blocks.iter().map(|block| format!("{block:?}")).collect();
         format!("[{}]", quoted.join(", "))
@@ -268,10 +269,8 @@ fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Re
 fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, CliError> {
     let most = if matches.get_flag("yes") { u64::MAX } else { MOST_RECORDS };
     let simulation = Simulation::compile(spec, most).map_err(|error| match error {
-        error @ SimulateError::TooLong { .. } => {
-            CliError::Usage(format!("{error} (--yes simulates it all the same)"))
-        }
-        error => failure(error),
+        error @ SimulateError::TooLong { .. } => UsageError::TooLong(error).into(),
+        error => CliError::from(error),
     })?;
     let forecast = simulation.forecast();
     if forecast.records >= LONG_RUN {
@@ -286,14 +285,6 @@ fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, 
     Ok(simulation)
 }
 
-/// What could not be simulated, or written.
-pub(super) fn failure(error: SimulateError) -> CliError {
-    match error {
-        SimulateError::Report(error) => CliError::Failed(error.to_string()),
-        error => CliError::Usage(error.to_string()),
-    }
-}
-
 /// Runs a program, prints its figures in short and returns the directory of the report.
 fn write_report<'a>(
     simulation: &Simulation,
@@ -303,7 +294,7 @@ fn write_report<'a>(
     let directory = matches.get_one::<String>("output").map_or(DEFAULT_DIRECTORY, String::as_str);
     let progress = ProgressReporter::new("simulating");
     let result = simulation.write(Path::new(directory), |share| progress.at(share));
-    let path = result.map_err(failure)?;
+    let path = result?;
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
     writeln!(output, "{} ({})", path.display(), exact_bytes(size))?;
     super::summary::print_short(&path, output)?;

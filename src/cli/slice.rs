@@ -3,10 +3,11 @@
 use super::command::{CliCommand, CliError, open_report, report_argument};
 use super::progress::ProgressReporter;
 use super::{interrupt, selection};
+use crate::cli::error::UsageError;
 use clap::{Arg, ArgMatches};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tilescope_report::{ReportError, SliceSelection};
+use tilescope_report::SliceSelection;
 
 /// `tilescope slice`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "slice", arguments, run };
@@ -40,23 +41,19 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let failed = |error: ReportError| match error {
-        ReportError::EmptySlice { .. } => CliError::Usage(error.to_string()),
-        error => CliError::Failed(error.to_string()),
-    };
     let report = open_report(matches)?;
     let directory = matches.get_one::<PathBuf>("output").map_or(Path::new(""), PathBuf::as_path);
     keep_original(report.path(), directory)?;
     interrupt::watch();
-    report.prepare_trace(&mut |_| {}, &interrupt::flag()).map_err(failed)?;
-    let target = report.target().map_err(failed)?;
+    report.prepare_trace(&mut |_| {}, &interrupt::flag())?;
+    let target = report.target()?;
     let ipus = selection::ipus(matches, &target)?;
     let window = selection::window(matches, &report)?.unwrap_or_default();
     let progress = ProgressReporter::new("slicing");
     let mut on_progress = |share| progress.at(share);
     let selection = SliceSelection { window, ipus };
     let written = report.write_slice(&selection, directory, &mut on_progress, &interrupt::flag());
-    Ok(writeln!(output, "{}", written.map_err(failed)?.display())?)
+    Ok(writeln!(output, "{}", written?.display())?)
 }
 
 /// Refuses to put a slice in the place of what it is cut from.
@@ -64,8 +61,8 @@ fn keep_original(report: &Path, directory: &Path) -> Result<(), CliError> {
     let whole = |path: &Path| path.canonicalize().ok();
     let target = whole(&directory.join(tilescope_report::REPORT_FILE));
     if target.is_some() && target == whole(report) {
-        let problem = "is the report that is to be sliced; choose another directory";
-        return Err(CliError::Usage(format!("{} {problem}", directory.display())));
+        let is = "is the report that is to be sliced; choose another directory";
+        return Err(UsageError::WrongFile { file: directory.to_owned(), is }.into());
     }
     Ok(())
 }

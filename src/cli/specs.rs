@@ -2,13 +2,14 @@
 
 use super::command::{CliCommand, CliError};
 use super::completions::BUNDLED_SPEC;
+use crate::cli::error::UsageError;
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
 use tilescope_sim::model::MODELS;
 use tilescope_sim::onnx::is_import_key;
-use tilescope_sim::spec::keys::{KEYS, KeyControl, SpecKey, SpecKeyType};
-use tilescope_sim::spec::{BUNDLED_SPECS, BundledSpecGroup, SpecSource, schema};
+use tilescope_sim::specification::keys::{KEYS, KeyControl, SpecKey, SpecKeyType};
+use tilescope_sim::specification::{BUNDLED_SPECS, BundledSpecGroup, SpecSource, schema};
 
 /// `tilescope specs`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "specs", arguments, run };
@@ -57,12 +58,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
             match bundled {
                 Some(spec) => write!(output, "{}", spec.text)?,
                 None => {
-                    let error = SpecSource::find(name, &[]).err();
-                    let problem = error.map_or_else(
-                        || format!("{name} is a file, not a bundled spec"),
-                        |e| e.to_string(),
-                    );
-                    return Err(CliError::Usage(problem));
+                    SpecSource::find(name, &[])?;
+                    return Err(UsageError::NotBundled(name.clone()).into());
                 }
             }
         }

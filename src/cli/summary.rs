@@ -38,16 +38,12 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 }
 
 fn figures(report: &Report) -> Result<ReportSummary, CliError> {
-    summary(report).map_err(failed)
-}
-
-fn failed(error: tilescope_report::ReportError) -> CliError {
-    CliError::Failed(error.to_string())
+    Ok(summary(report)?)
 }
 
 /// The few lines printed after a simulation.
 pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), CliError> {
-    let report = Report::open(path).map_err(failed)?;
+    let report = Report::open(path)?;
     let figures = figures(&report)?;
     let target = &figures.target;
     let row =
@@ -78,7 +74,7 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
     if let Some(expected) = figures.confidence.as_ref().and_then(Confidence::short) {
         row(output, "expected", expected)?;
     }
-    for note in report.notes().map_err(failed)? {
+    for note in report.notes()? {
         let (label, text) = labelled(&note);
         row(output, &label.to_lowercase(), text.to_string())?;
     }
@@ -125,7 +121,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         let replicas = format!("{} x {}{alike}", target.replicas, target.ipus_per_replica);
         table.row("Replicas x IPUs", &replicas)?;
     }
-    if let Some(differ) = sentence(&report.replica_classes().map_err(failed)?) {
+    if let Some(differ) = sentence(&report.replica_classes()?) {
         table.row("Replicas", &format!("{differ}; figures of IPUs are those of replica 0"))?;
     }
     table.row("Tiles per IPU", &grouped(target.tiles_per_ipu.into()))?;
@@ -155,7 +151,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         None => table.row("None", "the program was compiled but not run")?,
         Some(execution) => print_execution(report, execution, &mut table)?,
     }
-    if let Some(batching) = report.batching().map_err(failed)? {
+    if let Some(batching) = report.batching()? {
         table.row("Samples per call", &samples_line(&batching))?;
     }
     if let Some(limits) = &figures.limits {
@@ -179,7 +175,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     if let Some(model) = &figures.model {
         print_model(model, &mut table)?;
     }
-    for note in report.notes().map_err(failed)? {
+    for note in report.notes()? {
         let (label, text) = labelled(&note);
         table.head(label)?;
         writeln!(table.output, "  {text}")?;

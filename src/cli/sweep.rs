@@ -7,6 +7,7 @@ use super::interrupt::TemporaryDirectory;
 use super::picture::{self, FoundPicture};
 use super::progress::{FoundReporter, ProgressReporter};
 use super::{search, simulate};
+use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -132,10 +133,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
             true => "the same command tries them again",
             false => "with --results, the others are kept while these are tried again",
         };
-        return Err(CliError::Failed(format!(
-            "{died} of {} points died: {again}",
-            found.points.len()
-        )));
+        return Err(JobError::Died { died, points: found.points.len(), again }.into());
     }
     Ok(())
 }
@@ -151,17 +149,17 @@ impl SweepRequest {
     fn read(matches: &ArgMatches, known: &EffectiveKeys) -> Result<Self, CliError> {
         let mut keys: Vec<VariedKey> = Vec::new();
         for text in matches.get_many::<String>("vary").into_iter().flatten() {
-            let usage = |problem| CliError::Usage(format!("--vary: {problem}"));
+            let usage = |problem| UsageError::Option { option: "--vary", problem };
             let key = VariedKey::parse(text, known).map_err(usage)?;
             if keys.iter().any(|other| other.path == key.path) {
-                return Err(usage(format!("{} varies twice", key.path)));
+                return Err(usage(format!("{} varies twice", key.path)).into());
             }
             keys.push(key);
         }
         let points = keys.iter().try_fold(1_usize, |all, key| all.checked_mul(key.values.len()));
         if points.is_none_or(|points| points > MOST_POINTS) {
-            let problem = format!("--vary: a sweep has at most {MOST_POINTS} points");
-            return Err(CliError::Usage(problem));
+            let problem = format!("a sweep has at most {MOST_POINTS} points");
+            return Err(UsageError::Option { option: "--vary", problem }.into());
         }
         let paths: Vec<&str> = keys.iter().map(|key| key.path.as_str()).collect();
         let conditions = conditions(matches, &paths)?;
@@ -174,7 +172,7 @@ fn conditions(matches: &ArgMatches, paths: &[&str]) -> Result<Vec<Condition>, Cl
     let texts = matches.get_many::<String>("where").into_iter().flatten();
     let read = |text: &String| Condition::parse(text, paths);
     let read = texts.map(read).collect::<Result<_, _>>();
-    read.map_err(|problem| CliError::Usage(format!("--where: {problem}")))
+    Ok(read.map_err(|problem| UsageError::Option { option: "--where", problem })?)
 }
 
 /// Simulates the points that are not in the file of results yet. Returns all, and the error that
@@ -182,7 +180,7 @@ fn conditions(matches: &ArgMatches, paths: &[&str]) -> Result<Vec<Condition>, Cl
 fn simulated(matches: &ArgMatches) -> Result<(SweepAnswer, Option<ExperimentError>), CliError> {
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
     let shard = matches.get_one::<String>("shard").map(|text| Shard::parse(text)).transpose();
-    let shard = shard.map_err(|problem| CliError::Usage(format!("--shard: {problem}")))?;
+    let shard = shard.map_err(|problem| UsageError::Option { option: "--shard", problem })?;
     let spec = search::spec(name, matches)?;
     let SweepRequest { keys, conditions } = SweepRequest::read(matches, &EffectiveKeys::of(&spec))?;
     let mut changes = grid::combinations(&keys, &conditions);
@@ -227,9 +225,8 @@ fn merged(files: &[&Path], matches: &ArgMatches) -> Result<SweepAnswer, CliError
             None => first = Some((spec, path)),
             Some((known, of)) => {
                 if let Some(difference) = known.difference(&spec) {
-                    let (path, of) = (path.display(), of.display());
-                    let problem = format!("{path} does not go with {of}: {difference}");
-                    return Err(CliError::Usage(problem));
+                    let [path, other] = [path.to_path_buf(), of.to_path_buf()];
+                    return Err(UsageError::OtherSpec { path, other, difference }.into());
                 }
             }
         }
@@ -241,7 +238,7 @@ fn merged(files: &[&Path], matches: &ArgMatches) -> Result<SweepAnswer, CliError
             }
         }
     }
-    let Some((spec, _)) = first else { return Err(CliError::Usage("no file".to_owned())) };
+    let Some((spec, _)) = first else { return Err(UsageError::Request("no file").into()) };
     let points: Vec<Point> = points.into_values().collect();
     if let Some(path) = matches.get_one::<PathBuf>("results") {
         ResultsFile::open(path, &spec)?.add_all(&points)?;

@@ -80,13 +80,10 @@ fn failure(error: RemoteCommandError) -> CliError {
             let (before, problem) = said.split_at(at.unwrap_or(0));
             let _ = write!(stderr(), "{}", before.trim_start());
             let problem = problem.trim().trim_start_matches("error: ").to_owned();
-            match code {
-                2 => CliError::Usage(problem),
-                3 => CliError::Violated(problem),
-                _ => CliError::Failed(problem),
-            }
+            let code = u8::try_from(code).ok().filter(|code| matches!(code, 2 | 3)).unwrap_or(1);
+            CliError::There { code, problem }
         }
         RemoteCommandError::Output(error) => CliError::Output(error),
-        error => CliError::Failed(error.to_string()),
+        error => CliError::Remote(error),
     }
 }

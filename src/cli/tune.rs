@@ -7,6 +7,7 @@ use super::interrupt::TemporaryDirectory;
 use super::picture::{self, FoundPicture};
 use super::progress::{FoundReporter, ProgressReporter};
 use super::{search, simulate};
+use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use tilescope_experiments::strategies::moves::TuneSpace;
 use tilescope_experiments::trial::{TrialRunner, end_with_parent, set_arguments};
 use tilescope_experiments::trial_store::TrialStore;
 use tilescope_report::atomic_file::write_whole;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// `tilescope tune`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "tune", arguments, run };
@@ -148,7 +149,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return Err(error.into());
     }
     match answer.shortfall {
-        Some(problem) => Err(CliError::Failed(problem)),
+        Some(problem) => Err(JobError::Shortfall(problem).into()),
         None => Ok(()),
     }
 }
@@ -160,14 +161,14 @@ fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
         matches.get_many::<String>(name).into_iter().flatten().cloned().collect()
     };
     let (mut free, fixed) = (texts("free"), texts("fix"));
-    for (flag, named) in [("free", &free), ("fix", &fixed)] {
+    for (option, named) in [("--free", &free), ("--fix", &fixed)] {
         let is_known = |path: &str| keys.paths().any(|key| levers::is_below(key, &[path]));
         if let Some(path) = named.iter().find(|path| !is_known(path)) {
-            return Err(CliError::Usage(format!("--{flag}: {}", keys.unknown(path))));
+            return Err(UsageError::Option { option, problem: keys.unknown(path) }.into());
         }
     }
     if let Some(both) = free.iter().find(|path| fixed.contains(path)) {
-        return Err(CliError::Usage(format!("{both} is both free and fixed")));
+        return Err(UsageError::FreeAndFixed(both.clone()).into());
     }
     let objective = matches.get_one::<String>("objective").map_or("", String::as_str);
     let objective = TuneObjective::named(objective).unwrap_or(TuneObjective::Throughput);
@@ -178,21 +179,19 @@ fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     let read = |text: &String| Condition::parse(text, &paths);
     let conditions: Result<Vec<Condition>, String> = texts("where").iter().map(read).collect();
     let conditions =
-        conditions.map_err(|problem| CliError::Usage(format!("--where: {problem}")))?;
+        conditions.map_err(|problem| UsageError::Option { option: "--where", problem })?;
     Ok(TuneSpace { keys, free, fixed, objective, conditions })
 }
 
 /// Refuses to write over a report, or over the spec that is searched.
 fn check_output(file: &Path, name: &str) -> Result<(), CliError> {
-    let shown = file.display();
+    let refused = |is| Err(UsageError::WrongFile { file: file.to_owned(), is }.into());
     if file.extension().is_some_and(|ending| ending == "pop") {
-        let problem = format!("{shown} would be a spec under the name of a report");
-        return Err(CliError::Usage(problem));
+        return refused("would be a spec under the name of a report");
     }
     let whole = |path: &Path| path.canonicalize().ok();
     if whole(file).is_some_and(|file| Some(file) == whole(Path::new(name))) {
-        let problem = format!("{shown} is the spec itself; choose another name for the result");
-        return Err(CliError::Usage(problem));
+        return refused("is the spec itself; choose another name for the result");
     }
     Ok(())
 }
@@ -206,7 +205,7 @@ fn write_spec(
 ) -> Result<(), CliError> {
     let mut source = source.clone();
     source.overrides.extend(set_arguments(&point.changes));
-    let spec = Spec::build(&source).map_err(|error| CliError::Failed(error.to_string()))?;
+    let spec = Spec::build(&source)?;
     let text = format!("# {comment}\n\n{}", spec.text);
     Ok(write_whole(file, text.as_bytes())?)
 }

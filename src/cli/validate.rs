@@ -1,6 +1,7 @@
 //! `validate`: the cost model against measured rows.
 
 use super::command::{CliCommand, CliError, json_argument};
+use crate::cli::error::UsageError;
 use clap::{Arg, ArgMatches};
 use std::io::Write;
 use tilescope_report::units::{Bytes, grouped};
@@ -47,9 +48,9 @@ fn arguments(command: clap::Command) -> clap::Command {
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let file = matches.get_one::<String>("file").map_or("", String::as_str);
     let text = std::fs::read_to_string(file)
-        .map_err(|error| CliError::Usage(format!("cannot read {file}: {error}")))?;
-    let validation =
-        validate(&text).map_err(|error| CliError::Usage(format!("{file}: {error}")))?;
+        .map_err(|error| UsageError::Measurements { file: file.to_owned(), error })?;
+    let validation = validate(&text)
+        .map_err(|error| UsageError::Input { place: file.to_owned(), error: error.into() })?;
     if matches.get_flag("json") {
         return super::command::print_json(&validation, output);
     }

@@ -2,6 +2,7 @@
 
 use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use super::progress::ProgressReporter;
+use crate::cli::error::JobError;
 use clap::ArgMatches;
 use serde_json::json;
 use std::io::Write;
@@ -23,7 +24,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let report = open_report(matches)?;
     let progress = ProgressReporter::new("verifying");
     let findings = report.verify_with(&mut |share| progress.at(share), &Arc::default());
-    let findings = findings.map_err(|error| CliError::Failed(error.to_string()))?;
+    let findings = findings?;
     let path = report.path().display();
     if matches.get_flag("json") {
         print_json(&report, &findings, output)?;
@@ -38,7 +39,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if findings.is_empty() {
         return Ok(());
     }
-    Err(CliError::Failed(format!("{} inconsistencies found: {path}", findings.len())))
+    Err(JobError::Inconsistent { count: findings.len(), report: report.path().to_owned() }.into())
 }
 
 fn print_json(

@@ -1,6 +1,7 @@
 //! `why`: what a run waits for, and why a step takes as long as it does.
 
 use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
+use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -10,7 +11,7 @@ use tilescope_analysis::critical_path::{
 };
 use tilescope_analysis::replica_classes::ipu_words;
 use tilescope_report::units::{Cycles, IpuId, NumberFormat, ReplicaIpu, StepId, grouped, percent};
-use tilescope_report::{ReplicaClasses, Report, ReportError};
+use tilescope_report::{ReplicaClasses, Report};
 
 /// `tilescope why`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "why", arguments, run };
@@ -52,24 +53,20 @@ fn arguments(command: clap::Command) -> clap::Command {
         .after_help(AFTER_HELP)
 }
 
-fn failed(error: ReportError) -> CliError {
-    CliError::Failed(error.to_string())
-}
-
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let at = matches.get_one::<String>("at").map(|text| AskedStep::parse(text)).transpose()?;
     let report = open_report(matches)?;
-    let Some(totals) = path_totals(&report, None).map_err(failed)? else {
+    let Some(totals) = path_totals(&report, None)? else {
         let problem = "the report has no executed steps: the program was only compiled";
-        return Err(CliError::Failed(problem.to_owned()));
+        return Err(JobError::Nothing(problem).into());
     };
     let is_json = matches.get_flag("json");
     if let Some(at) = at {
         return at_step(&report, &at, is_json, output);
     }
-    let slacks = ipu_slacks(&report).map_err(failed)?;
+    let slacks = ipu_slacks(&report)?;
     let numbers = NumberFormat::default();
-    let chains = why_run(&report, CHAINS, numbers).map_err(failed)?;
+    let chains = why_run(&report, CHAINS, numbers)?;
     if is_json {
         let value = json!({
             "cycles": totals.cycles,
@@ -99,9 +96,13 @@ struct AskedStep {
 impl AskedStep {
     fn parse(text: &str) -> Result<Self, CliError> {
         let wrong = || {
-            let problem = "expects the number of an executed step, STEP:IPU as in 1234:1, or \
-                           STEP:IPU:REPLICA";
-            CliError::Usage(format!("--at {problem}, not {text:?}"))
+            let expects =
+                "the number of an executed step, STEP:IPU as in 1234:1, or STEP:IPU:REPLICA";
+            UsageError::OptionExpects {
+                option: "--at".to_owned(),
+                expects: expects.to_owned(),
+                found: format!("{text:?}"),
+            }
         };
         let number = |part: &str| part.parse::<u32>().map_err(|_| wrong());
         let mut parts = text.split(':');
@@ -111,18 +112,18 @@ impl AskedStep {
             ipu: parts.next().map(number).transpose()?.map(IpuId),
             replica: parts.next().map(number).transpose()?,
         };
-        parts.next().is_none().then_some(asked).ok_or_else(wrong)
+        Ok(parts.next().is_none().then_some(asked).ok_or_else(wrong)?)
     }
 
     /// Whether it is on the path, and why it takes as long as it does.
     fn answer(&self, report: &Report) -> Result<StepAnswer, CliError> {
-        let classes = report.replica_classes().map_err(failed)?;
+        let classes = report.replica_classes()?;
         let StepPart { at, sub_lane, range } = self.find(report, &classes)?;
         let step = self.step;
-        let state = step_on_path(report, step, at, sub_lane).map_err(failed)?;
-        let chain = why(report, step, at, sub_lane, NumberFormat::default()).map_err(failed)?;
+        let state = step_on_path(report, step, at, sub_lane)?;
+        let chain = why(report, step, at, sub_lane, NumberFormat::default())?;
         let (Some(state), Some(chain)) = (state, chain) else {
-            return Err(CliError::Failed(format!("step {step} is on no lane of the trace")));
+            return Err(JobError::StepOnNoLane(step).into());
         };
         let (place, cycles) = (ipu_words(&classes, at), range.length());
         Ok(StepAnswer { step, at, place, cycles, state, chain })
@@ -131,16 +132,14 @@ impl AskedStep {
     /// The longest part of the step of those that are asked for.
     fn find(&self, report: &Report, classes: &ReplicaClasses) -> Result<StepPart, CliError> {
         let step = self.step;
-        let parts = step_parts(report, step).map_err(failed)?;
+        let parts = step_parts(report, step)?;
         if parts.is_empty() {
-            let steps = report.step_count().map_err(failed)?;
-            let problem = format!("there is no step {step}: the report has {}", grouped(steps));
-            return Err(CliError::Usage(problem));
+            let steps = report.step_count()?;
+            return Err(UsageError::NoStep { step, steps }.into());
         }
-        let replicas = report.target().map_err(failed)?.replicas;
+        let replicas = report.target()?.replicas;
         if let Some(replica) = self.replica.filter(|replica| *replica >= replicas) {
-            let problem = format!("there is no replica {replica}: the run has {replicas}");
-            return Err(CliError::Usage(problem));
+            return Err(UsageError::NoReplica { replica, replicas }.into());
         }
         let class = self.replica.map(|replica| classes.class_of(replica));
         let is_asked = |part: &&StepPart| {
@@ -148,12 +147,12 @@ impl AskedStep {
                 && class.is_none_or(|class| part.at.class == class)
         };
         let longest = parts.iter().rev().filter(is_asked).max_by_key(|part| part.range.length());
-        longest.copied().ok_or_else(|| {
+        let longest = longest.copied().ok_or_else(|| {
             let places = parts.iter().map(|part| ipu_words(classes, part.at));
             let places = places.collect::<Vec<_>>().join("; ");
-            let problem = format!("step {step} did not run on that IPU: it ran on {places}");
-            CliError::Usage(problem)
-        })
+            UsageError::StepElsewhere { step, places }
+        });
+        Ok(longest?)
     }
 }
 

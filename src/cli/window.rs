@@ -11,13 +11,14 @@ pub(super) fn open(
     compare: Option<&Path>,
     at: Option<&str>,
 ) -> Result<(), CliError> {
-    tilescope_gui::run(report, compare, at).map_err(|error| CliError::Failed(error.to_string()))
+    let run = tilescope_gui::run(report, compare, at);
+    Ok(run.map_err(|error| super::error::JobError::Other(error.into()))?)
 }
 
 /// Says that there is no app in this build.
 #[cfg(not(feature = "gui"))]
 pub(super) fn open(_: Option<&Path>, _: Option<&Path>, _: Option<&str>) -> Result<(), CliError> {
-    let problem = "this build has no desktop app (it lacks the cargo feature \"gui\"); \
-                   try tilescope --headless -o out, or tilescope --help";
-    Err(CliError::Usage(problem.to_string()))
+    let instead = "try tilescope --headless -o out, or tilescope --help";
+    Err(super::error::UsageError::NotBuilt { lacks: "has no desktop app", feature: "gui", instead }
+        .into())
 }

@@ -11,7 +11,7 @@ use tilescope_report::{ExecutionStep, MarkKind, Report, TraceMark};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{StepSink, dry_run, run};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 pub(crate) use tilescope_test_support::operations::{
     OperationCliff, encoder, encoder_operations, encoder_spec, layer_cost, layer_cycles, lowered,
     node_cycles, node_works, operation_cliffs,

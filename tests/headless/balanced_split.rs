@@ -2,7 +2,7 @@
 //! hand.
 
 use tilescope_report::units::Cycles;
-use tilescope_sim::spec::{BUNDLED_SPECS, Spec, SpecSource};
+use tilescope_sim::specification::{BUNDLED_SPECS, Spec, SpecSource};
 use tilescope_sim::{Simulation, balance};
 use tilescope_test_tiers::{slow_tests, up_to};
 

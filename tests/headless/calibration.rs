@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
 use tilescope_report::{Report, ReportOrigin};
-use tilescope_sim::spec::keys::{KEYS, SpecKeyType};
+use tilescope_sim::specification::keys::{KEYS, SpecKeyType};
 use tilescope_test_tiers::skipped_in_the_fast_tier;
 
 /// The program: MNIST on one IPU, two micro-batches.

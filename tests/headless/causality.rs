@@ -12,7 +12,7 @@ use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{dry_run, run};
 use tilescope_sim::simulate;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::{product, sample, slow_tests};
 
 /// A small perceptron, or why it is refused.

@@ -9,7 +9,7 @@ use tilescope_report::{ExecutionStep, Report, TrainingPass};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::simulate;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::{skipped_in_the_fast_tier, slow_tests, up_to};
 
 const FIELD: [&str; 4] =

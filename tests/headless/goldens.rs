@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tilescope_report::CompilationReport;
 use tilescope_report::units::{Bytes, ComputeSetId, Cycles};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, Simulation, compile};
 
 /// Ends the spec.

@@ -9,7 +9,7 @@ use tilescope_report::units::{Bytes, NumberFormat};
 use tilescope_report::{HostBottleneck, HostCallPart, HostDataSource, HostReport, Report};
 use tilescope_sim::compile;
 use tilescope_sim::run::dry_run;
-use tilescope_sim::spec::Spec;
+use tilescope_sim::specification::Spec;
 use tilescope_test_tiers::cases;
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";

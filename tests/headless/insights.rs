@@ -229,6 +229,18 @@ fn every_rule_finds_what_it_looks_for() {
 }
 
 #[test]
+fn pictures_are_told_by_their_shape() {
+    let advised = |file: &str| {
+        let (report, _directory) = common::report(file, &[]);
+        let found = insights(&report, NumberFormat::default()).expect("reads");
+        found.iter().any(|finding| finding.rule == "input_type")
+    };
+    assert!(advised("tests/data/onnx/resnet18.onnx"));
+    assert!(advised("tests/data/onnx/guide_mnist.onnx"));
+    assert!(!advised("tests/data/onnx/bert.onnx"));
+}
+
+#[test]
 fn rules_have_names_of_their_own() {
     let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
     assert_eq!(names.len(), RULES.len());

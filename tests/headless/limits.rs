@@ -3,6 +3,7 @@
 use crate::common;
 use crate::report_support::foreign::Foreign;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tilescope_analysis::limits::{
     CycleClass, LimitsRow, OperationLimits, RoofKind, UnknownUtilisation, WaterfallStep, explain,
     limits, roofline,
@@ -255,7 +256,7 @@ fn figures_of_a_small_program_are_those_worked_out_by_hand() {
     assert_eq!(copies.limits.links.unwrap().of_limit, Some(0.7));
     assert_eq!(copies.limits.ideal.unwrap().cycles, Cycles(280));
 
-    let run = found.run.unwrap();
+    let run = found.run.as_ref().unwrap();
     assert_eq!(run.all.total(), Cycles(2 * 1600));
     assert_eq!(run.all[WaterfallStep::Achieved], Cycles(20));
     assert_eq!(run.utilisation(), Some(20.0 / 3200.0));
@@ -270,7 +271,7 @@ fn a_recomputed_operation_achieves_nothing() {
     let mut report = small();
     report.parts.operations[0].name = "layer/matmul/recompute".to_owned();
     let (report, _directory) = opened(&report);
-    let run = limits(&report).unwrap().run.unwrap();
+    let run = limits(&report).unwrap().run.clone().unwrap();
     assert_eq!(run.all[WaterfallStep::Recomputation], Cycles(20));
     assert_eq!((run.utilisation(), run.flops()), (Some(0.0), 0));
 }
@@ -285,7 +286,7 @@ fn vector_units_are_slower_than_the_matrix_engine() {
     // is broken; the split stays within what there is.
     let split = row(&found.rows, "layer/matmul").limits.compute.unwrap();
     assert_eq!((split.at_peak, split.at_amp_peak), (Cycles(250), Cycles(20)));
-    let run = found.run.unwrap();
+    let run = found.run.as_ref().unwrap();
     assert_eq!(run.all[WaterfallStep::SlowerEngine], Cycles(230));
     assert_eq!(run.all[WaterfallStep::Achieved], Cycles(20));
 }
@@ -309,7 +310,7 @@ fn what_is_not_recorded_is_absent_with_its_reason() {
     strange.parts.compute_rates.clear();
     strange.parts.target.architecture = "Mk9".to_owned();
     let (report, _directory) = opened(&strange);
-    let run = limits(&report).unwrap().run.unwrap();
+    let run = limits(&report).unwrap().run.clone().unwrap();
     assert_eq!(run.unknown, Some(UnknownUtilisation::UnknownChip));
 
     // Compiled and not run.
@@ -398,11 +399,17 @@ fn executions_are_counted_whole_where_programs_run_in_loops() {
     let spec = "[model]\nname = \"lstm\"\nvocab_size = 256\nembedding = 32\nhidden = 32\n\
                 sequence_length = 8\nbatch_size = 2\n";
     let directory = tempfile::tempdir().unwrap();
-    let source = tilescope_sim::spec::SpecSource::from_text("test", spec);
-    let spec = tilescope_sim::spec::Spec::build(&source).expect("valid spec");
+    let source = tilescope_sim::specification::SpecSource::from_text("test", spec);
+    let spec = tilescope_sim::specification::Spec::build(&source).expect("valid spec");
     let report = Report::open(common::report_file(&spec, directory.path())).unwrap();
     keep_their_laws(&report, "lstm");
     let known = report.operations().unwrap();
     let layer = known.iter().find(|of| of.kind == "lstm").expect("a recurrent layer");
     assert!(layer.inner_runs > Some(1), "a turn for each step of the sequence");
+}
+
+#[test]
+fn limits_are_worked_out_once() {
+    let (report, _directory) = common::report("matmul_chain", &[]);
+    assert!(Arc::ptr_eq(&limits(&report).unwrap(), &limits(&report).unwrap()));
 }

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use tilescope_report::Report;
 use tilescope_report::units::Cycles;
-use tilescope_sim::spec::keys::{KEYS, SpecKeyType};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::keys::{KEYS, SpecKeyType};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation, simulate};
 use tilescope_test_tiers::up_to;
 

@@ -9,7 +9,7 @@ use tilescope_sim::operators::LoweringContext;
 use tilescope_sim::operators::Optimizer;
 use tilescope_sim::poplin::PlanCache;
 use tilescope_sim::poplin::planner::PoplibsOptions;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::MK2;
 use tilescope_test_tiers::{slow_tests, up_to};

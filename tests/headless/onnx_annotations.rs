@@ -9,7 +9,7 @@ use tilescope_onnx::{Attribute, AttributeValue, Attributes, OnnxGraph, OnnxNode}
 use tilescope_report::units::TileRuns;
 use tilescope_report::{MarkFilter, ModelOperation, ProgramKind, Report, TileMemory};
 use tilescope_sim::compile;
-use tilescope_sim::spec::Spec;
+use tilescope_sim::specification::Spec;
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
 use tilescope_test_tiers::up_to;
 

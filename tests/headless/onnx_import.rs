@@ -4,7 +4,7 @@ use crate::common;
 use tilescope_analysis::insights::{InsightGain, insights};
 use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};
 use tilescope_report::units::NumberFormat;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
 use tilescope_test_tiers::{skipped_in_the_fast_tier, up_to};
 

@@ -7,7 +7,7 @@ use tilescope_analysis::imported_model::imported_model;
 use tilescope_analysis::insights::insights;
 use tilescope_report::Report;
 use tilescope_report::units::NumberFormat;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, Simulation};
 
 fn file(name: &str) -> PathBuf {

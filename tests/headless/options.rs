@@ -8,7 +8,7 @@ use tilescope_report::units::{Bytes, IpuId, NumberFormat};
 use tilescope_report::{CompilationReport, TrainingPass};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::up_to;
 
 /// Where nothing is trained, a pipeline that fills and drains too often is given more micro-batches a

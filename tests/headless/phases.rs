@@ -11,7 +11,7 @@ use tilescope_report::{
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::simulate;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::up_to;
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";

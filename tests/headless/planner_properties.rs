@@ -12,7 +12,7 @@ use tilescope_sim::poplin::planner::{
 };
 use tilescope_sim::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use tilescope_sim::shape::DType;
-use tilescope_sim::spec::Proportion;
+use tilescope_sim::specification::Proportion;
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::{CHIPS, find_chip};
 use tilescope_test_tiers::{cases, long_cases};

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use tilescope_analysis::insights::RULES;
-use tilescope_sim::spec::keys::KEYS;
+use tilescope_sim::specification::keys::KEYS;
 use tilescope_test_tiers::{skipped_in_the_fast_tier, slow_tests};
 
 /// A spec and what is changed of it.

@@ -1,7 +1,7 @@
 //! The documents tell the truth about keys and models.
 
 use tilescope_sim::model::MODELS;
-use tilescope_sim::spec::keys::{KEYS, SpecKey};
+use tilescope_sim::specification::keys::{KEYS, SpecKey};
 
 fn specs() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/specs.md");

@@ -6,7 +6,7 @@ use tilescope_report::ProgramKind;
 use tilescope_report::units::Bytes;
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 const ALL_KINDS: [&str; 3] = ["weights", "accumulators", "optimizer_state"];
 

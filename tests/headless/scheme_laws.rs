@@ -8,7 +8,9 @@ use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{MarkKind, ProgramKind, TrainingPass};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
-use tilescope_sim::spec::{ExecutionStrategy, PipelineSchedule, Spec, SpecSource, SyncPattern};
+use tilescope_sim::specification::{
+    ExecutionStrategy, PipelineSchedule, Spec, SpecSource, SyncPattern,
+};
 use tilescope_test_tiers::cases;
 
 /// A small perceptron that was compiled and run; nothing where the options were refused.

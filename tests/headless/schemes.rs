@@ -8,7 +8,7 @@ use tilescope_report::units::{Bytes, Cycles, IpuId, TileRuns};
 use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, Report, TileMemory, TrainingPass};
 use tilescope_sim::compile;
 use tilescope_sim::compile::CompiledProgram;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::slow_tests;
 
 /// Every mechanism on the MNIST pipeline, one device iteration unless it says otherwise.

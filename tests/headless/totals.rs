@@ -11,7 +11,7 @@ use tilescope_analysis::summary::summary;
 use tilescope_analysis::trace::{ProgramRuns, program_runs};
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId};
 use tilescope_report::{Report, ReportPart};
-use tilescope_sim::spec::BUNDLED_SPECS;
+use tilescope_sim::specification::BUNDLED_SPECS;
 use tilescope_test_tiers::slow_tests;
 
 /// Totals by operation and of what belongs to none are those of the lanes, and of the run.

@@ -88,7 +88,7 @@ fn points_lie_on_the_plot_in_the_colours_of_their_classes() {
 #[test]
 fn the_waterfall_says_and_draws_all_of_the_run() {
     let (mut window, report) = pipeline();
-    let run = limits(&report).unwrap().run.unwrap();
+    let run = limits(&report).unwrap().run.clone().unwrap();
     let (steps, plot) = part(&window, Role::Canvas, "Waterfall");
     for (step, cycles) in run.all.iter().filter(|(_, cycles)| !cycles.is_zero()) {
         let words = format!("{} {}", step.title(), fine_percent(run.all.share(step)));

@@ -79,7 +79,7 @@ fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
 
 fn of_limits(report: &Report) -> Result<Vec<String>, ReportError> {
     let found = limits(report)?;
-    let Some(run) = found.run else { return Ok(Vec::new()) };
+    let Some(run) = &found.run else { return Ok(Vec::new()) };
     let achieved = match run.utilisation() {
         Some(share) => format!("{} of the peak of all IPUs", fine_percent(share)),
         None => "Utilisation of all IPUs is not known".to_owned(),

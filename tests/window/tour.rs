@@ -225,7 +225,7 @@ fn how_good_a_run_is_and_where_the_rest_goes() {
     let directory = simulated("mnist_pipeline", &[]);
     let mut walk = Walk::new(directory.path());
     let found = limits(&walk.report).unwrap();
-    let run = found.run.unwrap();
+    let run = found.run.as_ref().unwrap();
     let utilisation = fine_percent(run.utilisation().unwrap());
     walk.finds("Utilisation of peak");
     walk.finds(&utilisation);

@@ -258,7 +258,7 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
         graph: graph_summary(report.graph()?),
         memory: report.has(ReportPart::TileMemory).then(|| memory(report, &target)).transpose()?,
         execution,
-        limits: limits(report)?.run.map(|run| run.summary()),
+        limits: limits(report)?.run.as_ref().map(|run| run.summary()),
         host: host::host(report)?,
         model: imported_model(report)?,
         energy,

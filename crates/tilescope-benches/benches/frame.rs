@@ -25,7 +25,7 @@ use tilescope_report::{
     TileTraffic, TrainingPass, VertexGroup, VertexTypeInfo,
 };
 use tilescope_sim::simulate;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 const IPUS: u32 = 64;
 const TILES: u32 = 1472;

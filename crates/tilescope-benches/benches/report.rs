@@ -15,7 +15,7 @@ use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::*;
 use tilescope_report::*;
 use tilescope_sim::simulate;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// Programs of one iteration of a pipeline: as many as a real one compiles to.
 const PROGRAMS: u64 = 3000;
@@ -299,7 +299,8 @@ fn measure_limits() {
             let started = Instant::now();
             let found = limits(&report).unwrap();
             let took = started.elapsed();
-            let utilisation = found.run.and_then(|run| run.utilisation()).unwrap_or(0.0);
+            let run = found.run.as_ref();
+            let utilisation = run.and_then(|run| run.utilisation()).unwrap_or(0.0);
             let rows = grouped(found.rows.len() as u64);
             println!("  {turn}: {rows} rows, {} in {took:?}", fine_percent(utilisation));
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tilescope_benches::{peak_memory, program};
 use tilescope_sim::compile;
 use tilescope_sim::simulate;
-use tilescope_sim::spec::{BUNDLED_SPECS, Spec, SpecSource};
+use tilescope_sim::specification::{BUNDLED_SPECS, Spec, SpecSource};
 
 fn spec(name: &str) -> Spec {
     let source = SpecSource::find(name, &[]).expect("bundled spec");

@@ -14,8 +14,8 @@ use serde_json::Value;
 use std::ops::Range;
 use tilescope_analysis::comparison::LimitComparison;
 use tilescope_analysis::marked_text::{WordReader, marked};
-use tilescope_sim::spec::keys::SpecKeyType;
-use tilescope_sim::spec::nearest;
+use tilescope_sim::specification::keys::SpecKeyType;
+use tilescope_sim::specification::nearest;
 
 /// Whether a point runs at all.
 const FITS: &str = "fits";

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tilescope_sim::model::MODELS;
-use tilescope_sim::spec::keys::{KEYS, SpecKey, SpecKeyType};
-use tilescope_sim::spec::{Spec, nearest};
+use tilescope_sim::specification::keys::{KEYS, SpecKey, SpecKeyType};
+use tilescope_sim::specification::{Spec, nearest};
 
 /// Below this a file of ONNX has its dimensions, which no list of keys has.
 const DIMENSIONS: &str = "model.dim.";

@@ -2,6 +2,7 @@
 
 use rusqlite::ErrorCode;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// The reason why an experiment has no result.
@@ -25,35 +26,60 @@ pub enum ExperimentError {
     /// A file of an experiment cannot be written.
     #[error("{}: {problem}", path.display())]
     Write { path: PathBuf, problem: io::Error },
-    /// A file is no file of results, or one of another version.
-    #[error("{0}")]
-    WrongResults(String),
-    /// A file of results cannot be read or written.
-    #[error("{0}")]
-    Results(String),
+    #[error("the spec cannot be simulated: {0}")]
+    BaseRefused(String),
+    #[error("the spec cannot be simulated: {0}")]
+    BaseFailed(String),
+    #[error("the spec of the report cannot be simulated: {0}")]
+    ReportSpec(String),
+    #[error("nothing was simulated")]
+    NothingSimulated,
+    #[error("{} is no file of results", .0.display())]
+    NoResults(PathBuf),
+    #[error(
+        "{} has format {format} of results, this program knows {} to {}",
+        path.display(), known.start(), known.end()
+    )]
+    ResultsFormat { path: PathBuf, format: i64, known: RangeInclusive<i64> },
+    #[error("{}: {difference}; name another file with --results", path.display())]
+    OtherSpec { path: PathBuf, difference: String },
+    #[error(
+        "{}: another tilescope is writing to it; each worker needs a file of its own",
+        .0.display()
+    )]
+    ResultsInUse(PathBuf),
+    #[error("{}: the disk is full", .0.display())]
+    DiskFull(PathBuf),
+    #[error("{}: {error}", path.display())]
+    Results { path: PathBuf, error: rusqlite::Error },
+    /// A point could not be added to a file of results.
+    #[error("{0}; what was simulated before is kept there, and the same command goes on from it")]
+    NotAdded(Box<ExperimentError>),
 }
 
 impl ExperimentError {
     /// True if the user has to ask for something else; otherwise the experiment failed.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::SpecRefused(_) | Self::WrongResults(_))
+        matches!(
+            self,
+            Self::SpecRefused(_)
+                | Self::BaseRefused(_)
+                | Self::NoResults(_)
+                | Self::ResultsFormat { .. }
+                | Self::OtherSpec { .. }
+                | Self::ResultsInUse(_)
+        )
     }
 
     /// An error of SQLite with a file of results.
-    pub(crate) fn of_results(path: &Path, error: &rusqlite::Error) -> Self {
-        let path = path.display();
+    pub(crate) fn of_results(path: &Path, error: rusqlite::Error) -> Self {
+        let path = path.to_owned();
         match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase) => {
-                Self::WrongResults(format!("{path} is no file of results"))
-            }
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                Self::WrongResults(format!(
-                    "{path}: another tilescope is writing to it; each worker needs a file of its own"
-                ))
-            }
-            Some(ErrorCode::DiskFull) => Self::Results(format!("{path}: the disk is full")),
-            _ => Self::Results(format!("{path}: {error}")),
+            Some(ErrorCode::NotADatabase) => Self::NoResults(path),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::ResultsInUse(path),
+            Some(ErrorCode::DiskFull) => Self::DiskFull(path),
+            _ => Self::Results { path, error },
         }
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tilescope_analysis::confidence::{Banded, MemoryFit};
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_report::units::{Bytes, Cycles};
-use tilescope_sim::spec::Spec;
+use tilescope_sim::specification::Spec;
 
 /// Tells these files from other SQLite files: "TSRS".
 const APPLICATION_ID: i64 = 0x5453_5253;
@@ -110,16 +110,15 @@ impl ResultsFile {
     /// writes to.
     pub fn open(path: &Path, spec: &SearchedSpec) -> Result<Self, ExperimentError> {
         let connection =
-            Connection::open(path).map_err(|error| ExperimentError::of_results(path, &error))?;
+            Connection::open(path).map_err(|error| ExperimentError::of_results(path, error))?;
         let file = Self { path: path.to_owned(), connection };
         file.begin(spec)?;
         let difference = spec.difference(&file.spec()?);
         match difference {
             None => Ok(file),
-            Some(difference) => Err(ExperimentError::WrongResults(format!(
-                "{}: {difference}; name another file with --results",
-                path.display()
-            ))),
+            Some(difference) => {
+                Err(ExperimentError::OtherSpec { path: path.to_owned(), difference })
+            }
         }
     }
 
@@ -132,7 +131,7 @@ impl ResultsFile {
         let open = |flags: OpenFlags| Connection::open_with_flags(path, flags);
         let connection = open(OpenFlags::SQLITE_OPEN_READ_WRITE)
             .or_else(|_| open(OpenFlags::SQLITE_OPEN_READ_ONLY))
-            .map_err(|error| ExperimentError::of_results(path, &error))?;
+            .map_err(|error| ExperimentError::of_results(path, error))?;
         let file = Self { path: path.to_owned(), connection };
         file.check()?;
         Ok(file)
@@ -143,7 +142,7 @@ impl ResultsFile {
         let run = |sql: &str| {
             self.connection
                 .execute_batch(sql)
-                .map_err(|error| ExperimentError::of_results(&self.path, &error))
+                .map_err(|error| ExperimentError::of_results(&self.path, error))
         };
         run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; BEGIN EXCLUSIVE")?;
         let tables: i64 = self.number("SELECT count(*) FROM sqlite_schema")?;
@@ -158,7 +157,7 @@ impl ResultsFile {
             let insert = "INSERT INTO spec VALUES (?1, ?2, ?3)";
             self.connection
                 .execute(insert, row)
-                .map_err(|error| ExperimentError::of_results(&self.path, &error))?;
+                .map_err(|error| ExperimentError::of_results(&self.path, error))?;
         } else {
             let format = self.check()?;
             if format == WITHOUT_SEARCH {
@@ -174,23 +173,21 @@ impl ResultsFile {
 
     /// The version of its tables; refuses other files of SQLite.
     fn check(&self) -> Result<i64, ExperimentError> {
-        let path = self.path.display();
         if self.number("PRAGMA application_id")? != APPLICATION_ID {
-            return Err(ExperimentError::WrongResults(format!("{path} is no file of results")));
+            return Err(ExperimentError::NoResults(self.path.clone()));
         }
         let format = self.number("PRAGMA user_version")?;
-        if !(WITHOUT_SEARCH..=FORMAT).contains(&format) {
-            let problem = format!(
-                "{path} has format {format} of results, this program knows {WITHOUT_SEARCH} to {FORMAT}"
-            );
-            return Err(ExperimentError::WrongResults(problem));
+        let known = WITHOUT_SEARCH..=FORMAT;
+        if !known.contains(&format) {
+            let path = self.path.clone();
+            return Err(ExperimentError::ResultsFormat { path, format, known });
         }
         Ok(format)
     }
 
     fn number(&self, sql: &str) -> Result<i64, ExperimentError> {
         let number = self.connection.query_row(sql, [], |row| row.get(0));
-        number.map_err(|error| ExperimentError::of_results(&self.path, &error))
+        number.map_err(|error| ExperimentError::of_results(&self.path, error))
     }
 
     /// The spec that its points are changes of.
@@ -203,7 +200,7 @@ impl ResultsFile {
         };
         let found =
             self.connection.query_row("SELECT name, text, program_version FROM spec", [], spec);
-        found.map_err(|error| ExperimentError::of_results(&self.path, &error))
+        found.map_err(|error| ExperimentError::of_results(&self.path, error))
     }
 
     /// All points, in the order in which they ended.
@@ -211,7 +208,7 @@ impl ResultsFile {
     /// # Errors
     /// Those of reading.
     pub fn points(&self) -> Result<Vec<Point>, ExperimentError> {
-        let failed = |error: rusqlite::Error| ExperimentError::of_results(&self.path, &error);
+        let failed = |error: rusqlite::Error| ExperimentError::of_results(&self.path, error);
         let errors = if self.check()? > WITHOUT_ERRORS {
             "(SELECT json FROM errors WHERE errors.changes = points.changes)"
         } else {
@@ -276,7 +273,7 @@ impl ResultsFile {
         let run = |sql: &str| {
             self.connection
                 .execute_batch(sql)
-                .map_err(|error| ExperimentError::of_results(&self.path, &error))
+                .map_err(|error| ExperimentError::of_results(&self.path, error))
         };
         run("BEGIN")?;
         points.iter().try_for_each(|point| self.add(point))?;
@@ -293,7 +290,7 @@ impl ResultsFile {
         }
         let select = "SELECT json FROM search";
         let json = self.connection.query_row(select, [], |row| row.get::<_, String>(0)).optional();
-        let json = json.map_err(|error| ExperimentError::of_results(&self.path, &error))?;
+        let json = json.map_err(|error| ExperimentError::of_results(&self.path, error))?;
         Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
     }
 
@@ -320,7 +317,7 @@ impl ResultsFile {
             .connection
             .query_row(select, [changes_text(changes)], |row| row.get::<_, String>(0))
             .optional()
-            .map_err(|error| ExperimentError::of_results(&self.path, &error))?;
+            .map_err(|error| ExperimentError::of_results(&self.path, error))?;
         Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
     }
 
@@ -339,11 +336,10 @@ impl ResultsFile {
     }
 
     fn written(&self, result: rusqlite::Result<usize>) -> Result<(), ExperimentError> {
-        result.map(|_| ()).map_err(|error| match ExperimentError::of_results(&self.path, &error) {
-            ExperimentError::Results(problem) => ExperimentError::Results(format!(
-                "{problem}; what was simulated before is kept there, and the same command goes \
-                     on from it"
-            )),
+        result.map(|_| ()).map_err(|error| match ExperimentError::of_results(&self.path, error) {
+            error @ (ExperimentError::DiskFull(_) | ExperimentError::Results { .. }) => {
+                ExperimentError::NotAdded(Box::new(error))
+            }
             other => other,
         })
     }

@@ -4,7 +4,7 @@ use crate::effective_keys::{EffectiveKeys, read, value_type};
 use serde_json::Value;
 use std::ops::Range;
 use tilescope_analysis::marked_text::marked;
-use tilescope_sim::spec::keys::SpecKeyType;
+use tilescope_sim::specification::keys::SpecKeyType;
 
 /// Most values of a key.
 const MOST_VALUES: usize = 100_000;
@@ -216,7 +216,7 @@ fn range_step(part: &WrittenPart, whole: bool) -> Result<RangeStep, Problem> {
 mod tests {
     use super::*;
     use serde_json::json;
-    use tilescope_sim::spec::{Spec, SpecSource};
+    use tilescope_sim::specification::{Spec, SpecSource};
 
     fn keys() -> EffectiveKeys {
         let source = SpecSource::find("mnist_pipeline", &[]).expect("a bundled spec");

@@ -18,7 +18,7 @@ use crate::memory_proportion::with_found;
 use crate::run::{length_of_run, shortened};
 use crate::schedule::{split_balanced, split_evenly, stages_of_blocks, stages_of_split};
 use crate::shape::BlockId;
-use crate::spec::{AutoStage, Spec, StageSpec};
+use crate::specification::{AutoStage, Spec, StageSpec};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tilescope_report::units::Cycles;
@@ -265,7 +265,7 @@ fn block_costs(program: &CompiledProgram, graph: &ModelGraph) -> Vec<Cycles> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::SpecSource;
+    use crate::specification::SpecSource;
 
     #[test]
     fn neighbours_move_one_cut_by_one_block() {

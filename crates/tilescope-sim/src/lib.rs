@@ -24,8 +24,8 @@ pub(crate) mod schedule;
 pub mod sensitivity;
 pub mod shape;
 mod simulation;
-pub mod spec;
 pub(crate) mod spec_keys;
+pub mod specification;
 pub mod targets;
 pub mod validate;
 

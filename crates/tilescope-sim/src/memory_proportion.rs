@@ -6,7 +6,7 @@
 
 use crate::compile::{CompileError, CompiledProgram, ProgramExtent};
 use crate::run::{length_of_run, shortened};
-use crate::spec::{Proportion, Spec};
+use crate::specification::{Proportion, Spec};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use tilescope_report::units::Cycles;
@@ -64,7 +64,7 @@ fn with_percent(spec: &Spec, percent: u32) -> Spec {
 mod tests {
     use super::*;
     use crate::simulation::Simulation;
-    use crate::spec::SpecSource;
+    use crate::specification::SpecSource;
     use tilescope_report::units::Bytes;
 
     fn spec(sizes: &str, more: &[String]) -> Spec {

@@ -4,7 +4,7 @@ use super::balance;
 use super::compile::{CompileError, CompiledProgram, ProgramExtent, ProgramSource};
 use super::memory_proportion::with_found;
 use super::run::{self, DryRunSummary, StepSink};
-use super::spec::Spec;
+use super::specification::Spec;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles, IpuId, ReplicaClassId, grouped};

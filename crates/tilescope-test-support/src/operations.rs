@@ -8,7 +8,7 @@ use tilescope_sim::poplar::work::OperationWork;
 use tilescope_sim::poplin::PlanCache;
 use tilescope_sim::poplin::planner::PoplibsOptions;
 use tilescope_sim::shape::{DType, TensorInfo, TensorRole};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::targets::{IpuTarget, find_chip};
 
 /// Lowers one operator on operands of these shapes and types, all with one role.

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tilescope_report::Report;
 use tilescope_sim::simulate;
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// The digest of the simulator's sources that `build.rs` computes.
 const SIMULATOR: &str = env!("TILESCOPE_SIMULATOR_DIGEST");

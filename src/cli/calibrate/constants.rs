@@ -2,12 +2,13 @@
 
 use super::FittedConstants;
 use crate::cli::command::CliError;
+use crate::cli::error::UsageError;
 use serde_json::Value;
 use std::fmt::Write as _;
 use tilescope_analysis::calibration::{ConstantState, FitConstant};
 use tilescope_report::Report;
 use tilescope_report::units::percent;
-use tilescope_sim::spec::{CALIBRATION_TABLE, Spec, nearest};
+use tilescope_sim::specification::{CALIBRATION_TABLE, Spec, nearest};
 
 /// The share of itself by which a constant is moved to see what it does: little enough to stay in
 /// what it does, and much more than a cycle.
@@ -40,11 +41,10 @@ pub(super) fn chosen(spec: &Spec, names: &[&str]) -> Result<Vec<FitConstant>, Cl
         if !known.iter().any(|of| of == name) {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let hint = match nearest(name, &known) {
-                Some(near) => format!("did you mean {near}?"),
-                None => format!("known: {}", known.join(", ")),
+                Some(near) => format!(" that can be fitted; did you mean {near}?"),
+                None => format!(" that can be fitted; known: {}", known.join(", ")),
             };
-            let problem = format!("there is no constant {name:?} that can be fitted; {hint}");
-            return Err(CliError::Usage(problem));
+            return Err(UsageError::unknown("constant", name, hint).into());
         }
     }
     all.retain(|of| names.is_empty() || names.iter().any(|name| last_part(name) == short_name(of)));

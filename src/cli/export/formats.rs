@@ -1,6 +1,7 @@
 //! The formats of `export`, and which options each of them takes.
 
 use crate::cli::command::CliError;
+use crate::cli::error::UsageError;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
@@ -93,7 +94,7 @@ pub(super) fn chosen(matches: &ArgMatches) -> Result<&'static ExportFormat, CliE
     static ALL: [ExportFormat; 8] = FORMATS;
     let name = matches.get_one::<String>("format").map_or("", String::as_str);
     let Some(format) = ALL.iter().find(|format| format.name == name) else {
-        return Err(CliError::Usage(format!("there is no format {name:?}")));
+        return Err(UsageError::unknown("format", name, "").into());
     };
     let given = |option: &&str| {
         matches.value_source(option).is_some_and(|source| source != ValueSource::DefaultValue)
@@ -103,13 +104,10 @@ pub(super) fn chosen(matches: &ArgMatches) -> Result<&'static ExportFormat, CliE
         let takers: Vec<&str> =
             ALL.iter().filter(|of| of.options.contains(option)).map(|of| of.name).collect();
         let takers = takers.join(", ");
-        let problem = format!("--{option} means nothing to --format {name}; it is for {takers}");
-        return Err(CliError::Usage(problem));
+        return Err(UsageError::OtherFormat { option, format: format.name, takers }.into());
     }
     if format.is_of_view && !given(&"view") {
-        let problem =
-            format!("--format {name} needs --view; `tilescope export --list-views` lists them");
-        return Err(CliError::Usage(problem));
+        return Err(UsageError::NoView(format.name).into());
     }
     Ok(format)
 }

@@ -9,6 +9,7 @@ mod trace_file;
 
 use super::{compare, selection};
 use crate::cli::command::{CliCommand, CliError, open_report};
+use crate::cli::error::UsageError;
 use clap::{Arg, ArgAction, ArgMatches};
 use formats::{ExportFormat, FORMATS};
 use std::io::Write;
@@ -158,39 +159,33 @@ fn csv(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
         let rows = compare::rows(&open_report(matches)?, target, view, text("table"))?;
         return Ok(write_whole(file.as_ref(), rows.csv().as_bytes())?);
     }
-    let table =
-        tables::named(view, text("table")).map_err(|error| CliError::Usage(error.to_string()))?;
-    let report = open_report(matches)?;
-    let rows = (table.read)(&report).map_err(|error| CliError::Failed(error.to_string()))?;
+    let table = tables::named(view, text("table"))?;
+    let rows = (table.read)(&open_report(matches)?)?;
     Ok(write_whole(file.as_ref(), rows.csv().as_bytes())?)
 }
 
 /// Writes facts, figures and tables of a topic.
 fn topic_json(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
     let view = matches.get_one::<String>("view").map_or("", String::as_str);
-    let topic = topics::topic(view).map_err(|error| CliError::Usage(error.to_string()))?;
-    let report = open_report(matches)?;
-    let answer = topic.read(&report).map_err(|error| CliError::Failed(error.to_string()))?;
-    let text = serde_json::to_string_pretty(&answer)
-        .map_err(|error| CliError::Failed(error.to_string()))?;
+    let topic = topics::topic(view)?;
+    let text = serde_json::to_string_pretty(&topic.read(&open_report(matches)?)?)?;
     Ok(write_whole(file.as_ref(), text.as_bytes())?)
 }
 
 /// Refuses to write a picture, a table or a trace over a report.
 fn keep_reports(file: &str) -> Result<(), CliError> {
     if Path::new(file).extension().is_some_and(|ending| ending == "pop") {
-        let problem = "would be a picture or a table under the name of a report; choose a name that \
+        let is = "would be a picture or a table under the name of a report; choose a name that \
                        ends in .png, .svg, .csv, …";
-        return Err(CliError::Usage(format!("{file} {problem}")));
+        return Err(UsageError::WrongFile { file: file.into(), is }.into());
     }
     Ok(())
 }
 
 #[cfg(not(feature = "gui"))]
 fn no_pictures() -> CliError {
-    let problem =
-        "this build cannot draw pictures (it lacks the cargo feature \"gui\"); --format csv works";
-    CliError::Usage(problem.to_owned())
+    let lacks = "cannot draw pictures";
+    UsageError::NotBuilt { lacks, feature: "gui", instead: "--format csv works" }.into()
 }
 
 #[cfg(not(feature = "gui"))]
@@ -217,7 +212,6 @@ fn table_file(_: &ArgMatches, _: &str) -> Result<(), CliError> {
 /// What a build without Parquet says where it is asked for.
 #[cfg(not(feature = "parquet"))]
 pub(super) fn no_parquet() -> CliError {
-    let problem = "this build writes no Parquet and Arrow files (it lacks the cargo feature \
-                   \"parquet\"); --format csv works";
-    CliError::Usage(problem.to_owned())
+    let lacks = "writes no Parquet and Arrow files";
+    UsageError::NotBuilt { lacks, feature: "parquet", instead: "--format csv works" }.into()
 }

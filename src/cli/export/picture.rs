@@ -1,6 +1,7 @@
 //! Views as pictures.
 
 use crate::cli::command::{CliError, path_of};
+use crate::cli::error::{JobError, UsageError};
 use clap::ArgMatches;
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,8 +24,8 @@ pub(super) fn draw(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let view = text("view").unwrap_or("");
     if !gui::view_names().contains(&view) {
-        let known = gui::view_names().join(", ");
-        return Err(CliError::Usage(format!("there is no view {view:?}; known: {known}")));
+        let hint = format!("; known: {}", gui::view_names().join(", "));
+        return Err(UsageError::unknown("view", view, hint).into());
     }
     let size = text("size").map_or(Ok(DEFAULT_SIZE), parse_size)?;
     let format = match text("format") {
@@ -41,8 +42,8 @@ pub(super) fn draw(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
         theme,
         format,
     };
-    gui::export(path_of(matches, "report"), &export, file.as_ref())
-        .map_err(|error| CliError::Failed(error.to_string()))
+    let written = gui::export(path_of(matches, "report"), &export, file.as_ref());
+    Ok(written.map_err(|error| JobError::Other(error.into()))?)
 }
 
 /// Units, colours and text size that the user asks for.
@@ -65,9 +66,10 @@ fn parse_size(text: &str) -> Result<(u32, u32), CliError> {
     let size = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
     match size {
         Some((width @ 64..=16_384, height @ 64..=16_384)) => Ok((width, height)),
-        _ => Err(CliError::Usage(format!(
-            "expected a size such as 1600x900 (64 to 16384 pixels), not {text:?}"
-        ))),
+        _ => {
+            let expects = "a size such as 1600x900 (64 to 16384 pixels)";
+            Err(UsageError::Expects { expects, found: text.to_owned() }.into())
+        }
     }
 }
 

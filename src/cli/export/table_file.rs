@@ -4,6 +4,7 @@ use super::super::exported_file::{ExportProgress, ExportedFile};
 use super::super::plain_output::stderr;
 use super::trace_file::prepare;
 use crate::cli::command::{CliError, open_report};
+use crate::cli::error::{JobError, UsageError};
 use crate::cli::selection;
 use clap::ArgMatches;
 use std::io::Write;
@@ -12,7 +13,7 @@ use tilescope_analysis::tables as views;
 use tilescope_arrow::{
     ArrowFileError, ArrowFileFormat, RowSelection, TableError, read_table, tables, write_batches,
 };
-use tilescope_report::{Report, ReportError};
+use tilescope_report::Report;
 
 /// The table that is written where none is named.
 const DEFAULT_TABLE: &str = "steps";
@@ -33,16 +34,17 @@ pub(super) fn write(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
         _ => ArrowFileFormat::Parquet,
     };
     if file.ends_with(".gz") {
-        let problem = "is compressed inside; choose a name that ends in .parquet or .arrow";
-        return Err(CliError::Usage(format!("{file}: a file of tables {problem}")));
+        let problem = "a file of tables is compressed inside; choose a name that ends in .parquet or \
+                       .arrow";
+        return Err(UsageError::FileProblem { file: file.into(), problem }.into());
     }
     let report = Arc::new(open_report(matches)?);
     let mut progress = ExportProgress::new();
     prepare(&report)?;
     let table =
         read_table(&report, &name, &rows(matches, &report)?).map_err(|error| match error {
-            TableError::Report(_) | TableError::Arrow(_) => CliError::Failed(error.to_string()),
-            error => CliError::Usage(error.to_string()),
+            TableError::Report(_) | TableError::Arrow(_) => JobError::Other(error.into()).into(),
+            error => CliError::from(UsageError::Table(error.into())),
         })?;
     let mut output = ExportedFile::create(file.as_ref())?;
     let all = table.rows();
@@ -56,7 +58,7 @@ pub(super) fn write(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
     match written {
         Ok(()) => output.finish(),
         Err(ArrowFileError::Write(problem)) => Err(output.error(problem)),
-        Err(error) => Err(CliError::Failed(error.to_string())),
+        Err(error) => Err(JobError::Other(error.into()).into()),
     }
 }
 
@@ -66,14 +68,11 @@ fn table_name(matches: &ArgMatches) -> Result<String, CliError> {
     let Some(view) = text("view") else {
         return Ok(text("table").unwrap_or(DEFAULT_TABLE).to_owned());
     };
-    let table =
-        views::named(view, text("table")).map_err(|error| CliError::Usage(error.to_string()))?;
-    Ok(table.path())
+    Ok(views::named(view, text("table"))?.path())
 }
 
 fn rows(matches: &ArgMatches, report: &Report) -> Result<RowSelection, CliError> {
-    let failed = |error: ReportError| CliError::Failed(error.to_string());
-    let target = report.target().map_err(failed)?;
+    let target = report.target()?;
     Ok(RowSelection {
         ipus: selection::ipus(matches, &target)?,
         cycles: selection::window(matches, report)?.map(|window| (window.start.0, window.end.0)),

@@ -3,13 +3,14 @@
 use super::super::exported_file::{ExportProgress, ExportedFile};
 use super::super::plain_output::stderr;
 use crate::cli::command::{CliError, open_report};
+use crate::cli::error::JobError;
 use crate::cli::{interrupt, selection};
 use clap::ArgMatches;
 use std::io::Write;
 use tilescope_export::{
     NanosecondClock, TraceExportError, TraceFormat, TraceSelection, write_trace,
 };
-use tilescope_report::{Report, ReportError, ReportPart};
+use tilescope_report::{Report, ReportPart};
 
 /// Writes a trace of Perfetto.
 pub(super) fn perfetto(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
@@ -25,7 +26,7 @@ fn write(matches: &ArgMatches, file: &str, format: TraceFormat) -> Result<(), Cl
     let report = open_report(matches)?;
     let mut progress = ExportProgress::new();
     prepare(&report)?;
-    let target = report.target().map_err(failed)?;
+    let target = report.target()?;
     let selection = TraceSelection {
         ipus: selection::ipus(matches, &target)?,
         window: selection::window(matches, &report)?,
@@ -42,16 +43,12 @@ fn write(matches: &ArgMatches, file: &str, format: TraceFormat) -> Result<(), Cl
     match written {
         Ok(_) => output.finish(),
         Err(TraceExportError::Write(error)) => Err(output.error(error)),
-        Err(error) => Err(CliError::Failed(error.to_string())),
+        Err(error) => Err(JobError::Other(error.into()).into()),
     }
 }
 
 /// Makes the index of a foreign file, which may take long.
 pub(super) fn prepare(report: &Report) -> Result<(), CliError> {
-    report.prepare_trace(&mut |_| {}, &interrupt::flag()).map_err(failed)?;
+    report.prepare_trace(&mut |_| {}, &interrupt::flag())?;
     Ok(())
-}
-
-fn failed(error: ReportError) -> CliError {
-    CliError::Failed(error.to_string())
 }

@@ -2,6 +2,7 @@
 //! they send.
 
 use crate::cli::command::CliError;
+use crate::cli::error::UsageError;
 use serde_json::{Map, Value, json};
 use tilescope_analysis::insights::SpecChanges;
 
@@ -122,27 +123,30 @@ impl<'a> CheckedArguments<'a> {
     /// # Errors
     /// What is wrong with which argument, and what would be right.
     pub(super) fn of(declared: &[ToolArgument], sent: &'a Value) -> Result<Self, CliError> {
-        let wrong = CliError::Usage;
         let fields = match sent {
             Value::Null => None,
             Value::Object(fields) => Some(fields),
-            _ => return Err(wrong("arguments are an object of names and values".to_owned())),
+            _ => {
+                let problem = "arguments are an object of names and values";
+                return Err(UsageError::Request(problem).into());
+            }
         };
         for (name, value) in fields.into_iter().flatten() {
             let Some(argument) = declared.iter().find(|argument| argument.name == name) else {
                 let known: Vec<&str> = declared.iter().map(|argument| argument.name).collect();
-                let known = known.join(", ");
-                return Err(wrong(format!("there is no argument {name:?}; there are: {known}")));
+                let hint = format!("; there are: {}", known.join(", "));
+                return Err(UsageError::unknown("argument", name, hint).into());
             };
             if !argument.kind.accepts(value) {
-                let expects = argument.kind.expects();
-                return Err(wrong(format!("{name} expects {expects}, not {}", excerpt(value))));
+                let (option, expects) = (name.clone(), argument.kind.expects());
+                let found = excerpt(value);
+                return Err(UsageError::OptionExpects { option, expects, found }.into());
             }
         }
         let is_sent = |name: &str| fields.is_some_and(|fields| fields.contains_key(name));
         let missing = declared.iter().find(|argument| argument.required && !is_sent(argument.name));
         match missing {
-            Some(of) => Err(wrong(format!("{} is missing: {}", of.name, of.about))),
+            Some(of) => Err(UsageError::MissingArgument { name: of.name, about: of.about }.into()),
             None => Ok(Self(fields)),
         }
     }

@@ -2,6 +2,7 @@
 //! processes and into a directory that is gone with the session.
 
 use crate::cli::command::CliError;
+use crate::cli::error::{JobError, UsageError};
 use crate::cli::interrupt::TemporaryDirectory;
 use crate::cli::report_or_spec::is_report;
 use serde_json::{Value, json};
@@ -12,9 +13,9 @@ use tilescope_analysis::view_location::ViewLocation;
 use tilescope_experiments::ExperimentError;
 use tilescope_experiments::spec_copy::SpecCopy;
 use tilescope_experiments::trial::{TrialRunner, set_arguments};
+use tilescope_report::Report;
 use tilescope_report::remote::is_remote;
-use tilescope_report::{Report, ReportError};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// Simulated specs that are kept for the next question about them.
 const MAX_SIMULATED: usize = 4;
@@ -57,11 +58,11 @@ impl McpSession {
     ) -> Result<OpenedReport, CliError> {
         refuse_remote(name)?;
         if is_report(Path::new(name)) && changes.is_empty() {
-            let report = Report::open(name).map_err(failed)?;
+            let report = Report::open(name)?;
             return Ok(OpenedReport { report, name: name.to_owned(), is_simulated: false });
         }
         let spec = self.spec(name, changes)?;
-        let report = Report::open(self.simulated(name, &spec)?).map_err(failed)?;
+        let report = Report::open(self.simulated(name, &spec)?)?;
         Ok(OpenedReport { report, name: name.to_owned(), is_simulated: true })
     }
 
@@ -74,11 +75,11 @@ impl McpSession {
         let overrides: Vec<String> = set_arguments(changes).collect();
         let mut source = match is_report(Path::new(name)) {
             true => {
-                let report = Report::open(name).map_err(failed)?;
+                let report = Report::open(name)?;
                 let text = report.spec().ok_or_else(|| {
-                    let problem = "has no spec to change: only reports that tilescope simulated \
-                                   have one";
-                    CliError::Usage(format!("{name} {problem}"))
+                    let is =
+                        "has no spec to change: only reports that tilescope simulated have one";
+                    UsageError::WrongFile { file: name.into(), is }
                 })?;
                 SpecSource::from_text(name, text)
             }
@@ -119,8 +120,10 @@ impl McpSession {
         let copy = SpecCopy::write(&spec.text, name, place.path())?;
         let runner = TrialRunner::new(copy.file_name(), Vec::new(), NonZeroUsize::MIN)?;
         runner.report(&SpecChanges::new(), &directory).map_err(|error| match error {
-            ExperimentError::SpecRefused(problem) => CliError::Usage(copy.named(&problem)),
-            error => CliError::Failed(copy.named(&error.to_string())),
+            ExperimentError::SpecRefused(problem) => {
+                CliError::from(UsageError::SpecOfAgent(copy.named(&problem)))
+            }
+            error => JobError::SpecOfAgent(copy.named(&error.to_string())).into(),
         })?;
         let text = spec.text.clone();
         self.simulated.push(SimulatedSpec { text, directory: directory.clone() });
@@ -163,17 +166,12 @@ fn refuse_remote(name: &str) -> Result<(), CliError> {
     if !is_remote(Path::new(name)) {
         return Ok(());
     }
-    let problem = "is on another machine, and mcp starts no ssh; let the agent start tilescope mcp \
+    let is = "is on another machine, and mcp starts no ssh; let the agent start tilescope mcp \
                    there, as in `ssh HOST tilescope mcp`";
-    Err(CliError::Usage(format!("{name} {problem}")))
-}
-
-/// What went wrong with a report.
-pub(super) fn failed(error: ReportError) -> CliError {
-    CliError::Failed(error.to_string())
+    Err(UsageError::WrongFile { file: name.into(), is }.into())
 }
 
 /// Serializes what always can be.
 pub(super) fn json_of(value: &impl serde::Serialize) -> Result<Value, CliError> {
-    serde_json::to_value(value).map_err(|error| CliError::Failed(error.to_string()))
+    Ok(serde_json::to_value(value)?)
 }

@@ -4,6 +4,7 @@
 
 use super::super::progress::ProgressReporter;
 use crate::cli::command::CliError;
+use crate::cli::error::{AnyError, JobError, UsageError};
 use crate::cli::simulate::trial_figures;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::confidence::Banded;
 use tilescope_sim::cost_constants::{self, CostConstant};
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, Simulation};
 
 /// Programs that are simulated where none are named: together they use most of what is modelled,
@@ -38,11 +39,11 @@ struct Prediction {
 
 impl Prediction {
     fn of(spec: &str) -> Result<Self, CliError> {
-        let failed = |problem: String| CliError::Usage(format!("{spec}: {problem}"));
-        let source = SpecSource::find(spec, &[]).map_err(|error| failed(error.to_string()))?;
-        let spec = Spec::build(&source).map_err(|error| failed(error.to_string()))?;
+        let of_spec = |error: AnyError| UsageError::Input { place: spec.to_owned(), error };
+        let source = SpecSource::find(spec, &[]).map_err(|error| of_spec(error.into()))?;
+        let spec = Spec::build(&source).map_err(|error| of_spec(error.into()))?;
         let simulation = Simulation::compile(&spec, MOST_RECORDS);
-        let figures = trial_figures(&spec, &simulation.map_err(|error| failed(error.to_string()))?);
+        let figures = trial_figures(&spec, &simulation.map_err(|error| of_spec(error.into()))?);
         let mut cycles_per_sample = None;
         let mut expected_cycles_per_sample = None;
         if let Some(cycles) = figures.cycles {
@@ -103,9 +104,11 @@ pub(super) fn figures(
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
     if let Some((name, value)) = change.split_once('=') {
-        let value =
-            value.parse().map_err(|_| CliError::Usage(format!("{value:?} is no number")))?;
-        cost_constants::change(name, value).map_err(|error| CliError::Usage(error.to_string()))?;
+        let number = value.parse().map_err(|_| {
+            let text = value.to_owned();
+            UsageError::NoNumber { option: "--figures", text }
+        });
+        cost_constants::change(name, number?)?;
     }
     let predictions: Result<Vec<_>, _> = specs.iter().map(|spec| Prediction::of(spec)).collect();
     crate::cli::command::print_json(&json!(predictions?), output)
@@ -154,8 +157,7 @@ fn rows(
 
 /// Predictions of a child process with one constant changed.
 fn child(change: &str, specs: &[&str]) -> Result<Vec<Prediction>, CliError> {
-    let failed =
-        |problem: String| CliError::Failed(format!("simulating with {change:?}: {problem}"));
+    let failed = |problem: String| JobError::Child { change: change.to_owned(), problem };
     let executable = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     // Children run side by side, so each takes one core.
     let result = Command::new(executable)
@@ -166,9 +168,9 @@ fn child(change: &str, specs: &[&str]) -> Result<Vec<Prediction>, CliError> {
         .output()
         .map_err(|error| failed(error.to_string()))?;
     if !result.status.success() {
-        return Err(failed(String::from_utf8_lossy(&result.stderr).trim().to_owned()));
+        return Err(failed(String::from_utf8_lossy(&result.stderr).trim().to_owned()).into());
     }
-    serde_json::from_slice(&result.stdout).map_err(|error| failed(error.to_string()))
+    Ok(serde_json::from_slice(&result.stdout).map_err(|error| failed(error.to_string()))?)
 }
 
 fn to_json(rows: &[ConstantSensitivity], specs: &[&str], base: &[Prediction]) -> Value {

@@ -2,6 +2,7 @@
 
 use super::{Asked, keep_report, write_file};
 use crate::cli::command::CliError;
+use crate::cli::error::JobError;
 use crate::cli::interrupt;
 use crate::cli::there::answer;
 use clap::ArgMatches;
@@ -38,7 +39,7 @@ pub(super) fn ask(
     let written = write_file(file, |written| {
         has_program = answer(address, &words, sql, written)?;
         // An error leaves the file that was there.
-        if has_program { Ok(()) } else { Err(CliError::Failed(String::new())) }
+        if has_program { Ok(()) } else { Err(JobError::Nothing("").into()) }
     });
     if !has_program {
         return Ok(false);

@@ -1,7 +1,8 @@
 //! Answers as Parquet files.
 
-use super::{failure, hint};
+use super::hint;
 use crate::cli::command::CliError;
+use crate::cli::error::{JobError, UsageError};
 use crate::cli::exported_file::ExportedFile;
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,7 @@ use tilescope_report::Report;
 pub(super) fn check(file: Option<&Path>) -> Result<(), CliError> {
     let Some(file) = file else {
         let problem = "--format parquet writes a file: name it with -o FILE.parquet";
-        return Err(CliError::Usage(problem.to_owned()));
+        return Err(UsageError::Request(problem).into());
     };
     let is_stream = fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir());
     let problem = match file.extension().is_some_and(|ending| ending == "gz") {
@@ -28,7 +29,7 @@ pub(super) fn check(file: Option<&Path>) -> Result<(), CliError> {
         }
         false => return Ok(()),
     };
-    Err(CliError::Usage(format!("{}: {problem}", file.display())))
+    Err(UsageError::FileProblem { file: file.to_owned(), problem }.into())
 }
 
 /// Writes an answer, again where types of columns turn out late.
@@ -50,9 +51,9 @@ pub(super) fn write(
             }
             // Each time more is known, so that this ends.
             Err(AnswerFileError::Again(found)) => known = found,
-            Err(AnswerFileError::Sql(error)) => return Err(failure(error)),
+            Err(AnswerFileError::Sql(error)) => return Err(error.into()),
             Err(AnswerFileError::Write(problem)) => return Err(written.error(problem)),
-            Err(error) => return Err(CliError::Failed(error.to_string())),
+            Err(error) => return Err(JobError::Other(error.into()).into()),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::measurements::SpecWithOverrides;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tilescope_report::units::grouped;
-use tilescope_sim::spec::Spec;
+use tilescope_sim::specification::Spec;
 
 /// Whose program, and so whose settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -2,6 +2,7 @@
 
 use super::conditions::{RunFramework, RunTask};
 use crate::cli::command::CliError;
+use crate::cli::error::JobError;
 use crate::cli::run_errors::run_factors;
 use serde::Deserialize;
 use std::convert::Infallible;
@@ -16,7 +17,7 @@ use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::run::{
     DryRunSummary, HostCallInputs, StepSink, dry_run, host_call_inputs, loader_seconds, run,
 };
-use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// A bundled spec with overrides.
 #[derive(Clone, Deserialize)]
@@ -34,10 +35,10 @@ pub(super) struct SpecWithOverrides {
 impl SpecWithOverrides {
     /// The spec with its overrides.
     pub(super) fn build(&self) -> Result<Spec, CliError> {
-        let failed = |problem: String| CliError::Failed(format!("{}: {problem}", self.spec));
-        let source =
-            SpecSource::find(&self.spec, &self.overrides).map_err(|e| failed(e.to_string()))?;
-        Spec::build(&source).map_err(|e| failed(e.to_string()))
+        let built = SpecSource::find(&self.spec, &self.overrides);
+        let built = built.and_then(|source| Spec::build(&source));
+        Ok(built
+            .map_err(|error| JobError::InFile { file: (&self.spec).into(), error: error.into() })?)
     }
 }
 
@@ -71,8 +72,10 @@ impl SimulatedProgram {
     /// Compiles and runs a program.
     pub(super) fn new(program: &SpecWithOverrides) -> Result<Self, CliError> {
         let spec = program.build()?;
-        let compiled = compile(&spec)
-            .map_err(|error| CliError::Failed(format!("{}: {error}", program.spec)))?;
+        let compiled = compile(&spec).map_err(|error| JobError::InFile {
+            file: (&program.spec).into(),
+            error: error.into(),
+        })?;
         let dry_run_summary: DryRunSummary = dry_run(&compiled, &spec);
         let ipus = compiled.compilation.target.ipus_per_replica as usize;
         let mut watch = FigureMeasurementSink {

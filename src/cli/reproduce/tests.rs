@@ -1,7 +1,7 @@
 use super::published_figures::{FigureTolerance, PublishedFigureKind};
 use super::*;
 use tilescope_sim::error_bands::PublishedResiduals;
-use tilescope_sim::spec::find_bundled_spec;
+use tilescope_sim::specification::find_bundled_spec;
 
 fn published() -> PublishedFigures {
     PublishedFigures::read().expect("the file is as the code expects it")

@@ -5,12 +5,13 @@
 
 use super::SeriesInputs;
 use crate::cli::command::CliError;
+use crate::cli::error::{JobError, UsageError};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tilescope_analysis::series::{SeriesOrder, SeriesSource, UnreadReport, arrange};
-use tilescope_sim::spec::SpecSource;
+use tilescope_sim::specification::SpecSource;
 
 /// Most bytes that are read of what Git says: as many as a spec may have.
 const MAX_BYTES: u64 = 1 << 20;
@@ -28,8 +29,12 @@ pub(super) fn specs(range: &str, path: &str, most: usize) -> Result<SeriesInputs
         !from.is_empty() && !from.starts_with('-') && !to.starts_with(['.', '-'])
     });
     let Some((from, to)) = ends else {
-        let problem = format!("--git expects a range of revisions such as v1..HEAD, not {range:?}");
-        return Err(CliError::Usage(problem));
+        return Err(UsageError::OptionExpects {
+            option: "--git".to_owned(),
+            expects: "a range of revisions such as v1..HEAD".to_owned(),
+            found: format!("{range:?}"),
+        }
+        .into());
     };
     let to = if to.is_empty() { "HEAD" } else { to };
     let first = git(&["rev-list", "--max-count=1", FORMAT, "--end-of-options", from, "--"])?;
@@ -46,10 +51,10 @@ pub(super) fn specs(range: &str, path: &str, most: usize) -> Result<SeriesInputs
         commits(&first).into_iter().chain(commits(&changed)).collect();
     if revisions.len() > most {
         let problem = format!(
-            "--git: {} revisions of {range} change {path}, and a series simulates at most {most} specs",
+            "{} revisions of {range} change {path}, and a series simulates at most {most} specs",
             revisions.len()
         );
-        return Err(CliError::Usage(problem));
+        return Err(UsageError::Option { option: "--git", problem }.into());
     }
     let (mut sources, mut specs, mut refused) = (Vec::new(), BTreeMap::new(), Vec::new());
     for (hash, subject) in revisions {
@@ -70,11 +75,10 @@ pub(super) fn specs(range: &str, path: &str, most: usize) -> Result<SeriesInputs
         sources.push(SeriesSource { name, path, modified });
     }
     if sources.is_empty() && refused.is_empty() {
-        return Err(CliError::Usage(format!("--spec: no revision of {range} has a file {path:?}")));
+        let problem = format!("no revision of {range} has a file {path:?}");
+        return Err(UsageError::Option { option: "--spec", problem }.into());
     }
-    let failed =
-        |error: tilescope_analysis::series::SeriesError| CliError::Usage(error.to_string());
-    arrange(&mut sources, SeriesOrder::Given).map_err(failed)?;
+    arrange(&mut sources, SeriesOrder::Given)?;
     Ok(SeriesInputs { sources, specs, refused })
 }
 
@@ -99,7 +103,7 @@ fn commits(text: &str) -> Vec<(&str, &str)> {
 
 /// What Git says.
 fn git(arguments: &[&str]) -> Result<String, CliError> {
-    let failed = |problem: String| CliError::Failed(format!("git {}: {problem}", arguments[0]));
+    let failed = |problem: String| JobError::Git { command: arguments[0].to_owned(), problem };
     let mut child = Command::new("git")
         .args(arguments)
         .env("GIT_OPTIONAL_LOCKS", "0")
@@ -119,13 +123,15 @@ fn git(arguments: &[&str]) -> Result<String, CliError> {
     if said.len() as u64 > MAX_BYTES {
         let _ = child.kill();
         let _ = child.wait();
-        return Err(failed(format!("it says more than {MAX_BYTES} bytes, which no spec has")));
+        return Err(
+            failed(format!("it says more than {MAX_BYTES} bytes, which no spec has")).into()
+        );
     }
     let ended = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
     if !ended.status.success() {
         let words = String::from_utf8_lossy(&ended.stderr);
         let first = words.lines().next().unwrap_or("it failed").to_owned();
-        return Err(failed(first.trim_start_matches("fatal: ").to_owned()));
+        return Err(failed(first.trim_start_matches("fatal: ").to_owned()).into());
     }
-    String::from_utf8(said).map_err(|_| failed("it says what is no UTF-8".to_owned()))
+    Ok(String::from_utf8(said).map_err(|_| failed("it says what is no UTF-8".to_owned()))?)
 }

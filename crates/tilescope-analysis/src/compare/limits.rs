@@ -32,16 +32,17 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     });
     let steps = steps.filter(|row| !is_nothing(row)).collect();
     let steps = ComparisonTable::new("Cycles of the waterfall", "Step", steps).per(divisors);
-    let keyed = |rows: Vec<LimitsRow>| {
-        rows.into_iter().map(|row| ((row.name.clone(), row.kind.clone(), row.pass), row))
-    };
-    let pairs = pair_by_key(keyed(source.rows), keyed(target.rows));
+    let key = |row: &LimitsRow| (row.name.clone(), row.kind.clone(), row.pass);
+    let pairs = pair_by_key(
+        source.rows.iter().map(|row| (key(row), row)),
+        target.rows.iter().map(|row| (key(row), row)),
+    );
     let of_operations = FIGURES.into_iter().map(|(title, figure)| {
-        let cell = |side: &Option<LimitsRow>| {
+        let cell = |side: &Option<&LimitsRow>| {
             let cycles = side.as_ref().and_then(|row| figure(&row.limits));
             cycles.map(|cycles| TableCell::Count(cycles.0))
         };
-        let place = |side: &Option<LimitsRow>| {
+        let place = |side: &Option<&LimitsRow>| {
             let operation = side.as_ref()?.operation;
             Some(ViewLocation { operation, ..ViewLocation::view("limits") })
         };

@@ -21,7 +21,7 @@ use tilescope_report::units::{
     TileRange, TileRuns, VariableId,
 };
 use tilescope_report::{
-    ArithmeticType, BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind,
+    ArithmeticType, BatchingConfig, CategoryBytes, ComputeSet, HostTensor, MarkFilter, MarkKind,
     MemoryCategory, ModelOperation, ProgramKind, ProgramNode, ProgramNodeTable, ProgramOutcome,
     Report, ReportError, ReportPart, StepActivity, Target, TileMemory, TraceMark, Variable,
     VertexTypeInfo,
@@ -99,6 +99,8 @@ pub struct InsightFacts {
     /// What the run cannot be shorter than; none where nothing was executed.
     pub chains: Option<RunChains>,
     pub batching: Option<BatchingConfig>,
+    /// Tensors that a host call takes.
+    pub(crate) host_inputs: Vec<HostTensor>,
     /// Memory of each tile.
     pub memory: Arc<TileRuns<TileMemory>>,
     /// Memory of each tile by category.
@@ -170,6 +172,7 @@ impl InsightFacts {
             outcome: report.outcome()?,
             options: report.options()?.into_iter().collect(),
             batching: report.batching()?,
+            host_inputs: report.host_tensors()?.into_iter().filter(|of| of.is_input).collect(),
             full_tiles,
             trained,
             peak,
@@ -407,13 +410,13 @@ fn wasted_by_plans(
     }
     let is_limited = |id: &OperationId| plans.get(id).is_some_and(OperationPlan::is_limited);
     let mut found = BTreeMap::new();
-    for row in limits(report)?.rows {
+    for row in &limits(report)?.rows {
         let Some(wasted) = row.limits.wasted().filter(|_| row.operation.iter().any(is_limited))
         else {
             continue;
         };
         let share = wasted.as_f64() / row.limits.total().as_f64().max(1.0);
-        found.extend(row.programs.into_iter().map(|program| (program, share)));
+        found.extend(row.programs.iter().map(|program| (*program, share)));
     }
     Ok(found)
 }

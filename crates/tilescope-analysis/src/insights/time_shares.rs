@@ -7,7 +7,7 @@ use super::saved_time::{FindingWords, SavedTime};
 use super::{InsightFacts, InsightFinding, InsightRule};
 use crate::label_conventions::{collective, is_of_convolution, is_of_recomputation, is_to_host};
 use serde_json::Value;
-use tilescope_report::units::percent;
+use tilescope_report::units::{Bytes, percent};
 use tilescope_report::{
     ArithmeticType, ModelOperation, ProgramKind, ProgramNode, StepActivity, TrainingPass,
 };
@@ -358,19 +358,33 @@ fn gain_of_overlap(facts: &InsightFacts) -> Option<f64> {
     }))
 }
 
-/// Models whose samples are pictures: 8 bits for each colour of a pixel.
-const OF_PICTURES: [&str; 5] = ["classification", "mnist", "resnet18", "resnet50", "vit"];
+/// True for a batch of pictures: with one, three or four colours as the second dimension, as ONNX
+/// and PyTorch have them, or as the last one, as TensorFlow does.
+fn is_picture(shape: &[u64]) -> bool {
+    let [_, second, third, last] = shape[..] else { return false };
+    let is_of = |colours, sides: [u64; 2]| {
+        matches!(colours, 1 | 3 | 4) && sides.iter().all(|side| *side > colours)
+    };
+    is_of(second, [third, last]) || is_of(last, [second, third])
+}
 
-/// The share of its bytes that a sample loses as uint8.
+/// The share of the bytes of samples that is saved where pictures cross as uint8: 8 bits for each
+/// colour of a pixel. None where another input would lose its fractions.
 fn saved_bytes(facts: &InsightFacts) -> Option<f64> {
-    facts.spec("model.name").filter(|name| OF_PICTURES.contains(name))?;
-    let precision = facts.spec("model.precision")?;
-    match facts.spec("options.input_type")? {
-        "float32" => Some(0.75),
-        "float16" => Some(0.5),
-        "model" => Some(if precision == "float32" { 0.75 } else { 0.5 }),
-        _ => None,
+    let mut saved = 0.0;
+    for input in &facts.host_inputs {
+        let width = match &*input.element_type {
+            "float32" => 4.0,
+            "float16" => 2.0,
+            _ => continue,
+        };
+        if !is_picture(&input.shape) {
+            return None;
+        }
+        saved += input.bytes.as_f64() * (1.0 - 1.0 / width);
     }
+    let all: Bytes = facts.host_inputs.iter().map(|input| input.bytes).sum();
+    (saved > 0.0).then(|| saved / all.as_f64())
 }
 
 fn returns(program: &ProgramNode) -> bool {
@@ -426,5 +440,27 @@ fn gain_of_remote_buffers(facts: &InsightFacts) -> Option<f64> {
     match facts.target.ipus_per_replica {
         0 | 1 => facts.gain(removed),
         _ => facts.chains.as_ref()?.gain_without_syncs(&facts.programs, removed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_picture;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pictures_have_colours_second_or_last(
+            batch in 1u64..100,
+            sides in [5u64..600, 5u64..600],
+            channels in 1u64..5,
+        ) {
+            let [height, width] = sides;
+            let has_colours = channels != 2;
+            prop_assert_eq!(is_picture(&[batch, channels, height, width]), has_colours);
+            prop_assert_eq!(is_picture(&[batch, height, width, channels]), has_colours);
+            prop_assert!(!is_picture(&[channels, height, width]));
+            prop_assert!(!is_picture(&[batch, 1, 1, width]));
+        }
     }
 }

@@ -45,6 +45,7 @@ use crate::operations::{
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tilescope_report::units::{IpuId, OperationId, ProgramId};
 use tilescope_report::{
     ComputeEngine, ModelOperation, Report, ReportError, ReportPart, TrainingPass,
@@ -79,16 +80,20 @@ pub struct ReportLimits {
     pub run: Option<RunLimits>,
 }
 
-/// The limits of everything that ran.
+/// The limits of everything that ran, worked out once for a report.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn limits(report: &Report) -> Result<ReportLimits, ReportError> {
+pub fn limits(report: &Report) -> Result<Arc<ReportLimits>, ReportError> {
+    report.derived(worked_out)
+}
+
+fn worked_out(report: &Report) -> Result<ReportLimits, ReportError> {
     let machine = Machine::read(report)?;
     if !report.has(ReportPart::Execution) {
         return Ok(ReportLimits { machine, rows: Vec::new(), run: None });
     }
-    let programs = limits_of_programs(report, &machine)?;
+    let programs = limits_of_programs(report)?;
     let layer = match report.has(ReportPart::Operations) {
         true => OperationLayer::Model,
         false => OperationLayer::Library,
@@ -116,10 +121,12 @@ pub fn limits(report: &Report) -> Result<ReportLimits, ReportError> {
     Ok(ReportLimits { machine, rows, run })
 }
 
-fn limits_of_programs(report: &Report, machine: &Machine) -> Result<LimitsOfPrograms, ReportError> {
-    let sets = report.compute_sets()?.into_iter().collect();
-    let exchanges = report.exchanges()?.into_iter().map(|of| (of.program, of)).collect();
-    LimitsOfPrograms::read(report, machine, &sets, &exchanges)
+fn limits_of_programs(report: &Report) -> Result<Arc<LimitsOfPrograms>, ReportError> {
+    report.derived(|report| {
+        let sets = report.compute_sets()?.into_iter().collect();
+        let exchanges = report.exchanges()?.into_iter().map(|of| (of.program, of)).collect();
+        LimitsOfPrograms::read(report, &Machine::read(report)?, &sets, &exchanges)
+    })
 }
 
 /// The share of the cycles of each program that goes by until its slowest tile begins: internal syncs
@@ -131,12 +138,12 @@ pub(crate) fn start_shares(report: &Report) -> Result<BTreeMap<ProgramId, f64>, 
     if !report.has(ReportPart::Execution) {
         return Ok(BTreeMap::new());
     }
-    let programs = limits_of_programs(report, &Machine::read(report)?)?;
-    let share = |of: ProgramLimits| {
+    let programs = limits_of_programs(report)?;
+    let share = |of: &ProgramLimits| {
         let start = of.cycles[CycleClass::SyncAndStart].as_f64();
         start / of.cycles.total().as_f64().max(1.0)
     };
-    Ok(programs.by_program.into_iter().map(|(id, of)| (id, share(of))).collect())
+    Ok(programs.by_program.iter().map(|(id, of)| (*id, share(of))).collect())
 }
 
 /// Why nobody knows what the run achieves; nothing where the FLOPs of all operations that ran are

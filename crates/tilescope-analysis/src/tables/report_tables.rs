@@ -115,11 +115,11 @@ pub static TABLES: &[ReportTable] = &[
         Ok(bounds::classes(&limits(report)?.rows))
     }),
     shown("limits", "roofline", "Operations as points below the roofs of an IPU", |report| {
-        let ReportLimits { machine, rows, .. } = limits(report)?;
-        Ok(bounds::roofline(&roofline(&machine, &rows, None), &rows, &machine))
+        let ReportLimits { machine, rows, .. } = &*limits(report)?;
+        Ok(bounds::roofline(&roofline(machine, rows, None), rows, machine))
     }),
     shown("limits", "waterfall", "From the peak down to what the run achieves", |report| {
-        let all = limits(report)?.run.map(|run| run.all);
+        let all = limits(report)?.run.as_ref().map(|run| run.all);
         Ok(bounds::waterfall(&all.unwrap_or_default()))
     }),
     drawn("operations-graph", "edges", "Which operation reads whose results", edges),

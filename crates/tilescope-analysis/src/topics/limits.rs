@@ -39,8 +39,7 @@ pub(super) const TOPIC: Topic = Topic::of_view(
 );
 
 fn waterfall(report: &Report) -> Result<Figure, ReportError> {
-    let run = limits(report)?.run;
-    Ok(match run {
+    Ok(match &limits(report)?.run {
         Some(run) => waterfall_figure(&run.all, run.unknown),
         None => waterfall_figure(&WaterfallCycles::default(), None),
     })
@@ -200,8 +199,8 @@ fn point_words(row: &LimitsRow, machine: &Machine) -> Vec<String> {
 }
 
 fn classes(report: &Report) -> Result<Figure, ReportError> {
-    let rows = limits(report)?.rows;
-    let mut longest: Vec<_> = rows.iter().collect();
+    let found = limits(report)?;
+    let mut longest: Vec<_> = found.rows.iter().collect();
     longest.sort_by_key(|row| std::cmp::Reverse(row.limits.total()));
     longest.truncate(MOST_OPERATIONS);
     let mut bars = Vec::new();

@@ -111,13 +111,13 @@ impl<'a, 's> Tuner<'a, 's> {
         let none = SpecChanges::new();
         store.run(vec![TrialTask::Figures(none.clone()), TrialTask::Findings(none.clone())])?;
         let Some(base) = store.point(&none).cloned() else {
-            return Err(ExperimentError::SpecFailed("nothing was simulated".to_owned()));
+            return Err(ExperimentError::NothingSimulated);
         };
         let Some(score) = space.objective.score(&base, &space.conditions) else {
-            let problem = format!("the spec cannot be simulated: {}", base.problem());
+            let problem = base.problem().to_string();
             return Err(match base.outcome {
-                TrialOutcome::Refused(_) => ExperimentError::SpecRefused(problem),
-                _ => ExperimentError::SpecFailed(problem),
+                TrialOutcome::Refused(_) => ExperimentError::BaseRefused(problem),
+                _ => ExperimentError::BaseFailed(problem),
             });
         };
         let path = TunePath {

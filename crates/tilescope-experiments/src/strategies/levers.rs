@@ -111,7 +111,7 @@ pub fn is_below(path: &str, list: &[impl AsRef<str>]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_sim::spec::keys::KEYS;
+    use tilescope_sim::specification::keys::KEYS;
 
     #[test]
     fn levers_are_keys_and_their_values_are_taken() {

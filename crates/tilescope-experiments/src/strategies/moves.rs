@@ -8,7 +8,7 @@ use crate::trial::TrialFinding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tilescope_analysis::insights::{SpecChanges, TriedProposal};
-use tilescope_sim::spec::keys::SpecKeyType;
+use tilescope_sim::specification::keys::SpecKeyType;
 
 /// Most ways to cut a pipeline that are tried from one point.
 const MOST_STAGE_MOVES: usize = 24;
@@ -349,7 +349,7 @@ fn written_stages(value: &Value) -> Option<Vec<Vec<String>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_sim::spec::{Spec, SpecSource};
+    use tilescope_sim::specification::{Spec, SpecSource};
 
     /// The moves of a bundled spec with some keys freed.
     fn space(name: &str, overrides: &[&str], free: &[&str]) -> TuneSpace {

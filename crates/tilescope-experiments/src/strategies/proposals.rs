@@ -93,10 +93,9 @@ fn tried(
         None => match outcomes.next() {
             Some(TrialOutcome::Figures(figures)) => figures,
             Some(TrialOutcome::Refused(problem) | TrialOutcome::Died(problem)) => {
-                let problem = format!("the spec of the report cannot be simulated: {problem}");
-                return Err(ExperimentError::SpecFailed(problem));
+                return Err(ExperimentError::ReportSpec(problem));
             }
-            None => return Err(ExperimentError::SpecFailed("nothing was simulated".to_owned())),
+            None => return Err(ExperimentError::NothingSimulated),
         },
     };
     Ok((base, outcomes.map(|outcome| compared(&base, outcome)).collect()))

@@ -64,7 +64,7 @@ pub(crate) struct PageFacts<'a> {
     pub numbers: NumberFormat,
     pub summary: ReportSummary,
     pub target: Arc<Target>,
-    pub limits: ReportLimits,
+    pub limits: Arc<ReportLimits>,
     pub classes: ReplicaClasses,
     /// The run; none where the program was only compiled.
     pub trace: Option<Trace>,

@@ -46,7 +46,11 @@ impl Report {
         Ok(read.into_iter().flatten().collect())
     }
 
-    fn host_tensors(&self) -> Result<Vec<HostTensor>, ReportError> {
+    /// The tensors of a host call; none where they were not recorded.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn host_tensors(&self) -> Result<Vec<HostTensor>, ReportError> {
         let columns = ["name", "is_input", "element_type", "shape", "bytes"];
         let all = SelectQuery::all("host_tensors", &columns).clauses("ORDER BY id");
         let read = self.db.list(all, |cells| {

@@ -16,6 +16,7 @@ mod compute_sets;
 mod critical_path;
 mod data_flow;
 mod debug_info;
+mod derived;
 mod exchange;
 mod execution;
 mod filters_and_answers;
@@ -123,6 +124,7 @@ pub struct Report {
     replica_mark_chunks: ReadOnceCell<Vec<marks::PackedMarks>>,
     sample_labels: ReadOnceCell<Vec<SampleLabel>>,
     sample_chunks: ReadOnceCell<Vec<tile_samples::PackedSamples>>,
+    derived: derived::DerivedAnswers,
     trace: Mutex<Option<trace_index::PreparedTrace>>,
     building: Mutex<()>,
 }
@@ -175,6 +177,7 @@ impl Report {
             replica_mark_chunks: ReadOnceCell::default(),
             sample_labels: ReadOnceCell::default(),
             sample_chunks: ReadOnceCell::default(),
+            derived: derived::DerivedAnswers::default(),
             trace: Mutex::new(None),
             building: Mutex::new(()),
         })

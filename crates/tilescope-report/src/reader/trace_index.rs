@@ -101,6 +101,7 @@ impl Report {
             *lock(&self.trace) = Some(prepared);
             // Programs are known better now.
             self.programs.invalidate();
+            self.derived.invalidate();
         }
         Ok(())
     }

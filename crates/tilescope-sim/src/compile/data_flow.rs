@@ -5,7 +5,7 @@ use super::program_plan::ProgramPlan;
 use super::tensor_analysis::{StageBoundary, TensorBuffer, TensorBufferKind};
 use crate::graph::GraphNode;
 use crate::shape::{TensorId, TensorRole};
-use crate::spec::DataLoaderMode;
+use crate::specification::DataLoaderMode;
 use std::collections::BTreeMap;
 use tilescope_report::units::{DataBufferId, DataFlowId, IpuId, ProgramId};
 use tilescope_report::{

@@ -13,7 +13,7 @@ use super::tensor_analysis::{RecomputeGroup, RecomputeNodes, TensorBuffer, Tenso
 use crate::graph::{GraphNode, GraphNodeId};
 use crate::schedule::WeightUpdateTiming;
 use crate::shape::{TensorId, TensorRole};
-use crate::spec::{ExecutionPhaseIoSchedule, ExecutionPhaseSchedule};
+use crate::specification::{ExecutionPhaseIoSchedule, ExecutionPhaseSchedule};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::TrainingPass;
 

@@ -9,7 +9,7 @@ use super::tensor_analysis::TensorBuffer;
 use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::shape::{TensorId, TensorRole};
-use crate::spec::{DataLoaderMode, OutputMode};
+use crate::specification::{DataLoaderMode, OutputMode};
 use tilescope_report::units::{Bytes, IpuId, ProgramId, TileRuns};
 use tilescope_report::{ProgramKind, ProgramNode, TrainingPass};
 

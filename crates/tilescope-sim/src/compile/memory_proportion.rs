@@ -3,7 +3,7 @@
 use crate::graph::ModelGraph;
 use crate::schedule::StagePlacement;
 use crate::shape::BlockId;
-use crate::spec::{Proportion, Spec};
+use crate::specification::{Proportion, Spec};
 
 /// The proportion of each block, where the IPUs have their own: that of its IPU. Of several IPUs that
 /// run a block side by side the smallest, for they run it alike.

@@ -39,14 +39,14 @@ pub(crate) use program_tables::{LeafProgramCost, whole_ipu_cost};
 pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
 
 use crate::error_bands;
-use crate::graph::{GraphError, GraphNode, ModelGraph, TrainingConfig};
+use crate::graph::{GraphError, GraphNode, GraphProblem, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
 use crate::model::{ModelSpec, OperationKind};
-use crate::operators::{LoweredOperation, LoweringContext, LoweringError, NO_GRADIENT};
+use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
 use crate::poplin::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks};
 use crate::shape::TensorId;
-use crate::spec::{
+use crate::specification::{
     DomainSharding, ExecutionStrategy, Proportion, Spec, SpecError, StageSpec, TargetSpec,
 };
 use crate::targets::{Chip, IpuTarget, SystemCosts, published_power, published_price};
@@ -336,11 +336,6 @@ impl LoweredProgram<'_> {
     }
 }
 
-/// How an imported model that has no gradient is simulated all the same.
-const UNTRAINED: &str = "model.frozen keeps the weights before it from being trained, \
-    model.loss_output names an output that does not need it, and model.training = false leaves \
-    training out";
-
 /// The model's graph, with gradients and update where it is trained, and the stages that the spec
 /// writes, of its blocks.
 fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError> {
@@ -369,13 +364,13 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
         accumulate: spec.options.gradient_accumulation > 1,
         loss_scaling: spec.model.loss_scaling,
     });
-    let advised = |GraphError { node, problem }| match spec.model.file {
-        Some(_) if problem.ends_with(NO_GRADIENT) => {
-            GraphError { node, problem: format!("{problem}; {UNTRAINED}") }
+    let graph = graph.map_err(|mut error| {
+        if let GraphProblem::NoGradient { of_file, .. } = &mut error.problem {
+            *of_file = spec.model.file.is_some();
         }
-        _ => GraphError { node, problem },
-    };
-    Ok((graph.map_err(advised)?.with_joined_views(), stages))
+        error
+    });
+    Ok((graph?.with_joined_views(), stages))
 }
 
 /// Precisions of kinds of operations of which the model has none.

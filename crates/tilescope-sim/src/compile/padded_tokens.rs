@@ -9,7 +9,7 @@ use super::{block_costs, build_graph};
 use crate::graph::ModelGraph;
 use crate::poplin::PlanCache;
 use crate::popops::elementwise::vector_width;
-use crate::spec::Spec;
+use crate::specification::Spec;
 use tilescope_report::units::Cycles;
 
 /// The size of a model that counts the tokens of a sequence.

@@ -5,7 +5,7 @@ use crate::cost_constants::SAVED_FOR_ADDED;
 use crate::graph::{AnnotatedStage, GraphNode, ModelGraph, StageAnnotation};
 use crate::popops::collective::{self, CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::shape::{BlockId, DType, TensorId, TensorRole};
-use crate::spec::{ExecutionStrategy, Spec, TensorLocation};
+use crate::specification::{ExecutionStrategy, Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{Bytes, Cycles, Elements};

@@ -4,7 +4,7 @@ use super::block_costs;
 use crate::graph::ModelGraph;
 use crate::poplin::PlanCache;
 use crate::poplin::planner::PlanSelection;
-use crate::spec::Spec;
+use crate::specification::Spec;
 use tilescope_report::units::Cycles;
 
 /// Cycles of all operations of a micro-batch, with plans chosen both ways.
@@ -50,7 +50,7 @@ pub(super) fn with_selection(spec: &Spec, selection: PlanSelection) -> Spec {
 mod tests {
     use super::*;
     use crate::compile::{ProgramExtent, ProgramSource, build_graph};
-    use crate::spec::SpecSource;
+    use crate::specification::SpecSource;
 
     fn spec(overrides: &[&str]) -> Spec {
         let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();

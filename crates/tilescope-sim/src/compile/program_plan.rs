@@ -10,7 +10,7 @@ use crate::operators::{LoweredOperation, LoweringContext, NodeOperands};
 use crate::poputil::tensor_layout::{TensorLayout, linear_mapping};
 use crate::schedule::{ExecutionSchedule, StagePlacement};
 use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
-use crate::spec::{Spec, TensorLocation};
+use crate::specification::{Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{Bytes, Elements, IpuId, TileRuns};

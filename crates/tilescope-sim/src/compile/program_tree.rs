@@ -14,7 +14,7 @@ use crate::poplar::exchange;
 use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::popops::elementwise;
 use crate::schedule::{ScheduleSlot, SyncGroups, WeightUpdateTiming};
-use crate::spec::{DataLoaderMode, Spec};
+use crate::specification::{DataLoaderMode, Spec};
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};

@@ -3,7 +3,7 @@
 use super::program_plan::ProgramPlan;
 use crate::popops::collective::{CollectiveMethod, CollectiveRanks, CollectiveRound};
 use crate::schedule::{SyncGroups, WeightUpdateTiming};
-use crate::spec::{AccumulateOuterSchedule, Spec};
+use crate::specification::{AccumulateOuterSchedule, Spec};
 use crate::targets::IpuLinkTopology;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{IpuId, ProgramId};

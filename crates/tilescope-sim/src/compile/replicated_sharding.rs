@@ -8,7 +8,7 @@
 
 use crate::graph::ModelGraph;
 use crate::shape::{TensorId, TensorInfo, TensorRole};
-use crate::spec::Spec;
+use crate::specification::Spec;
 use std::collections::BTreeSet;
 
 /// Which tensors the replicas share out, and among how many.

@@ -9,7 +9,7 @@ use crate::graph_lowering::WorthPadding;
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::poplin::planner::{PlanSelection, PoplibsOptions};
 use crate::schedule::{PipelineTiming, WeightUpdateTiming};
-use crate::spec::{
+use crate::specification::{
     MultiThreadMode, OverlapIo, PipelineSchedule, Proportion, ShardingDomain, Spec, StashConvention,
 };
 use std::collections::BTreeMap;

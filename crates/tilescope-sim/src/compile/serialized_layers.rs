@@ -6,7 +6,7 @@ use crate::poplin::PlanCache;
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::poplin::planner::PoplibsOptions;
 use crate::schedule::is_named;
-use crate::spec::{Spec, SpecError};
+use crate::specification::{Spec, SpecError};
 
 /// The key of the layers.
 const LAYERS: &str = "options.serialize_matmul_layers";

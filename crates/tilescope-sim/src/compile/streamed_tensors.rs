@@ -3,7 +3,7 @@
 use super::program_plan::ProgramPlan;
 use crate::graph::{GraphNode, InputExchange};
 use crate::shape::{DType, TensorId};
-use crate::spec::{OverlapIo, ReturnedOutputs, StreamInputType, StreamOutputType};
+use crate::specification::{OverlapIo, ReturnedOutputs, StreamInputType, StreamOutputType};
 
 /// A tensor of the model as it crosses between the host and an IPU.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use crate::operators::LoweringContext;
 use crate::poplar::work::MemoryConstraint;
 use crate::schedule::{StageCopyTiming, StagePlacement};
 use crate::shape::{BlockId, TensorId, TensorRole};
-use crate::spec::RecomputationType;
+use crate::specification::RecomputationType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::TrainingPass;

@@ -246,7 +246,7 @@ fn fill_liveness(tables: &mut ProgramTables, variables: &[UnplacedVariable]) {
 mod tests {
     use super::*;
     use crate::compile::{CompiledProgram, ProgramExtent, ProgramSource};
-    use crate::spec::{Spec, SpecError, SpecSource};
+    use crate::specification::{Spec, SpecError, SpecSource};
 
     fn spec(overrides: &[&str]) -> Result<Spec, SpecError> {
         let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();

@@ -23,7 +23,7 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective::{self, CollectiveKind};
 use crate::popops::elementwise;
 use crate::shape::{DType, TensorId, TensorRole};
-use crate::spec::ExecutionPhaseSchedule;
+use crate::specification::ExecutionPhaseSchedule;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::slice::{from_mut, from_ref};

@@ -1,6 +1,6 @@
 //! Builds graphs: the words a model definition is written in.
 
-use super::{AnnotatedStage, GraphNode, InputSettings, ModelGraph, NodeOptions};
+use super::{AnnotatedStage, GraphNode, GraphProblem, InputSettings, ModelGraph, NodeOptions};
 use crate::operators::{GraphError, OperationSink, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,16 +186,15 @@ impl OperationSink for GraphBuilder {
         operator: Arc<dyn Operator>,
         inputs: &[TensorId],
     ) -> Result<Vec<TensorId>, GraphError> {
-        let refuse = |problem: String| GraphError { node: name.to_string(), problem };
-        let types =
-            operator.infer(&self.graph.types(inputs)).map_err(|error| refuse(error.to_string()))?;
+        let types = operator.infer(&self.graph.types(inputs));
+        let types = types.map_err(|error| GraphError::new(name, error))?;
         let mut outputs = Vec::new();
         for (i, ty) in types.into_iter().enumerate() {
             let elements = ty.shape.iter().try_fold(1u64, |count, size| count.checked_mul(*size));
             match elements {
-                Some(0) => return Err(refuse(format!("the result has no elements: {ty}"))),
+                Some(0) => return Err(GraphError::new(name, GraphProblem::Empty(ty))),
                 Some(1..=LARGEST_TENSOR_ELEMENTS) => {}
-                _ => return Err(refuse(format!("the result is too large: {ty}"))),
+                _ => return Err(GraphError::new(name, GraphProblem::TooLarge(ty))),
             }
             let suffix = if i == 0 { String::new() } else { format!(":{i}") };
             outputs.push(self.tensor(&format!("{name}{suffix}"), ty, TensorRole::Activation));

@@ -11,7 +11,7 @@
 //! reverse, again one exchange serves all IPUs. Every IPU has weights of its own, a copy, whose
 //! gradients come of its rows alone: they are added up over the IPUs before the update.
 
-use super::{GraphBuilder, GraphError, GraphNode, ModelGraph};
+use super::{GraphBuilder, GraphError, GraphNode, GraphProblem, ModelGraph};
 use crate::operators::{
     GatherRowsOp, JoinedRowsOp, OperationSink, Operator, RowWindow, SliceOp, SumsOverRows,
 };
@@ -422,7 +422,7 @@ impl<'a> RowSplitter<'a> {
                             first = Some(read);
                             before
                         }
-                        _ => return Err(reads.refuse("only its first operand can have a halo")),
+                        _ => return Err(GraphError::new(&reads.node.name, GraphProblem::Halo)),
                     }
                 }
                 RowPlacement::Whole(tensor) => self.rows_of_whole(reads, window, *input, tensor)?,
@@ -570,12 +570,6 @@ struct RowReader<'a> {
     needed: Range<u64>,
     in_rows: u64,
     step: usize,
-}
-
-impl RowReader<'_> {
-    fn refuse(&self, problem: &str) -> GraphError {
-        GraphError { node: self.node.name.clone(), problem: problem.to_owned() }
-    }
 }
 
 impl ReadRows {

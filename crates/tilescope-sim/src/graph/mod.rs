@@ -7,7 +7,7 @@ mod node_options;
 mod tensor_parallel;
 mod train;
 
-pub use crate::operators::GraphError;
+pub use crate::operators::{GraphError, GraphProblem, ImportProblem};
 pub use builder::GraphBuilder;
 pub(crate) use domain_sharding::name_on_all_shards;
 pub use node_options::{

@@ -1,7 +1,7 @@
 //! The training graph: gradients by reverse differentiation, accumulation and the optimiser.
 
 use super::builder::GraphBuilder;
-use super::{GraphNode, ModelGraph, NodeOptions};
+use super::{GraphNode, GraphProblem, ModelGraph, NodeOptions};
 use crate::operators::{
     AccumulateOp, BinaryOp, GradientBuilder, GraphError, OperationSink, Optimizer, ScaleOp,
 };
@@ -25,14 +25,13 @@ impl ModelGraph {
     /// A model without a loss, or an operator without a gradient.
     pub fn train(self, training: TrainingConfig) -> Result<ModelGraph, GraphError> {
         if self.losses.is_empty() {
-            let problem = "the model has no loss, so it cannot be trained".to_string();
-            return Err(GraphError { node: "loss".to_string(), problem });
+            return Err(GraphError::new("loss", GraphProblem::NoLoss));
         }
         let (forward, losses) = (self.nodes.clone(), self.losses.clone());
         let trained = self.tensors_requiring_gradient();
         if let Some(loss) = losses.first().filter(|_| losses.iter().all(|loss| !trained[loss.0])) {
-            let problem = "no weight that is trained leads to this loss".to_string();
-            return Err(GraphError { node: self.tensor(*loss).name.clone(), problem });
+            let name = &self.tensor(*loss).name;
+            return Err(GraphError::new(name, GraphProblem::NothingTrained));
         }
         let mut builder = GraphBuilder::extend(self);
         let mut gradients: Vec<Option<TensorId>> = vec![None; builder.graph().tensors.len()];

@@ -2,7 +2,7 @@
 
 use super::ModelDef;
 use super::model_spec::{ModelPrecision, ModelSpec};
-use crate::graph::{GraphError, ModelGraph};
+use crate::graph::{GraphError, ImportProblem, ModelGraph};
 use crate::onnx::{self, ImportSettings};
 
 /// The model of every spec with `model.onnx`.
@@ -17,8 +17,7 @@ pub(crate) static IMPORTED: ModelDef = ModelDef {
 
 fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let Some(file) = &spec.file else {
-        let problem = "model.onnx names no file".to_string();
-        return Err(GraphError { node: "onnx".to_string(), problem });
+        return Err(GraphError::new("onnx", ImportProblem::NoFile));
     };
     let as_written = matches!(spec.number_formats, ModelPrecision::AsIs | ModelPrecision::Float32);
     let types = (!as_written).then_some((spec.precision, spec.parameter_type));

@@ -18,7 +18,7 @@ mod resnet;
 mod stencil;
 mod vit;
 
-use crate::graph::{GraphError, ModelGraph};
+use crate::graph::{GraphError, GraphProblem, ModelGraph};
 use crate::spec_keys::{LARGEST_SIZE, SpecKey, SpecKeyType};
 use std::fmt;
 
@@ -101,8 +101,7 @@ fn expect_divides(whole: &str, size: u64, part: &str, of: u64) -> Result<(), Gra
     if of > 0 && size.is_multiple_of(of) {
         return Ok(());
     }
-    let problem = format!("{size} is no multiple of model.{part} = {of}");
-    Err(GraphError { node: whole.to_string(), problem })
+    Err(GraphError::new(whole, GraphProblem::NotMultiple { size, part: part.to_owned(), of }))
 }
 
 /// Checks that one size is no larger than another.
@@ -110,14 +109,13 @@ fn expect_at_most(name: &str, size: u64, bound: &str, most: u64) -> Result<(), G
     if size <= most {
         return Ok(());
     }
-    let problem = format!("{size} is more than model.{bound} = {most}");
-    Err(GraphError { node: name.to_string(), problem })
+    Err(GraphError::new(name, GraphProblem::MoreThan { size, bound: bound.to_owned(), most }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Spec, SpecSource};
+    use crate::specification::{Spec, SpecSource};
 
     #[test]
     fn models_are_sorted_and_build_with_their_defaults() {

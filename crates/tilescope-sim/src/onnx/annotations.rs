@@ -2,7 +2,7 @@
 //! what they mean there (popart willow/include/popart/names.hpp, builder.hpp). Those of stages,
 //! IPUs and phases are read where blocks are made.
 
-use crate::graph::{GraphError, NodeOptions, NodeRecomputation, OutputLocation};
+use crate::graph::{GraphError, ImportProblem, NodeOptions, NodeRecomputation, OutputLocation};
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::poplin::planner::OperationPlanning;
 use crate::shape::DType;
@@ -151,18 +151,21 @@ struct AnnotationReader<'a> {
 }
 
 impl AnnotationReader<'_> {
-    fn refuse(&self, name: &str, problem: impl ToString) -> GraphError {
-        let node = format!("{} ({})", self.node.path(), self.node.op);
-        GraphError { node, problem: format!("{name} {}", problem.to_string()) }
+    fn refuse(&self, problem: ImportProblem) -> GraphError {
+        GraphError::new(format!("{} ({})", self.node.path(), self.node.op), problem)
+    }
+
+    fn wrong(&self, name: &'static str, is: &'static str) -> GraphError {
+        self.refuse(ImportProblem::Annotation { name, is })
     }
 
     /// One number, or one for each pass of a convolution.
-    fn ints(&self, name: &str) -> Result<Option<Vec<i64>>, GraphError> {
+    fn ints(&self, name: &'static str) -> Result<Option<Vec<i64>>, GraphError> {
         match self.node.attributes.get(name) {
             None => Ok(None),
             Some(AttributeValue::Int(value)) => Ok(Some(vec![*value])),
             Some(AttributeValue::Ints(values)) => Ok(Some(values.clone())),
-            Some(_) => Err(self.refuse(name, "is no whole number")),
+            Some(_) => Err(self.wrong(name, "is no whole number")),
         }
     }
 
@@ -177,7 +180,7 @@ impl AnnotationReader<'_> {
         // With 0, poplibs takes the plan with the smallest temporaries.
         let valid = share.filter(|share| (0.0..=1.0).contains(share));
         let share = valid
-            .ok_or_else(|| self.refuse(MEMORY, "is no share of a tile's memory, from 0 to 1"))?;
+            .ok_or_else(|| self.wrong(MEMORY, "is no share of a tile's memory, from 0 to 1"))?;
         Ok(Some(Proportion::new(as_written(share))))
     }
 
@@ -192,7 +195,7 @@ impl AnnotationReader<'_> {
         match word.map(str::to_lowercase).as_deref() {
             Some("half") => Ok(Some(DType::Half)),
             Some("float") => Ok(Some(DType::Float)),
-            _ => Err(self.refuse(PARTIALS, "is neither half nor float")),
+            _ => Err(self.wrong(PARTIALS, "is neither half nor float")),
         }
     }
 
@@ -209,11 +212,11 @@ impl AnnotationReader<'_> {
             Some(_) => None,
         };
         let words = "is none of none, input_channels, reducing_dim and output_channels";
-        let mode = mode.ok_or_else(|| self.refuse(SERIALIZE_MODE, words))?;
+        let mode = mode.ok_or_else(|| self.wrong(SERIALIZE_MODE, words))?;
         // PopTorch writes 0 where no factor is given: the product stays whole.
         let factor = self.ints(SERIALIZE_FACTOR)?.and_then(|values| values.first().copied());
         let parts = u64::try_from(factor.unwrap_or(0)).ok();
-        let parts = parts.ok_or_else(|| self.refuse(SERIALIZE_FACTOR, "is no count of parts"))?;
+        let parts = parts.ok_or_else(|| self.wrong(SERIALIZE_FACTOR, "is no count of parts"))?;
         Ok(Some((mode, parts)))
     }
 
@@ -223,7 +226,9 @@ impl AnnotationReader<'_> {
             None | Some(0) => Ok(None),
             Some(1) => Ok(Some(NodeRecomputation::Checkpoint)),
             Some(2 | 3) => Ok(Some(NodeRecomputation::Recompute)),
-            Some(other) => Err(self.refuse(RECOMPUTE, format!("= {other} is none of 0 to 3"))),
+            Some(value) => {
+                Err(self.refuse(ImportProblem::Recomputation { name: RECOMPUTE, value }))
+            }
         }
     }
 
@@ -236,9 +241,7 @@ impl AnnotationReader<'_> {
                 on_chip: storage == ON_CHIP,
                 use_io_tiles: values.get(1..3).is_some_and(|sets| sets.contains(&IO_TILES)),
             })),
-            Some(other) => {
-                Err(self.refuse(LOCATION, format!("has the storage {other}, not 0 or 1")))
-            }
+            Some(value) => Err(self.refuse(ImportProblem::Storage { name: LOCATION, value })),
         }
     }
 }

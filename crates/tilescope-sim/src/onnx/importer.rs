@@ -4,7 +4,7 @@ use super::build;
 use super::fuse::NodeOrigin;
 use super::node_import::NodeImport;
 use super::{ImportSettings, blocks, loss};
-use crate::graph::{GraphBuilder, GraphError, ModelGraph, NodeOptions};
+use crate::graph::{GraphBuilder, GraphError, ImportProblem, ModelGraph, NodeOptions};
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,9 +56,8 @@ impl<'a> Importer<'a> {
         settings: &'a ImportSettings,
     ) -> Result<Self, GraphError> {
         let frozen = settings.options.frozen.iter().map(|text| {
-            Regex::new(text).map_err(|error| GraphError {
-                node: "model.frozen".to_string(),
-                problem: format!("{text:?} is no regular expression: {error}"),
+            Regex::new(text).map_err(|error| {
+                GraphError::new("model.frozen", ImportProblem::Pattern(text.clone(), error))
             })
         });
         let mut readers = vec![0; file.values.len()];
@@ -119,30 +118,8 @@ impl<'a> Importer<'a> {
         let Some(first) = unknown.first().filter(|_| !self.settings.options.allow_unknown) else {
             return Ok(());
         };
-        let list: Vec<String> = unknown
-            .iter()
-            .map(|operator| {
-                let names: Vec<String> =
-                    operator.nodes.iter().map(|name| format!("{name:?}")).collect();
-                let more = match operator.count - names.len() as u64 {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
-                format!("{} at {}{more}", operator.source, names.join(", "))
-            })
-            .collect();
-        let nodes: u64 = unknown.iter().map(|operator| operator.count).sum();
-        let (nodes_are, operators) = match nodes {
-            1 => ("1 node is", "an operator that is"),
-            _ => (&*format!("{nodes} nodes are"), "operators that are"),
-        };
-        let problem = format!(
-            "{nodes_are} of {operators} not modelled: {}; model.allow_unknown = true prices each as \
-             one pass over its operands",
-            list.join("; ")
-        );
         let node = first.nodes.first().cloned().unwrap_or_default();
-        Err(GraphError { node, problem })
+        Err(GraphError::new(node, ImportProblem::UnknownOperators(unknown.to_vec())))
     }
 
     /// Builds all nodes in their order, each for what `origins` says.

@@ -2,7 +2,7 @@
 //! `__tile_set/<input>`, `__exchange_strategy/<input>` (popart willow/src/builder_impl.cpp).
 
 use super::importer::Importer;
-use crate::graph::{GraphError, InputExchange, InputSettings};
+use crate::graph::{GraphError, ImportProblem, InputExchange, InputSettings};
 use crate::shape::TensorId;
 use std::collections::{BTreeMap, HashMap};
 
@@ -39,9 +39,9 @@ impl Importer<'_> {
             // An input that nothing reads is not there.
             let Some(tensor) = *tensor else { continue };
             let number: Option<u32> = value.trim().parse().ok();
-            let refuse = |known: &str| GraphError {
-                node: name.to_string(),
-                problem: format!("{key} = {value:?} is none of {known}"),
+            let refuse = |known: &'static str| {
+                let (key, value) = (key.clone(), value.clone());
+                GraphError::new(name, ImportProblem::Property { key, value, known })
             };
             match (kind, number) {
                 (TILE_SET, Some(0 | 2)) => found.entry(tensor).or_default().io_tiles = Some(false),

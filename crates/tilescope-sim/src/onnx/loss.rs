@@ -4,7 +4,8 @@ use super::importer::Importer;
 use super::options::LossChoice;
 use crate::graph::GraphError;
 use crate::operators::{
-    BinaryOp, CrossEntropyOp, NllOp, Operator, ReduceOp, ReshapeOp, ScaleOp, TransposeOp, UnaryOp,
+    BinaryOp, CrossEntropyOp, ImportProblem, NllOp, Operator, ReduceOp, ReshapeOp, ScaleOp,
+    TransposeOp, UnaryOp,
 };
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
@@ -48,36 +49,30 @@ pub(super) fn add(importer: &mut Importer) -> Result<(), GraphError> {
         }
         LossChoice::Mse => distance(importer, UnaryOpType::Square),
         LossChoice::L1 => distance(importer, UnaryOpType::Absolute),
-        LossChoice::None => Err(refuse("model.loss = \"none\": set model.training = false")),
+        LossChoice::None => Err(refuse(ImportProblem::UntrainedLoss)),
     }
 }
 
-fn refuse(problem: impl ToString) -> GraphError {
-    GraphError { node: "model.loss".to_string(), problem: problem.to_string() }
+fn refuse(problem: ImportProblem) -> GraphError {
+    GraphError::new("model.loss", problem)
 }
 
 /// The loss of the file, or the output that the spec names, if that is one number.
 fn of_the_file(importer: &mut Importer) -> Result<(), GraphError> {
     let file = importer.file;
     let value = if importer.settings.options.loss_output.is_empty() {
-        let missing = || {
-            refuse(format!(
-                "the file has no loss: set model.loss to cross_entropy, nll, mse, l1 or identity, \
-                 and model.loss_output to what it reads ({}); or model.training = false",
-                output_names(file)
-            ))
-        };
+        let missing = || refuse(ImportProblem::NoLoss { outputs: output_names(file) });
         let single = || file.outputs.iter().copied().find(|of| is_single_float(file, *of));
         of_file(file).or_else(single).ok_or_else(missing)?
     } else {
         let value = named_output(importer)?;
         if !is_single_float(file, value) {
             let OnnxValue { name, element, dims, .. } = file.value(value);
-            return Err(refuse(format!(
-                "{name:?} is {element} {dims:?}, not a number that a node makes: model.loss = \
-                 \"identity\" makes the sum of all elements small, cross_entropy, nll, mse and l1 \
-                 compare them with labels"
-            )));
+            return Err(refuse(ImportProblem::LossNotOneNumber {
+                name: name.clone(),
+                element: element.to_string(),
+                dims: dims.clone(),
+            }));
         }
         value
     };
@@ -99,13 +94,13 @@ fn named_output(importer: &Importer) -> Result<ValueId, GraphError> {
     let is_float = |output: &&ValueId| file.value(**output).element.is_float();
     let mut outputs = file.outputs.iter();
     if name.is_empty() {
-        let missing = || refuse("no output of the file is of floats");
+        let missing = || refuse(ImportProblem::NoFloatOutput);
         return outputs.find(is_float).copied().ok_or_else(missing);
     }
     let found = outputs.find(|output| file.value(**output).name == *name).copied();
     found.ok_or_else(|| {
-        let names = output_names(file);
-        refuse(format!("there is no output {name:?}; model.loss_output is one of {names}"))
+        let outputs = output_names(file);
+        refuse(ImportProblem::UnknownOutput { name: name.clone(), outputs })
     })
 }
 
@@ -151,7 +146,7 @@ fn labelled(
     importer.graph.output(values);
     let shape = importer.ty(values).shape.clone();
     let Some(classes) = shape.get(1).copied() else {
-        return Err(refuse(format!("{shape:?} has no axis of classes")));
+        return Err(refuse(ImportProblem::NoClasses(shape)));
     };
     let mut rows = values;
     if shape.len() > 2 {

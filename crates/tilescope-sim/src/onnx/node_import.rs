@@ -3,7 +3,8 @@
 use super::importer::Importer;
 use crate::graph::GraphError;
 use crate::operators::{
-    BinaryOp, CastOp, OperationSink, Operator, RepeatOp, ReshapeOp, ScalarOp, ScaleOp, TransposeOp,
+    BinaryOp, CastOp, ImportProblem, OperationSink, Operator, RepeatOp, ReshapeOp, ScalarOp,
+    ScaleOp, TransposeOp,
 };
 use crate::popops::elementwise::BinaryOpType;
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
@@ -17,9 +18,8 @@ pub(super) struct NodeImport<'i, 'a> {
 
 impl<'a> NodeImport<'_, 'a> {
     /// Why the node cannot be built.
-    pub(super) fn refuse(&self, problem: impl ToString) -> GraphError {
-        let node = format!("{} ({})", self.node.path(), self.node.op);
-        GraphError { node, problem: problem.to_string() }
+    pub(super) fn refuse(&self, problem: ImportProblem) -> GraphError {
+        GraphError::new(format!("{} ({})", self.node.path(), self.node.op), problem)
     }
 
     /// The value of an input, unless it is left out or has no elements.
@@ -30,7 +30,7 @@ impl<'a> NodeImport<'_, 'a> {
 
     /// An input that must be there.
     pub(super) fn required(&self, input: usize) -> Result<ValueId, GraphError> {
-        self.value(input).ok_or_else(|| self.refuse(format!("input {input} is missing")))
+        self.value(input).ok_or_else(|| self.refuse(ImportProblem::MissingInput(input)))
     }
 
     /// What the file says of an input.
@@ -76,7 +76,7 @@ impl<'a> NodeImport<'_, 'a> {
     /// Sizes of an output.
     pub(super) fn output_dims(&self, output: usize) -> Result<Vec<u64>, GraphError> {
         let value = self.node.outputs.get(output).copied().flatten();
-        let value = value.ok_or_else(|| self.refuse(format!("output {output} is missing")))?;
+        let value = value.ok_or_else(|| self.refuse(ImportProblem::MissingOutput(output)))?;
         Ok(self.importer.value(value).dims.clone())
     }
 
@@ -105,7 +105,7 @@ impl<'a> NodeImport<'_, 'a> {
     }
 
     fn attribute<T>(&self, read: Result<T, OnnxError>) -> Result<T, GraphError> {
-        read.map_err(|error| self.refuse(error))
+        read.map_err(|error| self.refuse(error.into()))
     }
 
     /// A whole number, or its default.
@@ -133,13 +133,15 @@ impl<'a> NodeImport<'_, 'a> {
         let Some(values) = self.ints(name)? else { return Ok(vec![default; count]) };
         let sizes: Option<Vec<u64>> = values.iter().map(|size| u64::try_from(*size).ok()).collect();
         let sizes = sizes.filter(|sizes| sizes.len() == count);
-        sizes.ok_or_else(|| self.refuse(format!("{name} = {values:?} are no {count} sizes")))
+        let name = name.to_owned();
+        sizes.ok_or_else(|| self.refuse(ImportProblem::Sizes { name, values, count }))
     }
 
     /// A count of things, 1 where it is not said.
     pub(super) fn count(&self, name: &str) -> Result<u64, GraphError> {
         let value = self.int(name, 1)?;
-        u64::try_from(value).map_err(|_| self.refuse(format!("{name} = {value} is no count")))
+        let name = name.to_owned();
+        u64::try_from(value).map_err(|_| self.refuse(ImportProblem::Count { name, value }))
     }
 
     /// A text, or its default.
@@ -159,8 +161,8 @@ impl<'a> NodeImport<'_, 'a> {
         match self.value(input) {
             None => Ok(None),
             Some(_) => {
-                let refuse = || self.refuse(format!("{name} is not known before the model runs"));
-                self.known_ints(input).map(Some).ok_or_else(refuse)
+                let known = self.known_ints(input).map(Some);
+                known.ok_or_else(|| self.refuse(ImportProblem::NotConstant(name.to_owned())))
             }
         }
     }
@@ -170,7 +172,7 @@ impl<'a> NodeImport<'_, 'a> {
         let size = i64::try_from(rank).unwrap_or(i64::MAX);
         let from_front = if axis < 0 { axis + size } else { axis };
         let found = usize::try_from(from_front).ok().filter(|axis| *axis < rank);
-        found.ok_or_else(|| self.refuse(format!("there is no axis {axis} of {rank}")))
+        found.ok_or_else(|| self.refuse(ImportProblem::NoAxis { axis, rank }))
     }
 
     /// Applies an operator; `part` stands behind the node's name, unless it is empty.

@@ -2,7 +2,7 @@
 //! is found, and multiplies as much as the nodes it takes the place of.
 
 use super::*;
-use crate::graph::{GraphNode, TrainingConfig};
+use crate::graph::{GraphNode, GraphProblem, ImportProblem, TrainingConfig};
 use crate::operators::Optimizer;
 use crate::shape::TensorRole;
 use std::collections::BTreeSet;
@@ -30,12 +30,12 @@ fn imported(
     model: &OnnxFileBuilder,
     fuse: FuseChoice,
     training: bool,
-) -> Result<ModelGraph, String> {
-    let file = OnnxFile::read(Cursor::new(model.bytes())).map_err(|error| error.to_string())?;
-    let graph = file.resolve(&DimValues::default()).map_err(|error| error.to_string())?;
+) -> Result<ModelGraph, GraphError> {
+    let file = OnnxFile::read(Cursor::new(model.bytes())).expect("an ONNX file");
+    let graph = file.resolve(&DimValues::default()).expect("fixed sizes");
     let file = ImportedFile::new("test.onnx", &file, graph);
     let settings = ImportSettings { options: &options(fuse), types: None, training };
-    import(&file, &settings).map_err(|error| error.to_string())
+    import(&file, &settings)
 }
 
 /// An operator, a model of it, and whether it has gradients of all weights.
@@ -219,8 +219,11 @@ fn the_gradient_passes_straight_through_quantised_numbers() {
     }
     for of_weights in ["made", "w"] {
         let model = model(of_weights, "other = Abs few; out z other");
-        let problem = imported(&model, FuseChoice::Auto, true).unwrap_err();
-        assert!(problem.contains("/round") && problem.contains("no gradient"), "{problem}");
+        let error = imported(&model, FuseChoice::Auto, true).unwrap_err();
+        assert!(error.node.contains("/round"), "{error}");
+        let quantized =
+            matches!(error.problem, GraphProblem::Import(ImportProblem::QuantizedWeights));
+        assert!(quantized, "{error}");
         imported(&model, FuseChoice::Auto, false).unwrap();
     }
 }

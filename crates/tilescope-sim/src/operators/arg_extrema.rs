@@ -24,7 +24,7 @@ impl Operator for ArgExtremaOp {
         expect_operands(inputs, 1)?;
         let mut shape = inputs[0].shape.clone();
         if self.axis >= shape.len() {
-            return Err(ShapeError(format!("{} has no axis {}", inputs[0], self.axis)));
+            return Err(ShapeError::NoAxis { ty: inputs[0].clone(), axis: self.axis });
         }
         shape.remove(self.axis);
         Ok(vec![TensorInfo::new(shape, DType::Int)])

@@ -34,10 +34,11 @@ impl Operator for AddBiasOp {
         if inputs[0].shape.get(self.axis).copied() != inputs[1].shape.first().copied()
             || inputs[1].shape.len() != 1
         {
-            return Err(ShapeError(format!(
-                "a bias of {} does not fit axis {} of {}",
-                inputs[1], self.axis, inputs[0]
-            )));
+            return Err(ShapeError::Bias {
+                bias: inputs[1].clone(),
+                axis: self.axis,
+                ty: inputs[0].clone(),
+            });
         }
         Ok(vec![inputs[0].clone()])
     }
@@ -88,7 +89,7 @@ impl Operator for AddBiasBiasGradOp {
         expect_operands(inputs, 1)?;
         let channels = inputs[0].shape.get(self.axis).copied();
         let channels = channels
-            .ok_or_else(|| ShapeError(format!("{} has no axis {}", inputs[0], self.axis)))?;
+            .ok_or_else(|| ShapeError::NoAxis { ty: inputs[0].clone(), axis: self.axis })?;
         Ok(vec![TensorInfo::new([channels], inputs[0].dtype)])
     }
 

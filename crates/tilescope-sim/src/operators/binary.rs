@@ -152,7 +152,7 @@ impl Operator for BinaryOp {
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 2)?;
         if inputs[0].dtype != inputs[1].dtype {
-            return Err(ShapeError(format!("operands differ: {} and {}", inputs[0], inputs[1])));
+            return Err(ShapeError::OperandsDiffer(inputs[0].clone(), inputs[1].clone()));
         }
         let dtype = if self.0.is_predicate() { DType::Bool } else { inputs[0].dtype };
         Ok(vec![TensorInfo::new(broadcast_shape(inputs)?, dtype)])

@@ -7,7 +7,7 @@ use crate::poplar::work::{OperationWork, TemporaryVariable};
 use crate::popops::reduce::{self, ReduceOperation};
 use crate::popops::relayout;
 use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{ShapeDisplay, TensorId, TensorInfo};
+use crate::shape::{TensorId, TensorInfo};
 use tilescope_report::MemoryCategory;
 
 /// The shape that all operands are repeated to.
@@ -27,8 +27,7 @@ pub(crate) fn broadcast_shape<'a>(
                 (1, other) => *size = other,
                 (_, 1) => {}
                 _ => {
-                    let shape = ShapeDisplay(&shape);
-                    return Err(ShapeError(format!("{operand} cannot be repeated to fit {shape}")));
+                    return Err(ShapeError::Broadcast { operand: operand.clone(), shape });
                 }
             }
         }

@@ -25,7 +25,7 @@ impl Operator for ConcatOp {
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         let Some(first) = inputs.first().filter(|ty| self.axis < ty.shape.len()) else {
-            return Err(ShapeError(format!("there is nothing to join along axis {}", self.axis)));
+            return Err(ShapeError::NothingToJoin(self.axis));
         };
         let mut whole = first.clone();
         for part in &inputs[1..] {
@@ -33,14 +33,14 @@ impl Operator for ConcatOp {
             let size = part.shape.get(self.axis).copied().unwrap_or(0);
             expected.shape[self.axis] = size;
             if *part != expected {
-                return Err(ShapeError(format!(
-                    "{first} and {part} differ beside axis {}",
-                    self.axis
-                )));
+                return Err(ShapeError::Join {
+                    first: first.clone(),
+                    part: part.clone(),
+                    axis: self.axis,
+                });
             }
             let sum = whole.shape[self.axis].checked_add(size);
-            whole.shape[self.axis] =
-                sum.ok_or_else(|| ShapeError("the result is too large".to_owned()))?;
+            whole.shape[self.axis] = sum.ok_or(ShapeError::TooLarge)?;
         }
         Ok(vec![whole])
     }

@@ -15,14 +15,6 @@ use std::collections::HashMap;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Elements, TileRuns};
 
-/// An operation that cannot be lowered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{operation}: {problem}")]
-pub struct LoweringError {
-    pub operation: String,
-    pub problem: String,
-}
-
 /// What the operators of one graph share while they are lowered: the machine, the plans, and how
 /// every tensor lies so far.
 #[derive(Clone)]
@@ -97,11 +89,6 @@ pub struct NodeOperands<'a> {
 }
 
 impl NodeOperands<'_> {
-    /// Why it cannot be lowered.
-    pub(crate) fn error(&self, problem: impl ToString) -> LoweringError {
-        LoweringError { operation: self.name.to_string(), problem: problem.to_string() }
-    }
-
     /// What it reads, then what it makes.
     pub(crate) fn all(&self) -> impl Iterator<Item = TensorId> {
         self.inputs.iter().chain(self.outputs).copied()

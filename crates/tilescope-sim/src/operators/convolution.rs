@@ -93,19 +93,22 @@ impl ConvOp {
         let (x, w) = (&inputs[0], &inputs[1]);
         let rank = 2 + self.dim_transforms.len();
         if x.shape.len() != rank || w.shape.len() != rank {
-            return Err(ShapeError(format!(
-                "[batch, in, field..] and [out, in / groups, kernel..] of {} dimensions are \
-                 expected, not {x} and {w}",
-                self.dim_transforms.len()
-            )));
+            return Err(ShapeError::ConvOperands {
+                dimensions: self.dim_transforms.len(),
+                x: x.clone(),
+                w: w.clone(),
+            });
         }
         let grouped = self.groups > 0 && w.shape[1].checked_mul(self.groups) == Some(x.shape[1]);
         if !grouped || !w.shape[0].is_multiple_of(self.groups) || x.dtype != w.dtype {
-            return Err(ShapeError(format!("weights {w} do not fit input {x}")));
+            return Err(ShapeError::Weights { x: x.clone(), w: w.clone() });
         }
         let params = self.params(x, w);
-        params.validate().map_err(|error| ShapeError(format!("{x} with weights {w}: {error}")))?;
-        Ok(params)
+        params.validate().map(|()| params).map_err(|problem| ShapeError::Conv {
+            x: x.clone(),
+            w: w.clone(),
+            problem: Box::new(problem),
+        })
     }
 
     /// Multiply-accumulates times two, those with zeros beside the input left out (poplibs

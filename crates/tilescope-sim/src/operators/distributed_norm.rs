@@ -158,7 +158,7 @@ impl Operator for NormOfSumsOp {
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         if inputs.len() <= self.operands() {
-            return Err(ShapeError("the sums of the parts are missing".to_owned()));
+            return Err(ShapeError::NoSums);
         }
         let sums = sums_type(self.0, &inputs[0]);
         inputs[self.operands()..].iter().try_for_each(|of_part| expect_same(&sums, of_part))?;

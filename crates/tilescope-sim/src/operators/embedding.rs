@@ -33,16 +33,16 @@ impl EmbeddingOp {
 
     fn check(&self, table: &TensorInfo, indices: &TensorInfo) -> Result<[u64; 2], ShapeError> {
         let [rows, width] = table.shape[..] else {
-            return Err(ShapeError(format!("expected a table of rows and columns, found {table}")));
+            return Err(ShapeError::Operand {
+                expected: "a table of rows and columns",
+                found: table.clone(),
+            });
         };
         if indices.dtype != DType::Int {
-            return Err(ShapeError(format!("indices are whole numbers, not {indices}")));
+            return Err(ShapeError::Indices(indices.clone()));
         }
         if self.serialisation == 0 || !indices.elements().0.is_multiple_of(self.serialisation) {
-            return Err(ShapeError(format!(
-                "{indices} cannot be cut into {} parts",
-                self.serialisation
-            )));
+            return Err(ShapeError::Parts { ty: indices.clone(), parts: self.serialisation });
         }
         Ok([rows, width])
     }
@@ -226,10 +226,7 @@ impl Operator for MultiUpdateAddOp {
             let layout = without_padding(layout, lowering.tensor_type(tensor));
             work.append(lowering.place_or_relayout(tensor, layout, "multiUpdateAdd/operands"));
         }
-        work.append(lowered.update().map_err(|error| LoweringError {
-            operation: node.name.to_string(),
-            problem: error.to_string(),
-        })?);
+        work.append(lowered.update().map_err(|error| node.error(error))?);
         Ok(work.into())
     }
 }
@@ -273,10 +270,7 @@ impl Operator for EmbeddingGradOp {
         let mut work = lowering.place_or_relayout(gradient, slices, "multiUpdateAdd/slices");
         let table = without_padding(lowered.table(), &self.table);
         work.push(elementwise::fill("multiUpdateAdd/zeroTable", part.dtype, &table.elements));
-        let update = lowered.update().map_err(|error| LoweringError {
-            operation: node.name.to_string(),
-            problem: error.to_string(),
-        })?;
+        let update = lowered.update().map_err(|error| node.error(error))?;
         work.append(self.embedding.repeat_serially(update));
         lowering.set_layout(node.outputs[0], table);
         Ok(work.into())

@@ -1,21 +1,8 @@
 //! What an operator sees of the graph while it is differentiated.
 
-use super::{BinaryOp, CastOp, NodeOperands, Operator};
+use super::{BinaryOp, CastOp, GraphError, GraphProblem, NodeOperands, Operator};
 use crate::shape::{TensorId, TensorInfo};
 use std::sync::Arc;
-
-/// An operation whose operands do not fit together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{node}: {problem}")]
-pub struct GraphError {
-    /// The node.
-    pub node: String,
-    /// What is wrong with its operands.
-    pub problem: String,
-}
-
-/// What is said of an operator that cannot be differentiated, behind its kind.
-pub(crate) const NO_GRADIENT: &str = "has no gradient";
 
 /// A graph that operations can be added to.
 pub trait OperationSink {
@@ -55,16 +42,14 @@ impl GradientBuilder<'_> {
     /// # Errors
     /// Says that the loss does not depend on the node: a defect of the model.
     pub(crate) fn gradient(&self) -> Result<TensorId, GraphError> {
-        self.output_gradients.first().copied().flatten().ok_or_else(|| GraphError {
-            node: self.node.name.to_string(),
-            problem: "the loss does not depend on this operation".to_string(),
-        })
+        let gradient = self.output_gradients.first().copied().flatten();
+        gradient.ok_or_else(|| GraphError::new(self.node.name, GraphProblem::OutsideLoss))
     }
 
     /// The error of an operator of some kind that cannot be differentiated.
-    pub(crate) fn no_gradient_error(&self, kind: &str) -> GraphError {
-        let problem = format!("{kind} {NO_GRADIENT}");
-        GraphError { node: self.node.name.to_string(), problem }
+    pub(crate) fn no_gradient_error(&self, operator: &'static str) -> GraphError {
+        let problem = GraphProblem::NoGradient { operator, of_file: false };
+        GraphError::new(self.node.name, problem)
     }
 
     /// Whether a gradient of this input is of use to anyone.

@@ -1,7 +1,7 @@
 //! A matrix times a vector with codelets of one's own; [`super::MatMulOp`] is what a library does.
 
 use super::{
-    LoweringContext, LoweringError, LoweringResult, NodeOperands, Operator, ShapeError,
+    LoweringContext, LoweringProblem, LoweringResult, NodeOperands, Operator, ShapeError,
     expect_operands,
 };
 use crate::custom::custom_mat_vec::MatVecDotProducts;
@@ -24,10 +24,10 @@ impl Operator for MatVecOp {
             {
                 Ok(vec![TensorInfo::new([*rows], DType::Float)])
             }
-            _ => Err(ShapeError(format!(
-                "a float matrix and a vector are expected, not {} and {}",
-                inputs[0], inputs[1]
-            ))),
+            _ => Err(ShapeError::Operands {
+                expected: "a float matrix and a vector",
+                found: inputs.to_vec(),
+            }),
         }
     }
 
@@ -37,8 +37,7 @@ impl Operator for MatVecOp {
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let [rows, columns] = lowering.tensor_type(node.inputs[0]).shape[..] else {
-            let problem = "a matrix is expected".to_string();
-            return Err(LoweringError { operation: node.name.to_string(), problem });
+            return Err(node.error(LoweringProblem::NoMatrix));
         };
         let sizes = MatVecDotProducts { rows, columns, tiles: lowering.tiles };
         let [matrix, vector] = [node.inputs[0], node.inputs[1]]

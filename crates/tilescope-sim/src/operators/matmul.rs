@@ -39,10 +39,7 @@ impl MatMulOp {
         let (Some([groups, a, b]), Some([more, mut c, mut d])) =
             (matrices(&inputs[0]), matrices(&inputs[1]))
         else {
-            return Err(ShapeError(format!(
-                "two matrices are expected, not {} and {}",
-                inputs[0], inputs[1]
-            )));
+            return Err(ShapeError::Operands { expected: "two matrices", found: inputs.to_vec() });
         };
         if self.transposed && self.product != MatMulPhase::WeightGradient {
             (c, d) = (d, c);
@@ -54,10 +51,7 @@ impl MatMulOp {
         };
         let ranks = (inputs[0].shape.len(), inputs[1].shape.len());
         if !fits || groups != more || ranks.0 != ranks.1 || inputs[0].dtype != inputs[1].dtype {
-            return Err(ShapeError(format!(
-                "{} and {} cannot be multiplied",
-                inputs[0], inputs[1]
-            )));
+            return Err(ShapeError::Product(inputs[0].clone(), inputs[1].clone()));
         }
         Ok(MatMulSizes { groups, m, k, n })
     }

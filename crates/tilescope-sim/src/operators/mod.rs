@@ -17,7 +17,9 @@ mod cross_entropy;
 mod distributed_norm;
 mod dropout;
 mod embedding;
+mod error;
 mod gradient;
+mod import_problem;
 mod key;
 pub(crate) mod linear_index;
 mod mat_vec;
@@ -68,14 +70,14 @@ pub(crate) use cast::CastOp;
 pub use clamp::ClampOp;
 pub(crate) use concat::ConcatOp;
 pub(crate) use constant_value::ConstantValue;
-pub use context::{LoweredOperation, LoweringContext, LoweringError, NodeOperands, ReplicaSum};
+pub use context::{LoweredOperation, LoweringContext, NodeOperands, ReplicaSum};
 pub use convolution::{ConvDimTransforms, ConvOp};
 pub use cross_entropy::CrossEntropyOp;
 pub(crate) use dropout::DropoutOp;
 pub use embedding::{EmbeddingOp, MultiUpdateAddOp};
-pub(crate) use gradient::NO_GRADIENT;
-pub use gradient::OperationSink;
-pub use gradient::{GradientBuilder, GraphError};
+pub use error::{GraphError, GraphProblem, LoweringError, LoweringProblem, ShapeError};
+pub use gradient::{GradientBuilder, OperationSink};
+pub use import_problem::ImportProblem;
 pub use key::OperatorIdentity;
 pub(crate) use key::OperatorKey;
 pub use mat_vec::MatVecOp;
@@ -120,11 +122,6 @@ use crate::shape::{TensorId, TensorInfo};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Operands that do not fit together, or not to their operator.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ShapeError(String);
 
 /// The gradient of each input that has one, or why there is none.
 pub type GradientResult = Result<Vec<Option<TensorId>>, GraphError>;
@@ -316,11 +313,11 @@ fn expect_operands(inputs: &[TensorInfo], count: usize) -> Result<(), ShapeError
     if inputs.len() == count {
         Ok(())
     } else {
-        Err(ShapeError(format!("{count} operands are expected, not {}", inputs.len())))
+        Err(ShapeError::OperandCount { expected: count, found: inputs.len() })
     }
 }
 
 /// Checks that two types are equal.
 fn expect_same(a: &TensorInfo, b: &TensorInfo) -> Result<(), ShapeError> {
-    if a == b { Ok(()) } else { Err(ShapeError(format!("operands differ: {a} and {b}"))) }
+    if a == b { Ok(()) } else { Err(ShapeError::OperandsDiffer(a.clone(), b.clone())) }
 }

@@ -90,9 +90,10 @@ pub(crate) fn check_labels(inputs: &[TensorInfo]) -> Result<(), ShapeError> {
     expect_operands(inputs, 2)?;
     let (values, labels) = (&inputs[0], &inputs[1]);
     if values.shape.len() != 2 || labels.shape != values.shape[..1] {
-        return Err(ShapeError(format!(
-            "values [batch, classes] and labels [batch] are expected, not {values} and {labels}"
-        )));
+        return Err(ShapeError::Operands {
+            expected: "values [batch, classes] and labels [batch]",
+            found: vec![values.clone(), labels.clone()],
+        });
     }
     Ok(())
 }

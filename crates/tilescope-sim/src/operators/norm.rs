@@ -35,14 +35,12 @@ impl Operator for NormOp {
         let channels = x.shape.get(1).copied().unwrap_or(0);
         match self.0 {
             NormKind::Batch if x.shape.len() < 2 => {
-                return Err(ShapeError(format!("{x} has no channels")));
+                return Err(ShapeError::NoChannels(x.clone()));
             }
             NormKind::Group { groups }
                 if groups == 0 || channels == 0 || !channels.is_multiple_of(groups) =>
             {
-                return Err(ShapeError(format!(
-                    "{groups} groups do not divide the channels of {x}"
-                )));
+                return Err(ShapeError::Groups { groups, ty: x.clone() });
             }
             _ => {}
         }

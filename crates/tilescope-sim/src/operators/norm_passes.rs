@@ -144,7 +144,7 @@ fn placed(lowering: &mut LoweringContext, tensor: TensorId, rows: &NormRows) -> 
 pub(crate) fn expect_channels(inputs: &[TensorInfo], channels: u64) -> Result<(), ShapeError> {
     match inputs[1..].iter().find(|values| values.shape != [channels]) {
         None => Ok(()),
-        Some(values) => Err(ShapeError(format!("{values} is expected to have {channels} values"))),
+        Some(values) => Err(ShapeError::ChannelValues { ty: values.clone(), channels }),
     }
 }
 

@@ -25,7 +25,7 @@ impl Operator for OneHotOp {
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         if inputs[0].dtype != DType::Int {
-            return Err(ShapeError(format!("indices are whole numbers, not {}", inputs[0])));
+            return Err(ShapeError::Indices(inputs[0].clone()));
         }
         let shape = [&inputs[0].shape[..], &[self.depth]].concat();
         Ok(vec![TensorInfo::new(shape, self.dtype)])

@@ -197,7 +197,10 @@ impl Operator for VarUpdateOp {
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         if let Some(other) = inputs.iter().find(|operand| operand.shape != inputs[0].shape) {
-            return Err(ShapeError(format!("{other} does not fit parameter {}", inputs[0])));
+            return Err(ShapeError::Parameter {
+                operand: other.clone(),
+                parameter: inputs[0].clone(),
+            });
         }
         Ok(Vec::new())
     }

@@ -40,7 +40,7 @@ impl Operator for PadOp {
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         let rank = inputs[0].shape.len();
-        let refuse = || ShapeError(format!("{} cannot be padded so", inputs[0]));
+        let refuse = || ShapeError::Padding(inputs[0].clone());
         if self.before.len() != rank || self.behind.len() != rank {
             return Err(refuse());
         }

@@ -4,8 +4,8 @@
 //! or in another order, is rearranged, and that is part of the operation's work.
 
 use super::{
-    ConvOp, LoweredOperation, LoweringContext, LoweringError, LoweringResult, MatMulOp,
-    MatMulPhase, NodeOperands,
+    ConvOp, LoweredOperation, LoweringContext, LoweringError, LoweringProblem, LoweringResult,
+    MatMulOp, MatMulPhase, NodeOperands,
 };
 use crate::poplar::work::MemoryConstraint;
 use crate::poplar::{OperandLiveness, tile_runs};
@@ -105,10 +105,7 @@ impl LoweringContext<'_> {
         let types: Vec<TensorInfo> =
             node.inputs.iter().map(|tensor| self.tensor_type(*tensor).clone()).collect();
         let sizes = matmul.sizes(&types);
-        let sizes = sizes.map_err(|error| LoweringError {
-            operation: node.name.to_string(),
-            problem: error.to_string(),
-        })?;
+        let sizes = sizes.map_err(|error| node.error(error))?;
         let PoplibsOptions { serialize_matmul, serialize_matmul_factor, .. } =
             self.planning_of(node);
         let serial = MatMulSerialization { mode: serialize_matmul, parts: serialize_matmul_factor };
@@ -196,10 +193,9 @@ impl LoweringContext<'_> {
     pub(crate) fn matmul(&mut self, node: &NodeOperands, matmul: &MatMulOp) -> LoweringResult {
         let (params, cut) = self.matmul_params(node, matmul)?;
         let planned = self.matmul_plans(node, &params)?;
-        let axes = self.matmul_axes(node, matmul).ok_or_else(|| LoweringError {
-            operation: node.name.to_string(),
-            problem: "its operands are no matrices".to_string(),
-        })?;
+        let axes = self
+            .matmul_axes(node, matmul)
+            .ok_or_else(|| node.error(LoweringProblem::NoMatrices))?;
         let form = ProductPlacement { axes, cut, start: self.first_tile() };
         let product = match planned {
             ProductPlans::Inference(plan) => self.forward(node, &plan, form),
@@ -480,8 +476,5 @@ fn to_tensor_layout(
 }
 
 fn explain<T>(node: &NodeOperands, planned: Result<T, PlanError>) -> Result<T, LoweringError> {
-    planned.map_err(|error| LoweringError {
-        operation: node.name.to_string(),
-        problem: error.to_string(),
-    })
+    planned.map_err(|error| node.error(error))
 }

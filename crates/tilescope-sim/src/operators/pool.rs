@@ -1,8 +1,8 @@
 //! Pooling over windows: the largest or the mean of each.
 
 use super::{
-    FieldEdges, GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringError,
-    LoweringResult, NodeOperands, Operator, RowWindow, ShapeError, expect_operands, expect_same,
+    FieldEdges, GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
+    NodeOperands, Operator, RowWindow, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::{MemoryConstraint, OperationWork};
 use crate::poplar::{OperandLiveness, tile_runs};
@@ -132,9 +132,9 @@ impl PoolOp {
         PoolGradOp { pool: self.clone(), input }
     }
 
-    fn refuse(&self, input: &TensorInfo) -> String {
-        let kernel: Vec<String> = self.windows.iter().map(|at| at.kernel.to_string()).collect();
-        format!("a window of {} does not fit into {input}", kernel.join("x"))
+    fn window_error(&self, input: &TensorInfo) -> ShapeError {
+        let kernel = self.windows.iter().map(|at| at.kernel.to_string()).collect();
+        ShapeError::Window { kernel, field: input.clone() }
     }
 
     /// The phases of one direction; `input` is what the forward pass pools.
@@ -165,10 +165,7 @@ impl PoolOp {
             tile_runs::add_per_tile(&sum, &operand.bytes(bytes))
         });
         let pooled = pooling.lower(lowering.tiles, lowering.exchange_speed(), &sources);
-        let pooled = pooled.ok_or_else(|| LoweringError {
-            operation: node.name.to_string(),
-            problem: self.refuse(input),
-        })?;
+        let pooled = pooled.ok_or_else(|| node.error(self.window_error(input)))?;
         lowering.set_layout(node.outputs[0], pooled.layout);
         let lives = OperandLiveness {
             input_constraint: MemoryConstraint::OwnMemoryElement,
@@ -197,21 +194,18 @@ impl Operator for PoolOp {
         expect_operands(inputs, 1)?;
         let rank = 2 + self.windows.len();
         if !(3..=5).contains(&rank) || inputs[0].shape.len() != rank {
-            return Err(ShapeError(format!(
-                "expected [batch, channels, field..] of {} dimensions, found {}",
-                self.windows.len(),
-                inputs[0]
-            )));
+            return Err(ShapeError::PooledField {
+                dimensions: self.windows.len(),
+                found: inputs[0].clone(),
+            });
         }
         if self.window_elements() > MAX_WINDOW_ELEMENTS && !self.covers_field(&inputs[0]) {
-            return Err(ShapeError(format!(
-                "windows of more than {MAX_WINDOW_ELEMENTS} elements are not simulated"
-            )));
+            return Err(ShapeError::WindowTooLarge(MAX_WINDOW_ELEMENTS));
         }
         let axes = self.axes(&inputs[0]);
         let field = axes[3 - self.windows.len()..].iter().map(|axis| axis.windows());
         let field: Vec<u64> =
-            field.collect::<Option<_>>().ok_or_else(|| ShapeError(self.refuse(&inputs[0])))?;
+            field.collect::<Option<_>>().ok_or_else(|| self.window_error(&inputs[0]))?;
         let shape = [&inputs[0].shape[..2], &field].concat();
         Ok(vec![TensorInfo::new(shape, inputs[0].dtype)])
     }

@@ -76,7 +76,7 @@ impl Operator for ReduceOp {
         expect_operands(inputs, if self.result.update { 2 } else { 1 })?;
         let shape = &inputs[0].shape;
         if let Some(axis) = self.axes.iter().find(|axis| **axis >= shape.len()) {
-            return Err(ShapeError(format!("{} has no axis {axis}", inputs[0])));
+            return Err(ShapeError::NoAxis { ty: inputs[0].clone(), axis: *axis });
         }
         let kept = (0..shape.len()).filter(|axis| !self.axes.contains(axis));
         let kept: Vec<u64> = kept.map(|axis| shape[axis]).collect();

@@ -27,7 +27,7 @@ impl Operator for RepeatOp {
         let kept = axes.filter(|(axis, _)| !self.axes.contains(axis)).map(|(_, size)| *size);
         let kept = TensorInfo::new(kept.collect::<Vec<_>>(), self.ty.dtype);
         if kept != inputs[0] {
-            return Err(ShapeError(format!("{} cannot be repeated to {}", inputs[0], self.ty)));
+            return Err(ShapeError::Repeat { from: inputs[0].clone(), to: self.ty.clone() });
         }
         Ok(vec![self.ty.clone()])
     }

@@ -21,7 +21,7 @@ impl Operator for ReshapeOp {
         expect_operands(inputs, 1)?;
         let output = TensorInfo::new(self.shape.clone(), inputs[0].dtype);
         if output.elements() != inputs[0].elements() {
-            return Err(ShapeError(format!("{} cannot be seen as {output}", inputs[0])));
+            return Err(ShapeError::Reshape { from: inputs[0].clone(), to: output });
         }
         Ok(vec![output])
     }

@@ -5,8 +5,8 @@
 //! needs.
 
 use super::{
-    GradientBuilder, GradientResult, GraphError, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands, expect_same,
+    GradientBuilder, GradientResult, GraphError, GraphProblem, LoweringContext, LoweringError,
+    NodeOperands, Operator, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::OperandLiveness;
 use crate::poplar::work::TemporaryVariable;
@@ -42,7 +42,10 @@ impl RnnOp {
 
     fn layer(&self, x: &TensorInfo) -> Result<RnnParams, ShapeError> {
         let [steps, batch, input] = x.shape[..] else {
-            return Err(ShapeError(format!("expected [steps, batch, input], found {x}")));
+            return Err(ShapeError::Operand {
+                expected: "[steps, batch, input]",
+                found: x.clone(),
+            });
         };
         Ok(RnnParams { cell: self.cell, batch, steps, input, output: self.output, dtype: x.dtype })
     }
@@ -71,13 +74,11 @@ impl RnnOp {
         node: &NodeOperands,
         x: TensorId,
     ) -> Result<RnnLowering<'a>, LoweringError> {
-        let explain = |problem| LoweringError { operation: node.name.to_string(), problem };
-        let layer =
-            self.layer(lowering.tensor_type(x)).map_err(|error| explain(error.to_string()))?;
+        let layer = self.layer(lowering.tensor_type(x)).map_err(|error| node.error(error))?;
         let options =
             ConvOptions { pass: ConvPass::FcInferenceForward, library: lowering.planning_of(node) };
         RnnLowering::new(machine, layer, self.keeps_intermediates, options, lowering.plans)
-            .map_err(|error| explain(error.to_string()))
+            .map_err(|error| node.error(error))
     }
 }
 
@@ -107,8 +108,7 @@ impl Operator for RnnOp {
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
         if !self.keeps_intermediates {
-            let problem = "the layer does not keep what its gradient needs".to_string();
-            return Err(GraphError { node: backward.node.name.to_string(), problem });
+            return Err(GraphError::new(backward.node.name, GraphProblem::NothingKept));
         }
         let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
         let operands = [gradient, inputs[0], inputs[1], inputs[2], outputs[0], outputs[1]];

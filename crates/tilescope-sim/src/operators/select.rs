@@ -23,10 +23,10 @@ impl Operator for SelectOp {
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 3)?;
         if inputs[0].dtype != DType::Bool || inputs[1].dtype != inputs[2].dtype {
-            return Err(ShapeError(format!(
-                "a condition and two values of one type are expected, not {}, {} and {}",
-                inputs[0], inputs[1], inputs[2]
-            )));
+            return Err(ShapeError::Operands {
+                expected: "a condition and two values of one type",
+                found: inputs.to_vec(),
+            });
         }
         Ok(vec![TensorInfo::new(broadcast_shape(inputs)?, inputs[1].dtype)])
     }

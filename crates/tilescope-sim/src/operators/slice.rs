@@ -29,10 +29,7 @@ impl Operator for SliceOp {
                 *size = self.range.end - self.range.start;
                 Ok(vec![ty])
             }
-            _ => Err(ShapeError(format!(
-                "{:?} is no part of axis {} of {ty}",
-                self.range, self.axis
-            ))),
+            _ => Err(ShapeError::Slice { range: self.range.clone(), axis: self.axis, ty }),
         }
     }
 

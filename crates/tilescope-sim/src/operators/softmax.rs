@@ -27,7 +27,7 @@ impl Operator for SoftmaxOp {
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         if self.axis >= inputs[0].shape.len() {
-            return Err(ShapeError(format!("{} has no axis {}", inputs[0], self.axis)));
+            return Err(ShapeError::NoAxis { ty: inputs[0].clone(), axis: self.axis });
         }
         Ok(vec![inputs[0].clone()])
     }

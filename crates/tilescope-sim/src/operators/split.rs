@@ -30,10 +30,11 @@ impl Operator for SplitOp {
         let ty = &inputs[0];
         let total = self.sizes.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
         if ty.shape.get(self.axis).copied() != total {
-            return Err(ShapeError(format!(
-                "parts of {:?} are not axis {} of {ty}",
-                self.sizes, self.axis
-            )));
+            return Err(ShapeError::SplitSizes {
+                sizes: self.sizes.clone(),
+                axis: self.axis,
+                ty: ty.clone(),
+            });
         }
         let part = |size: &u64| {
             let mut part = ty.clone();

@@ -26,9 +26,10 @@ pub struct StencilOp {
 /// The field a tensor is.
 fn field(ty: &TensorInfo) -> Result<StencilField, ShapeError> {
     let [height, width, channels] = ty.shape[..] else {
-        return Err(ShapeError(format!(
-            "expected a field of rows, columns and channels, found {ty}"
-        )));
+        return Err(ShapeError::Operand {
+            expected: "a field of rows, columns and channels",
+            found: ty.clone(),
+        });
     };
     Ok(StencilField { height, width, channels, dtype: ty.dtype })
 }
@@ -51,7 +52,7 @@ impl Operator for StencilOp {
         let row =
             TensorInfo { shape: [&[1], &inputs[0].shape[1..]].concat(), dtype: inputs[0].dtype };
         match inputs[1..].iter().find(|other| **other != row) {
-            Some(other) => Err(ShapeError(format!("{other} is no row of {}", inputs[0]))),
+            Some(other) => Err(ShapeError::Row { row: other.clone(), field: inputs[0].clone() }),
             None => Ok(vec![inputs[0].clone()]),
         }
     }

@@ -23,7 +23,7 @@ impl Operator for StraightThroughOp {
         if made == of && within.dtype == DType::Bool && within.shape == made.shape {
             return Ok(vec![made.clone()]);
         }
-        Err(ShapeError(format!("{made} and {within} do not go with {of}")))
+        Err(ShapeError::StraightThrough(Box::new([made, within, of].map(TensorInfo::clone))))
     }
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {

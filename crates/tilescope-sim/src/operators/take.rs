@@ -77,10 +77,7 @@ impl Operator for TakeOp {
                 *size = self.indices.len() as u64;
                 Ok(vec![ty])
             }
-            _ => Err(ShapeError(format!(
-                "axis {} of {} does not have all elements that are taken",
-                self.axis, inputs[0]
-            ))),
+            _ => Err(ShapeError::Taken { axis: self.axis, ty: inputs[0].clone() }),
         }
     }
 

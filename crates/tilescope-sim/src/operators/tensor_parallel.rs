@@ -68,17 +68,13 @@ impl Operator for TensorParallelOp {
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         let mut ty = inputs[0].clone();
-        let last =
-            ty.shape.last_mut().ok_or_else(|| ShapeError("a scalar cannot be split".to_owned()))?;
+        let last = ty.shape.last_mut().ok_or(ShapeError::Scalar)?;
         match self.edge {
             TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => {}
             TensorParallelEdge::AllGather => *last *= self.parts,
             TensorParallelEdge::Take if last.is_multiple_of(self.parts) => *last /= self.parts,
             TensorParallelEdge::Take => {
-                return Err(ShapeError(format!(
-                    "{last} cannot be split into {} parts",
-                    self.parts
-                )));
+                return Err(ShapeError::Shards { size: *last, parts: self.parts });
             }
         }
         Ok(vec![ty])

@@ -30,10 +30,11 @@ impl Operator for TopKOp {
         match ty.shape.get_mut(self.axis) {
             Some(size) if self.k > 0 && self.k <= *size => *size = self.k,
             _ => {
-                return Err(ShapeError(format!(
-                    "axis {} of {} does not have {} elements",
-                    self.axis, inputs[0], self.k
-                )));
+                return Err(ShapeError::TooFewElements {
+                    axis: self.axis,
+                    ty: inputs[0].clone(),
+                    count: self.k,
+                });
             }
         }
         let indices = TensorInfo::new(&ty.shape[..], DType::Int);

@@ -25,10 +25,10 @@ impl Operator for TransposeOp {
         let mut sorted = self.permutation.clone();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..shape.len()) {
-            return Err(ShapeError(format!(
-                "{:?} is no order of the axes of {}",
-                self.permutation, inputs[0]
-            )));
+            return Err(ShapeError::Order {
+                permutation: self.permutation.clone(),
+                ty: inputs[0].clone(),
+            });
         }
         let turned: Vec<u64> = self.permutation.iter().map(|axis| shape[*axis]).collect();
         Ok(vec![TensorInfo::new(turned, inputs[0].dtype)])

@@ -8,7 +8,7 @@ use crate::compile::{
     CompiledProgram, HostExchange, HostStreamCopy, InterIpuFlow, LeafProgramCost, StageCopyGroup,
     host_exchanges, whole_ipu_cost,
 };
-use crate::spec::OverlapIo;
+use crate::specification::OverlapIo;
 use crate::targets::IpuLink;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, StepId};

@@ -7,7 +7,7 @@ use super::host::{
 use super::leaf_costs::LeafCostTable;
 use super::{RunLength, SampleSource, StepSink, cycles_of, run_from};
 use crate::compile::CompiledProgram;
-use crate::spec::Spec;
+use crate::specification::Spec;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, ProgramId};
 use tilescope_report::{ExecutionStep, HostReport, ReplicaClasses, TraceMark};

@@ -20,7 +20,7 @@ pub(crate) use trial::{length_of_run, shortened};
 
 use crate::compile::{CompiledProgram, FragmentItem, HostStreamCopy, StageFragment, pass_name};
 use crate::schedule::{ScheduleSlot, StageTurn, WeightUpdateTiming};
-use crate::spec::{DataLoaderMode, OutputMode, OverlapIo, Spec};
+use crate::specification::{DataLoaderMode, OutputMode, OverlapIo, Spec};
 use clocks::{IpuClocks, TileGroup};
 use host::{AlikeReplicas, HostTimeline, WaitTotals, loader_seconds_of};
 use leaf_costs::LeafCostTable;

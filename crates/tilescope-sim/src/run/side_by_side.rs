@@ -4,7 +4,7 @@
 use super::{FragmentStart, ProgramRunner, StepSink};
 use crate::compile::{FragmentItem, StageFragment};
 use crate::schedule::ScheduleSlot;
-use crate::spec::AccumulateOuterSchedule;
+use crate::specification::AccumulateOuterSchedule;
 use tilescope_report::units::{IpuId, ProgramId};
 use tilescope_report::{MarkKind, TrainingPass};
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::compile::{ProgramExtent, ProgramSource};
-use crate::spec::{Spec, SpecSource};
+use crate::specification::{Spec, SpecSource};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use tilescope_report::units::Cycles;

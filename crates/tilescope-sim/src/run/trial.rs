@@ -2,7 +2,7 @@
 
 use super::{dry_run, run_cycles};
 use crate::compile::CompiledProgram;
-use crate::spec::Spec;
+use crate::specification::Spec;
 use tilescope_report::units::Cycles;
 
 /// Micro-batches of the longest run that a program is tried with. Longer ones are cut.

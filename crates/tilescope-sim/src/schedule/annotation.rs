@@ -9,7 +9,7 @@
 use super::phased::phase_ipu;
 use crate::graph::{AnnotatedStage, GraphNode, ModelGraph, StageAnnotation};
 use crate::shape::{BlockId, TensorId, TensorRole};
-use crate::spec::{ExecutionStrategy, Spec, SpecError, StageSpec};
+use crate::specification::{ExecutionStrategy, Spec, SpecError, StageSpec};
 use std::collections::BTreeMap;
 use tilescope_report::units::IpuId;
 

@@ -16,7 +16,7 @@ pub(crate) use sharded::sharded_slots;
 use sharded::slots_of_phases;
 pub(crate) use sync::SyncGroups;
 
-use crate::spec::{self, ExecutionStrategy, SpecOptions};
+use crate::specification::{self, ExecutionStrategy, SpecOptions};
 use std::ops::Range;
 use tilescope_report::TrainingPass;
 
@@ -186,7 +186,7 @@ impl ExecutionSchedule {
         let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
         let pipelined = options.execution == ExecutionStrategy::Pipelined && stages > 1;
         let schedule = options.pipeline_schedule;
-        let overlapping = pipelined && schedule != spec::PipelineSchedule::Sequential;
+        let overlapping = pipelined && schedule != specification::PipelineSchedule::Sequential;
         let continuous = overlapping && (!training || accumulation == 1);
         let (iterations, micro_batches) =
             if continuous { (1, accumulation * iterations) } else { (iterations, accumulation) };
@@ -212,11 +212,11 @@ impl ExecutionSchedule {
             WeightUpdateTiming::PerIteration
         };
         let copying = match (pipelined, schedule) {
-            (true, spec::PipelineSchedule::Grouped) => StageCopyTiming::EverySlot,
-            (true, spec::PipelineSchedule::Interleaved) if training => {
+            (true, specification::PipelineSchedule::Grouped) => StageCopyTiming::EverySlot,
+            (true, specification::PipelineSchedule::Interleaved) if training => {
                 StageCopyTiming::EveryOtherSlot
             }
-            (true, spec::PipelineSchedule::Interleaved) => StageCopyTiming::EverySlot,
+            (true, specification::PipelineSchedule::Interleaved) => StageCopyTiming::EverySlot,
             _ => StageCopyTiming::AfterEachPass,
         };
         let depth = |stage| if pipelined { form.stash_depth(stage) } else { 1 };

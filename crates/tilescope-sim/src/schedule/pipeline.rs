@@ -19,7 +19,7 @@
 //! driver/visitors/pipeline_visitor_utils.h, one pass per IPU and slot.
 
 use super::{PipelinePhase, ScheduleSlot, StageTurn};
-use crate::spec::{PipelineSchedule, StashConvention};
+use crate::specification::{PipelineSchedule, StashConvention};
 use tilescope_report::TrainingPass;
 
 /// When a micro-batch is where, in slots behind its start.

@@ -8,7 +8,9 @@ use super::pipeline::PipelineTiming;
 use crate::graph::{GraphNode, ModelGraph};
 use crate::operators::ShardCrossing;
 use crate::shape::BlockId;
-use crate::spec::{AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec};
+use crate::specification::{
+    AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec,
+};
 use std::ops::Range;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::IpuId;

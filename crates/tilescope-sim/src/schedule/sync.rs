@@ -7,7 +7,7 @@
 //! copy (PopART, willow/src/popx/devicexmanager.cpp: `ipuAndAll` of a single pipeline has one of each
 //! IPU and one of all, `intraReplicaAndLadder` one of a replica and one of a side of the ladder).
 
-use crate::spec::SyncPattern;
+use crate::specification::SyncPattern;
 use tilescope_report::SyncGroupMembers;
 use tilescope_report::units::IpuId;
 

@@ -13,7 +13,7 @@ pub use operations::OperationSensitivity;
 
 use crate::run::retimed_cycles;
 use crate::simulation::{MOST_COUNTED_MICRO_BATCHES, MOST_RECORDS, SimulateError, Simulation};
-use crate::spec::{Spec, SpecError, SpecSource};
+use crate::specification::{Spec, SpecError, SpecSource};
 use rayon::prelude::*;
 use resources::{RESOURCES, Resource, ResourceChange};
 use std::sync::atomic::{AtomicUsize, Ordering};

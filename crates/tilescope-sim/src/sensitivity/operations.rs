@@ -3,7 +3,7 @@
 use super::{RetimedProgram, RunFigures, shortened_by};
 use crate::run::{self, StepSink, retimed_cycles};
 use crate::simulation::Simulation;
-use crate::spec::Spec;
+use crate::specification::Spec;
 use std::convert::Infallible;
 use tilescope_report::units::{Cycles, OperationId, ProgramId};
 use tilescope_report::{ExecutionStep, TraceMark, TrainingPass};

@@ -1,6 +1,6 @@
 //! The resources of a machine, one entry each.
 
-use crate::spec::Spec;
+use crate::specification::Spec;
 use tilescope_report::MachineUnit;
 use tilescope_report::units::seconds;
 

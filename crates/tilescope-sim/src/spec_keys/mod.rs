@@ -1,4 +1,4 @@
-//! How the keys of a spec are declared. Folders below `spec` declare theirs where they are used:
+//! How the keys of a spec are declared. Folders below `specification` declare theirs where they are used:
 //! [`ModelSpec`](crate::model::ModelSpec) and
 //! [`PoplibsOptions`](crate::poplin::planner::PoplibsOptions).
 

@@ -10,7 +10,7 @@ use crate::poplin::PlanCache;
 use crate::poplin::planner::PoplibsOptions;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
-use crate::spec::Proportion;
+use crate::specification::Proportion;
 use crate::targets::Chip;
 use crate::targets::IpuTarget;
 use std::collections::BTreeSet;

@@ -2,9 +2,10 @@
 
 use super::super::answer::first;
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
-use super::super::session::{McpSession, OpenedReport, failed, json_of};
+use super::super::session::{McpSession, OpenedReport, json_of};
 use super::{LIMIT, McpTool};
 use crate::cli::command::CliError;
+use crate::cli::error::UsageError;
 use crate::cli::gates::{CheckedGates, read_gate};
 use serde_json::{Value, json};
 use tilescope_analysis::compare::{
@@ -64,8 +65,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let source = session.open(arguments.required_text(SOURCE.name), &Default::default())?;
     let changes = arguments.changes(TARGET_CHANGES.name);
     let target = session.open(arguments.required_text(TARGET.name), &changes)?;
-    let alignment =
-        ReportAlignment::without_links(&source.report, &target.report).map_err(failed)?;
+    let alignment = ReportAlignment::without_links(&source.report, &target.report)?;
     let unit = arguments.text(PER.name);
     let unit = WorkUnit::ALL.into_iter().find(|known| Some(known.name()) == unit);
     let sides = ComparedReports {
@@ -75,13 +75,13 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
         numbers: NumberFormat::default(),
         unit: unit.unwrap_or_default(),
     };
-    let normalization = sides.normalization().map_err(failed)?;
+    let normalization = sides.normalization()?;
     let gates = CheckedGates::of(gates, (&source.report, &target.report), &normalization)?;
     let mut answer = json!({ "normalization": json_of(&normalization)? });
     let tables = match known_view {
-        Some(view) => (view.tables)(&sides).map_err(failed)?,
+        Some(view) => (view.tables)(&sides)?,
         None => {
-            let page = overview(&sides).map_err(failed)?;
+            let page = overview(&sides)?;
             answer["verdict"] = page.verdict.into();
             answer["distinction"] = json_of(&page.distinction)?;
             page.tables
@@ -107,11 +107,11 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
 fn known_view(
     view: &str,
 ) -> Result<&'static tilescope_analysis::compare::ViewComparison, CliError> {
-    comparison(view).ok_or_else(|| {
+    let found = comparison(view).ok_or_else(|| {
         let known: Vec<&str> = COMPARISONS.iter().map(|one| one.view).collect();
-        let known = known.join(", ");
-        CliError::Usage(format!("there is no view {view:?} to compare; there are: {known}"))
-    })
+        UsageError::unknown("view", view, format!(" to compare; there are: {}", known.join(", ")))
+    });
+    Ok(found?)
 }
 
 fn table_json(table: &ComparisonTable, limit: usize, sides: [&OpenedReport; 2]) -> Value {

@@ -5,9 +5,10 @@ mod summary;
 mod why;
 
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
-use super::super::session::{McpSession, failed, json_of};
+use super::super::session::{McpSession, json_of};
 use super::{CHANGES, LIMIT, McpTool, REPORT};
 use crate::cli::command::CliError;
+use crate::cli::error::UsageError;
 use serde_json::{Value, json};
 use tilescope_analysis::topics::{TOPICS, topic};
 use tilescope_analysis::view_location::ViewLocation;
@@ -49,10 +50,10 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     if id == "spec" {
         return Ok(json!({ "report": report, "text": session.spec(report, &changes)?.text }));
     }
-    let asked = topic(id).map_err(|error| CliError::Usage(error.to_string()))?;
-    for (argument, of) in [(AT, "execution-trace"), (OPERATION, "limits")] {
-        if arguments.text(argument.name).is_some() && of != id {
-            return Err(CliError::Usage(format!("{} is for the topic {of}", argument.name)));
+    let asked = topic(id)?;
+    for (argument, topic) in [(AT, "execution-trace"), (OPERATION, "limits")] {
+        if arguments.text(argument.name).is_some() && topic != id {
+            return Err(UsageError::OtherTopic { argument: argument.name, topic }.into());
         }
     }
     let opened = session.open(report, &changes)?;
@@ -64,7 +65,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     };
     answer["topic"] = id.into();
     answer["about"] = asked.about.into();
-    answer["facts"] = json_of(&(asked.facts)(&opened.report).map_err(failed)?)?;
+    answer["facts"] = json_of(&(asked.facts)(&opened.report)?)?;
     answer["figures"] = asked.figures.iter().map(|figure| figure.name).collect();
     answer["tables"] = asked.all_tables().map(|table| Value::from(table.path())).collect();
     answer["topics"] = TOPICS.iter().map(|topic| topic.id).collect();

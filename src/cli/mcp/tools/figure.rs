@@ -1,9 +1,10 @@
 //! Figures of any topic.
 
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
-use super::super::session::{McpSession, failed, json_of};
+use super::super::session::{McpSession, json_of};
 use super::{CHANGES, McpTool, REPORT};
 use crate::cli::command::CliError;
+use crate::cli::error::UsageError;
 use serde_json::{Value, json};
 use tilescope_analysis::topics::topic;
 
@@ -28,22 +29,20 @@ pub(super) const TOOL: McpTool = McpTool {
 };
 
 fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
-    let asked = topic(arguments.required_text(TOPIC.name))
-        .map_err(|error| CliError::Usage(error.to_string()))?;
+    let asked = topic(arguments.required_text(TOPIC.name))?;
     let name = arguments.text(FIGURE.name);
     let figures = asked.figures.iter().filter(|of| name.is_none_or(|name| name == of.name));
     let figures: Vec<_> = figures.collect();
     if let Some(name) = name.filter(|_| figures.is_empty()) {
         let known: Vec<&str> = asked.figures.iter().map(|figure| figure.name).collect();
-        let problem =
-            format!("there is no figure {name:?} of {}; there are: {}", asked.id, known.join(", "));
-        return Err(CliError::Usage(problem));
+        let hint = format!(" of {}; there are: {}", asked.id, known.join(", "));
+        return Err(UsageError::unknown("figure", name, hint).into());
     }
     let opened =
         session.open(arguments.required_text(REPORT.name), &arguments.changes(CHANGES.name))?;
     let mut drawn = Vec::new();
     for figure in figures {
-        let read = (figure.read)(&opened.report).map_err(failed)?;
+        let read = (figure.read)(&opened.report)?;
         drawn.push(json!({ "name": figure.name, "figure": json_of(&read)? }));
     }
     Ok(opened.answer(json!({ "topic": asked.id, "figures": drawn })))

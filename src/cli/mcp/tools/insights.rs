@@ -2,9 +2,10 @@
 
 use super::super::answer::first;
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
-use super::super::session::{McpSession, OpenedReport, failed, json_of};
+use super::super::session::{McpSession, OpenedReport, json_of};
 use super::{CHANGES, LIMIT, McpTool, REPORT};
 use crate::cli::command::CliError;
+use crate::cli::error::UsageError;
 use serde_json::{Value, json};
 use tilescope_analysis::insights::{InsightFinding, insights, insights_with_tried};
 use tilescope_experiments::strategies::proposals::{ProofRequest, prove};
@@ -32,7 +33,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let numbers = NumberFormat::default();
     let (found, problem) = match arguments.flag(PROVE.name) {
         true => (proven(&opened, session)?, None),
-        false => insights_with_tried(&opened.report, numbers).map_err(failed)?,
+        false => insights_with_tried(&opened.report, numbers)?,
     };
     let finding = |finding: &InsightFinding| finding_json(&opened, finding).unwrap_or_default();
     let mut answer = json!({
@@ -56,12 +57,8 @@ fn proven(
     session: &mut McpSession,
 ) -> Result<Vec<InsightFinding>, CliError> {
     let report = &opened.report;
-    let spec = report.spec().ok_or_else(|| {
-        let problem = "this report has no spec to change: only reports that tilescope simulated have \
-                       one";
-        CliError::Usage(problem.to_owned())
-    })?;
-    let found = insights(report, NumberFormat::default()).map_err(failed)?;
+    let spec = report.spec().ok_or(UsageError::NoSpec)?;
+    let found = insights(report, NumberFormat::default())?;
     let (directory, jobs) = (session.directory()?, None);
     Ok(prove(found, &ProofRequest { spec, directory, jobs, progress: &|_| () })?)
 }

@@ -6,9 +6,10 @@ mod sql;
 
 use super::super::answer::first;
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
-use super::super::session::{McpSession, failed};
+use super::super::session::McpSession;
 use super::{CHANGES, LIMIT, McpTool, REPORT};
 use crate::cli::command::CliError;
+use crate::cli::error::UsageError;
 use serde_json::{Map, Value, json};
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::tables::{ReportTable, all, at_path};
@@ -61,12 +62,12 @@ pub(super) const TOOL: McpTool = McpTool {
 fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
     let [table, sql, find] = [TABLE, SQL, FIND].map(|of| arguments.text(of.name));
     if [table, sql, find].into_iter().flatten().count() > 1 {
-        return Err(CliError::Usage("one of table, sql and find is asked at a time".to_owned()));
+        return Err(UsageError::Request("one of table, sql and find is asked at a time").into());
     }
     let has_rows = table.is_none() && (sql.is_some() || find.is_some());
     for of in [CONTAINS, SORT] {
         if has_rows && arguments.text(of.name).is_some() {
-            return Err(CliError::Usage(format!("{} is for rows of a table", of.name)));
+            return Err(UsageError::NotForAnswers(of.name).into());
         }
     }
     let word = arguments.text(CONTAINS.name).unwrap_or_default().to_lowercase();
@@ -75,18 +76,17 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
         rows.retain(|row| row.to_string().to_lowercase().contains(&word));
         return Ok(json!({ "rows": first(rows.into_iter(), limit, |row| row) }));
     }
-    let known = table.map(at_path).transpose();
-    let known = known.map_err(|error| CliError::Usage(error.to_string()))?;
+    let known = table.map(at_path).transpose()?;
     let Some(report) = arguments.text(REPORT.name) else {
         if table.or(sql).or(find).is_some() {
-            return Err(CliError::Usage(format!("report is missing: {}", REPORT.about)));
+            return Err(UsageError::MissingArgument { name: "report", about: REPORT.about }.into());
         }
         return Ok(json!({ "tables": listed() }));
     };
     let opened = session.open(report, &arguments.changes(CHANGES.name))?;
     let answer = match (known, sql, find) {
         (Some(table), ..) => {
-            let mut rows = (table.read)(&opened.report).map_err(failed)?;
+            let mut rows = (table.read)(&opened.report)?;
             rows.rows.retain(|row| row.iter().any(|cell| has_word(cell, &word)));
             if let Some(column) = arguments.text(SORT.name) {
                 sort(&mut rows, column)?;
@@ -115,8 +115,8 @@ fn sort(table: &mut DataTable, column: &str) -> Result<(), CliError> {
     let is_named = |title: &str| title.eq_ignore_ascii_case(column);
     let Some(at) = table.columns.iter().position(|of| is_named(&of.title)) else {
         let known: Vec<&str> = table.columns.iter().map(|of| of.title.as_str()).collect();
-        let known = known.join(", ");
-        return Err(CliError::Usage(format!("there is no column {column:?}; there are: {known}")));
+        let hint = format!("; there are: {}", known.join(", "));
+        return Err(UsageError::unknown("column", column, hint).into());
     };
     table.rows.sort_by(|a, b| b[at].compare(&a[at]));
     Ok(())

@@ -1,9 +1,10 @@
 //! What a change of a spec does, by simulating it with and without.
 
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
-use super::super::session::{McpSession, failed, json_of};
+use super::super::session::{McpSession, json_of};
 use super::{McpTool, REPORT};
 use crate::cli::command::CliError;
+use crate::cli::error::JobError;
 use crate::cli::interrupt::TemporaryDirectory;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
@@ -48,7 +49,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let before = match outcome() {
         TrialOutcome::Figures(figures) => figures,
         TrialOutcome::Refused(problem) | TrialOutcome::Died(problem) => {
-            return Err(CliError::Failed(format!("the spec as it is: {problem}")));
+            return Err(JobError::UnchangedSpec(problem).into());
         }
     };
     let after = outcome();
@@ -59,7 +60,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let before_json = figures_json(&before);
     let measured = compared(&before, after);
     let opened = session.open(name, &SpecChanges::new())?;
-    let found = insights(&opened.report, NumberFormat::default()).map_err(failed)?;
+    let found = insights(&opened.report, NumberFormat::default())?;
     let claims = found.iter().filter(|finding| proposes(finding, &changes));
     let claims = claims.map(|finding| {
         json!({

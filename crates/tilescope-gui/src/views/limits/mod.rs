@@ -76,7 +76,7 @@ struct LimitsData {
 
 impl LimitsData {
     fn read(report: &Report, ipu: Option<IpuId>) -> Result<Self, ReportError> {
-        let mut found = limits(report)?;
+        let mut found = ReportLimits::clone(&*limits(report)?);
         found.rows.retain(|row| ipu.is_none() || row.ipu == ipu);
         let roofline = roofline(&found.machine, &found.rows, None);
         let cycles = found.run.as_ref().and_then(|run| run.waterfall(ipu)).copied();

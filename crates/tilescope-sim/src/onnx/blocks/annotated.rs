@@ -3,15 +3,14 @@
 //! for each of its IPUs; else for each visit of an IPU that `__ipu_number` names, as virtual graphs
 //! have them without a pipeline.
 
-use super::{MOST_BLOCKS, NodeBlocks, producers};
+use super::{IPU, MOST_BLOCKS, NodeBlocks, producers};
 use super::{phase_parts, visits};
-use crate::graph::{AnnotatedStage, GraphError, StageAnnotation};
+use crate::graph::{AnnotatedStage, GraphError, ImportProblem, StageAnnotation};
 use std::collections::BTreeSet;
 use tilescope_onnx::{OnnxGraph, OnnxNode};
 use tilescope_report::units::IpuId;
 
 const STAGE: &str = "__pipeline_stage";
-const IPU: &str = "__ipu_number";
 const PHASE: &str = "__execution_phase";
 
 /// What the nodes of a file are annotated with.
@@ -132,13 +131,13 @@ fn check_count(count: usize, kind: AnnotationKind) -> Result<(), GraphError> {
     if count <= MOST_BLOCKS {
         return Ok(());
     }
-    let what = match kind {
+    let are = match kind {
         AnnotationKind::Stages => "stages are annotated",
         AnnotationKind::Phases => "phases are annotated",
         AnnotationKind::Ipus => "times the nodes go from one IPU to another",
     };
-    let problem = format!("{count} {what}, more than {MOST_BLOCKS}");
-    Err(GraphError { node: kind.key().to_string(), problem })
+    let problem = ImportProblem::TooManyBlocks { count, are, most: MOST_BLOCKS };
+    Err(GraphError::new(kind.key(), problem))
 }
 
 /// The value of an annotation; negative ones mean that there is none.
@@ -155,12 +154,14 @@ fn ipu_of(file: &OnnxGraph, own: &[Option<u32>], stage: u32) -> Result<Option<Ip
     let Some((other, node)) = named.find(|(other, _)| *other != ipu) else {
         return Ok(Some(IpuId(ipu)));
     };
-    let problem = format!(
-        "stage {stage} is on IPU {other} here and on IPU {ipu} at {:?}: a stage runs on one IPU; \
-         give the nodes of each IPU a {STAGE} of their own",
-        first.path()
-    );
-    Err(GraphError { node: node.path(), problem })
+    let problem = ImportProblem::StageOnTwoIpus {
+        stage,
+        here: other,
+        first: ipu,
+        first_node: first.path(),
+        key: STAGE,
+    };
+    Err(GraphError::new(node.path(), problem))
 }
 
 /// The stages or phases of all nodes. One without annotation takes that of its neighbours where they
@@ -185,23 +186,23 @@ fn all_numbers(
         let found = match (own[at], before, behind[at]) {
             (Some(stage), ..) => stage,
             (None, Some((one, maker)), Some((other, reader))) if one != other => {
-                let problem = format!(
-                    "it has no {key} and lies between {word} {one} ({:?}) and {word} {other} ({:?})",
-                    file.nodes[maker].path(),
-                    file.nodes[reader].path()
-                );
-                return Err(GraphError { node: node.path(), problem });
+                let problem = ImportProblem::Between {
+                    key,
+                    word,
+                    from: one,
+                    maker: file.nodes[maker].path(),
+                    to: other,
+                    reader: file.nodes[reader].path(),
+                };
+                return Err(GraphError::new(node.path(), problem));
             }
             (None, Some((one, _)), _) | (None, None, Some((one, _))) => one,
             (None, None, None) => 0,
         };
         if let Some((later, maker)) = before.filter(|(before, _)| *before > found) {
-            let problem = format!(
-                "{word} {found} reads what {:?} of {word} {later} makes: {word}s follow the order \
-                 of the data",
-                file.nodes[maker].path()
-            );
-            return Err(GraphError { node: node.path(), problem });
+            let maker = file.nodes[maker].path();
+            let problem = ImportProblem::AgainstTheData { word, reader: found, later, maker };
+            return Err(GraphError::new(node.path(), problem));
         }
         of_node.push(found);
     }

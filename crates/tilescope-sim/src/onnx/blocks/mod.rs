@@ -11,11 +11,14 @@ mod visits;
 pub use annotated::AnnotationKind;
 
 use super::options::BlockChoice;
-use crate::graph::{AnnotatedStage, GraphError, StageAnnotation};
+use crate::graph::{AnnotatedStage, GraphError, ImportProblem, StageAnnotation};
 use tilescope_onnx::{OnnxGraph, OnnxNode, ValueSource};
 
 /// Most blocks of a model: more are no stages anybody writes.
 const MOST_BLOCKS: usize = 256;
+
+/// The attribute of nodes that names their IPU.
+const IPU: &str = "__ipu_number";
 
 /// Blocks in the order of the data, and the one of each node.
 #[derive(Clone, Debug)]
@@ -39,10 +42,6 @@ impl NodeBlocks {
 /// # Errors
 /// Annotations that contradict each other; ways to find blocks that the file has nothing for.
 pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBlocks, GraphError> {
-    let refuse = |problem: &str| GraphError {
-        node: "model.blocks".to_string(),
-        problem: problem.to_string(),
-    };
     let annotated = match choice {
         BlockChoice::Auto | BlockChoice::Annotated => annotated::find(file)?,
         BlockChoice::Modules | BlockChoice::Nodes => None,
@@ -54,9 +53,11 @@ pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBloc
     match (annotated.or_else(modules), choice) {
         (Some(found), _) => Ok(found),
         (None, BlockChoice::Annotated) => {
-            Err(refuse("no node has __pipeline_stage, __execution_phase or __ipu_number"))
+            Err(GraphError::new("model.blocks", ImportProblem::NoAnnotations))
         }
-        (None, BlockChoice::Modules) => Err(refuse("no numbered modules do most of the work")),
+        (None, BlockChoice::Modules) => {
+            Err(GraphError::new("model.blocks", ImportProblem::NoModules))
+        }
         (None, BlockChoice::Auto | BlockChoice::Nodes) => Ok(narrow::find(file)),
     }
 }

@@ -6,7 +6,7 @@
 //! willow/include/popart/names.hpp `sExecutionPhaseAttribute`, `sVirtualGraphAttribute`).
 
 use super::producers;
-use crate::graph::GraphError;
+use crate::graph::{GraphError, ImportProblem};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_onnx::OnnxGraph;
 
@@ -84,14 +84,14 @@ fn ipus_of_nodes(
             makers.filter_map(|maker| Some((ipus[maker]?, maker))).collect();
         let other = made.iter().find(|(ipu, _)| *ipu != made[0].0);
         if let (Some((one, maker)), Some((other, other_maker))) = (made.first(), other) {
-            let problem = format!(
-                "it has no __ipu_number and reads what IPU {one} ({:?}) and IPU {other} ({:?}) make \
-                 in phase {}",
-                file.nodes[*maker].path(),
-                file.nodes[*other_maker].path(),
-                phases[at]
-            );
-            return Err(GraphError { node: node.path(), problem });
+            let problem = ImportProblem::ReadsTwoIpus {
+                one: *one,
+                maker: file.nodes[*maker].path(),
+                other: *other,
+                other_maker: file.nodes[*other_maker].path(),
+                phase: phases[at],
+            };
+            return Err(GraphError::new(node.path(), problem));
         }
         let made = made.first().map(|(ipu, _)| *ipu);
         let read = behind[at].map(|(_, ipu)| ipu);

@@ -3,8 +3,8 @@
 //! One IPU works at a time. It runs all that it can before the next takes its turn, in the order of
 //! their numbers, so that a graph whose data go from lower IPUs to higher ones visits each once.
 
-use super::producers;
-use crate::graph::GraphError;
+use super::{IPU, producers};
+use crate::graph::{GraphError, ImportProblem};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use tilescope_onnx::OnnxGraph;
@@ -80,12 +80,15 @@ fn ipus_of_nodes(file: &OnnxGraph, own: &[Option<u32>]) -> Result<Vec<u32>, Grap
             (Some(ipu), ..) => ipu,
             (None, Some(_), Some((ipu, _))) if before.any(|(of, _)| of == ipu) => ipu,
             (None, Some((one, maker)), Some((other, reader))) => {
-                let problem = format!(
-                    "it has no __ipu_number and lies between IPU {one} ({:?}) and IPU {other} ({:?})",
-                    file.nodes[maker].path(),
-                    file.nodes[reader].path()
-                );
-                return Err(GraphError { node: node.path(), problem });
+                let problem = ImportProblem::Between {
+                    key: IPU,
+                    word: "IPU",
+                    from: one,
+                    maker: file.nodes[maker].path(),
+                    to: other,
+                    reader: file.nodes[reader].path(),
+                };
+                return Err(GraphError::new(node.path(), problem));
             }
             (None, Some((ipu, _)), None) | (None, None, Some((ipu, _))) => ipu,
             (None, None, None) => 0,

@@ -3,7 +3,7 @@
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{ActivationOp, ClampOp, UnaryOp};
+use crate::operators::{ActivationOp, ClampOp, ImportProblem, UnaryOp};
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::shape::TensorId;
 
@@ -44,7 +44,8 @@ fn activation(node: &mut NodeImport, function: ActivationOp) -> Result<(), Graph
 /// `(1 - mask) . constant`, as the product with the constant and its sum.
 fn inverted_mask(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let by = node.known_scalar(1).ok_or_else(|| node.refuse("the mask has no constant"))?;
+    let by = node.known_scalar(1);
+    let by = by.ok_or_else(|| node.refuse(ImportProblem::MaskWithoutConstant))?;
     let scaled = node.scale("scale", x, -by)?;
     let y = node.with_scalar("", BinaryOpType::Add, scaled, by)?;
     node.set(0, y)

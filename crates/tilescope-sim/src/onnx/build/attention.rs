@@ -5,7 +5,8 @@ use super::{OpBuilder, composed};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
 use crate::operators::{
-    ActivationOp, BinaryOp, ConcatOp, EmbeddingOp, MatMulOp, SelectOp, SliceOp, SoftmaxOp, TakeOp,
+    ActivationOp, BinaryOp, ConcatOp, EmbeddingOp, ImportProblem, MatMulOp, SelectOp, SliceOp,
+    SoftmaxOp, TakeOp,
 };
 use crate::popops::elementwise::BinaryOpType;
 use crate::shape::{DType, TensorId, TensorInfo};
@@ -24,7 +25,7 @@ fn of_heads(node: &mut NodeImport, input: usize, heads: &str) -> Result<TensorId
             let x = node.reshape(&format!("operand{input}/heads"), x, &shape)?;
             node.transpose(&format!("operand{input}/transpose"), x, vec![0, 2, 1, 3])
         }
-        _ => Err(node.refuse("[batch, heads, tokens, channels] is expected")),
+        _ => Err(node.refuse(ImportProblem::Operand("[batch, heads, tokens, channels]"))),
     }
 }
 
@@ -42,13 +43,13 @@ fn cached(
         node.set(output, x)?;
     }
     let [batch, heads, tokens, channels] = node.shape(x)[..] else {
-        return Err(node.refuse("[batch, heads, tokens, channels] is expected"));
+        return Err(node.refuse(ImportProblem::Operand("[batch, heads, tokens, channels]")));
     };
     if heads == query_heads {
         return Ok(x);
     }
     if heads == 0 || !query_heads.is_multiple_of(heads) {
-        return Err(node.refuse(format!("{query_heads} heads do not share {heads}")));
+        return Err(node.refuse(ImportProblem::Heads { queries: query_heads, keys: heads }));
     }
     let part = format!("operand{input}/shared");
     let x = node.reshape(&part, x, &[batch, heads, 1, tokens, channels])?;
@@ -60,7 +61,7 @@ fn cached(
 fn attention(node: &mut NodeImport) -> Result<(), GraphError> {
     let query = of_heads(node, 0, "q_num_heads")?;
     let [batch, heads, queries, channels] = node.shape(query)[..] else {
-        return Err(node.refuse("[batch, heads, tokens, channels] is expected"));
+        return Err(node.refuse(ImportProblem::Operand("[batch, heads, tokens, channels]")));
     };
     let key = cached(node, (1, 4, 1), heads)?;
     let value = cached(node, (2, 5, 2), heads)?;
@@ -125,10 +126,10 @@ fn rotary(node: &mut NodeImport) -> Result<(), GraphError> {
             let heads = node.count("num_heads")?.max(1);
             node.reshape("heads", x, &[batch, tokens, heads, columns / heads])?
         }
-        _ => return Err(node.refuse("[batch, heads, tokens, channels] is expected")),
+        _ => return Err(node.refuse(ImportProblem::Operand("[batch, heads, tokens, channels]"))),
     };
     let [batch, tokens, _, channels] = node.shape(x)[..] else {
-        return Err(node.refuse("[batch, heads, tokens, channels] is expected"));
+        return Err(node.refuse(ImportProblem::Operand("[batch, heads, tokens, channels]")));
     };
     let stated = u64::try_from(node.int("rotary_embedding_dim", 0)?).unwrap_or(0);
     let turned = if stated == 0 { channels } else { stated.min(channels) };

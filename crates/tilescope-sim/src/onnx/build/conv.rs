@@ -3,7 +3,7 @@
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{AddBiasOp, ConvDimTransforms, ConvOp};
+use crate::operators::{AddBiasOp, ConvDimTransforms, ConvOp, ImportProblem};
 use crate::poplin::params::{OperandTransform, OutputTransform};
 use crate::shape::{TensorId, TensorInfo};
 
@@ -76,7 +76,7 @@ fn conv(node: &mut NodeImport) -> Result<(), GraphError> {
     let (x, w) = (node.input(0)?, node.input(1)?);
     let (field, kernel) = (node.shape(x), node.shape(w));
     if field.len() < 3 || kernel.len() != field.len() {
-        return Err(node.refuse(format!("[batch, channels, field..] and weights of as many axes are expected, not {field:?} and {kernel:?}")));
+        return Err(node.refuse(ImportProblem::ConvOperands { field, kernel }));
     }
     let windows = windows(node, &field[2..], &kernel[2..])?;
     let groups = node.count("group")?;
@@ -100,7 +100,7 @@ fn conv_transpose(node: &mut NodeImport) -> Result<(), GraphError> {
     let (of_x, of_w) = (node.shape(x), node.shape(w));
     let dims = node.output_dims(0)?;
     if of_x.len() < 3 || of_w.len() != of_x.len() || dims.len() != of_x.len() {
-        return Err(node.refuse("[batch, channels, field..] is expected"));
+        return Err(node.refuse(ImportProblem::Operand("[batch, channels, field..]")));
     }
     let mut windows = windows(node, &dims[2..], &of_w[2..])?;
     for (axis, window) in windows.iter_mut().enumerate() {

@@ -3,7 +3,7 @@
 use super::{OpBuilder, composed as of_several, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{ArgExtremaOp, OneHotOp, ScatterUpdate, TopKOp, composed};
+use crate::operators::{ArgExtremaOp, ImportProblem, OneHotOp, ScatterUpdate, TopKOp, composed};
 use crate::shape::{DType, TensorId};
 
 pub(super) const OPS: &[OpBuilder] = &[
@@ -95,7 +95,7 @@ fn update(node: &NodeImport) -> Result<ScatterUpdate, GraphError> {
     match node.text("reduction", "none")?.as_str() {
         "none" => Ok(ScatterUpdate::Replace),
         "add" => Ok(ScatterUpdate::Add),
-        other => Err(node.refuse(format!("reduction {other:?} is not modelled"))),
+        other => Err(node.refuse(ImportProblem::NotModelled(format!("reduction {other:?}")))),
     }
 }
 
@@ -103,7 +103,8 @@ fn update(node: &NodeImport) -> Result<ScatterUpdate, GraphError> {
 /// exporters take apart: the result is the tensor in another shape.
 fn takes_all_in_order(node: &NodeImport) -> Result<bool, GraphError> {
     let dims = &node.of_file(0)?.dims;
-    let Some(known) = node.known_ints(1).filter(|_| node.int("batch_dims", 0) == Ok(0)) else {
+    let Some(known) = node.known_ints(1).filter(|_| matches!(node.int("batch_dims", 0), Ok(0)))
+    else {
         return Ok(false);
     };
     let rank = dims.len();

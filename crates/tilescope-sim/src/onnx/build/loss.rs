@@ -3,7 +3,7 @@
 use super::{OpBuilder, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{CrossEntropyOp, NllOp};
+use crate::operators::{CrossEntropyOp, ImportProblem, NllOp};
 use crate::shape::{DType, TensorId};
 
 pub(super) const OPS: &[OpBuilder] = &[
@@ -27,7 +27,7 @@ fn labelled_rows(node: &mut NodeImport) -> Result<[TensorId; 2], GraphError> {
     let (values, labels) = (node.input(0)?, node.input(1)?);
     let shape = node.shape(values);
     let Some(classes) = shape.get(1).copied() else {
-        return Err(node.refuse("values [rows, classes, ..] are expected"));
+        return Err(node.refuse(ImportProblem::Operands("values [rows, classes, ..]")));
     };
     let last = (0..shape.len()).filter(|axis| *axis != 1).chain([1]).collect();
     let values = node.transpose("classes", values, last)?;

@@ -4,7 +4,7 @@ use super::{OpBuilder, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
 use crate::operators::composed::matmul;
-use crate::operators::{AddBiasOp, MatMulOp};
+use crate::operators::{AddBiasOp, ImportProblem, MatMulOp};
 use crate::popops::elementwise::BinaryOpType;
 use crate::shape::TensorId;
 
@@ -26,7 +26,7 @@ fn gemm(node: &mut NodeImport) -> Result<(), GraphError> {
     }
     let turned = node.int("transB", 0)? != 0;
     let [m, n] = node.output_dims(0)?[..] else {
-        return Err(node.refuse("two matrices are expected"));
+        return Err(node.refuse(ImportProblem::Operands("two matrices")));
     };
     let y = product(node, x, turned)?;
     let alpha = node.float("alpha", 1.0)?;

@@ -4,7 +4,7 @@ use super::conv::windows;
 use super::{OpBuilder, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{PoolOp, PoolWindow};
+use crate::operators::{ImportProblem, PoolOp, PoolWindow};
 use crate::popnn::pool::PoolingType;
 
 pub(super) const OPS: &[OpBuilder] = &[
@@ -22,7 +22,8 @@ fn pool(node: &mut NodeImport, kind: PoolingType) -> Result<(), GraphError> {
     let mut of_axes = Vec::new();
     for (axis, window) in windows(node, &field, &kernel)?.into_iter().enumerate() {
         if window.dilation != 1 {
-            return Err(node.refuse("pooling with dilation is not modelled"));
+            let what = "pooling with dilation".to_owned();
+            return Err(node.refuse(ImportProblem::NotModelled(what)));
         }
         let [before, mut behind] = window.padding;
         // `ceil_mode` adds a window that ends behind the field.

@@ -5,7 +5,7 @@ use super::{OpBuilder, composed};
 use crate::graph::GraphError;
 use crate::onnx::importer::StraightThrough;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{ClampOp, ScalarOp, StraightThroughOp, UnaryOp};
+use crate::operators::{ClampOp, ImportProblem, ScalarOp, StraightThroughOp, UnaryOp};
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::shape::{DType, TensorId};
 
@@ -28,7 +28,7 @@ fn along_axis(node: &mut NodeImport, input: usize, dtype: DType) -> Result<Tenso
     if fits || size == 1 {
         return node.reshape(&format!("operand{input}/axis"), tensor, &sizes);
     }
-    Err(node.refuse(format!("{own:?} scales are none of an axis of {shape:?}")))
+    Err(node.refuse(ImportProblem::Scales { scales: own, shape }))
 }
 
 /// `(x - zero) . scale`. Of numbers that stand for others the gradient is passed on to those.
@@ -60,11 +60,7 @@ fn dequantize(node: &mut NodeImport) -> Result<(), GraphError> {
 fn quantize(node: &mut NodeImport) -> Result<(), GraphError> {
     let stands_in = node.is_trained(0);
     if stands_in && !is_dequantized(node) {
-        return Err(node.refuse(
-            "numbers of few bits have no gradient, and weights that are trained lead to this one: \
-             only where nothing but DequantizeLinear reads them is it passed straight through; \
-             keep those weights with model.frozen, or set model.training = false",
-        ));
+        return Err(node.refuse(ImportProblem::QuantizedWeights));
     }
     let x = node.input(0)?;
     let dtype = node.ty(x).dtype;

@@ -4,7 +4,7 @@ use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
 use crate::operators::composed::{SimpleRnn, simple_rnn};
-use crate::operators::{BinaryOp, ConcatOp, RnnOp, SliceOp, TakeOp};
+use crate::operators::{BinaryOp, ConcatOp, ImportProblem, RnnOp, SliceOp, TakeOp};
 use crate::popnn::rnn::RnnCellType;
 use crate::shape::{TensorId, TensorInfo};
 
@@ -20,7 +20,7 @@ fn directions(node: &NodeImport) -> Result<Vec<bool>, GraphError> {
         "forward" => Ok(vec![false]),
         "reverse" => Ok(vec![true]),
         "bidirectional" => Ok(vec![false, true]),
-        other => Err(node.refuse(format!("there is no direction {other:?}"))),
+        other => Err(node.refuse(ImportProblem::Direction(other.to_owned()))),
     }
 }
 
@@ -138,7 +138,7 @@ fn finish(
 fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let [steps, batch, input] = node.shape(x)[..] else {
-        return Err(node.refuse("[steps, batch, input] is expected"));
+        return Err(node.refuse(ImportProblem::Operand("[steps, batch, input]")));
     };
     let backwards = directions(node)?;
     let directions = backwards.len() as u64;
@@ -168,7 +168,7 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
                 let of_input = node.apply("inputWeights", rows(0..input), &[own])?;
                 [of_input, node.apply("stateWeights", rows(input..sizes.rows()), &[own])?]
             }
-            (None, None) => return Err(node.refuse("it has no weights")),
+            (None, None) => return Err(node.refuse(ImportProblem::NoWeights)),
         };
         let bias = match biases {
             Some(biases) => {
@@ -198,7 +198,7 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
 fn layer(node: &mut NodeImport, cell: RnnCellType) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let [steps, batch, input] = node.shape(x)[..] else {
-        return Err(node.refuse("[steps, batch, input] is expected"));
+        return Err(node.refuse(ImportProblem::Operand("[steps, batch, input]")));
     };
     let backwards = directions(node)?;
     let directions = backwards.len() as u64;

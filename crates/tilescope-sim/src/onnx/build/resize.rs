@@ -1,7 +1,7 @@
 //! Fields of another size: elements repeated, or means of neighbours.
 
 use super::{OpBuilder, composed};
-use crate::graph::GraphError;
+use crate::graph::{GraphError, ImportProblem};
 use crate::onnx::node_import::NodeImport;
 use crate::operators::TakeOp;
 use crate::popops::elementwise::BinaryOpType;
@@ -17,7 +17,7 @@ fn resize(node: &mut NodeImport) -> Result<(), GraphError> {
     let linear = match node.text("mode", "nearest")?.as_str() {
         "nearest" => false,
         "linear" => true,
-        other => return Err(node.refuse(format!("mode {other:?} is not modelled"))),
+        other => return Err(node.refuse(ImportProblem::NotModelled(format!("mode {other:?}")))),
     };
     for (axis, size) in dims.iter().enumerate() {
         let from = node.shape(x)[axis];

@@ -1,7 +1,7 @@
 //! Views, and other types and shapes of the same elements.
 
 use super::{OpBuilder, composed, modelled};
-use crate::graph::GraphError;
+use crate::graph::{GraphError, ImportProblem};
 use crate::onnx::node_import::NodeImport;
 
 pub(super) const OPS: &[OpBuilder] = &[
@@ -63,7 +63,7 @@ fn depth_to_space(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let block = node.count("blocksize")?;
     let [n, c, h, w] = node.shape(x)[..] else {
-        return Err(node.refuse("[batch, channels, height, width] is expected"));
+        return Err(node.refuse(ImportProblem::Operand("[batch, channels, height, width]")));
     };
     let inner = c / (block * block).max(1);
     let column_row = node.text("mode", "DCR")? == "CRD";
@@ -83,7 +83,7 @@ fn space_to_depth(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let block = node.count("blocksize")?.max(1);
     let [n, c, h, w] = node.shape(x)[..] else {
-        return Err(node.refuse("[batch, channels, height, width] is expected"));
+        return Err(node.refuse(ImportProblem::Operand("[batch, channels, height, width]")));
     };
     let parts = node.reshape("blocks", x, &[n, c, h / block, block, w / block, block])?;
     let turned = node.transpose("transpose", parts, vec![0, 3, 5, 1, 2, 4])?;

@@ -3,7 +3,7 @@
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{ConcatOp, PadOp, SelectOp, SliceOp, SplitOp, TakeOp};
+use crate::operators::{ConcatOp, ImportProblem, PadOp, SelectOp, SliceOp, SplitOp, TakeOp};
 use crate::shape::{DType, TensorId, TensorInfo};
 
 pub(super) const OPS: &[OpBuilder] = &[
@@ -22,7 +22,7 @@ fn concat(node: &mut NodeImport) -> Result<(), GraphError> {
         parts.extend(node.optional(input)?);
     }
     let Some(first) = parts.first().copied() else {
-        return Err(node.refuse("there is nothing to join"));
+        return Err(node.refuse(ImportProblem::NothingToJoin));
     };
     let axis = node.axis(node.int("axis", 0)?, node.shape(first).len())?;
     let y = if parts.len() == 1 { first } else { node.apply("", ConcatOp { axis }, &parts)? };
@@ -50,7 +50,7 @@ const MOST_PARTS: u64 = 1 << 16;
 /// Sizes of the parts of `whole` elements, also of those that nobody reads: as given, or equal
 /// with a smaller last one.
 fn part_sizes(node: &NodeImport, whole: u64) -> Result<Vec<u64>, GraphError> {
-    let wrong = || node.refuse("the parts are not as long as the axis together");
+    let wrong = || node.refuse(ImportProblem::SplitSizes);
     if let Some(given) = node.ints_or_input("split", 1)? {
         let sizes: Option<Vec<u64>> = given.iter().map(|size| u64::try_from(*size).ok()).collect();
         return sizes.filter(|sizes| sizes.iter().sum::<u64>() == whole).ok_or_else(wrong);

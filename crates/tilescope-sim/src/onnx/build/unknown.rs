@@ -1,6 +1,6 @@
 //! What nothing is known of, where the spec allows it.
 
-use crate::graph::GraphError;
+use crate::graph::{GraphError, ImportProblem};
 use crate::onnx::node_import::NodeImport;
 use crate::operators::UnknownOp;
 use crate::shape::TensorInfo;
@@ -16,7 +16,7 @@ pub(in crate::onnx) fn build(node: &mut NodeImport) -> Result<(), GraphError> {
     let mut outputs = Vec::new();
     for output in &asked {
         let dtype = node.output_type(*output);
-        let dtype = dtype.ok_or_else(|| node.refuse("an output has no type"))?;
+        let dtype = dtype.ok_or_else(|| node.refuse(ImportProblem::OutputWithoutType))?;
         outputs.push(TensorInfo::new(node.output_dims(*output)?, dtype));
     }
     let made = node.apply_all("", UnknownOp { outputs }, &inputs)?;

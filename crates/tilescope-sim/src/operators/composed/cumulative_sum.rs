@@ -3,7 +3,7 @@
 
 use super::Composition;
 use crate::operators::linear_index::unrolled;
-use crate::operators::{CastOp, GraphError, MatMulOp, OperationSink};
+use crate::operators::{CastOp, GraphError, MatMulOp, OperationSink, ShapeError};
 use crate::shape::{DType, TensorId, TensorInfo};
 
 /// Sums of all elements up to each along an axis (ONNX CumSum). Which triangle is summed, with the
@@ -21,7 +21,7 @@ pub fn cumulative_sum(
     let ty = of.ty(x);
     let rank = ty.shape.len();
     if axis >= rank {
-        return Err(of.refuse(format!("{ty} has no axis {axis}")));
+        return Err(of.refuse(ShapeError::NoAxis { ty, axis }));
     }
     // The matrix engine has no whole numbers; sums below 2^24 are exact in floats.
     let dtype = match ty.dtype {

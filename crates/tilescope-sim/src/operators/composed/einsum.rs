@@ -2,7 +2,7 @@
 //! of matrices.
 
 use super::Composition;
-use crate::operators::{GraphError, MatMulOp, OperationSink, ReduceOp};
+use crate::operators::{GraphError, GraphProblem, MatMulOp, OperationSink, ReduceOp};
 use crate::popops::reduce::ReduceOperation;
 use crate::shape::TensorId;
 
@@ -27,7 +27,7 @@ pub fn einsum(
     let mut of = Composition { graph, name };
     let (named, result) = parse(&of, equation, operands)?;
     let mut rest = named.into_iter();
-    let mut made = rest.next().ok_or_else(|| of.refuse("there is nothing to multiply"))?;
+    let mut made = rest.next().ok_or_else(|| of.refuse(GraphProblem::NoFactor))?;
     let mut left: Vec<NamedAxes> = rest.collect();
     let mut number = 0;
     while !left.is_empty() {
@@ -41,8 +41,7 @@ pub fn einsum(
     made = sum_others(&mut of, "sum", made, &result)?;
     let place = |axis: &char| made.axes.iter().position(|own| own == axis);
     let permutation: Option<Vec<usize>> = result.iter().map(place).collect();
-    let permutation =
-        permutation.ok_or_else(|| of.refuse("no operand has an axis of the result"))?;
+    let permutation = permutation.ok_or_else(|| of.refuse(GraphProblem::NoAxisOfResult))?;
     let shape = of.ty(made.tensor).shape;
     let shape = permutation.iter().map(|axis| shape[*axis]).collect();
     let turned = of.transpose("turn", made.tensor, permutation)?;
@@ -55,7 +54,7 @@ fn parse(
     equation: &str,
     operands: &[TensorId],
 ) -> Result<(Vec<NamedAxes>, Vec<char>), GraphError> {
-    let refuse = || of.refuse(format!("equation {equation:?} is not simulated"));
+    let refuse = || of.refuse(GraphProblem::Equation(equation.to_owned()));
     let text: String = equation.chars().filter(|letter| !letter.is_whitespace()).collect();
     let (terms, result) = match text.split_once("->") {
         Some((terms, result)) => (terms.to_string(), result.chars().collect()),

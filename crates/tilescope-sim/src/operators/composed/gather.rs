@@ -3,7 +3,9 @@
 
 use super::Composition;
 use crate::operators::linear_index::{along_axis, of_coordinates, rolled, unrolled};
-use crate::operators::{EmbeddingOp, GraphError, OperationSink, ScatterOp, ScatterUpdate};
+use crate::operators::{
+    EmbeddingOp, GraphError, GraphProblem, OperationSink, ScatterOp, ScatterUpdate,
+};
 use crate::poputil::list_length;
 use crate::shape::{TensorId, TensorInfo};
 
@@ -29,7 +31,8 @@ pub fn gather_elements(
     let mut of = Composition { graph, name };
     let (ty, shape) = (of.ty(data), of.ty(indices).shape);
     if !fits_along(&ty, &of.ty(indices), axis) {
-        return Err(of.refuse(format!("{} does not index axis {axis} of {ty}", of.ty(indices))));
+        let indices = of.ty(indices);
+        return Err(of.refuse(GraphProblem::IndicesOfAxis { indices, axis, ty }));
     }
     let places = along_axis(of.graph, name, (indices, axis), &ty)?;
     let roll = rolled(ty.shape.len(), axis);
@@ -72,7 +75,7 @@ fn coordinate_table(
     let named = batch.saturating_add(coordinates);
     let leads = batch < places.shape.len() && ty.shape.get(..batch) == places.shape.get(..batch);
     if coordinates == 0 || named > ty.shape.len() || !leads {
-        return Err(of.refuse(format!("{places} does not index {ty}")));
+        return Err(of.refuse(GraphProblem::Indices { indices: places, ty }));
     }
     let (rows, width) = ty.shape.split_at(named);
     let shape = [&places.shape[..places.shape.len() - 1], width].concat();
@@ -95,7 +98,7 @@ pub fn scatter_elements(
     let mut of = Composition { graph, name };
     let (ty, numbers) = (of.ty(data), of.ty(indices));
     if !fits_along(&ty, &numbers, axis) || of.ty(updates).shape != numbers.shape {
-        return Err(of.refuse(format!("{numbers} does not index axis {axis} of {ty}")));
+        return Err(of.refuse(GraphProblem::IndicesOfAxis { indices: numbers, axis, ty }));
     }
     let places = along_axis(of.graph, name, (indices, axis), &ty)?;
     let roll = rolled(ty.shape.len(), axis);
@@ -127,7 +130,7 @@ pub fn scatter_nd(
     let (table, places, shape) = coordinate_table(&mut of, [data, indices], 0)?;
     if of.ty(updates).shape != shape {
         let updates = of.ty(updates);
-        return Err(of.refuse(format!("{updates} is not what the indices name")));
+        return Err(of.refuse(GraphProblem::Updates(updates)));
     }
     let [count, width] = [of.ty(places).elements().0, of.ty(table).shape[1]];
     let rows = of.reshape("rows", updates, vec![count, width])?;

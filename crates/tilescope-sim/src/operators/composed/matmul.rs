@@ -3,7 +3,7 @@
 
 use super::Composition;
 use crate::operators::broadcast::{broadcast_shape, repeated_axes};
-use crate::operators::{GraphError, MatMulOp, OperationSink, RepeatOp};
+use crate::operators::{GraphError, GraphProblem, MatMulOp, OperationSink, RepeatOp, ShapeError};
 use crate::shape::{TensorId, TensorInfo};
 
 /// The product of the last two dimensions of `a` and `b`; leading ones are repeated to fit, and a
@@ -19,7 +19,7 @@ pub fn matmul(
     let mut of = Composition { graph, name };
     let (mut left, mut right) = (of.ty(a).shape, of.ty(b).shape);
     if left.is_empty() || right.is_empty() {
-        return Err(of.refuse("a scalar is no matrix"));
+        return Err(of.refuse(GraphProblem::ScalarProduct));
     }
     let (row, column) = (left.len() == 1, right.len() == 1);
     if row {
@@ -31,8 +31,7 @@ pub fn matmul(
     let (leading_left, [m, k]) = split_matrix(&left);
     let (leading_right, [of_right, n]) = split_matrix(&right);
     if k != of_right {
-        let (a, b) = (of.ty(a), of.ty(b));
-        return Err(of.refuse(format!("{a} and {b} cannot be multiplied")));
+        return Err(of.refuse(ShapeError::Product(of.ty(a), of.ty(b))));
     }
     let dtype = of.ty(a).dtype;
     let leads = [leading_left, leading_right].map(|sizes| TensorInfo::new(sizes, dtype));

@@ -20,7 +20,7 @@ pub use matmul::matmul;
 pub use padded_average_pool::padded_average_pool;
 pub use recurrent::{SimpleRnn, simple_rnn};
 
-use super::{GraphError, OperationSink, Operator, ReshapeOp, TransposeOp};
+use super::{GraphError, GraphProblem, OperationSink, Operator, ReshapeOp, TransposeOp};
 use crate::shape::{TensorId, TensorInfo};
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl Composition<'_> {
         self.apply(part, TransposeOp { permutation }, &[tensor])
     }
 
-    fn refuse(&self, problem: impl ToString) -> GraphError {
-        GraphError { node: self.name.to_string(), problem: problem.to_string() }
+    fn refuse(&self, problem: impl Into<GraphProblem>) -> GraphError {
+        GraphError::new(self.name, problem)
     }
 }

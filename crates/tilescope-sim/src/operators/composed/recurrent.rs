@@ -4,7 +4,8 @@
 
 use super::Composition;
 use crate::operators::{
-    ActivationOp, AddBiasOp, BinaryOp, ConcatOp, GraphError, MatMulOp, OperationSink, SliceOp,
+    ActivationOp, AddBiasOp, BinaryOp, ConcatOp, GraphError, MatMulOp, OperationSink, ShapeError,
+    SliceOp,
 };
 use crate::popnn::NonLinearityType;
 use crate::shape::TensorId;
@@ -38,7 +39,8 @@ pub fn simple_rnn(
     let mut of = Composition { graph, name };
     let ty = of.ty(layer.sequence);
     let [steps, batch, input] = ty.shape[..] else {
-        return Err(of.refuse(format!("expected [steps, batch, input], found {ty}")));
+        let expected = "[steps, batch, input]";
+        return Err(of.refuse(ShapeError::Operand { expected, found: ty }));
     };
     let output = of.ty(layer.recurrent_weights).shape.last().copied().unwrap_or(1);
     let rows = of.reshape("rows", layer.sequence, vec![steps * batch, input])?;

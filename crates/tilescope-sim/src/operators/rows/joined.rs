@@ -7,8 +7,9 @@
 
 use super::halo::SplitRowsOp;
 use crate::operators::{
-    ConcatOp, GradientBuilder, GradientResult, GraphError, LoweringContext, LoweringResult,
-    NodeOperands, OperationSink, Operator, OperatorKey, PlannedCost, PlannedSizes, ShapeError,
+    ConcatOp, GradientBuilder, GradientResult, GraphError, GraphProblem, LoweringContext,
+    LoweringProblem, LoweringResult, NodeOperands, OperationSink, Operator, OperatorKey,
+    PlannedCost, PlannedSizes, ShapeError,
 };
 use crate::poplar::tile_runs;
 use crate::poputil::tensor_layout::TensorLayout;
@@ -58,7 +59,7 @@ impl JoinedRowsOp {
     /// Types of the operator's own operands.
     fn inner_types(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         if inputs.len() < self.pieces {
-            return Err(ShapeError(format!("{} pieces are expected", self.pieces)));
+            return Err(ShapeError::PieceCount(self.pieces));
         }
         let (pieces, others) = self.pieces_of(inputs);
         let pieces: Vec<TensorInfo> = pieces.into_iter().cloned().collect();
@@ -135,9 +136,7 @@ impl Operator for JoinedRowsOp {
         let types: Vec<TensorInfo> =
             (0..backward.node.inputs.len()).map(|input| backward.input_type(input)).collect();
         let name = backward.node.name;
-        let joined = self
-            .inner_types(&types)
-            .map_err(|error| GraphError { node: name.to_owned(), problem: error.to_string() })?;
+        let joined = self.inner_types(&types).map_err(|error| GraphError::new(name, error))?;
         let (pieces, others) = self.pieces_of(backward.node.inputs);
         let pieces: Vec<TensorId> = pieces.into_iter().copied().collect();
         let (wanted_pieces, wanted_others) = self.pieces_of(backward.wanted);
@@ -217,7 +216,7 @@ impl Operator for JoinedRowsOp {
             Ok((lowered, layouts))
         });
         let (mut lowered, layouts) =
-            lowered.ok_or_else(|| node.error("its rows cannot be joined"))??;
+            lowered.ok_or_else(|| node.error(LoweringProblem::NotJoined))??;
         for (tensor, layout) in rest.into_iter().zip(layouts) {
             if let Some(layout) = layout {
                 lowering.set_layout(tensor, layout);
@@ -266,10 +265,9 @@ impl OperationSink for JoinedRowsSink<'_> {
                 let operands = JoinedRowsOp::operands(self.pieces, others);
                 self.graph.add(name, Arc::new(operator), &operands)
             }
-            _ if inputs.contains(&JOINED) => Err(GraphError {
-                node: name.to_owned(),
-                problem: "rows of several IPUs can only be the first operand".to_owned(),
-            }),
+            _ if inputs.contains(&JOINED) => {
+                Err(GraphError::new(name, GraphProblem::JoinedOperand))
+            }
             _ => self.graph.add(name, operator, inputs),
         }
     }

@@ -72,7 +72,7 @@ impl ReduceResultUse {
 
 /// A reduction that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ReduceError {
+pub enum ReduceError {
     #[error("a dimension of size 0 has nothing to reduce")]
     Empty,
     /// More elements than can be counted.

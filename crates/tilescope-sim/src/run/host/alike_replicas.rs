@@ -2,7 +2,7 @@
 //! round of a callback thread.
 
 use super::instance::InstanceResources;
-use crate::spec::{DataLoaderMode, Spec};
+use crate::specification::{DataLoaderMode, Spec};
 use std::ops::Range;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{ReplicaClass, ReplicaWait};

@@ -1,6 +1,6 @@
 //! Epochs: how many calls go through a data set, what is left out, and how long that takes.
 
-use crate::spec::{DataLoaderMode, Spec};
+use crate::specification::{DataLoaderMode, Spec};
 use tilescope_report::HostEpoch;
 
 /// The first epoch and those that follow it, of calls that take `call` seconds each and whose

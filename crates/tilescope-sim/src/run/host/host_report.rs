@@ -6,7 +6,7 @@ use super::epochs::epochs;
 use super::instance::InstanceResources;
 use super::loader::loader_seconds;
 use crate::compile::{CompiledProgram, HostStreamCopy};
-use crate::spec::{DataLoaderMode, OutputMode, Spec};
+use crate::specification::{DataLoaderMode, OutputMode, Spec};
 use tilescope_report::units::{Bytes, IpuId};
 use tilescope_report::{
     HostBottleneck, HostCallPart, HostCallTime, HostDataSource, HostRate, HostReport, HostTensor,

@@ -1,6 +1,6 @@
 //! What an instance, a process on a host, has of its machine.
 
-use crate::spec::{HostSpec, MultiThreadMode, Spec};
+use crate::specification::{HostSpec, MultiThreadMode, Spec};
 
 /// What one instance has of the hosts that the instances share.
 #[derive(Clone, Copy, Debug)]

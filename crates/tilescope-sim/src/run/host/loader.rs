@@ -2,7 +2,7 @@
 
 use super::alike_replicas::AlikeReplicas;
 use super::instance::InstanceResources;
-use crate::spec::Spec;
+use crate::specification::Spec;
 use tilescope_report::units::Bytes;
 
 /// Seconds the slowest instance's loader takes for the samples of one call.

@@ -17,7 +17,7 @@ pub(super) use host_report::{HostCallMeasurement, host_report};
 pub use loader::loader_seconds;
 pub(super) use loader::loader_seconds_of;
 
-use crate::spec::{DataLoaderMode, HostSpec, Spec};
+use crate::specification::{DataLoaderMode, HostSpec, Spec};
 use instance::InstanceResources;
 use std::collections::{BTreeMap, VecDeque};
 use tilescope_report::TargetKind;
@@ -235,7 +235,7 @@ fn noise(index: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::SpecSource;
+    use crate::specification::SpecSource;
 
     fn host(text: &str) -> HostSpec {
         let text = format!("[model]\nname = \"mnist\"\n[options.host]\n{text}");

@@ -1,7 +1,7 @@
 //! Facts of the limits: how good a run is, and where cycles go.
 
 use super::super::super::answer::first;
-use super::super::super::session::{OpenedReport, failed, json_of};
+use super::super::super::session::{OpenedReport, json_of};
 use crate::cli::command::CliError;
 use serde_json::{Value, json};
 use tilescope_analysis::limits::{LimitsRow, Machine, explain, limits};
@@ -15,7 +15,7 @@ pub(super) fn facts(
     operation: Option<&str>,
     limit: usize,
 ) -> Result<Value, CliError> {
-    let found = limits(&opened.report).map_err(failed)?;
+    let found = limits(&opened.report)?;
     let Some(run) = &found.run else { return Ok(json!({})) };
     let Some(word) = operation.map(str::to_lowercase) else {
         return Ok(json!({ "run": json_of(&run.summary())? }));

@@ -1,6 +1,6 @@
 //! Facts of the summary: all its figures.
 
-use super::super::super::session::{OpenedReport, failed, json_of};
+use super::super::super::session::{OpenedReport, json_of};
 use crate::cli::command::CliError;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ const FORMULAS: [(&str, &str); 9] = [
 
 /// Every figure with its unit and formula.
 pub(super) fn facts(opened: &OpenedReport) -> Result<Value, CliError> {
-    let figures = summary(&opened.report).map_err(failed)?;
+    let figures = summary(&opened.report)?;
     let steps = figures.limits.iter().flat_map(|limits| &limits.waterfall).map(|share| share.step);
     let mut formulas = formulas(steps);
     let value = json_of(&figures)?;
@@ -35,7 +35,7 @@ pub(super) fn facts(opened: &OpenedReport) -> Result<Value, CliError> {
         formulas.retain(|pattern, _| !pattern.starts_with("execution"));
     }
     Ok(json!({
-        "notes": opened.report.notes().map_err(failed)?,
+        "notes": opened.report.notes()?,
         "units": units(&value),
         "formulas": formulas,
         "values": value,

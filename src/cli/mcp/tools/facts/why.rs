@@ -1,6 +1,6 @@
 //! Facts of the execution trace: what a run waits for.
 
-use super::super::super::session::{OpenedReport, failed};
+use super::super::super::session::OpenedReport;
 use crate::cli::command::CliError;
 use crate::cli::why::{CHAINS, StepAnswer, chain_json};
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ pub(super) fn facts(opened: &OpenedReport, at: Option<&str>) -> Result<Value, Cl
         return of_step(opened, at);
     }
     let report = &opened.report;
-    let Some(totals) = path_totals(report, None).map_err(failed)? else { return Ok(json!({})) };
-    let chains = why_run(report, CHAINS, NumberFormat::default()).map_err(failed)?;
+    let Some(totals) = path_totals(report, None)? else { return Ok(json!({})) };
+    let chains = why_run(report, CHAINS, NumberFormat::default())?;
     Ok(json!({
         "cycles": totals.cycles,
         "why": chains.iter().map(|chain| linked_chain(opened, chain)).collect::<Vec<_>>(),

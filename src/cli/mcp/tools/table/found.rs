@@ -1,7 +1,7 @@
 //! Things of a report by name and by typed filters.
 
 use super::super::super::answer::first;
-use super::super::super::session::{OpenedReport, failed};
+use super::super::super::session::OpenedReport;
 use crate::cli::command::CliError;
 use crate::cli::find::{hit_json, read_query};
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ use tilescope_analysis::view_location::ViewLocation;
 /// Things that match, with totals over all of them.
 pub(super) fn rows(opened: &OpenedReport, query: &str, limit: usize) -> Result<Value, CliError> {
     let query = read_query(query)?;
-    let all = SearchCatalogue::read(&opened.report).map_err(failed)?;
-    let found = find(&opened.report, &all, &query).map_err(failed)?;
+    let all = SearchCatalogue::read(&opened.report)?;
+    let found = find(&opened.report, &all, &query)?;
     let hit = |hit: &CatalogueItem| opened.linked(hit_json(hit), Some(&place(hit)));
     Ok(json!({
         "totals": found.totals,

@@ -2,7 +2,7 @@
 
 use crate::cli::specs::{all_keys, key_words};
 use serde_json::{Value, json};
-use tilescope_sim::spec::BUNDLED_SPECS;
+use tilescope_sim::specification::BUNDLED_SPECS;
 
 /// The rows of a table of no report.
 pub(super) fn rows(table: &str) -> Option<Vec<Value>> {

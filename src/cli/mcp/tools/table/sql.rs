@@ -1,8 +1,8 @@
 //! Rows of answers in SQL, as `tilescope query` has them.
 
-use super::super::super::session::{OpenedReport, failed};
+use super::super::super::session::OpenedReport;
 use crate::cli::command::CliError;
-use crate::cli::query::{Asked, failure};
+use crate::cli::query::Asked;
 use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) fn rows(opened: &OpenedReport, sql: &str, limit: usize) -> Result<Val
     let sql = Asked::of(sql)?.sql_for(&report)?;
     let question = SqlQuestion { time_limit: TIME_LIMIT, ..SqlQuestion::new(sql) };
     let mut first = FirstRows { limit, ..FirstRows::default() };
-    let summary = ask(&report, &question, &mut first).map_err(failure)?;
+    let summary = ask(&report, &question, &mut first)?;
     let mut answer = json!({ "rows": first.rows });
     let rest = summary.rows.saturating_sub(limit as u64);
     if let Some(rows) = answer["rows"].as_array_mut().filter(|_| rest > 0) {
@@ -35,12 +35,12 @@ pub(super) fn rows(opened: &OpenedReport, sql: &str, limit: usize) -> Result<Val
 
 /// The report for a question, which has threads of its own.
 fn shared(opened: &OpenedReport) -> Result<Arc<Report>, CliError> {
-    Ok(Arc::new(Report::open(opened.report.path()).map_err(failed)?))
+    Ok(Arc::new(Report::open(opened.report.path())?))
 }
 
 /// The tables that can be asked, with their columns and units.
 pub(super) fn tables(opened: &OpenedReport) -> Result<Value, CliError> {
-    let tables = list_tables(&shared(opened)?).map_err(failure)?;
+    let tables = list_tables(&shared(opened)?)?;
     let table = tables.iter().map(|table| {
         let columns = table.columns.iter().map(|column| match column.unit.as_str() {
             "" | "id" | "number" | "count" => column.name.clone(),

@@ -353,7 +353,7 @@ fn host_rates(values: &CheckedSpecValues) -> SpecConflict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::keys::KEYS;
+    use crate::specification::keys::KEYS;
 
     #[test]
     fn every_key_is_a_constant_with_a_title_of_its_own() {

@@ -284,7 +284,7 @@ pub(super) fn constants(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::keys::KEYS;
+    use crate::specification::keys::KEYS;
 
     #[test]
     fn every_number_of_the_table_is_a_constant_within_its_bounds() {

@@ -1,0 +1,198 @@
+//! Operands, graphs and lowerings that are refused: a variant for each kind of failure, and its
+//! words.
+
+use super::{ImportProblem, NodeOperands};
+use crate::poplin::PlanError;
+use crate::popops::reduce::ReduceError;
+use crate::shape::{ShapeDisplay, TensorInfo};
+use std::ops::Range;
+
+/// Operands that do not fit together, or not to their operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShapeError {
+    #[error("{expected} operands are expected, not {found}")]
+    OperandCount { expected: usize, found: usize },
+    #[error("{0} pieces are expected")]
+    PieceCount(usize),
+    #[error("operands differ: {0} and {1}")]
+    OperandsDiffer(TensorInfo, TensorInfo),
+    #[error("expected {expected}, found {found}")]
+    Operand { expected: &'static str, found: TensorInfo },
+    #[error("{expected} are expected, not {}", listed(found))]
+    Operands { expected: &'static str, found: Vec<TensorInfo> },
+    #[error("expected [batch, channels, field..] of {dimensions} dimensions, found {found}")]
+    PooledField { dimensions: usize, found: TensorInfo },
+    #[error(
+        "[batch, in, field..] and [out, in / groups, kernel..] of {dimensions} dimensions are \
+         expected, not {x} and {w}"
+    )]
+    ConvOperands { dimensions: usize, x: TensorInfo, w: TensorInfo },
+    #[error("{ty} has no axis {axis}")]
+    NoAxis { ty: TensorInfo, axis: usize },
+    #[error("{0} has no channels")]
+    NoChannels(TensorInfo),
+    #[error("indices are whole numbers, not {0}")]
+    Indices(TensorInfo),
+    #[error("{ty} cannot be cut into {parts} parts")]
+    Parts { ty: TensorInfo, parts: u64 },
+    #[error("{size} cannot be split into {parts} parts")]
+    Shards { size: u64, parts: u64 },
+    #[error("{groups} groups do not divide the channels of {ty}")]
+    Groups { groups: u64, ty: TensorInfo },
+    #[error("a scalar cannot be split")]
+    Scalar,
+    #[error("weights {w} do not fit input {x}")]
+    Weights { x: TensorInfo, w: TensorInfo },
+    #[error("{x} with weights {w}: {problem}")]
+    Conv { x: TensorInfo, w: TensorInfo, problem: Box<PlanError> },
+    #[error("{0} and {1} cannot be multiplied")]
+    Product(TensorInfo, TensorInfo),
+    #[error("windows of more than {0} elements are not simulated")]
+    WindowTooLarge(u64),
+    #[error("a window of {} does not fit into {field}", kernel.join("x"))]
+    Window { kernel: Vec<String>, field: TensorInfo },
+    #[error("{row} is no row of {field}")]
+    Row { row: TensorInfo, field: TensorInfo },
+    #[error("{operand} does not fit parameter {parameter}")]
+    Parameter { operand: TensorInfo, parameter: TensorInfo },
+    #[error("a bias of {bias} does not fit axis {axis} of {ty}")]
+    Bias { bias: TensorInfo, axis: usize, ty: TensorInfo },
+    #[error("{ty} is expected to have {channels} values")]
+    ChannelValues { ty: TensorInfo, channels: u64 },
+    #[error("the sums of the parts are missing")]
+    NoSums,
+    #[error("{operand} cannot be repeated to fit {}", ShapeDisplay(shape))]
+    Broadcast { operand: TensorInfo, shape: Vec<u64> },
+    #[error("{from} cannot be repeated to {to}")]
+    Repeat { from: TensorInfo, to: TensorInfo },
+    #[error("{from} cannot be seen as {to}")]
+    Reshape { from: TensorInfo, to: TensorInfo },
+    #[error("{permutation:?} is no order of the axes of {ty}")]
+    Order { permutation: Vec<usize>, ty: TensorInfo },
+    #[error("{0} cannot be padded so")]
+    Padding(TensorInfo),
+    #[error("parts of {sizes:?} are not axis {axis} of {ty}")]
+    SplitSizes { sizes: Vec<u64>, axis: usize, ty: TensorInfo },
+    #[error("{range:?} is no part of axis {axis} of {ty}")]
+    Slice { range: Range<u64>, axis: usize, ty: TensorInfo },
+    #[error("axis {axis} of {ty} does not have {count} elements")]
+    TooFewElements { axis: usize, ty: TensorInfo, count: u64 },
+    #[error("axis {axis} of {ty} does not have all elements that are taken")]
+    Taken { axis: usize, ty: TensorInfo },
+    #[error("there is nothing to join along axis {0}")]
+    NothingToJoin(usize),
+    #[error("{first} and {part} differ beside axis {axis}")]
+    Join { first: TensorInfo, part: TensorInfo, axis: usize },
+    #[error("the result is too large")]
+    TooLarge,
+    #[error("{} and {} do not go with {}", .0[0], .0[1], .0[2])]
+    StraightThrough(Box<[TensorInfo; 3]>),
+}
+
+/// Types as a list of a sentence.
+fn listed(types: &[TensorInfo]) -> String {
+    let words: Vec<String> = types.iter().map(TensorInfo::to_string).collect();
+    match words.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// An operation that a graph cannot have.
+#[derive(Debug, thiserror::Error)]
+#[error("{node}: {problem}")]
+pub struct GraphError {
+    /// The node.
+    pub node: String,
+    pub problem: GraphProblem,
+}
+
+impl GraphError {
+    pub(crate) fn new(node: impl Into<String>, problem: impl Into<GraphProblem>) -> Self {
+        Self { node: node.into(), problem: problem.into() }
+    }
+}
+
+/// The reason why a graph cannot have an operation.
+#[derive(Debug, thiserror::Error)]
+pub enum GraphProblem {
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    #[error("the result has no elements: {0}")]
+    Empty(TensorInfo),
+    #[error("the result is too large: {0}")]
+    TooLarge(TensorInfo),
+    #[error("{size} is no multiple of model.{part} = {of}")]
+    NotMultiple { size: u64, part: String, of: u64 },
+    #[error("{size} is more than model.{bound} = {most}")]
+    MoreThan { size: u64, bound: String, most: u64 },
+    #[error("{indices} does not index axis {axis} of {ty}")]
+    IndicesOfAxis { indices: TensorInfo, axis: usize, ty: TensorInfo },
+    #[error("{indices} does not index {ty}")]
+    Indices { indices: TensorInfo, ty: TensorInfo },
+    #[error("{0} is not what the indices name")]
+    Updates(TensorInfo),
+    #[error("a scalar is no matrix")]
+    ScalarProduct,
+    #[error("equation {0:?} is not simulated")]
+    Equation(String),
+    #[error("there is nothing to multiply")]
+    NoFactor,
+    #[error("no operand has an axis of the result")]
+    NoAxisOfResult,
+    #[error("the model has no loss, so it cannot be trained")]
+    NoLoss,
+    #[error("no weight that is trained leads to this loss")]
+    NothingTrained,
+    #[error("the loss does not depend on this operation")]
+    OutsideLoss,
+    /// An operator without a gradient; where a file has it, there is more to advise.
+    #[error("{operator} has no gradient{}", if *of_file { UNTRAINED } else { "" })]
+    NoGradient { operator: &'static str, of_file: bool },
+    #[error("the layer does not keep what its gradient needs")]
+    NothingKept,
+    #[error("only its first operand can have a halo")]
+    Halo,
+    #[error("rows of several IPUs can only be the first operand")]
+    JoinedOperand,
+    #[error(transparent)]
+    Import(#[from] ImportProblem),
+}
+
+/// How an imported model that has no gradient is simulated all the same.
+const UNTRAINED: &str = "; model.frozen keeps the weights before it from being trained, \
+    model.loss_output names an output that does not need it, and model.training = false leaves \
+    training out";
+
+/// An operation that cannot be lowered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{operation}: {problem}")]
+pub struct LoweringError {
+    pub operation: String,
+    pub problem: LoweringProblem,
+}
+
+/// The reason why an operation cannot be lowered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoweringProblem {
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Reduce(#[from] ReduceError),
+    #[error("a matrix is expected")]
+    NoMatrix,
+    #[error("its operands are no matrices")]
+    NoMatrices,
+    #[error("its rows cannot be joined")]
+    NotJoined,
+}
+
+impl NodeOperands<'_> {
+    /// The reason why it cannot be lowered.
+    pub(crate) fn error(&self, problem: impl Into<LoweringProblem>) -> LoweringError {
+        LoweringError { operation: self.name.to_string(), problem: problem.into() }
+    }
+}
