@@ -38,6 +38,7 @@ mod slice;
 mod specs;
 mod summary;
 mod sweep;
+mod text_table;
 mod there;
 mod tune;
 mod validate;

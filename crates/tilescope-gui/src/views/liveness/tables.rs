@@ -150,8 +150,6 @@ fn table_ui(
 }
 
 fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableData, ReportError> {
-    let _titles: Vec<String> =
-        key.steps.iter().map(|step| format!("Step {}", grouped((*step).into()))).collect();
     let walk = report.liveness()?;
     let programs: Vec<ProgramId> =
         key.steps.iter().filter_map(|step| walk.get(*step as usize)).map(|s| s.program).collect();

@@ -169,7 +169,7 @@ fn facts_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
                 ui.add(Label::new(value).selectable(true).extend());
                 ui.end_row();
             }
-            for known in COLUMNS {
+            for known in COLUMNS.iter() {
                 let cell = known.cell(row, &report, OperationLayer::Model);
                 if let TableCell::Bytes(_) | TableCell::Count(_) = cell {
                     let name = RichText::new(known.title).color(palette.weak_text);
