@@ -251,11 +251,10 @@ impl RecordTable {
     ) -> FoundRows {
         match (&self.source, bounds.selection) {
             (RecordSource::Streamed(streamed), _) => (streamed.rows)(reader, bounds, wanted),
-            (RecordSource::Whole(_, read), Some(selection)) => {
-                kept(read(&reader.report, selection)?.rows, cell_value)
-            }
-            (RecordSource::Whole(_, read), None) => {
-                kept(read(&reader.report, &RowSelection::default())?.rows, cell_value)
+            (RecordSource::Whole(_, read), selection) => {
+                let all = RowSelection::default();
+                let table = read(&reader.report, selection.unwrap_or(&all))?;
+                kept(table.rows, |row, column| cell_value(row, column))
             }
         }
     }
@@ -332,7 +331,7 @@ fn virtual_column(of: &TableColumn) -> VirtualColumn {
 }
 
 /// A cell as SQL and Arrow have it.
-pub fn cell_value(row: &Vec<TableCell>, column: usize) -> ValueRef<'_> {
+pub fn cell_value(row: &[TableCell], column: usize) -> ValueRef<'_> {
     match row.get(column) {
         Some(TableCell::Text(words)) => text(words),
         Some(cell) => match (cell.whole().map(i64::try_from), cell.number()) {

@@ -38,10 +38,10 @@ pub fn share(part: Bytes, all: Bytes) -> Option<f64> {
 /// Programs that move data.
 pub fn programs(rows: &[ExchangeProgramRow]) -> DataTable {
     let table = table! { rows, |row|
-        text "Name" => &row.name;
-        text "Type" => row.kind.name();
-        short "Link" => row.link.title();
-        id "Id" => row.program;
+        text "Name" => &row.name, "Debug name of the program";
+        text "Type" => row.kind.name(), "Program.Type of libpva";
+        short "Link" => row.link.title(), "What its bytes move over";
+        id "Id" => row.program, "programs.id";
         bytes "Code" => row.traffic.code_bytes, "Code of this program, summed over tiles";
         bytes "Received" => row.traffic.bytes_in, "Bytes that arrive when it runs once, summed over tiles";
         bytes "Sent" => row.traffic.bytes_out, "Bytes that leave when it runs once; a multicast counts once";

@@ -185,4 +185,16 @@ mod tests {
         }
         assert!(named("memory", Some("nonsense")).unwrap_err().to_string().contains("variables"));
     }
+
+    #[test]
+    fn every_listed_name_is_found() {
+        for name in names() {
+            assert!(find(&name).is_ok(), "{name}");
+        }
+        let known = |name: &str| RECORDS.iter().any(|record| record.name == name);
+        assert!(SHORT_NAMES.iter().all(|(_, name)| known(name)));
+        assert!(all().filter_map(|table| table.record).all(|record| known(record.name)));
+        assert!(matches!(find("tiles"), Ok(NamedTable::Record(_))));
+        assert!(find("nonsense").is_err());
+    }
 }
