@@ -219,10 +219,13 @@ impl RecordTable {
                 return empty().columns.iter().map(virtual_column).collect();
             }
         };
-        let mut columns: Vec<VirtualColumn> =
-            file_columns(self.name).iter().map(virtual_column).collect();
-        for at in streamed.bounded {
-            columns[*at].role = ColumnRole::Bounded;
+        let mut columns = Vec::new();
+        for (at, column) in schema::columns_of(self.name).iter().enumerate() {
+            let declaration = column.declaration.split(' ').next().unwrap_or_default();
+            columns.push(match streamed.bounded.contains(&at) {
+                true => bounded(column.name, declaration, column.unit, column.about),
+                false => plain(column.name, declaration, column.unit, column.about),
+            });
         }
         columns.extend(streamed.columns);
         columns
