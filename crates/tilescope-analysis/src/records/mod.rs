@@ -37,6 +37,7 @@ use tilescope_report::{Report, ReportError, schema};
 use tilescope_vtab::{ColumnBounds, ColumnRole, RowEstimate, VirtualColumn};
 
 /// A table.
+#[derive(Debug)]
 pub struct RecordTable {
     pub name: &'static str,
     /// The meaning of a row, in words.
@@ -49,6 +50,7 @@ pub struct RecordTable {
     source: RecordSource,
 }
 
+#[derive(Debug)]
 enum RecordSource {
     Streamed(StreamedRows),
     /// The table without rows, and with those that are selected.
@@ -56,6 +58,7 @@ enum RecordSource {
 }
 
 /// Rows that are made while they are read.
+#[derive(Debug)]
 struct StreamedRows {
     /// Columns of the table of the file that queries may bound.
     bounded: &'static [usize],

@@ -21,6 +21,7 @@ use tilescope_report::units::{TileId, grouped};
 use tilescope_report::{Report, ReportError};
 
 /// A table that a report can give.
+#[derive(Debug)]
 pub struct ReportTable {
     /// Name of the view it belongs to.
     pub view: &'static str,
