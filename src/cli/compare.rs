@@ -4,6 +4,7 @@ use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::gates::{self, CheckedGates};
 use super::interrupt::TemporaryDirectory;
 use super::report_or_spec::open_or_simulate;
+use super::text_table::aligned;
 use crate::cli::error::UsageError;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches};
@@ -14,7 +15,7 @@ use tilescope_analysis::compare::{
     COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison,
     differences, gates_markdown, markdown, outcome, overview, side_titles, table_named,
 };
-use tilescope_analysis::data_table::{DataTable, TableCell};
+use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell};
 use tilescope_report::Report;
 use tilescope_report::units::NumberFormat;
 
@@ -229,24 +230,15 @@ pub(super) fn print(
     let cell =
         |side: &Option<TableCell>| side.as_ref().map_or_else(|| "-".to_owned(), TableCell::text);
     let heading = table.heading();
-    let mut lines = vec![[&heading, source, target, "Diff"].map(str::to_owned)];
+    let mut lines = vec![[&heading, source, target, "Diff"].map(str::to_owned).to_vec()];
     for row in shown.iter().chain(&table.total) {
         let name = format!("{:1$}{2}", "", row.depth as usize * 2, row.name);
         let (source, target) = row.values();
-        lines.push([name, cell(&source), cell(&target), row.change_text()]);
+        lines.push(vec![name, cell(&source), cell(&target), row.change_text()]);
     }
-    let width = |column: usize| {
-        let widths = lines.iter().map(|line| line[column].chars().count());
-        widths.max().unwrap_or(0).min(NAME_WIDTH)
-    };
-    let widths = [0, 1, 2].map(width);
-    for line in &lines {
-        let [name, source, target, change] = line;
-        let text = format!(
-            "  {name:0$}  {source:>1$}  {target:>2$}  {change}",
-            widths[0], widths[1], widths[2]
-        );
-        writeln!(output, "{}", text.trim_end())?;
+    use ColumnAlignment::{Left, Right};
+    for line in aligned(&lines, &[Left, Right, Right, Left], NAME_WIDTH) {
+        writeln!(output, "  {line}")?;
     }
     let hidden = table.rows.len() - shown.len();
     if hidden > 0 {

@@ -170,6 +170,8 @@ pub(crate) enum UsageError {
     NotBundled(String),
     #[error("{name} is missing: {about}")]
     MissingArgument { name: &'static str, about: &'static str },
+    #[error("{0} is asked with sql")]
+    AskedInSql(&'static str),
     #[error("{argument} is for the topic {topic}")]
     OtherTopic { argument: &'static str, topic: &'static str },
     #[error("{0} is for rows of a table")]

@@ -39,6 +39,7 @@ mod slice;
 mod specs;
 mod summary;
 mod sweep;
+mod text_table;
 mod there;
 mod tune;
 mod validate;

@@ -1,10 +1,11 @@
 //! `samples`: samples of measured tiles, grouped and filtered.
 
 use super::command::{CliCommand, CliError, open_report, report_argument};
+use super::text_table::table_lines;
 use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
-use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell};
+use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::tables::tile_samples::samples;
 use tilescope_analysis::tile_samples::{SampleFilter, SampleGrouping, metadata_names};
 use tilescope_report::Report;
@@ -109,21 +110,8 @@ fn print(table: &DataTable, output: &mut dyn Write) -> Result<(), CliError> {
     if table.rows.is_empty() {
         return Ok(writeln!(output, "No samples.")?);
     }
-    let heads: Vec<String> = table.columns.iter().map(|column| column.title.clone()).collect();
-    let cells = table.rows.iter().map(|row| row.iter().map(TableCell::text).collect());
-    let lines: Vec<Vec<String>> = std::iter::once(heads).chain(cells).collect();
-    let widths: Vec<usize> = (0..table.columns.len())
-        .map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0))
-        .collect();
-    for line in &lines {
-        let cells =
-            line.iter().zip(&widths).zip(&table.columns).map(
-                |((cell, width), column)| match column.alignment {
-                    ColumnAlignment::Left => format!("{cell:width$}"),
-                    ColumnAlignment::Right => format!("{cell:>width$}"),
-                },
-            );
-        writeln!(output, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    for line in table_lines(table, usize::MAX) {
+        writeln!(output, "{line}")?;
     }
     Ok(())
 }

@@ -6,7 +6,11 @@ use serde::ser::Serializer;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped, grouped_real, percent};
+use tilescope_report::schema::SchemaColumn;
+use tilescope_report::units::{
+    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileId, VariableId, exact_bytes,
+    grouped, grouped_real, percent,
+};
 
 /// One value of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,13 +56,60 @@ impl From<String> for TableCell {
     }
 }
 
-impl From<Option<Self>> for TableCell {
-    fn from(value: Option<Self>) -> Self {
-        value.unwrap_or(Self::Missing)
+impl From<&String> for TableCell {
+    fn from(text: &String) -> Self {
+        Self::Text(text.clone())
+    }
+}
+
+impl From<Bytes> for TableCell {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<Cycles> for TableCell {
+    fn from(cycles: Cycles) -> Self {
+        Self::Count(cycles.0)
+    }
+}
+
+impl From<u64> for TableCell {
+    fn from(count: u64) -> Self {
+        Self::Count(count)
+    }
+}
+
+impl From<TileId> for TableCell {
+    fn from(tile: TileId) -> Self {
+        Self::Tile(tile)
+    }
+}
+
+/// Numbers of things that name them.
+macro_rules! id_cells {
+    ($($id:ident)*) => {$(
+        impl From<$id> for TableCell {
+            fn from(id: $id) -> Self {
+                Self::id(id.0)
+            }
+        }
+    )*};
+}
+id_cells!(IpuId ProgramId OperationId VariableId ComputeSetId);
+
+impl<T: Into<Self>> From<Option<T>> for TableCell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Missing, Into::into)
     }
 }
 
 impl TableCell {
+    /// A number that names something.
+    pub fn id(id: impl Into<u64>) -> Self {
+        Self::Id(id.into())
+    }
+
     /// The value in full, as people read it.
     pub fn text(&self) -> String {
         match self {
@@ -154,6 +205,7 @@ impl TableCell {
                 Some(Self::Change { change: a + b, bytes: *bytes })
             }
             (Self::Real(a), Self::Real(b)) => Some(Self::Real(a + b)),
+            (Self::Share(a), Self::Share(b)) => Some(Self::Share(a + b)),
             (Self::RealChange(a), Self::RealChange(b)) => Some(Self::RealChange(a + b)),
             _ => None,
         }
@@ -200,9 +252,69 @@ pub enum ColumnAlignment {
     Right,
 }
 
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnQuantity {
+    Words,
+    /// Names of things, which are numbers.
+    Id,
+    /// Places in an order.
+    Ordinal,
+    Count,
+    Cycles,
+    /// Cycles of which some are fractions.
+    MeanCycles,
+    Bytes,
+    Share,
+    /// Shares of one whole, which add up.
+    Part,
+}
+
+impl ColumnQuantity {
+    /// The quantity of a column of a table of files.
+    pub(crate) fn of_file(column: &SchemaColumn) -> Self {
+        match column.unit {
+            "id" => Self::Id,
+            "number" => Self::Ordinal,
+            "cycles" => Self::Cycles,
+            "bytes" => Self::Bytes,
+            "share" => Self::Share,
+            _ if column.declaration.starts_with("TEXT") => Self::Words,
+            _ => Self::Count,
+        }
+    }
+
+    /// The unit as SQL lists it.
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Self::Words => "",
+            Self::Id => "id",
+            Self::Ordinal => "number",
+            Self::Count => "count",
+            Self::Cycles | Self::MeanCycles => "cycles",
+            Self::Bytes => "bytes",
+            Self::Share | Self::Part => "share",
+        }
+    }
+
+    /// The type of a column of SQL.
+    pub fn declaration(self) -> &'static str {
+        match self {
+            Self::Words => "TEXT",
+            Self::MeanCycles | Self::Share | Self::Part => "REAL",
+            Self::Id | Self::Ordinal | Self::Count | Self::Cycles | Self::Bytes => "INTEGER",
+        }
+    }
+}
+
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TableColumn {
+    /// Its name where programs read it, if that does not follow from the title.
+    #[serde(skip)]
+    pub name: Option<&'static str>,
+    #[serde(skip)]
+    pub quantity: ColumnQuantity,
     /// Words above it.
     pub title: String,
     /// The unit of its numbers, where a number by itself does not say it.
@@ -224,23 +336,80 @@ pub struct TableColumn {
 impl TableColumn {
     /// A column of words.
     pub fn text(title: impl Into<String>) -> Self {
-        let alignment = ColumnAlignment::Left;
-        Self { title: title.into(), unit: None, about: "", alignment, short: false, summed: true }
+        Self {
+            name: None,
+            quantity: ColumnQuantity::Words,
+            title: title.into(),
+            unit: None,
+            about: "",
+            alignment: ColumnAlignment::Left,
+            short: false,
+            summed: true,
+        }
     }
 
     /// A column of words of few letters.
-    pub(crate) fn short(title: impl Into<String>) -> Self {
+    pub fn short(title: impl Into<String>) -> Self {
         Self { short: true, ..Self::text(title) }
+    }
+
+    /// A column of names that are numbers.
+    pub fn id(title: impl Into<String>) -> Self {
+        Self { quantity: ColumnQuantity::Id, ..Self::short(title) }
     }
 
     /// A column of numbers.
     pub fn number(title: impl Into<String>) -> Self {
-        Self { alignment: ColumnAlignment::Right, ..Self::text(title) }
+        let quantity = ColumnQuantity::Count;
+        Self { quantity, alignment: ColumnAlignment::Right, ..Self::text(title) }
+    }
+
+    /// A column of numbers that do not add up to anything.
+    pub fn unsummed(title: impl Into<String>) -> Self {
+        Self::number(title).without_sum()
+    }
+
+    /// A column of cycles that do not add up to anything.
+    pub fn unsummed_cycles(title: impl Into<String>) -> Self {
+        Self::cycles(title).without_sum()
     }
 
     /// A column of bytes.
     pub fn bytes(title: impl Into<String>) -> Self {
-        Self { unit: Some("bytes"), ..Self::number(title) }
+        Self { quantity: ColumnQuantity::Bytes, unit: Some("bytes"), ..Self::number(title) }
+    }
+
+    /// A column of bytes that do not add up to anything.
+    pub fn unsummed_bytes(title: impl Into<String>) -> Self {
+        Self::bytes(title).without_sum()
+    }
+
+    /// A column of cycles of a run, which grow with what it works on.
+    pub fn cycles(title: impl Into<String>) -> Self {
+        Self { quantity: ColumnQuantity::Cycles, ..Self::number(title) }
+    }
+
+    /// A column of shares of one.
+    pub fn share(title: impl Into<String>) -> Self {
+        Self { quantity: ColumnQuantity::Share, ..Self::number(title) }
+    }
+
+    /// A column of parts of one whole.
+    pub fn part(title: impl Into<String>) -> Self {
+        Self { quantity: ColumnQuantity::Part, ..Self::number(title) }
+    }
+
+    /// A column of a table that programs ask by a name of its own.
+    pub(crate) fn named(name: &'static str, quantity: ColumnQuantity, about: &'static str) -> Self {
+        let title = name.replace('_', " ");
+        let title = title[..1].to_uppercase() + &title[1..];
+        let column = match quantity {
+            ColumnQuantity::Words => Self::text(title),
+            ColumnQuantity::Id | ColumnQuantity::Ordinal => Self::short(title),
+            ColumnQuantity::Bytes => Self::bytes(title),
+            _ => Self::number(title),
+        };
+        Self { name: Some(name), quantity, about, ..column }
     }
 
     /// The same without a sum.
@@ -281,8 +450,21 @@ impl DataTable {
     /// Names of columns for programs, no two of them alike: `live_bytes` for `Live (bytes)`.
     pub fn identifiers(&self) -> Vec<String> {
         let mut taken = BTreeSet::new();
-        let name = |column: &TableColumn| unique(identifier(&column.head()), &mut taken);
+        let name = |column: &TableColumn| {
+            let name = column.name.map_or_else(|| identifier(&column.head()), str::to_owned);
+            unique(name, &mut taken)
+        };
         self.columns.iter().map(name).collect()
+    }
+
+    /// The same with names of its columns for programs.
+    #[must_use]
+    pub(crate) fn with_names(mut self, names: &[&'static str]) -> Self {
+        debug_assert_eq!(self.columns.len(), names.len(), "a name for each column");
+        for (column, name) in self.columns.iter_mut().zip(names) {
+            column.name = Some(name);
+        }
+        self
     }
 
     /// A table without a row of sums.
@@ -313,14 +495,14 @@ impl DataTable {
         column: usize,
         rows: impl IntoIterator<Item = &'a Vec<TableCell>>,
     ) -> Option<TableCell> {
-        if self.columns.get(column).is_none_or(|column| !column.summed) {
-            return None;
-        }
+        let of = self.columns.get(column).filter(|column| column.summed)?;
         let mut total: Option<TableCell> = None;
         for row in rows {
             total = match (row.get(column)?, total) {
                 (TableCell::Missing, sum) => sum,
-                (cell, None) if cell.is_summable() => Some(cell.clone()),
+                (cell, None) if cell.is_summable() || of.quantity == ColumnQuantity::Part => {
+                    Some(cell.clone())
+                }
                 (cell, Some(sum)) => Some(sum.plus(cell)?),
                 (_, None) => return None,
             };
@@ -353,6 +535,51 @@ impl DataTable {
         }
         text
     }
+}
+
+/// A table of rows: a line for each column, with its kind, its title, a cell of a row, and what it
+/// holds; `all` stands before several columns and their cells.
+#[macro_export]
+macro_rules! table {
+    ($rows:expr, |$row:pat_param| $($kind:ident $title:expr => $cell:expr $(, $about:expr)?;)*) => {{
+        let mut columns: Vec<$crate::data_table::TableColumn> = Vec::new();
+        $($crate::table_column!(columns, $kind, $title $(, $about)?);)*
+        let mut rows = Vec::new();
+        for $row in $rows {
+            let mut cells: Vec<$crate::data_table::TableCell> = Vec::with_capacity(columns.len());
+            $($crate::table_cell!(cells, $kind, $cell);)*
+            rows.push(cells);
+        }
+        $crate::data_table::DataTable::new(columns, rows)
+    }};
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! table_column {
+    ($columns:ident, all, $all:expr) => {
+        $columns.extend($all)
+    };
+    ($columns:ident, $kind:ident, $title:expr $(, $about:expr)?) => {
+        $columns.extend([$crate::data_table::TableColumn::$kind($title)$(.about($about))?])
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! table_cell {
+    ($cells:ident, all, $all:expr) => {
+        $cells.extend($all.into_iter().map($crate::data_table::TableCell::from))
+    };
+    ($cells:ident, share, $cell:expr) => {
+        $cells.extend([Option::<f64>::from($cell).map($crate::data_table::TableCell::Share).into()])
+    };
+    ($cells:ident, part, $cell:expr) => {
+        $crate::table_cell!($cells, share, $cell)
+    };
+    ($cells:ident, $kind:ident, $cell:expr) => {
+        $cells.extend([$crate::data_table::TableCell::from($cell)])
+    };
 }
 
 /// The value of a cell as a spreadsheet shows it.

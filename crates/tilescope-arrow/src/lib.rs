@@ -5,8 +5,8 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `table` | [`read_table`]: any table by name, as batches |
-//! | `records` | the rows and columns that SQL sees, executed steps batch by batch |
-//! | `views` | the tables of views, by what their cells hold |
+//! | `records` | rows that are made while they are read, executed steps batch by batch |
+//! | `views` | tables that are made whole, by what their cells hold |
 //! | `column` | columns, by what is declared of them |
 //! | `files` | Parquet and Arrow files, written as batches come (feature `files`) |
 //! | `answer` | answers to questions in SQL as Parquet files (feature `files`) |
@@ -29,6 +29,7 @@ pub use answer::{AnswerColumnKinds, AnswerFileError, write_answer};
 #[cfg(feature = "files")]
 pub use files::{ArrowFileError, ArrowFileFormat, write_batches};
 pub use records::SelectedRecords;
-pub use table::{ArrowTable, BatchIterator, TableError, TableListing, read_table, tables};
+pub use table::{ArrowTable, BatchIterator, TableError, read_table};
 pub use tilescope_analysis::records::{RowFilter, RowSelection};
+pub use tilescope_analysis::tables::{TableListing, listed as tables};
 pub use views::batch as view_batch;

@@ -5,28 +5,19 @@ use crate::views;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use std::sync::Arc;
-use tilescope_analysis::records::{RECORDS, RecordError, RowFilter, RowSelection};
-use tilescope_analysis::tables::at_path;
+use tilescope_analysis::records::{RecordError, RowFilter, RowSelection};
+use tilescope_analysis::tables::{self, NamedTable};
 use tilescope_report::{Report, ReportError};
 
 /// Batches one after the other.
 pub type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
-
-/// Short names that are understood, with those they stand for.
-const SHORT_NAMES: [(&str, &str); 5] = [
-    ("steps", "steps_between"),
-    ("tiles", "memory_by_tile"),
-    ("liveness", "liveness_steps"),
-    ("compute_sets", "compute_set_totals"),
-    ("exchanges", "exchange_totals"),
-];
 
 /// Why a table could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
     /// There is no table of the name.
-    #[error("there is no table {name:?}{}; known: {}", nearest(name), names().join(", "))]
+    #[error("there is no table {name:?}{}; known: {}", nearest(name), known_names())]
     Unknown {
         /// What was asked for.
         name: String,
@@ -69,14 +60,14 @@ impl From<RecordError> for TableError {
 /// `, did you mean …?` where a name is near.
 fn nearest(name: &str) -> String {
     let likeness = |known: &String| strsim::normalized_damerau_levenshtein(name, known);
-    let short = SHORT_NAMES.iter().map(|(short, _)| (*short).to_owned());
-    let best = names().into_iter().chain(short).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let best = tables::names().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     let best = best.filter(|best| likeness(best) >= 0.6);
     best.map_or_else(String::new, |best| format!(", did you mean {best:?}?"))
 }
 
-fn names() -> Vec<String> {
-    tables().into_iter().map(|table| table.name).collect()
+fn known_names() -> String {
+    let names: Vec<String> = tables::listed().into_iter().map(|table| table.name).collect();
+    names.join(", ")
 }
 
 fn known_filters(filters: &[RowFilter]) -> String {
@@ -95,29 +86,6 @@ impl From<TableError> for ArrowError {
             error => Self::ComputeError(error.to_string()),
         }
     }
-}
-
-/// A table that can be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableListing {
-    /// Its name: `marks`, or `memory/tiles` of a view.
-    pub name: String,
-    /// What a row is.
-    pub about: &'static str,
-    /// By what its rows can be selected.
-    pub filters: &'static [RowFilter],
-}
-
-/// Every table: records, then those of views.
-pub fn tables() -> Vec<TableListing> {
-    let mut found = Vec::new();
-    for table in RECORDS {
-        if let Some(filters) = table.filters {
-            found.push(TableListing { name: table.name.to_owned(), about: table.about, filters });
-        }
-    }
-    found.extend(views::names().map(|(name, about)| TableListing { name, about, filters: &[] }));
-    found
 }
 
 /// A table of a report.
@@ -169,26 +137,30 @@ pub fn read_table(
     if let Some((start, end)) = selection.cycles.filter(|(start, end)| end < start) {
         return Err(TableError::Backwards { start, end });
     }
-    let whole_name = SHORT_NAMES.iter().find(|(short, _)| *short == name);
-    let name = whole_name.map_or(name, |(_, whole)| whole);
-    let refuse_others = |filters: &'static [RowFilter]| {
-        let refused = selection.filters().find(|filter| !filters.contains(filter));
-        let table = || name.to_owned();
-        refused
-            .map_or(Ok(()), |filter| Err(TableError::Selection { table: table(), filter, filters }))
-    };
-    let record = RECORDS.iter().find(|table| table.name == name);
-    if let Some((table, filters)) = record.and_then(|table| Some((table, table.filters?))) {
-        refuse_others(filters)?;
-        let records = SelectedRecords::new(table, report, selection);
-        return match records.long_count()? {
-            Some(count) => Ok(ArrowTable::Long(Arc::new(records), count)),
-            None => Ok(ArrowTable::Whole(records.whole()?)),
-        };
-    }
-    let Ok(table) = at_path(name) else {
+    let Ok(found) = tables::find(name) else {
         return Err(TableError::Unknown { name: name.to_owned() });
     };
-    refuse_others(&[])?;
-    Ok(ArrowTable::Whole(views::batch(&(table.read)(report)?)?))
+    let record = match found {
+        NamedTable::Record(record) => Some(record),
+        NamedTable::OfTopic(table) => table.record,
+    };
+    let filters = record.and_then(|record| record.filters).unwrap_or_default();
+    if let Some(filter) = selection.filters().find(|filter| !filters.contains(filter)) {
+        return Err(TableError::Selection { table: name.to_owned(), filter, filters });
+    }
+    let table = match (found, record) {
+        (NamedTable::OfTopic(table), None) => (table.read)(report)?,
+        (NamedTable::Record(record), _) | (_, Some(record)) => {
+            if let Some(table) = record.read_whole(report, selection)? {
+                table
+            } else {
+                let records = SelectedRecords::new(record, report, selection);
+                return match records.long_count()? {
+                    Some(count) => Ok(ArrowTable::Long(Arc::new(records), count)),
+                    None => Ok(ArrowTable::Whole(records.whole()?)),
+                };
+            }
+        }
+    };
+    Ok(ArrowTable::Whole(views::batch(&table)?))
 }

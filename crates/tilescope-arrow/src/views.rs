@@ -1,66 +1,51 @@
-//! Tables of views: one type for each column, by the cells it has.
+//! Tables that are made whole: one type for each column, by its cells and what is declared of it.
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
-use arrow_schema::ArrowError;
+use crate::column::{ColumnBuilder, ColumnKind};
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, Field, Schema};
 use std::sync::Arc;
-use tilescope_analysis::data_table::{DataTable, TableCell};
-use tilescope_analysis::tables::all;
+use tilescope_analysis::data_table::{DataTable, TableColumn};
+use tilescope_analysis::records::{ValueRef, cell_value};
 
-/// Names of all tables of views, `memory/tiles`, each with what it holds.
-pub(crate) fn names() -> impl Iterator<Item = (String, &'static str)> {
-    all().map(|table| (table.path(), table.about))
-}
-
-/// Columns and cells of a table of a view as Arrow has them.
+/// Columns and cells of a table as Arrow has them.
 ///
 /// # Errors
 /// Columns of different lengths: a bug of ours.
 pub fn batch(table: &DataTable) -> Result<RecordBatch, ArrowError> {
-    let columns = table.identifiers().into_iter().enumerate().map(|(at, name)| {
-        let cells: Vec<&TableCell> = table.rows.iter().filter_map(|row| row.get(at)).collect();
-        (name, array(&cells), true)
-    });
-    RecordBatch::try_from_iter_with_nullable(columns)
+    let mut fields = Vec::new();
+    let mut columns = Vec::new();
+    for (at, name) in table.identifiers().into_iter().enumerate() {
+        let kind = kind(&table.columns[at], at, table);
+        let mut builder = ColumnBuilder::new(kind);
+        for row in &table.rows {
+            let plain;
+            let mut value = cell_value(row, at);
+            if kind == ColumnKind::Text && !matches!(value, ValueRef::Null | ValueRef::Text(_)) {
+                plain = row[at].plain();
+                value = ValueRef::Text(plain.as_bytes());
+            }
+            // A column of real numbers has some that are whole.
+            let _ = builder.push(value);
+        }
+        fields.push(Field::new(name, kind.data_type(), true));
+        columns.push(builder.finish()?);
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
-/// Whole numbers where all are, texts where any is one, else real numbers.
-fn array(cells: &[&TableCell]) -> ArrayRef {
-    let some = |cell: &&TableCell| !matches!(cell, TableCell::Missing);
-    let mut known = cells.iter().copied().filter(some).peekable();
-    if known.peek().is_none() || known.clone().any(|cell| matches!(cell, TableCell::Text(_))) {
-        let text = |cell: &&TableCell| some(cell).then(|| cell.plain());
-        return Arc::new(StringArray::from_iter(cells.iter().map(text)));
+/// Texts where any cell is one, real numbers where any is, else whole ones; the quantity of the column
+/// where no row has a value.
+fn kind(column: &TableColumn, at: usize, table: &DataTable) -> ColumnKind {
+    let declared = ColumnKind::of_column(column.quantity.declaration());
+    let mut found = None;
+    for row in &table.rows {
+        match cell_value(row, at) {
+            ValueRef::Null | ValueRef::Blob(_) => {}
+            ValueRef::Text(_) => return ColumnKind::Text,
+            ValueRef::Real(_) => found = Some(ColumnKind::Real),
+            ValueRef::Integer(_) if declared == ColumnKind::Real => found = Some(declared),
+            ValueRef::Integer(_) => found = found.or(Some(ColumnKind::Integer)),
+        }
     }
-    if let Some(values) = whole(cells, unsigned) {
-        return Arc::new(UInt64Array::from(values));
-    }
-    if let Some(values) = whole(cells, signed) {
-        return Arc::new(Int64Array::from(values));
-    }
-    Arc::new(Float64Array::from_iter(cells.iter().map(|cell| cell.number())))
-}
-
-/// All cells as whole numbers, if they are.
-fn whole<T>(cells: &[&TableCell], read: fn(&TableCell) -> Option<T>) -> Option<Vec<Option<T>>> {
-    let cell = |cell: &&TableCell| match cell {
-        TableCell::Missing => Some(None),
-        cell => read(cell).map(Some),
-    };
-    cells.iter().map(cell).collect()
-}
-
-fn unsigned(cell: &TableCell) -> Option<u64> {
-    match cell {
-        TableCell::Bytes(bytes) => Some(bytes.0),
-        TableCell::Count(value) | TableCell::Id(value) => Some(*value),
-        TableCell::Tile(tile) => Some(tile.0.into()),
-        _ => None,
-    }
-}
-
-fn signed(cell: &TableCell) -> Option<i64> {
-    match cell {
-        TableCell::Change { change, .. } => i64::try_from(*change).ok(),
-        cell => unsigned(cell).and_then(|value| i64::try_from(value).ok()),
-    }
+    found.unwrap_or(declared)
 }

@@ -1,9 +1,10 @@
 //! The points of a sweep as CSV and as lines of text.
 
 use crate::cli::command::CliError;
+use crate::cli::text_table::aligned;
 use std::io::Write;
 use tilescope_analysis::confidence::Banded;
-use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
+use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell, TableColumn};
 use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
 use tilescope_experiments::point::{FIGURES, Point, PointErrors, PointFigure};
 
@@ -57,16 +58,11 @@ pub(super) fn print(answer: &SweepAnswer, output: &mut dyn Write) -> Result<(), 
     heads.extend(["time/sample", "samples/s", "memory", "IPUs", "front"].map(str::to_owned));
     heads.push(String::new());
     let rows: Vec<Vec<String>> = answer.points.iter().map(|point| line(answer, point)).collect();
-    let width = |column: usize| {
-        let cells = rows.iter().chain([&heads]).map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    for row in [&heads].into_iter().chain(&rows) {
-        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| {
-            if at + 1 == row.len() { cell.clone() } else { format!("{cell:>width$}  ") }
-        });
-        writeln!(output, "{}", cells.collect::<String>().trim_end())?;
+    let lines: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
+    let mut alignments = vec![ColumnAlignment::Right; lines[0].len()];
+    alignments[lines[0].len() - 1] = ColumnAlignment::Left;
+    for line in aligned(&lines, &alignments, usize::MAX) {
+        writeln!(output, "{line}")?;
     }
     Ok(())
 }

@@ -6,6 +6,26 @@ use crate::view_location::ViewLocation;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use tilescope_report::units::{grouped, grouped_real};
 
+/// A thing of one report.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ComparedThing {
+    name: String,
+    value: Option<TableCell>,
+    place: Option<ViewLocation>,
+}
+
+impl ComparedThing {
+    pub(super) fn new(name: impl Into<String>, value: impl Into<TableCell>) -> Self {
+        let value = Some(value.into()).filter(|value| *value != TableCell::Missing);
+        Self { name: name.into(), value, place: None }
+    }
+
+    /// The same with its place in a view.
+    pub(super) fn at(self, place: impl Into<Option<ViewLocation>>) -> Self {
+        Self { place: place.into(), ..self }
+    }
+}
+
 /// One thing in both reports, or in one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComparisonRow {
@@ -33,6 +53,19 @@ impl ComparisonRow {
         target: Option<TableCell>,
     ) -> Self {
         Self { name: name.into(), source, target, ..Self::default() }
+    }
+
+    /// A row of what both reports have, or one of them.
+    pub(super) fn paired(source: Option<ComparedThing>, target: Option<ComparedThing>) -> Self {
+        let [name, name_in_target] =
+            [&source, &target].map(|side| side.as_ref().map(|of| of.name.clone()));
+        let source = source.unwrap_or_default();
+        let target = target.unwrap_or_default();
+        Self {
+            source_place: source.place,
+            target_place: target.place,
+            ..Self::new(name.or(name_in_target).unwrap_or_default(), source.value, target.value)
+        }
     }
 
     /// The same with figures told per unit of work; words stay as they are.
@@ -225,6 +258,29 @@ impl ComparisonTable {
     /// A table of `rows` as they come.
     pub(crate) fn new(title: &'static str, column: &'static str, rows: Vec<ComparisonRow>) -> Self {
         Self { title, column, rows, total: None, complete: true }
+    }
+
+    /// A table of things by key, in the order of keys.
+    pub(super) fn paired<K: Ord>(
+        title: &'static str,
+        column: &'static str,
+        source: impl IntoIterator<Item = (K, ComparedThing)>,
+        target: impl IntoIterator<Item = (K, ComparedThing)>,
+    ) -> Self {
+        let pairs = pair_by_key(source, target).into_iter();
+        let rows = pairs.map(|(source, target)| ComparisonRow::paired(source, target));
+        Self::new(title, column, rows.collect())
+    }
+
+    /// The same with sums of both sides.
+    pub(super) fn with_sums(self, zero: TableCell) -> Self {
+        let sum = |side: fn(&ComparisonRow) -> &Option<TableCell>| {
+            let cells = self.rows.iter().filter_map(|row| side(row).as_ref());
+            cells.fold(zero.clone(), |sum, cell| sum.plus(cell).unwrap_or(sum))
+        };
+        let source = sum(|row| &row.source);
+        let target = sum(|row| &row.target);
+        self.with_total(Some(source), Some(target))
     }
 
     /// A table without rows, of a title.

@@ -1,20 +1,19 @@
 //! How the critical path moved: both paths are the runs, so that what changed on the path explains
 //! the whole difference.
 
-use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparedThing, ComparisonTable};
 use super::{ComparedReports, WorkDivisors};
 use crate::critical_path::{PathRow, PathTotals, path_totals};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
 use tilescope_report::ReportError;
-use tilescope_report::units::{Cycles, OperationId, ProgramId};
+use tilescope_report::units::Cycles;
 
 /// One thing on the path of a side.
 struct PathPart {
     name: String,
     cycles: Cycles,
-    operation: Option<OperationId>,
-    program: Option<ProgramId>,
+    place: Option<ViewLocation>,
 }
 
 /// Tables of the path by operation and by IPU; none where one of the reports was not executed.
@@ -25,10 +24,15 @@ pub(super) fn tables(
     let (source, target) = sides.both(|report| path_totals(report, None))?;
     let (Some(source), Some(target)) = (source, target) else { return Ok(Vec::new()) };
     let table = |title, column, parts: fn(&PathTotals) -> Vec<PathPart>| {
-        let keyed = |parts: Vec<PathPart>| parts.into_iter().map(|part| (part.name.clone(), part));
-        let pairs = pair_by_key(keyed(parts(&source)), keyed(parts(&target)));
+        let things = |side: &PathTotals| {
+            let things = parts(side).into_iter().map(|part| {
+                let thing = ComparedThing::new(&part.name, part.cycles).at(part.place);
+                (part.name, thing)
+            });
+            things.collect::<Vec<_>>()
+        };
         let total = |side: &PathTotals| Some(TableCell::Count(side.cycles.0));
-        ComparisonTable::new(title, column, pairs.iter().map(row).collect())
+        ComparisonTable::paired(title, column, things(&source), things(&target))
             .with_total(total(&source), total(&target))
             .per(divisors)
             .by_change()
@@ -39,26 +43,15 @@ pub(super) fn tables(
     ])
 }
 
-fn row((source, target): &(Option<PathPart>, Option<PathPart>)) -> ComparisonRow {
-    let name = source.as_ref().or(target.as_ref()).map_or("", |part| &part.name);
-    let cell = |side: &Option<PathPart>| side.as_ref().map(|part| TableCell::Count(part.cycles.0));
-    let place = |side: &Option<PathPart>| {
-        let part = side.as_ref()?;
-        match (part.operation, part.program) {
-            (Some(_), _) => {
-                Some(ViewLocation { operation: part.operation, ..ViewLocation::view("operations") })
-            }
-            (None, Some(_)) => Some(ViewLocation {
-                program: part.program,
-                ..ViewLocation::view("execution-trace")
-            }),
-            (None, None) => None,
+fn place(row: &PathRow) -> Option<ViewLocation> {
+    match (row.operation, row.program) {
+        (operation @ Some(_), _) => {
+            Some(ViewLocation { operation, ..ViewLocation::view("operations") })
         }
-    };
-    ComparisonRow {
-        source_place: place(source),
-        target_place: place(target),
-        ..ComparisonRow::new(name, cell(source), cell(target))
+        (None, program @ Some(_)) => {
+            Some(ViewLocation { program, ..ViewLocation::view("execution-trace") })
+        }
+        (None, None) => None,
     }
 }
 
@@ -72,7 +65,7 @@ fn by_operation(totals: &PathTotals) -> Vec<PathPart> {
 
 fn by_ipu(totals: &PathTotals) -> Vec<PathPart> {
     let mut parts = parts(totals, |row| row.lane.clone());
-    parts.iter_mut().for_each(|part| (part.operation, part.program) = (None, None));
+    parts.iter_mut().for_each(|part| part.place = None);
     parts
 }
 
@@ -84,12 +77,7 @@ fn parts(totals: &PathTotals, name: impl Fn(&PathRow) -> String) -> Vec<PathPart
         let at = *places.entry(name.clone()).or_insert(parts.len());
         match parts.get_mut(at) {
             Some(part) => part.cycles += row.cycles,
-            None => parts.push(PathPart {
-                name,
-                cycles: row.cycles,
-                operation: row.operation,
-                program: row.program,
-            }),
+            None => parts.push(PathPart { name, cycles: row.cycles, place: place(row) }),
         }
     }
     parts

@@ -2,7 +2,7 @@
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::memory::numbered;
-use super::program_pairs::title;
+use super::program_pairs::{program_rows, title};
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
 use crate::exchange_code::{
@@ -12,7 +12,7 @@ use crate::exchange_code::{
 use crate::view_location::ViewLocation;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId};
-use tilescope_report::{Report, ReportError, ReportPart, TileTraffic};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "exchange-code", tables };
 
@@ -121,28 +121,10 @@ fn exchange_pairs(sides: &ComparedReports<'_>) -> Result<Vec<ExchangePair>, Repo
 
 /// Code of each exchange and copy program over all tiles.
 fn of_programs(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
-    let code = |report: &Report| -> Result<BTreeMap<ProgramId, TileTraffic>, ReportError> {
-        Ok(programs(report, &[])?.into_iter().map(|row| (row.program, row.traffic)).collect())
-    };
-    let (source, target) = sides.both(code)?;
-    let (of_source, of_target) = sides.both(|report| report.programs())?;
-    let place =
-        |id: ProgramId| ViewLocation { program: Some(id), ..ViewLocation::view("exchange-code") };
-    let mut rows = Vec::new();
-    for pair in &sides.alignment.programs.pairs {
-        let in_source = pair.source.filter(|id| source.contains_key(id));
-        let in_target = pair.target.filter(|id| target.contains_key(id));
-        let program = in_source.and_then(|id| of_source.get(id));
-        let program = program.or_else(|| in_target.and_then(|id| of_target.get(id)));
-        let Some(program) = program else { continue };
-        let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, TileTraffic>| {
-            Some(TableCell::Bytes(known.get(&id?)?.code_bytes))
-        };
-        rows.push(ComparisonRow {
-            source_place: in_source.map(place),
-            target_place: in_target.map(place),
-            ..ComparisonRow::new(title(program), cell(in_source, &source), cell(in_target, &target))
-        });
-    }
+    let (source, target) = sides.both(|report| {
+        let rows = programs(report, &[])?.into_iter();
+        Ok(rows.map(|row| (row.program, row.traffic.code_bytes)).collect())
+    })?;
+    let rows = program_rows(sides, "exchange-code", &source, &target)?;
     Ok(ComparisonTable::new("Programs", "Code of program", rows).by_change())
 }

@@ -1,23 +1,14 @@
 //! How limits moved: what the runs achieve, where their cycles go, and what operations waste.
 
-use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
-use crate::limits::{LimitsRow, OperationLimits, ReportLimits, WaterfallStep, limits};
+use crate::limits::{LimitsRow, ReportLimits, WaterfallStep, limits};
+use crate::tables::limits::columns;
 use crate::view_location::ViewLocation;
 use tilescope_report::ReportError;
-use tilescope_report::units::Cycles;
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "limits", tables };
-
-/// A figure of an operation over the run.
-type LimitFigure = (&'static str, fn(&OperationLimits) -> Option<Cycles>);
-
-const FIGURES: [LimitFigure; 3] = [
-    ("Wasted cycles", OperationLimits::wasted),
-    ("Ideal cycles", |limits| Some(limits.ideal?.cycles)),
-    ("Cycles", |limits| Some(limits.total())),
-];
 
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(limits)?;
@@ -32,29 +23,17 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     });
     let steps = steps.filter(|row| !is_nothing(row)).collect();
     let steps = ComparisonTable::new("Cycles of the waterfall", "Step", steps).per(divisors);
-    let key = |row: &LimitsRow| (row.name.clone(), row.kind.clone(), row.pass);
-    let pairs = pair_by_key(
-        source.rows.iter().map(|row| (key(row), row)),
-        target.rows.iter().map(|row| (key(row), row)),
-    );
-    let of_operations = FIGURES.into_iter().map(|(title, figure)| {
-        let cell = |side: &Option<&LimitsRow>| {
-            let cycles = side.as_ref().and_then(|row| figure(&row.limits));
-            cycles.map(|cycles| TableCell::Count(cycles.0))
+    let figures = ["wasted", "ideal", "cycles"];
+    let figures = figures.into_iter().filter_map(|key| columns().find(|column| column.key == key));
+    let of_operations = figures.map(|column| {
+        let thing = |row: &LimitsRow| {
+            let place = ViewLocation { operation: row.operation, ..ViewLocation::view("limits") };
+            let key = (row.name.clone(), row.kind.clone(), row.pass);
+            (key, ComparedThing::new(&row.name, column.limit(&row.limits)).at(place))
         };
-        let place = |side: &Option<&LimitsRow>| {
-            let operation = side.as_ref()?.operation;
-            Some(ViewLocation { operation, ..ViewLocation::view("limits") })
-        };
-        let rows = pairs.iter().map(|(source, target)| {
-            let name = source.as_ref().or(target.as_ref()).map_or("", |row| &row.name);
-            ComparisonRow {
-                source_place: place(source),
-                target_place: place(target),
-                ..ComparisonRow::new(name, cell(source), cell(target))
-            }
-        });
-        ComparisonTable::new(title, "Operation", rows.collect()).per(divisors).by_change()
+        let [source, target] = [&source, &target].map(|side| side.rows.iter().map(thing));
+        let table = ComparisonTable::paired(column.title, "Operation", source, target);
+        table.per(divisors).by_change()
     });
     Ok([shares, steps].into_iter().chain(of_operations).collect())
 }

@@ -2,11 +2,10 @@
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::matched_entities::{variable_table, variables_by_name};
-use super::program_pairs::{ProgramPair, title};
+use super::program_pairs::program_rows;
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
 use crate::liveness::{LivenessCurve, LivenessScope, curve};
-use crate::view_location::ViewLocation;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, ProgramId};
 use tilescope_report::{Report, ReportError};
@@ -61,27 +60,6 @@ fn steps(
         }
         bytes
     };
-    let (in_source, in_target) = (bytes(source), bytes(target));
-    let (of_source, of_target) = sides.both(|report| report.programs())?;
-    let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, Bytes>| {
-        id.and_then(|id| known.get(&id)).map(|bytes| TableCell::Bytes(*bytes))
-    };
-    let place = |id: Option<ProgramId>| {
-        Some(ViewLocation { program: Some(id?), ..ViewLocation::view("liveness") })
-    };
-    let row = |pair: &ProgramPair| {
-        let (source, target) = (cell(pair.source, &in_source), cell(pair.target, &in_target));
-        if source.is_none() && target.is_none() {
-            return None;
-        }
-        let program = pair.source.and_then(|id| of_source.get(id));
-        let program = program.or_else(|| pair.target.and_then(|id| of_target.get(id)));
-        Some(ComparisonRow {
-            source_place: place(pair.source),
-            target_place: place(pair.target),
-            ..ComparisonRow::new(program.map(title).unwrap_or_default(), source, target)
-        })
-    };
-    let rows = sides.alignment.programs.pairs.iter().filter_map(row).collect();
+    let rows = program_rows(sides, "liveness", &bytes(source), &bytes(target))?;
     Ok(ComparisonTable::new("Steps", "Not always live at", rows).by_change())
 }

@@ -1,6 +1,6 @@
 //! Which operation and which variable of one report is which of the other: by name, in order.
 
-use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparedThing, ComparisonTable, pair_by_key};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
 use std::collections::BTreeMap;
@@ -131,32 +131,17 @@ pub(super) fn variable_table(
     [source, target]: [VariablesByName; 2],
     live_together: bool,
 ) -> ComparisonTable {
-    let sum =
-        |of: &VariablesByName| Some(TableCell::Bytes(of.values().map(|named| named.bytes).sum()));
-    let total = (sum(&source), sum(&target));
-    let keyed =
-        |of: VariablesByName| of.into_iter().map(|(key, named)| (key.clone(), (key, named)));
-    let place = |side: &Option<(_, NamedVariables)>| {
-        let variable = side.as_ref()?.1.id;
-        Some(ViewLocation { variable, ..ViewLocation::view(view) })
-    };
-    let rows = pair_by_key(keyed(source), keyed(target)).into_iter().map(|(source, target)| {
-        let name = source.as_ref().or(target.as_ref()).map(|((category, name), _)| {
-            if *category == MemoryCategory::Variable {
-                name.clone()
-            } else {
-                format!("{name} ({})", category.title())
-            }
+    let [source, target] = [source, target].map(|side| {
+        let things = side.into_iter().map(|((category, name), of)| {
+            let shown = match category {
+                MemoryCategory::Variable => name.clone(),
+                _ => format!("{name} ({})", category.title()),
+            };
+            let place = ViewLocation { variable: of.id, ..ViewLocation::view(view) };
+            ((category, name), ComparedThing::new(shown, of.bytes).at(place))
         });
-        let cell = |side: &Option<(_, NamedVariables)>| {
-            side.as_ref().map(|(_, n)| TableCell::Bytes(n.bytes))
-        };
-        ComparisonRow {
-            source_place: place(&source),
-            target_place: place(&target),
-            ..ComparisonRow::new(name.unwrap_or_default(), cell(&source), cell(&target))
-        }
+        things.collect::<Vec<_>>()
     });
-    let table = ComparisonTable::new(title, "Variable", rows.collect()).by_change();
-    if live_together { table.with_total(total.0, total.1) } else { table }
+    let table = ComparisonTable::paired(title, "Variable", source, target).by_change();
+    if live_together { table.with_sums(TableCell::Bytes(Bytes::ZERO)) } else { table }
 }

@@ -1,6 +1,6 @@
 //! Memory by region, category, variable, IPU and tile.
 
-use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::matched_entities::variables_by_name;
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
@@ -65,19 +65,16 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
 
 fn categories(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| {
-        Ok(summary(report)?.memory.map(|memory| memory.by_category).unwrap_or_default())
+        let memory = summary(report)?.memory;
+        let categories = memory.map(|memory| memory.by_category).unwrap_or_default();
+        let thing = |(name, bytes)| (name, ComparedThing::new(name, bytes));
+        Ok(categories.into_iter().map(thing).collect::<Vec<_>>())
     })?;
-    let sum = |of: &BTreeMap<&str, Bytes>| Some(TableCell::Bytes(of.values().sum()));
-    let total = (sum(&source), sum(&target));
-    let named = |of: BTreeMap<&'static str, Bytes>| of.into_iter().map(|one| (one.0, one));
-    let rows = pair_by_key(named(source), named(target)).into_iter().map(|(source, target)| {
-        let name = source.or(target).map_or("", |(name, _)| name);
-        let cell = |side: Option<(&str, Bytes)>| side.map(|(_, bytes)| TableCell::Bytes(bytes));
-        ComparisonRow::new(name, cell(source), cell(target))
-    });
-    let table = ComparisonTable::new("Categories", "Category", rows.collect());
-    Ok(table.by_change().with_total(total.0, total.1))
+    let table = ComparisonTable::paired("Categories", "Category", source, target);
+    Ok(table.by_change().with_sums(NO_BYTES))
 }
+
+const NO_BYTES: TableCell = TableCell::Bytes(Bytes::ZERO);
 
 fn variables(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| variables_by_name(report, |_| true))?;
@@ -123,20 +120,10 @@ pub(super) fn numbered<N: Copy + Ord + fmt::Display>(
     target: &BTreeMap<N, Bytes>,
     place: impl Fn(N) -> Option<ViewLocation>,
 ) -> ComparisonTable {
-    let mut all: Vec<N> = source.keys().chain(target.keys()).copied().collect();
-    all.sort_unstable();
-    all.dedup();
-    let cell =
-        |of: &BTreeMap<N, Bytes>, number: N| of.get(&number).map(|bytes| TableCell::Bytes(*bytes));
-    let row = |number: N| {
-        let (source, target) = (cell(source, number), cell(target, number));
-        let link = |side: &Option<TableCell>| side.as_ref().and_then(|_| place(number));
-        let (source_place, target_place) = (link(&source), link(&target));
-        let name = format!("{what} {number}");
-        ComparisonRow { source_place, target_place, ..ComparisonRow::new(name, source, target) }
+    let thing = |(number, bytes): (&N, &Bytes)| {
+        let thing = ComparedThing::new(format!("{what} {number}"), *bytes).at(place(*number));
+        (*number, thing)
     };
-    let sum = |of: &BTreeMap<N, Bytes>| Some(TableCell::Bytes(of.values().sum()));
-    let total = (sum(source), sum(target));
-    let rows = all.into_iter().map(row).collect();
-    ComparisonTable::new(title, what, rows).by_change().with_total(total.0, total.1)
+    let [source, target] = [source, target].map(|side| side.iter().map(thing).collect::<Vec<_>>());
+    ComparisonTable::paired(title, what, source, target).by_change().with_sums(NO_BYTES)
 }

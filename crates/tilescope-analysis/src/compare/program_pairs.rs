@@ -4,10 +4,13 @@
 //! functions once. Numbers that compilers count through (`cs12_`, `copy3_`) are no part of a name:
 //! one more compute set would change all that follow.
 
+use super::ComparedReports;
+use super::comparison_table::{ComparedThing, ComparisonRow};
 use super::sequence_alignment::align;
 use crate::program_names::without_counter_prefix;
+use crate::view_location::ViewLocation;
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{IpuId, ProgramId};
+use tilescope_report::units::{Bytes, IpuId, ProgramId};
 use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError};
 
 /// A program of both reports, or of one.
@@ -99,6 +102,31 @@ fn key(programs: &ProgramNodeTable, id: ProgramId, with_ipu: bool) -> ProgramMat
     let kind = program.map_or(ProgramKind::Unknown, |program| program.kind);
     let name = program.map_or("", |program| without_counter_prefix(&program.name));
     (kind, name, program.and_then(|program| program.ipu).filter(|_| with_ipu))
+}
+
+/// Bytes of programs side by side, with links into `view`; programs without any are left out.
+pub(super) fn program_rows(
+    sides: &ComparedReports<'_>,
+    view: &'static str,
+    source: &BTreeMap<ProgramId, Bytes>,
+    target: &BTreeMap<ProgramId, Bytes>,
+) -> Result<Vec<ComparisonRow>, ReportError> {
+    let (of_source, of_target) = sides.both(|report| report.programs())?;
+    let thing = |id: Option<ProgramId>, programs: &ProgramNodeTable, known: &BTreeMap<_, Bytes>| {
+        let bytes = *known.get(&id?)?;
+        let name = programs.get(id?).map(title).unwrap_or_default();
+        let place = ViewLocation { program: id, ..ViewLocation::view(view) };
+        Some(ComparedThing::new(name, bytes).at(place))
+    };
+    let mut rows = Vec::new();
+    for pair in &sides.alignment.programs.pairs {
+        let source = thing(pair.source, &of_source, source);
+        let target = thing(pair.target, &of_target, target);
+        if source.is_some() || target.is_some() {
+            rows.push(ComparisonRow::paired(source, target));
+        }
+    }
+    Ok(rows)
 }
 
 /// A program as tables name it: its kind and its plain name.

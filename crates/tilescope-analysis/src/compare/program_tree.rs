@@ -1,10 +1,11 @@
 //! The compiled program: nodes of each kind, and programs that only one report has.
 
-use super::comparison_table::{ComparisonRow, ComparisonTable};
+use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::program_pairs::{ProgramPair, title};
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
+use tilescope_report::units::ProgramId;
 use tilescope_report::{ProgramKind, ProgramNodeTable, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "program-tree", tables };
@@ -55,19 +56,10 @@ fn kinds(source: &ProgramNodeTable, target: &ProgramNodeTable) -> ComparisonTabl
 }
 
 fn row(pair: &ProgramPair, source: &ProgramNodeTable, target: &ProgramNodeTable) -> ComparisonRow {
-    let program = pair.source.and_then(|id| source.get(id));
-    let program = program.or_else(|| pair.target.and_then(|id| target.get(id)));
-    let place = |id: Option<_>| {
-        Some(ViewLocation { program: Some(id?), ..ViewLocation::view("program-tree") })
+    let thing = |id: Option<ProgramId>, programs: &ProgramNodeTable| {
+        let place = ViewLocation { program: Some(id?), ..ViewLocation::view("program-tree") };
+        let name = programs.get(id?).map(title).unwrap_or_default();
+        Some(ComparedThing::new(name, 1u64).at(place))
     };
-    let one = |id: Option<_>| id.map(|_| TableCell::Count(1));
-    ComparisonRow {
-        source_place: place(pair.source),
-        target_place: place(pair.target),
-        ..ComparisonRow::new(
-            program.map(title).unwrap_or_default(),
-            one(pair.source),
-            one(pair.target),
-        )
-    }
+    ComparisonRow::paired(thing(pair.source, source), thing(pair.target, target))
 }

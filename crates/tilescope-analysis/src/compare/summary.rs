@@ -1,6 +1,6 @@
 //! Machine, graph, memory, run and options at a glance.
 
-use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::data_table::TableCell;
 use crate::summary::{ExecutionSummary, MemorySummary, ReportSummary, summary};
@@ -168,10 +168,7 @@ fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
 /// Options in effect that differ in anything, and those that do not behind them.
 fn options(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| report.options())?;
-    let named = |options: Vec<(String, String)>| {
-        options.into_iter().map(|(key, value)| (key.clone(), (key, value)))
-    };
-    Ok(key_value_table("Options", "Option", pair_by_key(named(source), named(target))))
+    Ok(key_value_table("Options", "Option", source, target))
 }
 
 /// Lines of the specs the reports were made from, key by key.
@@ -182,32 +179,29 @@ fn spec(sides: &ComparedReports<'_>) -> ComparisonTable {
         let mut keys = Vec::new();
         for (section, values) in &sections {
             match values.as_table() {
-                Some(values) => keys.extend(values.iter().map(|(key, value)| {
-                    let key = format!("{section}.{key}");
-                    (key.clone(), (key, value.to_string()))
-                })),
-                None => keys.push((section.clone(), (section.clone(), values.to_string()))),
+                Some(values) => keys.extend(
+                    values
+                        .iter()
+                        .map(|(key, value)| (format!("{section}.{key}"), value.to_string())),
+                ),
+                None => keys.push((section.clone(), values.to_string())),
             }
         }
         keys
     };
-    key_value_table("Spec", "Key", pair_by_key(keys(sides.source), keys(sides.target)))
+    key_value_table("Spec", "Key", keys(sides.source), keys(sides.target))
 }
-
-type OptionEntry = Option<(String, String)>;
 
 /// Keys with words; what differs first.
 fn key_value_table(
     title: &'static str,
     column: &'static str,
-    pairs: Vec<(OptionEntry, OptionEntry)>,
+    source: Vec<(String, String)>,
+    target: Vec<(String, String)>,
 ) -> ComparisonTable {
-    let row = |(source, target): (OptionEntry, OptionEntry)| {
-        let name = source.as_ref().or(target.as_ref()).map(|(key, _)| key.clone());
-        let cell = |side: OptionEntry| side.map(|(_, value)| TableCell::Text(value));
-        ComparisonRow::new(name.unwrap_or_default(), cell(source), cell(target))
-    };
-    let mut rows: Vec<ComparisonRow> = pairs.into_iter().map(row).collect();
-    rows.sort_by_key(ComparisonRow::is_same);
-    ComparisonTable::new(title, column, rows)
+    let thing = |(key, value): (String, String)| (key.clone(), ComparedThing::new(key, value));
+    let [source, target] = [source, target].map(|side| side.into_iter().map(thing));
+    let mut table = ComparisonTable::paired(title, column, source, target);
+    table.rows.sort_by_key(ComparisonRow::is_same);
+    table
 }

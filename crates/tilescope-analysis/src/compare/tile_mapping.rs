@@ -1,12 +1,10 @@
 //! Over how many tiles data and compute sets are spread.
 
-use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
-use super::matched_entities::{NamedVariables, variables_by_name};
+use super::comparison_table::{ComparedThing, ComparisonTable};
+use super::matched_entities::variables_by_name;
 use super::{ComparedReports, ViewComparison};
-use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
-use tilescope_report::units::VariableId;
-use tilescope_report::{ComputeSet, MemoryCategory, Report, ReportError};
+use tilescope_report::{MemoryCategory, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "tile-mapping", tables };
 
@@ -15,41 +13,24 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
 }
 
 fn tensors(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
-    let (source, target) = sides
-        .both(|report| variables_by_name(report, |of| of.category == MemoryCategory::Variable))?;
-    let keyed = |of: super::matched_entities::VariablesByName| {
-        of.into_iter().map(|((_, name), n)| (name.clone(), (name, n)))
-    };
-    let rows = pair_by_key(keyed(source), keyed(target)).into_iter().map(|(source, target)| {
-        let name = source.as_ref().or(target.as_ref()).map(|(name, _)| name.clone());
-        let cell = |side: &Option<(String, NamedVariables)>| {
-            side.as_ref().map(|s| TableCell::Count(s.1.tiles))
-        };
-        let id = |side: &Option<(String, NamedVariables)>| side.as_ref().and_then(|s| s.1.id);
-        let place = |variable: Option<VariableId>| {
-            Some(ViewLocation { variable: Some(variable?), ..ViewLocation::view("tile-mapping") })
-        };
-        ComparisonRow {
-            source_place: place(id(&source)),
-            target_place: place(id(&target)),
-            ..ComparisonRow::new(name.unwrap_or_default(), cell(&source), cell(&target))
-        }
-    });
-    Ok(ComparisonTable::new("Tensors", "Tiles of tensor", rows.collect()).by_change())
+    let (source, target) = sides.both(|report| {
+        let names = variables_by_name(report, |of| of.category == MemoryCategory::Variable)?;
+        let things = names.into_iter().map(|((_, name), of)| {
+            let place = ViewLocation { variable: of.id, ..ViewLocation::view("tile-mapping") };
+            (name.clone(), ComparedThing::new(name, of.tiles).at(place))
+        });
+        Ok(things.collect::<Vec<_>>())
+    })?;
+    Ok(ComparisonTable::paired("Tensors", "Tiles of tensor", source, target).by_change())
 }
 
 fn compute_sets(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
-    let sets = |report: &Report| -> Result<Vec<(String, ComputeSet)>, ReportError> {
-        let sets = report.compute_sets()?.into_iter();
-        Ok(sets.map(|(_, set)| (set.name.clone(), set)).collect())
-    };
-    let (source, target) = sides.both(sets)?;
-    let rows = pair_by_key(source, target).into_iter().map(|(source, target)| {
-        let name = source.as_ref().or(target.as_ref()).map(|set| set.name.clone());
-        let cell = |side: &Option<ComputeSet>| {
-            side.as_ref().map(|s| TableCell::Count(s.cycles.tile_count().into()))
-        };
-        ComparisonRow::new(name.unwrap_or_default(), cell(&source), cell(&target))
-    });
-    Ok(ComparisonTable::new("Compute sets", "Tiles of compute set", rows.collect()).by_change())
+    let (source, target) = sides.both(|report| {
+        let sets = report.compute_sets()?.into_iter().map(|(_, set)| {
+            let tiles = u64::from(set.cycles.tile_count());
+            (set.name.clone(), ComparedThing::new(set.name, tiles))
+        });
+        Ok(sets.collect::<Vec<_>>())
+    })?;
+    Ok(ComparisonTable::paired("Compute sets", "Tiles of compute set", source, target).by_change())
 }

@@ -3,7 +3,7 @@
 use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::normalization::WorkDivisors;
 use super::{ComparedReports, ViewComparison};
-use crate::data_table::{DataTable, TableCell};
+use crate::data_table::{ColumnQuantity, DataTable, TableCell};
 use crate::figures::{Figure, FigureUnit};
 use crate::topics::TOPICS;
 use tilescope_report::ReportError;
@@ -31,9 +31,11 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
                 tables.push(compared(figure.about, (source, target), per));
             }
         }
-        for table in topic.tables {
-            let (source, target) = sides.both(table.read)?;
-            tables.push(compared(table.about, (cells(&source), cells(&target)), per));
+        if !topic.has_view {
+            for table in topic.all_tables() {
+                let (source, target) = sides.both(table.read)?;
+                tables.push(compared(table.about, (cells(&source), cells(&target)), per));
+            }
         }
     }
     Ok(tables)
@@ -86,7 +88,7 @@ fn cells(table: &DataTable) -> Vec<TopicRow> {
                 continue;
             }
             let name = format!("{}: {}", words.join(", "), column.title);
-            let of_run = column.title.to_lowercase().contains("cycles");
+            let of_run = column.quantity == ColumnQuantity::Cycles;
             rows.push(TopicRow { name, value: cell.clone(), of_run });
         }
     }

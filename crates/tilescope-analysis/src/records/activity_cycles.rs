@@ -2,8 +2,8 @@
 
 use super::{
     ACTIVITY, BoundColumns, FoundRows, IPU, LANE, RecordError, RecordReader, RecordRows,
-    RecordTable, RowBounds, RowFilter, SUB_LANE, WINDOW, WantedColumns, lanes_within, plain, text,
-    whole, window,
+    RecordSource, RecordTable, RowBounds, RowFilter, SUB_LANE, StreamedRows, WINDOW, WantedColumns,
+    lanes_within, plain, text, whole, window,
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
@@ -19,11 +19,13 @@ pub(super) const TABLE: RecordTable = RecordTable {
             activity_cycles(first_cycle, end_cycle)",
     stands_in: None,
     filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
-    bounded: &[],
-    columns: COLUMNS,
-    order: &[IPU, SUB_LANE],
-    estimate,
-    rows,
+    source: RecordSource::Streamed(StreamedRows {
+        bounded: &[],
+        columns: COLUMNS,
+        order: &[IPU, SUB_LANE],
+        estimate,
+        rows,
+    }),
 };
 
 const ARGUMENTS: usize = 7;

@@ -1,8 +1,7 @@
 //! Rows that are in memory, all of them.
 
-use super::{BoundColumns, FoundRows, RecordError, RecordReader, RecordRows};
+use super::{FoundRows, RecordError, RecordRows};
 use rusqlite::types::ValueRef;
-use tilescope_vtab::RowEstimate;
 
 /// A cell of a row by its column.
 type Cell<R> = for<'a> fn(&'a R, usize) -> ValueRef<'a>;
@@ -31,9 +30,4 @@ impl<R: Send> RecordRows for KeptRows<R> {
     fn count(&self) -> Option<u64> {
         Some(self.rows.len() as u64)
     }
-}
-
-/// The estimate of a table that is read whole, whatever is asked of it.
-pub(super) fn estimate(_: &RecordReader, _: BoundColumns) -> RowEstimate {
-    RowEstimate { rows: 10_000.0, unique: false }
 }

@@ -3,8 +3,8 @@
 use super::kept_rows::kept;
 use super::packed_rows::{PackedRow, PackedRows};
 use super::{
-    BoundColumns, FoundRows, RecordReader, RecordTable, RowBounds, RowFilter, RowSelection,
-    WantedColumns, text, whole, whole_or_null,
+    BoundColumns, FoundRows, RecordReader, RecordSource, RecordTable, RowBounds, RowFilter,
+    RowSelection, StreamedRows, WantedColumns, text, whole, whole_or_null,
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
@@ -18,11 +18,13 @@ pub(super) const TABLE: RecordTable = RecordTable {
     about: "a stretch of the trace with a meaning",
     stands_in: Some(Report::has_columns),
     filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
-    bounded: &[KIND, IPU, FIRST_CYCLE, END_CYCLE],
-    columns: &[],
-    order: &[],
-    estimate,
-    rows,
+    source: RecordSource::Streamed(StreamedRows {
+        bounded: &[KIND, IPU, FIRST_CYCLE, END_CYCLE],
+        columns: &[],
+        order: &[],
+        estimate,
+        rows,
+    }),
 };
 
 pub(super) const KIND: usize = 1;

@@ -1,66 +1,23 @@
 //! Tables of memory: tiles, variables, and liveness.
 
-use super::kept_rows::{estimate, kept};
-use super::{NAME, RecordTable, RowFilter, plain, text, text_or_null, whole, whole_or_null};
+use super::{RecordTable, RowFilter, RowSelection, never, record};
+use crate::data_table::{ColumnQuantity, DataTable, TableCell, TableColumn};
+use crate::liveness::{LivenessCurve, LivenessScope, curve};
 use crate::tile_curves::ChipFloorPlan;
-use rusqlite::types::ValueRef;
 use tilescope_report::units::{Bytes, TileId, TileRange, VariableId};
-use tilescope_report::{LivenessStep, MemoryCategory, TileMemory, Variable, VariableFilter};
-use tilescope_vtab::VirtualColumn;
+use tilescope_report::{
+    LivenessStep, MemoryCategory, Report, ReportError, TileMemory, Variable, VariableFilter,
+};
 
 /// `memory_by_tile`
-pub(super) const MEMORY_BY_TILE: RecordTable = RecordTable {
-    name: "memory_by_tile",
-    about: "memory of a tile",
-    stands_in: Some(|_| false),
-    filters: Some(&[RowFilter::Ipus, RowFilter::Tiles]),
-    bounded: &[],
-    columns: &PLACES_AND_CATEGORIES,
-    order: &[],
-    estimate,
-    rows: |reader, bounds, _| {
-        let report = &reader.report;
-        let target = report.target()?;
-        let plan = ChipFloorPlan::from_target(&target);
-        let (memory, categories) = (report.tile_memory()?, report.tile_categories()?);
-        let mut rows = Vec::new();
-        for (tiles, memory) in memory.iter() {
-            for tile in
-                tiles.iter().filter(|tile| bounds.has_tile_of(TileRange::single(*tile), &target))
-            {
-                let mut bytes = vec![Bytes::ZERO; MemoryCategory::ALL.len()];
-                for of in categories.get(tile).into_iter().flatten() {
-                    if let Some(at) =
-                        MemoryCategory::ALL.iter().position(|known| *known == of.category)
-                    {
-                        bytes[at] += of.bytes;
-                    }
-                }
-                rows.push(TileRow {
-                    tile,
-                    ipu: tile.0.checked_div(target.tiles_per_ipu),
-                    place: plan.known.then(|| plan.cell(tile)),
-                    memory: *memory,
-                    categories: bytes,
-                });
-            }
-        }
-        kept(rows, tile_cell)
-    },
-};
-
-const PLACES_AND_CATEGORIES: [VirtualColumn; 3 + MemoryCategory::ALL.len()] = {
-    let mut columns = [plain("ipu", "INTEGER", "number", "its IPU"); 3 + MemoryCategory::ALL.len()];
-    columns[1] = plain("x", "INTEGER", "number", "column on the floor plan; NULL where not known");
-    columns[2] = plain("y", "INTEGER", "number", "row on the floor plan; NULL where not known");
-    let mut at = 0;
-    while at < MemoryCategory::ALL.len() {
-        let name = MemoryCategory::ALL[at].name();
-        columns[3 + at] = plain(name, "INTEGER", "bytes", "bytes used of this category");
-        at += 1;
-    }
-    columns
-};
+pub(crate) const MEMORY_BY_TILE: RecordTable = RecordTable::whole(
+    "memory_by_tile",
+    "memory of a tile",
+    || tile_table(Vec::new()),
+    |report, selection| tiles(report, selection).map(tile_table),
+)
+.in_place_of_file(never)
+.by(&[RowFilter::Ipus, RowFilter::Tiles]);
 
 struct TileRow {
     tile: TileId,
@@ -69,116 +26,127 @@ struct TileRow {
     place: Option<(usize, usize)>,
     memory: TileMemory,
     /// Bytes of each category.
-    categories: Vec<Bytes>,
+    categories: [Bytes; MemoryCategory::ALL.len()],
 }
 
-fn tile_cell(row: &TileRow, column: usize) -> ValueRef<'_> {
-    let memory = &row.memory;
-    match column {
-        0 => whole(row.tile.0),
-        1 => whole(memory.excluding_gaps().0),
-        2 => whole(memory.including_gaps.0),
-        3 => whole(memory.non_interleaved.0),
-        4 => whole(memory.interleaved.0),
-        5 => whole(memory.overflowed.0),
-        6 => whole(memory.always_live.0),
-        7 => whole(memory.peak_not_always_live.0),
-        8 => whole_or_null(row.ipu),
-        9 => whole_or_null(row.place.map(|(x, _)| x as u64)),
-        10 => whole_or_null(row.place.map(|(_, y)| y as u64)),
-        _ => whole_or_null(row.categories.get(column - 11).map(|bytes| bytes.0)),
+fn tiles(report: &Report, selection: &RowSelection) -> Result<Vec<TileRow>, ReportError> {
+    let target = report.target()?;
+    let plan = ChipFloorPlan::from_target(&target);
+    let categories = report.tile_categories()?;
+    let mut rows = Vec::new();
+    for (tiles, memory) in report.tile_memory()?.iter() {
+        for tile in tiles.iter() {
+            if !selection.has_tile_of(TileRange::single(tile), &target) {
+                continue;
+            }
+            let of_tile = categories.get(tile).map_or(&[][..], Vec::as_slice);
+            let bytes_of = |category: MemoryCategory| {
+                of_tile.iter().filter(|of| of.category == category).map(|of| of.bytes).sum()
+            };
+            rows.push(TileRow {
+                tile,
+                ipu: tile.0.checked_div(target.tiles_per_ipu),
+                place: plan.known.then(|| plan.cell(tile)),
+                memory: *memory,
+                categories: MemoryCategory::ALL.map(bytes_of),
+            });
+        }
+    }
+    Ok(rows)
+}
+
+fn tile_table(rows: Vec<TileRow>) -> DataTable {
+    let bytes = |of: MemoryCategory| {
+        TableColumn::named(of.name(), ColumnQuantity::Bytes, "bytes used of this category")
+    };
+    record! { "memory_by_tile", rows, |row|
+        [
+            row.tile,
+            row.memory.excluding_gaps(),
+            row.memory.including_gaps,
+            row.memory.non_interleaved,
+            row.memory.interleaved,
+            row.memory.overflowed,
+            row.memory.always_live,
+            row.memory.peak_not_always_live
+        ]
+        Ordinal ipu => row.ipu.map(TableCell::id), "its IPU";
+        Ordinal x => row.place.map(|(x, _)| TableCell::Id(x as u64)),
+            "column on the floor plan; NULL where not known";
+        Ordinal y => row.place.map(|(_, y)| TableCell::Id(y as u64)),
+            "row on the floor plan; NULL where not known";
+        + MemoryCategory::ALL.map(bytes) => row.categories;
     }
 }
 
 /// `variables`
-pub(super) const VARIABLES: RecordTable = RecordTable {
-    name: "variables",
-    about: "a variable with its lifetime, over all tiles",
-    stands_in: None,
-    filters: Some(&[RowFilter::Ipus, RowFilter::Tiles]),
-    bounded: &[],
-    columns: &[
-        plain("id", "INTEGER", "id", "vars.id"),
-        plain("name", "TEXT", "", "its name"),
-        plain("category", "TEXT", "", "memory category as libpva spells it"),
-        plain("operation", "INTEGER", "id", "operations.id"),
-        plain("shape", "TEXT", "", "type and shape in words"),
-        plain(
-            "first_live",
-            "INTEGER",
-            "id",
-            "first liveness step it is live in; NULL: always live",
-        ),
-        plain("end_live", "INTEGER", "id", "first liveness step after those"),
-        plain("tiles", "INTEGER", "count", "tiles that hold a part of it"),
-        plain("bytes", "INTEGER", "bytes", "bytes on all of them"),
-        plain("max_tile_bytes", "INTEGER", "bytes", "bytes on the tile that has most"),
-    ],
-    order: &[],
-    estimate,
-    rows: |reader, bounds, _| {
-        let target = reader.report.target()?;
-        let tiles = bounds.selection.and_then(|selection| selection.tiles);
-        let filter = VariableFilter { tiles, category: None, after: None, limit: usize::MAX };
-        let mut rows = reader.report.variables(&filter)?;
-        if bounds.selection.is_some_and(|selection| selection.ipus.is_some()) {
+pub(super) const VARIABLES: RecordTable = RecordTable::whole(
+    "variables",
+    "a variable with its lifetime, over all tiles",
+    || variable_table(&[]),
+    |report, selection| {
+        let target = report.target()?;
+        let filter = VariableFilter {
+            tiles: selection.tiles,
+            category: None,
+            after: None,
+            limit: usize::MAX,
+        };
+        let mut rows = report.variables(&filter)?;
+        if selection.ipus.is_some() {
             let is_on = |of: &Variable| {
-                of.tiles.iter().any(|(tiles, _)| bounds.has_tile_of(tiles, &target))
+                of.tiles.iter().any(|(tiles, _)| selection.has_tile_of(tiles, &target))
             };
             rows.retain(|(_, variable)| is_on(variable));
         }
-        kept(rows, variable_cell)
+        Ok(variable_table(&rows))
     },
-};
+)
+.by(&[RowFilter::Ipus, RowFilter::Tiles]);
 
-fn variable_cell((id, of): &(VariableId, Variable), column: usize) -> ValueRef<'_> {
-    let bytes = || of.tiles.map(|placement| placement.bytes);
-    let life = of.lifetime.as_ref();
-    match column {
-        0 => whole(id.0),
-        1 => text(&of.name),
-        2 => text(of.category.name()),
-        3 => whole_or_null(of.operation.map(|id| id.0)),
-        4 => text(&of.shape),
-        5 => whole_or_null(life.map(|life| life.start)),
-        6 => whole_or_null(life.map(|life| life.end)),
-        7 => whole(of.tiles.tile_count()),
-        8 => whole(bytes().total().0),
-        9 => whole(bytes().max().0),
-        _ => ValueRef::Null,
+fn variable_table(rows: &[(VariableId, Variable)]) -> DataTable {
+    let rows = rows.iter().map(|(id, of)| (id, of, of.tiles.map(|placement| placement.bytes)));
+    record! { "", rows, |(id, of, bytes)|
+        []
+        Id id => *id, "vars.id";
+        Words name => &of.name, "its name";
+        Words category => of.category.name(), "memory category as libpva spells it";
+        Id operation => of.operation, "operations.id";
+        Words shape => &of.shape, "type and shape in words";
+        Id first_live => of.lifetime.as_ref().map(|life| TableCell::id(life.start)),
+            "first liveness step it is live in; NULL: always live";
+        Id end_live => of.lifetime.as_ref().map(|life| TableCell::id(life.end)),
+            "first liveness step after those";
+        Count tiles => u64::from(of.tiles.tile_count()), "tiles that hold a part of it";
+        Bytes bytes => bytes.total(), "bytes on all of them";
+        Bytes max_tile_bytes => bytes.max(), "bytes on the tile that has most";
     }
 }
 
 /// `liveness_steps`
-pub(super) const LIVENESS_STEPS: RecordTable = RecordTable {
-    name: "liveness_steps",
-    about: "a step of the walk over the compiled program, with the bytes live at it",
-    stands_in: Some(|_| false),
-    filters: Some(&[]),
-    bounded: &[],
-    columns: &[NAME],
-    order: &[],
-    estimate,
-    rows: |reader, _, _| {
-        let programs = reader.report.programs()?;
+pub(crate) const LIVENESS_STEPS: RecordTable = RecordTable::whole(
+    "liveness_steps",
+    "a step of the walk over the compiled program, with the bytes live at it",
+    || liveness_table(Vec::new(), &LivenessCurve::default()),
+    |report, _| {
+        let programs = report.programs()?;
         let mut rows = Vec::new();
-        for (id, step) in (0u64..).zip(reader.report.liveness()?) {
+        for (id, step) in report.liveness()?.into_iter().enumerate() {
             let name = programs.get(step.program).map(|node| node.name.clone());
             rows.push((id, step, name));
         }
-        kept(rows, liveness_cell)
+        Ok(liveness_table(rows, &curve(report, LivenessScope::Whole)?.unwrap_or_default()))
     },
-};
+)
+.in_place_of_file(never);
 
-fn liveness_cell(
-    (id, step, name): &(u64, LivenessStep, Option<String>),
-    column: usize,
-) -> ValueRef<'_> {
-    match column {
-        0 => whole(*id),
-        1 => whole(step.program.0),
-        2 => whole(step.bytes.0),
-        3 => text_or_null(name.as_deref()),
-        _ => ValueRef::Null,
+fn liveness_table(
+    rows: Vec<(usize, LivenessStep, Option<String>)>,
+    curve: &LivenessCurve,
+) -> DataTable {
+    record! { "liveness_steps", rows, |(id, step, name)|
+        [TableCell::Id(id as u64), step.program, step.bytes]
+        Words name => name, "debug name of the program";
+        Bytes live => curve.total(id), "bytes live over all tiles, always live ones among them";
     }
 }

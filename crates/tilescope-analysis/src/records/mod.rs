@@ -22,17 +22,22 @@ mod steps_by_ipu;
 mod tile_samples;
 
 pub(crate) use clock::QueryClock;
+pub(crate) use memory::{LIVENESS_STEPS, MEMORY_BY_TILE};
+pub(crate) use model::EXCHANGE_TOTALS;
 pub use row_selection::{RowFilter, RowSelection};
 pub use rusqlite::types::ValueRef;
 
+use crate::data_table::{ColumnQuantity, DataTable, TableCell, TableColumn};
+use kept_rows::kept;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tilescope_report::trace::{LaneInfo, Trace};
-use tilescope_report::units::{CycleRange, Cycles, IpuId, TileRange};
-use tilescope_report::{Report, ReportError, Target, schema};
+use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::{Report, ReportError, schema};
 use tilescope_vtab::{ColumnBounds, ColumnRole, RowEstimate, VirtualColumn};
 
 /// A table.
+#[derive(Debug)]
 pub struct RecordTable {
     pub name: &'static str,
     /// The meaning of a row, in words.
@@ -42,33 +47,51 @@ pub struct RecordTable {
     stands_in: Option<fn(&Report) -> bool>,
     /// Filters of its rows outside of SQL; none where only SQL reads it.
     pub filters: Option<&'static [RowFilter]>,
+    source: RecordSource,
+}
+
+#[derive(Debug)]
+enum RecordSource {
+    Streamed(StreamedRows),
+    /// The table without rows, and with those that are selected.
+    Whole(fn() -> DataTable, fn(&Report, &RowSelection) -> Result<DataTable, ReportError>),
+}
+
+/// Rows that are made while they are read.
+#[derive(Debug)]
+struct StreamedRows {
     /// Columns of the table of the file that queries may bound.
     bounded: &'static [usize],
     /// Its columns behind those of the table of the file.
     columns: &'static [VirtualColumn],
     /// Columns by which rows come in order.
-    pub(crate) order: &'static [usize],
-    pub(crate) estimate: fn(&RecordReader, BoundColumns) -> RowEstimate,
-    pub(crate) rows: fn(&Arc<RecordReader>, &RowBounds, WantedColumns) -> FoundRows,
+    order: &'static [usize],
+    estimate: fn(&RecordReader, BoundColumns) -> RowEstimate,
+    rows: fn(&Arc<RecordReader>, &RowBounds, WantedColumns) -> FoundRows,
 }
+
+/// The cells of a table that programs ask: those of the table of the file of this name, then its own,
+/// each with its quantity, its name and what it holds.
+macro_rules! record {
+    ($file:expr, $rows:expr, |$row:pat_param| [$($of_file:expr),*]
+     $($quantity:ident $name:ident => $cell:expr, $about:expr;)*
+     $(+ $more:expr => $cells:expr;)?) => {
+        $crate::table! { $rows, |$row|
+            all $crate::records::file_columns($file) =>
+                Vec::<$crate::data_table::TableCell>::from([$($of_file.into()),*]);
+            $(all [$crate::data_table::TableColumn::named(
+                stringify!($name), $crate::data_table::ColumnQuantity::$quantity, $about,
+            )] => [$cell];)*
+            $(all $more => $cells;)?
+        }
+    };
+}
+use record;
 
 /// The rows that are asked for: bounds of columns in SQL, a selection anywhere else.
 pub(crate) struct RowBounds<'a> {
     pub(crate) columns: &'a ColumnBounds,
     pub(crate) selection: Option<&'a RowSelection>,
-}
-
-impl RowBounds<'_> {
-    /// True if rows of an IPU are asked for; those of several, or of all, are of each.
-    fn has_ipu(&self, ipu: Option<IpuId>) -> bool {
-        let Some((selection, ipu)) = self.selection.zip(ipu) else { return true };
-        selection.has_ipu(ipu)
-    }
-
-    /// True if any of these tiles is asked for.
-    fn has_tile_of(&self, tiles: TileRange, target: &Target) -> bool {
-        self.selection.is_none_or(|selection| selection.has_tile_of(tiles, target))
-    }
 }
 
 /// Rows of a table, one after the other; at first in front of the first.
@@ -148,6 +171,27 @@ pub static RECORDS: &[RecordTable] = &[
 ];
 
 impl RecordTable {
+    /// A table that is made whole, of a name that no file has.
+    const fn whole(
+        name: &'static str,
+        about: &'static str,
+        columns: fn() -> DataTable,
+        read: fn(&Report, &RowSelection) -> Result<DataTable, ReportError>,
+    ) -> Self {
+        let source = RecordSource::Whole(columns, read);
+        Self { name, about, stands_in: None, filters: Some(&[]), source }
+    }
+
+    /// The same of a name that files have, which SQL sees in its place where `stands_in` says so.
+    const fn in_place_of_file(self, stands_in: fn(&Report) -> bool) -> Self {
+        Self { stands_in: Some(stands_in), ..self }
+    }
+
+    /// The same with filters of its rows.
+    const fn by(self, filters: &'static [RowFilter]) -> Self {
+        Self { filters: Some(filters), ..self }
+    }
+
     /// True if no file has a table of its name, so that SQL sees it on every report.
     pub(crate) fn is_own(&self) -> bool {
         self.stands_in.is_none()
@@ -172,16 +216,73 @@ impl RecordTable {
     }
 
     fn all_columns(&self) -> Vec<VirtualColumn> {
+        let streamed = match &self.source {
+            RecordSource::Streamed(streamed) => streamed,
+            RecordSource::Whole(empty, _) => {
+                return empty().columns.iter().map(virtual_column).collect();
+            }
+        };
         let mut columns = Vec::new();
         for (at, column) in schema::columns_of(self.name).iter().enumerate() {
             let declaration = column.declaration.split(' ').next().unwrap_or_default();
-            columns.push(match self.bounded.contains(&at) {
+            columns.push(match streamed.bounded.contains(&at) {
                 true => bounded(column.name, declaration, column.unit, column.about),
                 false => plain(column.name, declaration, column.unit, column.about),
             });
         }
-        columns.extend(self.columns);
+        columns.extend(streamed.columns);
         columns
+    }
+
+    /// Columns by which rows come in order.
+    pub(crate) fn order(&self) -> &'static [usize] {
+        match &self.source {
+            RecordSource::Streamed(streamed) => streamed.order,
+            RecordSource::Whole(..) => &[],
+        }
+    }
+
+    pub(crate) fn estimate(&self, reader: &RecordReader, bound: BoundColumns) -> RowEstimate {
+        match &self.source {
+            RecordSource::Streamed(streamed) => (streamed.estimate)(reader, bound),
+            RecordSource::Whole(..) => RowEstimate { rows: 10_000.0, unique: false },
+        }
+    }
+
+    pub(crate) fn rows(
+        &self,
+        reader: &Arc<RecordReader>,
+        bounds: &RowBounds,
+        wanted: WantedColumns,
+    ) -> FoundRows {
+        match (&self.source, bounds.selection) {
+            (RecordSource::Streamed(streamed), _) => (streamed.rows)(reader, bounds, wanted),
+            (RecordSource::Whole(_, read), selection) => {
+                let all = RowSelection::default();
+                let table = read(&reader.report, selection.unwrap_or(&all))?;
+                kept(table.rows, |row, column| cell_value(row, column))
+            }
+        }
+    }
+
+    /// The selected rows of a table that is made whole.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn read_whole(
+        &self,
+        report: &Report,
+        selection: &RowSelection,
+    ) -> Result<Option<DataTable>, ReportError> {
+        match &self.source {
+            RecordSource::Streamed(_) => Ok(None),
+            RecordSource::Whole(_, read) => read(report, selection).map(Some),
+        }
+    }
+
+    /// All rows of a table that is made whole; none of another one.
+    pub(crate) fn all(&self, report: &Report) -> Result<DataTable, ReportError> {
+        Ok(self.read_whole(report, &RowSelection::default())?.unwrap_or_default())
     }
 
     /// The columns that are read outside of SQL, with their places: those behind them are arguments.
@@ -216,7 +317,34 @@ impl RecordTable {
         let clock = Arc::new(QueryClock::new(Duration::MAX, Arc::default()));
         let reader = Arc::new(RecordReader { report: report.clone(), clock });
         let bounds = RowBounds { columns: &ColumnBounds::default(), selection: Some(selection) };
-        (self.rows)(&reader, &bounds, &|_| true)
+        self.rows(&reader, &bounds, &|_| true)
+    }
+}
+
+/// A file's table never gives way.
+fn never(_: &Report) -> bool {
+    false
+}
+
+/// The columns of the table of the file of this name; none where files have none.
+fn file_columns(name: &str) -> Vec<TableColumn> {
+    let columns = schema::columns_of(name).iter();
+    columns.map(|of| TableColumn::named(of.name, ColumnQuantity::of_file(of), of.about)).collect()
+}
+
+fn virtual_column(of: &TableColumn) -> VirtualColumn {
+    plain(of.name.unwrap_or_default(), of.quantity.declaration(), of.quantity.unit(), of.about)
+}
+
+/// A cell as SQL and Arrow have it.
+pub fn cell_value(row: &[TableCell], column: usize) -> ValueRef<'_> {
+    match row.get(column) {
+        Some(TableCell::Text(words)) => text(words),
+        Some(cell) => match (cell.whole().map(i64::try_from), cell.number()) {
+            (Some(Ok(whole)), _) => ValueRef::Integer(whole),
+            (_, number) => number.map_or(ValueRef::Null, ValueRef::Real),
+        },
+        None => ValueRef::Null,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{
     ACTIVITY, BoundColumns, FoundRows, IPU, LANE, NAME, RecordError, RecordReader, RecordRows,
-    RecordTable, RowBounds, RowFilter, SUB_LANE, TYPE, WINDOW, WantedColumns, lanes_within, plain,
-    program, text, whole, whole_or_null, window,
+    RecordSource, RecordTable, RowBounds, RowFilter, SUB_LANE, StreamedRows, TYPE, WINDOW,
+    WantedColumns, lanes_within, plain, program, text, whole, whole_or_null, window,
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
@@ -19,11 +19,13 @@ pub(super) const TABLE: RecordTable = RecordTable {
             cycles: program_cycles(first_cycle, end_cycle)",
     stands_in: None,
     filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
-    bounded: &[],
-    columns: COLUMNS,
-    order: &[IPU, SUB_LANE, PROGRAM],
-    estimate,
-    rows,
+    source: RecordSource::Streamed(StreamedRows {
+        bounded: &[],
+        columns: COLUMNS,
+        order: &[IPU, SUB_LANE, PROGRAM],
+        estimate,
+        rows,
+    }),
 };
 
 const PROGRAM: usize = 2;

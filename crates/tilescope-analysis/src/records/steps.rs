@@ -2,8 +2,8 @@
 
 use super::step_merge::{StepMerge, WantedSteps};
 use super::{
-    BoundColumns, FoundRows, RecordError, RecordReader, RecordRows, RecordTable, RowBounds,
-    WantedColumns, text, whole, whole_or_null,
+    BoundColumns, FoundRows, RecordError, RecordReader, RecordRows, RecordSource, RecordTable,
+    RowBounds, StreamedRows, WantedColumns, text, whole, whole_or_null,
 };
 use rusqlite::types::ValueRef;
 use std::ops::RangeInclusive;
@@ -19,11 +19,13 @@ pub(super) const TABLE: RecordTable = RecordTable {
     about: "an executed step",
     stands_in: Some(Report::has_columns),
     filters: None,
-    bounded: &[ID, PROGRAM],
-    columns: &[],
-    order: &[ID],
-    estimate,
-    rows,
+    source: RecordSource::Streamed(StreamedRows {
+        bounded: &[ID, PROGRAM],
+        columns: &[],
+        order: &[ID],
+        estimate,
+        rows,
+    }),
 };
 
 const ID: usize = 0;

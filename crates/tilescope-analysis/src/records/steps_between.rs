@@ -3,8 +3,9 @@
 use super::model::is_stream_copy;
 use super::{
     ACTIVITY, BoundColumns, FoundRows, IPU, LANE, NAME, RecordError, RecordReader, RecordRows,
-    RecordTable, RowBounds, RowFilter, SUB_LANE, TYPE, WINDOW, WantedColumns, bounded,
-    lanes_within, plain, program, text, text_or_null, whole, whole_or_null, window,
+    RecordSource, RecordTable, RowBounds, RowFilter, SUB_LANE, StreamedRows, TYPE, WINDOW,
+    WantedColumns, bounded, lanes_within, plain, program, text, text_or_null, whole, whole_or_null,
+    window,
 };
 use rusqlite::types::ValueRef;
 use std::ops::Range;
@@ -24,11 +25,13 @@ pub(super) const TABLE: RecordTable = RecordTable {
             steps_between(first_cycle, end_cycle)",
     stands_in: None,
     filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
-    bounded: &[],
-    columns: COLUMNS,
-    order: &[IPU, SUB_LANE, STEP_ID],
-    estimate,
-    rows,
+    source: RecordSource::Streamed(StreamedRows {
+        bounded: &[],
+        columns: COLUMNS,
+        order: &[IPU, SUB_LANE, STEP_ID],
+        estimate,
+        rows,
+    }),
 };
 
 const STEP_ID: usize = 2;

@@ -3,8 +3,8 @@
 use super::step_merge::{StepMerge, WantedSteps};
 use super::steps::ids_within;
 use super::{
-    BoundColumns, FoundRows, RecordError, RecordReader, RecordRows, RecordTable, RowBounds,
-    WantedColumns, lanes_within, whole,
+    BoundColumns, FoundRows, RecordError, RecordReader, RecordRows, RecordSource, RecordTable,
+    RowBounds, StreamedRows, WantedColumns, lanes_within, whole,
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
@@ -18,11 +18,13 @@ pub(super) const TABLE: RecordTable = RecordTable {
     about: "what a step did on an IPU",
     stands_in: Some(Report::has_columns),
     filters: None,
-    bounded: &[STEP_ID, IPU, CYCLES_BASE, SUB_LANE],
-    columns: &[],
-    order: &[STEP_ID, IPU, SUB_LANE],
-    estimate,
-    rows,
+    source: RecordSource::Streamed(StreamedRows {
+        bounded: &[STEP_ID, IPU, CYCLES_BASE, SUB_LANE],
+        columns: &[],
+        order: &[STEP_ID, IPU, SUB_LANE],
+        estimate,
+        rows,
+    }),
 };
 
 const STEP_ID: usize = 0;

@@ -2,7 +2,10 @@
 
 use super::packed_rows::{PackedRow, PackedRows};
 use super::steps::ids_within;
-use super::{BoundColumns, FoundRows, RecordReader, RecordTable, RowBounds, WantedColumns, whole};
+use super::{
+    BoundColumns, FoundRows, RecordReader, RecordSource, RecordTable, RowBounds, StreamedRows,
+    WantedColumns, whole,
+};
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
 use tilescope_report::units::{Cycles, StepId};
@@ -15,11 +18,13 @@ pub(super) const TABLE: RecordTable = RecordTable {
     about: "a step of a tile, from its own cycle counter",
     stands_in: Some(Report::has_tile_samples),
     filters: None,
-    bounded: &[STEP],
-    columns: &[],
-    order: &[],
-    estimate,
-    rows,
+    source: RecordSource::Streamed(StreamedRows {
+        bounded: &[STEP],
+        columns: &[],
+        order: &[],
+        estimate,
+        rows,
+    }),
 };
 
 const STEP: usize = 0;

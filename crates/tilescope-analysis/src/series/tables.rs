@@ -5,6 +5,7 @@ use crate::confidence::Banded;
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::gates::GateQuantity;
 use crate::markdown::{escaped, markdown_table};
+use crate::table;
 use tilescope_report::units::Bytes;
 
 impl SeriesFigure {
@@ -185,74 +186,48 @@ impl ReportSeries {
 
     /// A row for each change of a figure for good, in the order of figures and runs.
     pub fn changes_table(&self, telling: SeriesTelling) -> DataTable {
-        let columns = vec![
-            TableColumn::text("Figure"),
-            TableColumn::text("From run"),
-            TableColumn::number("Before")
-                .about("Median of at most five runs before it")
-                .without_sum(),
-            TableColumn::number("After")
-                .about("Median of at most five runs from it on")
-                .without_sum(),
-            TableColumn::number("Change")
-                .about("The difference as a percentage of what was before"),
-            TableColumn::text("Confirmed").about("Whether two runs on each side say the same"),
-        ];
         let mut rows = Vec::new();
         for of in &self.figures {
-            for change in self.trend(of, telling).changes {
-                let confirmed = if change.confirmed { "yes" } else { "not yet" };
-                rows.push(vec![
-                    of.title(self, telling).into(),
-                    self.runs[change.run].name.as_str().into(),
-                    of.cell(Some(change.before)),
-                    of.cell(Some(change.after)),
-                    change.share.map(TableCell::ChangeShare).into(),
-                    confirmed.into(),
-                ]);
-            }
+            rows.extend(self.trend(of, telling).changes.into_iter().map(|change| (of, change)));
         }
-        DataTable::new(columns, rows)
+        table! { rows, |(of, change)|
+            text "Figure" => of.title(self, telling);
+            text "From run" => &self.runs[change.run].name;
+            unsummed "Before" => of.cell(Some(change.before)), "Median of at most five runs before it";
+            unsummed "After" => of.cell(Some(change.after)), "Median of at most five runs from it on";
+            number "Change" => change.share.map(TableCell::ChangeShare),
+                "The difference as a percentage of what was before";
+            text "Confirmed" => if change.confirmed { "yes" } else { "not yet" },
+                "Whether two runs on each side say the same";
+        }
     }
 
     /// A row for each figure that moves on from run to run, over the stretch where it does.
     pub fn drifts_table(&self, telling: SeriesTelling) -> DataTable {
-        let columns = vec![
-            TableColumn::text("Figure"),
-            TableColumn::text("From run"),
-            TableColumn::text("To run"),
-            TableColumn::number("Each run").about("What each run adds, as a percentage"),
-        ];
         let mut rows = Vec::new();
         for of in &self.figures {
-            for drift in self.trend(of, telling).drifts {
-                rows.push(vec![
-                    of.title(self, telling).into(),
-                    self.runs[drift.first].name.as_str().into(),
-                    self.runs[drift.last].name.as_str().into(),
-                    TableCell::ChangeShare(drift.share_per_run),
-                ]);
-            }
+            rows.extend(self.trend(of, telling).drifts.into_iter().map(|drift| (of, drift)));
         }
-        DataTable::new(columns, rows)
+        table! { rows, |(of, drift)|
+            text "Figure" => of.title(self, telling);
+            text "From run" => &self.runs[drift.first].name;
+            text "To run" => &self.runs[drift.last].name;
+            number "Each run" => TableCell::ChangeShare(drift.share_per_run),
+                "What each run adds, as a percentage";
+        }
     }
 
     /// A row for each run that stands out alone from those around it.
     pub fn outliers_table(&self, telling: SeriesTelling) -> DataTable {
-        let columns = vec![
-            TableColumn::text("Figure"),
-            TableColumn::text("Run"),
-            TableColumn::number("Value").without_sum(),
-        ];
         let mut rows = Vec::new();
         for of in &self.figures {
-            for run in self.trend(of, telling).outliers {
-                let value = of.cell(self.told(of, run, telling.unit));
-                let name = self.runs[run].name.as_str().into();
-                rows.push(vec![of.title(self, telling).into(), name, value]);
-            }
+            rows.extend(self.trend(of, telling).outliers.into_iter().map(|run| (of, run)));
         }
-        DataTable::new(columns, rows)
+        table! { rows, |(of, run)|
+            text "Figure" => of.title(self, telling);
+            text "Run" => &self.runs[run].name;
+            unsummed "Value" => of.cell(self.told(of, run, telling.unit));
+        }
     }
 
     /// A row for each operation with its cycles in every run, the one that varies most first; the last

@@ -19,11 +19,11 @@ impl VirtualTable for BoundRecords {
     }
 
     fn order(&self) -> &'static [usize] {
-        self.table.order
+        self.table.order()
     }
 
     fn estimate(&self, bounded: &[usize], fixed: &[usize]) -> RowEstimate {
-        (self.table.estimate)(&self.reader, BoundColumns { bounded, fixed })
+        self.table.estimate(&self.reader, BoundColumns { bounded, fixed })
     }
 
     fn rows(
@@ -32,7 +32,7 @@ impl VirtualTable for BoundRecords {
         wanted: &dyn Fn(usize) -> bool,
     ) -> Result<Box<dyn VirtualRows>, VirtualTableError> {
         let bounds = RowBounds { columns, selection: None };
-        Ok(Box::new(BoundRows((self.table.rows)(&self.reader, &bounds, wanted)?)))
+        Ok(Box::new(BoundRows(self.table.rows(&self.reader, &bounds, wanted)?)))
     }
 }
 

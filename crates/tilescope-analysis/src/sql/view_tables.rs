@@ -3,9 +3,10 @@
 //! Those that a question names are made before it is asked, and are gone with its connection.
 
 use super::SqlError;
-use crate::data_table::{DataTable, TableCell};
+use crate::data_table::DataTable;
+use crate::records::cell_value;
 use crate::tables;
-use rusqlite::types::Value;
+use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, params_from_iter};
 use tilescope_report::Report;
 
@@ -36,20 +37,10 @@ fn insert(connection: &Connection, name: &str, table: &DataTable) -> rusqlite::R
     let mut statement =
         connection.prepare(&format!("INSERT INTO temp.\"{name}\" VALUES ({places})"))?;
     for row in &table.rows {
-        statement.execute(params_from_iter(row.iter().map(value)))?;
+        let cells = (0..row.len()).map(|at| ToSqlOutput::Borrowed(cell_value(row, at)));
+        statement.execute(params_from_iter(cells))?;
     }
     Ok(())
-}
-
-fn value(cell: &TableCell) -> Value {
-    match cell {
-        TableCell::Missing => Value::Null,
-        TableCell::Text(text) => Value::Text(text.clone()),
-        cell => match cell.whole().map(i64::try_from) {
-            Some(Ok(whole)) => Value::Integer(whole),
-            _ => cell.number().map_or(Value::Null, Value::Real),
-        },
-    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use super::operations::pass_title;
 use crate::critical_path::{
-    EXPOSED, HIDDEN, IPU_SLACK, IpuSlack, LEAD, ON_PATH, PathRow, PathTotals, ProgramExposure,
-    WAITS, ipu_slacks, path_totals,
+    EXPOSED, HIDDEN, IPU_SLACK, IpuSlack, LEAD, ON_PATH, PathTotals, ProgramExposure, WAITS,
+    ipu_slacks, path_totals,
 };
 use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::table;
 use tilescope_report::units::{Cycles, ReplicaClassId, ReplicaIpu};
 use tilescope_report::{Report, ReportError};
 
@@ -22,44 +23,31 @@ pub fn path(report: &Report) -> Result<DataTable, ReportError> {
 
 /// The same of totals that are known.
 pub fn path_table(totals: &PathTotals) -> DataTable {
-    let columns = vec![
-        TableColumn::text("Operation").about("The operation of the model, or else the program"),
-        TableColumn::short("Kind").about(KIND),
-        TableColumn::number("Cycles").about(ON_PATH),
-        TableColumn::number("Share").about("Cycles / cycles of the path"),
-        TableColumn::short("IPU"),
-        TableColumn::short("Tiles"),
-        TableColumn::short("Pass"),
-        TableColumn::number("Steps").without_sum(),
-    ];
-    let cells = |row: &PathRow| {
-        vec![
-            row.name.as_str().into(),
-            row.kind.title().into(),
-            TableCell::Count(row.cycles.0),
-            TableCell::Share(row.share),
-            ipu_cell(row.ipu),
-            tiles(row.sub_lane).into(),
-            pass_title(row.pass).into(),
-            TableCell::Count(row.steps),
-        ]
+    let table = table! { &totals.rows, |row|
+        text "Operation" => &row.name, "The operation of the model, or else the program";
+        short "Kind" => row.kind.title(), KIND;
+        cycles "Cycles" => row.cycles, ON_PATH;
+        share "Share" => row.share, "Cycles / cycles of the path";
+        short "IPU" => ipu_cell(row.ipu);
+        short "Tiles" => tiles(row.sub_lane);
+        short "Pass" => pass_title(row.pass);
+        unsummed "Steps" => row.steps;
     };
-    DataTable::new(columns, totals.rows.iter().map(cells).collect()).with_totals()
+    table.with_totals()
 }
 
 /// Columns of what the critical path says of programs.
-pub fn exposure_columns() -> impl Iterator<Item = TableColumn> {
-    let column = |(title, about)| TableColumn::number(title).about(about).without_sum();
-    [("On the path", ON_PATH), ("Exposed", EXPOSED), ("Hidden", HIDDEN)].into_iter().map(column)
+pub fn exposure_columns() -> [TableColumn; 3] {
+    [("On the path", ON_PATH), ("Exposed", EXPOSED), ("Hidden", HIDDEN)]
+        .map(|(title, about)| TableColumn::unsummed_cycles(title).about(about))
 }
 
 /// Their cells; missing where the path is not known.
 pub fn exposure_cells(of: Option<&ProgramExposure>) -> [TableCell; 3] {
-    let cell = |cycles: Option<Cycles>| cycles.map(|cycles| TableCell::Count(cycles.0)).into();
     [
-        cell(of.map(|of| of.on_path)),
-        cell(of.and_then(ProgramExposure::exposed)),
-        cell(of.and_then(|of| of.hidden)),
+        of.map(|of| of.on_path).into(),
+        of.and_then(ProgramExposure::exposed).into(),
+        of.and_then(|of| of.hidden).into(),
     ]
 }
 
@@ -75,33 +63,21 @@ pub fn slack(report: &Report) -> Result<DataTable, ReportError> {
 
 /// The same of figures that are known.
 pub fn slack_table(slacks: &[IpuSlack]) -> DataTable {
-    let columns = vec![
-        TableColumn::short("IPU"),
-        TableColumn::number("On the path").about(ON_PATH),
-        TableColumn::number("Share").about("On the path / cycles of the run"),
-        TableColumn::number("Waits").about(WAITS).without_sum(),
-        TableColumn::number("Slack").about(IPU_SLACK).without_sum(),
-        TableColumn::number("Lead").about(LEAD).without_sum(),
-        TableColumn::short("Tiles"),
-    ];
-    let cells = |of: &IpuSlack| {
-        vec![
-            ipu_cell(of.ipu),
-            TableCell::Count(of.path_cycles.0),
-            TableCell::Share(of.path_share),
-            TableCell::Count(of.waits.0),
-            TableCell::Count(Cycles::from_f64(of.slack.round()).0),
-            TableCell::Count(of.lead.0),
-            tiles(of.sub_lane).into(),
-        ]
-    };
-    DataTable::new(columns, slacks.iter().map(cells).collect())
+    table! { slacks, |of|
+        short "IPU" => ipu_cell(of.ipu);
+        cycles "On the path" => of.path_cycles, ON_PATH;
+        share "Share" => of.path_share, "On the path / cycles of the run";
+        unsummed_cycles "Waits" => of.waits, WAITS;
+        unsummed_cycles "Slack" => Cycles::from_f64(of.slack.round()), IPU_SLACK;
+        unsummed_cycles "Lead" => of.lead, LEAD;
+        short "Tiles" => tiles(of.sub_lane);
+    }
 }
 
 /// The number of an IPU, and the class of its replicas where these differ from replica 0.
 fn ipu_cell(at: ReplicaIpu) -> TableCell {
     match at.class {
-        ReplicaClassId(0) => TableCell::Id(at.ipu.into()),
+        ReplicaClassId(0) => at.ipu.into(),
         class => format!("{} of replica class {class}", at.ipu).into(),
     }
 }

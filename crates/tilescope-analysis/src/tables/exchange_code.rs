@@ -1,12 +1,12 @@
 //! Tables of exchanges: code and traffic by link, by program and by tile; cycles in the run.
 
-use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::data_table::{DataTable, TableColumn};
 use crate::exchange_code::{
-    ExchangeCodeOverview, ExchangeCycles, ExchangeCyclesList, ExchangeLink, ExchangeLinkTotals,
-    ExchangeProgramRow, ExchangeRun, ExchangeTile, ExchangeTileRow, IpuPair,
+    ExchangeCodeOverview, ExchangeCyclesList, ExchangeLink, ExchangeProgramRow, ExchangeRun,
+    ExchangeTile, ExchangeTileRow, IpuPair,
 };
-use crate::limits::BusiestTile;
-use tilescope_report::units::{Bytes, Cycles};
+use crate::table;
+use tilescope_report::units::{Bytes, Cycles, IpuId};
 
 const SHARED_CODE_HINT: &str = "Code of the programs, each counted separately, minus code in memory: code that programs \
      share.";
@@ -16,73 +16,51 @@ const BYTES_MOVED_HINT: &str = "Each program counted once; loop iterations are n
 
 /// Code by kind of link.
 pub fn overview(overview: &ExchangeCodeOverview) -> DataTable {
-    let columns = vec![
-        TableColumn::text("Link"),
-        TableColumn::bytes("Code in memory").about("Bytes over all tiles of a replica"),
-        TableColumn::number("Share of memory").about("Bytes of code / bytes that tiles use"),
-        TableColumn::bytes("Fullest tile").about("Most code of this kind on one tile"),
-        TableColumn::bytes("Code of programs").about("Sum over programs, each counted separately"),
-        TableColumn::bytes("Shared").about(SHARED_CODE_HINT),
-        TableColumn::bytes("Unattributed").about(UNATTRIBUTED_CODE_HINT),
-        TableColumn::number("Programs").about("Programs that move data over this link"),
-        TableColumn::number("Messages").about(BYTES_MOVED_HINT),
-        TableColumn::number("Bytes moved").about(BYTES_MOVED_HINT),
-    ];
-    let row = |of: &ExchangeLinkTotals| {
-        let recorded = of.program_bytes.is_some();
-        let known = |cell: TableCell| if recorded { cell } else { TableCell::Missing };
-        vec![
-            of.link.title().into(),
-            TableCell::Bytes(of.stored),
-            share(of.stored, overview.used),
-            TableCell::Bytes(of.fullest),
-            of.program_bytes.map(TableCell::Bytes).into(),
-            of.shared().map(TableCell::Bytes).into(),
-            of.unattributed().map(TableCell::Bytes).into(),
-            known(TableCell::Count(of.programs)),
-            known(TableCell::Count(of.messages)),
-            known(TableCell::Bytes(of.bytes)),
-        ]
-    };
-    DataTable::new(columns, overview.links.iter().map(row).collect())
+    table! { &overview.links, |of|
+        text "Link" => of.link.title();
+        bytes "Code in memory" => of.stored, "Bytes over all tiles of a replica";
+        part "Share of memory" => share(of.stored, overview.used), "Bytes of code / bytes that tiles use";
+        unsummed_bytes "Fullest tile" => of.fullest, "Most code of this kind on one tile";
+        bytes "Code of programs" => of.program_bytes, "Sum over programs, each counted separately";
+        bytes "Shared" => of.shared(), SHARED_CODE_HINT;
+        bytes "Unattributed" => of.unattributed(), UNATTRIBUTED_CODE_HINT;
+        number "Programs" => of.program_bytes.map(|_| of.programs), "Programs that move data over this link";
+        number "Messages" => of.program_bytes.map(|_| of.messages), BYTES_MOVED_HINT;
+        number "Bytes moved" => of.program_bytes.map(|_| of.bytes), BYTES_MOVED_HINT;
+    }
 }
 
-/// A part of all; missing where there is nothing to be a part of.
-pub fn share(part: Bytes, all: Bytes) -> TableCell {
-    (!all.is_zero()).then(|| TableCell::Share(part.as_f64() / all.as_f64())).into()
+/// A part of all; none where there is nothing to be a part of.
+pub fn share(part: Bytes, all: Bytes) -> Option<f64> {
+    (!all.is_zero()).then(|| part.as_f64() / all.as_f64())
 }
 
 /// Programs that move data.
 pub fn programs(rows: &[ExchangeProgramRow]) -> DataTable {
-    let columns = vec![
-        TableColumn::text("Name"),
-        TableColumn::text("Type"),
-        TableColumn::short("Link"),
-        TableColumn::short("Id"),
-        TableColumn::bytes("Code").about("Code of this program, summed over tiles"),
-        TableColumn::bytes("Received")
-            .about("Bytes that arrive when it runs once, summed over tiles"),
-        TableColumn::bytes("Sent")
-            .about("Bytes that leave when it runs once; a multicast counts once"),
-        TableColumn::number("Messages received").about("When it runs once, summed over tiles"),
-        TableColumn::number("Messages sent").about("When it runs once; a multicast counts once"),
-        TableColumn::number("Tiles").about("Tiles that take part"),
-    ];
-    let row = |row: &ExchangeProgramRow| {
-        vec![
-            row.name.as_str().into(),
-            row.kind.name().into(),
-            row.link.title().into(),
-            TableCell::Id(row.program.0.into()),
-            TableCell::Bytes(row.traffic.code_bytes),
-            TableCell::Bytes(row.traffic.bytes_in),
-            TableCell::Bytes(row.traffic.bytes_out),
-            TableCell::Count(row.traffic.messages_in),
-            TableCell::Count(row.traffic.messages_out),
-            TableCell::Count(row.tiles),
-        ]
+    let table = table! { rows, |row|
+        text "Name" => &row.name, "Debug name of the program";
+        text "Type" => row.kind.name(), "Program.Type of libpva";
+        short "Link" => row.link.title(), "What its bytes move over";
+        id "Id" => row.program, "programs.id";
+        bytes "Code" => row.traffic.code_bytes, "Code of this program, summed over tiles";
+        bytes "Received" => row.traffic.bytes_in, "Bytes that arrive when it runs once, summed over tiles";
+        bytes "Sent" => row.traffic.bytes_out, "Bytes that leave when it runs once; a multicast counts once";
+        number "Messages received" => row.traffic.messages_in, "When it runs once, summed over tiles";
+        number "Messages sent" => row.traffic.messages_out, "When it runs once; a multicast counts once";
+        number "Tiles" => row.tiles, "Tiles that take part";
     };
-    DataTable::new(columns, rows.iter().map(row).collect()).with_totals()
+    table.with_totals().with_names(&[
+        "name",
+        "type",
+        "link",
+        "program",
+        "code_bytes",
+        "bytes_in",
+        "bytes_out",
+        "messages_in",
+        "messages_out",
+        "tiles",
+    ])
 }
 
 /// Tiles that hold exchange code or take part in an exchange.
@@ -91,42 +69,28 @@ pub fn tiles(rows: &[ExchangeTileRow]) -> DataTable {
         TableColumn::bytes(format!("{} code", link.title()))
             .about("Bytes in the memory of this tile")
     };
-    let mut columns = vec![TableColumn::text("Tile")];
-    columns.extend(ExchangeLink::ALL.map(code));
-    columns.extend(
-        ["Received", "Sent"].map(|title| TableColumn::bytes(title).about(BYTES_MOVED_HINT)),
-    );
-    let messages = ["Messages received", "Messages sent"];
-    columns.extend(messages.map(|title| TableColumn::number(title).about(BYTES_MOVED_HINT)));
-    let row = |row: &ExchangeTileRow| {
-        let mut cells = vec![TableCell::Tile(row.tile)];
-        cells.extend(row.code.map(TableCell::Bytes));
-        cells.extend([row.traffic.bytes_in, row.traffic.bytes_out].map(TableCell::Bytes));
-        cells.extend([row.traffic.messages_in, row.traffic.messages_out].map(TableCell::Count));
-        cells
+    let table = table! { rows, |row|
+        text "Tile" => row.tile;
+        all ExchangeLink::ALL.map(code) => row.code;
+        bytes "Received" => row.traffic.bytes_in, BYTES_MOVED_HINT;
+        bytes "Sent" => row.traffic.bytes_out, BYTES_MOVED_HINT;
+        number "Messages received" => row.traffic.messages_in, BYTES_MOVED_HINT;
+        number "Messages sent" => row.traffic.messages_out, BYTES_MOVED_HINT;
     };
-    DataTable::new(columns, rows.iter().map(row).collect()).with_totals()
+    table.with_totals()
 }
 
 /// What IPUs send to each other in the run.
 pub fn ipu_pairs(pairs: &[IpuPair]) -> DataTable {
-    let columns = vec![
-        TableColumn::text("From"),
-        TableColumn::text("To").about("Not recorded: the report does not name who receives it."),
-        TableColumn::number("Exchanges").about("Each as often as it ran"),
-        TableColumn::bytes("Sent")
-            .about("Bytes of an exchange from one IPU to the other x executions"),
-    ];
-    let row = |pair: &IpuPair| {
-        let to = pair.to.map_or_else(|| "not recorded".to_owned(), |ipu| format!("IPU {ipu}"));
-        vec![
-            format!("IPU {}", pair.from).into(),
-            to.into(),
-            TableCell::Count(pair.executions),
-            TableCell::Bytes(pair.bytes),
-        ]
+    let receiver = |to: IpuId| format!("IPU {to}");
+    let table = table! { pairs, |pair|
+        text "From" => format!("IPU {}", pair.from);
+        text "To" => pair.to.map_or_else(|| "not recorded".to_owned(), receiver),
+            "Not recorded: the report does not name who receives it.";
+        number "Exchanges" => pair.executions, "Each as often as it ran";
+        bytes "Sent" => pair.bytes, "Bytes of an exchange from one IPU to the other x executions";
     };
-    DataTable::new(columns, pairs.iter().map(row).collect()).with_totals()
+    table.with_totals()
 }
 
 const ARRIVAL_SPREAD_HINT: &str = "Cycles from the first to the last tile that is done with the step before, by its cycles of \
@@ -145,107 +109,56 @@ const LOWER_BOUND_HINT: &str = "Of exchanges between tiles, what the busiest til
 
 /// What exchanges take in the run, and could take at least.
 pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
-    let bytes = |title, about| TableColumn::bytes(title).about(about);
-    let columns = vec![
-        TableColumn::text("Name"),
-        TableColumn::short("Link"),
-        TableColumn::short("IPU").about("IPU of the replica"),
-        TableColumn::short("Id"),
-        TableColumn::number("Avoidable cycles").about("(Transfer - lower bound) x executions"),
-        TableColumn::number("Cycles").about("Cycles of all its steps in the run, syncs left out"),
-        TableColumn::number("Executions"),
-        TableColumn::number("Transfer").about(TRANSFER_HINT),
-        TableColumn::number("Lower bound").about(LOWER_BOUND_HINT),
-        TableColumn::number("Arrival spread").about(ARRIVAL_SPREAD_HINT),
-        TableColumn::number("Last tile").about(LAST_TILE_HINT),
-        TableColumn::number("Start").about(START_HINT),
-        TableColumn::number("Tile balance").about(
-            "Cycles that tiles of the IPU need at least on average / those of the busiest one",
-        ),
-        TableColumn::number("Busiest sender")
-            .about("The tile that sends most; the first of equals"),
-        bytes("Sends", "Bytes of the busiest sender in one execution"),
-        TableColumn::number("Busiest receiver")
-            .about("The tile that receives most; the first of equals"),
-        bytes("Receives", "Bytes of the busiest receiver in one execution"),
-    ];
-    let row = |row: &ExchangeCycles| {
-        let [sender, sends] = busiest(row.traffic.and_then(|of| of.sender));
-        let [receiver, receives] = busiest(row.traffic.and_then(|of| of.receiver));
-        let [avoidable, all, executions, transfer, spread, last, start] = of_run(row.run.as_ref());
-        vec![
-            row.name.as_str().into(),
-            row.link.title().into(),
-            TableCell::Id(row.ipu.into()),
-            TableCell::Id(row.program.0.into()),
-            avoidable,
-            all,
-            executions,
-            transfer,
-            count(row.mean_least()),
-            spread,
-            last,
-            start,
-            row.balance(&list.machine).map(TableCell::Share).into(),
-            sender,
-            sends,
-            receiver,
-            receives,
-        ]
-    };
+    const BALANCE: &str =
+        "Cycles that tiles of the IPU need at least on average / those of the busiest one";
+    let rows = list.rows.iter().map(|row| {
+        // Of what never ran, nothing has a mean.
+        let ran = row.run.as_ref().filter(|run| run.executions > 0);
+        let arrivals = ran.and_then(|run| run.arrivals.as_ref().ok());
+        let sender = row.traffic.and_then(|of| of.sender);
+        let receiver = row.traffic.and_then(|of| of.receiver);
+        (row, row.run.as_ref(), ran, arrivals, sender, receiver)
+    });
     // Cycles of IPUs that run at the same time add up to nothing, so there are no totals.
-    DataTable::new(columns, list.rows.iter().map(row).collect())
-}
-
-fn count(cycles: Option<Cycles>) -> TableCell {
-    cycles.map(|cycles| TableCell::Count(cycles.0)).into()
-}
-
-/// What was executed, in the order of the columns.
-fn of_run(run: Option<&ExchangeRun>) -> [TableCell; 7] {
-    let Some(run) = run else { return [const { TableCell::Missing }; 7] };
-    // Of what never ran, nothing has a mean.
-    let ran = run.executions > 0;
-    let arrivals = run.arrivals.ok().filter(|_| ran);
-    [
-        count(run.avoidable()),
-        TableCell::Count(run.cycles.0),
-        TableCell::Count(run.executions),
-        count(ran.then(|| run.mean_transfer())),
-        count(arrivals.map(|of| of.mean_spread())),
-        arrivals.and_then(|of| of.last).map(TableCell::Tile).into(),
-        count(run.mean_start().filter(|_| ran)),
-    ]
-}
-
-fn busiest(tile: Option<BusiestTile>) -> [TableCell; 2] {
-    let cell = |of: fn(BusiestTile) -> TableCell| tile.map(of).into();
-    [cell(|of| TableCell::Tile(of.tile)), cell(|of| TableCell::Bytes(of.bytes))]
+    table! { rows, |(row, run, ran, arrivals, sender, receiver)|
+        text "Name" => &row.name;
+        short "Link" => row.link.title();
+        id "IPU" => row.ipu, "IPU of the replica";
+        id "Id" => row.program;
+        cycles "Avoidable cycles" => run.and_then(ExchangeRun::avoidable),
+            "(Transfer - lower bound) x executions";
+        cycles "Cycles" => run.map(|run| run.cycles),
+            "Cycles of all its steps in the run, syncs left out";
+        number "Executions" => run.map(|run| run.executions);
+        cycles "Transfer" => ran.map(ExchangeRun::mean_transfer), TRANSFER_HINT;
+        cycles "Lower bound" => row.mean_least(), LOWER_BOUND_HINT;
+        cycles "Arrival spread" => arrivals.map(|of| of.mean_spread()), ARRIVAL_SPREAD_HINT;
+        number "Last tile" => arrivals.and_then(|of| of.last), LAST_TILE_HINT;
+        cycles "Start" => ran.and_then(ExchangeRun::mean_start), START_HINT;
+        share "Tile balance" => row.balance(&list.machine), BALANCE;
+        number "Busiest sender" => sender.map(|of| of.tile),
+            "The tile that sends most; the first of equals";
+        bytes "Sends" => sender.map(|of| of.bytes), "Bytes of the busiest sender in one execution";
+        number "Busiest receiver" => receiver.map(|of| of.tile),
+            "The tile that receives most; the first of equals";
+        bytes "Receives" => receiver.map(|of| of.bytes),
+            "Bytes of the busiest receiver in one execution";
+    }
 }
 
 /// The tiles of one exchange.
 pub fn exchange_tiles(rows: &[ExchangeTile]) -> DataTable {
-    let columns = vec![
-        TableColumn::text("Tile"),
-        TableColumn::number("Cycles at least").about(LOWER_BOUND_HINT).without_sum(),
-        TableColumn::number("Cycles")
-            .about("Cycles in which it sends or receives in one execution")
-            .without_sum(),
-        TableColumn::bytes("Received").about("In one execution"),
-        TableColumn::bytes("Sent").about("In one execution; a multicast counts once"),
-        TableColumn::number("Messages received").about("In one execution"),
-        TableColumn::number("Messages sent").about("In one execution; a multicast counts once"),
-    ];
-    let row = |of: &ExchangeTile| {
-        vec![
-            TableCell::Tile(of.tile),
-            count(of.least.map(|least| Cycles::from_f64(least.floor()))),
-            count(of.cycles),
-            TableCell::Bytes(of.traffic.bytes_in),
-            TableCell::Bytes(of.traffic.bytes_out),
-            TableCell::Count(of.traffic.messages_in),
-            TableCell::Count(of.traffic.messages_out),
-        ]
+    const ONCE: &str = "In one execution; a multicast counts once";
+    let table = table! { rows, |of|
+        text "Tile" => of.tile;
+        unsummed_cycles "Cycles at least" => of.least.map(|least| Cycles::from_f64(least.floor())),
+            LOWER_BOUND_HINT;
+        unsummed_cycles "Cycles" => of.cycles,
+            "Cycles in which it sends or receives in one execution";
+        bytes "Received" => of.traffic.bytes_in, "In one execution";
+        bytes "Sent" => of.traffic.bytes_out, ONCE;
+        number "Messages received" => of.traffic.messages_in, "In one execution";
+        number "Messages sent" => of.traffic.messages_out, ONCE;
     };
-    DataTable::new(columns, rows.iter().map(row).collect()).with_totals()
+    table.with_totals()
 }

@@ -1,8 +1,11 @@
 //! The table of what IPUs spend a window of the run on.
 
 use crate::data_table::{DataTable, TableCell, TableColumn};
-use crate::pipeline_schedule::{ScheduleColumnKind, pipeline_schedule, schedule_cells};
+use crate::pipeline_schedule::{
+    ScheduleColumn, ScheduleColumnKind, pipeline_schedule, schedule_cells,
+};
 use crate::replica_classes::replica_numbers;
+use crate::table;
 use crate::trace::IpuTotals;
 use tilescope_report::units::{Bytes, Cycles};
 use tilescope_report::{ReplicaClasses, Report, ReportError, ReportPart, StepActivity};
@@ -40,28 +43,29 @@ const REPLICAS: &str = "Those that are alike; a row is of each of them";
 /// What each IPU spends a window on, by class of replicas where these differ; bytes and balance are
 /// missing where they were not recorded.
 pub fn ipus(ipus: &[IpuTotals], classes: &ReplicaClasses, report: &Report) -> DataTable {
-    let replicas = |of: &IpuTotals| {
+    let shares = StepActivity::ALL.map(StepActivity::title).into_iter().chain(["Idle"]);
+    let shares = shares.map(|title| TableColumn::share(title).about(SHARE));
+    let replicas = classes.differ().then(|| TableColumn::text("Replicas").about(REPLICAS));
+    let replicas_of = |of: &IpuTotals| {
         let class = classes.classes.get(of.at.class.index()).filter(|_| classes.differ())?;
-        Some(TableCell::from(replica_numbers(&class.replicas).as_str()))
+        Some(replica_numbers(&class.replicas))
     };
-    let (bytes, balance) = (report.has(ReportPart::StepBytes), report.has(ReportPart::ActiveTiles));
-    let moved = |of: Bytes| TableCell::from(bytes.then_some(TableCell::Bytes(of)));
-    let row = |of: &IpuTotals| {
-        let share = &of.proportions;
-        let mut cells = vec![TableCell::Id(of.at.ipu.into()), TableCell::Count(of.steps)];
-        cells.extend(share.iter().map(|(_, share)| TableCell::Share(share)));
-        cells.push(of.tile_balance.filter(|_| balance).map(TableCell::Share).into());
-        for traffic in [of.host, of.remote_buffer, of.global_exchange] {
-            cells.extend([traffic.received, traffic.sent].map(moved));
-        }
-        cells.extend(replicas(of));
-        cells
-    };
-    let mut columns = columns();
-    if classes.differ() {
-        columns.push(TableColumn::text("Replicas").about(REPLICAS));
+    let has_balance = report.has(ReportPart::ActiveTiles);
+    let has_bytes = report.has(ReportPart::StepBytes);
+    let moved = |of: Bytes| has_bytes.then_some(of);
+    table! { ipus, |of|
+        id "IPU" => of.at.ipu, "IPU of the replica";
+        number "Steps" => of.steps, "Executed steps that touch the window";
+        all shares => of.proportions.iter().map(|(_, share)| TableCell::Share(share));
+        share "Tile balance" => of.tile_balance.filter(|_| has_balance), BALANCE;
+        bytes "From the host" => moved(of.host.received), HOST;
+        bytes "To the host" => moved(of.host.sent), HOST;
+        bytes "From remote buffers" => moved(of.remote_buffer.received), REMOTE_BUFFER;
+        bytes "To remote buffers" => moved(of.remote_buffer.sent), REMOTE_BUFFER;
+        bytes "From other IPUs" => moved(of.global_exchange.received), GLOBAL_EXCHANGE;
+        bytes "To other IPUs" => moved(of.global_exchange.sent), GLOBAL_EXCHANGE;
+        all replicas => replicas_of(of);
     }
-    DataTable::new(columns, ipus.iter().map(row).collect())
 }
 
 const HELD: &str = "Micro-batches that went forward through the stage and not yet back, at most in \
@@ -74,64 +78,29 @@ const DEPTH: &str = "Micro-batches that the stashes of the stage hold";
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn schedule(report: &Report) -> Result<DataTable, ReportError> {
+    let schedule = pipeline_schedule(report, Cycles::ZERO)?.ok();
     let mut rows = Vec::new();
-    if let Ok(schedule) = pipeline_schedule(report, Cycles::ZERO)? {
-        let cells = schedule_cells(report, &schedule, 0..schedule.columns.len())?;
-        let mut turns: Vec<_> = cells.turns.iter().collect();
-        turns.sort_by_key(|turn| (turn.column, turn.stage, turn.range.start));
-        for turn in turns {
-            let (column, stage) = (&schedule.columns[turn.column], &schedule.stages[turn.stage]);
-            let is_slot = column.kind == ScheduleColumnKind::Slot;
-            let phase = schedule.phase_of(turn.column);
-            rows.push(vec![
-                TableCell::Id(schedule.iteration),
-                is_slot.then_some(TableCell::Id(column.number)).into(),
-                phase.map(|phase| phase.label.as_str().into()).into(),
-                TableCell::Id(stage.ipu.into()),
-                stage.name.as_str().into(),
-                turn.pass.name().into(),
-                TableCell::Id(turn.number),
-                TableCell::Count(turn.range.start.0),
-                TableCell::Count(turn.range.length().0),
-                cells.held(turn.stage, turn.column).map(TableCell::Count).into(),
-                stage.depth.map(TableCell::Count).into(),
-            ]);
+    if let Some(schedule) = &schedule {
+        let cells = schedule_cells(report, schedule, 0..schedule.columns.len())?;
+        for turn in &cells.turns {
+            rows.push((schedule, cells.held(turn.stage, turn.column), turn.clone()));
         }
+        rows.sort_by_key(|(.., turn)| (turn.column, turn.stage, turn.range.start));
     }
-    let columns = vec![
-        TableColumn::short("Iteration"),
-        TableColumn::short("Slot"),
-        TableColumn::text("Phase"),
-        TableColumn::short("IPU"),
-        TableColumn::text("Stage"),
-        TableColumn::text("Pass"),
-        TableColumn::short("Micro-batch"),
-        TableColumn::number("First cycle"),
-        TableColumn::number("Cycles"),
-        TableColumn::number("In the FIFO").about(HELD),
-        TableColumn::number("FIFO holds").about(DEPTH),
-    ];
-    Ok(DataTable::new(columns, rows))
-}
-
-fn columns() -> Vec<TableColumn> {
-    let shares = StepActivity::ALL.map(StepActivity::title).into_iter().chain(["Idle"]);
-    let moved = [
-        "From the host",
-        "To the host",
-        "From remote buffers",
-        "To remote buffers",
-        "From other IPUs",
-        "To other IPUs",
-    ];
-    let mut columns = vec![
-        TableColumn::short("IPU").about("IPU of the replica"),
-        TableColumn::number("Steps").about("Executed steps that touch the window"),
-    ];
-    columns.extend(shares.map(|title| TableColumn::number(title).about(SHARE)));
-    columns.push(TableColumn::number("Tile balance").about(BALANCE));
-    let abouts = [HOST, HOST, REMOTE_BUFFER, REMOTE_BUFFER, GLOBAL_EXCHANGE, GLOBAL_EXCHANGE];
-    let moved = moved.into_iter().zip(abouts);
-    columns.extend(moved.map(|(title, about)| TableColumn::bytes(title).about(about)));
-    columns
+    let slot = |column: &ScheduleColumn| {
+        (column.kind == ScheduleColumnKind::Slot).then_some(TableCell::Id(column.number))
+    };
+    Ok(table! { rows, |(schedule, held, turn)|
+        short "Iteration" => TableCell::Id(schedule.iteration);
+        short "Slot" => slot(&schedule.columns[turn.column]);
+        text "Phase" => schedule.phase_of(turn.column).map(|phase| phase.label.as_str());
+        id "IPU" => schedule.stages[turn.stage].ipu;
+        text "Stage" => &schedule.stages[turn.stage].name;
+        text "Pass" => turn.pass.name();
+        short "Micro-batch" => TableCell::Id(turn.number);
+        cycles "First cycle" => turn.range.start;
+        cycles "Cycles" => turn.range.length();
+        number "In the FIFO" => held, HELD;
+        number "FIFO holds" => schedule.stages[turn.stage].depth, DEPTH;
+    })
 }

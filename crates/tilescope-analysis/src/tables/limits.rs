@@ -3,13 +3,11 @@
 use super::operations::{OperationColumn, pass_title};
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::limits::{
-    CycleClass, LimitsRow, Machine, Roofline, WaterfallCycles, engine_title, interface_title,
+    CycleClass, LimitsRow, Machine, OperationLimits, Roofline, WaterfallCycles, engine_title,
+    interface_title,
 };
+use crate::table;
 use tilescope_report::units::Cycles;
-
-fn cycles(cycles: Option<Cycles>) -> TableCell {
-    cycles.map(|cycles| TableCell::Count(cycles.0)).into()
-}
 
 fn share(share: Option<f64>) -> TableCell {
     share.map(TableCell::Share).into()
@@ -23,208 +21,128 @@ const CYCLES: OperationColumn = OperationColumn::of_limits(
     "cycles",
     "Cycles",
     "Cycles of all its steps in the run, on all lanes; syncs are not among them",
-    |limits| TableCell::Count(limits.total().0),
-);
-pub(super) const IDEAL: OperationColumn = OperationColumn::of_limits(
-    "ideal",
-    "Ideal cycles",
-    "The largest of: FLOPs / (peak of its engine x tiles), bytes of exchanges that do more than \
-     change a layout / (bytes per cycle of a tile x tiles), bytes over links, from and to the host \
-     and remote buffers / bytes per cycle of the interface; over all executions in the run",
-    |limits| cycles(limits.ideal.map(|ideal| ideal.cycles)),
-);
-pub(super) const WASTED: OperationColumn = OperationColumn::of_limits(
-    "wasted",
-    "Wasted cycles",
-    "Cycles of all its steps in the run - ideal cycles",
-    |limits| cycles(limits.wasted()),
-);
-pub(super) const BOUND: OperationColumn = OperationColumn::of_limits(
-    "bound",
-    "Bound",
-    "What most of its cycles go into: compute, balance (tiles that wait in compute sets), \
-     exchange, rearrangement, sync and start, host, remote buffers or links",
-    |limits| TableCell::Text(limits.bound().map_or("", CycleClass::title).to_owned()),
-);
-pub(super) const ENGINE: OperationColumn = OperationColumn::of_limits(
-    "engine",
-    "Engine",
-    "The fastest engine that its vertices compute on, by the names of their types: the matrix \
-     engine (AMP) or vector units, and the type of its operands",
-    |limits| {
-        let title = limits.engine.map(|engine| engine_title(engine.rate));
-        TableCell::Text(title.unwrap_or_default())
-    },
-);
-pub(super) const OF_PEAK: OperationColumn = OperationColumn::of_limits(
-    "of_peak",
-    "Of peak",
-    "FLOPs that its results need / (cycles of all its steps x peak of its engine x tiles of the \
-     IPU)",
-    |limits| share(limits.of_peak),
-);
-pub(super) const PADDED: OperationColumn = OperationColumn::of_limits(
-    "padded",
-    "Padded",
-    "1 - FLOPs that its results need / FLOPs that its vertices do: channels are filled up to whole \
-     groups. Counted for convolutions and products",
-    |limits| share(limits.padded()),
-);
-pub(super) const TILES_IN_USE: OperationColumn = OperationColumn::of_limits(
-    "tiles",
-    "Tiles in use",
-    "Tiles that take part in its compute sets, as a mean over their cycles; those that only copy \
-     are left out",
-    |limits| limits.tiles_in_use.map(whole).into(),
-);
-pub(super) const TILE_BALANCE: OperationColumn = OperationColumn::of_limits(
-    "balance",
-    "Tile balance",
-    "Cycles in which tiles work / (cycles of the slowest tile x tiles of the IPU) in its compute \
-     sets; those that only copy are left out",
-    |limits| share(limits.tile_balance),
-);
-pub(super) const OF_FABRIC: OperationColumn = OperationColumn::of_limits(
-    "of_fabric",
-    "Exchange",
-    "Bytes of its exchanges / (their cycles x bytes per cycle of a tile x tiles): bytes sent, or \
-     received as far as two tiles on a bus can receive the same",
-    |limits| share(limits.exchange.and_then(|of| of.of_fabric)),
-);
-pub(super) const OF_TILE: OperationColumn = OperationColumn::of_limits(
-    "of_tile",
-    "Busiest tile",
-    "Bytes of the busiest tile of each of its exchanges / (their cycles x bytes per cycle of a \
-     tile)",
-    |limits| share(limits.exchange.and_then(|of| of.of_tile)),
-);
-pub(super) const OF_LINKS: OperationColumn = OperationColumn::of_limits(
-    "of_links",
-    "Links",
-    "Bytes between IPUs / (cycles of GlobalExchange x bytes per cycle of all links of an IPU)",
-    |limits| share(limits.links.and_then(|of| of.of_limit)),
-);
-pub(super) const OF_HOST: OperationColumn = OperationColumn::of_limits(
-    "of_host",
-    "Host",
-    "Bytes from and to the host / (cycles of these copies x bytes per cycle of the host interface)",
-    |limits| share(limits.host.and_then(|of| of.of_limit)),
-);
-pub(super) const OF_REMOTE_BUFFERS: OperationColumn = OperationColumn::of_limits(
-    "of_remote_buffers",
-    "Remote buffers",
-    "Bytes from and to remote buffers / (cycles of these copies x bytes per cycle of streaming \
-     memory)",
-    |limits| share(limits.remote_buffers.and_then(|of| of.of_limit)),
+    |limits| limits.total().into(),
 );
 
-/// Figures of the table of limits, in its order; wasted cycles come first, by which it is ordered.
-static COLUMNS: [OperationColumn; 14] = [
-    WASTED,
-    CYCLES,
-    IDEAL,
-    BOUND,
-    ENGINE,
-    OF_PEAK,
-    PADDED,
-    TILES_IN_USE,
-    TILE_BALANCE,
-    OF_FABRIC,
-    OF_TILE,
-    OF_LINKS,
-    OF_HOST,
-    OF_REMOTE_BUFFERS,
-];
-
-/// What a row is, in the first columns of every table of rows.
-fn named_columns() -> Vec<TableColumn> {
-    vec![
-        TableColumn::text("Operation"),
-        TableColumn::text("Operator").about("Operator, or what programs do that belong to none"),
-        TableColumn::short("Pass").about("Forward, backward or update"),
-        TableColumn::short("IPU").about("IPU of the replica"),
-    ]
+/// Figures of limits: key, title, cell, and what it holds.
+macro_rules! limit_columns {
+    ($($key:ident $title:literal |$limits:ident| $cell:expr, $about:expr;)*) => {
+        [$(OperationColumn::of_limits(
+            stringify!($key),
+            $title,
+            $about,
+            |$limits| TableCell::from($cell),
+        )),*]
+    };
 }
 
-fn named_cells(row: &LimitsRow) -> Vec<TableCell> {
-    vec![
-        row.name.as_str().into(),
-        row.kind.as_str().into(),
-        pass_title(row.pass).into(),
-        row.ipu.map_or_else(|| "".into(), |ipu| TableCell::Id(ipu.into())),
-    ]
+/// Figures that the table of operations has as well.
+pub(super) static OF_OPERATIONS: [OperationColumn; 13] = limit_columns! {
+    ideal "Ideal cycles" |limits| limits.ideal.map(|ideal| ideal.cycles),
+        "The largest of: FLOPs / (peak of its engine x tiles), bytes of exchanges that do more than \
+         change a layout / (bytes per cycle of a tile x tiles), bytes over links, from and to the host \
+         and remote buffers / bytes per cycle of the interface; over all executions in the run";
+    wasted "Wasted cycles" |limits| limits.wasted(),
+        "Cycles of all its steps in the run - ideal cycles";
+    bound "Bound" |limits| limits.bound().map_or("", CycleClass::title),
+        "What most of its cycles go into: compute, balance (tiles that wait in compute sets), \
+         exchange, rearrangement, sync and start, host, remote buffers or links";
+    engine "Engine" |limits| limits.engine.map_or_else(String::new, |of| engine_title(of.rate)),
+        "The fastest engine that its vertices compute on, by the names of their types: the matrix \
+         engine (AMP) or vector units, and the type of its operands";
+    of_peak "Of peak" |limits| share(limits.of_peak),
+        "FLOPs that its results need / (cycles of all its steps x peak of its engine x tiles of the \
+         IPU)";
+    padded "Padded" |limits| share(limits.padded()),
+        "1 - FLOPs that its results need / FLOPs that its vertices do: channels are filled up to whole \
+         groups. Counted for convolutions and products";
+    tiles "Tiles in use" |limits| limits.tiles_in_use.map(whole),
+        "Tiles that take part in its compute sets, as a mean over their cycles; those that only copy \
+         are left out";
+    balance "Tile balance" |limits| share(limits.tile_balance),
+        "Cycles in which tiles work / (cycles of the slowest tile x tiles of the IPU) in its compute \
+         sets; those that only copy are left out";
+    of_fabric "Exchange" |limits| share(limits.exchange.and_then(|of| of.of_fabric)),
+        "Bytes of its exchanges / (their cycles x bytes per cycle of a tile x tiles): bytes sent, or \
+         received as far as two tiles on a bus can receive the same";
+    of_tile "Busiest tile" |limits| share(limits.exchange.and_then(|of| of.of_tile)),
+        "Bytes of the busiest tile of each of its exchanges / (their cycles x bytes per cycle of a \
+         tile)";
+    of_links "Links" |limits| share(limits.links.and_then(|of| of.of_limit)),
+        "Bytes between IPUs / (cycles of GlobalExchange x bytes per cycle of all links of an IPU)";
+    of_host "Host" |limits| share(limits.host.and_then(|of| of.of_limit)),
+        "Bytes from and to the host / (cycles of these copies x bytes per cycle of the host interface)";
+    of_remote_buffers "Remote buffers" |limits| share(limits.remote_buffers.and_then(|of| of.of_limit)),
+        "Bytes from and to remote buffers / (cycles of these copies x bytes per cycle of streaming \
+         memory)";
+};
+
+/// Figures of the table of limits, in its order; wasted cycles come first, by which it is ordered.
+pub(crate) fn columns() -> impl Iterator<Item = &'static OperationColumn> {
+    static ALL_CYCLES: OperationColumn = CYCLES;
+    let [ideal, wasted, rest @ ..] = &OF_OPERATIONS;
+    [wasted, &ALL_CYCLES, ideal].into_iter().chain(rest)
 }
 
 /// What rows could cost at least, and what they use of what the machine can do.
 pub fn operations(rows: &[LimitsRow]) -> DataTable {
-    let figures = COLUMNS.iter().map(OperationColumn::column);
-    let columns = named_columns().into_iter().chain(figures).collect();
-    let cells = |row: &LimitsRow| {
-        let figures = COLUMNS.iter().map(|column| column.limit(&row.limits));
-        named_cells(row).into_iter().chain(figures).collect()
-    };
-    DataTable::new(columns, rows.iter().map(cells).collect())
+    let titles = columns().map(OperationColumn::column).collect();
+    limits_table(rows, titles, |of| columns().map(|column| column.limit(of)).collect())
 }
 
 /// Where the cycles of rows go.
 pub fn classes(rows: &[LimitsRow]) -> DataTable {
-    let class = |class: CycleClass| TableColumn::number(class.title()).about(class.about());
-    let figures = std::iter::once(CYCLES.column()).chain(CycleClass::ALL.into_iter().map(class));
-    let columns = named_columns().into_iter().chain(figures).collect();
-    let cells = |row: &LimitsRow| {
-        let classes = row.limits.cycles.iter().map(|(_, cycles)| TableCell::Count(cycles.0));
-        let figures = std::iter::once(CYCLES.limit(&row.limits)).chain(classes);
-        named_cells(row).into_iter().chain(figures).collect()
-    };
-    DataTable::new(columns, rows.iter().map(cells).collect())
+    let class = |class: CycleClass| TableColumn::cycles(class.title()).about(class.about());
+    let columns = [CYCLES.column()].into_iter().chain(CycleClass::ALL.map(class)).collect();
+    limits_table(rows, columns, |of| {
+        let classes = of.cycles.iter().map(|(_, cycles)| TableCell::from(cycles));
+        [CYCLES.limit(of)].into_iter().chain(classes).collect()
+    })
+}
+
+/// Rows with figures of their limits.
+fn limits_table(
+    rows: &[LimitsRow],
+    columns: Vec<TableColumn>,
+    figures: impl Fn(&OperationLimits) -> Vec<TableCell>,
+) -> DataTable {
+    table! { rows, |row|
+        text "Operation" => &row.name;
+        text "Operator" => &row.kind, "Operator, or what programs do that belong to none";
+        short "Pass" => pass_title(row.pass), "Forward, backward or update";
+        short "IPU" => row.ipu.map_or_else(|| "".into(), TableCell::from), "IPU of the replica";
+        all columns => figures(&row.limits);
+    }
 }
 
 /// Where the cycles of a run go, from the peak down.
 pub fn waterfall(cycles: &WaterfallCycles) -> DataTable {
-    let row = |(step, amount): (crate::limits::WaterfallStep, Cycles)| {
-        let share = TableCell::Share(cycles.share(step));
-        vec![step.title().into(), TableCell::Count(amount.0), share, step.about().into()]
+    let table = table! { cycles.iter().filter(|(_, cycles)| !cycles.is_zero()), |(step, amount)|
+        text "Step" => step.title();
+        cycles "Cycles" => amount, "Cycles of the compute tiles of all IPUs of a replica";
+        share "Share" => cycles.share(step), "Of the cycles of the run x IPUs";
+        text "What goes into it" => step.about();
     };
-    let columns = vec![
-        TableColumn::text("Step"),
-        TableColumn::number("Cycles").about("Cycles of the compute tiles of all IPUs of a replica"),
-        TableColumn::number("Share").about("Of the cycles of the run x IPUs"),
-        TableColumn::text("What goes into it"),
-    ];
-    let rows = cycles.iter().filter(|(_, cycles)| !cycles.is_zero()).map(row).collect();
-    DataTable::new(columns, rows).with_totals()
+    table.with_totals()
 }
 
 /// Points and roofs of a roofline.
 pub fn roofline(roofline: &Roofline, rows: &[LimitsRow], machine: &Machine) -> DataTable {
-    let per_second = |per_cycle: f64| -> TableCell {
-        machine.clock.map(|clock| TableCell::Real(per_cycle * clock.0 as f64)).into()
-    };
-    let points = roofline.points.iter().filter_map(|point| {
-        let row = rows.get(point.row)?;
-        let flops_per_byte = Some(point.flops_per_byte).filter(|value| value.is_finite());
-        Some(vec![
-            row.name.as_str().into(),
-            row.limits.engine.map(|engine| engine_title(engine.rate).into()).into(),
-            point.interface.map(|interface| interface_title(interface).into()).into(),
-            flops_per_byte.map(TableCell::Real).into(),
-            TableCell::Real(point.flops_per_cycle),
-            per_second(point.flops_per_cycle),
-        ])
-    });
-    let columns = vec![
-        TableColumn::text("Operation"),
-        TableColumn::text("Engine"),
-        TableColumn::text("Interface").about(
-            "The interface that its bytes would take longest over; none if it moves nothing",
-        ),
-        TableColumn::number("FLOPs per byte")
-            .about("FLOPs that its results need / bytes over that interface")
-            .without_sum(),
-        TableColumn::number("FLOPs per cycle")
-            .about("FLOPs that its results need / cycles of all its steps, exchanges included")
-            .without_sum(),
-        TableColumn::number("FLOPs per second").without_sum(),
-    ];
-    DataTable::new(columns, points.collect())
+    const INTERFACE: &str =
+        "The interface that its bytes would take longest over; none if it moves nothing";
+    const PER_CYCLE: &str =
+        "FLOPs that its results need / cycles of all its steps, exchanges included";
+    let points = roofline.points.iter().filter_map(|point| Some((point, rows.get(point.row)?)));
+    let per_byte = |flops: f64| Some(TableCell::Real(flops)).filter(|_| flops.is_finite());
+    let per_second =
+        |flops: f64| machine.clock.map(|clock| TableCell::Real(flops * clock.0 as f64));
+    table! { points, |(point, row)|
+        text "Operation" => &row.name;
+        text "Engine" => row.limits.engine.map(|engine| engine_title(engine.rate));
+        text "Interface" => point.interface.map(interface_title), INTERFACE;
+        unsummed "FLOPs per byte" => per_byte(point.flops_per_byte),
+            "FLOPs that its results need / bytes over that interface";
+        unsummed "FLOPs per cycle" => TableCell::Real(point.flops_per_cycle), PER_CYCLE;
+        unsummed "FLOPs per second" => per_second(point.flops_per_cycle);
+    }
 }

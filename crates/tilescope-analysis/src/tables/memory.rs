@@ -3,24 +3,22 @@
 
 use super::tile_columns;
 use crate::data_table::{DataTable, TableCell, TableColumn};
-use crate::memory::{MemoryList, MemoryListRow, MemoryTreeRow};
+use crate::memory::{MemoryList, MemoryTreeRow};
+use crate::table;
 use crate::tile_curves::TileCurveUnit;
 use tilescope_report::units::{Bytes, TileId};
 
 /// What fills the tiles.
 pub fn details(rows: &[MemoryTreeRow], tiles: &[TileId]) -> DataTable {
-    let mut columns = vec![TableColumn::number("Depth"), TableColumn::text("Part")];
-    columns.extend(tile_columns(tiles, "All tiles"));
-    let row = |row: &MemoryTreeRow| {
-        let value = match row.unit {
-            TileCurveUnit::Bytes => |bytes| TableCell::Bytes(Bytes(bytes)),
-            TileCurveUnit::Count | TileCurveUnit::Cycles => TableCell::Count,
-        };
-        let mut cells = vec![TableCell::Count(row.depth.into()), row.name.as_str().into()];
-        cells.extend(row.bytes.iter().copied().map(value));
-        cells
+    let value = |unit: TileCurveUnit| match unit {
+        TileCurveUnit::Bytes => |bytes| TableCell::Bytes(Bytes(bytes)),
+        TileCurveUnit::Count | TileCurveUnit::Cycles => TableCell::Count,
     };
-    DataTable::new(columns, rows.iter().map(row).collect())
+    table! { rows, |row|
+        number "Depth" => u64::from(row.depth);
+        text "Part" => &row.name;
+        all tile_columns(tiles, "All tiles") => row.bytes.iter().copied().map(value(row.unit));
+    }
 }
 
 /// Variables with their bytes.
@@ -47,15 +45,11 @@ pub fn exchanges(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
 }
 
 fn list(listing: &MemoryList, tiles: &[TileId], [name, bytes, count]: [&str; 3]) -> DataTable {
-    let mut columns = vec![TableColumn::text(name), TableColumn::text("About")];
-    columns.extend(tile_columns(tiles, bytes));
-    columns.push(TableColumn::number(count));
-    let row = |listed: &MemoryListRow| {
-        let mut cells: Vec<TableCell> =
-            vec![listed.name.as_str().into(), listed.about.as_str().into()];
-        cells.extend(listed.bytes.iter().copied().map(TableCell::Bytes));
-        cells.push(TableCell::Count(listed.count));
-        cells
+    let table = table! { &listing.rows, |listed|
+        text name => &listed.name;
+        text "About" => &listed.about;
+        all tile_columns(tiles, bytes) => listed.bytes.iter().copied();
+        number count => listed.count;
     };
-    DataTable::new(columns, listing.rows.iter().map(row).collect()).with_totals()
+    table.with_totals()
 }

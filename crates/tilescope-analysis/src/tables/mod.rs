@@ -1,5 +1,5 @@
-//! The tables of every view: columns and cells are declared here once, for the window, for CSV
-//! files and for the command line.
+//! The tables of every topic: columns and cells are declared here once, for all that read them.
+//! [`find`] and [`listed`] know the [records](crate::records) too.
 
 pub mod critical_path;
 pub mod exchange_code;
@@ -16,7 +16,7 @@ pub mod tile_samples;
 pub use report_tables::TABLES;
 
 use crate::data_table::{DataTable, TableColumn};
-use crate::topics::TOPICS;
+use crate::records::{RECORDS, RecordTable, RowFilter};
 use tilescope_report::units::{TileId, grouped};
 use tilescope_report::{Report, ReportError};
 
@@ -30,6 +30,8 @@ pub struct ReportTable {
     pub about: &'static str,
     /// Whether its view shows it as a table; others show its figures as graphs, trees or cards.
     pub on_screen: bool,
+    /// The record that it is, which SQL and files know by another name.
+    pub record: Option<&'static RecordTable>,
     /// Makes it.
     pub read: fn(&Report) -> Result<DataTable, ReportError>,
 }
@@ -63,9 +65,72 @@ pub enum UnknownTableError {
     },
 }
 
-/// Every table: those of views, then those of topics that no view has.
+/// Every table of a topic, in the order of topics.
 pub fn all() -> impl Iterator<Item = &'static ReportTable> {
-    TABLES.iter().chain(TOPICS.iter().flat_map(|topic| topic.tables))
+    TABLES.iter()
+}
+
+/// Short names that are understood, with those they stand for.
+const SHORT_NAMES: [(&str, &str); 5] = [
+    ("steps", "steps_between"),
+    ("tiles", "memory_by_tile"),
+    ("liveness", "liveness_steps"),
+    ("compute_sets", "compute_set_totals"),
+    ("exchanges", "exchange_totals"),
+];
+
+/// A table as a list names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableListing {
+    /// Its name: `marks`, or `memory/tiles` of a topic.
+    pub name: String,
+    /// The meaning of a row.
+    pub about: &'static str,
+    /// Properties by which its rows can be selected.
+    pub filters: &'static [RowFilter],
+}
+
+/// All tables that files, Python and agents read: records, then those of topics.
+pub fn listed() -> Vec<TableListing> {
+    let mut found = Vec::new();
+    for table in RECORDS {
+        if let Some(filters) = table.filters {
+            found.push(TableListing { name: table.name.to_owned(), about: table.about, filters });
+        }
+    }
+    let of_topics = |table: &ReportTable| {
+        let filters = table.record.and_then(|record| record.filters).unwrap_or_default();
+        TableListing { name: table.path(), about: table.about, filters }
+    };
+    found.extend(all().map(of_topics));
+    found
+}
+
+/// A table of [`listed`].
+#[derive(Clone, Copy)]
+pub enum NamedTable {
+    Record(&'static RecordTable),
+    OfTopic(&'static ReportTable),
+}
+
+/// The table of a name, a short name or a path.
+///
+/// # Errors
+/// What there is instead.
+pub fn find(name: &str) -> Result<NamedTable, UnknownTableError> {
+    let whole_name = SHORT_NAMES.iter().find(|(short, _)| *short == name);
+    let name = whole_name.map_or(name, |(_, whole)| whole);
+    let record = RECORDS.iter().find(|table| table.name == name && table.filters.is_some());
+    if let Some(record) = record {
+        return Ok(NamedTable::Record(record));
+    }
+    at_path(name).map(NamedTable::OfTopic)
+}
+
+/// The names that [`find`] knows.
+pub fn names() -> impl Iterator<Item = String> {
+    let short = SHORT_NAMES.iter().map(|(short, _)| (*short).to_owned());
+    listed().into_iter().map(|table| table.name).chain(short)
 }
 
 /// The tables of a view or a topic, the most important first.
@@ -120,5 +185,17 @@ mod tests {
             assert!(!TABLES[..at].iter().any(same), "{} {}", table.view, table.name);
         }
         assert!(named("memory", Some("nonsense")).unwrap_err().to_string().contains("variables"));
+    }
+
+    #[test]
+    fn every_listed_name_is_found() {
+        for name in names() {
+            assert!(find(&name).is_ok(), "{name}");
+        }
+        let known = |name: &str| RECORDS.iter().any(|record| record.name == name);
+        assert!(SHORT_NAMES.iter().all(|(_, name)| known(name)));
+        assert!(all().filter_map(|table| table.record).all(|record| known(record.name)));
+        assert!(matches!(find("tiles"), Ok(NamedTable::Record(_))));
+        assert!(find("nonsense").is_err());
     }
 }

@@ -5,18 +5,20 @@ use super::{
     memory as lists, operations as costs,
 };
 use super::{liveness as live, tile_mapping, tile_samples};
-use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::data_table::{DataTable, TableCell};
 use crate::limits::{ReportLimits, limits, roofline};
 use crate::operations::{OperationLayer, operations};
 use crate::operations_graph::{OpGraphKey, graph};
+use crate::records::{EXCHANGE_TOTALS, LIVENESS_STEPS, MEMORY_BY_TILE};
 use crate::replica_classes::replica_numbers;
 use crate::replica_rings::replica_links;
+use crate::table;
 use crate::tile_mapping::{MappingSubjectKind, replica_shares};
 use crate::tile_samples::{SampleFilter, SampleGrouping};
-use crate::trace::{ProgramRunTotals, program_runs, run_summary};
+use crate::trace::{program_runs, run_summary};
 use crate::{host, insights, liveness, memory, program_tree, replicas, summary};
-use tilescope_report::units::{IpuId, NumberFormat, ProgramId};
-use tilescope_report::{ProgramKind, Report, ReportError};
+use tilescope_report::units::{NumberFormat, ProgramId};
+use tilescope_report::{Report, ReportError};
 
 type ReadTableResult = Result<DataTable, ReportError>;
 
@@ -27,7 +29,7 @@ const fn shown(
     about: &'static str,
     read: fn(&Report) -> ReadTableResult,
 ) -> ReportTable {
-    ReportTable { view, name, about, on_screen: true, read }
+    ReportTable { view, name, about, on_screen: true, record: None, read }
 }
 
 /// A table of what its view shows as a graph, a tree or cards.
@@ -37,7 +39,7 @@ const fn drawn(
     about: &'static str,
     read: fn(&Report) -> ReadTableResult,
 ) -> ReportTable {
-    ReportTable { view, name, about, on_screen: false, read }
+    ReportTable { view, name, about, on_screen: false, record: None, read }
 }
 
 /// Every table, in the order of views.
@@ -63,7 +65,10 @@ pub static TABLES: &[ReportTable] = &[
     drawn("summary", "collectives", "What replicas exchange in the run, by kind", collectives),
     drawn("summary", "replica-links", "What each replica sends, receives and passes on", links),
     drawn("insights", "findings", "Findings of all rules", findings),
-    drawn("memory", "tiles", "Memory of every tile", tile_memory),
+    ReportTable {
+        record: Some(&MEMORY_BY_TILE),
+        ..drawn("memory", "tiles", "Memory of every tile", |report| MEMORY_BY_TILE.all(report))
+    },
     shown("memory", "details", "Memory by region and kind of data, over all tiles", |report| {
         Ok(lists::details(&memory::details(report, &[])?, &[]))
     }),
@@ -79,7 +84,12 @@ pub static TABLES: &[ReportTable] = &[
     shown("memory", "exchanges", "Code of exchanges over all tiles", |report| {
         Ok(lists::exchanges(&memory::exchanges(report, &[], NumberFormat::default())?, &[]))
     }),
-    drawn("liveness", "steps", "Bytes live at every step", live_steps),
+    ReportTable {
+        record: Some(&LIVENESS_STEPS),
+        ..drawn("liveness", "steps", "Bytes live at every step", |report| {
+            LIVENESS_STEPS.all(report)
+        })
+    },
     shown("liveness", "always-live", "Variables that are always live", |report| {
         let source = liveness::LivenessScope::Whole;
         Ok(live::always_live(&liveness::always_live(report, source)?, source))
@@ -165,9 +175,12 @@ pub static TABLES: &[ReportTable] = &[
     shown("exchange-code", "overview", "Code by kind of link", |report| {
         Ok(exchange_code::overview(&crate::exchange_code::overview(report)?))
     }),
-    shown("exchange-code", "programs", "Code and traffic of every program", |report| {
-        Ok(exchange_code::programs(&crate::exchange_code::programs(report, &[])?))
-    }),
+    ReportTable {
+        record: Some(&EXCHANGE_TOTALS),
+        ..shown("exchange-code", "programs", "Code and traffic of every program", |report| {
+            EXCHANGE_TOTALS.all(report)
+        })
+    },
     shown(
         "exchange-code",
         "cycles",
@@ -201,153 +214,86 @@ fn samples_by(report: &Report, by: SampleGrouping) -> ReadTableResult {
 fn figures(report: &Report) -> ReadTableResult {
     let value = serde_json::to_value(summary::summary(report)?).unwrap_or_default();
     let mut rows = Vec::new();
-    flatten("", &value, &mut rows);
-    Ok(DataTable::new(vec![TableColumn::text("Figure"), TableColumn::number("Value")], rows))
+    flatten(String::new(), &value, &mut rows);
+    Ok(table! { rows, |(path, value)|
+        text "Figure" => path;
+        number "Value" => value;
+    })
 }
 
 /// Every leaf of a tree of values, by its path.
-fn flatten(path: &str, value: &serde_json::Value, rows: &mut Vec<Vec<TableCell>>) {
-    let below = |name: &str| {
-        if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-    };
+fn flatten(path: String, value: &serde_json::Value, rows: &mut Vec<(String, TableCell)>) {
+    use serde_json::Value;
+    let below =
+        |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     let leaf = match value {
-        serde_json::Value::Object(fields) => {
-            return fields.iter().for_each(|(name, value)| flatten(&below(name), value, rows));
+        Value::Object(fields) => {
+            return fields.iter().for_each(|(name, value)| flatten(below(name), value, rows));
         }
-        serde_json::Value::Array(values) => {
+        Value::Array(values) => {
             let numbered = values.iter().enumerate();
-            return numbered.for_each(|(at, value)| flatten(&below(&at.to_string()), value, rows));
+            return numbered.for_each(|(at, value)| flatten(below(&at.to_string()), value, rows));
         }
-        serde_json::Value::Null => TableCell::Missing,
-        serde_json::Value::String(text) => text.as_str().into(),
-        serde_json::Value::Bool(yes) => yes.to_string().into(),
-        serde_json::Value::Number(number) => {
+        Value::Null => TableCell::Missing,
+        Value::String(text) => text.into(),
+        Value::Bool(yes) => yes.to_string().into(),
+        Value::Number(number) => {
             let whole = number.as_u64().map(TableCell::Count);
             whole.or_else(|| number.as_f64().map(TableCell::Real)).into()
         }
     };
-    rows.push(vec![path.into(), leaf]);
+    rows.push((path, leaf));
 }
 
 fn options(report: &Report) -> ReadTableResult {
-    let options = report.options()?.into_iter();
-    let rows = options.map(|(name, value)| vec![name.into(), value.into()]).collect();
-    Ok(DataTable::new(vec![TableColumn::text("Option"), TableColumn::text("Value")], rows))
+    Ok(table! { report.options()?, |(name, value)|
+        text "Option" => name;
+        text "Value" => value;
+    })
 }
 
 fn sync_groups(report: &Report) -> ReadTableResult {
     let groups = replicas::replicas(report)?.groups.unwrap_or_default();
-    let row = |group: &str, part: usize, ipu: &IpuId| {
-        vec![group.into(), TableCell::Id(part as u64), TableCell::Id((*ipu).into())]
-    };
-    let gs1 = groups.gs1.iter().map(|ipu| row("GS1", 0, ipu));
-    let parts = groups.gs2.iter().enumerate();
-    let gs2 = parts.flat_map(|(part, ipus)| ipus.iter().map(move |ipu| row("GS2", part, ipu)));
-    let columns =
-        vec![TableColumn::text("Group"), TableColumn::short("Part"), TableColumn::short("IPU")];
-    Ok(DataTable::new(columns, gs1.chain(gs2).collect()))
+    let mut rows: Vec<_> = groups.gs1.iter().map(|ipu| ("GS1", 0, *ipu)).collect();
+    for (part, ipus) in (0u64..).zip(&groups.gs2) {
+        rows.extend(ipus.iter().map(|ipu| ("GS2", part, *ipu)));
+    }
+    Ok(table! { rows, |(group, part, ipu)|
+        text "Group" => group;
+        short "Part" => TableCell::Id(part);
+        id "IPU" => ipu;
+    })
 }
 
 fn links(report: &Report) -> ReadTableResult {
-    let rows = replica_links(report)?.into_iter().map(|of| {
-        vec![
-            TableCell::Id(of.replica.into()),
-            replica_numbers(&of.to).as_str().into(),
-            replica_numbers(&of.from).as_str().into(),
-            TableCell::Bytes(of.sent),
-            TableCell::Bytes(of.received),
-            TableCell::Bytes(of.passed_on),
-        ]
-    });
-    let columns = vec![
-        TableColumn::short("Replica"),
-        TableColumn::text("Sends to"),
-        TableColumn::text("Receives from"),
-        TableColumn::bytes("Sent").about("Bytes of collectives, over all IPUs of the replica"),
-        TableColumn::bytes("Received").about("Bytes of collectives, over all IPUs of the replica"),
-        TableColumn::bytes("Passed on").about("Bytes between others that pass over its links"),
-    ];
-    Ok(DataTable::new(columns, rows.collect()))
+    const OF_COLLECTIVES: &str = "Bytes of collectives, over all IPUs of the replica";
+    Ok(table! { replica_links(report)?, |of|
+        short "Replica" => TableCell::Id(of.replica.into());
+        text "Sends to" => replica_numbers(&of.to);
+        text "Receives from" => replica_numbers(&of.from);
+        bytes "Sent" => of.sent, OF_COLLECTIVES;
+        bytes "Received" => of.received, OF_COLLECTIVES;
+        bytes "Passed on" => of.passed_on, "Bytes between others that pass over its links";
+    })
 }
 
 fn collectives(report: &Report) -> ReadTableResult {
-    let found = replicas::replicas(report)?.collectives.into_iter();
-    let rows = found.map(|of| {
-        vec![
-            of.kind.into(),
-            TableCell::Count(of.programs),
-            TableCell::Count(of.executions),
-            TableCell::Count(of.cycles.0),
-            TableCell::Bytes(of.bytes),
-        ]
-    });
-    let columns = vec![
-        TableColumn::text("Collective"),
-        TableColumn::number("Programs"),
-        TableColumn::number("Executions"),
-        TableColumn::number("Cycles"),
-        TableColumn::bytes("Moved"),
-    ];
-    Ok(DataTable::new(columns, rows.collect()))
+    Ok(table! { replicas::replicas(report)?.collectives, |of|
+        text "Collective" => of.kind;
+        number "Programs" => of.programs;
+        number "Executions" => of.executions;
+        cycles "Cycles" => of.cycles;
+        bytes "Moved" => of.bytes;
+    })
 }
 
 fn findings(report: &Report) -> ReadTableResult {
-    let rows = insights::insights(report, NumberFormat::default())?.into_iter().map(|finding| {
-        let gain = finding.gain.text();
-        vec![finding.rule.into(), finding.sentence.into(), finding.advice.into(), gain.into()]
-    });
-    let columns = ["Rule", "Finding", "Advice", "Gain"].map(TableColumn::text);
-    Ok(DataTable::new(columns.to_vec(), rows.collect()))
-}
-
-fn tile_memory(report: &Report) -> ReadTableResult {
-    let mut rows = Vec::new();
-    for (tiles, memory) in report.tile_memory()?.iter() {
-        let values = [
-            memory.including_gaps,
-            memory.non_interleaved,
-            memory.interleaved,
-            memory.overflowed,
-            memory.always_live,
-            memory.peak_not_always_live,
-        ];
-        for tile in tiles.iter() {
-            let row = std::iter::once(TableCell::Tile(tile)).chain(values.map(TableCell::Bytes));
-            rows.push(row.collect());
-        }
-    }
-    let mut columns = vec![TableColumn::text("Tile")];
-    let values = [
-        "Including gaps",
-        "Non-interleaved",
-        "Interleaved",
-        "Overflowed",
-        "Always live",
-        "Peak of not always live",
-    ];
-    columns.extend(values.map(TableColumn::bytes));
-    Ok(DataTable::new(columns, rows))
-}
-
-fn live_steps(report: &Report) -> ReadTableResult {
-    let curve = liveness::curve(report, liveness::LivenessScope::Whole)?.unwrap_or_default();
-    let programs = report.programs()?;
-    let rows = (0..curve.others.len()).map(|step| {
-        let program = curve.programs.get(step).and_then(|id| programs.get(*id));
-        vec![
-            TableCell::Id(step as u64),
-            program.map(|program| program_tree::label(program).into()).into(),
-            TableCell::Bytes(curve.total(step)),
-            curve.others.get(step).copied().map(TableCell::Bytes).into(),
-        ]
-    });
-    let columns = vec![
-        TableColumn::short("Step"),
-        TableColumn::text("Program"),
-        TableColumn::bytes("Live"),
-        TableColumn::bytes("Not always live"),
-    ];
-    Ok(DataTable::new(columns, rows.collect()))
+    Ok(table! { insights::insights(report, NumberFormat::default())?, |finding|
+        text "Rule" => finding.rule;
+        text "Finding" => finding.sentence;
+        text "Advice" => finding.advice;
+        text "Gain" => finding.gain.text();
+    })
 }
 
 fn live_at_peak(report: &Report) -> ReadTableResult {
@@ -364,38 +310,26 @@ fn fullest_by_address(report: &Report) -> Result<liveness::AddressTimeline, Repo
 }
 
 fn tree(report: &Report) -> ReadTableResult {
-    let (programs, costs) = (report.programs()?, program_tree::costs(report)?);
+    let programs = report.programs()?;
+    let costs = program_tree::costs(report)?;
     let mut rows = Vec::new();
     for group in program_tree::groups(&programs) {
         for row in program_tree::rows(&programs, group.root, &Default::default()) {
             let Some(program) = programs.get(row.id) else { continue };
             let exposure = costs.nodes.get(&row.id).and_then(|node| node.exposure);
-            let [on_path, exposed, hidden] = critical_path::exposure_cells(exposure.as_ref());
-            rows.push(vec![
-                group.title.as_str().into(),
-                TableCell::Count(row.depth.into()),
-                TableCell::Id(row.id.0.into()),
-                program.kind.name().into(),
-                program.name.as_str().into(),
-                program.ipu.map(|ipu| TableCell::Id(ipu.into())).into(),
-                TableCell::Count(program.repeats),
-                on_path,
-                exposed,
-                hidden,
-            ]);
+            rows.push((group.title.clone(), row, program, exposure));
         }
     }
-    let columns = [
-        TableColumn::text("Tree"),
-        TableColumn::number("Depth"),
-        TableColumn::short("Id"),
-        TableColumn::text("Type"),
-        TableColumn::text("Name"),
-        TableColumn::short("IPU"),
-        TableColumn::number("Repeats"),
-    ];
-    let columns = columns.into_iter().chain(critical_path::exposure_columns()).collect();
-    Ok(DataTable::new(columns, rows))
+    Ok(table! { rows, |(group, row, program, exposure)|
+        text "Tree" => group;
+        number "Depth" => u64::from(row.depth);
+        id "Id" => row.id;
+        text "Type" => program.kind.name();
+        text "Name" => &program.name;
+        id "IPU" => program.ipu;
+        number "Repeats" => program.repeats;
+        all critical_path::exposure_columns() => critical_path::exposure_cells(exposure.as_ref());
+    })
 }
 
 fn costs_of(report: &Report, layer: OperationLayer) -> ReadTableResult {
@@ -403,54 +337,36 @@ fn costs_of(report: &Report, layer: OperationLayer) -> ReadTableResult {
 }
 
 fn edges(report: &Report) -> ReadTableResult {
-    let columns = vec![TableColumn::text("Read"), TableColumn::text("By")];
     let key = OpGraphKey { backward: true, update: true, open: None };
-    let Some(graph) = graph(report, &key)? else { return Ok(DataTable::new(columns, Vec::new())) };
-    let title = |node: usize| -> TableCell {
-        graph.nodes.get(node).map(|node| node.title.as_str().into()).into()
-    };
-    let rows = graph.edges.iter().map(|edge| vec![title(edge.from), title(edge.to)]);
-    Ok(DataTable::new(columns, rows.collect()))
+    let graph = graph(report, &key)?.unwrap_or_default();
+    let title = |node: usize| graph.nodes.get(node).map(|node| node.title.as_str());
+    Ok(table! { &graph.edges, |edge|
+        text "Read" => title(edge.from);
+        text "By" => title(edge.to);
+    })
 }
 
 fn ipus(report: &Report) -> ReadTableResult {
-    let classes = report.replica_classes()?;
-    let Some(trace) = report.trace()? else {
-        return Ok(execution_trace::ipus(&[], &classes, report));
-    };
-    Ok(execution_trace::ipus(&run_summary(&trace)?.ipus, &classes, report))
+    let found = report.trace()?.map(|trace| run_summary(&trace)).transpose()?;
+    let ipus = found.map_or_else(Vec::new, |found| found.ipus);
+    Ok(execution_trace::ipus(&ipus, &report.replica_classes()?, report))
 }
 
 fn executions(report: &Report) -> ReadTableResult {
-    let columns = vec![
-        TableColumn::short("IPU"),
-        TableColumn::short("Id"),
-        TableColumn::text("Type"),
-        TableColumn::text("Name"),
-        TableColumn::number("Executions"),
-        TableColumn::number("Cycles"),
-        TableColumn::number("Bytes"),
-    ];
-    let Some(trace) = report.trace()? else { return Ok(DataTable::new(columns, Vec::new())) };
     let programs = report.programs()?;
-    let row = |ipu: IpuId, id: Option<ProgramId>, kind: ProgramKind, steps: ProgramRunTotals| {
-        let program = id.and_then(|id| programs.get(id));
-        vec![
-            TableCell::Id(ipu.into()),
-            id.map(|id| TableCell::Id(id.0.into())).into(),
-            kind.name().into(),
-            program.map(|program| program.name.as_str().into()).into(),
-            TableCell::Count(steps.steps),
-            TableCell::Count(steps.cycles.0),
-            TableCell::Bytes(steps.bytes),
-        ]
-    };
-    let runs = program_runs(&trace)?;
-    let own = runs.steps.into_iter();
-    let own = own.map(|((ipu, id, kind), steps)| row(ipu, Some(id), kind, steps));
-    let rest = runs.unattributed.into_iter();
-    let rest = rest.map(|((ipu, kind), steps)| row(ipu, None, kind, steps));
-    Ok(DataTable::new(columns, own.chain(rest).collect()))
+    let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?.unwrap_or_default();
+    let own = runs.steps.into_iter().map(|((ipu, id, kind), of)| (ipu, Some(id), kind, of));
+    let rest = runs.unattributed.into_iter().map(|((ipu, kind), of)| (ipu, None, kind, of));
+    let name = |id: Option<ProgramId>| programs.get(id?).map(|program| program.name.as_str());
+    Ok(table! { own.chain(rest), |(ipu, id, kind, of)|
+        id "IPU" => ipu;
+        id "Id" => id;
+        text "Type" => kind.name();
+        text "Name" => name(id);
+        number "Executions" => of.steps;
+        cycles "Cycles" => of.cycles;
+        number "Bytes" => of.bytes;
+    })
 }
 
 fn mapped(report: &Report, kind: MappingSubjectKind) -> ReadTableResult {

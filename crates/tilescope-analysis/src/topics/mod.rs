@@ -34,8 +34,8 @@ pub struct Topic {
     /// Figures that stand out.
     pub facts: fn(&Report) -> Result<Vec<HeadlineFigure>, ReportError>,
     pub figures: &'static [TopicFigure],
-    /// Tables that no view has.
-    pub tables: &'static [ReportTable],
+    /// True if a view of its name draws it, and has its own comparison and section of a page.
+    pub has_view: bool,
 }
 
 /// A figure of a topic.
@@ -71,10 +71,10 @@ impl Topic {
         about: &'static str,
         figures: &'static [TopicFigure],
     ) -> Self {
-        Self { id, title, about, facts: |_| Ok(Vec::new()), figures, tables: &[] }
+        Self { id, title, about, facts: |_| Ok(Vec::new()), figures, has_view: true }
     }
 
-    /// All its tables, those of the view of its name among them.
+    /// Its tables.
     pub fn all_tables(&self) -> impl Iterator<Item = &'static ReportTable> {
         tables::of_view(self.id)
     }
@@ -171,7 +171,6 @@ mod tests {
                 assert!(others.iter().all(|other| other.name != figure.name), "{}", figure.name);
             }
             assert!(own.about.ends_with('?'), "{}: {:?} is no question", own.id, own.about);
-            assert!(own.tables.iter().all(|table| table.view == own.id), "{}", own.id);
         }
         for table in tables::all() {
             assert!(topic(table.view).is_ok(), "{} has no topic", table.view);

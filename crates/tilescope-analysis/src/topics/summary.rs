@@ -11,7 +11,7 @@ pub(super) const TOPIC: Topic = Topic {
     about: "How long does it take, and does it fit?",
     facts,
     figures: &[],
-    tables: &[],
+    has_view: true,
 };
 
 fn facts(report: &Report) -> Result<Vec<HeadlineFigure>, ReportError> {

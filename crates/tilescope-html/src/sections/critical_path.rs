@@ -5,8 +5,9 @@ use crate::block::{Block, ChainLink, ChainText};
 use crate::names::prose;
 use crate::table::{HtmlTable, stacked};
 use tilescope_analysis::critical_path::{ON_PATH, PathKind, WhyChain, path_totals, why_run};
-use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
+use tilescope_analysis::table;
 use tilescope_report::ReportError;
+use tilescope_report::units::Cycles;
 
 pub(super) const SECTION: SectionEntry =
     SectionEntry { id: "critical-path", title: "Critical path", build };
@@ -23,16 +24,13 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         return Ok(vec![Block::note(NOT_RUN)]);
     };
     let kinds = totals.by_kind();
-    let columns = vec![
-        TableColumn::text("Kind"),
-        TableColumn::number("Cycles").about(ON_PATH),
-        TableColumn::number("Share").about("Cycles / cycles of the path"),
-    ];
-    let share = |(_, cycles): &(PathKind, _)| totals.share(*cycles);
-    let row = |of: &(PathKind, tilescope_report::units::Cycles)| {
-        vec![of.0.title().into(), TableCell::Count(of.1.0), TableCell::Share(share(of))]
+    let share = |(_, cycles): &(PathKind, Cycles)| totals.share(*cycles);
+    let data = table! { &kinds, |of|
+        text "Kind" => of.0.title();
+        cycles "Cycles" => of.1, ON_PATH;
+        share "Share" => share(of), "Cycles / cycles of the path";
     };
-    let data = DataTable::new(columns, kinds.iter().map(row).collect()).with_totals();
+    let data = data.with_totals();
     let bar = |at: usize| stacked([(colour(kinds[at].0), share(&kinds[at]))]);
     let caption = "The critical path by what is done";
     let mut blocks = vec![

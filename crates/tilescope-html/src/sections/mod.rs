@@ -18,7 +18,7 @@ use crate::table::HtmlTable;
 use std::sync::Arc;
 use tilescope_analysis::limits::ReportLimits;
 use tilescope_analysis::summary::ReportSummary;
-use tilescope_analysis::tables::{ReportTable, named};
+use tilescope_analysis::tables::named;
 use tilescope_report::trace::Trace;
 use tilescope_report::units::{Cycles, NumberFormat, seconds};
 use tilescope_report::{ReplicaClasses, Report, ReportError, Target};
@@ -91,7 +91,11 @@ impl<'a> PageFacts<'a> {
 
     /// A table of a view under its own name.
     pub(crate) fn table(&self, view: &str, name: &str) -> Result<HtmlTable, ReportError> {
-        let table = view_table(view, name);
+        let found = named(view, Some(name));
+        debug_assert!(found.is_ok(), "there is no table {name} of {view}");
+        let Ok(table) = found else {
+            return Ok(HtmlTable::new(name, "", &Default::default()));
+        };
         let data = (table.read)(self.report)?;
         Ok(HtmlTable::new(format!("{view}/{name}"), table.about, &data))
     }
@@ -103,20 +107,6 @@ impl<'a> PageFacts<'a> {
             _ => format!("{cycles} cycles ({})", seconds(cycles.seconds_at(self.target.clock))),
         }
     }
-}
-
-/// A table of [`tilescope_analysis::tables`] that this crate names.
-fn view_table(view: &str, name: &str) -> &'static ReportTable {
-    static NONE: ReportTable = ReportTable {
-        view: "",
-        name: "",
-        about: "",
-        on_screen: false,
-        read: |_| Ok(tilescope_analysis::data_table::DataTable::default()),
-    };
-    let found = named(view, Some(name));
-    debug_assert!(found.is_ok(), "there is no table {name} of {view}");
-    found.unwrap_or(&NONE)
 }
 
 /// `1 tile`, `7 tiles`

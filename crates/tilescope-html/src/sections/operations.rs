@@ -28,7 +28,11 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     if rows.is_empty() {
         return Ok(vec![Block::note("The report has neither operations nor programs with names.")]);
     }
-    let data = table(&rows, facts.report, layer);
+    let mut data = table(&rows, facts.report, layer);
+    // Those that take most come first.
+    if let Some(at) = COLUMNS.iter().position(|column| column.key == "elapsed") {
+        data.rows.sort_by(|a, b| b[at + 1].compare(&a[at + 1]));
+    }
     // A column that was not recorded would be dashes alone.
     let is_told = |at: usize| {
         data.rows.iter().any(|row| row[at] != tilescope_analysis::data_table::TableCell::Missing)
@@ -37,11 +41,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         None => at == 0,
         Some(column) => (column.shown || MORE.contains(&column.key)) && is_told(at),
     };
-    let mut shown = data.clone().with_columns(wanted);
-    // Those that take most come first.
-    if let Some(cycles) = shown.columns.iter().position(|column| column.title == "Cycles (run)") {
-        shown.rows.sort_by(|a, b| b[cycles].compare(&a[cycles]));
-    }
+    let shown = data.clone().with_columns(wanted);
     let caption = match layer {
         OperationLayer::Model => "What every operation of the model costs",
         _ => "What every library call costs",

@@ -9,10 +9,10 @@ use tilescope_analysis::headline::HeadlineFigure;
 use tilescope_analysis::topics::{TOPICS, Topic};
 use tilescope_report::ReportError;
 
-/// A section for each topic with tables of its own.
+/// A section for each topic without a view.
 pub(crate) fn sections(facts: &PageFacts<'_>) -> Result<Vec<Section>, ReportError> {
     let mut sections = Vec::new();
-    for topic in TOPICS.iter().filter(|topic| !topic.tables.is_empty()) {
+    for topic in TOPICS.iter().filter(|topic| !topic.has_view) {
         let blocks = blocks(topic, facts)?;
         sections.push(Section { id: topic.id, title: topic.title, blocks });
     }

@@ -12,8 +12,10 @@ use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
 use serde_json::{Map, Value, json};
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
-use tilescope_analysis::tables::{ReportTable, all, at_path};
+use tilescope_analysis::records::RowSelection;
+use tilescope_analysis::tables::{self, NamedTable, find as find_table};
 use tilescope_analysis::view_location::ViewLocation;
+use tilescope_report::Report;
 
 const OPTIONAL_REPORT: ToolArgument = ToolArgument { required: false, ..REPORT };
 const TABLE: ToolArgument = ToolArgument::optional(
@@ -76,7 +78,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
         rows.retain(|row| row.to_string().to_lowercase().contains(&word));
         return Ok(json!({ "rows": first(rows.into_iter(), limit, |row| row) }));
     }
-    let known = table.map(at_path).transpose()?;
+    let known = table.map(find_table).transpose()?;
     let Some(report) = arguments.text(REPORT.name) else {
         if table.or(sql).or(find).is_some() {
             return Err(UsageError::MissingArgument { name: "report", about: REPORT.about }.into());
@@ -86,13 +88,16 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let opened = session.open(report, &arguments.changes(CHANGES.name))?;
     let answer = match (known, sql, find) {
         (Some(table), ..) => {
-            let mut rows = (table.read)(&opened.report)?;
+            let mut rows = read(table, &opened.report)?;
             rows.rows.retain(|row| row.iter().any(|cell| has_word(cell, &word)));
             if let Some(column) = arguments.text(SORT.name) {
                 sort(&mut rows, column)?;
             }
-            let place = ViewLocation::view(table.view);
-            opened.linked(table_json(&rows, limit), Some(&place))
+            let place = match table {
+                NamedTable::OfTopic(table) => Some(ViewLocation::view(table.view)),
+                NamedTable::Record(_) => None,
+            };
+            opened.linked(table_json(&rows, limit), place.as_ref())
         }
         (_, Some(sql), _) => sql::rows(&opened, sql, limit)?,
         (.., Some(query)) => found::rows(&opened, query, limit)?,
@@ -101,10 +106,21 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     Ok(opened.answer(answer))
 }
 
+/// All rows of a table.
+fn read(table: NamedTable, report: &Report) -> Result<DataTable, CliError> {
+    match table {
+        NamedTable::OfTopic(table) => Ok((table.read)(report)?),
+        NamedTable::Record(record) => {
+            let rows = record.read_whole(report, &RowSelection::default())?;
+            rows.ok_or_else(|| UsageError::AskedInSql(record.name).into())
+        }
+    }
+}
+
 /// The tables that are asked by name.
 fn listed() -> Vec<Value> {
-    let table = |table: &ReportTable| json!({ "table": table.path(), "about": table.about });
-    all().map(table).collect()
+    let tables = tables::listed().into_iter();
+    tables.map(|table| json!({ "table": table.name, "about": table.about })).collect()
 }
 
 fn has_word(cell: &TableCell, word: &str) -> bool {

@@ -210,7 +210,7 @@ fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeC
                 for (totals, row) in overview.links.iter().zip(&table.rows) {
                     link_ui(ui, totals.link, row);
                 }
-                total_ui(ui, overview, &table);
+                total_ui(ui, &table);
             });
         });
         ui.add_space(spacing::M);
@@ -246,24 +246,14 @@ fn link_ui(ui: &mut Ui, link: ExchangeLink, row: &[TableCell]) {
     ui.end_row();
 }
 
-/// All links together: sums of what can be summed, and the share that these sums make.
-fn total_ui(ui: &mut Ui, overview: &ExchangeCodeOverview, table: &DataTable) {
+/// All links together: sums of what can be summed.
+fn total_ui(ui: &mut Ui, table: &DataTable) {
     ui.label(strong("All"));
     for (at, column) in table.columns.iter().enumerate().skip(1) {
-        let cells = table.rows.iter().filter_map(|row| row.get(at));
-        let text = match column.title.as_str() {
-            // The fullest tile of one link is not that of another.
-            "Fullest tile" => String::new(),
-            "Share of memory" => {
-                let stored = overview.links.iter().map(|totals| totals.stored).sum();
-                figure(&columns::share(stored, overview.used))
-            }
-            _ => {
-                let known = cells.filter(|cell| **cell != TableCell::Missing).cloned();
-                let sum = known.map(Some).reduce(|sum, cell| sum?.plus(&cell?)).flatten();
-                sum.map_or_else(|| NOT_RECORDED.to_owned(), |sum| sum.text())
-            }
-        };
+        let sum = table.sum_of(at, &table.rows).map(|sum| sum.text());
+        // The fullest tile of one link is not that of another.
+        let text =
+            if column.summed { sum.unwrap_or(NOT_RECORDED.to_owned()) } else { String::new() };
         ui.label(strong(text));
     }
     ui.end_row();

@@ -177,7 +177,7 @@ impl OperationsView {
 /// Which columns are shown.
 fn columns_ui(ui: &mut Ui, context: &ViewContext<'_>) {
     let mut switched = context.prefs.operations.switched.clone();
-    for known in tables::COLUMNS {
+    for known in tables::COLUMNS.iter() {
         let mut shown = columns::is_shown(known, &switched);
         let title = if known.title == "IPU" { "On IPU" } else { known.title };
         if ui.checkbox(&mut shown, title).on_hover_text(known.about).changed() {

@@ -165,7 +165,7 @@ fn facts_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
             for (name, value) in words.into_iter().filter(|(_, value)| !value.is_empty()) {
                 fact_row_ui(ui, name, value, "");
             }
-            for known in COLUMNS {
+            for known in COLUMNS.iter() {
                 let cell = known.cell(row, &report, OperationLayer::Model);
                 if let TableCell::Bytes(_) | TableCell::Count(_) = cell {
                     let name = RichText::new(known.title).weak();

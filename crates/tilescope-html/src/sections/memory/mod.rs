@@ -7,8 +7,9 @@ use crate::block::Block;
 use crate::colours;
 use crate::svg::figure::{block, columns_words};
 use crate::table::{HtmlTable, stacked};
-use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
+use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::memory::{self, fullest_tiles, needed};
+use tilescope_analysis::table;
 use tilescope_analysis::topics::tile_memory_figure;
 use tilescope_report::units::{Bytes, TileId, binary_bytes, percent};
 use tilescope_report::{MemoryCategory, MemoryRegion, ReportError, ReportPart};
@@ -75,12 +76,12 @@ fn parts_table(facts: &PageFacts<'_>) -> Block {
             "Memory over all tiles of a replica, by region: categories were not recorded",
         ),
     };
-    let columns =
-        vec![TableColumn::text(name), TableColumn::bytes("Size"), TableColumn::number("Share")];
-    let row = |(name, _, bytes): &(String, &str, Bytes)| {
-        vec![name.as_str().into(), TableCell::Bytes(*bytes), TableCell::Share(share(*bytes))]
+    let data = table! { &parts, |(part, _, bytes)|
+        text name => part;
+        bytes "Size" => *bytes;
+        share "Share" => share(*bytes);
     };
-    let data = DataTable::new(columns, parts.iter().map(row).collect()).with_totals();
+    let data = data.with_totals();
     let bar = |at: usize| {
         let (_, colour, bytes) = &parts[at];
         stacked([(*colour, share(*bytes) / most)])
@@ -94,49 +95,26 @@ fn parts_table(facts: &PageFacts<'_>) -> Block {
 fn fullest(facts: &PageFacts<'_>) -> Result<Block, ReportError> {
     let memory = facts.report.tile_memory()?;
     let capacity = facts.target.bytes_per_tile;
-    let row = |(tile, bytes): (TileId, Bytes)| {
-        let own = memory.get(tile);
-        let share = match capacity {
-            Bytes::ZERO => TableCell::Missing,
-            _ => TableCell::Share(bytes.as_f64() / capacity.as_f64()),
-        };
-        let region = |of: fn(&tilescope_report::TileMemory) -> Bytes| -> TableCell {
-            own.map(|memory| TableCell::Bytes(of(memory))).into()
-        };
-        vec![
-            TableCell::Tile(tile),
-            TableCell::Id(facts.target.ipu_of_tile(tile).into()),
-            TableCell::Bytes(bytes),
-            share,
-            region(|memory| memory.always_live),
-            region(|memory| memory.peak_not_always_live),
-            region(|memory| memory.overflowed),
-        ]
+    let share = |bytes: Bytes| (!capacity.is_zero()).then(|| bytes.as_f64() / capacity.as_f64());
+    let rows = fullest_tiles(&memory, FULLEST).into_iter();
+    let data = table! { rows.map(|(tile, bytes)| (tile, bytes, memory.get(tile))), |(tile, bytes, own)|
+        text "Tile" => tile;
+        id "IPU" => facts.target.ipu_of_tile(tile);
+        bytes "Including gaps" => bytes;
+        share "Of its memory" => share(bytes);
+        bytes "Always live" => own.map(|memory| memory.always_live);
+        bytes "Peak of not always live" => own.map(|memory| memory.peak_not_always_live);
+        bytes "Overflowed" => own.map(|memory| memory.overflowed);
     };
-    let columns = vec![
-        TableColumn::text("Tile"),
-        TableColumn::text("IPU"),
-        TableColumn::bytes("Including gaps"),
-        TableColumn::number("Of its memory"),
-        TableColumn::bytes("Always live"),
-        TableColumn::bytes("Peak of not always live"),
-        TableColumn::bytes("Overflowed"),
-    ];
-    let rows = fullest_tiles(&memory, FULLEST).into_iter().map(row).collect();
-    let data = DataTable::new(columns, rows);
     Ok(Block::Table { table: HtmlTable::new("memory/fullest", "The fullest tiles", &data) })
 }
 
 /// Memory by region and kind of data as a tree.
 fn details(facts: &PageFacts<'_>) -> Result<Block, ReportError> {
-    let rows = memory::details(facts.report, &[])?;
-    let row = |row: &memory::MemoryTreeRow| {
-        let indent = "\u{2003}".repeat(row.depth as usize);
-        let bytes = row.bytes.first().copied().map(|bytes| TableCell::Bytes(Bytes(bytes)));
-        vec![format!("{indent}{}", row.name).into(), bytes.into()]
+    let data = table! { memory::details(facts.report, &[])?, |row|
+        text "Part" => format!("{}{}", "\u{2003}".repeat(row.depth as usize), row.name);
+        bytes "All tiles" => row.bytes.first().copied().map(Bytes);
     };
-    let columns = vec![TableColumn::text("Part"), TableColumn::bytes("All tiles")];
-    let data = DataTable::new(columns, rows.iter().map(row).collect());
     let caption = "Memory by region and kind of data, over all tiles";
     Ok(Block::Table { table: HtmlTable::new("memory/tree", caption, &data).folded() })
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::insights::SpecChanges;
+use tilescope_analysis::table;
 use tilescope_experiments::answers::{
     SweepAnswer, SweepPoint, TuneAnswer, TuneStepAnswer, value_text,
 };
@@ -34,48 +35,41 @@ pub(super) fn all_changes_words(point: &Point) -> String {
     }
 }
 
-/// Cells of what came of a point: time and rate, memory, IPUs, words.
-fn cells(point: &Point, pareto_front: bool) -> Vec<TableCell> {
-    let time = point.seconds_per_sample();
-    let figures = point.figures();
-    let outcome = match point.problem() {
+/// Points below words of each: columns of words, then what came of the point.
+fn points_table(words: Vec<TableColumn>, points: Vec<(Vec<TableCell>, &Point, bool)>) -> DataTable {
+    let bytes = |bytes: f64| NumberFormat::default().bytes(bytes as u64);
+    let micros = |time: f64| TableCell::Real(time * 1e6);
+    let rate = |time: f64| (1.0 / time) as u64;
+    table! { points, |(cells, point, pareto_front)|
+        all words => cells;
+        number "Time/sample (us)" => point.seconds_per_sample().map(micros);
+        text "Time between" => ends(point, "seconds_per_sample", seconds), NINE_OF_TEN;
+        number "Samples/s" => point.seconds_per_sample().map(rate);
+        bytes "Memory" => point.figures().map(|figures| figures.fullest_tile_bytes),
+            "What the fullest tile needs.";
+        text "Memory between" => ends(point, "memory", bytes), NINE_OF_TEN;
+        number "IPUs" => point.figures().map(|figures| u64::from(figures.ipus));
+        text "Outcome" => outcome(point, pareto_front);
+    }
+}
+
+fn outcome(point: &Point, pareto_front: bool) -> String {
+    match point.problem() {
         "" if pareto_front => "on the Pareto front".to_owned(),
         "" if point.fits() => String::new(),
         "" => "does not fit in memory".to_owned(),
         problem => format!("{}: {problem}", point.outcome_words()),
-    };
-    vec![
-        time.map(|time| TableCell::Real(time * 1e6)).into(),
-        ends_cell(point, "seconds_per_sample", seconds),
-        time.map(|time| TableCell::Count((1.0 / time) as u64)).into(),
-        figures.map(|figures| TableCell::Bytes(figures.fullest_tile_bytes)).into(),
-        ends_cell(point, "memory", |bytes| NumberFormat::default().bytes(bytes as u64)),
-        figures.map(|figures| TableCell::Count(figures.ipus.into())).into(),
-        outcome.into(),
-    ]
+    }
 }
 
 /// The meaning of the bounds of a figure.
 const NINE_OF_TEN: &str = "Bounds of nine cases in ten; empty where they are not known.";
 
 /// Bounds of a figure of a point.
-fn ends_cell(point: &Point, figure: &str, text: impl Fn(f64) -> String) -> TableCell {
+fn ends(point: &Point, figure: &str, text: impl Fn(f64) -> String) -> Option<String> {
     let figure = PointFigure::named(figure);
     let band = figure.zip(point.figures()).and_then(|(figure, of)| figure.expected(of));
-    band.map(|band| TableCell::Text(band.ends(text))).into()
-}
-
-/// Heads above the cells of what came of a point.
-fn figure_columns() -> Vec<TableColumn> {
-    vec![
-        TableColumn::number("Time/sample (us)"),
-        TableColumn::text("Time between").about(NINE_OF_TEN),
-        TableColumn::number("Samples/s"),
-        TableColumn::bytes("Memory").about("What the fullest tile needs."),
-        TableColumn::text("Memory between").about(NINE_OF_TEN),
-        TableColumn::number("IPUs"),
-        TableColumn::text("Outcome"),
-    ]
+    band.map(|band| band.ends(text))
 }
 
 /// `num_io_tiles 32, overlap_io loops`
@@ -100,16 +94,14 @@ fn sweep_table(answer: &SweepAnswer) -> DataTable {
             false => TableColumn::text(last_name(key)),
         });
     }
-    columns.extend(figure_columns());
     let mut rows = Vec::new();
     for SweepPoint { point, pareto_front } in &answer.points {
         // The name of a row: a value of a key alone says nothing.
         let mut row = vec![TableCell::Text(all_changes_words(point))];
         row.extend(answer.keys.iter().map(|key| value_cell(point.changes.get(key))));
-        row.extend(cells(point, *pareto_front));
-        rows.push(row);
+        rows.push((row, point, *pareto_front));
     }
-    DataTable::new(columns, rows)
+    points_table(columns, rows)
 }
 
 fn value_cell(value: Option<&Value>) -> TableCell {
@@ -122,23 +114,18 @@ fn value_cell(value: Option<&Value>) -> TableCell {
 }
 
 fn tune_table(answer: &TuneAnswer) -> DataTable {
-    let mut columns = vec![TableColumn::text("Step"), TableColumn::text("Change")];
-    columns.extend(figure_columns());
-    let mut rows = Vec::new();
-    let mut add = |step: String, change: String, point: &Point| {
-        let mut row = vec![TableCell::Text(step), TableCell::Text(change)];
-        row.extend(cells(point, false));
-        rows.push(row);
-    };
-    add("Begin".to_owned(), "the spec as it is".to_owned(), &answer.base);
+    let words = |step: String, change: String| vec![TableCell::Text(step), TableCell::Text(change)];
+    let begin = words("Begin".to_owned(), "the spec as it is".to_owned());
+    let mut rows = vec![(begin, &answer.base, false)];
     for (number, TuneStepAnswer { step, .. }) in (1..).zip(&answer.path) {
-        add(format!("Step {number}"), changes_words(step.moved.changes.iter()), &step.point);
+        let words = words(format!("Step {number}"), changes_words(step.moved.changes.iter()));
+        rows.push((words, &step.point, false));
     }
     for end in &answer.dead_ends {
         let step = format!("In vain after {}", end.after);
-        add(step, changes_words(end.moved.changes.iter()), &end.point);
+        rows.push((words(step, changes_words(end.moved.changes.iter())), &end.point, false));
     }
-    DataTable::new(columns, rows)
+    points_table(vec![TableColumn::text("Step"), TableColumn::text("Change")], rows)
 }
 
 /// What a search has found.
