@@ -92,7 +92,10 @@ fn floor_sources(name: &str) -> Vec<FloorSource> {
     let directory = root().join(format!("crates/{name}/src"));
     let no_floor = ["src/lib.rs", "tests.rs"];
     let files = sources(&directory);
-    let files = files.into_iter().filter(|file| !no_floor.iter().any(|name| file.ends_with(name)));
+    let files = files.into_iter().filter(|file| {
+        !no_floor.iter().any(|name| file.ends_with(name))
+            && !file.iter().any(|part| part == "tests")
+    });
     files.map(|file| FloorSource::read(file, &directory)).collect()
 }
 

@@ -222,7 +222,7 @@ fn every_tool_says_what_is_wrong_with_its_arguments() {
         ("table", json!({ "report": report, "find": "a", "sql": "b" }), "at a time"),
         ("table", json!({ "report": report, "find": "a", "sort": "b" }), "rows of a table"),
         ("table", json!({ "report": report, "table": "memory/x" }), "variables"),
-        ("table", json!({ "report": report, "table": "memory", "sort": "x" }), "there are: "),
+        ("table", json!({ "report": report, "table": "memory", "sort": "width" }), "there are: "),
         ("table", json!({ "report": report, "sql": "SELECT x FROM programs" }), "no such column"),
         ("table", json!({ "report": report, "sql": "DELETE FROM programs" }), "only reads"),
         ("compare", json!({ "source": report, "target": report, "view": "x" }), "operations"),
