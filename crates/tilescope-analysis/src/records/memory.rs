@@ -80,18 +80,19 @@ fn tile_table(rows: Vec<TileRow>) -> DataTable {
 }
 
 /// `variables`
-pub(super) const VARIABLES: RecordTable = RecordTable::whole(
+pub(super) const VARIABLES: RecordTable = RecordTable::paged(
     "variables",
     "a variable with its lifetime, over all tiles",
     || variable_table(&[]),
-    |report, selection| {
+    |report, selection, after, limit| {
         let target = report.target()?;
-        let filter = VariableFilter {
-            tiles: selection.tiles,
-            category: None,
-            after: None,
-            limit: usize::MAX,
-        };
+        let after = after.and_then(|id| u32::try_from(id).ok()).map(VariableId);
+        let mut filter = VariableFilter { tiles: selection.tiles, category: None, after, limit };
+        if selection.tiles.is_some() || selection.ipus.is_some() {
+            // Each page would look for the tiles of all variables, and may be left with none of its
+            // own.
+            filter.limit = usize::MAX;
+        }
         let mut rows = report.variables(&filter)?;
         if selection.ipus.is_some() {
             let is_on = |of: &Variable| {

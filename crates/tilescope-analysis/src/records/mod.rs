@@ -28,7 +28,7 @@ pub use row_selection::{RowFilter, RowSelection};
 pub use rusqlite::types::ValueRef;
 
 use crate::data_table::{ColumnQuantity, DataTable, TableCell, TableColumn};
-use kept_rows::kept;
+use kept_rows::{PagedRows, kept};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tilescope_report::trace::{LaneInfo, Trace};
@@ -55,7 +55,13 @@ enum RecordSource {
     Streamed(StreamedRows),
     /// The table without rows, and with those that are selected.
     Whole(fn() -> DataTable, fn(&Report, &RowSelection) -> Result<DataTable, ReportError>),
+    /// The table without rows, and with those of a page.
+    Paged(fn() -> DataTable, ReadPage),
 }
+
+/// Reads a page of the rows that are selected: at most as many as given, behind the one with this
+/// id, which is the first cell of a row.
+type ReadPage = fn(&Report, &RowSelection, Option<u64>, usize) -> Result<DataTable, ReportError>;
 
 /// Rows that are made while they are read.
 #[derive(Debug)]
@@ -182,6 +188,17 @@ impl RecordTable {
         Self { name, about, stands_in: None, filters: Some(&[]), source }
     }
 
+    /// A table of a name that no file has, whose rows need not be in memory at once.
+    const fn paged(
+        name: &'static str,
+        about: &'static str,
+        columns: fn() -> DataTable,
+        read: ReadPage,
+    ) -> Self {
+        let source = RecordSource::Paged(columns, read);
+        Self { name, about, stands_in: None, filters: Some(&[]), source }
+    }
+
     /// The same of a name that files have, which SQL sees in its place where `stands_in` says so.
     const fn in_place_of_file(self, stands_in: fn(&Report) -> bool) -> Self {
         Self { stands_in: Some(stands_in), ..self }
@@ -218,7 +235,7 @@ impl RecordTable {
     fn all_columns(&self) -> Vec<VirtualColumn> {
         let streamed = match &self.source {
             RecordSource::Streamed(streamed) => streamed,
-            RecordSource::Whole(empty, _) => {
+            RecordSource::Whole(empty, _) | RecordSource::Paged(empty, _) => {
                 return empty().columns.iter().map(virtual_column).collect();
             }
         };
@@ -238,14 +255,16 @@ impl RecordTable {
     pub(crate) fn order(&self) -> &'static [usize] {
         match &self.source {
             RecordSource::Streamed(streamed) => streamed.order,
-            RecordSource::Whole(..) => &[],
+            RecordSource::Whole(..) | RecordSource::Paged(..) => &[],
         }
     }
 
     pub(crate) fn estimate(&self, reader: &RecordReader, bound: BoundColumns) -> RowEstimate {
         match &self.source {
             RecordSource::Streamed(streamed) => (streamed.estimate)(reader, bound),
-            RecordSource::Whole(..) => RowEstimate { rows: 10_000.0, unique: false },
+            RecordSource::Whole(..) | RecordSource::Paged(..) => {
+                RowEstimate { rows: 10_000.0, unique: false }
+            }
         }
     }
 
@@ -262,6 +281,9 @@ impl RecordTable {
                 let table = read(&reader.report, selection.unwrap_or(&all))?;
                 kept(table.rows, |row, column| cell_value(row, column))
             }
+            (RecordSource::Paged(_, read), selection) => {
+                Ok(Box::new(PagedRows::new(reader, selection, *read)))
+            }
         }
     }
 
@@ -277,6 +299,7 @@ impl RecordTable {
         match &self.source {
             RecordSource::Streamed(_) => Ok(None),
             RecordSource::Whole(_, read) => read(report, selection).map(Some),
+            RecordSource::Paged(_, read) => read(report, selection, None, usize::MAX).map(Some),
         }
     }
 
