@@ -133,7 +133,7 @@ impl From<SqlError> for CliError {
     }
 }
 
-/// What the user has to ask for otherwise: exit code 2.
+/// Requests that the user has to change: exit code 2.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UsageError {
     /// A request that contradicts itself, whatever the files are.

@@ -32,6 +32,7 @@ const SPECS: &[ProvenSpec] = &[
         &[
             "options.location.optimizer_state.on_chip=false",
             "options.location.accumulators.on_chip=false",
+            "options.gradient_accumulation=9",
         ],
     ),
     ("mnist_pipeline", &["options.gradient_accumulation=40", "model.precision=mixed"]),

@@ -252,7 +252,7 @@ pub enum ColumnAlignment {
     Right,
 }
 
-/// What the values of a column are.
+/// The kind of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnQuantity {
     Words,

@@ -179,7 +179,7 @@ pub struct UnknownDifferencesError {
 /// The table of this name as the command line spells it, or the first.
 ///
 /// # Errors
-/// What there is instead.
+/// The way to do without it.
 pub fn table_named<'a>(
     tables: &'a [ComparisonTable],
     name: Option<&str>,

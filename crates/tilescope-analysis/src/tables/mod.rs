@@ -116,7 +116,7 @@ pub enum NamedTable {
 /// The table of a name, a short name or a path.
 ///
 /// # Errors
-/// What there is instead.
+/// The way to do without it.
 pub fn find(name: &str) -> Result<NamedTable, UnknownTableError> {
     let whole_name = SHORT_NAMES.iter().find(|(short, _)| *short == name);
     let name = whole_name.map_or(name, |(_, whole)| whole);

@@ -1,4 +1,4 @@
-//! What all dialogs have in common: a frame over everything else, and a title with a cross.
+//! Parts of all dialogs: a frame over everything else, and a title with a cross.
 
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;

@@ -38,7 +38,7 @@ pub(crate) struct StepWindow {
     pub(crate) watched: Arc<[StepId]>,
 }
 
-/// What lies around the watched steps of a window on a lane, one by one; fewer where it broke off.
+/// The steps around the watched places of a window on a lane; fewer where it broke off.
 pub(crate) struct WatchedLane<'a> {
     pub(crate) info: LaneInfo,
     pub(crate) edges: &'a [LaneEdge],
@@ -166,13 +166,13 @@ impl TracePass<'_> {
         Ok(())
     }
 
-    /// What lies around the watched steps of the last window, by lane.
+    /// The steps around the watched places of the last window, by lane.
     pub(crate) fn lanes(&self) -> Vec<WatchedLane<'_>> {
         let lanes = self.ipus.iter().flat_map(|ipu| &ipu.lanes);
         lanes.map(|lane| WatchedLane { info: lane.info, edges: &lane.edges }).collect()
     }
 
-    /// What the pass came to, by lane.
+    /// The results of the pass, by lane.
     pub(crate) fn finish(self) -> Vec<VerifiedLane> {
         self.ipus.into_iter().flat_map(|ipu| ipu.lanes).map(LanePass::into_verified).collect()
     }

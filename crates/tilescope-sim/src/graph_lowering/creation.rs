@@ -1,5 +1,5 @@
-//! How tensors lie that no operation makes: as an operation that reads them creates them, or an
-//! operation that reads a view of them, or what is made of each element (popart
+//! Layouts of tensors that no operation makes: as an operation creates them that reads them, a view
+//! of them, or a function of each element (popart
 //! willow/src/popx/irlowering.cpp, getCreatorEndpoints; willow/src/popx/creatorx.cpp).
 
 use crate::graph::ModelGraph;
@@ -11,21 +11,21 @@ use crate::shape::{TensorId, TensorRole};
 #[derive(Clone, Debug)]
 struct CreatedLayout {
     layout: TensorLayout,
-    /// Whether others are asked first.
+    /// True if others are asked first.
     last: bool,
     /// The operation, by its place in the graph.
     node: usize,
 }
 
 impl CreatedLayout {
-    /// Whether it is taken rather than another one (popart willow/src/pointercomparators.cpp,
+    /// Returns whether it is taken rather than another one (popart willow/src/pointercomparators.cpp,
     /// PICreatorCandidateCmp; all of them are of whole tensors).
     fn comes_before(&self, other: &Self) -> bool {
         (self.last, self.node) < (other.last, other.node)
     }
 }
 
-/// How each tensor lies that is there before any operation, of those that a reader creates.
+/// The layout of each tensor that is there before any operation and that a reader creates.
 /// `created` says how a node creates its operands.
 pub(super) fn created_layouts(
     graph: &ModelGraph,

@@ -132,8 +132,8 @@ fn operands_are_created_behind_views() {
     }
 }
 
-/// What is put together of parts of one tensor is a view of it: a rotated axis, or every second row
-/// beside the others. What is put together of two tensors is copied.
+/// A concatenation of parts of one tensor is a view of it: a rotated axis, or every second row
+/// beside the others. A concatenation of two tensors is copied.
 #[test]
 fn parts_of_one_tensor_are_joined_for_nothing() {
     let ty = TensorInfo::new([3, 56, 35], DType::Half);

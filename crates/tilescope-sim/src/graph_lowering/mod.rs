@@ -71,7 +71,7 @@ struct LoweringCacheEntry {
     layouts: Vec<Option<usize>>,
 }
 
-/// What a plan depends on: an operator, its options, and the types of its operands and which of them
+/// The inputs of a plan: an operator, its options, and the types of its operands and which of them
 /// are weights.
 type PlannedKey = (OperatorKey, PoplibsOptions, Vec<TensorInfo>, Vec<bool>);
 

@@ -91,7 +91,7 @@ impl Operator for ConcatOp {
 }
 
 impl ConcatOp {
-    /// How the operands lie one after the other, each where it is.
+    /// The layout of the operands one after the other, each where it is.
     fn joined(self, lowering: &mut LoweringContext, node: &NodeOperands) -> TensorLayout {
         let mut elements = TileRuns::empty();
         for part in node.inputs {

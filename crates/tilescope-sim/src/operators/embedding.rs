@@ -84,7 +84,7 @@ impl EmbeddingOp {
         (part, MultiSliceLowering::new(machine, part, plan))
     }
 
-    /// How the table and the indices have to lie.
+    /// Layouts of the table and the indices.
     fn operand_layouts(
         &self,
         lowering: &LoweringContext,

@@ -160,7 +160,7 @@ pub enum GraphProblem {
     Import(#[from] ImportProblem),
 }
 
-/// How an imported model that has no gradient is simulated all the same.
+/// Advice on simulating an imported model that has no gradient.
 const UNTRAINED: &str = "; model.frozen keeps the weights before it from being trained, \
     model.loss_output names an output that does not need it, and model.training = false leaves \
     training out";

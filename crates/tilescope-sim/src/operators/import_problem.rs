@@ -1,4 +1,4 @@
-//! What is refused of an ONNX file: a variant for each kind of failure, and its words.
+//! Reasons to refuse an ONNX file: a variant for each kind of failure, and its words.
 
 use tilescope_onnx::OnnxError;
 use tilescope_report::UnknownOperator;

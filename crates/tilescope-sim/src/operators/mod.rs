@@ -208,13 +208,13 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
         false
     }
 
-    /// How it creates its operands, in their order: those of them that it wants to lie in some way.
+    /// Layouts in which it creates its operands, in their order; `None` for those that may lie anyhow.
     /// Has the planner make the plans of [`Operator::lower`], if it is planned.
     fn create_operands(&self, _: &LoweringContext, _: &NodeOperands) -> Vec<Option<TensorLayout>> {
         Vec::new()
     }
 
-    /// Whether others that read its operands create them before it does.
+    /// True if others that read its operands create them before it does.
     fn creates_last(&self) -> bool {
         false
     }

@@ -98,7 +98,7 @@ impl Optimizer {
         VarUpdateOp { optimizer: self, accumulates, unscales }
     }
 
-    /// Whether it has moments of gradients.
+    /// True if it has moments of gradients.
     fn is_adaptive(self) -> bool {
         matches!(self, Self::Adam | Self::AdamW | Self::Lamb)
     }

@@ -153,7 +153,7 @@ impl LoweringContext<'_> {
         self.created_operands(node, &planned, form)
     }
 
-    /// How the operands of a planned product have to lie.
+    /// Layouts of the operands of a planned product.
     fn created_operands(
         &self,
         node: &NodeOperands,

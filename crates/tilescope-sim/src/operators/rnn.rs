@@ -151,7 +151,7 @@ impl Operator for RnnOp {
     }
 }
 
-/// How the sequence that a layer reads and its weights have to lie.
+/// Layouts of the sequence that a layer reads, and of its weights.
 fn operand_layouts(
     lowering: &LoweringContext,
     layer: &RnnLowering,

@@ -37,7 +37,7 @@ impl TakeOp {
         self.indices.windows(2).all(|pair| pair[0] < pair[1])
     }
 
-    /// Whether it takes every so many-th element, as far apart each: a view (popart
+    /// True if it takes elements at equal distances: a view (popart
     /// willow/src/op/subsample.cpp, SubsampleInplace).
     fn is_subsample(&self) -> bool {
         let mut steps = self.indices.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));

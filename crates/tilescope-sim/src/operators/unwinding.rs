@@ -1,5 +1,5 @@
-//! How a result lies beside an operand, so that whoever reads the result can say how the operand is to
-//! lie.
+//! Layouts of results beside those of operands, so that a reader of the result can decide about the
+//! operand.
 
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub enum Unwinding {
 }
 
 impl Unwinding {
-    /// How the operand has to lie for the result, of `shape`, to lie like `layout`.
+    /// The layout of the operand with which the result, of `shape`, lies like `layout`.
     pub(crate) fn operand_layout(
         &self,
         shape: &[u64],

@@ -165,7 +165,7 @@ pub(crate) fn rounds(
     rounds
 }
 
-/// What the tiles do in one half of an all-reduce besides the copies between replicas, in this order
+/// Programs of one half of an all-reduce besides the copies between replicas, in this order
 /// (unidirectionalRingReduceScatter, unidirectionalRingAllGatherImpl, and multiDirectionalSequence of
 /// lib/popops/CollectivesProgram.hpp).
 pub(crate) struct RingPrograms {
@@ -188,11 +188,11 @@ pub(crate) struct FragmentSwitch {
     pub switches: u64,
     /// Cases of each, the one that `fragment` holds among them.
     pub cases: u64,
-    /// What moves in a case.
+    /// The bytes that a case moves.
     pub traffic: TileRuns<TileTraffic>,
 }
 
-/// How a step takes its fragment out of the tensor, or puts it there.
+/// Ways in which a step takes its fragment out of the tensor, or puts it there.
 enum FragmentCopy {
     /// A copy for each fragment, and a switch on the replica.
     Switch(WorkPhase),
@@ -276,13 +276,13 @@ pub(crate) fn ring_programs(
 }
 
 impl CollectiveRound {
-    /// What a step moves of a tensor with `elements` on each tile.
+    /// The bytes that a step moves of a tensor with `elements` on each tile.
     pub(crate) fn part(&self, elements: &TileRuns<Elements>) -> TileRuns<Elements> {
         elements.map(|count| Elements::from_f64((count.as_f64() * self.share).ceil()))
     }
 }
 
-/// How one ring takes `part` of each tile's `elements` (createSliceableTensorIfBenefical).
+/// The way in which one ring takes `part` of each tile's `elements` (createSliceableTensorIfBenefical).
 fn fragment_copy(
     machine: &IpuTarget,
     ranks: u64,

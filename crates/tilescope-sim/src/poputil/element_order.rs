@@ -38,7 +38,7 @@ pub(crate) struct Grouping {
     pub group: u64,
     /// Elements of the last group of an axis that groups do not divide; 0 where they do.
     pub rest: u64,
-    /// Whether tiles begin and end at groups, short ones among them. Else groups are dealt evenly, a
+    /// True if tiles begin and end at groups, short ones among them. Else groups are dealt evenly, a
     /// short one counted as a whole.
     pub on_borders: bool,
 }

@@ -95,7 +95,7 @@ pub struct AppAction {
     pub effect: ActionEffect,
 }
 
-/// How an action is put together.
+/// Parts of an action.
 impl AppAction {
     /// An action that does nothing yet.
     const fn new(group: ActionGroup, name: &'static str, title: &'static str) -> Self {
