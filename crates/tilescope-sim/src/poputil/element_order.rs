@@ -367,17 +367,14 @@ impl ElementOrder {
         let known = self.known_axis_dims(shape);
         let rest = if known.is_some() { self.grouping().rest } else { 0 };
         let dims = known.unwrap_or_else(|| self.ungrouped().axis_dims(shape));
-        // The outermost part of an axis says where its elements are, wherever that is in memory; what
-        // is inside it moves no more than a group.
-        let of_axis = dims.iter().enumerate().filter(|(_, dim)| dim.axis == axis);
-        let Some((first, _)) = of_axis.max_by_key(|(_, dim)| dim.step) else {
-            return vec![(elements, 1)];
-        };
+        let of_axis = dims.iter().position(|dim| dim.axis == axis);
+        // The outermost part of an axis says where its elements are; what is inside it moves no more
+        // than a group.
+        let Some(first) = of_axis else { return vec![(elements, 1)] };
         let inside: u64 = dims[first + 1..].iter().map(|dim| dim.size).product();
         let step = (inside / dims[first].step.max(1)).max(1);
         let Some(group) = dims.last().filter(|group| rest > 0 && group.axis != axis) else {
-            // A stretch holds the whole axis so many times.
-            return vec![(elements, gcd(step, elements / shape[axis].max(1)))];
+            return vec![(elements, step)];
         };
         let others = elements / shape[group.axis].max(1);
         let whole = (shape[group.axis] - rest) * others;

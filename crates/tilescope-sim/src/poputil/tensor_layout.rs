@@ -292,8 +292,7 @@ mod tests {
             prop_assert_eq!(doubled, layout.elements.map(|count| Elements(2 * count.0)));
         }
 
-        /// Also of a view that cuts an axis in two, whose groups may end inside, turns the axes and
-        /// makes one of the first two, as a shuffle of channels does.
+        /// Also of a view that cuts an axis in two and turns the others, whose groups may end inside.
         #[test]
         fn slices_of_views_are_all_of_it(
             shape in prop::collection::vec(1u64..40, 1..4),
@@ -311,9 +310,7 @@ mod tests {
             view.insert(inner, parts);
             let turned: Vec<usize> = (0..view.len()).map(|at| (at + turns) % view.len()).collect();
             let order = order.permuted(&view, &turned);
-            let mut view: Vec<u64> = turned.iter().map(|axis| view[*axis]).collect();
-            let second = view.remove(1);
-            view[0] *= second;
+            let view: Vec<u64> = turned.iter().map(|axis| view[*axis]).collect();
             let layout = TensorLayout { order, ..TensorLayout::linear(elements, Bytes(2), 40) };
             let axis = axis % view.len();
             let cut = cut % (view[axis] + 1);
