@@ -61,7 +61,7 @@ mod tests {
             cut in 0u64..40,
         ) {
             let axis = axis % shape.len();
-            let order = ElementOrder::grouped(&shape, axis, group);
+            let order = ElementOrder::grouped(&shape, axis, group.min(shape[axis]));
             let all = Elements(shape.iter().product());
             let layout = TensorLayout { order, ..TensorLayout::linear(all, Bytes(2), 100) };
             let permutation: Vec<usize> =
@@ -73,7 +73,12 @@ mod tests {
             let turned = Unwinding::Permuted(permutation.clone()).operand_layout(&shape, &layout);
             if let Some(turned) = turned {
                 let back = turned.order.permuted(&operand, &permutation);
-                prop_assert_eq!(back, layout.order.clone());
+                if turned.order == ElementOrder::Linear {
+                    // Linear tensors have no groups: one that holds a whole axis is not kept.
+                    prop_assert_eq!(back.ungrouped(), layout.order.ungrouped());
+                } else {
+                    prop_assert_eq!(&back, &layout.order);
+                }
                 prop_assert_eq!(&turned.elements, &layout.elements);
             }
             prop_assert_eq!(Unwinding::InOrder.operand_layout(&shape, &layout), Some(layout.clone()));

@@ -495,7 +495,14 @@ mod tests {
                 back[*old] = new;
             }
             let turned: Vec<u64> = there.iter().map(|axis| shape[*axis]).collect();
-            prop_assert_eq!(order.permuted(&shape, &there).permuted(&turned, &back), order);
+            let there_order = order.permuted(&shape, &there);
+            let found = there_order.permuted(&turned, &back);
+            if there_order == ElementOrder::Linear {
+                // Linear tensors have no groups: one that holds a whole axis is not kept.
+                prop_assert_eq!(found.ungrouped(), order.ungrouped());
+            } else {
+                prop_assert_eq!(found, order);
+            }
             let linear = ElementOrder::Linear.permuted(&shape, &there).permuted(&turned, &back);
             prop_assert_eq!(linear, ElementOrder::Linear);
         }
