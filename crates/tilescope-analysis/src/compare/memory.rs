@@ -67,8 +67,11 @@ fn categories(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErro
     let (source, target) = sides.both(|report| {
         let memory = summary(report)?.memory;
         let categories = memory.map(|memory| memory.by_category).unwrap_or_default();
-        let thing = |(name, bytes)| (name, ComparedThing::new(name, bytes));
-        Ok(categories.into_iter().map(thing).collect::<Vec<_>>())
+        let mut things = Vec::new();
+        for (name, bytes) in categories {
+            things.push((name, ComparedThing::new(name, bytes)));
+        }
+        Ok(things)
     })?;
     let table = ComparisonTable::paired("Categories", "Category", source, target);
     Ok(table.by_change().with_sums(NO_BYTES))
@@ -120,10 +123,13 @@ pub(super) fn numbered<N: Copy + Ord + fmt::Display>(
     target: &BTreeMap<N, Bytes>,
     place: impl Fn(N) -> Option<ViewLocation>,
 ) -> ComparisonTable {
-    let thing = |(number, bytes): (&N, &Bytes)| {
-        let thing = ComparedThing::new(format!("{what} {number}"), *bytes).at(place(*number));
-        (*number, thing)
-    };
-    let [source, target] = [source, target].map(|side| side.iter().map(thing).collect::<Vec<_>>());
+    let [source, target] = [source, target].map(|side| {
+        let mut things = Vec::new();
+        for (number, bytes) in side {
+            let thing = ComparedThing::new(format!("{what} {number}"), *bytes);
+            things.push((*number, thing.at(place(*number))));
+        }
+        things
+    });
     ComparisonTable::paired(title, what, source, target).by_change().with_sums(NO_BYTES)
 }

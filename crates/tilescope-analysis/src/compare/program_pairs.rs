@@ -7,6 +7,7 @@
 use super::ComparedReports;
 use super::comparison_table::{ComparedThing, ComparisonRow};
 use super::sequence_alignment::align;
+use crate::data_table::TableCell;
 use crate::program_names::without_counter_prefix;
 use crate::view_location::ViewLocation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,21 +113,32 @@ pub(super) fn program_rows(
     target: &BTreeMap<ProgramId, Bytes>,
 ) -> Result<Vec<ComparisonRow>, ReportError> {
     let (of_source, of_target) = sides.both(|report| report.programs())?;
-    let thing = |id: Option<ProgramId>, programs: &ProgramNodeTable, known: &BTreeMap<_, Bytes>| {
-        let bytes = *known.get(&id?)?;
-        let name = programs.get(id?).map(title).unwrap_or_default();
-        let place = ViewLocation { program: id, ..ViewLocation::view(view) };
-        Some(ComparedThing::new(name, bytes).at(place))
-    };
     let mut rows = Vec::new();
     for pair in &sides.alignment.programs.pairs {
-        let source = thing(pair.source, &of_source, source);
-        let target = thing(pair.target, &of_target, target);
+        let [source, target] =
+            [(pair.source, &of_source, source), (pair.target, &of_target, target)].map(
+                |(id, programs, known)| {
+                    let bytes = known.get(&id?)?;
+                    Some(compared_program(id?, programs, view, *bytes))
+                },
+            );
         if source.is_some() || target.is_some() {
             rows.push(ComparisonRow::paired(source, target));
         }
     }
     Ok(rows)
+}
+
+/// A program of one report, with its place in `view`.
+pub(super) fn compared_program(
+    id: ProgramId,
+    programs: &ProgramNodeTable,
+    view: &'static str,
+    value: impl Into<TableCell>,
+) -> ComparedThing {
+    let name = programs.get(id).map(title).unwrap_or_default();
+    let place = ViewLocation { program: Some(id), ..ViewLocation::view(view) };
+    ComparedThing::new(name, value).at(place)
 }
 
 /// A program as tables name it: its kind and its plain name.

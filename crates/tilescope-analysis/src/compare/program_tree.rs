@@ -1,11 +1,9 @@
 //! The compiled program: nodes of each kind, and programs that only one report has.
 
-use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
-use super::program_pairs::{ProgramPair, title};
+use super::comparison_table::{ComparisonRow, ComparisonTable};
+use super::program_pairs::{ProgramPair, compared_program};
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
-use crate::view_location::ViewLocation;
-use tilescope_report::units::ProgramId;
 use tilescope_report::{ProgramKind, ProgramNodeTable, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "program-tree", tables };
@@ -56,10 +54,7 @@ fn kinds(source: &ProgramNodeTable, target: &ProgramNodeTable) -> ComparisonTabl
 }
 
 fn row(pair: &ProgramPair, source: &ProgramNodeTable, target: &ProgramNodeTable) -> ComparisonRow {
-    let thing = |id: Option<ProgramId>, programs: &ProgramNodeTable| {
-        let place = ViewLocation { program: Some(id?), ..ViewLocation::view("program-tree") };
-        let name = programs.get(id?).map(title).unwrap_or_default();
-        Some(ComparedThing::new(name, 1u64).at(place))
-    };
-    ComparisonRow::paired(thing(pair.source, source), thing(pair.target, target))
+    let [source, target] = [(pair.source, source), (pair.target, target)]
+        .map(|(id, programs)| Some(compared_program(id?, programs, COMPARISON.view, 1u64)));
+    ComparisonRow::paired(source, target)
 }

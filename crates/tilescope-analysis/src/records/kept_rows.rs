@@ -42,7 +42,7 @@ pub(super) struct PagedRows {
     reader: Arc<RecordReader>,
     selection: RowSelection,
     read: ReadPage,
-    /// What is left of the page.
+    /// The rows of the page that are left.
     page: std::vec::IntoIter<Vec<TableCell>>,
     row: Option<Vec<TableCell>>,
     /// The id of the last row of the page; `None` in front of the first page.

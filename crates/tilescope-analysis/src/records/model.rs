@@ -3,10 +3,11 @@
 use super::{RecordTable, RowFilter, RowSelection, never, record};
 use crate::data_table::{DataTable, TableCell};
 use crate::exchange_code::{ExchangeProgramRow, programs};
+use crate::program_tree::is_stream_copy;
 use crate::tables::exchange_code;
 use std::collections::BTreeMap;
 use tilescope_report::units::{ComputeSetId, IpuId, OperationId, ProgramId, TileRuns};
-use tilescope_report::{ComputeSet, ModelOperation, ProgramKind, ProgramNode, Report, ReportError};
+use tilescope_report::{ComputeSet, ModelOperation, ProgramNode, Report, ReportError};
 
 /// `programs`
 pub(super) const PROGRAMS: RecordTable = RecordTable::whole(
@@ -45,12 +46,6 @@ fn program_table(rows: Vec<(ProgramId, &ProgramNode, Option<ProgramId>)>) -> Dat
 /// True for rows of no IPU, and of one that is asked for.
 fn is_on(ipu: Option<IpuId>, selection: &RowSelection) -> bool {
     ipu.is_none_or(|ipu| selection.has_ipu(ipu))
-}
-
-/// True for a program with another end, which its node names.
-pub(super) fn is_stream_copy(kind: ProgramKind) -> bool {
-    use ProgramKind::{StreamCopyBegin, StreamCopyEnd, StreamCopyMid};
-    matches!(kind, StreamCopyBegin | StreamCopyMid | StreamCopyEnd)
 }
 
 /// `compute_set_totals`

@@ -1,12 +1,12 @@
 //! `steps_between`: executed steps in a window of cycles.
 
-use super::model::is_stream_copy;
 use super::{
     ACTIVITY, BoundColumns, FoundRows, IPU, LANE, NAME, RecordError, RecordReader, RecordRows,
     RecordSource, RecordTable, RowBounds, RowFilter, SUB_LANE, StreamedRows, TYPE, WINDOW,
     WantedColumns, bounded, lanes_within, plain, program, text, text_or_null, whole, whole_or_null,
     window,
 };
+use crate::program_tree::is_stream_copy;
 use rusqlite::types::ValueRef;
 use std::ops::Range;
 use std::sync::Arc;

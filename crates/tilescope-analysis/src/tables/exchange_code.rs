@@ -6,7 +6,7 @@ use crate::exchange_code::{
     ExchangeTile, ExchangeTileRow, IpuPair,
 };
 use crate::table;
-use tilescope_report::units::{Bytes, Cycles, IpuId};
+use tilescope_report::units::{Bytes, Cycles};
 
 const SHARED_CODE_HINT: &str = "Code of the programs, each counted separately, minus code in memory: code that programs \
      share.";
@@ -82,10 +82,9 @@ pub fn tiles(rows: &[ExchangeTileRow]) -> DataTable {
 
 /// What IPUs send to each other in the run.
 pub fn ipu_pairs(pairs: &[IpuPair]) -> DataTable {
-    let receiver = |to: IpuId| format!("IPU {to}");
     let table = table! { pairs, |pair|
         text "From" => format!("IPU {}", pair.from);
-        text "To" => pair.to.map_or_else(|| "not recorded".to_owned(), receiver),
+        text "To" => pair.to.map_or_else(|| "not recorded".to_owned(), |to| format!("IPU {to}")),
             "Not recorded: the report does not name who receives it.";
         number "Exchanges" => pair.executions, "Each as often as it ran";
         bytes "Sent" => pair.bytes, "Bytes of an exchange from one IPU to the other x executions";

@@ -92,8 +92,10 @@ pub fn operations(rows: &[LimitsRow]) -> DataTable {
 
 /// Where the cycles of rows go.
 pub fn classes(rows: &[LimitsRow]) -> DataTable {
-    let class = |class: CycleClass| TableColumn::cycles(class.title()).about(class.about());
-    let columns = [CYCLES.column()].into_iter().chain(CycleClass::ALL.map(class)).collect();
+    let mut columns = vec![CYCLES.column()];
+    for class in CycleClass::ALL {
+        columns.push(TableColumn::cycles(class.title()).about(class.about()));
+    }
     limits_table(rows, columns, |of| {
         let classes = of.cycles.iter().map(|(_, cycles)| TableCell::from(cycles));
         [CYCLES.limit(of)].into_iter().chain(classes).collect()

@@ -76,10 +76,9 @@ pub fn vertices(rows: &[StepVertices], steps: &[u32]) -> DataTable {
 
 /// Cycles of each tile in the compute sets of `steps`.
 pub fn cycles(rows: &[TileCycles], steps: &[u32]) -> DataTable {
-    let known = |cycles: &Option<Cycles>| cycles.unwrap_or(Cycles::ZERO);
     table! { rows, |of|
         text "Tile" => of.tile;
-        all step_titles(steps).map(TableColumn::cycles) => of.cycles.iter().map(known);
+        all step_titles(steps).map(TableColumn::cycles) => of.cycles.iter().map(|cycles| cycles.unwrap_or(Cycles::ZERO));
     }
 }
 

@@ -74,7 +74,7 @@ pub use sync_points::{
     BesideProgram, CriticalPath, LaneSlack, LaneWait, PathHop, PathLead, PathProgram, PathSpan,
     PathStretch,
 };
-pub(super) use verify::{LaneEdge, StepObserver, StepWindow, VerifiedLane, WatchedLane};
+pub(super) use verify::{LaneEdge, PassWindow, StepObserver, VerifiedLane, WatchedLane};
 
 use super::database::ReportDatabase;
 use super::error::ReportError;

@@ -30,8 +30,8 @@ pub(crate) struct VerifiedLane {
     pub(crate) last: Option<(StepId, Cycles)>,
 }
 
-/// Steps that are gone through in one go.
-pub(crate) struct StepWindow {
+/// The steps that a pass goes through in one go.
+pub(crate) struct PassWindow {
     /// The first step behind them; `None` for all that are left.
     pub(crate) end: Option<StepId>,
     /// Sorted steps of the window, the places in front of which are looked for.
@@ -126,7 +126,7 @@ impl TracePass<'_> {
     /// setting `cancel` ends it with [`ReportError::Cancelled`].
     pub(crate) fn advance(
         &mut self,
-        window: &StepWindow,
+        window: &PassWindow,
         observer: &mut impl StepObserver,
         progress: &mut dyn FnMut(f64),
         cancel: &AtomicBool,

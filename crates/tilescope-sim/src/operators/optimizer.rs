@@ -250,11 +250,11 @@ impl Operator for VarUpdateOp {
             replica_sum = Some(squared_norms(node, &mut update, &layout)?);
             rate = LAMB_RATE;
         }
+        let mut name = "varUpdate/scaledAdd";
         if self.optimizer.is_adaptive() {
-            update.scalar("adamVarUpdate/learningRate", rate, "adamVarUpdate");
+            name = "adamVarUpdate";
+            update.scalar("adamVarUpdate/learningRate", rate, name);
         }
-        let name =
-            if self.optimizer.is_adaptive() { "adamVarUpdate" } else { "varUpdate/scaledAdd" };
         update.work.push(elementwise::scaled_add(name, dtype, elements));
         let mut work = update.work;
         if self.accumulates {

@@ -6,7 +6,7 @@ use crate::error::ReportError;
 use crate::model::{MarkKind, TraceMark};
 use crate::reader::MarkFilter;
 use crate::reader::marks::MarksFromStep;
-use crate::trace::{LaneEdge, StepWindow, WatchedLane};
+use crate::trace::{LaneEdge, PassWindow, WatchedLane};
 use crate::units::{Cycles, ReplicaClassId, StepId};
 use std::collections::VecDeque;
 
@@ -74,11 +74,12 @@ impl MarkCycleCheck {
     pub(super) fn next_window(
         &mut self,
         report: &Report,
-    ) -> Result<Option<StepWindow>, ReportError> {
+    ) -> Result<Option<PassWindow>, ReportError> {
         let Some(from) = self.from else { return Ok(None) };
         let mut marks = 0;
-        let wanted = |first: StepId, marks: usize| first <= from || marks < WINDOW_MARKS;
-        while let Some((_, chunk)) = self.chunks.pop_front_if(|(first, _)| wanted(*first, marks)) {
+        while let Some((_, chunk)) =
+            self.chunks.pop_front_if(|(first, _)| *first <= from || marks < WINDOW_MARKS)
+        {
             for (_, mark) in report.unpack_marks(&chunk)? {
                 self.open(chunk.class, mark);
                 marks += 1;
@@ -94,11 +95,11 @@ impl MarkCycleCheck {
         watched.sort_unstable();
         watched.dedup();
         let watched = watched.into();
-        Ok(Some(StepWindow { end, watched }))
+        Ok(Some(PassWindow { end, watched }))
     }
 
     /// Takes in what the lanes have around the places of a window.
-    pub(super) fn check(&mut self, window: &StepWindow, lanes: &[WatchedLane]) {
+    pub(super) fn check(&mut self, window: &PassWindow, lanes: &[WatchedLane]) {
         let is_inside = |step: StepId| window.end.is_none_or(|end| step < end);
         let findings = &mut self.findings;
         self.open.retain_mut(|OpenMark { class, mark, start }| {

@@ -10,13 +10,32 @@ use crate::schema;
 use crate::units::{Cycles, ReplicaClassId};
 use std::collections::BTreeMap;
 
-/// The law that marks are of steps of the run.
-const IN_RANGE: &str = "marks_in_range";
+/// Marks that end behind the last step of the run.
+struct LateMarks {
+    steps: u64,
+    findings: Findings,
+}
 
-/// A mark that ends behind the last step.
-fn ends_behind(label: Option<&str>, end: i64, steps: u64) -> String {
-    let label = label.unwrap_or("a mark");
-    format!("{label} ends before step {end}, but there are {steps}")
+impl LateMarks {
+    fn new(report: &Report) -> Result<Self, ReportError> {
+        Ok(Self { steps: report.step_count()?, findings: Findings::default() })
+    }
+
+    /// Looks at a mark with these columns of its label and its last step.
+    fn look(&mut self, cells: &RowCells, [label, end]: [usize; 2]) {
+        let steps = self.steps;
+        let Some(end) = cells.int(end).and_then(|end| u64::try_from(end).ok()) else { return };
+        if end > steps {
+            self.findings.add(|| {
+                let label = cells.text(label).unwrap_or_else(|| "a mark".to_owned());
+                format!("{label} ends before step {end}, but there are {steps}")
+            });
+        }
+    }
+
+    fn tell(self, found: &mut Vec<InvariantViolation>) {
+        self.findings.tell("marks_in_range", found);
+    }
 }
 
 impl Report {
@@ -29,16 +48,11 @@ impl Report {
         if self.origin() == ReportOrigin::Tilescope {
             return Ok(());
         }
-        let steps = self.step_count()?;
-        let mut late = Findings::default();
+        let mut late = LateMarks::new(self)?;
         self.stream_marks(ReplicaClassId(0), &["label", "end_step"], |_, cells| {
-            if let Some(end) =
-                cells.int(1).filter(|end| u64::try_from(*end).is_ok_and(|end| end > steps))
-            {
-                late.add(|| ends_behind(cells.text(0).as_deref(), end, steps));
-            }
+            late.look(cells, [0, 1]);
         })?;
-        late.tell(IN_RANGE, found);
+        late.tell(found);
         Ok(())
     }
 
@@ -47,8 +61,7 @@ impl Report {
         let Some(table) = schema::find("marks") else { return Ok(()) };
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let ipus = i64::from(self.target()?.ipus_per_replica);
-        let steps = self.step_count()?;
-        let mut late = Findings::default();
+        let mut late = LateMarks::new(self)?;
         let mut kinds: BTreeMap<String, (i64, Cycles)> = BTreeMap::new();
         let (mut count, mut last, mut broken, mut misplaced) = (0, -1, 0, 0);
         // One walk checks everything: marks of a long run take longer to unpack than to look at.
@@ -66,10 +79,7 @@ impl Report {
         self.stream_marks(ReplicaClassId(0), &columns, |chunk, cells| {
             check(chunk, cells);
             let int = |column| cells.int(column);
-            let end = int(7).unwrap_or(0);
-            if u64::try_from(end).is_ok_and(|end| end > steps) {
-                late.add(|| ends_behind(cells.text(2).as_deref(), end, steps));
-            }
+            late.look(cells, [2, 7]);
             let kind = cells.text(1).unwrap_or_default();
             (count, last) = (count + 1, int(0).unwrap_or(-1).max(last));
             let length = int(9).unwrap_or(0).saturating_sub(int(8).unwrap_or(0));
@@ -89,7 +99,7 @@ impl Report {
         law.check(told == kinds, || {
             "mark_kinds has kinds of which there are other marks".to_owned()
         });
-        late.tell(IN_RANGE, law.found);
+        late.tell(law.found);
         Ok(())
     }
 }
