@@ -1,7 +1,6 @@
 //! `bisect`: which option makes the difference between two specs, and in which operations.
 
 use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
-use super::interrupt::TemporaryDirectory;
 use super::progress::ProgressReporter;
 use super::report_or_spec::is_report;
 use super::{compare, search, simulate};
@@ -22,6 +21,7 @@ use tilescope_experiments::strategies::explain::{
 };
 use tilescope_experiments::trial::end_with_parent;
 use tilescope_report::Report;
+use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_report::units::NumberFormat;
 use tilescope_sim::specification::{Spec, SpecSource};
 

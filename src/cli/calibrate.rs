@@ -5,7 +5,7 @@ mod constants;
 mod listing;
 
 use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
-use super::interrupt::TemporaryDirectory;
+use super::output_file;
 use super::progress::ProgressReporter;
 use super::simulate::{overrides, set_argument};
 use crate::cli::error::{JobError, UsageError};
@@ -20,7 +20,7 @@ use tilescope_analysis::calibration::{
 };
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_experiments::trial::{TrialRunner, in_parallel};
-use tilescope_report::atomic_file::write_whole;
+use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_report::{ProgramKind, Report, ReportPart};
 use tilescope_sim::specification::SpecSource;
 
@@ -110,6 +110,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    output_file::check(path_of(matches, "output"), std::iter::once(path_of(matches, "measured")))?;
     let measured = open_path(path_of(matches, "measured"))?;
     if !measured.has(ReportPart::Execution) {
         let problem = "no run was recorded in this report, so there is nothing to calibrate with";
@@ -158,7 +159,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let path = path_of(matches, "output");
     let written = file.is_worth_it().then_some(path);
     if let Some(path) = written {
-        write_whole(path, file.text().as_bytes())?;
+        output_file::write(path, file.text().as_bytes())?;
     }
     listing.fit(&fitted, written, output)
 }
@@ -178,7 +179,7 @@ fn spec_name(
         return Err(UsageError::Request(problem).into());
     };
     let path = directory.join("spec.toml");
-    write_whole(&path, text.as_bytes())?;
+    output_file::write(&path, text.as_bytes())?;
     Ok(path.to_string_lossy().into_owned())
 }
 

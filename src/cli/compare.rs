@@ -2,7 +2,7 @@
 
 use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::gates::{self, CheckedGates};
-use super::interrupt::TemporaryDirectory;
+use super::output_file;
 use super::report_or_spec::open_or_simulate;
 use super::text_table::aligned;
 use crate::cli::error::UsageError;
@@ -17,6 +17,7 @@ use tilescope_analysis::compare::{
 };
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell};
 use tilescope_report::Report;
+use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_report::units::NumberFormat;
 
 /// `tilescope compare`
@@ -111,6 +112,12 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if junit.is_some() && gates.is_empty() {
         let problem = "--junit writes gates, and there are none: name them with --fail-if";
         return Err(UsageError::Request(problem).into());
+    }
+    if let Some(path) = junit {
+        output_file::check(
+            path,
+            ["source", "target"].map(|side| path_of(matches, side)).into_iter(),
+        )?;
     }
     let directory = TemporaryDirectory::new()?;
     let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));

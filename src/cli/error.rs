@@ -18,6 +18,7 @@ use tilescope_html::HtmlPageError;
 use tilescope_report::ReportError;
 use tilescope_report::atomic_file::AtomicFileError;
 use tilescope_report::remote::{RemoteAddressError, RemoteCommandError};
+use tilescope_report::temporary_directory::TemporaryDirectoryError;
 use tilescope_report::units::{StepId, grouped};
 use tilescope_sim::SimulateError;
 use tilescope_sim::cost_constants::ConstantError;
@@ -60,6 +61,8 @@ pub(crate) enum CliError {
     /// An experiment has no result.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
+    #[error(transparent)]
+    TemporaryDirectory(#[from] TemporaryDirectoryError),
     /// A file could not be written.
     #[error(transparent)]
     File(#[from] AtomicFileError),
@@ -89,6 +92,7 @@ impl CliError {
             Self::Report(error) => matches!(error, ReportError::EmptySlice { .. }),
             Self::Page(error) => matches!(error, HtmlPageError::TooManyFigures { .. }),
             Self::Sql(error) => matches!(error, SqlError::Question(_)),
+            Self::File(error) => matches!(error, AtomicFileError::Report { .. }),
             Self::Usage(_)
             | Self::Spec(_)
             | Self::Gate(_)
@@ -99,7 +103,7 @@ impl CliError {
             | Self::Address(_) => true,
             Self::Failed(_)
             | Self::Series(_)
-            | Self::File(_)
+            | Self::TemporaryDirectory(_)
             | Self::Json(_)
             | Self::Output(_)
             | Self::Remote(_) => false,

@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tilescope_report::atomic_file::{AtomicFile, AtomicFileError};
+use tilescope_report::check_open_reports;
 
 /// Bytes that are handed to the system at a time.
 const BUFFER: usize = 1 << 20;
@@ -61,6 +62,7 @@ impl ExportedFile {
             }
         };
         let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+        check_open_reports()?;
         file.commit()?;
         Ok(())
     }

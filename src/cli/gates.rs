@@ -1,6 +1,7 @@
 //! Gates of `compare`: what must not be true, what is told of it to people, jobs and their services.
 
 use super::command::CliError;
+use super::output_file;
 use super::plain_output::stderr;
 use crate::cli::error::UsageError;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -10,7 +11,6 @@ use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::WorkNormalization;
 use tilescope_analysis::gates::{Gate, GateViolation, violations};
 use tilescope_report::Report;
-use tilescope_report::atomic_file::write_whole;
 
 /// What `--fail-over` stands for, with the percentage in place of `{}`.
 const FAIL_OVER: [&str; 4] =
@@ -141,7 +141,7 @@ impl CheckedGates {
     /// # Errors
     /// The file cannot be written.
     pub(super) fn write_junit(&self, path: &Path) -> Result<(), CliError> {
-        Ok(write_whole(path, self.junit().as_bytes())?)
+        output_file::write(path, self.junit().as_bytes())
     }
 
     fn junit(&self) -> String {

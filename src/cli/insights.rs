@@ -1,7 +1,7 @@
 //! `insights`: what is worth doing about a program, and whether it helps.
 
 use super::command::{CliCommand, CliError, json_argument, path_of};
-use super::interrupt::TemporaryDirectory;
+use super::output_file;
 use super::plain_output::stderr;
 use super::progress::ProgressReporter;
 use super::report_or_spec::open_or_simulate;
@@ -16,7 +16,7 @@ use tilescope_analysis::insights::{
 use tilescope_experiments::strategies::proposals::{ProofRequest, prove};
 use tilescope_experiments::trial::end_with_parent;
 use tilescope_report::Report;
-use tilescope_report::atomic_file::write_whole;
+use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_report::units::NumberFormat;
 
 /// `tilescope insights`
@@ -101,8 +101,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 fn keep(report: &Report, tried: &TriedFindings) {
     let path = report.path().with_file_name(TRIED_FILE);
     let text = serde_json::to_string_pretty(tried).map_err(|error| error.to_string());
-    let kept = text
-        .and_then(|text| write_whole(&path, text.as_bytes()).map_err(|error| error.to_string()));
+    let kept = text.and_then(|text| {
+        output_file::write(&path, text.as_bytes()).map_err(|error| error.to_string())
+    });
     if let Err(problem) = kept {
         let _ = writeln!(stderr(), "warning: what was tried is not kept: {problem}");
     }

@@ -1,23 +1,18 @@
-//! Ctrl-C, and being asked to end: what is half done and what is only for a while is removed first.
+//! Signals: what is half done and what is only for a while is removed before the program ends.
 
-use super::command::CliError;
-use crate::cli::error::JobError;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError};
+use std::sync::{Arc, LazyLock};
+use tilescope_report::atomic_file::exit_without_leftovers;
 
 /// Whether the user wants the program to end.
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Whether somebody looks at that, and ends by itself.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-/// Directories that go with the program.
-static DIRECTORIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// From here on a first interruption is only noted, for whoever asks; a second one ends the program
 /// at once.
 pub(super) fn watch() {
     IS_WATCHED.store(true, Ordering::Relaxed);
-    handle();
 }
 
 /// Whether there was an interruption.
@@ -30,49 +25,19 @@ pub(super) fn flag() -> Arc<AtomicBool> {
     INTERRUPTED.clone()
 }
 
-/// A directory that is gone with this, and also where an interruption ends the program.
-pub(super) struct TemporaryDirectory(PathBuf);
-
-impl TemporaryDirectory {
-    /// Makes one.
-    ///
-    /// # Errors
-    /// No place for it.
-    pub(super) fn new() -> Result<Self, CliError> {
-        // Held until it is in the list: an interruption in between would leave it.
-        let mut directories = directories();
-        handle();
-        let failed = |error| JobError::Read { what: "no directory for temporary files", error };
-        let made = tempfile::Builder::new().prefix("tilescope-").tempdir().map_err(failed)?.keep();
-        directories.push(made.clone());
-        Ok(Self(made))
+/// Has signals end the program without leftovers, and errors of the system end it in words.
+pub(super) fn end_cleanly() {
+    // Where the system gives no handler, an interruption ends the program as it always did.
+    let _ = ctrlc::set_handler(on_interruption);
+    #[cfg(unix)]
+    {
+        use signal_hook::consts::{SIGABRT, SIGXFSZ};
+        // Writing beyond `ulimit -f` fails like a full disk, instead of ending the program.
+        let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+        // Rust says in words that memory is short, and aborts.
+        let always = Arc::new(AtomicBool::new(true));
+        let _ = signal_hook::flag::register_conditional_shutdown(SIGABRT, 1, always);
     }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TemporaryDirectory {
-    fn drop(&mut self) {
-        // Held until it is gone: an interruption in between would leave a part.
-        let mut directories = directories();
-        // What cannot be removed stays; there is nobody to tell.
-        let _ = std::fs::remove_dir_all(&self.0);
-        directories.retain(|directory| *directory != self.0);
-    }
-}
-
-fn directories() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
-    DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn handle() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // Where the system gives no handler, an interruption ends the program as it always did.
-        let _ = ctrlc::set_handler(on_interruption);
-    });
 }
 
 fn on_interruption() {
@@ -80,11 +45,6 @@ fn on_interruption() {
     if is_first && IS_WATCHED.load(Ordering::Relaxed) {
         return;
     }
-    // Held to the end: nobody makes another one.
-    let directories = directories();
-    for directory in directories.iter() {
-        let _ = std::fs::remove_dir_all(directory);
-    }
     // As a shell has it for a program that was interrupted.
-    std::process::exit(130);
+    exit_without_leftovers(130);
 }

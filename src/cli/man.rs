@@ -2,13 +2,13 @@
 
 use super::COMMANDS;
 use super::command::{CliCommand, CliError};
+use super::output_file;
 use crate::cli::error::JobError;
 use clap::{Arg, ArgMatches, value_parser};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tilescope_report::atomic_file::write_whole;
 
 /// `tilescope man`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "man", arguments, run };
@@ -57,7 +57,7 @@ impl ManualPage<'_> {
         let mut page = Vec::new();
         self.render(&mut page)?;
         let path = directory.join(format!("{}.1", self.name));
-        write_whole(&path, &page)?;
+        output_file::write(&path, &page)?;
         Ok(writeln!(output, "{}", path.display())?)
     }
 

@@ -13,9 +13,10 @@ mod tools;
 
 use super::command::{CliCommand, CliError};
 use crate::cli::error::JobError;
-use clap::ArgMatches;
+use clap::{Arg, ArgMatches, value_parser};
 use session::McpSession;
 use std::io::{self, BufRead, Read, Write};
+use std::path::PathBuf;
 
 /// `tilescope mcp`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "mcp", arguments, run };
@@ -29,23 +30,34 @@ they work with it. It reads the reports and specs that it is asked about, simula
 for, writes to directories of its own that it removes, and ends with its input.
 
 Examples:
-  claude mcp add tilescope -- tilescope mcp
+  claude mcp add tilescope -- tilescope mcp --root reports
   echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}' | tilescope mcp";
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
         .about("Answer questions of agents about reports and specs, over standard input and output")
+        .arg(
+            Arg::new("root")
+                .long("root")
+                .value_name("DIR")
+                .value_parser(value_parser!(PathBuf))
+                .help("Read only reports, specs and models in this directory; bundled specs are always there"),
+        )
         .after_help(AFTER_HELP)
 }
 
-fn run(_: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    serve(&mut io::stdin().lock(), output)
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let root = matches.get_one::<PathBuf>("root").map(PathBuf::as_path);
+    serve(McpSession::below(root)?, &mut io::stdin().lock(), output)
 }
 
 /// Answers messages until there are no more.
-fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> Result<(), CliError> {
+fn serve(
+    mut session: McpSession,
+    input: &mut dyn BufRead,
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
     let failed = |error| JobError::Read { what: "cannot read messages", error };
-    let mut session = McpSession::default();
     loop {
         let mut line = Vec::new();
         let length = input.take(MAX_MESSAGE).read_until(b'\n', &mut line).map_err(failed)?;
@@ -78,7 +90,8 @@ mod tests {
         let mut input = vec![b'x'; 3 << 20];
         input.extend(b"\n\n{\"id\":2,\"method\":\"ping\"}\n{\"id\":3,\"method\":\"ping\"}");
         let mut output = Vec::new();
-        serve(&mut io::BufReader::new(&input[..]), &mut output).expect("serves");
+        serve(McpSession::default(), &mut io::BufReader::new(&input[..]), &mut output)
+            .expect("serves");
         let text = String::from_utf8(output).expect("UTF-8");
         let replies: Vec<Value> =
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

@@ -20,7 +20,7 @@ mod man;
 mod mcp;
 mod model;
 mod onnx;
-mod page_file;
+mod output_file;
 mod picture;
 mod plain_output;
 mod progress;
@@ -56,6 +56,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 use tilescope_experiments::program_error::ERRORS_VARIABLE;
+use tilescope_report::check_open_reports;
 use tilescope_report::remote::RemoteSettings;
 
 /// Every command, in the order of the help text.
@@ -211,6 +212,7 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     set_remote_program(&matches);
+    interrupt::end_cleanly();
     let mut output = PlainOutput::new(io::stdout().lock());
     let result = match there::run(&given, &mut output) {
         Ok(true) => Ok(()),
@@ -267,7 +269,9 @@ fn misspelt_command(given: &[OsString]) -> Option<String> {
 fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if let Some((name, matches)) = matches.subcommand() {
         let command = COMMANDS.iter().find(|command| command.name == name);
-        return command.map_or(Ok(()), |command| (command.run)(matches, output));
+        let Some(command) = command else { return Ok(()) };
+        (command.run)(matches, output)?;
+        return Ok(check_open_reports()?);
     }
     if matches.contains_id("headless") && matches.get_one::<String>("headless").is_some() {
         return simulate::headless(matches, output);

@@ -57,5 +57,5 @@ pub(super) fn write(found: FoundPicture<'_>, file: &str) -> Result<(), CliError>
         FoundPicture::Tune(found) => tilescope_gui::tune_picture(found, format(file)?),
     };
     let bytes = drawn.map_err(|error| crate::cli::error::JobError::Other(error.into()))?;
-    Ok(tilescope_report::atomic_file::write_whole(file.as_ref(), &bytes)?)
+    super::output_file::write(file.as_ref(), &bytes)
 }

@@ -7,6 +7,7 @@ mod parquet_file;
 use super::command::{CliCommand, CliError, report_argument};
 use super::exported_file::ExportedFile;
 use super::interrupt;
+use super::output_file;
 use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::fs;
@@ -154,7 +155,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let Some(file) = file else {
         return Ok(answer(&report, &question, format, output)?);
     };
-    keep_report(report.path(), file)?;
+    output_file::check(file, std::iter::once(report.path()))?;
     interrupt::watch();
     let question = SqlQuestion { cancel: interrupt::flag(), ..question };
     if format == PARQUET {
@@ -241,18 +242,6 @@ fn read_sql(from: impl Read) -> Result<String, CliError> {
         return Err(UsageError::Request("the question is larger than 1 MiB").into());
     }
     Ok(sql)
-}
-
-/// Refuses to write an answer over the report that it is taken from, or over another one.
-fn keep_report(report: &Path, file: &Path) -> Result<(), CliError> {
-    let is_report = file.extension().is_some_and(|ending| ending == "pop");
-    let same = fs::canonicalize(file)
-        .is_ok_and(|file| fs::canonicalize(report).is_ok_and(|report| report == file));
-    if is_report || same {
-        let is = "is the name of a report; choose one that ends in .csv, .json or .parquet";
-        return Err(UsageError::WrongFile { file: file.to_owned(), is }.into());
-    }
-    Ok(())
 }
 
 fn answer(

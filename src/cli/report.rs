@@ -3,14 +3,14 @@
 use super::command::{CliCommand, CliError, path_of};
 use super::compare;
 use super::gates::{self, CheckedGates};
-use super::interrupt::TemporaryDirectory;
-use super::page_file::{keep_inputs, write_page};
+use super::output_file;
 use super::report_or_spec::open_or_simulate;
 use clap::{Arg, ArgMatches, value_parser};
 use std::io::Write;
 use std::path::PathBuf;
 use tilescope_analysis::compare::{ComparedReports, ReportAlignment};
 use tilescope_html::{ComparedPage, PageReport, page};
+use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_report::units::NumberFormat;
 
 /// `tilescope report`
@@ -55,7 +55,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let file = path_of(matches, "output");
     let inputs = ["report", "target"].map(|name| matches.get_one::<PathBuf>(name));
-    keep_inputs(file, inputs.into_iter().flatten().map(PathBuf::as_path))?;
+    output_file::check(file, inputs.into_iter().flatten().map(PathBuf::as_path))?;
     let gates = gates::asked(matches)?;
     let directory = TemporaryDirectory::new()?;
     let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
@@ -63,7 +63,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let name = |side| path_of(matches, side).display().to_string();
     if matches.get_one::<PathBuf>("target").is_none() {
         let name = name("report");
-        write_page(file, page(PageReport { report: &first, name: &name }, None))?;
+        let page = page(PageReport { report: &first, name: &name }, None)?;
+        output_file::write(file, page.as_bytes())?;
         return Ok(writeln!(output, "{}", file.display())?);
     }
     let second = open("target")?;
@@ -84,7 +85,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         .collect();
     let compared = ComparedPage { sides, source: &source, gates: &told };
     let of = PageReport { report: &second, name: &target };
-    write_page(file, page(of, Some(compared)))?;
+    output_file::write(file, page(of, Some(compared))?.as_bytes())?;
     writeln!(output, "{}", file.display())?;
     gates.conclude()
 }

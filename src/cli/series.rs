@@ -5,8 +5,7 @@ mod text;
 
 use super::command::{CliCommand, CliError, json_argument};
 use super::compare;
-use super::interrupt::TemporaryDirectory;
-use super::page_file::{keep_inputs, write_page};
+use super::output_file;
 use super::plain_output::stderr;
 use super::progress::ProgressReporter;
 use super::report_or_spec::is_report;
@@ -20,6 +19,7 @@ use tilescope_analysis::series::{
     find_reports, read_reports,
 };
 use tilescope_html::{SeriesPage, series_page};
+use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_sim::specification::{Spec, SpecSource};
 
 /// `tilescope series`
@@ -147,7 +147,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let page = matches.get_one::<PathBuf>("html");
     let inputs = SeriesInputs::of(matches)?;
     if let Some(file) = page {
-        keep_inputs(file, inputs.sources.iter().map(|source| source.path.as_path()))?;
+        output_file::check(file, inputs.sources.iter().map(|source| source.path.as_path()))?;
     }
     let directory = TemporaryDirectory::new()?;
     let series = inputs.read(&choice, directory.path())?;
@@ -164,7 +164,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         // All figures are for programs.
         let shown = if choice == FigureChoice::All { &FigureChoice::first() } else { &choice };
         let of = SeriesPage { series: &series.with_figures(shown), telling, name: &name(matches) };
-        write_page(file, series_page(of))?;
+        output_file::write(file, series_page(of)?.as_bytes())?;
     }
     if json {
         return super::command::print_json(&series.document(telling), output);

@@ -12,6 +12,7 @@ use tilescope_analysis::confidence::{expected_fullest_tile, memory_fit};
 use tilescope_analysis::running_costs::machine_rate;
 use tilescope_experiments::trial::{TrialFigures, end_with_parent};
 use tilescope_report::RunningCostKind;
+use tilescope_report::StepLayout;
 use tilescope_report::units::{Cycles, IpuId, NumberFormat, exact_bytes, grouped};
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{
@@ -29,6 +30,10 @@ const BANDED_TRIAL: u64 = 2_000_000;
 
 /// Directory reports go to where the user names none.
 const DEFAULT_DIRECTORY: &str = "out";
+
+/// Names of layouts on the command line.
+const LAYOUTS: [(&str, StepLayout); 2] =
+    [("rows", StepLayout::Rows), ("chunks", StepLayout::Columns)];
 
 /// `tilescope simulate`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "simulate", arguments, run };
@@ -51,6 +56,13 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .help("Take constants of the cost model from a file that tilescope calibrate wrote"),
         )
         .arg(yes_argument())
+        .arg(
+            Arg::new("layout")
+                .long("layout")
+                .value_name("LAYOUT")
+                .value_parser(LAYOUTS.map(|(name, _)| name))
+                .help("Keep steps and marks as rows, which any SQLite reads, or as chunks, which are smaller and answer in `tilescope query` [default: rows up to 65,536 records]"),
+        )
         .arg(
             Arg::new("balance")
                 .long("balance")
@@ -272,6 +284,13 @@ fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, 
         error @ SimulateError::TooLong { .. } => UsageError::TooLong(error).into(),
         error => CliError::from(error),
     })?;
+    // Only `simulate` lets the user choose.
+    let layout = matches.try_get_one::<String>("layout").ok().flatten();
+    let chosen = layout.and_then(|name| LAYOUTS.iter().find(|(known, _)| known == name));
+    let simulation = match chosen {
+        Some((_, layout)) => simulation.with_layout(*layout),
+        None => simulation,
+    };
     let forecast = simulation.forecast();
     if forecast.records >= LONG_RUN {
         let _ = writeln!(

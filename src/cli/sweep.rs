@@ -3,7 +3,6 @@
 mod table;
 
 use super::command::{CliCommand, CliError};
-use super::interrupt::TemporaryDirectory;
 use super::picture::{self, FoundPicture};
 use super::progress::{FoundReporter, ProgressReporter};
 use super::{search, simulate};
@@ -23,6 +22,7 @@ use tilescope_experiments::spec_copy::SpecCopy;
 use tilescope_experiments::strategies::grid::{self, GridRun};
 use tilescope_experiments::trial::{TrialRunner, end_with_parent};
 use tilescope_experiments::varied_key::VariedKey;
+use tilescope_report::temporary_directory::TemporaryDirectory;
 
 /// `tilescope sweep`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "sweep", arguments, run };

@@ -3,7 +3,7 @@
 mod summary;
 
 use super::command::{CliCommand, CliError, json_argument};
-use super::interrupt::TemporaryDirectory;
+use super::output_file;
 use super::picture::{self, FoundPicture};
 use super::progress::{FoundReporter, ProgressReporter};
 use super::{search, simulate};
@@ -24,7 +24,7 @@ use tilescope_experiments::strategies::levers;
 use tilescope_experiments::strategies::moves::TuneSpace;
 use tilescope_experiments::trial::{TrialRunner, end_with_parent, set_arguments};
 use tilescope_experiments::trial_store::TrialStore;
-use tilescope_report::atomic_file::write_whole;
+use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_sim::specification::{Spec, SpecSource};
 
 /// `tilescope tune`
@@ -105,7 +105,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     end_with_parent();
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
     let file = matches.get_one::<PathBuf>("output").map(PathBuf::as_path);
-    file.map_or(Ok(()), |file| check_output(file, name))?;
+    if let Some(file) = file {
+        output_file::check(file, std::iter::once(Path::new(name)))?;
+    }
     let drawn = matches.get_one::<String>("plot").map(String::as_str);
     drawn.map_or(Ok(()), picture::check)?;
     let source = simulate::source(name, matches)?;
@@ -183,19 +185,6 @@ fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     Ok(TuneSpace { keys, free, fixed, objective, conditions })
 }
 
-/// Refuses to write over a report, or over the spec that is searched.
-fn check_output(file: &Path, name: &str) -> Result<(), CliError> {
-    let refused = |is| Err(UsageError::WrongFile { file: file.to_owned(), is }.into());
-    if file.extension().is_some_and(|ending| ending == "pop") {
-        return refused("would be a spec under the name of a report");
-    }
-    let whole = |path: &Path| path.canonicalize().ok();
-    if whole(file).is_some_and(|file| Some(file) == whole(Path::new(name))) {
-        return refused("is the spec itself; choose another name for the result");
-    }
-    Ok(())
-}
-
 /// Writes the spec of a point, with a comment above it.
 fn write_spec(
     comment: &str,
@@ -207,5 +196,5 @@ fn write_spec(
     source.overrides.extend(set_arguments(&point.changes));
     let spec = Spec::build(&source)?;
     let text = format!("# {comment}\n\n{}", spec.text);
-    Ok(write_whole(file, text.as_bytes())?)
+    output_file::write(file, text.as_bytes())
 }

@@ -11,8 +11,13 @@ const MAX_ANSWER: usize = 32_000;
 
 /// Runs the program with these lines as its input.
 fn served(lines: &str, directory: &Path) -> Output {
+    served_with(&[], lines, directory)
+}
+
+fn served_with(options: &[&str], lines: &str, directory: &Path) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tilescope"))
         .arg("mcp")
+        .args(options)
         .env("TMPDIR", directory)
         .env("XDG_CACHE_HOME", directory)
         .stdin(Stdio::piped())
@@ -24,6 +29,37 @@ fn served(lines: &str, directory: &Path) -> Output {
     input.write_all(lines.as_bytes()).expect("written");
     drop(input);
     child.wait_with_output().expect("it ends with its input")
+}
+
+#[test]
+fn nothing_outside_of_the_root_is_read() {
+    let directory = tempfile::tempdir().expect("directory");
+    let root = directory.path().join("reports");
+    std::fs::create_dir(&root).expect("a directory");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports/matmul_chain");
+    let inside = root.join("profile.pop");
+    std::fs::copy(sample.join("profile.pop"), &inside).expect("a copy");
+    let spec = root.join("model.toml");
+    std::fs::write(&spec, "model.onnx = \"/etc/passwd\"\n").expect("written");
+    let climbing = root.join("..").join("reports").join("..").join("other");
+    let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    let cases = [
+        (text(&root), true),
+        (text(&inside), true),
+        ("matmul_chain".to_owned(), true),
+        (text(&sample), false),
+        (text(&climbing), false),
+        ("/etc/passwd".to_owned(), false),
+        (text(&spec), false),
+    ];
+    for (report, is_read) in cases {
+        let call = json!({ "name": "facts", "arguments": { "report": report } });
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call });
+        let lines = format!("{request}\n");
+        let output = served_with(&["--root", &text(&root)], &lines, directory.path());
+        let answer: Value = serde_json::from_str(&stdout(&output)).expect("an answer");
+        assert_eq!(answer["result"]["isError"] == false, is_read, "{report}: {answer}");
+    }
 }
 
 /// Whoever ends it in the middle of a simulation finds nothing of it.

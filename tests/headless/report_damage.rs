@@ -533,3 +533,87 @@ fn texts_that_a_few_bytes_stand_for_are_bounded() {
     assert!(bytes <= 66 << 20, "{bytes} bytes");
     assert!(report.warnings().iter().any(|text| text.contains("too large to hold in memory")));
 }
+
+/// Every column of whole numbers of a report: table and column.
+fn number_columns(report: &Connection) -> Vec<(String, String)> {
+    let sql = "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c
+               WHERE m.type = 'table' AND c.type LIKE 'INT%' AND m.name NOT LIKE 'sqlite%'";
+    let mut statement = report.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+/// Sets one cell of a column to a large number; `false` where the table has no row or takes none.
+fn with_large_cell(report: &Connection, table: &str, column: &str) -> bool {
+    let last = format!("SELECT rowid FROM \"{table}\" ORDER BY rowid DESC LIMIT 1");
+    let sql = format!("UPDATE \"{table}\" SET \"{column}\" = 2147483646 WHERE rowid = ({last})");
+    report.execute(&sql, []).is_ok_and(|changed| changed == 1)
+}
+
+/// A number that a stranger wrote is no size: with 1 GiB, every command gives an answer or an error
+/// in words, and so it does where all tables are exported.
+#[test]
+#[cfg(unix)]
+fn no_cell_decides_how_much_memory_is_taken() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports/mnist_pipeline");
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("profile.pop");
+    let output = directory.path().join("output");
+    let place = output.to_str().unwrap();
+    let commands: [&[&str]; 6] = [
+        &["verify"],
+        &["insights"],
+        &["export", "--format", "perfetto", "-o", place],
+        &["export", "--format", "parquet", "-o", place],
+        &["export", "--format", "parquet", "--table", "variables", "-o", place],
+        &["report", "-o", place],
+    ];
+    fs::copy(sample.join("profile.pop"), &file).unwrap();
+    let mut columns = number_columns(&Connection::open(&file).unwrap());
+    if !tilescope_test_tiers::slow_tests() {
+        columns.retain(|(table, column)| table == "programs" && column == "id");
+    }
+    assert!(!columns.is_empty());
+    for (table, column) in columns {
+        fs::copy(sample.join("profile.pop"), &file).unwrap();
+        if !with_large_cell(&Connection::open(&file).unwrap(), &table, &column) {
+            continue;
+        }
+        for command in commands {
+            let (name, rest) = command.split_first().unwrap();
+            let mut limited = std::process::Command::new("sh");
+            limited.args(["-c", "ulimit -v 1048576; exec \"$@\"", "sh"]);
+            limited.args([env!("CARGO_BIN_EXE_tilescope"), name]).arg(&file).args(rest);
+            let done = limited.env("XDG_CACHE_HOME", directory.path()).output().unwrap();
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            let place = format!("{table}.{column} {command:?}: {said}");
+            assert!(!said.contains("memory allocation") && !said.contains("panicked"), "{place}");
+            assert!(matches!(done.status.code(), Some(0 | 1)), "{place}");
+        }
+    }
+}
+
+/// Names of 64,000 letters, each on many steps: files are at most some times larger than the report.
+#[test]
+#[cfg(unix)]
+fn long_names_are_not_repeated_in_exports() {
+    let directory = tempdir().unwrap();
+    let simulated = crate::common::report("mnist_pipeline", &["options.device_iterations=12"]);
+    let file = directory.path().join("profile.pop");
+    fs::copy(simulated.0.path(), &file).unwrap();
+    let sql = "UPDATE programs SET name = substr(replace(hex(zeroblob(33000)), '00', id || '_'), 1, 64000)";
+    Connection::open(&file).unwrap().execute(sql, []).unwrap();
+    let bytes = fs::metadata(&file).unwrap().len();
+    let output = directory.path().join("output");
+    for format in ["parquet", "arrow", "perfetto", "chrome-trace"] {
+        let mut limited = std::process::Command::new("sh");
+        limited.args(["-c", "ulimit -v 1500000; exec \"$@\"", "sh"]);
+        limited.arg(env!("CARGO_BIN_EXE_tilescope")).arg("export").arg(&file);
+        limited.args(["--format", format, "-o"]).arg(&output);
+        let done = limited.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{format}: {said}");
+        let written = fs::metadata(&output).unwrap().len();
+        assert!(written < 5 * bytes, "{format}: {written} B of {bytes} B");
+    }
+}

@@ -222,5 +222,5 @@ fn the_spec_itself_is_never_written_over() {
     let bundled = stdout(&tilescope(&["specs", "prefetch"]));
     std::fs::write(&spec, bundled).expect("written");
     let over = tilescope(&["tune", text(&spec), "-o", text(&spec)]);
-    assert!(stderr(&over).contains("is the spec itself"), "{}", stderr(&over));
+    assert!(stderr(&over).contains("is what the result is made of"), "{}", stderr(&over));
 }

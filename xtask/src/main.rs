@@ -7,9 +7,10 @@
 //! cargo xtask map [CRATE]
 //! cargo xtask structure
 //! cargo xtask notices
+//! cargo xtask fuzz [--minutes N] [--seed N]
 //! ```
 //!
-//! `test_times.rs`, `map.rs`, `structure.rs` and `notices.rs` describe the other commands; the rest of this page is about the first.
+//! `test_times.rs`, `map.rs`, `structure.rs`, `notices.rs` and `fuzz.rs` describe the other commands; the rest of this page is about the first.
 //!
 //! Without DIR: `src` and `crates/*/src` of this workspace. Always exits with 0, unless `--check` is
 //! given and a target is missed or a file could not be parsed (1), or the command line is wrong (2).
@@ -53,6 +54,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod count;
+mod fuzz;
 mod imports;
 mod map;
 mod metrics;
@@ -117,8 +119,10 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        Some("fuzz") => fuzz::fuzz(arguments),
         Some("help" | "--help" | "-h") => {
-            for help in [HELP, test_times::HELP, map::HELP, structure::HELP, notices::HELP] {
+            let others = [map::HELP, structure::HELP, notices::HELP, fuzz::HELP];
+            for help in [HELP, test_times::HELP].into_iter().chain(others) {
                 println!("{help}\n");
             }
             Ok(true)

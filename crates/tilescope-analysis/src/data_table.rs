@@ -596,18 +596,28 @@ fn without_formula(text: &str) -> String {
     if begins_like_one { format!("'{text}") } else { text.to_owned() }
 }
 
-/// A text of somebody's as a cell of a CSV file: no spreadsheet takes it for a formula.
+/// A text of somebody's as a cell of a CSV file: no spreadsheet takes it for a formula, and no
+/// terminal that the file is printed on obeys it.
 pub(crate) fn quoted_for_csv(text: &str) -> String {
     quoted(&without_formula(text))
 }
 
-/// Text in quotes where a comma, a quote or a line end makes that necessary.
+/// Text in quotes where a comma, a quote or a line end makes that necessary. Control characters other
+/// than line ends and tabs are spelled out, as they are in everything that commands print.
 fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\r' | '\t' => plain.push(letter),
+            // Infallible: it is written into a text.
+            _ if letter.is_control() => drop(write!(plain, "\\u{:04x}", u32::from(letter))),
+            _ => plain.push(letter),
+        }
     }
+    if !plain.contains([',', '"', '\n', '\r']) {
+        return plain;
+    }
+    format!("\"{}\"", plain.replace('"', "\"\""))
 }
 
 /// The head of a column as a name in Python: `Live (bytes)` is `live_bytes`.
@@ -654,6 +664,15 @@ mod tests {
         assert_eq!(names.csv(), "name,change\n\"'=HYPERLINK(\"\"x\"\")\",-1.5\n");
         let csv = "name,size (bytes)\n\"a,b \"\"c\"\"\",7000\nplain,\n0.25,1\n";
         assert_eq!(DataTable::new(columns, rows).csv(), csv);
+    }
+
+    #[test]
+    fn control_characters_are_spelled_out() {
+        assert_eq!(
+            quoted("a\u{1b}]52;c\u{7}\0\u{9b}b\tc"),
+            "a\\u001b]52;c\\u0007\\u0000\\u009bb\tc"
+        );
+        assert_eq!(quoted("two\nlines"), "\"two\nlines\"");
     }
 
     #[test]

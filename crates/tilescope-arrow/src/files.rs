@@ -19,6 +19,10 @@ const ROW_GROUP_ROWS: usize = 1 << 17;
 /// Bytes of a row group, which is in memory until it is whole.
 const ROW_GROUP_BYTES: usize = 64 << 20;
 
+/// Bytes of the texts of a row group. Beyond these, each row would hold its text: long names that a
+/// stranger wrote would make a batch of gigabytes of a few megabytes.
+const MOST_DICTIONARY_BYTES: usize = 1 << 30;
+
 /// Columns that rise along a lane: their differences are small, and hardly a value comes twice.
 const RISING: [&str; 3] = ["step_id", "from_cycle", "to_cycle"];
 
@@ -122,6 +126,13 @@ fn parquet_properties(schema: &SchemaRef) -> WriterProperties {
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES));
+    for field in schema.fields() {
+        if matches!(field.data_type(), DataType::Utf8 | DataType::Dictionary(..)) {
+            let column = ColumnPath::from(field.name().as_str());
+            properties =
+                properties.set_column_dictionary_page_size_limit(column, MOST_DICTIONARY_BYTES);
+        }
+    }
     let fields = schema.fields().iter();
     for field in fields.filter(|field| RISING.contains(&field.name().as_str())) {
         if *field.data_type() == DataType::Int64 {

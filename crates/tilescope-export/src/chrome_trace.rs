@@ -18,13 +18,20 @@ impl fmt::Display for Microseconds {
     }
 }
 
-/// A text as JSON has it.
+/// Letters of a text. Each event repeats its name, so that long names that a stranger wrote would
+/// make gigabytes of a few megabytes.
+const MOST_LETTERS: usize = 1024;
+
+/// A text as JSON has it, cut off with an ellipsis beyond [`MOST_LETTERS`].
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = serde_json::to_string(self.0).map_err(|_| fmt::Error)?;
-        f.write_str(&text)
+        let text = match self.0.char_indices().nth(MOST_LETTERS) {
+            Some((end, _)) => serde_json::to_string(&format!("{}…", &self.0[..end])),
+            None => serde_json::to_string(self.0),
+        };
+        f.write_str(&text.map_err(|_| fmt::Error)?)
     }
 }
 

@@ -7,11 +7,16 @@
 // The one place that renames files; everywhere else clippy.toml refuses it.
 #![allow(clippy::disallowed_methods)]
 
+use super::open_file::MAGIC;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Temporary directories of this process, and files that have no name yet.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Why a file could not be replaced; the target stays as it was.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +41,15 @@ pub enum AtomicFileError {
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
+    },
+    /// A report has the name, or another file would have the name of one.
+    #[error(
+        "{}: nothing but a report is written under the name of a report; choose another name",
+        path.display()
+    )]
+    Report {
+        /// The file that was to be written.
+        path: PathBuf,
     },
     /// A file that is in the way could not be given another name.
     #[error("this file is in the way: {}", path.display())]
@@ -127,10 +141,11 @@ impl AtomicFile {
     /// Starts the next content of a file that grows for long, as
     /// [`AtomicFile::create_exclusive`] does. What is behind a link is replaced, not the link; a
     /// device or a pipe is written to, since it cannot be replaced.
+    ///
+    /// # Errors
+    /// Those of [`check_target`], and the system's.
     pub fn create_growing(path: &Path) -> Result<Self, AtomicFileError> {
-        if path.is_dir() {
-            return Err(AtomicFileError::Directory { path: path.to_owned() });
-        }
+        check_target(path)?;
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if !target.exists() || target.is_file() {
             return Self::create_exclusive(&target);
@@ -141,7 +156,11 @@ impl AtomicFile {
     }
 
     fn new(file: File, temporary: PathBuf, target: &Path) -> Self {
-        Self { file, temporary, target: target.to_owned(), committed: false }
+        let created = Self { file, temporary, target: target.to_owned(), committed: false };
+        if created.is_replaced() {
+            unfinished().push(created.temporary.clone());
+        }
+        created
     }
 
     /// The file that is written to.
@@ -171,7 +190,11 @@ impl AtomicFile {
             return Ok(());
         }
         self.file.sync_all()?;
+        // Held while the file gets its name: what removes unfinished files would take it for one.
+        let mut unfinished = unfinished();
         fs::rename(&self.temporary, &self.target)?;
+        unfinished.retain(|path| *path != self.temporary);
+        drop(unfinished);
         self.committed = true;
         // The name is safe only with its directory; that some systems cannot do so is no failure.
         if let Ok(directory) = File::open(directory_of(&self.target)) {
@@ -194,19 +217,63 @@ impl Write for AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if !self.committed && self.is_replaced() {
+            let mut unfinished = unfinished();
             // The error that brought us here matters more than this one.
             let _ = fs::remove_file(&self.temporary);
+            unfinished.retain(|path| *path != self.temporary);
         }
     }
 }
 
-/// Replaces the content of a file; what is behind a link is replaced, not the link. A device or a
-/// pipe is written to, since it cannot be replaced.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), AtomicFileError> {
-    let failed = |error| AtomicFileError::write(error, path);
+/// The list of temporary files and directories of this process.
+pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the temporary files and directories of this process, and ends it: for a process that is
+/// asked to end at once.
+pub fn exit_without_leftovers(code: i32) -> ! {
+    // Held to the end: nobody makes another one.
+    let unfinished = unfinished();
+    for path in unfinished.iter() {
+        // What cannot be removed stays for the next writer.
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    }
+    std::process::exit(code)
+}
+
+/// Refuses directories, reports, and names of reports: nothing but
+/// [`ReportWriter`](crate::ReportWriter) writes those. Commands ask before they work for long.
+///
+/// # Errors
+/// [`AtomicFileError::Directory`] or [`AtomicFileError::Report`].
+pub fn check_target(path: &Path) -> Result<(), AtomicFileError> {
     if path.is_dir() {
         return Err(AtomicFileError::Directory { path: path.to_owned() });
     }
+    let is_named_so = path.extension().is_some_and(|ending| ending == "pop");
+    if is_named_so || is_sqlite(path) {
+        return Err(AtomicFileError::Report { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+fn is_sqlite(path: &Path) -> bool {
+    let mut head = [0; MAGIC.len()];
+    // Pipes and devices are no reports, and would be waited for.
+    path.is_file()
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
+        && head == *MAGIC
+}
+
+/// Replaces the content of a file; what is behind a link is replaced, not the link. A device or a
+/// pipe is written to, since it cannot be replaced.
+///
+/// # Errors
+/// Those of [`check_target`], and the system's.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), AtomicFileError> {
+    let failed = |error| AtomicFileError::write(error, path);
+    check_target(path)?;
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if target.exists() && !target.is_file() {
         return fs::write(&target, bytes).map_err(failed);
@@ -366,6 +433,39 @@ mod tests {
         let occupied = write_whole(directory.path(), b"x").unwrap_err();
         says(occupied, directory.path(), "it is a directory");
         assert_eq!(names_in(directory.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn reports_and_their_names_are_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let named_so = directory.path().join("profile.pop");
+        let report = directory.path().join("report.xml");
+        fs::write(&report, b"SQLite format 3\0 and more").unwrap();
+        for path in [&named_so, &report] {
+            let whole = write_whole(path, b"x").unwrap_err();
+            let growing = AtomicFile::create_growing(path).unwrap_err();
+            for error in [whole, growing] {
+                assert!(matches!(error, AtomicFileError::Report { .. }), "{error}");
+            }
+        }
+        assert!(!named_so.exists());
+        assert_eq!(fs::read(&report).unwrap(), b"SQLite format 3\0 and more");
+        assert_eq!(names_in(directory.path()), ["report.xml"]);
+    }
+
+    #[test]
+    fn unfinished_files_are_known_until_they_have_their_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let is_known = |path: &Path| unfinished().contains(&path.to_owned());
+        for create in [AtomicFile::create, AtomicFile::create_exclusive] {
+            let finished = create(&directory.path().join("a.csv")).unwrap();
+            let dropped = create(&directory.path().join("b.csv")).unwrap();
+            let paths = [&finished, &dropped].map(|file| file.temporary_path().to_owned());
+            assert!(paths.iter().all(|path| is_known(path)));
+            finished.commit().unwrap();
+            drop(dropped);
+            assert!(!paths.iter().any(|path| is_known(path)));
+        }
     }
 
     #[test]

@@ -74,6 +74,12 @@ pub enum ReportError {
     /// Another file has the name now.
     #[error("replaced by another file while it was open; open it again: {}", path.display())]
     Replaced { path: PathBuf },
+    /// The file was written to in place.
+    #[error(
+        "written to while it was read, so that the answer may mix two versions of it; ask again: {}",
+        path.display()
+    )]
+    Rewritten { path: PathBuf },
     /// The content contradicts itself.
     #[error("damaged, {problem}: {}", path.display())]
     Damaged {
@@ -81,6 +87,19 @@ pub enum ReportError {
         problem: String,
         path: PathBuf,
     },
+    /// SQLite had no memory left.
+    #[error("not enough memory to read {what}: {}", path.display())]
+    OutOfMemory {
+        /// The part that was read.
+        what: String,
+        path: PathBuf,
+    },
+    /// SQLite opens no file of such a path.
+    #[error(
+        "a path of {bytes} B is too long: open it from a directory nearer to it, or move it: {}",
+        path.display()
+    )]
+    LongPath { bytes: usize, path: PathBuf },
     /// The system refused to read.
     #[error("cannot read: {source}: {}", path.display())]
     Read {
@@ -124,6 +143,7 @@ impl From<AtomicFileError> for ReportError {
             AtomicFileError::Directory { path } => ("it is a directory", path),
             AtomicFileError::Locked { path } => ("another process is writing a report there", path),
             AtomicFileError::InTheWay { path } => ("a file is in the way", path),
+            AtomicFileError::Report { path } => ("it is a report", path),
         };
         Self::Write { problem: problem.to_owned(), path }
     }
@@ -141,7 +161,10 @@ impl ReportError {
             | Self::UnknownFormat { path, .. }
             | Self::EmptySlice { path, .. }
             | Self::Replaced { path }
+            | Self::Rewritten { path }
             | Self::Damaged { path, .. }
+            | Self::OutOfMemory { path, .. }
+            | Self::LongPath { path, .. }
             | Self::Read { path, .. }
             | Self::Remote { path, .. } => *path = shown,
             Self::Write { .. }
@@ -184,6 +207,10 @@ impl ReportError {
     pub(super) fn sqlite_writing(source: &rusqlite::Error, path: &Path) -> Self {
         match source.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DiskFull) => Self::DiskFull { path: path.to_owned() },
+            Some(rusqlite::ErrorCode::SystemIoFailure) => {
+                let problem = "the disk has an error, or a file exceeds a limit (ulimit -f)";
+                Self::Write { problem: problem.to_owned(), path: path.to_owned() }
+            }
             _ => Self::Write { problem: source.to_string(), path: path.to_owned() },
         }
     }
@@ -191,6 +218,9 @@ impl ReportError {
     /// SQLite's answer to reading `what` from `path`.
     pub(super) fn sqlite_reading(source: &rusqlite::Error, what: &str, path: &Path) -> Self {
         let reason = match source.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::OutOfMemory) => {
+                return Self::OutOfMemory { what: what.to_owned(), path: path.to_owned() };
+            }
             Some(rusqlite::ErrorCode::OperationInterrupted) => {
                 "reading takes more work than an intact file of this size can need".to_owned()
             }

@@ -11,12 +11,12 @@
 //! | `profile_readers` | profiles of other tools, which become reports when they are opened |
 //! | `table_checksums`, `packed_columns` | what a table was written with; many rows in few bytes |
 //! | `slice` | a part of a run as a report of its own |
-//! | `atomic_file` | files that are replaced whole or not at all |
+//! | `atomic_file`, `temporary_directory` | files that are replaced whole or not at all; files that end with the process |
 //! | `text_file` | small texts that anybody may have written |
 //! | `remote` | reports on other machines, copied through the user's `ssh` |
 //! | `debug_cbor` | what frameworks say of their operations, in a file beside a report |
 //! | `open`, `report_location` | from a path or an address to an open report |
-//! | `database`, `open_file`, `limits` | looking into files that anybody may have written |
+//! | `database`, `open_file`, `held_file`, `limits` | looking into files that anybody may have written |
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
 
@@ -31,6 +31,7 @@ mod codec;
 mod database;
 mod debug_cbor;
 mod error;
+mod held_file;
 pub(crate) mod limits;
 mod model;
 mod open;
@@ -47,6 +48,7 @@ pub mod schema;
 mod slice;
 mod strided_tile_runs;
 mod table_checksums;
+pub mod temporary_directory;
 pub mod text_file;
 pub mod trace;
 pub mod units;
@@ -54,6 +56,7 @@ mod writer;
 
 pub use debug_cbor::DebugFrame;
 pub use error::ReportError;
+pub use held_file::check_open_reports;
 pub use limits::MAX_TILES as MAX_TILES_PER_REPLICA;
 pub use model::*;
 pub use open::convert_profile;

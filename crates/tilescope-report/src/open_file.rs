@@ -1,7 +1,7 @@
 //! From a file to a database connection: is it a report, is it whole.
 
 use super::error::ReportError;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,11 @@ use std::time::UNIX_EPOCH;
 /// Name of the report file in its directory.
 pub const REPORT_FILE: &str = "profile.pop";
 
-const MAGIC: &[u8] = b"SQLite format 3\0";
+/// Bytes of a path, beyond which SQLite may not open it: it takes 4,096 with what it appends.
+const LONG_PATH: usize = 3_500;
+
+/// First bytes of every SQLite file, and so of every report.
+pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// First bytes of files people mistake for reports.
 const OTHER_FILE_SIGNATURES: [(&[u8], &str); 12] = [
@@ -77,24 +81,6 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What tells a file from another one that has taken its name; nothing where the system has no
-/// such number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileIdentity(Option<(u64, u64)>);
-
-impl FileIdentity {
-    #[cfg(unix)]
-    pub(super) fn of(path: &Path) -> Self {
-        use std::os::unix::fs::MetadataExt;
-        Self(fs::metadata(path).ok().map(|found| (found.dev(), found.ino())))
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn of(_: &Path) -> Self {
-        Self(None)
-    }
-}
-
 /// A text that differs between report files, and between versions of one file.
 pub(crate) fn file_version(path: &Path) -> Result<String, ReportError> {
     let whole = fs::canonicalize(path).map_err(|e| ReportError::reading(e, path))?;
@@ -117,7 +103,14 @@ fn has_content(path: &Path) -> bool {
 /// Opens a report file so that neither it nor anything beside it changes. Gives a warning where
 /// what is read may not be what was written last.
 pub(super) fn connect(path: &Path) -> Result<(Connection, Option<String>), ReportError> {
-    let failed = |e: rusqlite::Error| ReportError::sqlite_reading(&e, "header", path);
+    let failed = |error: rusqlite::Error| {
+        let bytes = path.as_os_str().len();
+        let cannot_open = error.sqlite_error_code() == Some(ErrorCode::CannotOpen);
+        if cannot_open && bytes > LONG_PATH {
+            return ReportError::LongPath { bytes, path: path.to_owned() };
+        }
+        ReportError::sqlite_reading(&error, "header", path)
+    };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -50,9 +50,13 @@ pub fn holds_report(directory: &Path) -> bool {
 
 /// The report in a directory, or else the profile of another tool.
 fn report_in(directory: &Path) -> Option<PathBuf> {
-    let others = PROFILE_READERS.iter().map(|reader| reader.file_name);
-    let mut files = std::iter::once(REPORT_FILE).chain(others).map(|name| directory.join(name));
-    files.find(|file| file.is_file())
+    let report = directory.join(REPORT_FILE);
+    // A pipe or a device of this name is refused in words when it is opened.
+    if report.exists() && !report.is_dir() {
+        return Some(report);
+    }
+    let mut others = PROFILE_READERS.iter().map(|reader| directory.join(reader.file_name));
+    others.find(|file| file.is_file())
 }
 
 fn entry_name(entry: &fs::DirEntry) -> String {

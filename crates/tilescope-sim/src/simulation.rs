@@ -61,12 +61,14 @@ pub enum SimulateError {
 pub struct RunForecast {
     /// Records of the trace: one per step and IPU.
     pub records: u64,
+    /// The form in which they are kept.
+    pub layout: StepLayout,
 }
 
 impl RunForecast {
     /// About how large the execution is in a report; the compiled program comes on top.
     pub fn bytes(self) -> Bytes {
-        Bytes(self.records.saturating_mul(StepLayout::for_bars(self.records).bytes_per_bar()))
+        Bytes(self.records.saturating_mul(self.layout.bytes_per_bar()))
     }
 
     /// About how many seconds the run takes in a release build.
@@ -94,6 +96,8 @@ pub struct Simulation<'a> {
     compiled: CompiledProgram,
     /// `None` for a program that does not fit in memory.
     run: Option<DryRunSummary>,
+    /// The form in which steps and marks are kept.
+    layout: StepLayout,
 }
 
 impl<'a> Simulation<'a> {
@@ -105,7 +109,7 @@ impl<'a> Simulation<'a> {
         let (accumulation, iterations) =
             (spec.options.gradient_accumulation, spec.options.device_iterations);
         let allowed = |records: u64| {
-            let forecast = RunForecast { records };
+            let forecast = RunForecast { records, layout: StepLayout::for_bars(records) };
             let too_long =
                 SimulateError::TooLong { forecast, most: most_records, accumulation, iterations };
             if records > most_records { Err(too_long) } else { Ok(()) }
@@ -121,7 +125,15 @@ impl<'a> Simulation<'a> {
             compiled.compilation.host = run.host.clone();
             compiled.compilation.replica_classes = run.replica_classes.clone();
         }
-        Ok(Self { spec, compiled, run })
+        let layout = StepLayout::for_bars(run.as_ref().map_or(0, |run| run.trace_bars));
+        Ok(Self { spec, compiled, run, layout })
+    }
+
+    /// The same with another form of steps and marks: rows are for scripts that read them with any
+    /// SQLite, chunks are smaller. [`StepLayout::for_bars`] is the default.
+    #[must_use]
+    pub fn with_layout(self, layout: StepLayout) -> Self {
+        Self { layout, ..self }
     }
 
     /// Tiles that need more memory than they have. If there are any, the program is not run.
@@ -154,7 +166,8 @@ impl<'a> Simulation<'a> {
 
     /// What the run will take; nothing for a program that does not fit in memory.
     pub fn forecast(&self) -> RunForecast {
-        RunForecast { records: self.run.as_ref().map_or(0, |run| run.trace_bars) }
+        let records = self.run.as_ref().map_or(0, |run| run.trace_bars);
+        RunForecast { records, layout: self.layout }
     }
 
     /// What the machine draws and costs, part by part.
@@ -208,8 +221,7 @@ impl<'a> Simulation<'a> {
         let mut writer = ReportWriter::create(directory, &meta)?;
         match &self.run {
             Some(summary) => {
-                let layout = StepLayout::for_bars(summary.trace_bars);
-                writer.record(&self.compiled.compilation, layout, |recorder| {
+                writer.record(&self.compiled.compilation, self.layout, |recorder| {
                     let mut sink = RecorderSink { recorder, progress: &mut progress };
                     run::run(&self.compiled, self.spec, summary, &mut sink)
                 })?;

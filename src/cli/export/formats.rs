@@ -4,6 +4,7 @@ use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use std::path::Path;
 
 /// A file format.
 pub(super) struct ExportFormat {
@@ -18,7 +19,7 @@ pub(super) struct ExportFormat {
     /// Whether it is the trace, whatever else there is.
     pub(super) is_trace: bool,
     /// Writes a file.
-    pub(super) write: fn(&ArgMatches, &str) -> Result<(), CliError>,
+    pub(super) write: fn(&ArgMatches, &Path) -> Result<(), CliError>,
 }
 
 /// Options of pictures.
@@ -36,7 +37,7 @@ const OF_TRACES: &[&str] = &["range", "ipus"];
 const fn of_view(
     name: &'static str,
     options: &'static [&'static str],
-    write: fn(&ArgMatches, &str) -> Result<(), CliError>,
+    write: fn(&ArgMatches, &Path) -> Result<(), CliError>,
 ) -> ExportFormat {
     ExportFormat { name, ending: name, options, is_of_view: true, is_trace: false, write }
 }
@@ -55,7 +56,7 @@ const fn of_table(name: &'static str) -> ExportFormat {
 const fn of_trace(
     name: &'static str,
     ending: &'static str,
-    write: fn(&ArgMatches, &str) -> Result<(), CliError>,
+    write: fn(&ArgMatches, &Path) -> Result<(), CliError>,
 ) -> ExportFormat {
     ExportFormat { name, ending, options: OF_TRACES, is_of_view: false, is_trace: true, write }
 }

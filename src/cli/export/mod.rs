@@ -7,15 +7,15 @@ mod picture;
 mod table_file;
 mod trace_file;
 
-use super::{compare, selection};
-use crate::cli::command::{CliCommand, CliError, open_report};
+use super::{compare, output_file, selection};
+use crate::cli::command::{CliCommand, CliError, open_report, path_of};
+#[cfg(not(all(feature = "gui", feature = "parquet")))]
 use crate::cli::error::UsageError;
 use clap::{Arg, ArgAction, ArgMatches};
 use formats::{ExportFormat, FORMATS};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::{tables, topics};
-use tilescope_report::atomic_file::write_whole;
 use tilescope_report::units::ByteUnits;
 
 /// `tilescope export`
@@ -114,7 +114,7 @@ fn arguments(command: clap::Command) -> clap::Command {
         .arg(selection::range_argument())
         .arg(selection::ipus_argument())
         .arg(selection::tiles_argument())
-        .arg(Arg::new("output").short('o').long("output").value_name("FILE").help("File to write; traces are compressed if it ends in .gz [default: the view, table or trace, with the ending of the format]"))
+        .arg(Arg::new("output").short('o').long("output").value_name("FILE").value_parser(clap::value_parser!(PathBuf)).help("File to write; traces are compressed if it ends in .gz [default: the view, table or trace, with the ending of the format]"))
         .after_help(EXAMPLES)
 }
 
@@ -132,54 +132,44 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let format = formats::chosen(matches)?;
     let file = file_of(matches, format);
-    keep_reports(&file)?;
+    output_file::check(&file, std::iter::once(path_of(matches, "report")))?;
     (format.write)(matches, &file)?;
-    Ok(writeln!(output, "{file}")?)
+    Ok(writeln!(output, "{}", file.display())?)
 }
 
 /// The file that the user names, or that the format suggests.
-fn file_of(matches: &ArgMatches, format: &ExportFormat) -> String {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let named = text("output").map(str::to_owned);
-    named.unwrap_or_else(|| {
-        let stem = match text("view").or(text("table")) {
-            _ if format.is_trace => "trace".to_owned(),
-            Some(name) => name.replace('/', "-"),
-            None => "steps".to_owned(),
-        };
-        format!("{stem}.{}", format.ending)
-    })
+fn file_of(matches: &ArgMatches, format: &ExportFormat) -> PathBuf {
+    if let Some(named) = matches.get_one::<PathBuf>("output") {
+        return named.clone();
+    }
+    let text = |name: &str| matches.get_one::<String>(name);
+    let stem = match text("view").or(text("table")) {
+        _ if format.is_trace => "trace".to_owned(),
+        Some(name) => name.replace('/', "-"),
+        None => "steps".to_owned(),
+    };
+    PathBuf::from(format!("{stem}.{}", format.ending))
 }
 
-fn csv(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+fn csv(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let view = text("view").unwrap_or_default();
     if let Some(target) = matches.get_one::<PathBuf>("compare") {
         let target = (target.as_path(), compare::unit_of(matches));
         let rows = compare::rows(&open_report(matches)?, target, view, text("table"))?;
-        return Ok(write_whole(file.as_ref(), rows.csv().as_bytes())?);
+        return output_file::write(file, rows.csv().as_bytes());
     }
     let table = tables::named(view, text("table"))?;
     let rows = (table.read)(&open_report(matches)?)?;
-    Ok(write_whole(file.as_ref(), rows.csv().as_bytes())?)
+    output_file::write(file, rows.csv().as_bytes())
 }
 
 /// Writes facts, figures and tables of a topic.
-fn topic_json(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+fn topic_json(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     let view = matches.get_one::<String>("view").map_or("", String::as_str);
     let topic = topics::topic(view)?;
     let text = serde_json::to_string_pretty(&topic.read(&open_report(matches)?)?)?;
-    Ok(write_whole(file.as_ref(), text.as_bytes())?)
-}
-
-/// Refuses to write a picture, a table or a trace over a report.
-fn keep_reports(file: &str) -> Result<(), CliError> {
-    if Path::new(file).extension().is_some_and(|ending| ending == "pop") {
-        let is = "would be a picture or a table under the name of a report; choose a name that \
-                       ends in .png, .svg, .csv, …";
-        return Err(UsageError::WrongFile { file: file.into(), is }.into());
-    }
-    Ok(())
+    output_file::write(file, text.as_bytes())
 }
 
 #[cfg(not(feature = "gui"))]
@@ -194,7 +184,7 @@ fn picture(_: &ArgMatches, _: &mut dyn Write) -> Result<(), CliError> {
 }
 
 #[cfg(not(feature = "gui"))]
-fn draw(_: &ArgMatches, _: &str) -> Result<(), CliError> {
+fn draw(_: &ArgMatches, _: &Path) -> Result<(), CliError> {
     Err(no_pictures())
 }
 
@@ -205,7 +195,7 @@ use picture::{draw, list_views as picture};
 use table_file::write as table_file;
 
 #[cfg(not(feature = "parquet"))]
-fn table_file(_: &ArgMatches, _: &str) -> Result<(), CliError> {
+fn table_file(_: &ArgMatches, _: &Path) -> Result<(), CliError> {
     Err(no_parquet())
 }
 

@@ -4,6 +4,7 @@ use crate::cli::command::{CliError, path_of};
 use crate::cli::error::{JobError, UsageError};
 use clap::ArgMatches;
 use std::io::Write;
+use std::path::Path;
 use std::path::PathBuf;
 use tilescope_gui::{self as gui, AppearancePrefs, PaletteChoice};
 use tilescope_report::units::ByteUnits;
@@ -20,7 +21,7 @@ pub(super) fn list_views(_: &ArgMatches, output: &mut dyn Write) -> Result<(), C
 }
 
 /// Draws a view.
-pub(super) fn draw(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+pub(super) fn draw(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let view = text("view").unwrap_or("");
     if !gui::view_names().contains(&view) {
@@ -42,7 +43,7 @@ pub(super) fn draw(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
         theme,
         format,
     };
-    let written = gui::export(path_of(matches, "report"), &export, file.as_ref());
+    let written = gui::export(path_of(matches, "report"), &export, file);
     Ok(written.map_err(|error| JobError::Other(error.into()))?)
 }
 

@@ -8,6 +8,7 @@ use crate::cli::error::{JobError, UsageError};
 use crate::cli::selection;
 use clap::ArgMatches;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use tilescope_analysis::tables as views;
 use tilescope_arrow::{
@@ -27,16 +28,16 @@ pub(super) fn list_records(output: &mut dyn Write) -> Result<(), CliError> {
 }
 
 /// Writes a table.
-pub(super) fn write(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     let name = table_name(matches)?;
     let format = match matches.get_one::<String>("format").map(String::as_str) {
         Some("arrow") => ArrowFileFormat::Arrow,
         _ => ArrowFileFormat::Parquet,
     };
-    if file.ends_with(".gz") {
+    if file.extension().is_some_and(|ending| ending == "gz") {
         let problem = "a file of tables is compressed inside; choose a name that ends in .parquet or \
                        .arrow";
-        return Err(UsageError::FileProblem { file: file.into(), problem }.into());
+        return Err(UsageError::FileProblem { file: file.to_owned(), problem }.into());
     }
     let report = Arc::new(open_report(matches)?);
     let mut progress = ExportProgress::new();
@@ -46,7 +47,7 @@ pub(super) fn write(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
             TableError::Report(_) | TableError::Arrow(_) => JobError::Other(error.into()).into(),
             error => CliError::from(UsageError::Table(error.into())),
         })?;
-    let mut output = ExportedFile::create(file.as_ref())?;
+    let mut output = ExportedFile::create(file)?;
     let all = table.rows();
     if all == 0 {
         let _ = writeln!(stderr(), "note: the table {name:?} has no such rows in this report");

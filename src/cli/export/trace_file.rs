@@ -7,22 +7,23 @@ use crate::cli::error::JobError;
 use crate::cli::{interrupt, selection};
 use clap::ArgMatches;
 use std::io::Write;
+use std::path::Path;
 use tilescope_export::{
     NanosecondClock, TraceExportError, TraceFormat, TraceSelection, write_trace,
 };
 use tilescope_report::{Report, ReportPart};
 
 /// Writes a trace of Perfetto.
-pub(super) fn perfetto(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+pub(super) fn perfetto(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     write(matches, file, TraceFormat::Perfetto)
 }
 
 /// Writes a trace of Chrome.
-pub(super) fn chrome(matches: &ArgMatches, file: &str) -> Result<(), CliError> {
+pub(super) fn chrome(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     write(matches, file, TraceFormat::Chrome)
 }
 
-fn write(matches: &ArgMatches, file: &str, format: TraceFormat) -> Result<(), CliError> {
+fn write(matches: &ArgMatches, file: &Path, format: TraceFormat) -> Result<(), CliError> {
     let report = open_report(matches)?;
     let mut progress = ExportProgress::new();
     prepare(&report)?;
@@ -36,7 +37,7 @@ fn write(matches: &ArgMatches, file: &str, format: TraceFormat) -> Result<(), Cl
             "the report does not say how fast the clock is: a nanosecond in the trace is a cycle";
         let _ = writeln!(stderr(), "note: {note}");
     }
-    let mut output = ExportedFile::create(file.as_ref())?;
+    let mut output = ExportedFile::create(file)?;
     let mut on_steps = |done, all| progress.at(done, all);
     let written = write_trace(&report, &selection, format, &mut output, &mut on_steps);
     drop(progress);

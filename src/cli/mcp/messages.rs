@@ -9,7 +9,9 @@ use super::answer::{bounded, shortened};
 use super::arguments::CheckedArguments;
 use super::session::McpSession;
 use super::tools::TOOLS;
+use crate::cli::command::CliError;
 use serde_json::{Value, json};
+use tilescope_report::check_open_reports;
 
 /// Longest answer, in bytes of JSON: about 10,000 tokens.
 pub(super) const MAX_ANSWER: usize = 32_000;
@@ -188,7 +190,8 @@ fn call(parameters: &Value, session: &mut McpSession) -> Result<Value, RpcError>
         return Err(RpcError::new(INVALID_PARAMS, problem));
     };
     let answer = CheckedArguments::of(tool.arguments, &parameters["arguments"])
-        .and_then(|arguments| (tool.run)(&arguments, session));
+        .and_then(|arguments| (tool.run)(&arguments, session))
+        .and_then(|value| check_open_reports().map(|()| value).map_err(CliError::from));
     let (text, is_error) = match answer {
         Ok(value) => (bounded(value).to_string(), false),
         Err(problem) => (shortened(format!("error: {problem}")), true),

@@ -3,7 +3,6 @@
 
 use crate::cli::command::CliError;
 use crate::cli::error::{JobError, UsageError};
-use crate::cli::interrupt::TemporaryDirectory;
 use crate::cli::report_or_spec::is_report;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
@@ -15,6 +14,7 @@ use tilescope_experiments::spec_copy::SpecCopy;
 use tilescope_experiments::trial::{TrialRunner, set_arguments};
 use tilescope_report::Report;
 use tilescope_report::remote::is_remote;
+use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_sim::specification::{Spec, SpecSource};
 
 /// Simulated specs that are kept for the next question about them.
@@ -23,6 +23,8 @@ const MAX_SIMULATED: usize = 4;
 /// Everything that outlives a question.
 #[derive(Default)]
 pub(super) struct McpSession {
+    /// The directory that everything which is asked about is in; without one, anywhere.
+    root: Option<PathBuf>,
     /// Made when it is first needed.
     directory: Option<TemporaryDirectory>,
     /// The last ones at the end.
@@ -47,6 +49,48 @@ pub(super) struct OpenedReport {
 }
 
 impl McpSession {
+    /// A session that reads nothing outside of a directory.
+    ///
+    /// # Errors
+    /// No such directory.
+    pub(super) fn below(root: Option<&Path>) -> Result<Self, CliError> {
+        let Some(root) = root else { return Ok(Self::default()) };
+        let failed = |error| JobError::ReadFile { file: root.to_owned(), error };
+        let whole = root.canonicalize().map_err(failed)?;
+        Ok(Self { root: Some(whole), ..Self::default() })
+    }
+
+    /// Refuses reports of other machines, and files outside of the root. Whatever an agent asks for,
+    /// no other program is started.
+    fn check_name(&self, name: &str) -> Result<(), CliError> {
+        let path = Path::new(name);
+        if is_remote(path) {
+            let is = "is on another machine, and mcp starts no ssh; let the agent start tilescope \
+                      mcp there, as in `ssh HOST tilescope mcp`";
+            return Err(UsageError::WrongFile { file: name.into(), is }.into());
+        }
+        // A bundled spec has a name and no path.
+        let is_path = path.exists() || path.components().count() > 1;
+        if is_path { self.check_path(path) } else { Ok(()) }
+    }
+
+    /// Refuses models outside of the root.
+    fn check_model(&self, spec: &Spec) -> Result<(), CliError> {
+        let text: Option<toml::Table> = toml::from_str(&spec.text).ok();
+        let file = text.as_ref().and_then(|text| text.get("model")?.get("onnx")?.as_str());
+        file.map_or(Ok(()), |file| self.check_path(Path::new(file)))
+    }
+
+    /// Refuses a path that does not lead to something below the root.
+    fn check_path(&self, path: &Path) -> Result<(), CliError> {
+        let Some(root) = &self.root else { return Ok(()) };
+        if path.canonicalize().is_ok_and(|whole| whole.starts_with(root)) {
+            return Ok(());
+        }
+        let is = "is not in the directory that --root names";
+        Err(UsageError::WrongFile { file: path.to_owned(), is }.into())
+    }
+
     /// Opens a report; or simulates a spec, or that of a report, with what `changes` set of it.
     ///
     /// # Errors
@@ -56,7 +100,7 @@ impl McpSession {
         name: &str,
         changes: &SpecChanges,
     ) -> Result<OpenedReport, CliError> {
-        refuse_remote(name)?;
+        self.check_name(name)?;
         if is_report(Path::new(name)) && changes.is_empty() {
             let report = Report::open(name)?;
             return Ok(OpenedReport { report, name: name.to_owned(), is_simulated: false });
@@ -71,7 +115,7 @@ impl McpSession {
     /// # Errors
     /// Specs that are refused, reports without one.
     pub(super) fn spec(&self, name: &str, changes: &SpecChanges) -> Result<Spec, CliError> {
-        refuse_remote(name)?;
+        self.check_name(name)?;
         let overrides: Vec<String> = set_arguments(changes).collect();
         let mut source = match is_report(Path::new(name)) {
             true => {
@@ -86,7 +130,9 @@ impl McpSession {
             false => SpecSource::find(name, &[])?,
         };
         source.overrides = overrides;
-        Ok(Spec::build(&source)?)
+        let spec = Spec::build(&source)?;
+        self.check_model(&spec)?;
+        Ok(spec)
     }
 
     /// A directory that is gone with the session.
@@ -159,16 +205,6 @@ impl OpenedReport {
         }
         value
     }
-}
-
-/// Refuses reports of other machines: whatever an agent asks for, no other program is started.
-fn refuse_remote(name: &str) -> Result<(), CliError> {
-    if !is_remote(Path::new(name)) {
-        return Ok(());
-    }
-    let is = "is on another machine, and mcp starts no ssh; let the agent start tilescope mcp \
-                   there, as in `ssh HOST tilescope mcp`";
-    Err(UsageError::WrongFile { file: name.into(), is }.into())
 }
 
 /// Serializes what always can be.

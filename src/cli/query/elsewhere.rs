@@ -1,9 +1,10 @@
 //! A question to a report on another machine: `tilescope query` answers it there.
 
-use super::{Asked, keep_report, write_file};
+use super::{Asked, write_file};
 use crate::cli::command::CliError;
 use crate::cli::error::JobError;
 use crate::cli::interrupt;
+use crate::cli::output_file;
 use crate::cli::there::answer;
 use clap::ArgMatches;
 use std::io::Write;
@@ -33,7 +34,7 @@ pub(super) fn ask(
     }
     let file = matches.get_one::<PathBuf>("output").filter(|_| question.is_some());
     let Some(file) = file else { return answer(address, &words, sql, output) };
-    keep_report(Path::new(address.path()), file)?;
+    output_file::check(file, std::iter::once(Path::new(address.path())))?;
     interrupt::watch();
     let mut has_program = true;
     let written = write_file(file, |written| {

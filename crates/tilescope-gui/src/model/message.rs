@@ -63,8 +63,9 @@ impl MessageList {
         &self.messages
     }
 
-    /// Adds a message after the others.
+    /// Adds a message after the others. One that says the same goes: it is said once.
     pub fn push(&mut self, message: StatusMessage) {
+        self.messages.retain(|other| *other != message);
         self.messages.push(message);
     }
 
@@ -83,7 +84,7 @@ impl MessageList {
 
 impl Extend<StatusMessage> for MessageList {
     fn extend<T: IntoIterator<Item = StatusMessage>>(&mut self, messages: T) {
-        self.messages.extend(messages);
+        messages.into_iter().for_each(|message| self.push(message));
     }
 }
 
@@ -98,5 +99,15 @@ mod tests {
         list.dismiss(0);
         list.dismiss(1);
         assert_eq!(list.as_slice(), [StatusMessage::done("b")]);
+    }
+
+    #[test]
+    fn the_same_is_said_once() {
+        let mut list = MessageList::default();
+        list.extend(["a", "b", "a"].map(StatusMessage::done));
+        list.push(StatusMessage::error("a"));
+        let expected =
+            [StatusMessage::done("b"), StatusMessage::done("a"), StatusMessage::error("a")];
+        assert_eq!(list.as_slice(), expected);
     }
 }

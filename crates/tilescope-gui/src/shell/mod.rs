@@ -25,7 +25,6 @@ pub(crate) mod search_dialog;
 pub(crate) mod search_process;
 mod series_dialog;
 pub mod session;
-pub(crate) mod session_temp_dir;
 pub(crate) mod simulation_process;
 pub(crate) mod spec_queries;
 pub(crate) mod unmodelled_line;

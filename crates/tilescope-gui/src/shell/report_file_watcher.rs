@@ -19,6 +19,15 @@ const PERIOD: Duration = Duration::from_secs(2);
 /// When a file was written, and its size.
 type FileStamp = Option<(SystemTime, u64)>;
 
+/// What has happened to a file since it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileEvent {
+    /// It is another one than it was, and has come to rest.
+    Changed,
+    /// It has been deleted or renamed.
+    Gone,
+}
+
 /// Counts what the system says has happened to a file.
 struct FileEventCounter {
     count: Arc<AtomicU64>,
@@ -75,6 +84,8 @@ pub(crate) struct ReportFileWatcher {
     opened: Option<FileStamp>,
     /// The file as it was last seen, if it has changed since it was opened.
     changed: Option<(u64, FileStamp)>,
+    /// True once it was told that the file is gone, until it is back.
+    is_gone: bool,
 }
 
 impl ReportFileWatcher {
@@ -89,22 +100,28 @@ impl ReportFileWatcher {
             workers: BackgroundWorkers::default(),
             opened: None,
             changed: None,
+            is_gone: false,
         }
     }
 
-    /// Whether the file is another one than it was, and has come to rest; told once.
-    pub(crate) fn has_changed(&mut self, context: &Context) -> bool {
+    /// The file that is watched.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The last event that was not told yet.
+    pub(crate) fn event(&mut self, context: &Context) -> Option<FileEvent> {
         let events = self.events.get_or_insert_with(|| FileEventCounter::new(&self.path, context));
         let count = events.as_ref().map(|events| events.count.load(Ordering::Relaxed));
         if count.is_some() && self.judged == count {
-            return false;
+            return None;
         }
         let turn = self.since.elapsed().as_secs() / PERIOD.as_secs();
         let (path, key) = (self.path.clone(), (turn, count.unwrap_or(0)));
         let asked = self.stamp.compute(context, &self.workers, &key, move |_| stamp(&path));
         let QueryState::Fresh(stamp) = asked else {
             context.request_repaint_after(PERIOD);
-            return false;
+            return None;
         };
         let told = self.judge(turn, *stamp);
         // A file that is being written is looked at until it rests.
@@ -115,30 +132,33 @@ impl ReportFileWatcher {
         told
     }
 
-    fn judge(&mut self, turn: u64, stamp: FileStamp) -> bool {
+    fn judge(&mut self, turn: u64, stamp: FileStamp) -> Option<FileEvent> {
         let Some(opened) = self.opened else {
             self.opened = Some(stamp);
-            return false;
+            return None;
         };
-        // A file that is gone may be on its way back.
-        if stamp == opened || stamp.is_none() {
+        if stamp == opened {
             self.changed = None;
-            return false;
+            self.is_gone = false;
+            return None;
         }
-        match self.changed {
-            Some((before, same)) if same == stamp => {
-                let rests = before < turn;
-                if rests {
-                    self.opened = Some(stamp);
-                    self.changed = None;
-                }
-                rests
-            }
-            _ => {
+        // A file that is gone may be on its way back, and one that is written may not be whole.
+        let rests = self.changed.is_some_and(|(before, same)| same == stamp && before < turn);
+        if !rests {
+            let is_new = self.changed.is_none_or(|(_, same)| same != stamp);
+            if is_new {
                 self.changed = Some((turn, stamp));
-                false
             }
+            return None;
         }
+        self.changed = None;
+        if stamp.is_some() {
+            self.opened = Some(stamp);
+            self.is_gone = false;
+            return Some(FileEvent::Changed);
+        }
+        let is_told = std::mem::replace(&mut self.is_gone, true);
+        if is_told { None } else { Some(FileEvent::Gone) }
     }
 }
 
@@ -174,22 +194,22 @@ mod tests {
         let context = Context::default();
         let mut watch = ReportFileWatcher::new(&path);
         let looked = |watch: &mut ReportFileWatcher| {
-            let told = watch.has_changed(&context);
+            let told = watch.event(&context);
             watch.workers.wait(Duration::from_secs(10));
             told
         };
         while watch.opened.is_none() {
-            assert!(!looked(&mut watch));
+            assert_eq!(looked(&mut watch), None);
         }
         let watched = watch.events.as_ref().is_some_and(Option::is_some);
         assert!(!watched || watch.judged.is_some(), "there is nothing more to look at");
         std::fs::write(&path, "new and longer").expect("written");
         let end = Instant::now() + Duration::from_secs(20);
-        while !looked(&mut watch) {
+        while looked(&mut watch) != Some(FileEvent::Changed) {
             assert!(Instant::now() < end, "the change is told");
             std::thread::sleep(Duration::from_millis(50));
         }
-        assert!(!looked(&mut watch));
+        assert_eq!(looked(&mut watch), None);
     }
 
     #[test]
@@ -198,13 +218,22 @@ mod tests {
         let at =
             |seconds, size| Some((SystemTime::UNIX_EPOCH + Duration::from_secs(seconds), size));
         let seen = [
-            (at(1, 10), false),
-            (at(1, 10), false),
-            (None, false),
-            (at(5, 3), false),
-            (at(5, 20), false),
-            (at(5, 20), true),
-            (at(5, 20), false),
+            (at(1, 10), None),
+            (at(1, 10), None),
+            (None, None),
+            (at(5, 3), None),
+            (at(5, 20), None),
+            (at(5, 20), Some(FileEvent::Changed)),
+            (at(5, 20), None),
+            (None, None),
+            (None, Some(FileEvent::Gone)),
+            (None, None),
+            (None, None),
+            (at(5, 20), None),
+            (None, None),
+            (None, Some(FileEvent::Gone)),
+            (at(6, 20), None),
+            (at(6, 20), Some(FileEvent::Changed)),
         ];
         for (turn, (stamp, told)) in seen.into_iter().enumerate() {
             assert_eq!(watch.judge(turn as u64, stamp), told, "{turn}");

@@ -1,7 +1,6 @@
 //! Simulations, run by this very program as a child process: cancelling is killing it, and running
 //! out of memory there does not take the window along.
 
-use crate::shell::session_temp_dir::SessionDirectoryError;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tilescope_experiments::program_error::{ERRORS_VARIABLE, ProgramError};
+use tilescope_report::temporary_directory::TemporaryDirectoryError;
 
 /// Asks the child for `progress N` lines on stderr.
 pub(super) const PROGRESS_VARIABLE: &str = "TILESCOPE_PROGRESS";
@@ -40,7 +40,7 @@ pub(crate) enum ChildProgramError {
     Answer(serde_json::Error),
     /// There is no place for the spec.
     #[error(transparent)]
-    Directory(#[from] SessionDirectoryError),
+    Directory(#[from] TemporaryDirectoryError),
     /// The child reads specs from files.
     #[error("The spec cannot be written: {source}: {}", path.display())]
     Spec { path: PathBuf, source: io::Error },

@@ -45,8 +45,8 @@ pub use tile_samples::PackedSamples;
 
 use super::database::{ReportDatabase, ReportWarnings, SelectQuery, lock};
 use super::error::ReportError;
+use super::held_file::HeldFile;
 use super::model::*;
-use super::open_file::FileIdentity;
 use super::remote::RemoteFile;
 use super::trace::Trace;
 use super::writer::StepLayout;
@@ -95,7 +95,8 @@ pub struct Report {
     /// A second connection to the same file, for the trace: a long query on one holds up nothing
     /// on the other.
     second: Mutex<Option<ReportDatabase>>,
-    identity: FileIdentity,
+    /// The file that both are of.
+    held: Arc<HeldFile>,
     path: PathBuf,
     /// The file that was asked for: `path`, one of another tool that it was made of, or an address.
     source: PathBuf,
@@ -138,7 +139,7 @@ impl Report {
         let ReportFile { path, source, directory, elsewhere, temporary } = file;
         let warnings = Arc::new(ReportWarnings::default());
         let shown = if elsewhere.is_empty() { &path } else { &source };
-        let (bytes, [db, second], identity) = open_whole(&path, shown, &warnings)?;
+        let (bytes, [db, second], held) = open_whole(&path, shown, &warnings)?;
         if db.tables().next().is_none() {
             let found = "an SQLite file without any table of a report (steps, programs, vars_info, \
                          memory_by_tile, …)";
@@ -152,7 +153,7 @@ impl Report {
         Ok(Self {
             db,
             second: Mutex::new(Some(second)),
-            identity,
+            held,
             path,
             source,
             directory,
@@ -190,7 +191,7 @@ impl Report {
         }
         let shown = if self.elsewhere.is_empty() { &self.path } else { &self.source };
         let another = connect(&self.path, shown, &self.warnings)?;
-        if FileIdentity::of(&self.path) != self.identity {
+        if !self.held.has_its_name() {
             return Err(ReportError::Replaced { path: self.path.clone() });
         }
         Ok(another)
@@ -205,7 +206,7 @@ impl Report {
         let whole =
             fs::canonicalize(&self.path).map_err(|e| ReportError::reading(e, &self.path))?;
         let (connection, _) = open_file::connect(&whole)?;
-        if FileIdentity::of(&self.path) != self.identity {
+        if !self.held.has_its_name() {
             return Err(ReportError::Replaced { path: self.path.clone() });
         }
         Ok(connection)
@@ -391,13 +392,13 @@ fn open_whole(
     path: &Path,
     shown: &Path,
     warnings: &Arc<ReportWarnings>,
-) -> Result<(u64, [ReportDatabase; 2], FileIdentity), ReportError> {
+) -> Result<(u64, [ReportDatabase; 2], Arc<HeldFile>), ReportError> {
     for _ in 0..OPENING_TRIES {
-        let identity = FileIdentity::of(path);
         let bytes = open_file::check(path)?;
+        let held = HeldFile::open(path)?;
         let connections = [connect(path, shown, warnings)?, connect(path, shown, warnings)?];
-        if identity == FileIdentity::of(path) {
-            return Ok((bytes, connections, identity));
+        if held.has_its_name() && !held.is_changed() {
+            return Ok((bytes, connections, held));
         }
     }
     Err(ReportError::Replaced { path: path.to_owned() })

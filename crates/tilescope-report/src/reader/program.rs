@@ -37,7 +37,8 @@ impl ProgramNodeTable {
         self.nodes.get_mut(place).map(|(_, program)| program)
     }
 
-    fn place(&self, id: ProgramId) -> Option<usize> {
+    /// The place of a program among all of them: ids may be far apart.
+    pub(super) fn place(&self, id: ProgramId) -> Option<usize> {
         // Where ids are dense, as in our own files, an id is its place.
         match self.nodes.get(id.index()) {
             Some((found, _)) if *found == id => Some(id.index()),

@@ -60,7 +60,7 @@ pub enum StepLayout {
 
 impl StepLayout {
     /// Steps x IPUs up to which rows are worth their room.
-    pub(crate) const MOST_ROWS: u64 = 1 << 18;
+    pub(crate) const MOST_ROWS: u64 = 1 << 16;
 
     /// The layout for a number of bars, steps x IPUs.
     pub fn for_bars(bars: u64) -> Self {

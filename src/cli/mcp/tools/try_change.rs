@@ -5,7 +5,6 @@ use super::super::session::{McpSession, json_of};
 use super::{McpTool, REPORT};
 use crate::cli::command::CliError;
 use crate::cli::error::JobError;
-use crate::cli::interrupt::TemporaryDirectory;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use tilescope_analysis::insights::{InsightFinding, InsightSubject, SpecChanges, insights};
@@ -13,6 +12,7 @@ use tilescope_experiments::point::expected;
 use tilescope_experiments::spec_copy::SpecCopy;
 use tilescope_experiments::strategies::proposals::compared;
 use tilescope_experiments::trial::{TrialFigures, TrialOutcome, TrialRunner};
+use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_report::units::NumberFormat;
 
 const CHANGES: ToolArgument = ToolArgument::required(

@@ -26,7 +26,6 @@ use crate::model::open_report::OpenReport;
 use crate::model::preferences::UserPreferences;
 pub use crate::model::selection::Selection;
 use crate::shell::report_locations::{demos, simulated_reports};
-use crate::shell::session_temp_dir::remove_stale_directories;
 use crate::shell::simulation_process::SimulationProcess;
 use crate::views::what_if::WhatIfPanel;
 use crate::widgets::background_query::BackgroundWorkers;
@@ -86,7 +85,6 @@ impl AppSession {
         // Nobody sits at a terminal.
         RemoteSettings { without_terminal: true, ..RemoteSettings::current() }.set();
         session.keep_simulated_in(simulated_reports());
-        remove_stale_directories();
         session.home.set_sample_reports(demos());
         session.watch_files();
         session.check_reports();

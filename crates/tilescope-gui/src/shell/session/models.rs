@@ -4,13 +4,13 @@ use super::AppSession;
 use super::simulation_places::free_place;
 use crate::model::message::StatusMessage;
 use crate::shell::model_dialog::ModelDialog;
-use crate::shell::session_temp_dir::SessionDirectoryError;
 use crate::shell::simulation_process::{ChildProgramError, SimulationProcess};
 use crate::shell::spec_queries::write_spec;
 use crate::views::what_if::spec_text::for_directory;
 use egui::Context;
 use std::path::{Path, PathBuf};
 use tilescope_report::atomic_file::write_whole;
+use tilescope_report::temporary_directory::TemporaryDirectoryError;
 
 impl AppSession {
     /// Shows the dialog of a model, or has it wait for the one that is shown.
@@ -59,7 +59,7 @@ impl AppSession {
 /// The spec cannot be written, or the simulator not be started.
 fn start(
     dialog: &mut ModelDialog,
-    directory: Result<PathBuf, SessionDirectoryError>,
+    directory: Result<PathBuf, TemporaryDirectoryError>,
     context: &Context,
 ) -> Result<SimulationProcess, ChildProgramError> {
     let directory = directory?;

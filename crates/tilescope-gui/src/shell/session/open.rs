@@ -34,7 +34,9 @@ impl AppSession {
         if let Some(model) = self.dialogs.take_newly_read_model() {
             self.preferences.current_mut().remember(&model);
         }
-        if self.workspace.files_have_changed(context) && self.opening_path().is_none() {
+        let (have_changed, messages) = self.workspace.poll_files(context);
+        self.messages.extend(messages);
+        if have_changed && self.opening_path().is_none() {
             self.reload(context);
         }
         self.reopen_next_tab(context);

@@ -13,7 +13,7 @@ use crate::model::view_id::ViewId;
 use crate::model::view_state::ViewState;
 use crate::shell::export_task::ExportSource;
 use crate::shell::report_check::ReportCheck;
-use crate::shell::report_file_watcher::ReportFileWatcher;
+use crate::shell::report_file_watcher::{FileEvent, ReportFileWatcher};
 use crate::shell::report_locations::notes_files;
 use crate::views::compare::ComparisonTarget;
 use crate::views::search_panel::SearchPanel;
@@ -180,10 +180,21 @@ impl ReportPage {
         self.checks = reports.cloned().map(ReportCheck::new).collect();
     }
 
-    /// Whether one of its files has changed; told once.
-    pub(super) fn files_have_changed(&mut self, context: &Context) -> bool {
-        let watchers = self.file_watchers.iter_mut();
-        watchers.filter_map(|watcher| watcher.has_changed(context).then_some(())).count() > 0
+    /// True once one of its files has changed; a message for each that is gone.
+    pub(super) fn poll_files(&mut self, context: &Context) -> (bool, Vec<StatusMessage>) {
+        let mut have_changed = false;
+        let mut messages = Vec::new();
+        for watcher in &mut self.file_watchers {
+            match watcher.event(context) {
+                Some(FileEvent::Changed) => have_changed = true,
+                Some(FileEvent::Gone) => messages.push(StatusMessage::warning(format!(
+                    "The file was deleted or renamed; what was read of it stays: {}",
+                    watcher.path().display()
+                ))),
+                None => {}
+            }
+        }
+        (have_changed, messages)
     }
 
     /// The place that is looked at.

@@ -3,12 +3,12 @@
 use super::AppSession;
 use super::simulation_places::free_place;
 use crate::shell::report_locations::stable_number;
-use crate::shell::session_temp_dir::SessionDirectoryError;
 use crate::shell::simulation_process::{ChildProgramError, SimulationProcess};
 use crate::shell::spec_queries::write_spec;
 use crate::views::what_if::search::{SearchOrigin, SearchStart, SpecSearch};
 use egui::Context;
 use std::path::{Path, PathBuf};
+use tilescope_report::temporary_directory::TemporaryDirectoryError;
 
 /// What simulated points are called.
 const POINT: &str = "found";
@@ -20,7 +20,7 @@ impl AppSession {
         self.tell_failure(shown);
     }
 
-    fn search_of_report(&mut self) -> Result<(), SessionDirectoryError> {
+    fn search_of_report(&mut self) -> Result<(), TemporaryDirectoryError> {
         let Some(page) = self.workspace.shown() else { return Ok(()) };
         let panel = self.what_ifs.of_report(page.opened(), &mut self.places)?;
         let Some(panel) = panel else { return Ok(()) };
@@ -65,7 +65,7 @@ fn results_place(directory: &Path, name: &str, spec: &str) -> PathBuf {
 /// # Errors
 /// The spec cannot be written, or the simulator not be started.
 fn start(
-    directory: Result<PathBuf, SessionDirectoryError>,
+    directory: Result<PathBuf, TemporaryDirectoryError>,
     text: &str,
     context: &Context,
 ) -> Result<SimulationProcess, ChildProgramError> {

@@ -1,7 +1,7 @@
 //! Where simulated specs and their reports are written.
 
-use crate::shell::session_temp_dir::{SessionDirectoryError, SessionTempDir};
 use std::path::{Path, PathBuf};
+use tilescope_report::temporary_directory::{TemporaryDirectory, TemporaryDirectoryError};
 
 /// Below the directory of simulated reports: what was tried, and models of the user's.
 const VARIANTS: &str = "what-if";
@@ -14,7 +14,9 @@ const SEARCHES: &str = "searches";
 pub(crate) struct SimulationPlaces {
     /// Where reports are kept; without one they end with the session.
     kept: Option<PathBuf>,
-    temporary: SessionTempDir,
+    /// Specs that are checked, and variants of a session that remembers nothing; made when it is
+    /// first asked for.
+    temporary: Option<TemporaryDirectory>,
 }
 
 impl SimulationPlaces {
@@ -32,15 +34,19 @@ impl SimulationPlaces {
     ///
     /// # Errors
     /// There is no place for files that end with the session.
-    pub(super) fn checks(&mut self) -> Result<PathBuf, SessionDirectoryError> {
-        self.temporary.directory()
+    pub(super) fn checks(&mut self) -> Result<PathBuf, TemporaryDirectoryError> {
+        let made = match self.temporary.take() {
+            Some(made) => made,
+            None => TemporaryDirectory::new()?,
+        };
+        Ok(self.temporary.insert(made).path().to_owned())
     }
 
     /// Where changed specs and their reports go.
     ///
     /// # Errors
     /// As [`Self::checks`].
-    pub(super) fn variants(&mut self) -> Result<PathBuf, SessionDirectoryError> {
+    pub(super) fn variants(&mut self) -> Result<PathBuf, TemporaryDirectoryError> {
         self.below(VARIANTS)
     }
 
@@ -48,7 +54,7 @@ impl SimulationPlaces {
     ///
     /// # Errors
     /// As [`Self::checks`].
-    pub(super) fn models(&mut self) -> Result<PathBuf, SessionDirectoryError> {
+    pub(super) fn models(&mut self) -> Result<PathBuf, TemporaryDirectoryError> {
         self.below(MODELS)
     }
 
@@ -56,14 +62,14 @@ impl SimulationPlaces {
     ///
     /// # Errors
     /// As [`Self::checks`].
-    pub(super) fn searches(&mut self) -> Result<PathBuf, SessionDirectoryError> {
+    pub(super) fn searches(&mut self) -> Result<PathBuf, TemporaryDirectoryError> {
         self.below(SEARCHES)
     }
 
-    fn below(&mut self, name: &str) -> Result<PathBuf, SessionDirectoryError> {
+    fn below(&mut self, name: &str) -> Result<PathBuf, TemporaryDirectoryError> {
         let base = match &self.kept {
             Some(kept) => kept.clone(),
-            None => self.temporary.directory()?,
+            None => self.checks()?,
         };
         Ok(base.join(name))
     }

@@ -5,12 +5,12 @@ use crate::model::navigation::ReportNotes;
 use crate::model::open_report::OpenReport;
 use crate::shell::report_locations::notes_files;
 use crate::shell::session::simulation_places::{SimulationPlaces, free_place};
-use crate::shell::session_temp_dir::SessionDirectoryError;
 use crate::shell::simulation_process::{ChildProgramError, SimulationProcess};
 use crate::shell::spec_queries::write_spec;
 use crate::views::what_if::WhatIfPanel;
 use egui::Context;
 use std::path::{Path, PathBuf};
+use tilescope_report::temporary_directory::TemporaryDirectoryError;
 
 /// The changed spec that was last shown, and those that wait until their report is shown again.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl WhatIfPanels {
         &mut self,
         opened: &OpenReport,
         places: &mut SimulationPlaces,
-    ) -> Result<(), SessionDirectoryError> {
+    ) -> Result<(), TemporaryDirectoryError> {
         let (checks, variants) = (places.checks()?, places.variants()?);
         let is_about = |panel: &WhatIfPanel| panel.is_about(&opened.path);
         self.open = !self.open || !self.current().is_some_and(is_about);
@@ -76,7 +76,7 @@ impl WhatIfPanels {
         &mut self,
         opened: &OpenReport,
         places: &mut SimulationPlaces,
-    ) -> Result<Option<&WhatIfPanel>, SessionDirectoryError> {
+    ) -> Result<Option<&WhatIfPanel>, TemporaryDirectoryError> {
         let was_open = self.open;
         if !self.current().is_some_and(|panel| panel.is_about(&opened.path)) {
             self.toggle(opened, places)?;
@@ -94,7 +94,7 @@ impl WhatIfPanels {
         opened: &OpenReport,
         places: &mut SimulationPlaces,
         then: impl FnOnce(&mut WhatIfPanel),
-    ) -> Result<(), SessionDirectoryError> {
+    ) -> Result<(), TemporaryDirectoryError> {
         if !self.open().is_some_and(|panel| panel.is_about(&opened.path)) {
             self.toggle(opened, places)?;
         }

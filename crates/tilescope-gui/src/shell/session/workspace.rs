@@ -250,9 +250,9 @@ impl Workspace {
         }
     }
 
-    /// Whether a file of what is shown has changed; told once.
-    pub(super) fn files_have_changed(&mut self, context: &Context) -> bool {
-        self.tabs.shown_mut().is_some_and(|page| page.files_have_changed(context))
+    /// True once a file of what is shown has changed; a message for each that is gone.
+    pub(super) fn poll_files(&mut self, context: &Context) -> (bool, Vec<StatusMessage>) {
+        self.tabs.shown_mut().map(|page| page.poll_files(context)).unwrap_or_default()
     }
 }
 

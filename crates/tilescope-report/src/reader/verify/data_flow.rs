@@ -184,7 +184,6 @@ impl<'a> DataFlowCheck<'a> {
             let is_collective = is_global && node.ipu.is_some();
             let meets_replicas = differ && is_collective;
             let joins_replicas = differ && classes.joins.contains(&id);
-            self.roles.resize(id.index(), ProgramRole::default());
             self.roles.push(ProgramRole {
                 accesses: first..self.accesses.len(),
                 is_external_sync,
@@ -220,7 +219,7 @@ impl<'a> DataFlowCheck<'a> {
     }
 
     fn role(&self, program: Option<ProgramId>) -> Option<&ProgramRole> {
-        self.roles.get(program?.index())
+        self.roles.get(self.programs.place(program?)?)
     }
 
     /// Words for a step.

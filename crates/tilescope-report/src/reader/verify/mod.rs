@@ -130,7 +130,7 @@ impl Report {
         cancel: &Arc<AtomicBool>,
     ) -> Result<Vec<InvariantViolation>, ReportError> {
         let mut apart = Self::open_with_cache(&self.path, None)?;
-        if apart.identity != self.identity {
+        if !self.held.has_its_name() {
             return Err(ReportError::Replaced { path: self.path.clone() });
         }
         apart.db.set_cancel(cancel.clone())?;

@@ -1,108 +1,121 @@
-//! Files that end with the session: specs that are checked, and variants of a session that remembers
-//! nothing. They live in a directory of their own below the temporary one.
+//! Directories for files that end with the process.
 
+use crate::atomic_file::unfinished;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::time::Duration;
 
-/// Directories of sessions begin with this; process and a number follow.
+/// Names of directories begin with this; process and a number follow.
 const PREFIX: &str = "tilescope-session-";
-/// A file in each of them, locked by the session that it belongs to for as long as that lives.
+/// A file in each of them, locked by the process that it belongs to for as long as that lives.
 const LOCK_FILE: &str = "in-use.lock";
-/// Sessions of one process, and names that others have taken.
+/// Directories of one process, and names that others have taken.
 const MAX_NUMBER: u32 = 10_000;
 /// A child that was just killed may still be writing: so often is removing tried, with a pause.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Why a session has no directory.
+/// Why there is no directory.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SessionDirectoryError {
-    #[error("Temporary files cannot be written: {source}: {}", path.display())]
+pub enum TemporaryDirectoryError {
+    /// The system refused to make it.
+    #[error("temporary files cannot be written: {source}: {}", path.display())]
     NotWritten { path: PathBuf, source: io::Error },
     /// All names are taken.
-    #[error("There is no place for temporary files in {}", base.display())]
+    #[error("there is no place for temporary files in {}", base.display())]
     NoPlace { base: PathBuf },
 }
 
-/// The directory of a session; made when it is first asked for, gone with the session.
-#[derive(Default)]
-pub(crate) struct SessionTempDir {
-    /// The directory, and its mark.
-    held: Option<(PathBuf, File)>,
+/// A directory of this process; gone when it is dropped, when the process is interrupted, and else
+/// when the next process looks for what others have left.
+#[derive(Debug)]
+pub struct TemporaryDirectory {
+    path: PathBuf,
+    /// Held until the directory is removed.
+    mark: Option<File>,
 }
 
-impl SessionTempDir {
-    /// The directory.
+impl TemporaryDirectory {
+    /// Makes one.
     ///
     /// # Errors
     /// It cannot be made.
-    pub(crate) fn directory(&mut self) -> Result<PathBuf, SessionDirectoryError> {
-        self.directory_in(&std::env::temp_dir())
+    pub fn new() -> Result<Self, TemporaryDirectoryError> {
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(remove_stale_directories);
+        Self::below(&std::env::temp_dir())
     }
 
-    fn directory_in(&mut self, base: &Path) -> Result<PathBuf, SessionDirectoryError> {
-        let held = match self.held.take() {
-            Some(held) => held,
-            None => make(base)?,
-        };
-        Ok(self.held.insert(held).0.clone())
+    fn below(base: &Path) -> Result<Self, TemporaryDirectoryError> {
+        // Held until it is in the list: an interruption in between would leave it.
+        let mut unfinished = unfinished();
+        let (path, mark) = make(base)?;
+        unfinished.push(path.clone());
+        Ok(Self { path, mark: Some(mark) })
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 
-impl Drop for SessionTempDir {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
-        let Some((path, mark)) = self.held.take() else { return };
+        // Held until it is gone: an interruption in between would leave a part.
+        let mut unfinished = unfinished();
         // Some systems remove no file that is open.
-        drop(mark);
+        drop(self.mark.take());
         for _ in 0..TRIES {
-            match std::fs::remove_dir_all(&path) {
+            match std::fs::remove_dir_all(&self.path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => std::thread::sleep(PAUSE),
-                _ => return,
+                _ => break,
             }
         }
+        unfinished.retain(|path| *path != self.path);
     }
 }
 
 /// A new directory, and its mark, locked.
-fn make(base: &Path) -> Result<(PathBuf, File), SessionDirectoryError> {
+fn make(base: &Path) -> Result<(PathBuf, File), TemporaryDirectoryError> {
     let process = std::process::id();
     for number in 0..MAX_NUMBER {
         let path = base.join(format!("{PREFIX}{process}-{number}"));
         match std::fs::create_dir(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-            Err(source) => return Err(SessionDirectoryError::NotWritten { path, source }),
+            Err(source) => return Err(TemporaryDirectoryError::NotWritten { path, source }),
         }
         let mark = match File::create(path.join(LOCK_FILE)) {
             Ok(mark) => mark,
-            Err(source) => return Err(SessionDirectoryError::NotWritten { path, source }),
+            Err(source) => return Err(TemporaryDirectoryError::NotWritten { path, source }),
         };
-        // Without a lock another session may take it for an old one; where files cannot be locked,
+        // Without a lock another process may take it for an old one; where files cannot be locked,
         // none is ever taken for that.
         let taken = matches!(mark.try_lock(), Err(std::fs::TryLockError::WouldBlock));
         if !taken && path.join(LOCK_FILE).exists() {
             return Ok((path, mark));
         }
     }
-    Err(SessionDirectoryError::NoPlace { base: base.to_owned() })
+    Err(TemporaryDirectoryError::NoPlace { base: base.to_owned() })
 }
 
-/// Removes, on a thread of its own, what sessions have left that ended without a chance to.
-pub(crate) fn remove_stale_directories() {
+/// Removes, on a thread of its own, what processes have left that ended without a chance to.
+fn remove_stale_directories() {
     let sweeping = std::thread::Builder::new().name("sweep".to_owned());
-    // Without a thread the next start may have one.
+    // Without a thread the next process may have one.
     let _ = sweeping.spawn(|| sweep_in(&std::env::temp_dir()));
 }
 
-/// A directory is removed if it is called like those of sessions, has their mark, and nobody holds
+/// A directory is removed if it is called like those of this program, has their mark, and nobody holds
 /// that.
-#[expect(clippy::disallowed_methods, reason = "once, when the program starts")]
 fn sweep_in(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for entry in entries.flatten() {
-        let named = entry.file_name().to_str().is_some_and(is_session_directory_name);
+        let named = entry.file_name().to_str().is_some_and(is_own_name);
         // A link to a directory is none here.
         if named && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let path = entry.path();
@@ -115,8 +128,8 @@ fn sweep_in(base: &Path) {
     }
 }
 
-/// Whether a name is exactly what a session calls its directory.
-fn is_session_directory_name(name: &str) -> bool {
+/// True for a name that this program gives its directories.
+fn is_own_name(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     numbers.is_some_and(|(process, number)| digits(process) && digits(number))
@@ -127,18 +140,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_ends_with_its_session() {
+    fn a_directory_is_gone_with_its_content() {
         let base = tempfile::tempdir().unwrap();
-        let mut one = SessionTempDir::default();
-        drop(SessionTempDir::default());
-        assert_eq!(base.path().read_dir().unwrap().count(), 0, "none before it is asked for");
-        let (path, mut other) = (one.directory_in(base.path()).unwrap(), SessionTempDir::default());
-        assert_eq!(one.directory_in(base.path()).unwrap(), path);
-        assert_ne!(other.directory_in(base.path()).unwrap(), path);
+        let one = TemporaryDirectory::below(base.path()).unwrap();
+        let other = TemporaryDirectory::below(base.path()).unwrap();
+        assert_ne!(other.path(), one.path());
+        let path = one.path().to_owned();
         std::fs::create_dir(path.join("variant 1")).unwrap();
         std::fs::write(path.join("variant 1/profile.pop"), "").unwrap();
+        assert!(unfinished().contains(&path));
         drop(one);
-        assert!(!path.exists());
+        assert!(!path.exists() && !unfinished().contains(&path));
         drop(other);
         assert_eq!(base.path().read_dir().unwrap().count(), 0);
     }
@@ -146,8 +158,8 @@ mod tests {
     #[test]
     fn only_what_is_surely_ours_and_unused_is_swept() {
         let base = tempfile::tempdir().unwrap();
-        let mut living = SessionTempDir::default();
-        let mut kept = vec![living.directory_in(base.path()).unwrap()];
+        let living = TemporaryDirectory::below(base.path()).unwrap();
+        let mut kept = vec![living.path().to_owned()];
         let place = |name: &str, mark: bool| {
             let path = base.path().join(name);
             std::fs::create_dir(&path).unwrap();

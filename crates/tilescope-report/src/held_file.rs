@@ -1,0 +1,166 @@
+//! The file of an open report, held for as long as the report is open.
+//!
+//! SQLite opens a file by its name, and opens it anew for each connection. In between another file
+//! may take the name, and would be given the number of the old one if nobody held that. And a file
+//! that is written to in place keeps its number: only its size and times tell that.
+
+use super::error::ReportError;
+use std::fs::{self, File, Metadata};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::SystemTime;
+
+/// The files of all open reports, and the first of those that changed before they were closed.
+static OPEN: Mutex<OpenFiles> = Mutex::new(OpenFiles { held: Vec::new(), changed: None });
+
+struct OpenFiles {
+    held: Vec<Weak<HeldFile>>,
+    changed: Option<PathBuf>,
+}
+
+/// A report file as it was when it was opened.
+#[derive(Debug)]
+pub(super) struct HeldFile {
+    file: File,
+    path: PathBuf,
+    opened: FileState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileState {
+    bytes: u64,
+    modified: Option<SystemTime>,
+    /// Time of the last change of anything about it, and its number of names: a file that loses its
+    /// name to another one changes too, but can be read as before.
+    changed: Option<(i64, i64, u64)>,
+}
+
+impl HeldFile {
+    /// Opens a file of this name.
+    ///
+    /// # Errors
+    /// The system's reason.
+    pub(super) fn open(path: &Path) -> Result<Arc<Self>, ReportError> {
+        let failed = |error| ReportError::reading(error, path);
+        let file = File::open(path).map_err(failed)?;
+        let opened = FileState::of(&file.metadata().map_err(failed)?);
+        let held = Arc::new(Self { file, path: path.to_owned(), opened });
+        let mut open = open_files();
+        open.held.retain(|file| file.strong_count() > 0);
+        open.held.push(Arc::downgrade(&held));
+        Ok(held)
+    }
+
+    /// True while its name leads to it and to no other file; always where files have no numbers.
+    pub(super) fn has_its_name(&self) -> bool {
+        let (Ok(named), Ok(held)) = (fs::metadata(&self.path), self.file.metadata()) else {
+            return false;
+        };
+        number(&named) == number(&held)
+    }
+
+    /// True if it was written to since it was opened.
+    pub(super) fn is_changed(&self) -> bool {
+        let Ok(found) = self.file.metadata() else { return true };
+        let now = FileState::of(&found);
+        let has_lost_a_name = match (now.changed, self.opened.changed) {
+            (Some((.., now)), Some((.., opened))) => now != opened,
+            _ => false,
+        };
+        let same = FileState { changed: self.opened.changed, ..now };
+        if has_lost_a_name { same != self.opened } else { now != self.opened }
+    }
+}
+
+impl Drop for HeldFile {
+    fn drop(&mut self) {
+        if self.is_changed() {
+            open_files().changed.get_or_insert_with(|| self.path.clone());
+        }
+    }
+}
+
+impl FileState {
+    #[cfg(unix)]
+    fn of(found: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let changed = (found.ctime(), found.ctime_nsec(), found.nlink());
+        Self { bytes: found.len(), modified: found.modified().ok(), changed: Some(changed) }
+    }
+
+    #[cfg(not(unix))]
+    fn of(found: &Metadata) -> Self {
+        Self { bytes: found.len(), modified: found.modified().ok(), changed: None }
+    }
+}
+
+/// The number of a file, which no other file has while it is open.
+#[cfg(unix)]
+fn number(found: &Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    Some((found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn number(_: &Metadata) -> Option<(u64, u64)> {
+    None
+}
+
+fn open_files() -> MutexGuard<'static, OpenFiles> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Checks that no report that this process has opened was written to while it was open, since the
+/// last check. An answer from such a report may be of two versions of the file: commands ask before
+/// they give it.
+///
+/// # Errors
+/// [`ReportError::Rewritten`] with the first report that was.
+pub fn check_open_reports() -> Result<(), ReportError> {
+    // Dropping the last handle locks the list.
+    let held: Vec<Arc<HeldFile>> = open_files().held.iter().filter_map(Weak::upgrade).collect();
+    let closed = open_files().changed.take();
+    let open = held.iter().find(|file| file.is_changed()).map(|file| file.path.clone());
+    match closed.or(open) {
+        Some(path) => Err(ReportError::Rewritten { path }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_file_that_is_written_to_is_changed_and_one_that_is_replaced_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("profile.pop");
+        let other = directory.path().join("other.pop");
+        fs::write(&path, "old").unwrap();
+        let held = HeldFile::open(&path).unwrap();
+        assert!(held.has_its_name() && !held.is_changed());
+        fs::write(&other, "new").unwrap();
+        fs::rename(&other, &path).unwrap();
+        assert!(!held.is_changed());
+        assert_eq!(held.has_its_name(), !cfg!(unix));
+        let held = HeldFile::open(&path).unwrap();
+        File::options().append(true).open(&path).unwrap().write_all(b"er").unwrap();
+        assert!(held.has_its_name() && held.is_changed());
+    }
+
+    /// The system gives the number of a file that nobody holds to the next one.
+    #[test]
+    fn no_file_gets_the_number_of_one_that_is_held() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("profile.pop");
+        fs::write(&path, "first").unwrap();
+        let held = HeldFile::open(&path).unwrap();
+        for round in 0..20 {
+            let other = directory.path().join("other.pop");
+            fs::write(&other, format!("round {round}")).unwrap();
+            fs::rename(&other, &path).unwrap();
+            assert_eq!(held.has_its_name(), !cfg!(unix), "{round}");
+        }
+    }
+}

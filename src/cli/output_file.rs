@@ -1,0 +1,33 @@
+//! The one door for files that commands write: whole or not at all, never over a report or over what
+//! they are made of, and not from a report that was written to while it was read.
+
+use super::command::CliError;
+use crate::cli::error::UsageError;
+use std::path::Path;
+use tilescope_report::{atomic_file, check_open_reports};
+
+/// Refuses to write over a report or over one of the inputs. Commands that work for long ask first.
+///
+/// # Errors
+/// The file is one of those, or a directory.
+pub(super) fn check<'a>(
+    file: &Path,
+    mut inputs: impl Iterator<Item = &'a Path>,
+) -> Result<(), CliError> {
+    atomic_file::check_target(file)?;
+    let whole = file.canonicalize().ok();
+    if whole.is_some() && inputs.any(|input| input.canonicalize().ok() == whole) {
+        let is = "is what the result is made of; choose another name for it";
+        return Err(UsageError::WrongFile { file: file.to_owned(), is }.into());
+    }
+    Ok(())
+}
+
+/// Writes a file.
+///
+/// # Errors
+/// A report has its name or was written to meanwhile, or the system refuses.
+pub(super) fn write(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    check_open_reports()?;
+    Ok(atomic_file::write_whole(file, bytes)?)
+}
