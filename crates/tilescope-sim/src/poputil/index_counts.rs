@@ -1,6 +1,8 @@
 //! How many of the first elements of a tensor's memory have an index along an axis that is kept.
 
-use super::element_order::{AxisDim, ElementOrder, ShapedMemory};
+use super::element_order::{AxisDim, ElementOrder};
+use super::list_length;
+use super::shaped_memory::ShapedMemory;
 
 /// What one element of a dimension of memory has inside.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +116,7 @@ impl<F: Fn(u64) -> u64> IndexCounts<F> {
     /// Elements kept in so many places from `place` on, of each place.
     fn kept(&self, place: u64, places: u64) -> u64 {
         match &self.kept_before {
-            Some(before) => before[(place + places) as usize] - before[place as usize],
+            Some(before) => before[list_length(place + places)] - before[list_length(place)],
             None => {
                 let [from, to] = [place, place + places].map(|place| place.min(self.size));
                 (self.kept_below)(to) - (self.kept_below)(from)
@@ -286,7 +288,7 @@ mod tests {
             let step: u64 = shape[axis + 1..].iter().product();
             for end in ends {
                 let end = end % (all + 1);
-                let first = indices[..end as usize].iter();
+                let first = indices[..list_length(end)].iter();
                 let counted = first.filter(|index| range.contains(&(*index / step % shape[axis])));
                 prop_assert_eq!(counts.kept_of_first(end), counted.count() as u64);
             }
