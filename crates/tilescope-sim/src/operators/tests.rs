@@ -402,7 +402,7 @@ fn lookups_in_parts_take_no_more_room() {
     let operands =
         vec![TensorInfo::new([1000, 24], DType::Half), TensorInfo::new([5, 4], DType::Int)];
     let case = |serialisation| OperatorCase {
-        operator: Arc::new(EmbeddingOp { serialisation }),
+        operator: Arc::new(EmbeddingOp { serialisation, ..EmbeddingOp::default() }),
         operands: operands.clone(),
         has_gradient: true,
     };
