@@ -84,14 +84,17 @@ struct FigureResidual {
 }
 
 impl FigureResidual {
-    fn new(figure: &PublishedFigure, simulated: f64, factors: Option<&RunFactors>) -> Option<Self> {
-        let (source, factor) = figure.residual(simulated)?;
+    fn new(
+        figure: &PublishedFigure,
+        (source, factor): (ProgramErrorSource, f64),
+        factors: Option<&RunFactors>,
+    ) -> Self {
         let deviation = match (source, factors) {
             (ProgramErrorSource::Program, Some(factors)) => factors.deviation_of_parts(),
             _ => 0.0,
         };
         let line = published_line(source, &figure.id, factor, deviation);
-        Some(Self { source: source.name(), factor, deviation, line })
+        Self { source: source.name(), factor, deviation, line }
     }
 }
 
@@ -112,12 +115,13 @@ impl<'a> PublishedFigureRow<'a> {
             published => simulated / published - 1.0,
         };
         let verdict = figure.verdict(simulated, fits);
-        let factors = match figure.residual(simulated) {
+        let residual = figure.residual(simulated, runs);
+        let factors = match residual {
             Some((ProgramErrorSource::Program, _)) => runs[0].time_factors(),
             _ => None,
         };
         Self {
-            residual: FigureResidual::new(figure, simulated, factors.as_ref()),
+            residual: residual.map(|found| FigureResidual::new(figure, found, factors.as_ref())),
             band: factors.map(|factors| figure.band(simulated, &factors)),
             id: &figure.id,
             publication,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tilescope_report::units::{Bytes, Cycles};
 use tilescope_sim::cost_constants::EXCHANGE_START_CYCLES;
 use tilescope_sim::operators::{
-    ConvOp, EmbeddingOp, MatMulOp, MatMulPhase, Operator, PoolOp, ReduceOp, RnnOp,
+    ConvOp, EmbeddingGoal, EmbeddingOp, MatMulOp, MatMulPhase, Operator, PoolOp, ReduceOp, RnnOp,
 };
 use tilescope_sim::popops::reduce::ReduceOperation;
 use tilescope_sim::shape::{DType, TensorRole};
@@ -317,6 +317,7 @@ fn operators_of_models_cost_what_rows_cost() {
     let image: &[(&[u64], DType)] = &[(&[2, 16, 12, 12], Half), (&[32, 16, 3, 3], Half)];
     let lstm: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 192], Half), (&[4, 48], Half)];
     let gru: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 144], Half), (&[3, 48], Half)];
+    let as_tools_plan = EmbeddingOp { goal: EmbeddingGoal::Memory, ..EmbeddingOp::default() };
     let back = MatMulOp { product: MatMulPhase::InputGradient, transposed: false };
     let padded = ConvOp::square(2, 1);
     let sum = ReduceOp::new(ReduceOperation::SquareAdd, vec![1]);
@@ -345,7 +346,7 @@ fn operators_of_models_cost_what_rows_cost() {
         (
             "embedding",
             "shape=500,40 num-indices=90 pass=fwd".into(),
-            in_a_model(EmbeddingOp::default(), &[(&[500, 40], Half), (&[90], Int)], false),
+            in_a_model(as_tools_plan, &[(&[500, 40], Half), (&[90], Int)], false),
         ),
         ("lstm", format!("{layer} phase=fwd"), in_a_model(RnnOp::lstm(48, false), lstm, false)),
         ("gru", format!("{layer} phase=fwd"), in_a_model(RnnOp::gru(48, false), gru, false)),

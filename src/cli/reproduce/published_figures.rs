@@ -189,6 +189,7 @@ impl FigureMeasurement {
             | Self::SequencesPerSecond => Some(ProgramErrorSource::Program),
             Self::StepCycles(_) => Some(ProgramErrorSource::Copies),
             Self::CategoryBytes(_) => Some(ProgramErrorSource::Code),
+            Self::CategoryGrowth(_) => Some(ProgramErrorSource::ReplicaCode),
             _ => None,
         }
     }
@@ -258,13 +259,21 @@ impl PublishedFigure {
     }
 
     /// Its residual: the source of the error, and true over predicted cycles or
-    /// bytes. `None` where nothing was predicted, or something else than time and code.
-    pub(super) fn residual(&self, simulated: f64) -> Option<(ProgramErrorSource, f64)> {
+    /// bytes. `None` where nothing was predicted, or something else than time and code. What code
+    /// grows by is measured by all code of the program that it grew to: none of it may be known.
+    pub(super) fn residual(
+        &self,
+        simulated: f64,
+        programs: &[&SimulatedProgram],
+    ) -> Option<(ProgramErrorSource, f64)> {
         let source = self.measure.error_source()?;
-        let factor = if self.measure.is_rate() {
-            simulated / self.published
-        } else {
-            self.published / simulated
+        let factor = match &self.measure {
+            FigureMeasurement::CategoryGrowth(category) => {
+                let all = programs.last()?.category_bytes(*category);
+                (all + self.published - simulated) / all
+            }
+            measure if measure.is_rate() => simulated / self.published,
+            _ => self.published / simulated,
         };
         (self.kind == PublishedFigureKind::Predicted).then_some((source, factor))
     }

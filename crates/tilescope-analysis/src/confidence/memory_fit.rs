@@ -114,13 +114,16 @@ fn fullest_tile(
     let code: Bytes =
         categories.iter().filter(|part| part.category.is_executable()).map(|part| part.bytes).sum();
     let share = code.as_f64() / bytes.max(Bytes(1)).as_f64();
-    let sure = FactorBand { low: 1.0, high: 1.0 };
-    let of_code = factors_of(errors, ProgramErrorSource::Code).unwrap_or(sure);
-    // Ends of independent errors add as squares.
     let share = share.min(1.0);
-    let low = 1.0 - (of_tile.low - 1.0).hypot(share * (of_code.low - 1.0));
-    let high = 1.0 + (of_tile.high - 1.0).hypot(share * (of_code.high - 1.0));
-    Some(Banded::new(bytes.as_f64(), FactorBand { low, high }))
+    let [mut below, mut above] = [of_tile.low - 1.0, of_tile.high - 1.0];
+    for source in [ProgramErrorSource::Code, ProgramErrorSource::ReplicaCode] {
+        if let Some(of_code) = factors_of(errors, source) {
+            // Ends of independent errors add as squares.
+            below = below.hypot(share * (of_code.low - 1.0));
+            above = above.hypot(share * (of_code.high - 1.0));
+        }
+    }
+    Some(Banded::new(bytes.as_f64(), FactorBand { low: 1.0 - below.abs(), high: 1.0 + above }))
 }
 
 fn factors_of(errors: &[ProgramErrorBand], source: ProgramErrorSource) -> Option<FactorBand> {
@@ -174,5 +177,13 @@ mod tests {
             width(400)
         );
         assert_eq!(fullest_tile(&[], Bytes(1000), &[]), None);
+        let replicated = [
+            &errors[..],
+            &[error(ProgramErrorSource::ReplicaCode, FactorBand { low: 0.8, high: 1.25 })],
+        ]
+        .concat();
+        let band = fullest_tile(&replicated, Bytes(1000), &[code(400)]).expect("a band");
+        let wide = band.high() - band.low();
+        assert!(wide > 1.4 * width(400) && wide < 1.5 * width(400), "{wide} {}", width(400));
     }
 }

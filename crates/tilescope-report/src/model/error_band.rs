@@ -76,11 +76,13 @@ pub enum ProgramErrorSource {
     FullestTile,
     /// Bytes of code on it.
     Code,
+    /// Code that replicas add, of all code of a replicated program.
+    ReplicaCode,
 }
 
 impl ProgramErrorSource {
     /// Every source.
-    pub const ALL: [ProgramErrorSource; 9] = [
+    pub const ALL: [ProgramErrorSource; 10] = [
         Self::Program,
         Self::Copies,
         Self::Formulas,
@@ -90,6 +92,7 @@ impl ProgramErrorSource {
         Self::Imported,
         Self::FullestTile,
         Self::Code,
+        Self::ReplicaCode,
     ];
 
     /// The name in the file.
@@ -104,6 +107,7 @@ impl ProgramErrorSource {
             Self::Imported => "imported",
             Self::FullestTile => "fullest_tile",
             Self::Code => "code",
+            Self::ReplicaCode => "replica_code",
         }
     }
 

@@ -175,7 +175,8 @@ pub(super) const PROGRAM_ERRORS: SchemaTable = table(
             "program: all programs; copies: between layouts; formulas: kinds that nobody measured; \
              odd_rows: rows that end inside a vector; host: its copies and loaders; \
              host_calls: what its framework takes; imported: operators of a file; fullest_tile: \
-             its bytes; code: code on it",
+             its bytes; code: code on it; replica_code: code that replicas add, of all code of a \
+             replicated program",
         ),
         col("rows", COUNT, "published figures it is taken from; 0: assumed"),
         col(

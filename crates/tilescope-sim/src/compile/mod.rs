@@ -282,7 +282,8 @@ impl LoweredProgram<'_> {
             sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
             error_bands: if predicts { error_bands::bands(&operations) } else { Vec::new() },
             program_errors: if predicts {
-                error_bands::program_errors(spec.host_call_error())
+                let replicas = spec.options.replication_factor;
+                error_bands::program_errors(spec.host_call_error(), replicas)
             } else {
                 Vec::new()
             },

@@ -18,7 +18,9 @@ pub use program::{PublishedResiduals, published_line};
 use crate::cost_constants::UNMEASURED_ERROR_SHARE;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
-use tilescope_report::{CostBasis, ErrorBand, FactorBand, ModelOperation, ProgramErrorBand};
+use tilescope_report::{
+    CostBasis, ErrorBand, FactorBand, ModelOperation, ProgramErrorBand, ProgramErrorSource,
+};
 
 /// Operators, without what their gradients add to the name, and the measured group they are in.
 const MEASURED_OPERATORS: &[(&str, &str)] = &[
@@ -173,12 +175,16 @@ pub(crate) fn bands(operations: &[ModelOperation]) -> Vec<ErrorBand> {
     of_kinds.chain(of_none).flatten().collect()
 }
 
-/// How far figures of whole programs are off beside that, with `host_calls` that are as sure as
-/// their framework is known.
-pub(crate) fn program_errors(host_calls: ProgramErrorBand) -> Vec<ProgramErrorBand> {
+/// How far figures of a whole program of so many replicas are off beside that, with `host_calls`
+/// that are as sure as their framework is known.
+pub(crate) fn program_errors(host_calls: ProgramErrorBand, replicas: u32) -> Vec<ProgramErrorBand> {
     residuals(WORST_ROWS).zip(residuals(ALL_ROWS)).map_or(Vec::new(), |(worst, all)| {
         let of_tiles = (all.rows, all.tile);
-        program::errors(PublishedResiduals::kept(), worst.cycles, of_tiles, host_calls)
+        let published = PublishedResiduals::kept();
+        let mut errors = program::errors(published, worst.cycles, of_tiles, host_calls);
+        let is_replicated = replicas > 1;
+        errors.retain(|error| is_replicated || error.source != ProgramErrorSource::ReplicaCode);
+        errors
     })
 }
 

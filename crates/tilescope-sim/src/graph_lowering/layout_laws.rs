@@ -210,12 +210,12 @@ fn a_pooling_over_the_whole_field_is_a_reduction() {
     }
 }
 
-/// Whatever made a tensor, its norm takes at most three times that of a linear one; that of rows which
-/// a lookup left in parts of a few columns on many tiles, at most four and a half: partial sums of
-/// every part go through a stage between tiles.
+/// Whatever made a tensor, its norm takes at most three times that of a linear one.
 #[test]
 fn norms_do_not_depend_much_on_who_made_their_input() {
-    for [rows, width] in [[2048, 768], [4620, 512], [3152, 768], [999, 320]] {
+    for [rows, width] in
+        [[2048, 768], [4620, 512], [3152, 768], [999, 320], [197, 768], [77, 512], [50, 257]]
+    {
         let ty = |shape: &[u64], dtype| TensorInfo::new(shape, dtype);
         let half = |shape: &[u64]| TensorInfo::new(shape, DType::Half);
         let mut graph = GraphBuilder::new();
@@ -239,8 +239,8 @@ fn norms_do_not_depend_much_on_who_made_their_input() {
         let cycles = node_cycles(&graph.finish());
         let [linear, stream, product] = [cycles[2], cycles[3], cycles[4]].map(Cycles::as_f64);
         assert!(
-            stream < 4.5 * linear && product < 3.0 * linear,
-            "{rows}: {linear} {stream} {product}"
+            stream < 3.0 * linear && product < 3.0 * linear,
+            "{rows} x {width}: {linear} {stream} {product}"
         );
     }
 }

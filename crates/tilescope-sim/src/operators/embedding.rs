@@ -17,11 +17,24 @@ use crate::targets::IpuTarget;
 pub struct EmbeddingOp {
     /// Parts of the lookups that are made one after the other: less memory at a time.
     pub serialisation: u64,
+    /// What the gather is planned for.
+    pub goal: EmbeddingGoal,
+}
+
+/// What a gather is planned for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EmbeddingGoal {
+    /// Few cycles, as PopART has asked for since 2021 (`planMinimisationTarget` in its
+    /// sliceplanx.cpp) and poplibs of 2023 always does.
+    #[default]
+    Cycles,
+    /// Little memory of the gather and the update of its rows together, as poplibs' tools plan.
+    Memory,
 }
 
 impl Default for EmbeddingOp {
     fn default() -> Self {
-        Self { serialisation: 1 }
+        Self { serialisation: 1, goal: EmbeddingGoal::default() }
     }
 }
 
@@ -80,7 +93,12 @@ impl EmbeddingOp {
     ) -> (MultiSliceParams, MultiSliceLowering<'a>) {
         let [table, indices] = [0, 1].map(|input| lowering.tensor_type(node.inputs[input]));
         let part = self.lookup_params(table, indices);
-        let plan = multi_slice::plan(&part, machine.tiles.into(), lowering.training);
+        let plan = match self.goal {
+            EmbeddingGoal::Cycles => multi_slice::fastest_gather(&part, machine),
+            EmbeddingGoal::Memory => {
+                multi_slice::plan(&part, machine.tiles.into(), lowering.training)
+            }
+        };
         (part, MultiSliceLowering::new(machine, part, plan))
     }
 

@@ -74,7 +74,7 @@ pub use context::{LoweredOperation, LoweringContext, NodeOperands, ReplicaSum};
 pub use convolution::{ConvDimTransforms, ConvOp};
 pub use cross_entropy::CrossEntropyOp;
 pub(crate) use dropout::DropoutOp;
-pub use embedding::{EmbeddingOp, MultiUpdateAddOp};
+pub use embedding::{EmbeddingGoal, EmbeddingOp, MultiUpdateAddOp};
 pub use error::{GraphError, GraphProblem, LoweringError, LoweringProblem, ShapeError};
 pub use gradient::{GradientBuilder, OperationSink};
 pub use import_problem::ImportProblem;

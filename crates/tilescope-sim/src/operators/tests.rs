@@ -19,6 +19,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use tilescope_report::units::Bytes;
 
+mod shuffle;
 mod sweep;
 
 /// An operator, its operands, and whether it can be differentiated.
@@ -326,6 +327,9 @@ fn check_lowering_on(chip: Chip, graph: &ModelGraph, label: &str) -> BTreeSet<St
             let received = traffic.map(|tile| tile.bytes_in).total();
             let delivered = traffic.map(|tile| tile.bytes_delivered).total();
             assert_eq!(received, delivered, "{}, {}", place(), phase.name);
+            // A multicast is delivered more than once, and nothing less than once.
+            let sent = traffic.map(|tile| tile.bytes_out).total();
+            assert!(sent <= delivered, "{}, {}: {sent:?} sent", place(), phase.name);
         }
         let phases = lowered.work.phases().len();
         let ends = |of: &crate::poplar::work::TemporaryVariable| of.live.end <= phases + 1;
@@ -398,7 +402,7 @@ fn lookups_in_parts_take_no_more_room() {
     let operands =
         vec![TensorInfo::new([1000, 24], DType::Half), TensorInfo::new([5, 4], DType::Int)];
     let case = |serialisation| OperatorCase {
-        operator: Arc::new(EmbeddingOp { serialisation }),
+        operator: Arc::new(EmbeddingOp { serialisation, ..EmbeddingOp::default() }),
         operands: operands.clone(),
         has_gradient: true,
     };

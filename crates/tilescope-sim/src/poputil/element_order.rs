@@ -4,6 +4,7 @@
 //! reshape changes no flat index, so an order holds for every shape of the tensor, and questions on a
 //! view are answered by the memory behind it, as Poplar answers them.
 
+use super::shaped_memory::ShapedMemory;
 use crate::shape::gcd;
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ pub(crate) struct AxisDim {
     /// Elements of this part.
     pub size: u64,
     /// Distance of its elements along the axis.
-    step: u64,
+    pub(super) step: u64,
 }
 
 /// Dimensions of memory, outermost first.
@@ -38,13 +39,15 @@ pub(crate) struct Grouping {
     pub group: u64,
     /// Elements of the last group of an axis that groups do not divide; 0 where they do.
     pub rest: u64,
+    /// True if that group is the only one of its axis.
+    pub is_only: bool,
     /// True if tiles begin and end at groups, short ones among them. Else groups are dealt evenly, a
     /// short one counted as a whole.
     pub on_borders: bool,
 }
 
 impl Grouping {
-    const NONE: Self = Self { group: 1, rest: 0, on_borders: false };
+    pub(super) const NONE: Self = Self { group: 1, rest: 0, is_only: false, on_borders: false };
 }
 
 /// The order of elements inside the tiles.
@@ -74,8 +77,8 @@ pub(crate) fn axis_step(shape: &[u64], axis: usize) -> u64 {
 
 impl MemoryDim {
     /// The parts of axes of `shape` that it runs along, outermost first; none where it begins or ends
-    /// inside an element of an axis. Of an axis of `short` elements it may be a group that is larger.
-    fn along(self, shape: &[u64], steps: &[u64], short: u64) -> Option<Vec<AxisDim>> {
+    /// inside an element of an axis. What is `padded` may be longer than its axis.
+    fn along(self, shape: &[u64], steps: &[u64], padded: Padding) -> Option<Vec<AxisDim>> {
         let mut found = Vec::new();
         let mut left = self;
         while left.size > 1 {
@@ -87,9 +90,12 @@ impl MemoryDim {
                 return None;
             }
             let (size, step) = (shape[axis], left.step / steps[axis]);
-            let is_short_group = step == 1 && size == short && left.size > size;
-            let ends_axis = size.div_ceil(step) == left.size;
-            if step * left.size <= size || ends_axis || is_short_group {
+            let ends_axis = match padded {
+                Padding::None => false,
+                Padding::OnlyGroup(rest) => step == 1 && size == rest,
+                Padding::Groups => size.div_ceil(step) == left.size,
+            };
+            if step * left.size <= size || ends_axis {
                 found.push(AxisDim { axis, size: left.size, step });
                 break;
             }
@@ -105,23 +111,48 @@ impl MemoryDim {
     }
 }
 
+/// Elements that a dimension of memory counts and that are not there.
+#[derive(Clone, Copy, Debug)]
+enum Padding {
+    None,
+    /// All behind so many: it is the only group of its axis.
+    OnlyGroup(u64),
+    /// Of the last group: it counts groups.
+    Groups,
+}
+
 impl MemoryDims {
     fn along(&self, shape: &[u64]) -> Option<Vec<AxisDim>> {
         let steps = steps(shape);
+        let Grouping { rest, is_only, .. } = self.grouping;
+        let groups = self.short_groups();
         let mut found = Vec::new();
         for (at, dim) in self.dims.iter().enumerate() {
-            let short = if at + 1 == self.dims.len() { self.grouping.rest } else { 0 };
-            found.extend(dim.along(shape, &steps, short)?);
+            let padded = if Some(at) == groups {
+                Padding::Groups
+            } else if is_only && at + 1 == self.dims.len() {
+                Padding::OnlyGroup(rest)
+            } else {
+                Padding::None
+            };
+            found.extend(dim.along(shape, &steps, padded)?);
         }
         Some(found)
+    }
+
+    /// The dimension that counts groups of which the last one is short.
+    fn short_groups(&self) -> Option<usize> {
+        let Grouping { rest, is_only, .. } = self.grouping;
+        let group = self.dims.last().filter(|_| rest > 0 && !is_only)?;
+        self.dims.iter().position(|dim| dim.step == group.step * group.size)
     }
 
     /// The same order but for the groups of its innermost axis, which lies together as a whole.
     fn ungrouped(&self) -> ElementOrder {
         let Some((group, outer)) = self.dims.split_last() else { return ElementOrder::Linear };
-        let is_axis = |dim: &&MemoryDim| dim.step == group.step * group.size;
+        let Grouping { rest, is_only, .. } = self.grouping;
+        let is_axis = |dim: &&MemoryDim| !is_only && dim.step == group.step * group.size;
         let groups = outer.iter().find(is_axis).map_or(1, |dim| dim.size);
-        let rest = self.grouping.rest;
         let short = if rest > 0 { group.size - rest } else { 0 };
         let axis = MemoryDim { step: group.step, size: groups * group.size - short };
         let others = outer.iter().filter(|dim| !is_axis(dim)).copied();
@@ -160,7 +191,9 @@ impl ElementOrder {
             MemoryDim { step: 1, size: step },
             MemoryDim { step, size: group },
         ];
-        MemoryDims::order(dims, Grouping { group, rest: size % group, on_borders: false })
+        let grouping =
+            Grouping { group, rest: size % group, is_only: size < group, on_borders: false };
+        MemoryDims::order(dims, grouping)
     }
 
     /// The same, of groups that tiles begin and end at.
@@ -243,7 +276,9 @@ impl ElementOrder {
 
     /// The same order when axis `i` is the former axis `permutation[i]`.
     pub(crate) fn permuted(&self, shape: &[u64], permutation: &[usize]) -> Self {
-        let Some(old) = self.known_axis_dims(shape) else { return Self::Unknown };
+        let Some(ShapedMemory { dims: old, grouping }) = self.known_memory(shape) else {
+            return Self::Unknown;
+        };
         let turned: Vec<u64> = permutation.iter().map(|axis| shape[*axis]).collect();
         let new_steps = steps(&turned);
         let mut step_of = vec![1; shape.len()];
@@ -252,7 +287,7 @@ impl ElementOrder {
         }
         let dims =
             old.iter().map(|dim| MemoryDim { step: dim.step * step_of[dim.axis], size: dim.size });
-        MemoryDims::order(dims, self.grouping())
+        MemoryDims::order(dims, grouping)
     }
 
     fn grouping(&self) -> Grouping {
@@ -268,41 +303,15 @@ impl ElementOrder {
         if *self == Self::Linear || shape == resized {
             return self.clone();
         }
-        let Some(mut dims) = self.known_axis_dims(shape) else { return Self::Unknown };
-        let Some(innermost) = dims.last().copied() else { return Self::Linear };
-        let (new_steps, mut rest) = (steps(resized), self.grouping().rest);
+        let Some(mut memory) = self.known_memory(shape) else { return Self::Unknown };
         for axis in (0..shape.len()).filter(|axis| shape[*axis] != resized[*axis]) {
-            let size = resized[axis];
-            let mut parts: Vec<&mut AxisDim> =
-                dims.iter_mut().filter(|dim| dim.axis == axis).collect();
-            parts.sort_by_key(|part| part.step);
-            let is_group = innermost.axis == axis;
-            if !is_group || rest == 0 {
-                for part in &mut parts {
-                    part.size = part.size.min(size.div_ceil(part.step)).max(1);
-                }
-            }
-            let Some(outermost) = parts.pop() else { continue };
-            if is_group && outermost.step == 1 && rest > 0 && size <= outermost.size {
-                // The group is not full, and has another number of elements.
-                rest = size % outermost.size;
-            } else if is_group && outermost.step == 1 && size > outermost.size {
-                // What was the whole axis is a group of it now.
-                let step = outermost.size;
-                rest = size % step;
-                dims.insert(0, AxisDim { axis, size: size.div_ceil(step), step });
-            } else {
-                // The outermost part of an axis takes what its size changes by.
-                outermost.size = size.div_ceil(outermost.step).max(1);
-                if is_group {
-                    rest = if size > outermost.step { size % outermost.step } else { 0 };
-                }
-            }
+            memory.resize(axis, resized[axis]);
         }
-        let dims = dims
-            .iter()
-            .map(|dim| MemoryDim { step: dim.step * new_steps[dim.axis], size: dim.size });
-        MemoryDims::order(dims, Grouping { rest, ..self.grouping() })
+        let new_steps = steps(resized);
+        let dims = memory.dims.iter();
+        let dims =
+            dims.map(|dim| MemoryDim { step: dim.step * new_steps[dim.axis], size: dim.size });
+        MemoryDims::order(dims, memory.grouping)
     }
 
     /// Dimensions of memory of a tensor of `shape`, outermost first; none where they are not known.
@@ -358,27 +367,23 @@ impl ElementOrder {
         self.whole(run).max(1)
     }
 
-    /// Stretches of memory, one after the other: elements of each, and how many of them lie between
-    /// neighbours along `axis`. What is left of an axis that groups do not divide is a stretch of
-    /// its own.
-    pub(crate) fn stretches(&self, shape: &[u64], axis: usize) -> Vec<(u64, u64)> {
-        let elements: u64 = shape.iter().product();
+    /// Dimensions of memory as [`Self::axis_dims`] has them, with their groups.
+    pub(super) fn shaped(&self, shape: &[u64]) -> ShapedMemory {
         // Where groups end inside the axes of the shape, none of its dimensions are groups.
-        let known = self.known_axis_dims(shape);
-        let rest = if known.is_some() { self.grouping().rest } else { 0 };
-        let dims = known.unwrap_or_else(|| self.ungrouped().axis_dims(shape));
-        let of_axis = dims.iter().position(|dim| dim.axis == axis);
-        // The outermost part of an axis says where its elements are; what is inside it moves no more
-        // than a group.
-        let Some(first) = of_axis else { return vec![(elements, 1)] };
-        let inside: u64 = dims[first + 1..].iter().map(|dim| dim.size).product();
-        let step = (inside / dims[first].step.max(1)).max(1);
-        let Some(group) = dims.last().filter(|group| rest > 0 && group.axis != axis) else {
-            return vec![(elements, step)];
-        };
-        let others = elements / shape[group.axis].max(1);
-        let whole = (shape[group.axis] - rest) * others;
-        vec![(whole, step), (elements - whole, step / group.size * rest)]
+        self.known_memory(shape).unwrap_or_else(|| ShapedMemory {
+            dims: self.ungrouped().axis_dims(shape),
+            grouping: Grouping::NONE,
+        })
+    }
+
+    /// The same where they are known, and the short group at the end of an axis is one of an axis of
+    /// the shape.
+    fn known_memory(&self, shape: &[u64]) -> Option<ShapedMemory> {
+        let memory = ShapedMemory { dims: self.known_axis_dims(shape)?, grouping: self.grouping() };
+        let Self::Dims(MemoryDims { dims, grouping }) = self else { return Some(memory) };
+        let is_whole = memory.dims.last().map(|dim| dim.size) == dims.last().map(|dim| dim.size);
+        let has_groups = grouping.is_only || memory.short_groups().is_some();
+        (grouping.rest == 0 || (is_whole && has_groups)).then_some(memory)
     }
 
     /// The groups that stay whole, if there are any, and how many there are, short ones counted as
@@ -387,6 +392,40 @@ impl ElementOrder {
         let Self::Dims(MemoryDims { dims, grouping }) = self else { return None };
         let all: u64 = dims.iter().map(|dim| dim.size).product();
         (grouping.group > 1).then_some((all / grouping.group, *grouping))
+    }
+}
+
+#[cfg(test)]
+impl ElementOrder {
+    /// True if every dimension of memory runs along one axis of the shape, or is made of such parts.
+    pub(super) fn is_along(&self, shape: &[u64]) -> bool {
+        self.known_memory(shape).is_some()
+    }
+
+    /// Flat indices of all elements in the order of memory; none where it is not known.
+    pub(super) fn flat_indices(&self, shape: &[u64]) -> Option<Vec<u64>> {
+        let dims = self.memory_dims(shape)?;
+        let Grouping { rest, is_only, .. } = self.grouping();
+        let groups = match self {
+            Self::Dims(memory) => memory.short_groups(),
+            _ => None,
+        };
+        // Index, and whether it is in the last group.
+        let mut found = vec![(0, is_only)];
+        for (at, dim) in dims.iter().enumerate() {
+            let is_group = at + 1 == dims.len();
+            found = found
+                .into_iter()
+                .flat_map(|(before, is_last)| {
+                    let size = if is_group && is_last { rest } else { dim.size };
+                    (0..size).map(move |digit| {
+                        let ends = groups == Some(at) && digit + 1 == dim.size;
+                        (before + digit * dim.step, is_last || ends)
+                    })
+                })
+                .collect();
+        }
+        Some(found.into_iter().map(|(index, _)| index).collect())
     }
 }
 

@@ -1,7 +1,9 @@
 //! How tensors lie on the tiles, as poputil maps them.
 
 pub(crate) mod element_order;
+mod index_counts;
 pub(crate) mod shape_hash;
+mod shaped_memory;
 pub(crate) mod split_regions;
 pub(crate) mod tensor_layout;
 

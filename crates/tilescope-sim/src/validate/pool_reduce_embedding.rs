@@ -3,7 +3,9 @@
 use super::case::OpBenchmarkCase;
 use super::config::{RowConfig, RowProblem};
 use super::passes::LayerPasses;
-use crate::operators::{EmbeddingOp, MultiUpdateAddOp, PoolOp, PoolWindow, ReduceOp};
+use crate::operators::{
+    EmbeddingGoal, EmbeddingOp, MultiUpdateAddOp, PoolOp, PoolWindow, ReduceOp,
+};
 use crate::popnn::pool::PoolingType;
 use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
 use crate::poputil::list_length;
@@ -120,7 +122,8 @@ pub(crate) fn embedding(
     let table = case.tensor("table", TensorRole::Parameter, &[rows, width], dtype)?;
     let indices = case.tensor("indices", TensorRole::Input, &[lookups], DType::Int)?;
     // Without a download nothing reads the rows that were looked up.
-    let found = case.apply(passes.forward, "gather", EmbeddingOp::default(), &[table, indices])?;
+    let gather = EmbeddingOp { goal: EmbeddingGoal::Memory, ..EmbeddingOp::default() };
+    let found = case.apply(passes.forward, "gather", gather, &[table, indices])?;
     if passes.update {
         let added = case.like("rows", TensorRole::Input, found);
         case.apply_all(true, "update", MultiUpdateAddOp, &[table, indices, added])?;

@@ -8,8 +8,8 @@
 mod cycles;
 mod plan;
 
-pub(crate) use plan::overwriting_plan;
 pub use plan::{SlicePlan, plan};
+pub(crate) use plan::{fastest_gather, overwriting_plan};
 
 use super::elementwise::{self, ElementwiseOp, UnaryOpType};
 use super::reduce::{
@@ -78,8 +78,8 @@ impl<'a> MultiSliceLowering<'a> {
         for column in 0..plan.columns {
             for lookup in 0..plan.lookups {
                 for row in 0..plan.rows {
-                    let grains = embedding.width.div_ceil(embedding.grain());
-                    let columns = part(grains, plan.columns, column) * embedding.grain();
+                    let grains = embedding.width.div_ceil(plan.grain);
+                    let columns = part(grains, plan.columns, column) * plan.grain;
                     let lookups = part(embedding.lookups, plan.lookups, lookup);
                     parts.push(MultiSliceTilePart {
                         index: [lookup, row],
@@ -110,7 +110,7 @@ impl<'a> MultiSliceLowering<'a> {
 
     /// How the table lies: each part is shared out evenly to the tiles that look up in it.
     pub(crate) fn table(&self) -> TensorLayout {
-        let grain = self.embedding.grain();
+        let grain = self.plan.grain;
         let held = |at: &MultiSliceTilePart| {
             let grains = at.rows * at.columns.div_ceil(grain);
             // The table is stored once, spread over the tiles that use it, and broadcast to all of

@@ -1,12 +1,15 @@
 //! How a table is split for gathers and updates: rows, columns and lookups over tiles, so that
-//! memory is least (poplibs lib/popops/DynamicSlice.cpp, `embedding::plan`).
+//! memory is least, or cycles (poplibs lib/popops/DynamicSlice.cpp, `embedding::plan`, of March 2021
+//! and of 2023).
 
 use super::MultiSliceParams;
 use crate::poplar::exchange::WORD_BYTES;
+use crate::poputil::tensor_layout::LOAD_BYTES;
 use crate::shape::DType;
-use tilescope_report::units::Bytes;
+use crate::targets::{IpuTarget, WORKERS};
+use tilescope_report::units::{Bytes, Cycles, Quantity};
 
-/// Bytes that are stored at once: columns are dealt in grains of them.
+/// Bytes that are stored at once: where memory is least, columns are dealt in grains of them.
 const STORE_BYTES: Bytes = Bytes(4);
 
 /// Fewest indices on one tile.
@@ -24,6 +27,16 @@ pub struct SlicePlan {
     pub rows: u64,
     /// Parts of the lookups: the table is copied to each, and their updates are added up.
     pub lookups: u64,
+    /// Columns that are dealt to tiles together.
+    pub grain: u64,
+}
+
+/// The part of a table and of its lookups that the fullest tile has.
+#[derive(Clone, Copy, Debug)]
+struct LargestPart {
+    grains: u64,
+    rows: u64,
+    lookups: u64,
 }
 
 /// Part counts up to `most`, each the fewest that give their largest part, with that part.
@@ -57,47 +70,126 @@ fn least_memory(
     updated: bool,
     most_lookups: u64,
 ) -> SlicePlan {
-    let grain = embedding.grain();
-    let mut best = (Bytes::MAX, SlicePlan { columns: 1, rows: 1, lookups: 1 });
+    let grain = (STORE_BYTES / embedding.dtype.bytes()).max(1);
+    least(embedding, (tiles, grain), most_lookups, |plan, part| {
+        let estimate = SlicePlanMemoryEstimate { embedding, plan, part, tiles, updated };
+        estimate.weighted_bytes()
+    })
+}
+
+/// The plan of a gather alone that takes the fewest cycles by the estimate of poplibs of 2023, of
+/// those whose temporaries leave enough of a tile's memory, if there are any. PopART plans gathers
+/// and the updates of their tables apart (popart willow/src/popx/op/gatherx.cpp).
+pub(crate) fn fastest_gather(embedding: &MultiSliceParams, machine: &IpuTarget) -> SlicePlan {
+    let tiles = u64::from(machine.tiles);
+    let grain = (LOAD_BYTES / embedding.dtype.bytes()).clamp(1, embedding.width.max(1));
+    let room = machine.chip.bytes_per_tile.share(TEMPORARY_SHARE.0, TEMPORARY_SHARE.1);
+    least(embedding, (tiles, grain), embedding.lookups, |plan, part| {
+        let estimate = GatherEstimate { embedding, plan, part, tiles };
+        (estimate.temporary_bytes() > room, estimate.cycles())
+    })
+}
+
+/// The plan of at most so many parts of the lookups, columns in such grains, that costs least.
+fn least<T: Ord>(
+    embedding: &MultiSliceParams,
+    (tiles, grain): (u64, u64),
+    most_lookups: u64,
+    cost: impl Fn(SlicePlan, LargestPart) -> T,
+) -> SlicePlan {
+    let mut best: Option<(T, SlicePlan)> = None;
     for (columns, grains) in splits(embedding.width.div_ceil(grain), tiles) {
         // With fewer than two rows on a tile, overhead that poplibs does not count exceeds the
         // memory that is saved.
         let most_rows = embedding.rows.div_ceil(2).min(tiles / columns);
         for (rows, entries) in splits(embedding.rows, most_rows) {
-            for (lookups, each) in {
-                let most = most_lookups.min(tiles / (columns * rows));
-                splits(embedding.lookups, most)
-            } {
-                let plan = SlicePlan { columns, rows, lookups };
-                let cost = SlicePlanMemoryEstimate {
-                    embedding,
-                    plan,
-                    grains,
-                    rows_per_tile: entries,
-                    lookups_per_tile: each,
-                    tiles,
-                    updated,
-                };
-                let goal = cost.weighted_bytes();
-                if goal < best.0 {
-                    best = (goal, plan);
+            let most = most_lookups.min(tiles / (columns * rows));
+            for (lookups, each) in splits(embedding.lookups, most) {
+                let plan = SlicePlan { columns, rows, lookups, grain };
+                let cost = cost(plan, LargestPart { grains, rows: entries, lookups: each });
+                if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                    best = Some((cost, plan));
                 }
             }
         }
     }
-    best.1
+    best.map_or(SlicePlan { columns: 1, rows: 1, lookups: 1, grain }, |(_, plan)| plan)
+}
+
+/// Share of a tile's memory that temporaries of a gather may fill where nothing else is said
+/// (`SliceOptions::availableMemoryProportion`).
+const TEMPORARY_SHARE: (u64, u64) = (6, 10);
+
+/// What poplibs of 2023 expects of a gather on the fullest tile (`constructModel`). Its serial splits
+/// of the lookups are left out.
+struct GatherEstimate<'a> {
+    embedding: &'a MultiSliceParams,
+    plan: SlicePlan,
+    part: LargestPart,
+    tiles: u64,
+}
+
+impl GatherEstimate<'_> {
+    fn row(&self) -> Bytes {
+        self.part.grains * self.plan.grain * self.embedding.dtype.bytes()
+    }
+
+    /// What a tile copies of the table: its part where lookups share it, and in any case what it has
+    /// more than if the table were spread evenly.
+    fn table_copy(&self) -> Bytes {
+        let held = self.part.rows * self.row();
+        let grains = self.embedding.rows * self.embedding.width.div_ceil(self.plan.grain);
+        let even = grains.div_ceil(self.tiles) * self.plan.grain * self.embedding.dtype.bytes();
+        if self.plan.lookups > 1 { held } else { held - even.min(held) }
+    }
+
+    /// Lookups of a tile in the second stage.
+    fn chosen(&self) -> u64 {
+        self.part.lookups.div_ceil(self.plan.rows)
+    }
+
+    /// What the second stage chooses from.
+    fn candidates(&self) -> Bytes {
+        self.plan.rows * self.chosen() * self.row()
+    }
+
+    fn cycles(&self) -> Cycles {
+        let sent = |bytes: Bytes| Cycles(bytes.div_ceil(WORD_BYTES.0).0);
+        let columns = self.part.grains * self.plan.grain;
+        let first = sent(self.table_copy()) + self.slices(columns, self.part.lookups);
+        if self.plan.rows == 1 {
+            return first;
+        }
+        // poplibs counts the grains of a row as its columns here.
+        first + sent(self.candidates()) + self.slices(self.part.grains, self.chosen())
+    }
+
+    /// `getMultiSliceCycleEstimate`: rows that another tile has cost less.
+    fn slices(&self, columns: u64, lookups: u64) -> Cycles {
+        let (width, each) = match self.embedding.dtype.bytes() {
+            Bytes(1) => (4, 3),
+            _ => (2, 2),
+        };
+        let of_worker = lookups.div_ceil(WORKERS);
+        let found = (of_worker * self.part.rows).div_ceil(self.embedding.rows.max(1));
+        let rows = found * (19 + columns.div_ceil(width) * each) + (of_worker - found) * 8;
+        Cycles(WORKERS * (30 + rows))
+    }
+
+    fn temporary_bytes(&self) -> Bytes {
+        let first_result =
+            if self.plan.rows > 1 { self.part.lookups * self.row() } else { Bytes::ZERO };
+        let candidates = if self.plan.rows > 1 { self.candidates() } else { Bytes::ZERO };
+        let first = self.table_copy() + first_result + self.part.lookups * WORD_BYTES;
+        first.max(first_result + candidates + self.chosen() * WORD_BYTES)
+    }
 }
 
 /// Bytes on the fullest tile.
 struct SlicePlanMemoryEstimate<'a> {
     embedding: &'a MultiSliceParams,
     plan: SlicePlan,
-    /// Grains of columns of a tile.
-    grains: u64,
-    /// Rows of a tile.
-    rows_per_tile: u64,
-    /// Lookups of a tile.
-    lookups_per_tile: u64,
+    part: LargestPart,
     tiles: u64,
     updated: bool,
 }
@@ -121,12 +213,12 @@ impl SlicePlanMemoryEstimate<'_> {
     }
 
     fn columns(&self) -> u64 {
-        self.grains * self.embedding.grain()
+        self.part.grains * self.plan.grain
     }
 
     fn table(&self) -> Bytes {
-        let stored = (self.grains * self.rows_per_tile).div_ceil(self.plan.lookups);
-        stored * self.embedding.grain() * self.element()
+        let stored = (self.part.grains * self.part.rows).div_ceil(self.plan.lookups);
+        stored * self.plan.grain * self.element()
     }
 
     fn indices(&self) -> u64 {
@@ -136,7 +228,7 @@ impl SlicePlanMemoryEstimate<'_> {
 
     /// Lookups of a tile in the second stage.
     fn chosen(&self) -> u64 {
-        self.lookups_per_tile.div_ceil(self.plan.rows)
+        self.part.lookups.div_ceil(self.plan.rows)
     }
 
     fn output_elements(&self) -> u64 {
@@ -146,7 +238,7 @@ impl SlicePlanMemoryEstimate<'_> {
     fn exchange_code(&self) -> Bytes {
         let split = |parts: u64| if parts > 1 { parts } else { 0 };
         // A message from every tile that holds some of the indices, once for each stage.
-        let indices = self.lookups_per_tile.div_ceil(self.indices());
+        let indices = self.part.lookups.div_ceil(self.indices());
         let (table, rows) = (split(self.plan.lookups), split(self.plan.rows));
         let update = if self.updated { indices + table } else { 0 };
         WORD_BYTES * (table + 2 * indices + rows + update)
@@ -155,11 +247,11 @@ impl SlicePlanMemoryEstimate<'_> {
     fn gather_bytes(&self) -> Bytes {
         let split = |parts: u64, bytes: Bytes| if parts > 1 { bytes } else { Bytes::ZERO };
         let row = self.columns() * self.element();
-        let copy = split(self.plan.lookups, self.rows_per_tile * row);
-        let first = split(self.plan.rows, self.lookups_per_tile * row);
+        let copy = split(self.plan.lookups, self.part.rows * row);
+        let first = split(self.plan.rows, self.part.lookups * row);
         let second = split(self.plan.rows, self.plan.rows * self.chosen() * row);
         let stages = [
-            copy + first + self.lookups_per_tile * WORD_BYTES,
+            copy + first + self.part.lookups * WORD_BYTES,
             first + second + self.chosen() * WORD_BYTES,
         ];
         stages[0].max(stages[1])
@@ -174,33 +266,31 @@ impl SlicePlanMemoryEstimate<'_> {
         } else {
             self.output_elements() * WORD_BYTES
         };
-        let updates = split(self.plan.rows, self.lookups_per_tile * self.columns());
-        let partials = split(self.plan.lookups, self.rows_per_tile * self.columns());
-        let adding = updates + partials + self.lookups_per_tile * WORD_BYTES;
+        let updates = split(self.plan.rows, self.part.lookups * self.columns());
+        let partials = split(self.plan.lookups, self.part.rows * self.columns());
+        let adding = updates + partials + self.part.lookups * WORD_BYTES;
         // Casting, adding and reducing follow each other. Reduced sums take as much as the
         // partials, as does the table in floats.
         (cast + updates).max(adding).max(2 * partials)
     }
 }
 
-impl MultiSliceParams {
-    /// Columns that are dealt to tiles together.
-    pub(crate) fn grain(&self) -> u64 {
-        (STORE_BYTES / self.dtype.bytes()).max(1)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::targets::MK2;
 
     #[test]
     fn plans_use_the_tiles_they_have() {
         for (rows, width, lookups) in [(1000, 200, 21_600), (50_000, 64, 16), (3, 1, 1)] {
             let embedding = MultiSliceParams { rows, width, lookups, dtype: DType::Half };
             for tiles in [1, 7, 1472] {
-                let plan = plan(&embedding, tiles, true);
-                assert!(plan.columns * plan.rows * plan.lookups <= tiles);
+                let machine = IpuTarget { tiles, ..IpuTarget::all_tiles_of(MK2) };
+                let gather = fastest_gather(&embedding, &machine);
+                for plan in [plan(&embedding, tiles.into(), true), gather] {
+                    let used = plan.columns * plan.rows * plan.lookups;
+                    assert!(used <= u64::from(tiles), "{plan:?}");
+                }
             }
         }
     }

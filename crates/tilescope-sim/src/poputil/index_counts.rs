@@ -1,0 +1,297 @@
+//! How many of the first elements of a tensor's memory have an index along an axis that is kept.
+
+use super::element_order::{AxisDim, ElementOrder};
+use super::list_length;
+use super::shaped_memory::ShapedMemory;
+
+/// What one element of a dimension of memory has inside.
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    elements: u64,
+    /// Elements of each index along the axis.
+    of_index: u64,
+}
+
+impl Inside {
+    const ONE: Self = Self { elements: 1, of_index: 1 };
+
+    fn times(self, size: u64, is_axis: bool) -> Self {
+        let of_index = if is_axis { self.of_index } else { self.of_index * size };
+        Self { elements: self.elements * size, of_index }
+    }
+}
+
+/// A dimension of memory.
+#[derive(Clone, Copy, Debug)]
+struct CountedDim {
+    /// Elements that all have the same inside: all but the last one where that is a short group.
+    alike: u64,
+    is_axis: bool,
+    inside: Inside,
+    /// The same in a short group.
+    inside_short: Inside,
+    /// Places of the axis inside, in the order of memory: its indices, and what pads a short group.
+    places: u64,
+}
+
+/// Counts elements by their index along an axis of their shape.
+pub(super) struct IndexCounts<F> {
+    /// Elements that are kept of each with an index below some index.
+    kept_below: F,
+    /// Length of the axis.
+    size: u64,
+    /// Elements kept of those in the first so many places, where places are not in the order of
+    /// indices.
+    kept_before: Option<Vec<u64>>,
+    /// Outermost first.
+    dims: Vec<CountedDim>,
+    /// The dimension that counts groups of which the last one is short.
+    groups: Option<usize>,
+}
+
+impl<F: Fn(u64) -> u64> IndexCounts<F> {
+    /// Of a tensor of `shape` in this order.
+    pub(super) fn new(order: &ElementOrder, shape: &[u64], axis: usize, kept_below: F) -> Self {
+        let mut memory = order.shaped(shape);
+        let groups = memory.short_groups();
+        let rest = memory.grouping.rest;
+        if let Some(group) = memory.dims.last_mut().filter(|_| memory.grouping.is_only) {
+            group.size = rest;
+        }
+        let mut dims = Vec::new();
+        let [mut inside, mut inside_short] = [Inside::ONE; 2];
+        let mut places = 1;
+        for (at, dim) in memory.dims.iter().enumerate().rev() {
+            let is_axis = dim.axis == axis;
+            let counts_groups = groups == Some(at);
+            let alike = if counts_groups { dim.size - 1 } else { dim.size };
+            dims.push(CountedDim { alike, is_axis, inside, inside_short, places });
+            let is_group = at + 1 == memory.dims.len() && groups.is_some();
+            let all = inside.times(alike, is_axis);
+            if counts_groups {
+                inside.elements = all.elements + inside_short.elements;
+                if !is_axis {
+                    inside.of_index = all.of_index + inside_short.of_index;
+                }
+                inside_short = inside;
+            } else {
+                inside_short = inside_short.times(if is_group { rest } else { dim.size }, is_axis);
+                inside = all;
+            }
+            if is_axis {
+                places *= dim.size;
+            }
+        }
+        dims.reverse();
+        let kept_before = kept_in_places(&memory, axis, shape[axis], &kept_below);
+        Self { kept_below, size: shape[axis], kept_before, dims, groups }
+    }
+
+    /// Those kept of the first so many elements of memory.
+    pub(super) fn kept_of_first(&self, elements: u64) -> u64 {
+        let mut left = elements;
+        let [mut kept, mut place] = [0; 2];
+        let mut in_short = false;
+        for (at, dim) in self.dims.iter().enumerate() {
+            let inside = if in_short { dim.inside_short } else { dim.inside };
+            let mut before = left / inside.elements;
+            if self.groups == Some(at) && before >= dim.alike {
+                before = dim.alike;
+                in_short = true;
+            }
+            left -= before * inside.elements;
+            if dim.is_axis {
+                kept += inside.of_index * self.kept(place, before * dim.places);
+                place += before * dim.places;
+            } else {
+                kept += before * inside.of_index * self.kept(place, dim.places);
+            }
+            if left == 0 {
+                return kept;
+            }
+        }
+        kept + if left > 0 { self.kept(place, 1) } else { 0 }
+    }
+
+    /// Elements kept in so many places from `place` on, of each place.
+    fn kept(&self, place: u64, places: u64) -> u64 {
+        match &self.kept_before {
+            Some(before) => before[list_length(place + places)] - before[list_length(place)],
+            None => {
+                let [from, to] = [place, place + places].map(|place| place.min(self.size));
+                (self.kept_below)(to) - (self.kept_below)(from)
+            }
+        }
+    }
+}
+
+/// Elements kept of those in the first so many places of an axis; none where places are in the order
+/// of indices.
+fn kept_in_places(
+    memory: &ShapedMemory,
+    axis: usize,
+    size: u64,
+    kept_below: impl Fn(u64) -> u64,
+) -> Option<Vec<u64>> {
+    let parts: Vec<AxisDim> = memory.dims.iter().filter(|dim| dim.axis == axis).copied().collect();
+    let mut inside = 1;
+    let mut in_order = true;
+    for part in parts.iter().rev() {
+        in_order &= part.step == inside;
+        inside *= part.size;
+    }
+    if in_order {
+        return None;
+    }
+    let short = memory.short_groups().filter(|at| memory.dims[*at].axis == axis);
+    let groups_step = short.map(|at| memory.dims[at].step);
+    let group_step = memory.dims.last().filter(|_| short.is_some()).map(|group| group.step);
+    let mut before = vec![0];
+    let mut kept = 0;
+    for place in 0..inside {
+        let mut rest = place;
+        let mut index = 0;
+        let mut in_last_group = false;
+        let mut in_group = 0;
+        for part in parts.iter().rev() {
+            let digit = rest % part.size;
+            rest /= part.size;
+            index += digit * part.step;
+            if Some(part.step) == groups_step {
+                in_last_group = digit + 1 == part.size;
+            } else if Some(part.step) == group_step {
+                in_group = digit;
+            }
+        }
+        let is_padding = in_last_group && in_group >= memory.grouping.rest;
+        if !is_padding && index < size {
+            kept += kept_below(index + 1) - kept_below(index);
+        }
+        before.push(kept);
+    }
+    Some(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
+
+    /// A view of a view.
+    #[derive(Clone, Copy, Debug)]
+    enum View {
+        /// So many parts of an axis are an axis of their own.
+        Split { axis: usize, parts: u64 },
+        /// An axis and the next one are one.
+        Merge { axis: usize },
+        /// Axes change places.
+        Turn { by: usize },
+        /// The first elements of an axis.
+        Cut { axis: usize, to: u64 },
+        /// So many of the tensor one after the other.
+        Grow { axis: usize, times: u64 },
+    }
+
+    fn views() -> impl Strategy<Value = Vec<View>> {
+        let axis = || 0usize..5;
+        prop::collection::vec(
+            prop_oneof![
+                (axis(), 2u64..6).prop_map(|(axis, parts)| View::Split { axis, parts }),
+                axis().prop_map(|axis| View::Merge { axis }),
+                axis().prop_map(|by| View::Turn { by }),
+                (axis(), 1u64..40).prop_map(|(axis, to)| View::Cut { axis, to }),
+                (axis(), 2u64..4).prop_map(|(axis, times)| View::Grow { axis, times }),
+            ],
+            0..6,
+        )
+    }
+
+    impl View {
+        /// The shape and the order behind it; none where it is not possible.
+        fn of(self, shape: &[u64], order: &ElementOrder) -> Option<(Vec<u64>, ElementOrder)> {
+            let mut seen = shape.to_vec();
+            let axes = shape.len();
+            match self {
+                Self::Split { axis, parts } => {
+                    let axis = axis % axes;
+                    if !shape[axis].is_multiple_of(parts) || axes > 4 {
+                        return None;
+                    }
+                    seen[axis] /= parts;
+                    seen.insert(axis, parts);
+                    Some((seen, order.clone()))
+                }
+                Self::Merge { axis } => {
+                    let axis = axis % axes;
+                    let next = *shape.get(axis + 1)?;
+                    seen[axis] *= next;
+                    seen.remove(axis + 1);
+                    Some((seen, order.clone()))
+                }
+                Self::Turn { by } => {
+                    let turned: Vec<usize> = (0..axes).map(|at| (at + by) % axes).collect();
+                    let seen = turned.iter().map(|axis| shape[*axis]).collect();
+                    Some((seen, order.permuted(shape, &turned)))
+                }
+                Self::Cut { axis, to } => {
+                    let axis = axis % axes;
+                    seen[axis] = to.min(shape[axis]);
+                    let order = order.resized(shape, &seen);
+                    Some((seen, order))
+                }
+                Self::Grow { axis, times } => {
+                    let axis = axis % axes;
+                    seen[axis] *= times;
+                    let order = order.resized(shape, &seen);
+                    (seen.iter().product::<u64>() < 20_000).then_some((seen, order))
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
+        /// Whatever views are made of a tensor: its memory has every element once, and as many of
+        /// every stretch are in a slice as are counted one by one. A shuffle of channels is a split,
+        /// a turn and a merge.
+        #[test]
+        fn memory_of_views_has_every_element_once(
+            shape in prop::collection::vec(1u64..24, 1..4),
+            [axis, along] in [0usize..4, 0usize..4],
+            group in 1u64..12,
+            views in views(),
+            range in [0u64..40, 0u64..40],
+            ends in prop::collection::vec(0u64..20_000, 4),
+        ) {
+            let order = ElementOrder::grouped(&shape, axis % shape.len(), group);
+            let mut seen = (shape, order);
+            for view in views {
+                seen = view.of(&seen.0, &seen.1).unwrap_or(seen);
+            }
+            let (shape, order) = seen;
+            let all: u64 = shape.iter().product();
+            let axis = along % shape.len();
+            let [one, two] = range.map(|index| index % (shape[axis] + 1));
+            let range = one.min(two)..one.max(two);
+            let below = |index: u64| index.clamp(range.start, range.end) - range.start;
+            let counts = IndexCounts::new(&order, &shape, axis, below);
+            let part = all / shape[axis] * (range.end - range.start);
+            prop_assert_eq!(counts.kept_of_first(all), part, "{:?} {:?}", order, shape);
+            let Some(indices) = order.flat_indices(&shape) else { return Ok(()) };
+            let mut sorted = indices.clone();
+            sorted.sort_unstable();
+            prop_assert_eq!(sorted, (0..all).collect::<Vec<_>>(), "{:?} {:?}", order, shape);
+            if !order.is_along(&shape) {
+                return Ok(());
+            }
+            let step: u64 = shape[axis + 1..].iter().product();
+            for end in ends {
+                let end = end % (all + 1);
+                let first = indices[..list_length(end)].iter();
+                let counted = first.filter(|index| range.contains(&(*index / step % shape[axis])));
+                prop_assert_eq!(counts.kept_of_first(end), counted.count() as u64);
+            }
+        }
+    }
+}
