@@ -147,7 +147,7 @@ impl OnnxListing<'_> {
             "symbols": symbols.collect::<Vec<_>>(),
             "has_loss": self.graph.map(has_loss),
             "annotated_ipus": annotated.map(|annotated| annotated.ipus),
-            "annotated_stages": annotated.map(|annotated| annotated.stages),
+            "annotated_stages": annotated.map(|annotated| annotated.merged),
             "parameters": self.graph.map(OnnxGraph::parameter_count),
             "macs": self.graph.map(OnnxGraph::macs),
             "ops": ops,

@@ -36,6 +36,7 @@ mod liveness;
 mod machine;
 mod matmul_tutorial;
 mod mcp;
+mod merged_stages;
 mod model_document;
 mod models;
 mod neighbour_laws;

@@ -237,7 +237,10 @@ pub(super) fn value(
                 values.field("options", "execution").is_none_or(|execution: ExecutionStrategy| {
                     execution == ExecutionStrategy::Pipelined
                 });
-            let stages = file.annotated.map_or(1, |annotated| annotated.stages as i64);
+            let stages = file.annotated.map_or(1, |annotated| match values.merges_stages() {
+                true => annotated.merged as i64,
+                false => annotated.stages as i64,
+            });
             let fewest = if trained { 2 * stages - 1 } else { stages };
             let fills = stages > 1 && counts && pipelined && !values.is_set(other);
             fills.then_some(SpecValue::Integer(fewest))
