@@ -242,6 +242,30 @@ class BlocksTest(unittest.TestCase):
         blocks = self.stages(There(), strategy, torch.zeros(2, 4))
         self.assertEqual(blocks, {"0": (0, 0), "1": (1, 1), "2": (2, 0)})
 
+    def test_neighbours_on_one_ipu_are_one_stage(self):
+        class Four(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+            def forward(self, x):
+                for number, layer in enumerate(self.layers):
+                    with poptorch.Block(f"block{number}", ipu_id=number // 2):
+                        x = layer(x)
+                return x
+
+        def cycles(auto_stage):
+            # As many micro-batches as fill two stages.
+            options = poptorch.Options().deviceIterations(2)
+            options.setExecutionStrategy(poptorch.PipelinedExecution(auto_stage))
+            model = poptorch.inferenceModel(Four(), options)
+            model(torch.zeros(8, 8))
+            return model.report.summary()["execution"]["total_cycles"]
+
+        self.assertEqual(
+            cycles(poptorch.AutoStage.AutoIncrement), cycles(poptorch.AutoStage.SameAsIpu)
+        )
+
     def test_block_function_and_phases(self):
         class Phased(nn.Module):
             @poptorch.BlockFunction("A")
