@@ -136,6 +136,31 @@ class OptionsTest(unittest.TestCase):
             list(options._missing), ["subgraphCopyingStrategy", "Training.setAutomaticLossScaling"]
         )
 
+    def test_unknown_session_options_are_refused_at_once(self):
+        options = poptorch.Options()
+        with self.assertRaisesRegex(poptorch.Error, "no session option 'nonsense'$"):
+            options._Popart.set("nonsense", 1)
+        with self.assertRaisesRegex(poptorch.Error, "did you mean 'enableOutlining'"):
+            options._Popart.set("enableOutlinig", False)
+        self.assertEqual(options._Popart.options, {})
+
+    def test_engine_options_are_keys(self):
+        options = poptorch.Options()
+        options._Popart.setEngineOptions({
+            "target.syncReplicasIndependently": "true",
+            "streamCallbacks.multiThreadMode": "collaborative",
+            "streamCallbacks.numWorkerThreads": "4",
+            "autoReport.all": "true",
+            "opt.internalExchangeOptimisationTarget": "cycles",
+        })
+        self.assertEqual(_simulation._engine_keys(options), {
+            "options.sync_replicas_independently": True,
+            "options.host.stream_callbacks_multi_thread_mode": "collaborative",
+            "options.host.num_worker_threads": 4,
+        })
+        missing = "engine option opt.internalExchangeOptimisationTarget"
+        self.assertEqual(list(options._missing), [missing])
+
     def test_options_of_a_model_are_frozen_and_clones_are_not(self):
         options = poptorch.Options()
         poptorch.inferenceModel(Network(), options)
