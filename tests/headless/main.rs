@@ -20,6 +20,7 @@ mod cost_laws;
 mod critical_path;
 mod documents;
 mod domain_sharding;
+mod enough_ipus;
 mod exchange;
 mod exports;
 mod find;
