@@ -136,6 +136,31 @@ class OptionsTest(unittest.TestCase):
             list(options._missing), ["subgraphCopyingStrategy", "Training.setAutomaticLossScaling"]
         )
 
+    def test_unknown_session_options_are_refused_at_once(self):
+        options = poptorch.Options()
+        with self.assertRaisesRegex(poptorch.Error, "no session option 'nonsense'$"):
+            options._Popart.set("nonsense", 1)
+        with self.assertRaisesRegex(poptorch.Error, "did you mean 'enableOutlining'"):
+            options._Popart.set("enableOutlinig", False)
+        self.assertEqual(options._Popart.options, {})
+
+    def test_engine_options_are_keys(self):
+        options = poptorch.Options()
+        options._Popart.setEngineOptions({
+            "target.syncReplicasIndependently": "true",
+            "streamCallbacks.multiThreadMode": "collaborative",
+            "streamCallbacks.numWorkerThreads": "4",
+            "autoReport.all": "true",
+            "opt.internalExchangeOptimisationTarget": "cycles",
+        })
+        self.assertEqual(_simulation._engine_keys(options), {
+            "options.sync_replicas_independently": True,
+            "options.host.stream_callbacks_multi_thread_mode": "collaborative",
+            "options.host.num_worker_threads": 4,
+        })
+        missing = "engine option opt.internalExchangeOptimisationTarget"
+        self.assertEqual(list(options._missing), [missing])
+
     def test_options_of_a_model_are_frozen_and_clones_are_not(self):
         options = poptorch.Options()
         poptorch.inferenceModel(Network(), options)
@@ -241,6 +266,30 @@ class BlocksTest(unittest.TestCase):
         strategy = poptorch.PipelinedExecution(poptorch.AutoStage.AutoIncrement)
         blocks = self.stages(There(), strategy, torch.zeros(2, 4))
         self.assertEqual(blocks, {"0": (0, 0), "1": (1, 1), "2": (2, 0)})
+
+    def test_neighbours_on_one_ipu_are_one_stage(self):
+        class Four(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+            def forward(self, x):
+                for number, layer in enumerate(self.layers):
+                    with poptorch.Block(f"block{number}", ipu_id=number // 2):
+                        x = layer(x)
+                return x
+
+        def cycles(auto_stage):
+            # As many micro-batches as fill two stages.
+            options = poptorch.Options().deviceIterations(2)
+            options.setExecutionStrategy(poptorch.PipelinedExecution(auto_stage))
+            model = poptorch.inferenceModel(Four(), options)
+            model(torch.zeros(8, 8))
+            return model.report.summary()["execution"]["total_cycles"]
+
+        self.assertEqual(
+            cycles(poptorch.AutoStage.AutoIncrement), cycles(poptorch.AutoStage.SameAsIpu)
+        )
 
     def test_block_function_and_phases(self):
         class Phased(nn.Module):

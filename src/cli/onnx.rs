@@ -6,10 +6,13 @@ use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use tilescope_analysis::confidence::{MemoryFit, memory_fit};
 use tilescope_onnx::{DimValues, Dimension, GraphInput, OnnxError, OnnxFile, OnnxGraph, Symbol};
-use tilescope_report::units::grouped;
+use tilescope_report::units::{Bytes, binary_bytes, grouped};
 use tilescope_sim::onnx::{OpState, annotated_stages, has_loss, op_state};
+use tilescope_sim::specification::{Spec, SpecSource};
+use tilescope_sim::{EnoughIpus, compile, enough_ipus};
 
 /// `tilescope onnx`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "onnx", arguments, run };
@@ -37,10 +40,17 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .action(ArgAction::Append)
                 .help("Give a symbolic dimension a value, as in simulate: model.dim.sequence=128"),
         )
+        .arg(
+            Arg::new("no-fit")
+                .long("no-fit")
+                .action(ArgAction::SetTrue)
+                .help("Do not compile the model to find out whether it fits in memory"),
+        )
         .arg(json_argument())
         .after_help(
             "The batch is 1 unless model.batch_size or its own name says another. Multiplications are \
-             counted, and nodes folded, once every other symbolic dimension has a value.\n\n\
+             counted, nodes folded, and the model compiled for the machine that simulate takes by itself, \
+             once every other symbolic dimension has a value.\n\n\
              Examples:\n  tilescope onnx model.onnx\n  \
              tilescope onnx model.onnx --set model.dim.batch=4 --set model.dim.sequence=384\n  \
              tilescope onnx model.onnx --json",
@@ -64,7 +74,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     } else {
         Some(file.resolve(&dims).map_err(failed)?)
     };
-    let listing = OnnxListing { file: &file, graph: graph.as_ref() };
+    let fit = match graph.is_some() && !matches.get_flag("no-fit") {
+        true => Some(ModelFit::of(path, super::simulate::overrides(matches))),
+        false => None,
+    };
+    let listing = OnnxListing { file: &file, graph: graph.as_ref(), fit };
     if matches.get_flag("json") {
         return super::command::print_json(&listing.json(), output);
     }
@@ -102,6 +116,78 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
 struct OnnxListing<'a> {
     file: &'a OnnxFile,
     graph: Option<&'a OnnxGraph>,
+    /// What came of compiling it, where that was asked for.
+    fit: Option<ModelFit>,
+}
+
+/// Whether a model fits on the machine that simulating takes by itself.
+enum ModelFit {
+    /// Why it cannot be simulated.
+    Refused(String),
+    Compiled {
+        machine: String,
+        fit: MemoryFit,
+        fullest_tile: Bytes,
+        enough: Option<EnoughIpus>,
+    },
+}
+
+impl ModelFit {
+    /// Compiles the model of a file.
+    fn of(path: &Path, overrides: Vec<String>) -> Self {
+        match Self::compiled(path, &overrides) {
+            Ok(found) => found,
+            Err(problem) => Self::Refused(problem),
+        }
+    }
+
+    fn compiled(path: &Path, overrides: &[String]) -> Result<Self, String> {
+        let name = path.to_str().ok_or("the path is not UTF-8")?;
+        let source = SpecSource::find(name, overrides).map_err(|error| error.to_string())?;
+        let spec = Spec::build(&source).map_err(|error| error.to_string())?;
+        let compiled = compile(&spec).map_err(|error| error.to_string())?;
+        let (ipus, chip) = (spec.target.ipus, spec.target.chip.name);
+        let doing = if spec.model.training { "training" } else { "inference" };
+        Ok(Self::Compiled {
+            machine: format!("{doing} on {ipus} x {chip}"),
+            fit: memory_fit(&compiled.compilation),
+            fullest_tile: compiled.fullest_tile(),
+            enough: match compiled.tiles_out_of_memory() {
+                0 => None,
+                _ => enough_ipus(&source, &spec),
+            },
+        })
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Refused(problem) => format!("cannot be simulated: {problem}"),
+            Self::Compiled { machine, fit, fullest_tile, enough } => {
+                let mut words = format!(
+                    "{machine}: {}, fullest tile {}",
+                    fit.words(),
+                    binary_bytes(fullest_tile.0)
+                );
+                if let Some(enough) = enough {
+                    words += &format!(". {}", enough.words());
+                }
+                words
+            }
+        }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Self::Refused(problem) => json!({ "refused": problem }),
+            Self::Compiled { machine, fit, fullest_tile, enough } => json!({
+                "machine": machine,
+                "fit": fit,
+                "fullest_tile_bytes": fullest_tile.0,
+                "enough_ipus": enough.as_ref().map(|enough| enough.ipus),
+                "changes": enough.as_ref().map(|enough| &enough.changes),
+            }),
+        }
+    }
 }
 
 /// An operator, how often it comes, and what becomes of it.
@@ -147,10 +233,11 @@ impl OnnxListing<'_> {
             "symbols": symbols.collect::<Vec<_>>(),
             "has_loss": self.graph.map(has_loss),
             "annotated_ipus": annotated.map(|annotated| annotated.ipus),
-            "annotated_stages": annotated.map(|annotated| annotated.stages),
+            "annotated_stages": annotated.map(|annotated| annotated.merged),
             "parameters": self.graph.map(OnnxGraph::parameter_count),
             "macs": self.graph.map(OnnxGraph::macs),
             "ops": ops,
+            "memory": self.fit.as_ref().map(ModelFit::json),
         })
     }
 
@@ -194,6 +281,9 @@ impl OnnxListing<'_> {
         writeln!(output, "\n{:width$} {:>7}  becomes", "operator", "nodes")?;
         for OpRow { op, count, state } in rows {
             writeln!(output, "{op:width$} {:>7}  {state}", grouped(count))?;
+        }
+        if let Some(fit) = &self.fit {
+            writeln!(output, "\n{}", fit.words())?;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use tilescope_report::StepLayout;
 use tilescope_report::units::{Cycles, IpuId, NumberFormat, exact_bytes, grouped};
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{
-    BalancedStage, MOST_RECORDS, ProgramFigures, SimulateError, Simulation, balance,
+    BalancedStage, MOST_RECORDS, ProgramFigures, SimulateError, Simulation, balance, enough_ipus,
 };
 
 /// The spec of `--headless` without a name.
@@ -124,7 +124,7 @@ pub(super) fn set_argument() -> Arg {
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
     if matches.get_flag("check") {
-        return check(&build(&source(name, matches)?)?, matches, output);
+        return check(&source(name, matches)?, matches, output);
     }
     if matches.get_flag("balance") {
         return balanced(name, matches, output);
@@ -168,14 +168,26 @@ pub(super) fn trial_figures(spec: &Spec, simulation: &Simulation) -> TrialFigure
 }
 
 /// Compiles a spec: what simulating would refuse is refused.
-fn check(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let simulation = compiled(spec, matches)?;
+fn check(
+    source: &SpecSource,
+    matches: &ArgMatches,
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    let spec = build(source)?;
+    let simulation = compiled(&spec, matches)?;
     if matches.get_flag("json") {
-        return super::command::print_json(&check_json(spec, &simulation), output);
+        return super::command::print_json(&check_json(&spec, &simulation), output);
     }
     let found = match simulation.tiles_out_of_memory() {
         0 => format!("A run of it has {} records.", grouped(simulation.forecast().records)),
-        tiles => format!("It does not fit in memory: {} tiles are over.", grouped(tiles)),
+        tiles => {
+            let mut words =
+                format!("It does not fit in memory: {} tiles are over.", grouped(tiles));
+            if let Some(enough) = enough_ipus(source, &spec) {
+                words += &format!(" {}.", enough.words());
+            }
+            words
+        }
     };
     let fit = memory_fit(simulation.compilation());
     let mut unsure = String::new();
@@ -267,8 +279,15 @@ pub(super) fn source(name: &str, matches: &ArgMatches) -> Result<SpecSource, Cli
 }
 
 fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let spec = build(&source(name, matches)?)?;
-    let directory = write_report(&compiled(&spec, matches)?, matches, output)?;
+    let source = source(name, matches)?;
+    let spec = build(&source)?;
+    let mut simulation = compiled(&spec, matches)?;
+    if simulation.tiles_out_of_memory() > 0
+        && let Some(enough) = enough_ipus(&source, &spec)
+    {
+        simulation.add_note(enough.words());
+    }
+    let directory = write_report(&simulation, matches, output)?;
     writeln!(
         output,
         "\nNext: tilescope {directory}            open it\n      tilescope summary {directory}    print all figures"

@@ -3,6 +3,7 @@
 use crate::common::{stderr, stdout, tilescope};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use tilescope_fixtures::onnx_text;
 
 /// A file of `tests/data/onnx`.
 fn file(name: &str) -> PathBuf {
@@ -33,6 +34,55 @@ fn what_a_file_holds() {
         (&conv["state"], conv["count"].as_u64() > Some(0)),
         (&Value::from("modelled"), true)
     );
+}
+
+/// Whether a model fits is what simulating it would say.
+#[test]
+fn a_file_fits_or_is_told_what_would_do() {
+    let fitting = json(&[&file("guide_classification.onnx").to_string_lossy()]);
+    assert_eq!(fitting["memory"]["fit"], "fits", "{}", fitting["memory"]);
+    assert_eq!(fitting["memory"]["enough_ipus"], Value::Null);
+    let left_out = json(&[&file("guide_classification.onnx").to_string_lossy(), "--no-fit"]);
+    assert_eq!(left_out["memory"], Value::Null);
+    // Eight layers of 151 MB each, of which an IPU holds five.
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("large.onnx");
+    let mut text = "x0 f32:1,6144\n".to_owned();
+    for at in 0..8 {
+        text += &format!("x{} = MatMul x{at} w:6144,6144 @layers.{at}/product\n", at + 1);
+    }
+    std::fs::write(&path, onnx_text::model(&text).bytes()).expect("written");
+    let name = path.to_string_lossy();
+    let large = json(&[&name]);
+    assert_eq!(large["memory"]["fit"], "does_not_fit", "{}", large["memory"]);
+    let ipus = large["memory"]["enough_ipus"].as_u64().expect("a number");
+    let changes = large["memory"]["changes"].as_array().expect("changes");
+    let sets = changes.iter().flat_map(|change| ["--set", change.as_str().expect("text")]);
+    let simulated = |arguments: &[&str]| {
+        let out = directory.path().join("out").to_string_lossy().into_owned();
+        let output = tilescope(&[&["simulate", &name, "-o", &out], arguments].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let sets: Vec<&str> = sets.collect();
+    assert!(!simulated(&sets).contains("Out of memory"), "{sets:?}");
+    let alone = simulated(&[]);
+    let advice = format!("It fits on {ipus} IPUs: --set target.ipus={ipus}");
+    assert!(alone.contains("Out of memory") && alone.contains(&advice), "{alone}");
+    let checked = stdout(&tilescope(&["simulate", &name, "--check"]));
+    assert!(checked.contains(&advice), "{checked}");
+    // Half of them are not enough.
+    if ipus > 2 {
+        let half =
+            [format!("target.ipus={}", ipus / 2), format!("options.device_iterations={ipus}")];
+        assert!(simulated(&["--set", &half[0], "--set", &half[1]]).contains("Out of memory"));
+    }
+    let unknown = directory.path().join("unknown.onnx");
+    let model = onnx_text::model("y = com.example.Mystery f32:2,3 @mystery");
+    std::fs::write(&unknown, model.bytes()).expect("written");
+    let refused = json(&[&unknown.to_string_lossy()]);
+    let reason = refused["memory"]["refused"].as_str().expect("a reason");
+    assert!(reason.contains("Mystery"), "{reason}");
 }
 
 /// The batch is 1 without a word, as in a spec.

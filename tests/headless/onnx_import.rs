@@ -107,6 +107,35 @@ fn a_file_that_decides_less_is_told_what_to_set() {
     assert!(builtin.to_string().contains("unknown key"), "{builtin}");
 }
 
+/// Nobody has to say how many micro-batches fill a pipeline.
+#[test]
+fn pipelines_are_full_by_themselves() {
+    for (overrides, iterations, accumulation) in [
+        (&["target.ipus=4"][..], 4, 1),
+        (&["target.ipus=4", "model.loss=cross_entropy"], 1, 7),
+        (&["target.ipus=2", "model.loss=cross_entropy"], 1, 3),
+        (
+            &["target.ipus=2", "model.loss=cross_entropy", "options.stash_convention=memory_guide"],
+            1,
+            5,
+        ),
+        (&["target.ipus=4", "options.execution=sharded"], 1, 1),
+        (&["target.ipus=4", "options.device_iterations=9"], 9, 1),
+        (&["target.ipus=4", "options.device_iterations=9", "model.loss=cross_entropy"], 9, 1),
+        (&["target.ipus=2", "options.stages=['/layer1', '/layer2']"], 2, 1),
+        (&[], 1, 1),
+    ] {
+        let spec = spec("guide_mnist.onnx", overrides);
+        let options = &spec.options;
+        let found = (options.device_iterations, options.gradient_accumulation);
+        assert_eq!(found, (iterations, accumulation), "{overrides:?}");
+        assert!(figures(&spec).cycles.is_some());
+    }
+    // A file of one block stays on one IPU, whatever there is.
+    let one = spec("mean_112.onnx", &["target.ipus=4"]);
+    assert_eq!(one.options.device_iterations, 1);
+}
+
 /// By how much a figure differs from another.
 fn change(of: u64, from: u64) -> f64 {
     of as f64 / from as f64 - 1.0

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tilescope_sim::model::MODELS;
-use tilescope_sim::specification::keys::{KEYS, SpecKey, SpecKeyType};
+use tilescope_sim::specification::keys::{KEYS, SpecKey, SpecKeyType, keys_called};
 use tilescope_sim::specification::{Spec, nearest};
 
 /// Below this a file of ONNX has its dimensions, which no list of keys has.
@@ -41,6 +41,10 @@ impl EffectiveKeys {
 
     /// The key that is meant by a path, in words.
     pub fn unknown(&self, path: &str) -> String {
+        let called = keys_called(path, self.paths().filter_map(find));
+        if !called.is_empty() {
+            return format!("there is no key {path:?}; did you mean {}?", called.join(" or "));
+        }
         let paths: Vec<&str> = self.paths().collect();
         match nearest(path, &paths) {
             Some(near) => format!("there is no key {path:?}; did you mean {near}?"),

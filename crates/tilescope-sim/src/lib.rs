@@ -7,6 +7,7 @@ mod balance;
 pub mod compile;
 pub mod cost_constants;
 pub mod custom;
+mod enough_ipus;
 pub mod error_bands;
 pub mod graph;
 pub mod graph_lowering;
@@ -30,6 +31,7 @@ pub mod targets;
 pub mod validate;
 
 pub use balance::{BalancedSplit, BalancedStage, balance};
+pub use enough_ipus::{EnoughIpus, enough_ipus};
 pub use simulation::{
     LaneCycleSums, MOST_RECORDS, ProgramFigures, RunForecast, SimulateError, Simulation, compile,
     simulate,

@@ -141,6 +141,11 @@ impl<'a> Simulation<'a> {
         self.compiled.tiles_out_of_memory()
     }
 
+    /// Adds what the report is to tell besides.
+    pub fn add_note(&mut self, note: String) {
+        self.compiled.compilation.notes.push(note);
+    }
+
     /// Its stages in the order of the forward pass: names of their blocks, and the first IPU of
     /// each.
     pub fn stages(&self) -> impl Iterator<Item = (&[String], IpuId)> {

@@ -6,7 +6,7 @@ import os
 
 import torch
 
-from . import _log, _spec_keys, enums
+from . import _log, _popart_names, _spec_keys, enums
 from ._errors import ConfigFileError, Error
 from ._strategy import ExecutionStrategy, PipelinedExecution
 
@@ -250,7 +250,11 @@ class _Popart(_Group):
         return self._values
 
     def set(self, key: str, value):
-        """Sets PopART's session option ``key``."""
+        """Sets PopART's session option ``key``; one that PopART does not have is refused at once."""
+        if key not in _POPART_NAMES and not _popart_names.is_option(key):
+            near = _popart_names.nearest(key)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise Error(f"PopART has no session option {key!r}{hint}")
         self._set(**{key: value})
         if key in _NO_EFFECT or value in (False, None):
             # What is switched off is off here too, unless a key of a spec turns it off.

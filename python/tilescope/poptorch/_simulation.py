@@ -5,11 +5,13 @@ import os
 import pathlib
 
 from .. import simulate
-from . import enums, optim
+from . import _spec_keys, enums, optim
 from ._errors import Error
 from ._options import Options
 
 _DIRECTORY = "autoReport.directory"
+# Options about what Poplar writes down change no program.
+_REPORTING = ("autoReport.", "debug.", "profiler.")
 # Of poplibs (ConvOptions.hpp), for IPUs that none is set for.
 _DEFAULT_SHARE = 0.6
 _OVERLAPS = {
@@ -24,13 +26,7 @@ def report_directory(options: Options, training: bool) -> pathlib.Path | None:
     ``POPLAR_ENGINE_OPTIONS`` comes before what the script set; below the directory is one for
     each model, named ``training`` or ``inference`` unless the options name it.
     """
-    engine = dict(options._Popart.options.get("engineOptions", {}))
-    text = os.environ.get("POPLAR_ENGINE_OPTIONS", "")
-    if text:
-        try:
-            engine.update(json.loads(text))
-        except ValueError as error:
-            raise Error(f"POPLAR_ENGINE_OPTIONS is no JSON: {error}") from error
+    engine = _engine_options(options)
     wanted = any(
         str(engine.get(name, "false")).lower() == "true"
         for name in ("autoReport.all", "autoReport.outputGraphProfile",
@@ -40,6 +36,36 @@ def report_directory(options: Options, training: bool) -> pathlib.Path | None:
         return None
     name = options.model_name or ("training" if training else "inference")
     return pathlib.Path(engine.get(_DIRECTORY, ".")) / name
+
+
+def _engine_options(options: Options) -> dict:
+    """Poplar's options: ``POPLAR_ENGINE_OPTIONS`` over what the script set."""
+    engine = dict(options._Popart.options.get("engineOptions", {}))
+    text = os.environ.get("POPLAR_ENGINE_OPTIONS", "")
+    if text:
+        try:
+            engine.update(json.loads(text))
+        except ValueError as error:
+            raise Error(f"POPLAR_ENGINE_OPTIONS is no JSON: {error}") from error
+    return engine
+
+
+def _engine_keys(options: Options) -> dict:
+    """Keys of a spec that Poplar's options stand for; what none stands for is told."""
+    keys = {}
+    for name, value in _engine_options(options).items():
+        if name.startswith(_REPORTING):
+            continue
+        text = str(value)
+        value = {"true": True, "false": False}.get(text.lower(), text)
+        value = int(text) if text.isdigit() else value
+        key = _spec_keys.key_of(name)
+        found = None if key is None else _spec_keys.value_for(key, value)
+        if found is None:
+            options._missing.setdefault(f"engine option {name}")
+        else:
+            keys[key["path"]] = found
+    return keys
 
 
 def spec_of(exported, options: Options, optimizer, loader, samples: int, training: bool) -> dict:
@@ -55,6 +81,7 @@ def spec_of(exported, options: Options, optimizer, loader, samples: int, trainin
     }
     if loader is not None:
         keys.update(loader.spec())
+    keys.update(_engine_keys(options))
     keys.update(options._spec_keys)
     if len({stage for stage, _ in exported.blocks.values()}) > 1:
         keys["options.execution"] = options._strategy.execution

@@ -63,7 +63,7 @@ fn ask_model(
     cancelled: &Cancelled,
 ) -> Result<ModelFile, ChildProgramError> {
     let mut asked = program()?;
-    asked.args(["onnx", "--json"]);
+    asked.args(["onnx", "--json", "--no-fit"]);
     for (key, value) in &question.sizes {
         asked.args(["--set", &format!("{key}={value}")]);
     }

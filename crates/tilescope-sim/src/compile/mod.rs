@@ -44,7 +44,9 @@ use crate::graph_lowering::GraphLowering;
 use crate::model::{ModelSpec, OperationKind};
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
 use crate::poplin::PlanCache;
-use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks};
+use crate::schedule::{
+    ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks, merge_note, merged_stages,
+};
 use crate::shape::TensorId;
 use crate::specification::{
     DomainSharding, ExecutionStrategy, Proportion, Spec, SpecError, StageSpec, TargetSpec,
@@ -122,7 +124,8 @@ pub(crate) struct ProgramSource<'a> {
     /// With the selection of plans that was found to be faster.
     pub spec: Cow<'a, Spec>,
     pub graph: ModelGraph,
-    /// Stages that the spec, or the model, puts blocks into; none where that is left open.
+    /// Stages that the spec, or the model, puts blocks into, after neighbours are merged; none where
+    /// that is left open.
     pub stages: Vec<StageSpec>,
     plans: &'static PlanCache,
     trial: Option<PlanSelectionTrial>,
@@ -148,7 +151,7 @@ impl<'a> ProgramSource<'a> {
     /// Where blocks run that are in these stages, or as the spec says where there are none.
     ///
     /// # Errors
-    /// Stages on IPUs that are not there; an accumulation too small to fill the pipeline.
+    /// Too few IPUs for a stage each; an accumulation too small to fill the pipeline.
     pub(crate) fn placement(&self, stages: &[StageSpec]) -> Result<StagePlacement, SpecError> {
         StagePlacement::new(&self.spec, &self.graph, stages)
     }
@@ -345,7 +348,7 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
     let mut graph = (spec.model.definition.build)(&ModelSpec { batch_size, ..spec.model.clone() })?;
     graph.notes.extend(precisions_without_operations(spec, &graph));
     serialized_layers::serialize_named_layers(spec, &mut graph, PlanCache::of_process())?;
-    let mut stages = divide_blocks(spec, &mut graph)?;
+    let written = divide_blocks(spec, &mut graph)?;
     if spec.options.tensor_parallel > 1 {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel), |_| true);
     }
@@ -353,10 +356,15 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
     if factor > 1 {
         graph = graph.serialize_batch(factor)?;
     }
-    if shares_rows(spec, &graph)? {
+    let stages = if shares_rows(spec, &graph)? {
         graph = graph.split_rows(spec.target.ipus)?;
-        stages.clear();
-    }
+        Vec::new()
+    } else {
+        let count = written.len();
+        let stages = merged_stages(spec, written)?;
+        graph.notes.extend(merge_note(count, stages.len()));
+        stages
+    };
     if !spec.model.training {
         return Ok((graph.with_joined_views(), stages));
     }

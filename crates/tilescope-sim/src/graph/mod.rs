@@ -80,6 +80,16 @@ pub enum StageAnnotation {
     Phase { number: u32, step: u32, ipu: Option<IpuId> },
 }
 
+impl StageAnnotation {
+    /// The IPU that is named.
+    pub fn ipu(self) -> Option<IpuId> {
+        match self {
+            Self::Stage(ipu) | Self::Visit(ipu) => Some(ipu),
+            Self::Phase { ipu, .. } => ipu,
+        }
+    }
+}
+
 /// A model, or its training graph. Nodes are in an order in which they can run.
 #[derive(Clone, Debug)]
 pub struct ModelGraph {

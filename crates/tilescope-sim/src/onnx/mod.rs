@@ -29,7 +29,7 @@ use crate::graph::{GraphError, ModelGraph};
 use crate::shape::DType;
 use annotations::Annotations;
 use importer::Importer;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tilescope_onnx::{OnnxFile, OnnxGraph};
 use tilescope_report::ImportedModel;
 
@@ -45,6 +45,8 @@ pub struct ImportedFile {
     pub changed_from: Option<String>,
     /// What its annotations ask for.
     pub annotated: Option<AnnotatedStages>,
+    /// Its blocks, once they were counted.
+    blocks: OnceLock<usize>,
     /// Whether the file itself says what training makes small.
     pub has_loss: bool,
     /// Where it is and what it is, without what becomes of its nodes.
@@ -71,10 +73,19 @@ impl ImportedFile {
             compute_batch: None,
             batch,
             annotated,
+            blocks: OnceLock::new(),
             has_loss,
             identity,
             changed_from: None,
         }
+    }
+
+    /// The number of blocks that a spec finds in one way; 1 where that finds none, which is refused
+    /// when the model is built.
+    pub(crate) fn blocks(&self, choice: BlockChoice) -> usize {
+        *self.blocks.get_or_init(|| {
+            blocks::of_nodes(&self.graph, choice).map_or(1, |blocks| blocks.names.len())
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod annotation;
 mod balance;
+mod merged;
 mod phased;
 mod pipeline;
 mod placement;
@@ -10,6 +11,7 @@ mod sync;
 
 pub(crate) use annotation::{divide_blocks, is_named};
 pub(crate) use balance::split_balanced;
+pub(crate) use merged::{merge_note, merged_stages};
 pub(crate) use pipeline::PipelineTiming;
 pub(crate) use placement::{StagePlacement, split_evenly, stages_of_blocks, stages_of_split};
 pub(crate) use sharded::sharded_slots;

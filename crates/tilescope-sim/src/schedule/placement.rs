@@ -45,7 +45,7 @@ impl StagePlacement {
     /// Places the blocks of `graph` on `written` stages, or where there are none as `spec` says.
     ///
     /// # Errors
-    /// Stages on IPUs that are not there; an accumulation too small to fill the pipeline.
+    /// Too few IPUs for a stage each; an accumulation too small to fill the pipeline.
     pub(crate) fn new(
         spec: &Spec,
         graph: &ModelGraph,
@@ -70,7 +70,6 @@ impl StagePlacement {
             "every block is in a stage, and blocks follow the stages"
         );
         check_phases(spec, graph)?;
-        check_ipus(spec, &stages)?;
         if graph.row_shards < 2 {
             check_accumulation(spec, stages.len())?;
         }
@@ -309,27 +308,6 @@ fn check_automatic(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {
         stages.len()
     );
     Err(spec.refuse("options.auto_stage", problem))
-}
-
-fn check_ipus(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {
-    let ipus = spec.target.ipus;
-    for (position, stage) in stages.iter().enumerate() {
-        if stage.ipu >= IpuId(ipus) {
-            let problem =
-                format!("stage {position} is on IPU {}, but target.ipus is {ipus}", stage.ipu);
-            return Err(spec.refuse("options.stages", problem));
-        }
-        let shared = stages[..position].iter().any(|earlier| earlier.ipu == stage.ipu);
-        let interleaved = spec.options.pipeline_schedule == PipelineSchedule::Interleaved;
-        if shared && interleaved && spec.options.execution == ExecutionStrategy::Pipelined {
-            let problem = format!(
-                "two stages are on IPU {}; the interleaved schedule takes one stage per IPU",
-                stage.ipu
-            );
-            return Err(spec.refuse("options.stages", problem));
-        }
-    }
-    Ok(())
 }
 
 /// A pipeline needs an accumulation of 1 (and then runs on without a flush) or at least as many

@@ -61,6 +61,28 @@ impl SpecKey {
         let names: Vec<&str> = self.notes.names.iter().map(|(_, name)| &**name).collect();
         names.join("; ")
     }
+
+    /// Whether other programs call it so: `enableSyntheticData`, however it is spelt.
+    fn is_called(&self, word: &str) -> bool {
+        let is_part = |sign: char| sign.is_alphanumeric() || sign == '_';
+        let names = self.notes.names.iter().flat_map(|(_, name)| name.split(|sign| !is_part(sign)));
+        // Plain words of a sentence are no names.
+        let mut names =
+            names.filter(|name| name.chars().skip(1).any(|c| c == '_' || c.is_uppercase()));
+        names.any(|name| letters(name).eq(letters(word)))
+    }
+}
+
+/// The keys of a list that other programs call as a path ends: `options.enableSyntheticData` for
+/// `options.host.loader`.
+pub fn keys_called<'a>(path: &str, keys: impl IntoIterator<Item = &'a SpecKey>) -> Vec<&'a str> {
+    let word = path.rsplit('.').next().unwrap_or(path);
+    keys.into_iter().filter(|key| key.is_called(word)).map(|key| &*key.path).collect()
+}
+
+/// What is left of a name of whatever spelling.
+fn letters(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|sign| *sign != '_').flat_map(char::to_lowercase)
 }
 
 /// A word of a key that has another name now.

@@ -13,6 +13,7 @@ pub(crate) use declare::{
 pub(crate) use key::{COUNT, LARGEST_SIZE, Renamed};
 pub use key::{
     Framework, KeyControl, KeyNotes, KnownName, SpecKey, SpecKeyType, WrongSpecValueError,
+    keys_called,
 };
 pub use proportion::Proportion;
 pub(crate) use value::SpecValue;

@@ -1,6 +1,6 @@
 //! Errors that say what is wrong, where, and what would be right.
 
-use crate::spec_keys::{SpecKeyType, SpecValue};
+use crate::spec_keys::{SpecKey, SpecKeyType, SpecValue, keys_called};
 use std::fmt;
 
 /// Where a value was written.
@@ -69,21 +69,23 @@ impl SpecError {
         self
     }
 
-    /// Adds the nearest of `keys` as a hint. Where none is near, lists those of the same table, or all
-    /// where there is no such table.
-    pub(super) fn nearest_key(self, path: &str, keys: &[&str]) -> Self {
-        if nearest(path, keys).is_some() {
-            return self.nearest(path, keys);
+    /// Adds as a hint the keys that other programs call so, or else the nearest of `keys`. Where none is
+    /// near, lists those of the same table, or all where there is no such table.
+    pub(super) fn nearest_key(mut self, path: &str, keys: &[&SpecKey]) -> Self {
+        let called = keys_called(path, keys.iter().copied());
+        if !called.is_empty() {
+            self.hint = Some(called.join(" or "));
+            return self;
+        }
+        let paths: Vec<&str> = keys.iter().map(|key| &*key.path).collect();
+        if nearest(path, &paths).is_some() {
+            return self.nearest(path, &paths);
         }
         let table = path.rsplit_once('.').map_or("", |(table, _)| table);
-        let mut in_table: Vec<&str> = Vec::new();
-        for key in keys {
-            if key.rsplit_once('.').is_some_and(|(of_key, _)| of_key == table) {
-                in_table.push(key);
-            }
-        }
+        let mut in_table = paths.clone();
+        in_table.retain(|key| key.rsplit_once('.').is_some_and(|(of_key, _)| of_key == table));
         if in_table.is_empty() {
-            return self.nearest(path, keys);
+            return self.nearest(path, &paths);
         }
         self.nearest(path, &in_table)
     }

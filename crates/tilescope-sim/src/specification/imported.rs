@@ -2,9 +2,10 @@
 //! their names are checked against the file.
 
 use super::CheckedSpecValues;
-use super::choices::ExecutionStrategy;
+use super::choices::{DomainSharding, ExecutionStrategy, StashConvention};
 use super::error::{SpecError, SpecLocation};
 use super::source::LocatedSpecValue;
+use super::stages::StageSpec;
 use crate::onnx::{AnnotationKind, BlockChoice, DIM_PREFIX, FileBatch, ImportedFile, LossChoice};
 use crate::spec_keys::{COUNT, ChosenValues, SpecValue};
 use std::collections::BTreeMap;
@@ -237,10 +238,17 @@ pub(super) fn value(
                 values.field("options", "execution").is_none_or(|execution: ExecutionStrategy| {
                     execution == ExecutionStrategy::Pipelined
                 });
-            let stages = file.annotated.map_or(1, |annotated| annotated.stages as i64);
-            let fewest = if trained { 2 * stages - 1 } else { stages };
-            let fills = stages > 1 && counts && pipelined && !values.is_set(other);
-            fills.then_some(SpecValue::Integer(fewest))
+            if !counts || !pipelined || values.is_set(other) {
+                return None;
+            }
+            let stages = i64::try_from(stages(file, values)).ok().filter(|stages| *stages > 1)?;
+            let guide = values.field("options", "stash_convention");
+            let fewest = match (trained, guide) {
+                (false, _) => stages,
+                (true, Some(StashConvention::MemoryGuide)) => 2 * stages + 1,
+                (true, _) => 2 * stages - 1,
+            };
+            Some(SpecValue::Integer(fewest))
         }
         // Modules of a file are of any size, unlike the layers of built-in models.
         "options.auto_stage" => {
@@ -249,4 +257,26 @@ pub(super) fn value(
         }
         _ => None,
     }
+}
+
+/// Stages of the pipeline that a spec makes of a file.
+fn stages(file: &ImportedFile, values: &CheckedSpecValues) -> usize {
+    let merges = values.merges_stages();
+    let written: Vec<StageSpec> = values.field("options", "stages").unwrap_or_default();
+    if !written.is_empty() {
+        return match merges {
+            true => written.chunk_by(|one, next| one.ipu == next.ipu).count(),
+            false => written.len(),
+        };
+    }
+    if values.field("options", "domain_sharding") == Some(DomainSharding::Rows) {
+        return 1;
+    }
+    let choice = values.field("model", "blocks").unwrap_or(BlockChoice::Auto);
+    let follows = [BlockChoice::Auto, BlockChoice::Annotated].contains(&choice);
+    if let Some(annotated) = file.annotated.filter(|_| follows) {
+        return if merges { annotated.merged } else { annotated.stages };
+    }
+    let ipus: u32 = values.field("target", "ipus").unwrap_or(1);
+    if ipus == 1 { 1 } else { file.blocks(choice).min(ipus as usize) }
 }

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 pub use crate::spec_keys::{
     Framework, KeyControl, KeyNotes, KnownName, SpecKey, SpecKeyType, WrongSpecValueError,
+    keys_called,
 };
 
 /// The keys of every spec, in the order in which they are documented and reports list them. A

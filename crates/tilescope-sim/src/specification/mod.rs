@@ -172,10 +172,9 @@ impl CheckedSpecValues {
         let of_this_model = |path: &str| model.is_imported() && path.starts_with(DIM_PREFIX);
         for (path, located) in set.iter_mut().filter(|(path, _)| !of_this_model(path)) {
             let Some(key) = known.iter().find(|key| key.path == *path) else {
-                let paths: Vec<&str> = known.iter().map(|key| &*key.path).collect();
                 let problem = format!("unknown key for model {:?}", model.name);
                 let error = SpecError::new(located.location.clone(), path, problem);
-                return Err(error.nearest_key(path, &paths));
+                return Err(error.nearest_key(path, &known));
             };
             warnings.extend(rename(key, located));
             located.value = key.value_type.accept(&located.value).map_err(|problem| {

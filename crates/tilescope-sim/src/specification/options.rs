@@ -387,8 +387,10 @@ spec_table! {
             poptorch: "poptorch.PipelinedExecution / ShardedExecution / ParallelPhasedExecution",
         }
         /// Blocks or single operations of the model (`layer3/fc2`, `*/norm`) grouped into stages, one
-        /// IPU each unless `ipu` is given; operations that no stage names go with those whose results
-        /// they read; empty means `auto_stage`
+        /// IPU each unless `ipu` is given; neighbours on one IPU are one stage, but not with
+        /// frameworks and schedules that keep them apart (keras, popxl, interleaved, sequential);
+        /// operations that no stage names go with those whose results they read; empty means
+        /// `auto_stage`
         stages: Vec<StageSpec> = Vec::new() => {
             shows_in: "Execution trace: stage marks of each lane",
             poptorch: "poptorch.Stage(...).ipu(...)",

@@ -1,7 +1,11 @@
 //! The stages of a pipeline, as a spec writes them.
 
-use super::CheckedSpecValues;
+use super::choices::{ExecutionStrategy, PipelineSchedule};
 use super::error::SpecError;
+use super::host_path::path_of_name;
+use super::{CheckedSpecValues, SpecOptions};
+use crate::cost_constants::HostPath;
+use crate::spec_keys::ChosenValues;
 use crate::spec_keys::{SpecField, SpecKeyType, SpecValue};
 use tilescope_report::units::IpuId;
 
@@ -15,6 +19,56 @@ pub struct StageSpec {
     pub blocks: Vec<String>,
     /// IPU of the replica.
     pub ipu: IpuId,
+}
+
+/// Frameworks that keep neighbouring stages on one IPU apart.
+///
+/// TensorFlow's only pass of this kind joins the two passes of the last stage
+/// (graphcore/tensorflow compiler/plugin/poplar/driver/passes/pipeline_stage_merger.cc), and its tests
+/// map neighbours to one IPU, `device_mapping=[0, 0, 2, 3, 0]` (python/ipu/tests/pipelining_test.py).
+/// A pipeline of PopXL is written by graphcore/popxl-addons (transforms/pipelining.py), a graph for
+/// each stage, and does not go through PopART's pass.
+const KEEP_STAGES_APART: [&str; 2] = ["keras", "popxl"];
+
+impl SpecOptions {
+    /// Whether neighbouring stages on one IPU are one stage.
+    pub(crate) fn merges_stages(&self) -> bool {
+        merges_stages(self.execution, self.pipeline_schedule, self.host.framework)
+    }
+}
+
+impl CheckedSpecValues {
+    /// Whether neighbouring stages on one IPU are one stage, before all options are known.
+    pub(super) fn merges_stages(&self) -> bool {
+        let execution = self.field("options", "execution");
+        let schedule = self.field("options", "pipeline_schedule");
+        merges_stages(
+            execution.unwrap_or(ExecutionStrategy::Pipelined),
+            schedule.unwrap_or(PipelineSchedule::Grouped),
+            path_of_name(self),
+        )
+    }
+}
+
+/// Whether neighbouring stages on one IPU are one stage.
+///
+/// PopART joins them before it counts the micro-batches that a pipeline needs and before it decides
+/// what is stashed (`mergeConsecutivePipelineStages`, popart willow/src/transforms/pipeline.cpp); the
+/// grouped schedule is its only one, the others are TensorFlow's. Without a pipeline it drops the
+/// numbers of stages (`Ir::verifyPipelineSettings`, willow/src/ir.cpp). Phases are no stages: each
+/// loads weights of its own, wherever the one before is.
+fn merges_stages(
+    execution: ExecutionStrategy,
+    schedule: PipelineSchedule,
+    framework: &HostPath,
+) -> bool {
+    match execution {
+        ExecutionStrategy::Pipelined => {
+            schedule == PipelineSchedule::Grouped && !KEEP_STAGES_APART.contains(&framework.name)
+        }
+        ExecutionStrategy::Sharded => true,
+        ExecutionStrategy::Phased => false,
+    }
 }
 
 /// Why stages cannot be read.
@@ -104,4 +158,22 @@ fn stage(position: usize, item: &SpecValue) -> Result<StageSpec, StagesProblem> 
         return Err(StagesProblem::NoBlocks { position });
     }
     Ok(StageSpec { blocks, ipu })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost_constants::HOST_PATHS;
+
+    #[test]
+    fn pipelines_of_popart_merge_stages() {
+        let grouped = PipelineSchedule::Grouped;
+        let merging: Vec<&str> = HOST_PATHS
+            .iter()
+            .filter(|path| merges_stages(ExecutionStrategy::Pipelined, grouped, path))
+            .map(|path| path.name)
+            .collect();
+        assert_eq!(merging, ["plain", "poptorch", "poptorch_3_1", "popart"]);
+        assert_eq!(merging.len() + KEEP_STAGES_APART.len(), HOST_PATHS.len());
+    }
 }

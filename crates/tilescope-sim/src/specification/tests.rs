@@ -170,6 +170,33 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
     }
 }
 
+/// Whoever types the name that PopTorch, PopART or TensorFlow have for a key is told the key.
+#[test]
+fn names_of_frameworks_lead_to_keys() {
+    for (typed, meant) in [
+        ("options.enableSyntheticData", "options.host.loader"),
+        ("options.enable_synthetic_data", "options.host.loader"),
+        ("options.gradientAccumulation", "options.gradient_accumulation"),
+        ("options.batchesPerStep", "options.device_iterations"),
+        ("options.matmul_proportion", "options.available_memory_proportion"),
+        (
+            "options.host.useReplicatedTensorSharding",
+            "options.location.optimizer_state.replicated_tensor_sharding or \
+             options.location.weights.replicated_tensor_sharding or \
+             options.location.accumulators.replicated_tensor_sharding",
+        ),
+    ] {
+        let source = SpecSource::find("mnist_pipeline", &[format!("{typed}=1")]).expect("bundled");
+        let message = Spec::build(&source).expect_err("unknown").to_string();
+        assert!(message.ends_with(&format!("; did you mean {meant}?")), "{message}");
+    }
+    // Words of a sentence are no names: a slip of the pen is more likely.
+    let source =
+        SpecSource::find("mnist_pipeline", &["options.moved=1".to_owned()]).expect("bundled");
+    let message = Spec::build(&source).expect_err("unknown").to_string();
+    assert!(!message.contains("normalise_on_ipu?"), "{message}");
+}
+
 #[test]
 fn overrides_win_and_are_checked_like_the_file() {
     let mut source =

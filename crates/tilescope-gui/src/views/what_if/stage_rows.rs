@@ -184,7 +184,8 @@ pub(super) fn with_filled_pipeline(
 fn with_stages(text: &str, answers: &SpecAnswers, stages: &[CompiledStage]) -> String {
     let needed = stages.iter().map(|stage| u64::from(stage.ipu) + 1).max().unwrap_or(1);
     let text = with_value(text, STAGES, &written(stages));
-    with_ipus_for(&text, answers, needed, stages.len())
+    let left = stages.chunk_by(|one, next| one.ipu == next.ipu).count();
+    with_ipus_for(&text, answers, needed, left)
 }
 
 /// Stages as a spec writes them: on the IPU of their own position unless they say another.

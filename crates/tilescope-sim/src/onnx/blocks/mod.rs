@@ -11,8 +11,9 @@ mod visits;
 pub use annotated::AnnotationKind;
 
 use super::options::BlockChoice;
-use crate::graph::{AnnotatedStage, GraphError, ImportProblem, StageAnnotation};
+use crate::graph::{AnnotatedStage, GraphError, ImportProblem};
 use tilescope_onnx::{OnnxGraph, OnnxNode, ValueSource};
+use tilescope_report::units::IpuId;
 
 /// Most blocks of a model: more are no stages anybody writes.
 const MOST_BLOCKS: usize = 256;
@@ -67,6 +68,8 @@ pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBloc
 pub struct AnnotatedStages {
     pub kind: AnnotationKind,
     pub stages: usize,
+    /// Stages that are left where neighbours on one IPU are one.
+    pub merged: usize,
     /// IPUs of a replica.
     pub ipus: u32,
 }
@@ -77,18 +80,20 @@ pub(super) fn annotated_stages(file: &OnnxGraph) -> Option<AnnotatedStages> {
     // Whoever simulates the file is told what contradicts itself.
     let found = annotated::find(file).ok().flatten();
     let stages = found.map_or_else(Vec::new, |found| found.stages);
-    let of_stages = stages.iter().filter_map(|stage| match stage.annotation {
-        StageAnnotation::Stage(ipu) | StageAnnotation::Visit(ipu) => Some(ipu.0),
-        StageAnnotation::Phase { ipu, .. } => ipu.map(|ipu| ipu.0),
-    });
-    let highest = of_stages.max().or_else(|| annotated::highest_ipu(file)).unwrap_or(0);
+    let ipus: Vec<Option<IpuId>> = stages.iter().map(|stage| stage.annotation.ipu()).collect();
+    let of_stages = ipus.iter().flatten().map(|ipu| ipu.0).max();
+    let highest = of_stages.or_else(|| annotated::highest_ipu(file)).unwrap_or(0);
+    let merged = match kind {
+        AnnotationKind::Stages => ipus.chunk_by(PartialEq::eq).count(),
+        AnnotationKind::Phases | AnnotationKind::Ipus => stages.len(),
+    };
     let ipus = highest.saturating_add(1);
     let ipus = match kind {
         // Even phases have as many IPUs as odd ones.
         AnnotationKind::Phases => ipus.saturating_add(ipus % 2),
         AnnotationKind::Stages | AnnotationKind::Ipus => ipus,
     };
-    Some(AnnotatedStages { kind, stages: stages.len().max(1), ipus })
+    Some(AnnotatedStages { kind, stages: stages.len().max(1), merged: merged.max(1), ipus })
 }
 
 /// The nodes that make what a node reads.

@@ -1,0 +1,112 @@
+//! Neighbouring stages on one IPU as one stage, the way PopART has them.
+//!
+//! PopART goes through the stages in their order and gives each that is on the virtual graph of the
+//! one before that one's number (`mergeConsecutivePipelineStages`, popart
+//! willow/src/transforms/pipeline.cpp). Neither names nor sizes matter, and stages on one IPU with
+//! another between them stay apart. PopTorch counts on it: `AutoStage.AutoIncrement` makes a stage of
+//! each block (poptorch python/options.py). The backward pass needs no rule of its own: PopART numbers
+//! its stages back from the last, which does both passes, so they are merged as the forward ones are.
+//!
+//! All stages that somebody wrote, in a spec, a script or a file, come through here. Stages that are
+//! dealt to IPUs have one each.
+
+use crate::specification::{ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec};
+use tilescope_report::units::IpuId;
+
+/// The stages that are left of those that were written.
+///
+/// # Errors
+/// Stages on IPUs that are not there, or that the schedule wants one each for.
+pub(crate) fn merged_stages(
+    spec: &Spec,
+    written: Vec<StageSpec>,
+) -> Result<Vec<StageSpec>, SpecError> {
+    check_ipus(spec, &written)?;
+    if spec.options.merges_stages() { Ok(merge(written)) } else { Ok(written) }
+}
+
+/// What is to be told where fewer stages are left than were written.
+pub(crate) fn merge_note(written: usize, left: usize) -> Option<String> {
+    (left < written).then(|| {
+        format!(
+            "Of {written} stages {left} are left: neighbours on one IPU are one stage, as PopART \
+             merges them"
+        )
+    })
+}
+
+/// Stages with all blocks of neighbours on one IPU.
+fn merge(stages: Vec<StageSpec>) -> Vec<StageSpec> {
+    let mut merged: Vec<StageSpec> = Vec::new();
+    for stage in stages {
+        match merged.last_mut() {
+            Some(before) if before.ipu == stage.ipu => before.blocks.extend(stage.blocks),
+            _ => merged.push(stage),
+        }
+    }
+    merged
+}
+
+fn check_ipus(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {
+    let ipus = spec.target.ipus;
+    for (position, stage) in stages.iter().enumerate() {
+        if stage.ipu >= IpuId(ipus) {
+            let problem =
+                format!("stage {position} is on IPU {}, but target.ipus is {ipus}", stage.ipu);
+            return Err(spec.refuse("options.stages", problem));
+        }
+        let shared = stages[..position].iter().any(|earlier| earlier.ipu == stage.ipu);
+        let interleaved = spec.options.pipeline_schedule == PipelineSchedule::Interleaved;
+        if shared && interleaved && spec.options.execution == ExecutionStrategy::Pipelined {
+            let problem = format!(
+                "two stages are on IPU {}; the interleaved schedule takes one stage per IPU",
+                stage.ipu
+            );
+            return Err(spec.refuse("options.stages", problem));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
+
+    /// A stage on each IPU of a list, with so many blocks.
+    fn stages(of: &[(u32, usize)]) -> Vec<StageSpec> {
+        let mut names = (0..).map(|number| format!("block{number}"));
+        let stage = |(ipu, blocks): &(u32, usize)| StageSpec {
+            blocks: names.by_ref().take(*blocks).collect(),
+            ipu: IpuId(*ipu),
+        };
+        of.iter().map(stage).collect()
+    }
+
+    /// Each block with its IPU, in order.
+    fn places(stages: &[StageSpec]) -> Vec<(String, IpuId)> {
+        let of_stage = |stage: &StageSpec| {
+            let ipu = stage.ipu;
+            stage.blocks.iter().map(move |block| (block.clone(), ipu)).collect::<Vec<_>>()
+        };
+        stages.iter().flat_map(of_stage).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
+        #[test]
+        fn no_neighbours_are_left_on_one_ipu(
+            of in prop::collection::vec((0u32..4, 1usize..4), 0..12)
+        ) {
+            let written = stages(&of);
+            let merged = merge(written.clone());
+            prop_assert!(merged.windows(2).all(|pair| pair[0].ipu != pair[1].ipu), "{:?}", merged);
+            prop_assert_eq!(places(&merged), places(&written));
+            // A border is only gone where it was between neighbours on one IPU.
+            let changes = of.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
+            prop_assert_eq!(merged.len(), if of.is_empty() { 0 } else { changes + 1 });
+            prop_assert_eq!(merge(merged.clone()), merged);
+        }
+    }
+}
