@@ -39,7 +39,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
 /// What may be gained, or was.
 fn share(finding: &InsightFinding) -> Option<f64> {
     finding.measured_gain().or(match finding.gain {
-        InsightGain::Time(share) | InsightGain::Memory(share) => Some(share),
+        InsightGain::Time(_) | InsightGain::Memory(_) => finding.gain.share(),
         InsightGain::Everything => Some(1.0),
         InsightGain::Unknown => None,
     })
