@@ -71,21 +71,16 @@ fn stages(facts: &InsightFacts) -> BTreeMap<&str, PipelineStageTimes<'_>> {
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let marks = &facts.marks.stages;
     let none = marks.nothing();
-    let slowest_of = |stages: &BTreeMap<&str, PipelineStageTimes<'_>>| {
-        let each = stages.iter().map(|(name, stage)| (stage.each(none).value(), *name));
-        each.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name.to_owned())
-    };
     let mut stages = stages(facts);
-    let shown = slowest_of(&stages).and_then(|name| stages.get(&*name));
-    let shown = shown.and_then(|stage| stage.longest_of_typical.or(stage.longest));
+    let each = stages.values().map(|stage| (stage.each(none).value(), stage.name));
+    let Some((_, slowest)) = each.max_by(|a, b| a.0.total_cmp(&b.0)) else { return Vec::new() };
     // Stages that work at other times wait for nobody: those of one IPU after the other, or steps
     // of IPUs that share the rows of a field.
-    let beside = marks.iter().filter(|mark| shown.is_some_and(|shown| mark.is_beside(shown)));
+    let beside = marks.beside(|mark| stage_name(mark) == slowest);
     let beside: BTreeSet<&str> = beside.map(stage_name).collect();
     stages.retain(|name, _| beside.contains(name));
-    let Some(slowest) = slowest_of(&stages).and_then(|name| stages.get(&*name)) else {
-        return Vec::new();
-    };
+    let Some(slowest) = stages.get(slowest) else { return Vec::new() };
+    let shown = slowest.longest_of_typical.or(slowest.longest);
     let sum = stages.values().fold(none, |sum, stage| sum + stage.each(none));
     let mean = sum * (1.0 / stages.len() as f64);
     let each = slowest.each(none);

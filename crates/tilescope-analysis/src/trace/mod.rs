@@ -21,6 +21,7 @@ mod step_details;
 mod tile_work;
 mod tiles_at_cycle;
 mod window_summary;
+mod window_totals;
 
 pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows, first_consumer};
 pub use host_lane::{HostActivity, host_lane};
@@ -32,6 +33,7 @@ pub use located_step::{LocatedStep, located_step};
 pub use mark_blocks::{MarkBlock, MarkRow, MarkRowId, PassCycles};
 pub use mark_details::{MarkDetailReport, mark_details, signed_percent};
 pub use mark_rows::{COMMON_MARKS, MarkRows, singular};
+pub use marked_window::FirstPeriods;
 pub(crate) use marked_window::{MOST_MARKS, MarkedPart, RunMarks, WindowMark};
 pub use micro_batch::{
     MicroBatchPath, MicroBatchTurn, micro_batch_path, short_turn, stage_at, stage_name,
@@ -43,8 +45,9 @@ pub use program_runs::{
 };
 pub(crate) use program_runs::{ProgramShare, program_runs_of};
 pub use repeated_marks::{MarkPlace, RepeatedMarks};
-pub use run_share::{RunShare, Share, ShareWindow, WholeRun};
+pub use run_share::{PathWindow, RunShare, Share, ShareWindow, WholeRun};
 pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
 pub use tile_work::{TileWorkTimes, rows_of_tile};
 pub use tiles_at_cycle::{StepAtCycle, TileFigure, TileSources, TilesAtCycle};
 pub use window_summary::{IpuTotals, StreamTraffic, WindowSummary, run_summary, window_summary};
+pub(crate) use window_totals::WindowTotals;

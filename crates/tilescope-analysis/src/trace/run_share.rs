@@ -56,6 +56,30 @@ impl ShareWindow for WholeRun {
     }
 }
 
+/// A critical path, or a window of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathWindow {
+    cycles: Cycles,
+}
+
+impl PathWindow {
+    /// That of so many cycles.
+    pub(crate) fn of(cycles: Cycles) -> Self {
+        Self { cycles }
+    }
+
+    /// Cycles of the path.
+    pub(crate) fn share(self, cycles: Cycles) -> Share<Self> {
+        Share { of: cycles.as_f64(), window: self }
+    }
+}
+
+impl ShareWindow for PathWindow {
+    fn cycles(self) -> Cycles {
+        self.cycles
+    }
+}
+
 /// Cycles that a window has of something.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Share<W> {
