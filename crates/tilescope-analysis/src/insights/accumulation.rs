@@ -42,9 +42,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     if (update + ramps).value() < MIN_SHARE {
         return Vec::new();
     }
-    let filling = match ramps.value() > 0.0 {
-        true => format!(" and filling and draining the pipeline {ramps}"),
-        false => String::new(),
+    let filling = if ramps.value() > 0.0 {
+        format!(" and filling and draining the pipeline {ramps}")
+    } else {
+        String::new()
     };
     let times = super::pluralised(steps, "micro-batch").replace("batchs", "batches");
     let (key, cost, sentence);

@@ -34,8 +34,8 @@ pub(crate) fn waiting_share(facts: &InsightFacts) -> Option<(RunShare, IpuId)> {
     let runs = facts.runs.as_ref()?;
     let begins: Vec<ProgramShare> =
         runs.shares().filter(|of| begins.contains(&of.program) && of.steps > 0).collect();
-    let each = |of: &ProgramShare| of.share * (1.0 / of.steps as f64);
-    let handshake = begins.iter().map(each).reduce(RunShare::min)?;
+    let handshake = begins.iter().map(|of| of.share * (1.0 / of.steps as f64));
+    let handshake = handshake.reduce(RunShare::min)?;
     let mut sums: BTreeMap<IpuId, RunShare> = BTreeMap::new();
     for of in begins {
         let sum = sums.entry(of.ipu).or_insert_with(|| runs.whole().nothing());

@@ -169,7 +169,7 @@ impl RunChains {
         let longest = self.ipus.iter().map(|chain| chain.cycles).max()?;
         let all: Cycles = self.ipus.iter().map(|chain| chain.cycles).sum();
         let mean = all.as_f64() / self.ipus.len() as f64;
-        let shortened = |left: f64| self.run.without_all_but(left);
-        Some((shortened(mean) - shortened(longest.as_f64())).clamped())
+        let with_mean = self.run.without_all_but(mean);
+        Some((with_mean - self.run.without_all_but(longest.as_f64())).clamped())
     }
 }

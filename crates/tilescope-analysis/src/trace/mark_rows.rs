@@ -373,8 +373,9 @@ impl MarkRowsReader {
         class: ReplicaClassId,
         ipus: &[IpuId],
     ) -> Result<bool, ReportError> {
-        let pages = |kind| MarkPages::new(report, (class, kind), self.part).peekable();
-        let (mut stages, mut updates) = (pages(MarkKind::Stage), pages(MarkKind::Update));
+        let read = |kind| MarkPages::new(report, (class, kind), self.part).peekable();
+        let mut stages = read(MarkKind::Stage);
+        let mut updates = read(MarkKind::Update);
         while let Some(mark) = earlier(&mut stages, &mut updates) {
             let mark = mark?;
             if !self.count() {
@@ -463,8 +464,8 @@ impl<'a> MarkPages<'a> {
 
     fn next_page(&mut self) -> Result<(), ReportError> {
         // A mark without cycles shares none with a window that begins with it.
-        let start = |from: Cycles| from.saturating_sub(Cycles(1));
-        let window = self.from.map(|from| CycleRange::new(start(from), self.until));
+        let window =
+            self.from.map(|from| CycleRange::new(from.saturating_sub(Cycles(1)), self.until));
         let filter = MarkFilter { kind: Some(self.kind), ipu: None, window, limit: self.limit };
         let mut marks = self.report.marks_of_class(self.class, &filter)?;
         self.more = marks.len() >= self.limit;

@@ -135,7 +135,8 @@ impl MarkedWindow {
     /// the next, they overlap: what each costs is the time from one start to the next.
     pub(crate) fn pace_within(&self, others: &[CycleRange]) -> Option<MarkPace> {
         let whole = covered(others.iter().copied());
-        let (mut cycles, mut count) = (0.0, 0.0);
+        let mut cycles = 0.0;
+        let mut count = 0.0;
         for mark in self.marks.iter().filter(|mark| overlaps_any(&whole, mark.cycles)) {
             cycles += mark.cycles.length().as_f64();
             count += 1.0;
@@ -145,7 +146,8 @@ impl MarkedWindow {
         }
         let mean = cycles / count;
         let before = |cycle| self.marks.partition_point(|mark| mark.cycles.start < cycle);
-        let (mut between, mut count) = (0.0, 0.0);
+        let mut between = 0.0;
+        let mut count = 0.0;
         for other in others {
             if let [first, .., last] = &self.marks[before(other.start)..before(other.end)] {
                 between += (last.cycles.start - first.cycles.start).as_f64();
@@ -214,8 +216,8 @@ impl RunMarks {
 
     /// A slot of median length among those of a full pipeline.
     pub(crate) fn typical_slot(&self) -> Option<CycleRange> {
-        let has_phases = self.phases.iter().next().is_some();
-        let full = has_phases.then(|| self.phases.ranges(|phase| !phase.is_ramp()));
+        let first = self.phases.iter().next();
+        let full = first.map(|_| self.phases.ranges(|phase| !phase.is_ramp()));
         let mut slots = RepeatedMarkFinder::new(MarkKind::Slot, full);
         for (place, mark) in (0..).zip(&self.slots.marks) {
             slots.push(mark, place);
@@ -374,7 +376,8 @@ mod tests {
             marks in prop::collection::vec((0..60u64, 0..90u64), 1..80),
             others in prop::collection::vec((0..200u64, 1..600u64), 0..12),
         ) {
-            let (marks, others) = (ranges(&marks, false), ranges(&others, true));
+            let marks = ranges(&marks, false);
+            let others = ranges(&others, true);
             let window = window_of(&marks);
             let inside: Vec<Cycles> = marks
                 .iter()

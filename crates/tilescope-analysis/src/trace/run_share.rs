@@ -107,8 +107,8 @@ impl<W: ShareWindow> Share<W> {
 
     /// The cycles that the same share of the window of another one would be.
     fn as_part_of(self, other: Self) -> f64 {
-        let (own, of_other) = (self.window.cycles(), other.window.cycles());
-        if own == of_other { self.of } else { self.value() * of_other.as_f64() }
+        let whole = other.window.cycles();
+        if self.window.cycles() == whole { self.of } else { self.value() * whole.as_f64() }
     }
 
     /// The cycles.
