@@ -207,10 +207,11 @@ impl RunMarks {
     pub(crate) fn read(report: &Report, run: CycleRange, most: u64) -> Result<Self, ReportError> {
         let reader = RunMarksReader { report, run, most: most.max(1) };
         Ok(Self {
-            phases: reader.read(MarkKind::Phase)?,
-            slots: reader.read(MarkKind::Slot)?,
-            stages: reader.read(MarkKind::Stage)?,
-            updates: reader.read(MarkKind::Update)?,
+            phases: reader.read(MarkKind::Phase, MarkKind::Phase)?,
+            // In one window: a slot is typical with the stages that are in it.
+            slots: reader.read(MarkKind::Slot, MarkKind::Stage)?,
+            stages: reader.read(MarkKind::Stage, MarkKind::Slot)?,
+            updates: reader.read(MarkKind::Update, MarkKind::Update)?,
         })
     }
 
@@ -235,9 +236,10 @@ struct RunMarksReader<'a> {
 }
 
 impl RunMarksReader<'_> {
-    fn read(&self, kind: MarkKind) -> Result<MarkedWindow, ReportError> {
+    /// The marks of a kind, of which the window is that of another kind too.
+    fn read(&self, kind: MarkKind, with: MarkKind) -> Result<MarkedWindow, ReportError> {
         let run = WholeRun::of(self.run.length());
-        let count = self.report.mark_count(kind)?;
+        let count = self.report.mark_count(kind)?.max(self.report.mark_count(with)?);
         if count <= self.most {
             let marks = marks(self.report, kind, None, usize::MAX)?;
             let part = MarkedPart { cycles: self.run, times: 1.0, run };
