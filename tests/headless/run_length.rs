@@ -51,7 +51,8 @@ type Shares = BTreeMap<String, Vec<f64>>;
 /// are parts of names and of IPUs stay.
 fn shares_in<'a>(pieces: impl Iterator<Item = &'a str>) -> Shares {
     let mut found = Shares::new();
-    for piece in pieces.filter(|piece| piece.contains(" %")) {
+    // Bounds of predictions are no shares.
+    for piece in pieces.filter(|piece| piece.contains(" %") && !piece.contains(" to +")) {
         let (mut shape, mut shares, mut number) = (String::new(), Vec::new(), String::new());
         let mut letters = piece.trim().chars().peekable();
         while let Some(letter) = letters.next() {
@@ -157,7 +158,13 @@ fn same_findings(of: &str, one: &[InsightFinding], other: &[InsightFinding], mos
 fn same_shares(of: &str, one: &Shares, other: &Shares, most: f64) {
     for (name, own) in one {
         let Some(known) = other.get(name) else { continue };
-        assert_eq!(own.len(), known.len(), "{of}: {name}: {own:?} {known:?}");
+        // Of rows with one name, those that round to nothing may be left out.
+        if own.len() != known.len() {
+            let apart = (own.iter().sum::<f64>() - known.iter().sum::<f64>()).abs();
+            let most = most * own.len().max(known.len()) as f64;
+            assert!(apart <= most, "{of}: {name}: {own:?} or {known:?}, within {most}");
+            continue;
+        }
         for (own, known) in own.iter().zip(known) {
             assert!((own - known).abs() <= most, "{of}: {name}: {own} or {known}, within {most}");
         }
@@ -181,8 +188,8 @@ fn all_shares(report: &Report, directory: &Path, with_page: bool) -> Shares {
         assert!(output.status.success(), "{}", stderr(&output));
         stdout(&output)
     };
-    for command in ["summary", "why"] {
-        found.extend(shares_in(run(&[command, path]).lines()));
+    for command in [&["summary", path][..], &["why", path, "--limit", "1000"]] {
+        found.extend(shares_in(run(command).lines()));
     }
     if with_page {
         let file = directory.join("page.html");
@@ -199,10 +206,11 @@ fn lengths_agree(name: &str, sets: &str, (few, many): (u64, u64), with_page: boo
     let (short, short_directory) = run_of(name, sets, few);
     let (long, long_directory) = run_of(name, sets, many);
     let each = (cycles(&long) - cycles(&short)) / (many - few) as f64;
-    // What comes once per call is a smaller share of a longer one, and all others are larger.
+    // What comes once per call is a smaller share of a longer one, and all others are larger. What
+    // fills and drains a pipeline is so twice: it takes the place of slots of another mix.
     let once = (cycles(&short) - each * few as f64).abs() / cycles(&short);
     assert!(once < 0.3, "{of}: {once} of the shorter run come once");
-    let most = once + 1e-3;
+    let most = 2.0 * once + 1e-3;
     same_findings(&of, &findings(&short, u64::MAX), &findings(&long, 1 << 16), most);
     let shares = |report: &Report, directory: &tempfile::TempDir| {
         all_shares(report, directory.path(), with_page)
