@@ -80,11 +80,15 @@ fn json(query: &SearchQuery, found: &SearchResults, limit: usize) -> Value {
     json!({
         "query": query.to_string(),
         "totals": found.totals,
+        "more_variables": found.more_variables,
         "hits": hits.collect::<Vec<Value>>(),
     })
 }
 
 fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
+    if found.more_variables {
+        writeln!(output, "{}", found.words_of_more_variables())?;
+    }
     if found.hits.is_empty() {
         writeln!(output, "No matches.")?;
     }

@@ -249,7 +249,7 @@ fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Resu
     };
     writeln!(output, "Critical path: {} cycles", totals.cycles)?;
     let kinds = totals.by_kind().into_iter();
-    let kinds = kinds.map(|(kind, of)| format!("{} {}", kind.title(), percent(totals.share(of))));
+    let kinds = kinds.map(|(kind, share)| format!("{} {share}", kind.title()));
     writeln!(output, "{}", kinds.collect::<Vec<_>>().join(", "))?;
     let [share, cycles, kind, lane] = ["share", "cycles", "kind", "IPU"];
     writeln!(output, "\n{share:>7} {cycles:>16}  {kind:17} {lane:width$}  operation")?;
@@ -258,9 +258,9 @@ fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Resu
         writeln!(output, "{}", line(row.share, row.cycles, words))?;
     }
     if !rest.is_empty() {
-        let cycles = rest.iter().map(|row| row.cycles).sum();
+        let of = totals.behind(limit);
         let name = format!("{} more (raise --limit to list them)", grouped(rest.len() as u64));
-        writeln!(output, "{}", line(totals.share(cycles), cycles, ["", "", &name]))?;
+        writeln!(output, "{}", line(of.value(), of.cycles(), ["", "", &name]))?;
     }
     writeln!(output, "{}", line(1.0, totals.cycles, ["", "", "the run"]))?;
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::common;
 use std::collections::BTreeSet;
-use tilescope_analysis::insights::{InsightFinding, InsightGain, RULES, insights};
+use tilescope_analysis::insights::{InsightFinding, RULES, insights};
 use tilescope_analysis::trace::{LaneStepLocation, located_step};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::{
@@ -160,12 +160,8 @@ fn check(report: &Report, found: &[InsightFinding]) {
             assert!(text.starts_with(|c: char| !c.is_whitespace()), "{finding:?}");
         }
         assert!(!finding.formula.is_empty());
-        match finding.gain {
-            InsightGain::Time(share) | InsightGain::Memory(share) => {
-                assert!((0.0..=1.0).contains(&share), "{finding:?}");
-            }
-            InsightGain::Everything | InsightGain::Unknown => {}
-        }
+        let gain = finding.gain.share();
+        assert!(gain.is_none_or(|share| (0.0..=1.0).contains(&share)), "{finding:?}");
         let rule = RULES.iter().find(|rule| rule.name == finding.rule).expect("a rule");
         for key in finding.proposal.iter().flat_map(|proposal| proposal.changes.keys()) {
             assert!(rule.keys.contains(&key.as_str()), "{} sets {key}", rule.name);

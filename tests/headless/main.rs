@@ -66,6 +66,7 @@ mod report_foreign;
 mod report_round_trip;
 mod report_trace;
 mod report_writer;
+mod run_length;
 mod samples;
 mod scheme_laws;
 mod schemes;

@@ -1,7 +1,7 @@
 //! Laws of imported models: against the built-in ones, and against changes that mean nothing.
 
 use crate::common;
-use tilescope_analysis::insights::{InsightGain, insights};
+use tilescope_analysis::insights::insights;
 use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};
 use tilescope_report::units::NumberFormat;
 use tilescope_sim::specification::{Spec, SpecSource};
@@ -197,7 +197,7 @@ fn share_of_slower_forms(spec: &Spec) -> f64 {
     let mut share = 0.0;
     for finding in insights(&report, NumberFormat::default()).expect("reads") {
         if finding.rule == "exported_form"
-            && let InsightGain::Time(gain) = finding.gain
+            && let Some(gain) = finding.gain.share()
         {
             share += gain;
         }

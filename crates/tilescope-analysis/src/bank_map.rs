@@ -1,9 +1,10 @@
 //! What lies where in the memory of a tile: every variable with its addresses, in rows so that
 //! what shares addresses at different times stands below each other.
 
+use crate::report_variables::first_variables;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, TileId, TileRange, VariableId};
-use tilescope_report::{MemoryCategory, Report, ReportError, Variable, VariableFilter};
+use tilescope_report::{MemoryCategory, Report, ReportError, Variable};
 
 /// Most variables of a tile that are placed.
 pub(crate) const MAX_PLACED: usize = 20_000;
@@ -47,11 +48,9 @@ pub struct BankMap {
 pub fn bank_map(report: &Report, tile: TileId) -> Result<BankMap, ReportError> {
     let target = report.target()?;
     let range = TileRange::single(tile);
-    let filter =
-        VariableFilter { tiles: Some(range), category: None, after: None, limit: MAX_PLACED };
-    let variables = report.variables(&filter)?;
-    let cut = variables.len() >= MAX_PLACED;
-    let mut placed = placed_on(variables, tile);
+    let first = first_variables(report, Some(range), MAX_PLACED)?;
+    let cut = first.more;
+    let mut placed = placed_on(first.found, tile);
     let rows = put_in_rows(&mut placed);
     placed.sort_by_key(|part| (part.row, part.addresses.start));
     Ok(BankMap {

@@ -29,6 +29,11 @@ pub fn lines(text: &str) -> Result<Vec<JsonLine>, serde_json::Error> {
 
 fn add(lines: &mut Vec<JsonLine>, depth: u32, name: &str, value: &Value) {
     if lines.len() >= MAX_LINES {
+        // Said once, by the line behind the last one.
+        if lines.len() == MAX_LINES {
+            let name = "and more".to_owned();
+            lines.push(JsonLine { depth: 0, name, value: String::new() });
+        }
         return;
     }
     let line = |value: String| JsonLine { depth, name: name.to_owned(), value };
@@ -89,5 +94,16 @@ mod tests {
         assert_eq!(words, expected);
         assert!(lines("{").is_err());
         assert_eq!(lines("{}").unwrap(), vec![]);
+    }
+
+    #[test]
+    fn what_is_cut_says_so() {
+        let of = |count: usize| {
+            let parts = (0..count).map(|at| format!("\"{at}\": {at}"));
+            lines(&format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))).unwrap()
+        };
+        assert!(of(MAX_LINES).iter().all(|line| line.name != "and more"));
+        let cut = of(MAX_LINES + 7);
+        assert_eq!((cut.len(), cut[MAX_LINES].name.as_str()), (MAX_LINES + 1, "and more"));
     }
 }

@@ -35,6 +35,7 @@ pub mod records;
 pub mod replica_classes;
 pub mod replica_rings;
 pub mod replicas;
+mod report_variables;
 pub mod running_costs;
 pub mod sensitivity;
 pub mod series;

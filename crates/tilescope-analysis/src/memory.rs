@@ -5,13 +5,14 @@ use super::tile_curves::{
     ChipFloorPlan, TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit,
     region_title, spread,
 };
+use crate::report_variables::first_variables;
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{
     Bytes, NumberFormat, Quantity, TileId, TileRange, TileRuns, VariableId, grouped,
 };
 use tilescope_report::{
     CategoryBytes, MemoryCategory, MemoryRegion, Report, ReportError, ReportPart, Target,
-    TileMemory, VariableFilter, VariablePlacement, code_owners,
+    TileMemory, VariablePlacement, code_owners,
 };
 
 /// Most variables that are listed.
@@ -311,11 +312,10 @@ pub fn variables(report: &Report, tiles: &[TileId]) -> Result<MemoryList, Report
         tiles => tiles.iter().map(|tile| Some(TileRange::single(*tile))).collect(),
     };
     for range in ranges {
-        let limit = MAX_VARIABLES.saturating_sub(listing.rows.len());
-        let filter = VariableFilter { tiles: range, category: None, after: None, limit };
-        let found = report.variables(&filter)?;
-        listing.truncated |= found.len() >= limit;
-        for (id, variable) in found {
+        let most = MAX_VARIABLES.saturating_sub(listing.rows.len());
+        let first = first_variables(report, range, most)?;
+        listing.truncated |= first.more;
+        for (id, variable) in first.found {
             if !seen.insert(id) {
                 continue;
             }

@@ -33,6 +33,7 @@ pub fn debug_lines(
             let name = known.get(input.index()).map_or("unknown", |input| input.name.as_str());
             lines.add(2, &input.0.to_string(), name.to_owned());
         }
+        lines.add_rest(2, of.inputs.len());
         if let Some(plan) = &of.plan {
             lines.add(1, "plan", String::new());
             let parts = json::lines(plan).unwrap_or_else(|error| {
@@ -61,9 +62,7 @@ pub fn debug_lines(
             lines.add(2, &format!("{} context", frame.layer), format!("{name}{kind}"));
         }
     }
-    if programs.len() > MAX_LISTED {
-        lines.add(1, "and more", grouped((programs.len() - MAX_LISTED) as u64));
-    }
+    lines.add_rest(1, programs.len());
     Ok(lines.0)
 }
 
@@ -72,6 +71,13 @@ struct OperationDebugLines(Vec<JsonLine>);
 impl OperationDebugLines {
     fn add(&mut self, depth: u32, name: &str, value: String) {
         self.0.push(JsonLine { depth, name: name.to_owned(), value });
+    }
+
+    /// Says how many of a list are left out.
+    fn add_rest(&mut self, depth: u32, all: usize) {
+        if all > MAX_LISTED {
+            self.add(depth, "and more", grouped((all - MAX_LISTED) as u64));
+        }
     }
 }
 
@@ -100,5 +106,17 @@ mod tests {
             "2 compute set 0".to_owned(),
         ];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_is_cut_says_so() {
+        let mut report = ReportBuilder::new(1, 4);
+        let (sum, other) = (report.operation("sum", "add"), report.operation("a", "relu"));
+        report.parts.operations[sum.index()].inputs = vec![other; MAX_LISTED + 3];
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
+        let lines = debug_lines(&report, Some(sum), &[]).unwrap();
+        let rest = lines.iter().find(|line| line.name == "and more").expect("is said");
+        assert_eq!((rest.depth, rest.value.as_str()), (2, "3"));
     }
 }

@@ -7,9 +7,10 @@ use crate::imported_model::{ImportedModelSummary, imported_model};
 use crate::limits::{LimitsSummary, limits};
 use crate::memory::needed;
 use crate::running_costs::{CostSummary, EnergySummary, RunningCosts, running_costs};
+use crate::trace::WindowTotals;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, exact_bytes};
+use tilescope_report::units::{Bytes, Cycles, IpuId, exact_bytes};
 use tilescope_report::{
     BatchingConfig, GraphCounts, MachineChange, MemoryCategory, MemoryRegion, Report, ReportError,
     ReportPart, StepActivity, Target, TargetKind, TileMemory,
@@ -213,11 +214,9 @@ impl ActivityProportions {
         }
     }
 
-    /// The shares of `window` that `cycles` of each activity make; the rest is idle.
-    pub(crate) fn new(cycles: impl Fn(StepActivity) -> Cycles, window: CycleRange) -> Self {
-        let length = window.length().max(Cycles(1)).as_f64();
-        let share = |activity: StepActivity| cycles(activity).as_f64() / length;
-        let busy: f64 = StepActivity::ALL.into_iter().map(share).sum();
+    /// The shares of the window of some totals; the rest is idle.
+    pub(crate) fn new(of: &WindowTotals) -> Self {
+        let share = |activity| of.share(activity).value();
         Self {
             compute: share(StepActivity::Compute),
             internal_exchange: share(StepActivity::InternalExchange),
@@ -226,7 +225,7 @@ impl ActivityProportions {
             remote_buffer: share(StepActivity::RemoteBuffer),
             sync: share(StepActivity::Sync),
             other: share(StepActivity::Other),
-            idle: (1.0 - busy).max(0.0),
+            idle: of.idle().value(),
         }
     }
 }
@@ -349,18 +348,17 @@ pub(crate) fn bytes_by_category(
 
 fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary>, ReportError> {
     let Some(trace) = report.trace()? else { return Ok(None) };
-    let window = trace.range();
     let mut ipus = Vec::new();
     for ipu in (0..target.ipus_per_replica).map(IpuId) {
         let Some(lane) = trace.lane_of(ipu, 0) else { continue };
-        let totals = lane.all_totals()?;
+        let of = WindowTotals::read_all(lane, &trace)?;
         ipus.push(IpuSummary {
-            steps: totals.steps,
-            proportions: ActivityProportions::new(|activity| totals.cycles[activity], window),
-            tile_balance: totals.tile_balance(&WORKING).unwrap_or(0.0),
+            steps: of.totals.steps,
+            proportions: ActivityProportions::new(&of),
+            tile_balance: of.totals.tile_balance(&WORKING).unwrap_or(0.0),
         });
     }
-    let cycles = window.length();
+    let cycles = trace.range().length();
     let seconds = cycles.seconds_at(target.clock);
     let samples = run_work(report)?.samples;
     Ok(Some(ExecutionSummary {

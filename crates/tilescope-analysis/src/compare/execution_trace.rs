@@ -130,9 +130,6 @@ pub struct StepDrift {
     pub matched: u64,
 }
 
-/// Most steps of a stretch that are looked at one by one.
-const MAX_STEPS_COMPARED: usize = 4096;
-
 /// The difference between the lengths of steps in `window` of the source and of the same steps in
 /// the target, in at most `pieces` stretches. A step that only one report has counts in full; steps
 /// that only the target has count where they come between those of the source, and with its first
@@ -160,7 +157,7 @@ pub fn drift(
     let width = count.div_ceil(u64::from(pieces.max(1))).max(1);
     let mut drifts = Vec::new();
     let mut first = touching.start;
-    while first < touching.end && drifts.len() < MAX_STEPS_COMPARED {
+    while first < touching.end {
         let end = (first + width).min(touching.end);
         drifts.extend(stretch(pair, source, target, first, end)?);
         first = end;

@@ -1,6 +1,7 @@
 //! The critical path by what is done, where and for which operation.
 
 use super::ipu_slack::lane_title;
+use crate::trace::{PathWindow, Share};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -129,20 +130,22 @@ pub struct PathTotals {
 }
 
 impl PathTotals {
-    /// Cycles of each kind that there are, most first.
-    pub fn by_kind(&self) -> Vec<(PathKind, Cycles)> {
+    /// What each kind takes of the path, most first.
+    pub fn by_kind(&self) -> Vec<(PathKind, Share<PathWindow>)> {
         let mut sums: BTreeMap<PathKind, Cycles> = BTreeMap::new();
         for row in &self.rows {
             *sums.entry(row.kind).or_default() += row.cycles;
         }
         let mut sums: Vec<_> = sums.into_iter().collect();
         sums.sort_by_key(|(_, cycles)| Reverse(*cycles));
-        sums
+        let path = PathWindow::of(self.cycles);
+        sums.into_iter().map(|(kind, cycles)| (kind, path.share(cycles))).collect()
     }
 
-    /// The share of the path that some cycles of it are.
-    pub fn share(&self, cycles: Cycles) -> f64 {
-        if self.cycles.is_zero() { 0.0 } else { cycles.as_f64() / self.cycles.as_f64() }
+    /// What the rows behind the first ones take of the path.
+    pub fn behind(&self, first: usize) -> Share<PathWindow> {
+        let cycles = self.rows.iter().skip(first).map(|row| row.cycles).sum();
+        PathWindow::of(self.cycles).share(cycles)
     }
 }
 

@@ -16,8 +16,6 @@ use tilescope_report::{
 
 /// Links of the longest chain: more do not help anybody.
 const MAX_LINKS: usize = 8;
-/// Callbacks that are looked at during one step: more than any prefetch fills buffers for.
-const MAX_CALLBACKS: usize = 4096;
 
 /// A step, as a place to go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -348,14 +346,15 @@ impl<'a> WhyFacts<'a> {
             return Ok((Mechanism::Handshake, format!("{cycles} cycles")));
         }
         let detail = format!("{waiting} of its {cycles} cycles are beyond the handshake");
+        // A callback that is done when the copy goes on held it up; else the host's links did.
+        let end = step.range.end;
         let filter = MarkFilter {
             kind: Some(MarkKind::Callback),
             ipu: None,
-            window: Some(step.range),
-            limit: MAX_CALLBACKS,
+            window: Some(CycleRange::new(end.saturating_sub(Cycles(1)), end)),
+            limit: usize::MAX,
         };
         let callbacks = self.report.marks(&filter)?;
-        // A callback that is done when the copy goes on held it up; else the host's links did.
         let held_up = callbacks.iter().any(|mark| mark.cycles.end == step.range.end);
         Ok((if held_up { Mechanism::Callback } else { Mechanism::SharedHostLink }, detail))
     }

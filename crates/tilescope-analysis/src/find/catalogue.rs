@@ -1,16 +1,17 @@
 //! Everything in a report that has a name.
 
 use super::query::SearchList;
+use crate::report_variables::first_variables;
 use crate::tile_mapping::is_tensor;
 use crate::trace::{ProgramRunTotals, ProgramRuns, program_runs};
 use std::collections::BTreeMap;
 use tilescope_report::units::{
     Bytes, Cycles, IpuId, OperationId, ProgramId, VariableId, VertexTypeId,
 };
-use tilescope_report::{ProgramKind, Report, ReportError, VariableFilter};
+use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// Most variables that are looked through.
-const MAX_VARIABLES: usize = 1_000_000;
+pub(super) const MAX_VARIABLES: usize = 1_000_000;
 
 /// Something that can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,6 +78,8 @@ pub struct SearchCatalogue {
     pub items: Vec<CatalogueItem>,
     /// Executions of programs, by IPU.
     pub runs: ProgramRuns,
+    /// Whether there are more variables, which are not among the items.
+    pub more_variables: bool,
     /// Programs of each operation.
     pub(super) programs: BTreeMap<OperationId, Vec<ProgramId>>,
 }
@@ -89,7 +92,8 @@ impl SearchCatalogue {
     pub fn read(report: &Report) -> Result<Self, ReportError> {
         let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
         let runs = runs.unwrap_or_default();
-        let mut catalogue = Self { items: Vec::new(), runs, programs: BTreeMap::new() };
+        let mut catalogue =
+            Self { items: Vec::new(), runs, more_variables: false, programs: BTreeMap::new() };
         let programs = report.programs()?;
         for (id, program) in programs.iter() {
             if let Some(operation) = program.operation {
@@ -161,9 +165,9 @@ impl SearchCatalogue {
     }
 
     fn add_variables(&mut self, report: &Report) -> Result<(), ReportError> {
-        let filter =
-            VariableFilter { tiles: None, category: None, after: None, limit: MAX_VARIABLES };
-        for (id, variable) in report.variables(&filter)? {
+        let first = first_variables(report, None, MAX_VARIABLES)?;
+        self.more_variables = first.more;
+        for (id, variable) in first.found {
             let bytes = variable.tiles.map(|part| part.bytes).total();
             let item = |thing| CatalogueItem {
                 thing,

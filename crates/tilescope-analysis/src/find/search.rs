@@ -1,6 +1,6 @@
 //! Matching a query against everything that has a name.
 
-use super::catalogue::{CatalogueItem, SearchCatalogue, SearchEntity};
+use super::catalogue::{CatalogueItem, MAX_VARIABLES, SearchCatalogue, SearchEntity};
 use super::parse::regex;
 use super::query::{
     NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery, TextPattern,
@@ -11,7 +11,7 @@ use crate::trace::{ProgramRunTotals, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilescope_report::trace::{LaneStep, ProgramStepTotals, StepVisitor, Trace};
 use tilescope_report::units::{
-    Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns, VariableId, VertexTypeId,
+    Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns, VariableId, VertexTypeId, grouped,
 };
 use tilescope_report::{ProgramKind, Report, ReportError, VariableFilter};
 
@@ -34,6 +34,16 @@ pub struct SearchResults {
     pub hits: Vec<CatalogueItem>,
     /// Sums by list; lists without a hit are left out.
     pub totals: BTreeMap<SearchList, SearchTotals>,
+    /// Whether there are variables that were not looked through.
+    pub more_variables: bool,
+}
+
+impl SearchResults {
+    /// Says of what they are, where that is not all of the report.
+    pub fn words_of_more_variables(&self) -> String {
+        let most = grouped(MAX_VARIABLES as u64);
+        format!("Of the first {most} variables only; more may match.")
+    }
 }
 
 /// Everything that a query asks for.
@@ -74,7 +84,7 @@ pub fn find(
         sum.cycles = sum.cycles.saturating_add(hit.cycles.unwrap_or(Cycles::ZERO));
         sum.bytes = sum.bytes.saturating_add(hit.bytes.unwrap_or(Bytes::ZERO));
     }
-    Ok(SearchResults { hits, totals })
+    Ok(SearchResults { hits, totals, more_variables: all.more_variables })
 }
 
 /// The figures of one list of results, of each single step or of each thing: what statistics are
@@ -162,8 +172,8 @@ impl StepVisitor for StepValueCollector<'_> {
     }
 
     fn take_step(&mut self, step: &LaneStep) {
-        let wanted = step.program.is_some_and(|id| self.wanted.contains(&(id, step.kind)));
-        if wanted && self.tests.step(step) {
+        let is_wanted = |id| self.wanted.contains(&(id, step.kind));
+        if self.tests.step(step) && step.program.is_some_and(is_wanted) {
             self.values.add(match self.amount {
                 QueryAmount::Bytes => moved(step).0,
                 QueryAmount::Cycles | QueryAmount::Count => step.range.length().0,
@@ -189,34 +199,40 @@ fn step_sums(
         return Ok(sums);
     }
     let Some(trace) = report.trace()? else { return Ok(sums) };
-    let mut collector = StepSumCollector { tests, wanted: steps, sums };
+    let wanted = steps.keys().map(|own| (*own, ProgramRunTotals::default())).collect();
+    let mut collector = StepSumCollector { tests, sums: wanted };
     visit(&trace, tests, &mut collector)?;
-    Ok(collector.sums)
+    let found = collector.sums.into_iter().filter(|(_, sum)| sum.steps > 0);
+    sums.extend(found);
+    Ok(sums)
 }
 
 /// Adds up the steps that match.
 struct StepSumCollector<'a> {
     tests: &'a QueryMatcher<'a>,
-    wanted: &'a HashMap<StepsOfProgram, CatalogueItem>,
-    sums: BTreeMap<StepsOfProgram, ProgramRunTotals>,
+    /// By those that are wanted.
+    sums: HashMap<StepsOfProgram, ProgramRunTotals>,
 }
 
 impl StepVisitor for StepSumCollector<'_> {
     fn take_totals(&mut self, totals: &ProgramStepTotals) -> bool {
         let own = totals.program.map(|program| (program, totals.kind()));
-        let Some(own) = own.filter(|own| self.wanted.contains_key(own)) else { return true };
+        let Some(sum) = own.and_then(|own| self.sums.get_mut(&own)) else { return true };
         let all = self.tests.all_steps(totals);
         if all == Some(true) {
-            self.sums.entry(own).or_default().add_totals(totals);
+            sum.add_totals(totals);
         }
         all.is_some()
     }
 
     fn take_step(&mut self, step: &LaneStep) {
+        // First what costs less than to look its program up.
+        if !self.tests.step(step) {
+            return;
+        }
         let own = step.program.map(|program| (program, step.kind));
-        let Some(own) = own.filter(|own| self.wanted.contains_key(own)) else { return };
-        if self.tests.step(step) {
-            self.sums.entry(own).or_default().add_step(step);
+        if let Some(sum) = own.and_then(|own| self.sums.get_mut(&own)) {
+            sum.add_step(step);
         }
     }
 }

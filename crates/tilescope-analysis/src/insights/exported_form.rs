@@ -1,9 +1,10 @@
 //! Operations of an imported graph that take longer as they were exported than in another form.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use crate::trace::RunShare;
 use std::collections::BTreeMap;
 use tilescope_report::ModelOperation;
-use tilescope_report::units::{OperationId, percent};
+use tilescope_report::units::OperationId;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "exported_form",
@@ -32,14 +33,14 @@ fn is_imported(operation: &ModelOperation) -> bool {
 fn share_and_gain(
     facts: &InsightFacts,
     removed: &BTreeMap<OperationId, f64>,
-) -> Option<(f64, InsightGain)> {
+) -> Option<(RunShare, InsightGain)> {
     let (share, _) = facts
         .busiest_share(|program| program.operation.is_some_and(|id| removed.contains_key(&id)))?;
     let gain = facts.gain(|part| {
         let share = part.program.operation.and_then(|id| removed.get(&id));
         share.copied().unwrap_or(0.0) * part.cycles.as_f64()
     });
-    (share >= MIN_SHARE).then_some((share, InsightGain::of_time(gain)))
+    (share.value() >= MIN_SHARE).then_some((share, InsightGain::of_time(gain)))
 }
 
 fn gelu_by_erf(facts: &InsightFacts) -> Option<InsightFinding> {
@@ -52,7 +53,7 @@ fn gelu_by_erf(facts: &InsightFacts) -> Option<InsightFinding> {
     let (share, gain) = share_and_gain(facts, &wanted)?;
     let count = wanted.len();
     Some(InsightFinding {
-        sentence: format!("GELU by erf takes {} of the run in {count} operations.", percent(share)),
+        sentence: format!("GELU by erf takes {share} of the run in {count} operations."),
         advice: "Export the model with the tanh form, torch.nn.GELU(approximate=\"tanh\"): it is \
                  one vertex of the IPU, and what PopTorch makes of GELU."
             .to_owned(),
@@ -109,7 +110,7 @@ fn separate_products(facts: &InsightFacts) -> Option<InsightFinding> {
             "{} products read {fused} tensors, several with weights of one shape, and take {} of \
              the run.",
             removed.len(),
-            percent(share)
+            share
         ),
         advice: "Join the weights of the products of a tensor, such as queries, keys and values, \
                  and export one product: its operand is exchanged once."

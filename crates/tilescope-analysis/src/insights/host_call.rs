@@ -45,7 +45,7 @@ fn loader(facts: &InsightFacts) -> Option<InsightFinding> {
     let words = FindingWords {
         sentence: format!(
             "All IPUs wait for the loader to have the samples of the call ready for {} of the run.",
-            percent(saved.share)
+            saved.share
         ),
         advice: "Load asynchronously, with more workers as far as the host has cores, or cheaper \
                  preprocessing; see the rate of the loader alone."
@@ -61,11 +61,11 @@ fn once_per_call(facts: &InsightFacts) -> Option<InsightFinding> {
     let waits = |program: &ProgramNode| ONCE_PER_CALL.iter().any(|(part, _)| is_of(*part)(program));
     let gain = facts.gain_of(1.0, waits)?;
     let saved = SavedTime::of(facts, Some(gain), MIN_SHARE, waits)?.anywhere();
-    let share = |part| facts.busiest_share(is_of(part)).map_or(0.0, |(share, _)| share);
+    let share = |part| facts.busiest_share(is_of(part)).map_or(0.0, |(share, _)| share.value());
     let parts = ONCE_PER_CALL.into_iter().map(|(part, what)| (share(part), what));
     let (most, what) = parts.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let times = times_the_iterations(gain);
-    let (all, most) = (percent(saved.share), percent(most));
+    let times = times_the_iterations(gain.value());
+    let (all, most) = (saved.share.to_string(), percent(most));
     let sentence = match all == most {
         true => format!("All IPUs wait {what} for {all} of the run."),
         false => format!("All IPUs wait for the host call for {all} of the run, {most} {what}."),

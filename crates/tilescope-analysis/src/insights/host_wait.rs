@@ -1,11 +1,11 @@
 //! IPUs that wait for the host to be ready.
 
-use super::insight_facts::activity;
+use super::insight_facts::{activity, largest};
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject};
+use crate::trace::{ProgramShare, RunShare};
 use serde_json::json;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Cycles, IpuId, percent};
+use tilescope_report::units::IpuId;
 use tilescope_report::{ProgramKind, ProgramNode, StepActivity};
 
 pub(crate) const RULE: InsightRule = InsightRule {
@@ -29,39 +29,36 @@ pub(crate) fn waits(program: &ProgramNode) -> bool {
 /// Share of the run in which the IPU that waits most is held up in StreamCopyBegin by a host that is
 /// not ready, and that IPU. Every copy begins with a handshake, however ready the host is: the
 /// shortest of them is no wait.
-pub(crate) fn waiting_share(facts: &InsightFacts) -> Option<(f64, IpuId)> {
+pub(crate) fn waiting_share(facts: &InsightFacts) -> Option<(RunShare, IpuId)> {
     let begins = facts.programs_that(waits);
-    let steps = facts.runs.as_ref()?.steps.iter();
-    let begins: Vec<_> = steps
-        .filter(|((_, program, _), of)| begins.contains(program) && of.steps > 0)
-        .map(|((ipu, _, _), of)| (*ipu, of.cycles, of.steps))
-        .collect();
-    let handshake = begins.iter().map(|(_, cycles, steps)| *cycles / *steps).min()?;
-    let mut sums: BTreeMap<IpuId, Cycles> = BTreeMap::new();
-    for (ipu, cycles, steps) in begins {
-        *sums.entry(ipu).or_default() += cycles.saturating_sub(handshake * steps);
+    let runs = facts.runs.as_ref()?;
+    let begins: Vec<ProgramShare> =
+        runs.shares().filter(|of| begins.contains(&of.program) && of.steps > 0).collect();
+    let handshake = begins.iter().map(|of| of.share * (1.0 / of.steps as f64));
+    let handshake = handshake.reduce(RunShare::min)?;
+    let mut sums: BTreeMap<IpuId, RunShare> = BTreeMap::new();
+    for of in begins {
+        let sum = sums.entry(of.ipu).or_insert_with(|| runs.whole().nothing());
+        *sum = *sum + (of.share - handshake * of.steps as f64).clamped();
     }
-    let (ipu, cycles) = sums.into_iter().max_by_key(|(ipu, cycles)| (*cycles, Reverse(*ipu)))?;
-    Some((facts.share(cycles), ipu))
+    let (ipu, share) = largest(&sums)?;
+    Some((share, ipu))
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some((share, ipu)) = waiting_share(facts) else { return Vec::new() };
-    let chains = facts.chains.as_ref();
-    let gain = chains.map_or(0.0, |chains| {
-        chains.gain(&facts.programs, |part| match waits(part.program) {
-            true => chains.waiting(part).as_f64(),
-            false => 0.0,
-        })
+    let Some(chains) = &facts.chains else { return Vec::new() };
+    let gain = chains.gain(&facts.programs, |part| match waits(part.program) {
+        true => chains.waiting(part).as_f64(),
+        false => 0.0,
     });
-    if share < MIN_SHARE || gain < MIN_SHARE {
+    if share.value() < MIN_SHARE || gain.value() < MIN_SHARE {
         return Vec::new();
     }
     let depth = facts.spec_number(DEPTH).unwrap_or(1);
     vec![InsightFinding {
         sentence: format!(
-            "IPU {ipu} waits for the host in StreamCopyBegin for {} of the run.",
-            percent(share)
+            "IPU {ipu} waits for the host in StreamCopyBegin for {share} of the run."
         ),
         advice: "The host is not ready in time: let it prepare micro-batches ahead, call its \
                  stream callbacks on several threads, or move fewer bytes per sample."

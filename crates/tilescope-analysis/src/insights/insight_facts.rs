@@ -5,14 +5,13 @@ use super::proposal::{Proposal, SpecChanges};
 use super::run_chains::{ChainPart, RunChains};
 use super::tile_contents::{FullTileContents, TileVariable};
 use crate::imported_model::imported_model;
-use crate::label_conventions::{is_named_weight, is_ramp, is_stash, owner_of_state};
+use crate::label_conventions::{is_named_weight, is_stash, owner_of_state};
 use crate::limits::{limits, start_shares};
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::memory::fullest_tiles;
-use crate::trace::{ProgramRuns, RepeatedMarkFinder, program_runs_of};
+use crate::trace::{MOST_MARKS, ProgramRuns, RunMarks, RunShare, program_runs_of};
 use crate::view_location::ViewLocation;
 use serde::Deserialize;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_report::trace::LaneInfo;
@@ -21,14 +20,10 @@ use tilescope_report::units::{
     TileRange, TileRuns, VariableId,
 };
 use tilescope_report::{
-    ArithmeticType, BatchingConfig, CategoryBytes, ComputeSet, HostTensor, MarkFilter, MarkKind,
-    MemoryCategory, ModelOperation, ProgramKind, ProgramNode, ProgramNodeTable, ProgramOutcome,
-    Report, ReportError, ReportPart, StepActivity, Target, TileMemory, TraceMark, Variable,
-    VertexTypeInfo,
+    ArithmeticType, BatchingConfig, CategoryBytes, ComputeSet, HostTensor, MemoryCategory,
+    ModelOperation, ProgramKind, ProgramNode, ProgramNodeTable, ProgramOutcome, Report,
+    ReportError, ReportPart, StepActivity, Target, TileMemory, Variable, VertexTypeInfo,
 };
-
-/// Most marks of a kind that are read.
-const MAX_MARKS: usize = 100_000;
 
 /// The peak: what is live on the fullest tile at its fullest step.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,7 +119,7 @@ pub struct InsightFacts {
     /// most of the time, and nobody waits for that.
     pub runs: Option<ProgramRuns>,
     /// Phases, slots, stages and updates of the run.
-    pub marks: Vec<TraceMark>,
+    pub(crate) marks: RunMarks,
     /// A slot of median length.
     pub typical: Option<CycleRange>,
     /// What the fullest tiles hold, where all or nearly all of their memory is needed.
@@ -143,6 +138,19 @@ impl InsightFacts {
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn gather(report: &Report, numbers: NumberFormat) -> Result<Self, ReportError> {
+        Self::gather_of(report, numbers, MOST_MARKS)
+    }
+
+    /// The same from about so many marks of each kind, which are those of whole iterations where as many
+    /// hold one.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn gather_of(
+        report: &Report,
+        numbers: NumberFormat,
+        most_marks: u64,
+    ) -> Result<Self, ReportError> {
         let counts = |lane: &LaneInfo, kind| lane.sub_lane == 0 || kind != ProgramKind::Sync;
         let runs = report.trace()?.map(|trace| program_runs_of(&trace, counts)).transpose()?;
         let memory = report.tile_memory()?;
@@ -151,7 +159,8 @@ impl InsightFacts {
             true => liveness::variables(report, LivenessScope::Whole)?,
             false => Vec::new(),
         };
-        let marks = marks(report)?;
+        let run = runs.as_ref().map(|runs| runs.range).unwrap_or_default();
+        let marks = RunMarks::read(report, run, most_marks)?;
         let peak = peak(report, &memory, &variables)?;
         let full_tiles = FullTileContents::read(report.target()?.as_ref(), &memory, &variables);
         let operations = report.operations()?;
@@ -189,7 +198,7 @@ impl InsightFacts {
             vertex_types: report.vertex_types()?,
             stashes,
             runs,
-            typical: typical_slot(&marks),
+            typical: marks.typical_slot(),
             unmodelled: imported_model(report)?.and_then(|model| model.unmodelled_words()),
             marks,
         })
@@ -257,13 +266,17 @@ impl InsightFacts {
 
     /// The share of the run that a change gains at most which takes away as many cycles of some
     /// steps as `removed` says; none where nothing was executed.
-    pub(crate) fn gain(&self, removed: impl Fn(ChainPart<'_>) -> f64) -> Option<f64> {
+    pub(crate) fn gain(&self, removed: impl Fn(ChainPart<'_>) -> f64) -> Option<RunShare> {
         Some(self.chains.as_ref()?.gain(&self.programs, removed))
     }
 
     /// The same for a change that takes away a share of all steps of the programs that `holds` is
     /// true of.
-    pub(crate) fn gain_of(&self, share: f64, holds: impl Fn(&ProgramNode) -> bool) -> Option<f64> {
+    pub(crate) fn gain_of(
+        &self,
+        share: f64,
+        holds: impl Fn(&ProgramNode) -> bool,
+    ) -> Option<RunShare> {
         let wanted = |part: ChainPart<'_>| holds(part.program);
         self.gain(|part| if wanted(part) { share * part.cycles.as_f64() } else { 0.0 })
     }
@@ -274,7 +287,7 @@ impl InsightFacts {
         &self,
         share: f64,
         holds: impl Fn(&ProgramNode) -> bool,
-    ) -> Option<f64> {
+    ) -> Option<RunShare> {
         let start = |part: ChainPart<'_>| match self.plan_of(part.program.operation) {
             Some(plan) if plan.is_limited() => 0.0,
             _ => self.start_shares.get(&part.id).copied().unwrap_or(0.0),
@@ -283,11 +296,6 @@ impl InsightFacts {
             true => share * (1.0 - start(part)) * part.cycles.as_f64(),
             false => 0.0,
         })
-    }
-
-    /// Length of the run.
-    pub(crate) fn cycles(&self) -> Cycles {
-        self.runs.as_ref().map_or(Cycles::ZERO, |runs| runs.range.length())
     }
 
     /// The programs that `holds` is true of: asked once for each, however many IPUs execute it.
@@ -303,18 +311,11 @@ impl InsightFacts {
     pub(crate) fn busiest_share(
         &self,
         holds: impl Fn(&ProgramNode) -> bool,
-    ) -> Option<(f64, IpuId)> {
-        let runs = self.runs.as_ref()?;
-        let mut sums: BTreeMap<IpuId, Cycles> = BTreeMap::new();
+    ) -> Option<(RunShare, IpuId)> {
         let wanted = self.programs_that(holds);
-        for ((ipu, program, _), of) in &runs.steps {
-            if wanted.contains(program) {
-                *sums.entry(*ipu).or_default() += of.cycles;
-            }
-        }
-        let (ipu, cycles) =
-            sums.into_iter().max_by_key(|(ipu, cycles)| (*cycles, Reverse(*ipu)))?;
-        (cycles > Cycles::ZERO).then(|| (self.share(cycles), ipu))
+        let sums = self.runs.as_ref()?.shares_by_ipu(|program| wanted.contains(&program));
+        let (ipu, share) = largest(&sums)?;
+        (share.value() > 0.0).then_some((share, ipu))
     }
 
     /// The program of those `holds` is true of that takes most cycles on an IPU.
@@ -353,11 +354,6 @@ impl InsightFacts {
         steps.filter(|((_, id, _), _)| wanted.contains(id)).map(|(_, of)| of.steps).sum()
     }
 
-    /// Cycles as a share of the run.
-    pub(crate) fn share(&self, cycles: Cycles) -> f64 {
-        cycles.as_f64() / self.cycles().max(Cycles(1)).as_f64()
-    }
-
     /// Bytes ever used over all tiles.
     pub(crate) fn used_bytes(&self) -> Bytes {
         self.memory.map(TileMemory::excluding_gaps).total()
@@ -384,11 +380,6 @@ impl InsightFacts {
             Some(program) => program.kind.name().to_owned(),
             None => "an unknown program".to_owned(),
         }
-    }
-
-    /// Marks of a kind.
-    pub(crate) fn marks_of(&self, kind: MarkKind) -> impl Iterator<Item = &TraceMark> {
-        self.marks.iter().filter(move |mark| mark.kind == kind)
     }
 
     /// Cycles of what is typical of the run: a slot of median length while the pipeline is full, or
@@ -433,24 +424,10 @@ pub(super) fn copies(program: &ProgramNode) -> bool {
         && activity(program) == StepActivity::Host
 }
 
-fn marks(report: &Report) -> Result<Vec<TraceMark>, ReportError> {
-    let mut found = Vec::new();
-    for kind in [MarkKind::Phase, MarkKind::Slot, MarkKind::Stage, MarkKind::Update] {
-        let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: MAX_MARKS };
-        found.extend(report.marks(&filter)?);
-    }
-    Ok(found)
-}
-
-/// A slot of median length among those of a full pipeline.
-fn typical_slot(marks: &[TraceMark]) -> Option<CycleRange> {
-    let of = |kind: MarkKind| marks.iter().filter(move |mark| mark.kind == kind);
-    let full: Vec<CycleRange> =
-        of(MarkKind::Phase).filter(|mark| !is_ramp(mark)).map(|mark| mark.cycles).collect();
-    let within = of(MarkKind::Phase).next().is_some().then_some(full);
-    let mut slots = RepeatedMarkFinder::new(MarkKind::Slot, within);
-    (0..).zip(of(MarkKind::Slot)).for_each(|(place, mark)| slots.push(mark, place));
-    slots.finish().map(|slots| slots.typical.range)
+/// The largest share, the first of those that are equal, and what it is of.
+pub(super) fn largest<K: Ord + Copy>(sums: &BTreeMap<K, RunShare>) -> Option<(K, RunShare)> {
+    let larger = |a: (K, RunShare), b: (K, RunShare)| if b.1.value() > a.1.value() { b } else { a };
+    sums.iter().map(|(key, share)| (*key, *share)).reduce(larger)
 }
 
 fn peak(

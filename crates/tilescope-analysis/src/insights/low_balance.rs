@@ -20,13 +20,13 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(runs) = &facts.runs else { return Vec::new() };
     let tiles = facts.target.tiles_per_ipu.max(1);
     let mut found: Vec<(ProgramId, f64, f64)> = Vec::new();
-    for ((_, id, _), of) in &runs.steps {
-        let set = facts.programs.get(*id).and_then(|program| program.compute_set);
+    for of in runs.shares() {
+        let set = facts.programs.get(of.program).and_then(|program| program.compute_set);
         let Some(set) = set.and_then(|id| facts.compute_sets.get(&id)) else { continue };
         let Some(balance) = balance(set, tiles) else { continue };
-        let idle = facts.share(of.cycles) * (1.0 - balance);
+        let idle = of.share.value() * (1.0 - balance);
         if idle >= MIN_SHARE {
-            found.push((*id, balance, idle));
+            found.push((of.program, balance, idle));
         }
     }
     found.sort_by(|a, b| b.2.total_cmp(&a.2));

@@ -65,8 +65,7 @@ fn larger(facts: &InsightFacts) -> Option<InsightFinding> {
         sentence: format!(
             "IPU {} works for {} of the run on matmuls and convolutions that are computed in parts one \
              after the other, for want of memory.",
-            saved.ipu,
-            percent(saved.share)
+            saved.ipu, saved.share
         ),
         advice: format!(
             "The fullest tile has room for plans with {} of its memory.",

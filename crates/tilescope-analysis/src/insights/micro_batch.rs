@@ -3,7 +3,6 @@
 use super::insight_facts::copies;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject};
 use serde_json::json;
-use tilescope_report::units::percent;
 use tilescope_report::{ProgramKind, ProgramNode};
 
 pub(crate) const RULE: InsightRule = InsightRule {
@@ -33,21 +32,20 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let (Some(samples), Some(_)) = (facts.spec_number(KEY), facts.batching) else {
         return Vec::new();
     };
-    let fixed = facts.gain_of(1.0, is_fixed).unwrap_or(0.0);
+    let Some(fixed) = facts.gain_of(1.0, is_fixed) else { return Vec::new() };
     // Larger operations are more efficient, but what is moved grows with the samples.
-    let gain = facts.gain_of(0.5, |program| !is_transfer(program)).unwrap_or(0.0);
-    let busiest = facts.busiest_share(is_fixed).filter(|_| fixed >= MIN_SHARE);
+    let gain = facts.gain_of(0.5, |program| !is_transfer(program));
+    let busiest = facts.busiest_share(is_fixed).filter(|_| fixed.value() >= MIN_SHARE);
     let Some((_, ipu)) = busiest else { return Vec::new() };
     vec![InsightFinding {
         sentence: format!(
-            "Handshakes and syncs take {} of the critical path, as long for a micro-batch of \
-             {samples} as for any other.",
-            percent(fixed)
+            "Handshakes and syncs take {fixed} of the critical path, as long for a micro-batch of \
+             {samples} as for any other."
         ),
         advice: format!("Micro-batches of {} share them among twice the samples.", samples * 2),
         formula: "all but transfers with the host / 2: what is left of the critical path, and of the \
                   IPU that works longest",
-        gain: InsightGain::Time(gain),
+        gain: InsightGain::of_time(gain),
         proposal: facts.proposal(
             [(KEY, json!(samples * 2))],
             "Twice the activations; the learning rate may need to be adjusted",

@@ -54,6 +54,7 @@ pub use tried_proposals::{
     insights_with_tried, sort_by_measured, with_tried,
 };
 
+use crate::trace::RunShare;
 use crate::view_location::ViewLocation;
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{Bytes, NumberFormat, percent};
@@ -77,7 +78,7 @@ pub enum InsightGain {
     /// Without it, the program does not run at all.
     Everything,
     /// A share of the run's time.
-    Time(f64),
+    Time(RunShare),
     /// A share of the memory of the tiles concerned.
     Memory(f64),
     /// Nothing that could be put into a number.
@@ -86,8 +87,17 @@ pub enum InsightGain {
 
 impl InsightGain {
     /// A share of the time; unknown where nothing was executed.
-    pub(crate) fn of_time(share: Option<f64>) -> Self {
+    pub(crate) fn of_time(share: Option<RunShare>) -> Self {
         share.map_or(Self::Unknown, Self::Time)
+    }
+
+    /// The share of time or memory that it is; none where it is no number.
+    pub fn share(self) -> Option<f64> {
+        match self {
+            Self::Time(share) => Some(share.value()),
+            Self::Memory(share) => Some(share),
+            Self::Everything | Self::Unknown => None,
+        }
     }
 
     /// Larger is more important. Memory counts as much as the fullest tile is full: where there is
@@ -95,7 +105,7 @@ impl InsightGain {
     pub(crate) fn rank(self, fullness: f64) -> f64 {
         match self {
             Self::Everything => f64::INFINITY,
-            Self::Time(share) => share,
+            Self::Time(share) => share.value(),
             Self::Memory(share) => share * fullness.clamp(0.0, 1.0),
             Self::Unknown => 0.0,
         }
@@ -105,7 +115,7 @@ impl InsightGain {
     pub fn text(self) -> String {
         match self {
             Self::Everything => "makes it run".to_owned(),
-            Self::Time(share) => format!("up to {} of the time", percent(share)),
+            Self::Time(share) => format!("up to {share} of the time"),
             Self::Memory(share) => format!("up to {} of the memory", percent(share)),
             Self::Unknown => "not estimated".to_owned(),
         }

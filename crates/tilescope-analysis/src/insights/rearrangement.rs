@@ -1,9 +1,11 @@
 //! Time that goes to changing layouts.
 
+use super::insight_facts::largest;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use crate::label_conventions::rearranges;
+use crate::trace::RunShare;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Cycles, OperationId, percent};
+use tilescope_report::units::{OperationId, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "rearrangement",
@@ -17,7 +19,7 @@ const MIN_SHARE: f64 = 0.03;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let found = facts.busiest_share(|program| rearranges(&program.name));
-    let Some((share, ipu)) = found.filter(|(share, _)| *share >= MIN_SHARE) else {
+    let Some((share, ipu)) = found.filter(|(share, _)| share.value() >= MIN_SHARE) else {
         return Vec::new();
     };
     let (operation, of_it) = worst_operation(facts);
@@ -26,7 +28,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         format!("; {} takes most ({} of it)", operation.name, percent(of_it))
     });
     vec![InsightFinding {
-        sentence: format!("IPU {ipu} rearranges data for {} of the run{most}.", percent(share)),
+        sentence: format!("IPU {ipu} rearranges data for {share} of the run{most}."),
         advice: "Operands are not laid out as the plan needs them: reorder dimensions in the \
              model, or choose sizes that are multiples of 16 and 8."
             .to_owned(),
@@ -40,21 +42,20 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 
 /// The operation with most cycles of rearrangement, and its share of all of them.
 fn worst_operation(facts: &InsightFacts) -> (Option<OperationId>, f64) {
-    let mut sums: BTreeMap<OperationId, Cycles> = BTreeMap::new();
-    let mut all = Cycles::ZERO;
+    let Some(runs) = &facts.runs else { return (None, 0.0) };
+    let none = runs.whole().nothing();
+    let mut sums: BTreeMap<OperationId, RunShare> = BTreeMap::new();
+    let mut all = none;
     let rearranging = facts.programs_that(|program| rearranges(&program.name));
-    for ((_, id, _), of) in facts.runs.iter().flat_map(|runs| &runs.steps) {
-        let Some(program) = facts.programs.get(*id).filter(|_| rearranging.contains(id)) else {
-            continue;
-        };
-        all += of.cycles;
-        if let Some(operation) = program.operation {
-            *sums.entry(operation).or_default() += of.cycles;
+    for of in runs.shares().filter(|of| rearranging.contains(&of.program)) {
+        all = all + of.share;
+        if let Some(operation) = facts.programs.get(of.program).and_then(|own| own.operation) {
+            let sum = sums.entry(operation).or_insert(none);
+            *sum = *sum + of.share;
         }
     }
-    let worst = sums.into_iter().max_by_key(|(id, cycles)| (*cycles, u32::MAX - id.0));
-    match worst {
-        Some((id, cycles)) => (Some(id), cycles.as_f64() / all.max(Cycles(1)).as_f64()),
+    match largest(&sums) {
+        Some((id, share)) => (Some(id), share.times(all)),
         None => (None, 0.0),
     }
 }

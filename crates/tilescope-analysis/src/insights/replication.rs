@@ -20,7 +20,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let share_of_code = code.as_f64() / (facts.used_bytes().max(Bytes(1))).as_f64();
     let exchange = facts.busiest_share(|program| program.kind == ProgramKind::GlobalExchange);
     let time = match exchange {
-        Some((share, _)) => format!(", and exchange between IPUs {} of the run", percent(share)),
+        Some((share, _)) => format!(", and exchange between IPUs {share} of the run"),
         None => String::new(),
     };
     vec![InsightFinding {

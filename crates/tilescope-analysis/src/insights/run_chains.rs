@@ -6,7 +6,7 @@
 //! take then.
 
 use super::host_call::awaited_part;
-use crate::trace::ProgramRuns;
+use crate::trace::{ProgramRuns, RunShare, WholeRun};
 use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, IpuId, ProgramId};
 use tilescope_report::{
@@ -64,7 +64,7 @@ fn host_calls(
 /// The critical path of a run, and the work of each IPU.
 #[derive(Clone, Debug)]
 pub struct RunChains {
-    run: Cycles,
+    run: WholeRun,
     path: Chain,
     /// What each IPU does itself, and calls of the host; none where I/O tiles work beside the others of
     /// an IPU.
@@ -84,9 +84,9 @@ impl RunChains {
         programs: &ProgramNodeTable,
     ) -> Result<Option<Self>, ReportError> {
         let (Some(runs), Some(path)) = (runs, report.critical_path()?) else { return Ok(None) };
-        let run = path.range().length();
+        let run = WholeRun::of_path(&path);
         // Cycles in which nothing was recorded are of no part: nothing takes them away.
-        let mut of_path = Chain { cycles: run, parts: BTreeMap::new() };
+        let mut of_path = Chain { cycles: path.range().length(), parts: BTreeMap::new() };
         for of in path.programs()?.iter() {
             let program = of.program.into_iter();
             program.for_each(|program| of_path.add(program, of.kind(), of.steps, of.cycles));
@@ -141,10 +141,10 @@ impl RunChains {
         &self,
         programs: &ProgramNodeTable,
         removed: impl Fn(ChainPart<'_>) -> f64,
-    ) -> f64 {
+    ) -> RunShare {
         let left = |chain: &Chain| chain.left(programs, &removed);
         let longest = self.ipus.iter().map(left).fold(left(&self.path), f64::max);
-        (1.0 - longest / self.run.as_f64().max(1.0)).clamp(0.0, 1.0)
+        self.run.without_all_but(longest)
     }
 
     /// The same for a change that also takes away syncs at which IPUs wait for each other: only what
@@ -153,23 +153,23 @@ impl RunChains {
         &self,
         programs: &ProgramNodeTable,
         removed: impl Fn(ChainPart<'_>) -> f64,
-    ) -> Option<f64> {
+    ) -> Option<RunShare> {
         let longest = self.ipus.iter().map(|chain| chain.left(programs, &removed));
-        let longest = longest.reduce(f64::max)?;
-        Some((1.0 - longest / self.run.as_f64().max(1.0)).clamp(0.0, 1.0))
+        Some(self.run.without_all_but(longest.reduce(f64::max)?))
     }
 
     /// What is gained at most if no IPU waits for another: the one that works longest remains.
-    pub(crate) fn gain_without_waits(&self) -> Option<f64> {
+    pub(crate) fn gain_without_waits(&self) -> Option<RunShare> {
         let longest = self.ipus.iter().map(|chain| chain.cycles).max()?;
-        Some((1.0 - longest.as_f64() / self.run.as_f64().max(1.0)).clamp(0.0, 1.0))
+        Some(self.run.without_all_but(longest.as_f64()))
     }
 
     /// What is gained at most if the work is dealt out evenly over the IPUs.
-    pub(crate) fn gain_of_even_work(&self) -> Option<f64> {
+    pub(crate) fn gain_of_even_work(&self) -> Option<RunShare> {
         let longest = self.ipus.iter().map(|chain| chain.cycles).max()?;
         let all: Cycles = self.ipus.iter().map(|chain| chain.cycles).sum();
         let mean = all.as_f64() / self.ipus.len() as f64;
-        Some(((longest.as_f64() - mean) / self.run.as_f64().max(1.0)).clamp(0.0, 1.0))
+        let with_mean = self.run.without_all_but(mean);
+        Some((with_mean - self.run.without_all_but(longest.as_f64())).clamped())
     }
 }

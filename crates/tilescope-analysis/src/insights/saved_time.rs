@@ -4,6 +4,7 @@
 use super::{
     InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, Proposal, ViewLocation,
 };
+use crate::trace::RunShare;
 use tilescope_report::ProgramNode;
 use tilescope_report::units::IpuId;
 
@@ -13,9 +14,9 @@ pub(super) struct SavedTime {
     /// The IPU on which these programs take longest.
     pub(super) ipu: IpuId,
     /// The share of the run that they take there.
-    pub(super) share: f64,
+    pub(super) share: RunShare,
     /// The share of the run that is gained at most.
-    gain: f64,
+    gain: RunShare,
     place: ViewLocation,
 }
 
@@ -31,11 +32,11 @@ impl SavedTime {
     /// is below `least`.
     pub(super) fn of(
         facts: &InsightFacts,
-        gain: Option<f64>,
+        gain: Option<RunShare>,
         least: f64,
         holds: impl Fn(&ProgramNode) -> bool,
     ) -> Option<Self> {
-        let gain = gain.filter(|gain| *gain >= least)?;
+        let gain = gain.filter(|gain| gain.value() >= least)?;
         let (share, ipu) = facts.busiest_share(&holds)?;
         Some(Self { ipu, share, gain, place: facts.longest_in_trace(ipu, holds) })
     }
@@ -49,7 +50,7 @@ impl SavedTime {
 
     /// The same of which the change at hand gains a part only.
     pub(super) fn in_part(mut self, part: f64) -> Self {
-        self.gain *= part;
+        self.gain = self.gain * part;
         self
     }
 

@@ -7,7 +7,6 @@ use super::{InsightFacts, InsightFinding, InsightRule};
 use crate::label_conventions::is_stash;
 use serde_json::json;
 use tilescope_report::ProgramNode;
-use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "schedule",
@@ -56,8 +55,7 @@ fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
     let words = FindingWords {
         sentence: format!(
             "IPU {} waits in external syncs for {} of the run: {how}.",
-            saved.ipu,
-            percent(saved.share)
+            saved.ipu, saved.share
         ),
         advice:
             "In a grouped pipeline all stages work at the same time, each on a micro-batch of its \

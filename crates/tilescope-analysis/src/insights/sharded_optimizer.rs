@@ -1,10 +1,7 @@
 //! Weight updates that every replica does in full.
 
-use super::accumulation::union;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use serde_json::json;
-use tilescope_report::MarkKind;
-use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "sharded_optimizer",
@@ -20,16 +17,15 @@ const KEY: &str = "options.location.optimizer_state.replicated_tensor_sharding";
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let replicas = facts.target.replicas;
-    let update = facts.share(union(facts.marks_of(MarkKind::Update)));
+    let update = facts.marks.updates.union().of_run();
     let gain = update * (1.0 - 1.0 / f64::from(replicas.max(1)));
-    if replicas < 2 || facts.spec(KEY) != Some("false") || gain < MIN_SHARE {
+    if replicas < 2 || facts.spec(KEY) != Some("false") || gain.value() < MIN_SHARE {
         return Vec::new();
     }
-    let first = facts.marks_of(MarkKind::Update).next();
+    let first = facts.marks.updates.iter().next();
     vec![InsightFinding {
         sentence: format!(
-            "Each of {replicas} replicas updates all weights, for {} of the run.",
-            percent(update)
+            "Each of {replicas} replicas updates all weights, for {update} of the run."
         ),
         advice: "With the optimiser state sharded, each replica updates its share and gathers the \
                  others; the state takes as much less memory."
@@ -37,11 +33,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "union of the updates / cycles of the run x (1 - 1 / replicas)",
         gain: InsightGain::Time(gain),
         proposal: facts.proposal([(KEY, json!(true))], "Weights are gathered after each update"),
-        place: ViewLocation {
-            ipu: first.and_then(|mark| mark.ipu),
-            cycles: first.map(|mark| mark.cycles),
-            ..ViewLocation::view("execution-trace")
-        },
+        place: first.map_or_else(|| ViewLocation::view("execution-trace"), |mark| mark.place()),
         ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }

@@ -1,10 +1,11 @@
 //! One stage of a pipeline that all others wait for.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use crate::trace::{MarkedPart, Share, WindowMark};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{Cycles, IpuId, percent};
-use tilescope_report::{MarkKind, TraceMark, TrainingPass};
+use tilescope_report::TrainingPass;
+use tilescope_report::units::{IpuId, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "stage_balance",
@@ -17,73 +18,79 @@ pub(crate) const RULE: InsightRule = InsightRule {
 const MIN_RATIO: f64 = 1.15;
 
 /// Passes of a stage.
-#[derive(Default)]
 struct PipelineStageTimes<'a> {
     name: &'a str,
     ipu: Option<IpuId>,
-    /// Cycles and number of its passes, by pass.
-    passes: BTreeMap<Option<TrainingPass>, (Cycles, u64)>,
-    longest: Option<&'a TraceMark>,
+    /// What its passes take of the window of the marks, and their number, by pass.
+    passes: BTreeMap<Option<TrainingPass>, (Share<MarkedPart>, f64)>,
+    longest: Option<WindowMark<'a>>,
     /// The longest in a typical slot: what fills a pipeline also waits for it to be filled.
-    longest_of_typical: Option<&'a TraceMark>,
+    longest_of_typical: Option<WindowMark<'a>>,
 }
 
 impl PipelineStageTimes<'_> {
-    /// Cycles of one micro-batch: the mean of each pass, added up.
-    fn cycles(&self) -> Cycles {
-        self.passes.values().map(|(cycles, count)| *cycles / (*count).max(1)).sum()
+    /// What one micro-batch takes: the mean of each pass, added up.
+    fn each(&self, none: Share<MarkedPart>) -> Share<MarkedPart> {
+        self.passes.values().fold(none, |sum, (taken, count)| sum + *taken * (1.0 / count))
     }
 }
 
 /// `B1 forward` and `B1 backward` are passes of one stage.
-fn stage_name(mark: &TraceMark) -> &str {
-    mark.label.split(' ').next().unwrap_or(&mark.label)
+fn stage_name(mark: WindowMark<'_>) -> &str {
+    mark.label().split(' ').next().unwrap_or_default()
 }
 
-fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+/// The stages of a pipeline by name.
+fn stages(facts: &InsightFacts) -> BTreeMap<&str, PipelineStageTimes<'_>> {
+    let marks = &facts.marks.stages;
     let mut stages: BTreeMap<&str, PipelineStageTimes<'_>> = BTreeMap::new();
-    for mark in facts.marks_of(MarkKind::Stage) {
+    for mark in marks.iter() {
         let name = stage_name(mark);
-        let stage = stages.entry(name).or_default();
-        stage.name = name;
-        stage.ipu = mark.ipu;
-        let pass = stage.passes.entry(mark.pass).or_default();
-        *pass = (pass.0 + mark.cycles.length(), pass.1 + 1);
-        let length = |mark: &TraceMark| mark.cycles.length();
-        let typical = mark.cycles.overlaps(facts.typical_window());
+        let stage = stages.entry(name).or_insert_with(|| PipelineStageTimes {
+            name,
+            ipu: None,
+            passes: BTreeMap::new(),
+            longest: None,
+            longest_of_typical: None,
+        });
+        stage.ipu = mark.ipu();
+        let pass = stage.passes.entry(mark.pass()).or_insert_with(|| (marks.nothing(), 0.0));
+        *pass = (pass.0 + mark.length(), pass.1 + 1.0);
+        let typical = mark.overlaps(facts.typical_window());
         for (longest, counts) in
             [(&mut stage.longest, true), (&mut stage.longest_of_typical, typical)]
         {
-            if counts && longest.is_none_or(|known| length(mark) > length(known)) {
+            if counts && longest.is_none_or(|known| mark.is_longer_than(known)) {
                 *longest = Some(mark);
             }
         }
     }
-    let Some(slowest) = stages.values().max_by_key(|stage| stage.cycles()) else {
-        return Vec::new();
-    };
-    let shown = slowest.longest_of_typical.or(slowest.longest);
+    stages
+}
+
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let marks = &facts.marks.stages;
+    let none = marks.nothing();
+    let mut stages = stages(facts);
+    let each = stages.values().map(|stage| (stage.each(none).value(), stage.name));
+    let Some((_, slowest)) = each.max_by(|a, b| a.0.total_cmp(&b.0)) else { return Vec::new() };
     // Stages that work at other times wait for nobody: those of one IPU after the other, or steps
     // of IPUs that share the rows of a field.
-    let beside: BTreeSet<&str> = facts
-        .marks_of(MarkKind::Stage)
-        .filter(|mark| shown.is_some_and(|shown| mark.cycles.overlaps(shown.cycles)))
-        .map(stage_name)
-        .collect();
+    let beside = marks.beside(|mark| stage_name(mark) == slowest);
+    let beside: BTreeSet<&str> = beside.map(stage_name).collect();
     stages.retain(|name, _| beside.contains(name));
-    let Some(slowest) = stages.values().max_by_key(|stage| stage.cycles()) else {
-        return Vec::new();
-    };
-    let mean = stages.values().map(PipelineStageTimes::cycles).sum::<Cycles>().as_f64()
-        / stages.len() as f64;
-    let times = slowest.cycles().as_f64() / mean.max(1.0);
+    let Some(slowest) = stages.get(slowest) else { return Vec::new() };
+    let shown = slowest.longest_of_typical.or(slowest.longest);
+    let sum = stages.values().fold(none, |sum, stage| sum + stage.each(none));
+    let mean = sum * (1.0 / stages.len() as f64);
+    let each = slowest.each(none);
+    let times = each.times(mean);
     if stages.len() < 2 || times < MIN_RATIO {
         return Vec::new();
     }
     // Each micro-batch would be shorter by what the slowest stage takes beyond the mean.
-    let batches = slowest.passes.values().map(|(_, count)| *count).max().unwrap_or(0);
-    let spared = (slowest.cycles().as_f64() - mean) * batches as f64;
-    let spared = (spared / facts.cycles().max(Cycles(1)).as_f64()).clamp(0.0, 1.0);
+    let batches = slowest.passes.values().map(|(_, count)| *count).fold(0.0, f64::max);
+    let spared = ((each - mean) * batches).clamped().of_run();
     let even = facts.chains.as_ref().and_then(|chains| chains.gain_of_even_work());
     let gain = even.map_or(spared, |even| even.min(spared));
     let on = slowest.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
@@ -91,9 +98,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "Stage {}{on} takes {} cycles per micro-batch, {times:.1} times the mean of {} stages ({}).",
             slowest.name,
-            slowest.cycles(),
+            each.cycles(),
             stages.len(),
-            Cycles(mean as u64),
+            mean.cycles(),
         ),
         advice: format!(
             "Every slot waits for the slowest stage; move layers from {} to others. \
@@ -110,7 +117,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         ),
         place: ViewLocation {
             ipu: slowest.ipu,
-            cycles: shown.map(|mark| mark.cycles),
+            cycles: shown.and_then(|mark| mark.place().cycles),
             ..ViewLocation::view("execution-trace")
         },
         ..InsightFinding::about(InsightSubject::Time, &RULE)

@@ -2,8 +2,9 @@
 
 use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject, ViewLocation};
 use crate::tile_mapping::is_strided_copy;
+use crate::trace::RunShare;
 use tilescope_report::ProgramKind;
-use tilescope_report::units::{Cycles, ProgramId, grouped, percent};
+use tilescope_report::units::{ProgramId, grouped};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "strided_copies",
@@ -16,9 +17,8 @@ pub(crate) const RULE: InsightRule = InsightRule {
 const MIN_SHARE: f64 = 0.01;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let Some((program, count, cycles)) = worst(facts) else { return Vec::new() };
-    let share = facts.share(cycles);
-    if share < MIN_SHARE {
+    let Some((program, count, share)) = worst(facts) else { return Vec::new() };
+    if share.value() < MIN_SHARE {
         return Vec::new();
     }
     vec![InsightFinding {
@@ -26,7 +26,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             "{} runs {} strided copy vertices and takes {} of the run.",
             facts.name(program),
             grouped(count),
-            percent(share),
+            share,
         ),
         advice: "Many small strided copies hint at a layout that does not suit the next operation."
             .to_owned(),
@@ -38,8 +38,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }]
 }
 
-/// The program whose strided copies take longest, with their number and its cycles.
-fn worst(facts: &InsightFacts) -> Option<(ProgramId, u64, Cycles)> {
+/// The program whose strided copies take longest, with their number and what it takes.
+fn worst(facts: &InsightFacts) -> Option<(ProgramId, u64, RunShare)> {
     let runs = facts.runs.as_ref()?;
     let copies = |id: ProgramId| -> u64 {
         let program = facts.programs.get(id);
@@ -52,6 +52,7 @@ fn worst(facts: &InsightFacts) -> Option<(ProgramId, u64, Cycles)> {
         });
         strided.map(|group| group.count.total()).sum()
     };
-    let with_copies = runs.steps.iter().map(|((_, id, _), of)| (*id, copies(*id), of.cycles));
-    with_copies.filter(|(_, count, _)| *count > 0).max_by_key(|(_, _, cycles)| *cycles)
+    let with_copies = runs.shares().map(|of| (of.program, copies(of.program), of.share));
+    let with_copies = with_copies.filter(|(_, count, _)| *count > 0);
+    with_copies.max_by(|a, b| a.2.value().total_cmp(&b.2.value()))
 }

@@ -6,6 +6,7 @@ use super::run_chains::ChainPart;
 use super::saved_time::{FindingWords, SavedTime};
 use super::{InsightFacts, InsightFinding, InsightRule};
 use crate::label_conventions::{collective, is_of_convolution, is_of_recomputation, is_to_host};
+use crate::trace::RunShare;
 use serde_json::Value;
 use tilescope_report::units::{Bytes, percent};
 use tilescope_report::{
@@ -42,7 +43,7 @@ enum SharedGain {
     /// Their steps have less to do, but still have to be started.
     Work,
     /// Another formula.
-    By(fn(&InsightFacts) -> Option<f64>),
+    By(fn(&InsightFacts) -> Option<RunShare>),
 }
 
 impl TimeShareRule {
@@ -65,7 +66,7 @@ impl TimeShareRule {
         }
         let sentence = self.sentence.replace("{ipu}", &saved.ipu.to_string());
         let words = FindingWords {
-            sentence: sentence.replace("{share}", &percent(saved.share)),
+            sentence: sentence.replace("{share}", &saved.share.to_string()),
             advice: self.advice.replace("{less}", &percent(less)),
             formula: self.formula,
         };
@@ -346,9 +347,9 @@ fn share_beside_compute(facts: &InsightFacts) -> Option<f64> {
     Some((micro_batches - 1) as f64 / micro_batches as f64)
 }
 
-fn gain_of_overlap(facts: &InsightFacts) -> Option<f64> {
+fn gain_of_overlap(facts: &InsightFacts) -> Option<RunShare> {
     let share = share_beside_compute(facts)?;
-    facts.busiest_share(copies).filter(|(share, _)| *share >= LEAST_OVERLAP)?;
+    facts.busiest_share(copies).filter(|(share, _)| share.value() >= LEAST_OVERLAP)?;
     let chains = facts.chains.as_ref()?;
     // A host that is late stays so.
     Some(chains.gain(&facts.programs, |part| match part.program {
@@ -391,7 +392,7 @@ fn returns(program: &ProgramNode) -> bool {
     copies(program) && is_to_host(&program.name)
 }
 
-fn gain_of_outputs(facts: &InsightFacts) -> Option<f64> {
+fn gain_of_outputs(facts: &InsightFacts) -> Option<RunShare> {
     // Each of them has a sync of its own, as has every copy with the host.
     let syncs = facts.count_of(returns) as f64 / facts.count_of(copies).max(1) as f64;
     // I/O tiles that return results hold up those that take in samples, at the syncs of both: without
@@ -428,7 +429,7 @@ fn is_remote(program: &ProgramNode) -> bool {
     activity(program) == StepActivity::RemoteBuffer
 }
 
-fn gain_of_remote_buffers(facts: &InsightFacts) -> Option<f64> {
+fn gain_of_remote_buffers(facts: &InsightFacts) -> Option<RunShare> {
     // Each of these copies has a sync, which may stop all IPUs.
     let removed = |part: ChainPart<'_>| {
         let program = part.program;

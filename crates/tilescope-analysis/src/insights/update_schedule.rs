@@ -1,11 +1,10 @@
 //! Weight updates of several IPUs, one after the other.
 
-use super::accumulation::union;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use crate::trace::{MarkedPart, Share};
 use serde_json::json;
 use std::collections::BTreeMap;
-use tilescope_report::MarkKind;
-use tilescope_report::units::{Cycles, IpuId, percent};
+use tilescope_report::units::IpuId;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "update_schedule",
@@ -21,22 +20,25 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     if facts.spec("options.accumulate_outer_schedule") != Some("serial") {
         return Vec::new();
     }
-    let all = union(facts.marks_of(MarkKind::Update));
-    let mut ipus: BTreeMap<Option<IpuId>, Cycles> = BTreeMap::new();
-    for mark in facts.marks_of(MarkKind::Update) {
-        *ipus.entry(mark.ipu).or_default() += mark.cycles.length();
+    let updates = &facts.marks.updates;
+    let mut ipus: BTreeMap<Option<IpuId>, Share<MarkedPart>> = BTreeMap::new();
+    for mark in updates.iter() {
+        let sum = ipus.entry(mark.ipu()).or_insert_with(|| updates.nothing());
+        *sum = *sum + mark.length();
     }
-    let longest = ipus.values().copied().max().unwrap_or_default();
-    let gain = facts.share(all.saturating_sub(longest));
-    if ipus.len() < 2 || gain < MIN_SHARE {
+    let longest = ipus.values().copied().max_by(|a, b| a.value().total_cmp(&b.value()));
+    let Some(longest) = longest else { return Vec::new() };
+    let all = updates.union();
+    let gain = (all - longest).clamped().of_run();
+    if ipus.len() < 2 || gain.value() < MIN_SHARE {
         return Vec::new();
     }
-    let first = facts.marks_of(MarkKind::Update).next();
+    let first = updates.iter().next();
     vec![InsightFinding {
         sentence: format!(
             "The weight updates of {} IPUs come one after the other and take {} of the run.",
             ipus.len(),
-            percent(facts.share(all)),
+            all.of_run(),
         ),
         advice: "Side by side they take as long as the longest of them.".to_owned(),
         formula: "(union of all updates - updates of the IPU with most of them) / cycles of the run",
@@ -45,11 +47,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             [("options.accumulate_outer_schedule", json!("overlap_cycle_optimized"))],
             "Temporary tensors of all updates are live at once",
         ),
-        place: ViewLocation {
-            ipu: first.and_then(|mark| mark.ipu),
-            cycles: first.map(|mark| mark.cycles),
-            ..ViewLocation::view("execution-trace")
-        },
+        place: first.map_or_else(|| ViewLocation::view("execution-trace"), |mark| mark.place()),
         ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]
 }

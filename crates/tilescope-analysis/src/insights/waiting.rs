@@ -1,10 +1,10 @@
 //! IPUs that wait for other IPUs.
 
 use super::host_call::awaited_part;
+use super::insight_facts::largest;
 use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject};
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use tilescope_report::units::{Cycles, IpuId, ProgramId, percent};
+use crate::trace::RunShare;
+use tilescope_report::units::IpuId;
 use tilescope_report::{ProgramKind, ProgramNode};
 
 pub(crate) const RULE: InsightRule = InsightRule {
@@ -26,32 +26,26 @@ fn waits(program: &ProgramNode) -> bool {
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(runs) = &facts.runs else { return Vec::new() };
-    let external = |id: &ProgramId| facts.programs.get(*id).is_some_and(waits);
-    let mut ipus: BTreeMap<IpuId, Cycles> = BTreeMap::new();
-    for ((ipu, ..), of) in runs.steps.iter().filter(|((_, id, _), _)| external(id)) {
-        *ipus.entry(*ipu).or_default() += of.cycles;
-    }
-    let most = ipus.iter().max_by_key(|(ipu, cycles)| (**cycles, Reverse(**ipu)));
-    let Some((ipu, cycles)) = most.filter(|(_, cycles)| facts.share(**cycles) >= MIN_SHARE) else {
-        return Vec::new();
-    };
-    let share = facts.share(*cycles);
-    let place = facts.longest_in_trace(*ipu, waits);
-    let mean =
-        ipus.values().sum::<Cycles>().as_f64() / f64::from(facts.target.ipus_per_replica.max(1));
+    let external = facts.programs_that(waits);
+    let ipus = runs.shares_by_ipu(|id| external.contains(&id));
+    let most = largest(&ipus).filter(|(_, share)| share.value() >= MIN_SHARE);
+    let Some((ipu, share)) = most else { return Vec::new() };
+    let place = facts.longest_in_trace(ipu, waits);
     // Whoever comes to a sync last does not wait: an IPU without any counts as none.
+    let none = runs.whole().nothing();
     let all = (0..facts.target.ipus_per_replica).map(IpuId);
-    let waits = all.map(|ipu| (ipus.get(&ipu).copied().unwrap_or(Cycles::ZERO), ipu));
-    let least = waits.min().filter(|(_, least)| least != ipu);
-    let last = least.map_or_else(String::new, |(cycles, last)| {
-        let share = percent(facts.share(cycles));
+    let waits: Vec<(IpuId, RunShare)> =
+        all.map(|ipu| (ipu, ipus.get(&ipu).copied().unwrap_or(none))).collect();
+    let sum = ipus.values().fold(none, |sum, share| sum + *share);
+    let mean = sum * (1.0 / waits.len().max(1) as f64);
+    let least = waits.iter().min_by(|a, b| a.1.value().total_cmp(&b.1.value()));
+    let last = least.filter(|(least, _)| *least != ipu);
+    let last = last.map_or_else(String::new, |(last, share)| {
         format!(" IPU {last} waits least, for {share}: it is the one that others wait for.")
     });
     vec![InsightFinding {
         sentence: format!(
-            "IPU {ipu} waits in external syncs for {} of the run; all IPUs on average {}.{last}",
-            percent(share),
-            percent(facts.share(Cycles(mean as u64))),
+            "IPU {ipu} waits in external syncs for {share} of the run; all IPUs on average {mean}.{last}"
         ),
         advice: "IPUs wait when stages differ, pipelines fill and drain, or the host is late: see \
              the other findings."

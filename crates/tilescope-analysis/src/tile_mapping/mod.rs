@@ -11,6 +11,7 @@ pub use mapping_rows::{
 pub use replica_shares::{ReplicaShare, replica_share, replica_shares};
 
 use super::tile_curves::{TileCurveUnit, spread};
+use crate::report_variables::{first_variables, for_each_variable};
 use mapping_rows::{element_bytes, rearrangements};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,11 +19,10 @@ use tilescope_report::units::{
     Bytes, ComputeSetId, OperationId, TileId, TileRange, TileRuns, VariableId,
 };
 use tilescope_report::{
-    ComputeSet, MemoryCategory, ProgramNode, Report, ReportError, Variable, VariableFilter,
-    VariablePlacement,
+    ComputeSet, MemoryCategory, ProgramNode, Report, ReportError, Variable, VariablePlacement,
 };
 
-/// Most variables that are looked through.
+/// Most variables that are listed.
 pub const MAX_VARIABLES: usize = 100_000;
 /// Most regions that are listed.
 pub const MAX_REGIONS: usize = 20_000;
@@ -93,11 +93,6 @@ pub fn subjects(
     }
 }
 
-fn all_variables(report: &Report) -> Result<Vec<(VariableId, Variable)>, ReportError> {
-    let filter = VariableFilter { tiles: None, category: None, after: None, limit: MAX_VARIABLES };
-    report.variables(&filter)
-}
-
 /// Whether variables of a category are data of the model, not code or what code needs.
 pub(super) fn is_tensor(category: MemoryCategory) -> bool {
     let data = [
@@ -114,13 +109,12 @@ fn bytes_of(tiles: &TileRuns<VariablePlacement>) -> TileRuns<Bytes> {
 }
 
 fn tensors(report: &Report) -> Result<(Vec<MappingListEntry>, bool), ReportError> {
-    let variables = all_variables(report)?;
-    let whole = variables.len() < MAX_VARIABLES;
+    let variables = first_variables(report, None, MAX_VARIABLES)?;
     let mut entries: Vec<MappingListEntry> = Vec::new();
     // Files with one row per tile repeat the name; ours have each variable once.
     let mut known: BTreeMap<(String, MemoryCategory), usize> = BTreeMap::new();
     let per_tile = !report.has(tilescope_report::ReportPart::Lifetimes);
-    for (id, variable) in variables.into_iter().filter(|(_, v)| is_tensor(v.category)) {
+    for (id, variable) in variables.found.into_iter().filter(|(_, v)| is_tensor(v.category)) {
         let size = bytes_of(&variable.tiles).total().0;
         let tiles = u64::from(variable.tiles.tile_count());
         let at = per_tile
@@ -135,20 +129,20 @@ fn tensors(report: &Report) -> Result<(Vec<MappingListEntry>, bool), ReportError
         let subject = MappingSubject::Tensor(id);
         entries.push(MappingListEntry { subject, name: variable.name, size, tiles });
     }
-    Ok((entries, whole))
+    Ok((entries, !variables.more))
 }
 
 fn operations(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
     let operations = report.operations()?;
     let mut tiles: Vec<Vec<TileRange>> = vec![Vec::new(); operations.len()];
     let mut sizes = vec![0u64; operations.len()];
-    for (_, variable) in all_variables(report)? {
-        let Some(index) = variable.operation.map(OperationId::index) else { continue };
+    for_each_variable(report, |_, variable| {
+        let Some(index) = variable.operation.map(OperationId::index) else { return };
         if let (Some(tiles), Some(size)) = (tiles.get_mut(index), sizes.get_mut(index)) {
             tiles.extend(variable.tiles.iter().map(|(range, _)| range));
             *size += bytes_of(&variable.tiles).total().0;
         }
-    }
+    })?;
     for (program, set) in sets_of_programs(report)? {
         let index = program.operation.map(OperationId::index);
         if let Some(tiles) = index.and_then(|index| tiles.get_mut(index)) {
@@ -331,9 +325,11 @@ fn tensor(
     } else {
         // One row per tile: the variable is all rows of its name.
         mapping.about = variable.category.title().to_owned();
-        let all = all_variables(report)?.into_iter().map(|(_, other)| other);
-        let own = all.filter(|o| o.name == variable.name && o.category == variable.category);
-        own.for_each(|part| mapping.add_variable(&part));
+        for_each_variable(report, |_, other| {
+            if other.name == variable.name && other.category == variable.category {
+                mapping.add_variable(other);
+            }
+        })?;
     }
     if let Some(operation) = variable.operation {
         mapping.rearrangements = rearrangements(report, operation)?;
@@ -354,11 +350,11 @@ fn operation(
     if let Some(ipu) = operation.ipu {
         mapping.about.push_str(&format!(", IPU {ipu}"));
     }
-    for (_, variable) in all_variables(report)? {
+    for_each_variable(report, |_, variable| {
         if variable.operation == Some(id) {
-            mapping.add_variable(&variable);
+            mapping.add_variable(variable);
         }
-    }
+    })?;
     let mut counts = BTreeMap::new();
     for (program, set) in sets_of_programs(report)? {
         if program.operation == Some(id) {

@@ -1,8 +1,9 @@
 //! Tensors over replicas: with replicated tensor sharding, each replica holds a part of what all of
 //! them would hold.
 
+use super::bytes_of;
 use super::mapping_rows::element_bytes;
-use super::{all_variables, bytes_of};
+use crate::report_variables::for_each_variable;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{Bytes, VariableId};
 use tilescope_report::{Report, ReportError, Target, Variable};
@@ -43,17 +44,20 @@ pub fn replica_share(report: &Report, id: VariableId) -> Result<Option<ReplicaSh
 /// Parts of the file that cannot be read.
 pub fn replica_shares(report: &Report) -> Result<Vec<(String, ReplicaShare)>, ReportError> {
     let (kept, target) = (kept_tensors(report)?, report.target()?);
-    let variables = all_variables(report)?;
-    let sizes: BTreeMap<&str, u64> = variables
-        .iter()
-        .filter(|(_, variable)| kept.contains(&variable.name))
-        .filter_map(|(_, variable)| Some((variable.name.as_str(), elements(&variable.shape)?)))
-        .collect();
-    let found = variables.iter().filter_map(|(_, variable)| {
-        let share = share(variable, &sizes, &target)?;
-        Some((variable.name.clone(), share))
-    });
-    Ok(found.collect())
+    let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
+    for_each_variable(report, |_, variable| {
+        if kept.contains(&variable.name)
+            && let Some(elements) = elements(&variable.shape)
+        {
+            sizes.insert(variable.name.clone(), elements);
+        }
+    })?;
+    let mut found = Vec::new();
+    for_each_variable(report, |_, variable| {
+        let share = share(variable, &sizes, &target);
+        found.extend(share.map(|share| (variable.name.clone(), share)));
+    })?;
+    Ok(found)
 }
 
 /// Names of weights, optimiser state and accumulators.
@@ -64,7 +68,7 @@ fn kept_tensors(report: &Report) -> Result<BTreeSet<String>, ReportError> {
 
 fn share(
     variable: &Variable,
-    sizes: &BTreeMap<&str, u64>,
+    sizes: &BTreeMap<String, u64>,
     target: &Target,
 ) -> Option<ReplicaShare> {
     let element = element_bytes(&variable.shape)?;

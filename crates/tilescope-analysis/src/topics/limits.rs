@@ -202,6 +202,15 @@ fn classes(report: &Report) -> Result<Figure, ReportError> {
     let found = limits(report)?;
     let mut longest: Vec<_> = found.rows.iter().collect();
     longest.sort_by_key(|row| std::cmp::Reverse(row.limits.total()));
+    let title = match longest.len() {
+        all if all > MOST_OPERATIONS => {
+            format!(
+                "Where cycles go: the {MOST_OPERATIONS} longest of {} operations",
+                grouped(all as u64)
+            )
+        }
+        _ => "Where cycles go".to_owned(),
+    };
     longest.truncate(MOST_OPERATIONS);
     let mut bars = Vec::new();
     for row in longest {
@@ -211,7 +220,7 @@ fn classes(report: &Report) -> Result<Figure, ReportError> {
         bars.push(FigureBar { about: row.kind.clone(), ..bar });
     }
     let x = FigureAxis::new("Cycles in the run", FigureUnit::Cycles);
-    Ok(Figure::bars("Where cycles go", x, class_series(), bars))
+    Ok(Figure::bars(title, x, class_series(), bars))
 }
 
 /// A series of each class, in the order of the classes.

@@ -3,9 +3,11 @@
 use super::mark_blocks::{MarkBlock, MarkRowId};
 use super::mark_rows::{MarkRows, kind_of, singular};
 use super::micro_batch::stage_name;
+use super::run_share::Share;
 use super::step_details::StepDetailRow;
+use super::window_totals::WindowTotals;
 use crate::replica_classes::class_words;
-use tilescope_report::trace::{PerActivity, Trace};
+use tilescope_report::trace::Trace;
 use tilescope_report::units::{
     CycleRange, Cycles, IpuId, ReplicaClassId, ReplicaIpu, grouped, percent,
 };
@@ -177,8 +179,7 @@ fn on_ipu(
     about: &mut MarkRowsOfWords,
 ) -> Result<(), ReportError> {
     let Some(lane) = trace.lane_at(at, 0) else { return Ok(()) };
-    let cycles = lane.totals(range)?.cycles;
-    about.push("Spent on", shares(&cycles, range.length()));
+    about.push("Spent on", shares(&WindowTotals::read(lane, range)?));
     Ok(())
 }
 
@@ -194,7 +195,7 @@ fn waited(
         return Ok(());
     }
     let on = match trace.lane_at(at, 0) {
-        Some(lane) => format!(": {}", shares(&lane.totals(gap)?.cycles, gap.length())),
+        Some(lane) => format!(": {}", shares(&WindowTotals::read(lane, gap)?)),
         None => String::new(),
     };
     about.derived("Waited before it", format!("{} cycles{on}", gap.length()), WAITED);
@@ -226,18 +227,15 @@ fn over_ipus(
     range: CycleRange,
     about: &mut MarkRowsOfWords,
 ) -> Result<(), ReportError> {
-    let mut waits: Vec<(Cycles, IpuId)> = Vec::new();
+    let mut waits = Vec::new();
     let lanes = || trace.lanes().iter().filter(|info| info.sub_lane == 0);
     for info in lanes() {
         let Some(lane) = trace.lane_of(info.ipu, 0) else { continue };
-        waits.push((lane.totals(range)?.cycles[StepActivity::Sync], info.ipu));
+        waits.push((WindowTotals::read(lane, range)?.share(StepActivity::Sync), info.ipu));
     }
-    let words = |(cycles, ipu): &(Cycles, IpuId)| {
-        let share = cycles.as_f64() / range.length().max(Cycles(1)).as_f64();
-        format!("IPU {ipu}, {} in syncs", percent(share))
-    };
-    let most = waits.iter().max_by_key(|(cycles, ipu)| (*cycles, std::cmp::Reverse(*ipu)));
-    let least = waits.iter().min_by_key(|(cycles, ipu)| (*cycles, *ipu));
+    let words = |(share, ipu): &(Share<_>, IpuId)| format!("IPU {ipu}, {share} in syncs");
+    let most = waits.iter().max_by_key(|(of, ipu)| (of.cycles(), std::cmp::Reverse(*ipu)));
+    let least = waits.iter().min_by_key(|(of, ipu)| (of.cycles(), *ipu));
     if waits.len() > 1 {
         most.iter().for_each(|wait| about.derived("Waits most", words(wait), SYNC));
         least.iter().for_each(|wait| about.derived("Waits least", words(wait), SYNC));
@@ -248,17 +246,13 @@ fn over_ipus(
 }
 
 /// `compute 71.2 %, sync 20.0 %, idle 8.8 %`, the largest first.
-fn shares(cycles: &PerActivity<Cycles>, length: Cycles) -> String {
-    let whole = length.max(cycles.total()).max(Cycles(1));
-    let idle = ("idle".to_owned(), whole.saturating_sub(cycles.total()));
-    let named =
-        |(activity, cycles): (StepActivity, Cycles)| (activity.name().replace('_', " "), cycles);
-    let mut parts: Vec<(String, Cycles)> = cycles.iter().map(named).chain([idle]).collect();
-    parts.retain(|(_, cycles)| !cycles.is_zero());
-    parts.sort_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
-    let words = parts
-        .iter()
-        .map(|(name, cycles)| format!("{name} {}", percent(cycles.as_f64() / whole.as_f64())));
+fn shares(of: &WindowTotals) -> String {
+    let named = |activity: StepActivity| (activity.name().replace('_', " "), of.share(activity));
+    let mut parts: Vec<(String, Share<_>)> = StepActivity::ALL.into_iter().map(named).collect();
+    parts.push(("idle".to_owned(), of.idle()));
+    parts.retain(|(_, share)| share.value() > 0.0);
+    parts.sort_by_key(|(_, share)| std::cmp::Reverse(share.cycles()));
+    let words = parts.iter().map(|(name, share)| format!("{name} {share}"));
     words.collect::<Vec<_>>().join(", ")
 }
 

@@ -54,19 +54,28 @@ impl MarkRows {
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn read(report: &Report, ipus: &[IpuId], most: u64) -> Result<Option<Self>, ReportError> {
-        let mut reader = MarkRowsReader::new(ipus, most);
-        for kind in COMMON_MARKS {
-            if !reader.common(report, kind)? {
-                return Ok(None);
-            }
+        let mut all = 0;
+        for kind in MarkKind::ALL {
+            all += report.mark_count(kind)?;
         }
-        let classes = report.replica_classes()?.classes.len().max(1);
-        for class in (0..classes).map(ReplicaClassId::from_index) {
-            if !reader.of_ipus(report, class, ipus)? {
-                return Ok(None);
-            }
+        if all > most {
+            return Ok(None);
         }
-        Ok(Some(reader.finish()))
+        MarkRowsReader::new(ipus, most, None).read(report, ipus)
+    }
+
+    /// The same of those marks that begin in a part of the run.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn read_part(
+        report: &Report,
+        ipus: &[IpuId],
+        part: CycleRange,
+    ) -> Result<Self, ReportError> {
+        let read = MarkRowsReader::new(ipus, u64::MAX, Some(part)).read(report, ipus)?;
+        // No number of them is too large.
+        Ok(read.unwrap_or_else(|| MarkRowsReader::new(ipus, 0, None).finish()))
     }
 
     /// A row; none where there are no such marks.
@@ -291,10 +300,12 @@ struct MarkRowsReader {
     /// Phases in which a pipeline is full, by start.
     full: Option<Vec<CycleRange>>,
     left: u64,
+    /// The part of the run that marks begin in; all of it, if there is none.
+    part: Option<CycleRange>,
 }
 
 impl MarkRowsReader {
-    fn new(ipus: &[IpuId], most: u64) -> Self {
+    fn new(ipus: &[IpuId], most: u64, part: Option<CycleRange>) -> Self {
         let rows = ipus.len() + COMMON_MARKS.len();
         Self {
             builders: BTreeMap::new(),
@@ -303,7 +314,24 @@ impl MarkRowsReader {
             repeated: Vec::new(),
             full: None,
             left: most,
+            part,
         }
+    }
+
+    /// Reads all of them; nothing if they are too many.
+    fn read(mut self, report: &Report, ipus: &[IpuId]) -> Result<Option<MarkRows>, ReportError> {
+        for kind in COMMON_MARKS {
+            if !self.common(report, kind)? {
+                return Ok(None);
+            }
+        }
+        let classes = report.replica_classes()?.classes.len().max(1);
+        for class in (0..classes).map(ReplicaClassId::from_index) {
+            if !self.of_ipus(report, class, ipus)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.finish()))
     }
 
     /// Counts a mark; whether there may be one more.
@@ -320,7 +348,7 @@ impl MarkRowsReader {
             MarkKind::Slot => Some(RepeatedMarkFinder::new(kind, self.full.take())),
             _ => None,
         };
-        for mark in MarkPages::new(report, ReplicaClassId(0), kind) {
+        for mark in MarkPages::new(report, (ReplicaClassId(0), kind), self.part) {
             let mark = mark?;
             if !self.count() {
                 return Ok(false);
@@ -345,8 +373,9 @@ impl MarkRowsReader {
         class: ReplicaClassId,
         ipus: &[IpuId],
     ) -> Result<bool, ReportError> {
-        let mut stages = MarkPages::new(report, class, MarkKind::Stage).peekable();
-        let mut updates = MarkPages::new(report, class, MarkKind::Update).peekable();
+        let read = |kind| MarkPages::new(report, (class, kind), self.part).peekable();
+        let mut stages = read(MarkKind::Stage);
+        let mut updates = read(MarkKind::Update);
         while let Some(mark) = earlier(&mut stages, &mut updates) {
             let mark = mark?;
             if !self.count() {
@@ -409,18 +438,34 @@ struct MarkPages<'a> {
     page: std::vec::IntoIter<TraceMark>,
     /// Where the next page begins.
     from: Option<Cycles>,
+    /// None that is wanted begins behind this.
+    until: Cycles,
     limit: usize,
     more: bool,
 }
 
 impl<'a> MarkPages<'a> {
-    fn new(report: &'a Report, class: ReplicaClassId, kind: MarkKind) -> Self {
-        let page = Vec::new().into_iter();
-        Self { report, class, kind, page, from: None, limit: PAGE, more: true }
+    fn new(
+        report: &'a Report,
+        (class, kind): (ReplicaClassId, MarkKind),
+        part: Option<CycleRange>,
+    ) -> Self {
+        Self {
+            report,
+            class,
+            kind,
+            page: Vec::new().into_iter(),
+            from: part.map(|part| part.start),
+            until: part.map_or(Cycles::MAX, |part| part.end),
+            limit: PAGE,
+            more: true,
+        }
     }
 
     fn next_page(&mut self) -> Result<(), ReportError> {
-        let window = self.from.map(|from| CycleRange::new(from, Cycles::MAX));
+        // A mark without cycles shares none with a window that begins with it.
+        let window =
+            self.from.map(|from| CycleRange::new(from.saturating_sub(Cycles(1)), self.until));
         let filter = MarkFilter { kind: Some(self.kind), ipu: None, window, limit: self.limit };
         let mut marks = self.report.marks_of_class(self.class, &filter)?;
         self.more = marks.len() >= self.limit;

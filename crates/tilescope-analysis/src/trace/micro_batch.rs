@@ -5,9 +5,6 @@ use super::mark_rows::MarkRows;
 use tilescope_report::units::{CycleRange, Cycles, ReplicaClassId, ReplicaIpu};
 use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark, TrainingPass};
 
-/// Stages looked through for the one that works at some cycle.
-const MOST_STAGES: usize = 64;
-
 /// One pass of a stage for a micro-batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MicroBatchTurn {
@@ -73,10 +70,14 @@ pub fn stage_at(
     at: ReplicaIpu,
     cycles: CycleRange,
 ) -> Result<Option<TraceMark>, ReportError> {
-    // A step without cycles shares none with any window.
-    let window = CycleRange::new(cycles.start, cycles.end.max(cycles.start + Cycles(1)));
-    let (kind, limit) = (Some(MarkKind::Stage), MOST_STAGES);
-    let filter = MarkFilter { kind, ipu: Some(at.ipu), window: Some(window), limit };
+    // It works at the first of them.
+    let first = CycleRange::new(cycles.start, cycles.start.saturating_add(Cycles(1)));
+    let filter = MarkFilter {
+        kind: Some(MarkKind::Stage),
+        ipu: Some(at.ipu),
+        window: Some(first),
+        limit: usize::MAX,
+    };
     let holds =
         |mark: &TraceMark| mark.cycles.start <= cycles.start && cycles.end <= mark.cycles.end;
     Ok(report.marks_of_class(at.class, &filter)?.into_iter().find(holds))

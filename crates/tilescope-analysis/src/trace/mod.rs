@@ -11,14 +11,17 @@ mod located_step;
 mod mark_blocks;
 mod mark_details;
 mod mark_rows;
+mod marked_window;
 mod micro_batch;
 mod program_labels;
 mod program_runs;
 mod repeated_marks;
+mod run_share;
 mod step_details;
 mod tile_work;
 mod tiles_at_cycle;
 mod window_summary;
+mod window_totals;
 
 pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows, first_consumer};
 pub use host_lane::{HostActivity, host_lane};
@@ -30,18 +33,21 @@ pub use located_step::{LocatedStep, located_step};
 pub use mark_blocks::{MarkBlock, MarkRow, MarkRowId, PassCycles};
 pub use mark_details::{MarkDetailReport, mark_details, signed_percent};
 pub use mark_rows::{COMMON_MARKS, MarkRows, singular};
+pub use marked_window::FirstPeriods;
+pub(crate) use marked_window::{MOST_MARKS, MarkedPart, RunMarks, WindowMark};
 pub use micro_batch::{
     MicroBatchPath, MicroBatchTurn, micro_batch_path, short_turn, stage_at, stage_name,
 };
 pub use program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
-pub(crate) use program_runs::program_runs_of;
 pub use program_runs::{
     LaneStepLocation, ProgramExecutions, ProgramRunTotals, ProgramRuns, first_run, moved,
     program_runs,
 };
-pub(crate) use repeated_marks::RepeatedMarkFinder;
+pub(crate) use program_runs::{ProgramShare, program_runs_of};
 pub use repeated_marks::{MarkPlace, RepeatedMarks};
+pub use run_share::{PathWindow, RunShare, Share, ShareWindow, WholeRun};
 pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
 pub use tile_work::{TileWorkTimes, rows_of_tile};
 pub use tiles_at_cycle::{StepAtCycle, TileFigure, TileSources, TilesAtCycle};
 pub use window_summary::{IpuTotals, StreamTraffic, WindowSummary, run_summary, window_summary};
+pub(crate) use window_totals::WindowTotals;

@@ -1,5 +1,6 @@
 //! From compiled programs to the steps that ran them.
 
+use super::run_share::{RunShare, WholeRun};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,7 +113,46 @@ pub struct ProgramRuns {
     pub range: CycleRange,
 }
 
+/// What steps of one kind of a program take of a run on one IPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ProgramShare {
+    pub(crate) ipu: IpuId,
+    pub(crate) program: ProgramId,
+    pub(crate) kind: ProgramKind,
+    pub(crate) steps: u64,
+    pub(crate) share: RunShare,
+}
+
 impl ProgramRuns {
+    /// The window of all sums.
+    pub(crate) fn whole(&self) -> WholeRun {
+        WholeRun::of(self.range.length())
+    }
+
+    /// What steps of programs take of the run, by IPU, program and kind.
+    pub(crate) fn shares(&self) -> impl Iterator<Item = ProgramShare> {
+        self.steps.iter().map(|((ipu, program, kind), of)| ProgramShare {
+            ipu: *ipu,
+            program: *program,
+            kind: *kind,
+            steps: of.steps,
+            share: self.whole().share(of.cycles),
+        })
+    }
+
+    /// What those of them that `holds` is true of take, by IPU.
+    pub(crate) fn shares_by_ipu(
+        &self,
+        holds: impl Fn(ProgramId) -> bool,
+    ) -> BTreeMap<IpuId, RunShare> {
+        let mut sums: BTreeMap<IpuId, RunShare> = BTreeMap::new();
+        for of in self.shares().filter(|of| holds(of.program)) {
+            let sum = sums.entry(of.ipu).or_insert_with(|| self.whole().nothing());
+            *sum = *sum + of.share;
+        }
+        sums
+    }
+
     /// Executions by IPU and program.
     pub fn by_ipu(&self) -> BTreeMap<(IpuId, ProgramId), ProgramExecutions> {
         let mut all: BTreeMap<(IpuId, ProgramId), ProgramExecutions> = BTreeMap::new();

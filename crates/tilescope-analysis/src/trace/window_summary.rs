@@ -1,8 +1,9 @@
 //! Sums over a window of the trace, IPU by IPU.
 
+use super::window_totals::WindowTotals;
 use crate::summary::{ActivityProportions, WORKING};
 use tilescope_report::trace::{LaneInfo, PerActivity, Trace};
-use tilescope_report::units::{Bytes, CycleRange, Cycles, ReplicaIpu};
+use tilescope_report::units::{Bytes, CycleRange, ReplicaIpu};
 use tilescope_report::{ReportError, StepActivity};
 
 /// Bytes over a kind of link, received and sent by the tiles.
@@ -80,7 +81,7 @@ fn ipu_totals(
     let mut totals = IpuTotals {
         at,
         steps: 0,
-        proportions: ActivityProportions::new(|_| Cycles::ZERO, window),
+        proportions: ActivityProportions::new(&WindowTotals::empty(window)),
         tile_balance: None,
         host: StreamTraffic::default(),
         remote_buffer: StreamTraffic::default(),
@@ -88,10 +89,11 @@ fn ipu_totals(
     };
     for info in own {
         let Some(lane) = trace.lane_at(at, info.sub_lane) else { continue };
-        let sums = lane.totals(window)?;
+        let of = WindowTotals::read(lane, window)?;
+        let sums = &of.totals;
         totals.steps += sums.steps;
         if info.sub_lane == 0 {
-            totals.proportions = ActivityProportions::new(|activity| sums.cycles[activity], window);
+            totals.proportions = ActivityProportions::new(&of);
             totals.tile_balance = sums.tile_balance(&WORKING);
         }
         let add = |traffic: &mut StreamTraffic, activity: StepActivity| {

@@ -321,6 +321,10 @@ fn totals_ui(ui: &mut Ui, found: &SearchResults) {
     if found.hits.is_empty() {
         ui.label("No matches.");
     }
+    if found.more_variables {
+        let words = RichText::new(found.words_of_more_variables());
+        ui.label(words.color(ThemePalette::for_ui(ui).warning));
+    }
     for (source, totals) in &found.totals {
         let mut text = format!("{} {}", grouped(totals.things), source.name());
         if totals.cycles > Cycles::ZERO {

@@ -7,7 +7,6 @@ use crate::table::{HtmlTable, stacked};
 use tilescope_analysis::critical_path::{ON_PATH, PathKind, WhyChain, path_totals, why_run};
 use tilescope_analysis::table;
 use tilescope_report::ReportError;
-use tilescope_report::units::Cycles;
 
 pub(super) const SECTION: SectionEntry =
     SectionEntry { id: "critical-path", title: "Critical path", build };
@@ -24,14 +23,13 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         return Ok(vec![Block::note(NOT_RUN)]);
     };
     let kinds = totals.by_kind();
-    let share = |(_, cycles): &(PathKind, Cycles)| totals.share(*cycles);
     let data = table! { &kinds, |of|
         text "Kind" => of.0.title();
-        cycles "Cycles" => of.1, ON_PATH;
-        share "Share" => share(of), "Cycles / cycles of the path";
+        cycles "Cycles" => of.1.cycles(), ON_PATH;
+        share "Share" => of.1.value(), "Cycles / cycles of the path";
     };
     let data = data.with_totals();
-    let bar = |at: usize| stacked([(colour(kinds[at].0), share(&kinds[at]))]);
+    let bar = |at: usize| stacked([(colour(kinds[at].0), kinds[at].1.value())]);
     let caption = "The critical path by what is done";
     let mut blocks = vec![
         Block::note(ABOUT),

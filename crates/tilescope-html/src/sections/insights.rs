@@ -38,11 +38,8 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
 
 /// What may be gained, or was.
 fn share(finding: &InsightFinding) -> Option<f64> {
-    finding.measured_gain().or(match finding.gain {
-        InsightGain::Time(share) | InsightGain::Memory(share) => Some(share),
-        InsightGain::Everything => Some(1.0),
-        InsightGain::Unknown => None,
-    })
+    let most = (finding.gain == InsightGain::Everything).then_some(1.0);
+    finding.measured_gain().or(finding.gain.share()).or(most)
 }
 
 fn words(finding: &InsightFinding, most: f64) -> FindingText {

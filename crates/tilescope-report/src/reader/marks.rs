@@ -228,6 +228,23 @@ impl Report {
         Ok(first_marks.into_sorted())
     }
 
+    /// How many marks of a kind there are of replica 0, however many of them can be read at once.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn mark_count(&self, kind: MarkKind) -> Result<u64, ReportError> {
+        if self.db.has_rows(schema::MARK_CHUNKS) {
+            let chunks = self.packed_marks()?;
+            return Ok(chunks.iter().filter(|of| of.kind == kind).map(|of| of.rows as u64).sum());
+        }
+        if !self.db.has("marks", "kind") {
+            return Ok(0);
+        }
+        // A fixed name, so there is nothing to quote.
+        let expression = format!("total(kind = '{}')", kind.name());
+        Ok(self.db.worked_out("marks", &expression)?.map_or(0, i64::unsigned_abs))
+    }
+
     /// Where marks of replica 0 are packed, in the order of their first cycles; nowhere in reports that
     /// have rows of them.
     ///

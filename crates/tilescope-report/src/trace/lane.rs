@@ -18,7 +18,7 @@ use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{StepActivity, StepOnIpu};
 use crate::units::{CycleRange, Cycles, StepId};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -188,20 +188,23 @@ impl<'a> TraceLane<'a> {
         visitor: &mut dyn StepVisitor,
     ) -> Result<(), ReportError> {
         let segment = self.store.segment(self.info, level, at)?;
-        let mut refused = HashSet::new();
+        let mut refused: Vec<TotalsKey> = Vec::new();
         for totals in segment.iter().filter(|totals| open(totals.key())) {
             if !visitor.take_totals(totals) {
-                refused.insert(totals.key());
+                refused.push(totals.key());
             }
         }
         if refused.is_empty() {
             return Ok(());
         }
+        // Asked for every step: they are few, and a search among them is cheaper than a hash.
+        refused.sort_unstable();
+        let is_refused = |key: TotalsKey| refused.binary_search(&key).is_ok();
         let all = self.info().steps;
         if level == 0 {
             let positions = at * SEGMENT_STEPS..((at + 1) * SEGMENT_STEPS).min(all);
             return self.for_each_record(positions, |at, record| {
-                if refused.contains(&(record.program, record.class)) {
+                if is_refused((record.program, record.class)) {
                     visitor.take_step(&LaneStep::new(at, record));
                 }
             });
@@ -209,7 +212,7 @@ impl<'a> TraceLane<'a> {
         let below = all.div_ceil(steps_per_segment(level - 1));
         for child in at * FAN_OUT..((at + 1) * FAN_OUT).min(below) {
             // The depth is bounded by the number of levels, at most six.
-            self.visit_segment(level - 1, child, &|key| refused.contains(&key), visitor)?;
+            self.visit_segment(level - 1, child, &is_refused, visitor)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::model::{ProgramKind, StepActivity, StepOnIpu, StreamEndpoint, tile_ba
 use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, StepId};
 
 /// What a step does and where its data go, in one small number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StepClass(u8);
 
 impl StepClass {

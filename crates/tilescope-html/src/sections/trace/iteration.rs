@@ -9,14 +9,14 @@ use crate::colours;
 use crate::names::shown;
 use crate::svg::{PxRect, Svg, width_of};
 use tilescope_analysis::trace::{
-    COMMON_MARKS, MarkBlock, MarkRowId, MarkRows, short_turn, singular,
+    COMMON_MARKS, FirstPeriods, MarkBlock, MarkRowId, MarkRows, short_turn, singular,
 };
 use tilescope_report::trace::{LaneInfo, Trace};
-use tilescope_report::units::{CycleRange, IpuId};
+use tilescope_report::units::{CycleRange, IpuId, grouped};
 use tilescope_report::{MarkKind, ReportError, ReportPart, TrainingPass};
 
-/// Marks that are read: those of a run of some hours.
-const MAX_MARKS: u64 = 1 << 21;
+/// Marks that are read: of longer runs those of the first iterations.
+const MAX_MARKS: u64 = 1 << 16;
 const HEADING: &str = "Stages and micro-batches";
 const ROW: f64 = 20.0;
 const LANE: f64 = 24.0;
@@ -31,8 +31,17 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
         );
     }
     let ipus: Vec<IpuId> = trace.lanes().iter().map(|lane| lane.ipu).collect();
-    let Some(rows) = MarkRows::read(facts.report, &ipus, MAX_MARKS)? else {
-        return absent("The report has more marks than a page shows: the desktop app has them.");
+    let (rows, part) = match MarkRows::read(facts.report, &ipus, MAX_MARKS)? {
+        Some(rows) => (rows, None),
+        None => {
+            let Some(part) = FirstPeriods::of_run(facts.report, MAX_MARKS)? else {
+                let text =
+                    "An iteration has more marks than a page shows: the desktop app has them.";
+                return absent(text);
+            };
+            let rows = MarkRows::read_part(facts.report, &ipus, part.cycles)?;
+            (rows, Some(part))
+        }
     };
     let Some((window, what)) = window(&rows) else {
         return absent("The report has no marks of iterations, slots or stages.");
@@ -46,8 +55,12 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
         .collect();
     let picture = IterationPicture { facts, rows: &rows, window };
     let svg = picture.draw(&lanes[..lanes.len().min(MAX_LANES)])?;
+    let of = part.map_or_else(String::new, |part| {
+        let (count, all) = (grouped(part.count), grouped(part.all));
+        format!(" Of the first {count} of {all} {}s of the run.", singular(part.kind))
+    });
     let caption = format!(
-        "{what}, {}. Marks that are too narrow to be told apart are counted.",
+        "{what}, {}.{of} Marks that are too narrow to be told apart are counted.",
         facts.cycles_and_time(window.length())
     );
     let mut blocks = vec![Block::heading(HEADING), Block::figure(svg, caption, picture.legend())];
@@ -68,7 +81,7 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     });
     let repeated: Vec<String> = repeated.collect();
     if !repeated.is_empty() {
-        blocks.push(Block::note(repeated.join(" ")));
+        blocks.push(Block::note(format!("{}{of}", repeated.join(" "))));
     }
     let schedule = facts.table("execution-trace", "schedule")?;
     if schedule.count > 0 {

@@ -2,8 +2,8 @@
 //! the others beside it.
 
 use super::{
-    AXIS, MAX_LANES, NAMES, PLOT, PageFacts, WIDTH, cycle_axis, lane_name, name_row, place,
-    scale_of,
+    AXIS, MAX_LANES, NAMES, PLOT, PageFacts, WIDTH, cycle_axis, lane_name, more_lanes, name_row,
+    place, scale_of,
 };
 use crate::block::{Block, LegendEntry};
 use crate::colours;
@@ -44,7 +44,7 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     };
     let labels = ProgramLabels::new(&*facts.report.programs()?);
     let picture = StepPicture { facts, trace, labels: &labels, found: &found };
-    let (svg, legend) = picture.draw()?;
+    let (svg, legend, lanes) = picture.draw()?;
     let row = &found.row;
     let what = if row.name.is_empty() { row.kind.title() } else { row.name.as_str() };
     let caption = format!(
@@ -59,6 +59,7 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
         lane_name(facts, &found.lane),
     );
     let mut blocks = vec![heading, Block::figure(svg, caption, legend)];
+    blocks.extend(more_lanes(lanes));
     if let Some(totals) = path_totals(facts.report, Some(found.window))? {
         let caption = "What the critical path goes through in these cycles";
         let table = HtmlTable::new("execution-trace/window", caption, &path_table(&totals));
@@ -114,7 +115,8 @@ struct StepPicture<'a> {
 }
 
 impl StepPicture<'_> {
-    fn draw(&self) -> Result<(String, Vec<LegendEntry>), ReportError> {
+    /// The picture, its legend, and how many other lanes there are.
+    fn draw(&self) -> Result<(String, Vec<LegendEntry>, usize), ReportError> {
         let own = self.items(&self.found.lane, TraceLaneStyle::Flame)?;
         let classes: Vec<Trace> = self.trace.classes().collect();
         let same = |lane: &LaneInfo| {
@@ -124,9 +126,10 @@ impl StepPicture<'_> {
             .iter()
             .flat_map(|trace| trace.lanes())
             .filter(|lane| !same(lane))
-            .take(MAX_LANES)
             .copied()
             .collect();
+        let lanes = others.len();
+        let others = &others[..lanes.min(MAX_LANES)];
         let rows = own.iter().map(|item| item.row + 1).max().unwrap_or(1);
         let top = BAR * f64::from(rows) + 8.0;
         let bottom = top + (FLAT + GAP) * others.len() as f64;
@@ -156,7 +159,7 @@ impl StepPicture<'_> {
         );
         let legend = LEGEND.into_iter().filter(|(colour, _)| colours_seen.contains(colour));
         let legend = legend.map(|(colour, name)| LegendEntry::new(colour, name)).collect();
-        Ok((svg.finish(&label), legend))
+        Ok((svg.finish(&label), legend, lanes))
     }
 
     fn items(&self, lane: &LaneInfo, style: TraceLaneStyle) -> Result<Vec<LaneItem>, ReportError> {

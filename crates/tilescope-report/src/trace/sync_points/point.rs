@@ -9,7 +9,7 @@ use super::super::step_record::{StepClass, StepRecord};
 use crate::codec::{self, VarintReader, apply_zigzag_difference, difference, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::units::{Bytes, Cycles, ProgramId};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Points of a full block. Few in tests, so that these have several.
 const BLOCK_POINTS: u64 = if cfg!(test) { 4 } else { 1024 };
@@ -156,8 +156,8 @@ pub(super) struct SyncPointBlock {
 #[derive(Default)]
 struct PointBase {
     release: Cycles,
-    /// Where each lane stood at its last point.
-    positions: HashMap<u32, u64>,
+    /// Where each lane stood at its last point. Lanes are few: looking one up costs less than its hash.
+    positions: BTreeMap<u32, u64>,
     /// Lanes of the last join.
     lanes: Vec<u32>,
     /// Number of the last lane that was waited for.

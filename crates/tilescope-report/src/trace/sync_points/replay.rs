@@ -11,6 +11,7 @@ use super::super::store::TraceStore;
 use super::overlap::BesideCompute;
 use super::point::{AwaitedLane, LanePlace, SyncPoint, SyncPointKind, decode_raw};
 use super::recorder::{LaneIndex, SyncPointRecorder, SyncPrograms};
+use super::walk::LanePlaces;
 use crate::error::ReportError;
 use crate::units::StepId;
 use std::cmp::Reverse;
@@ -134,7 +135,7 @@ pub(crate) fn compare(
 struct Comparison<'a> {
     store: &'a TraceStore,
     replay: Replay,
-    places: HashMap<u32, usize>,
+    places: LanePlaces,
     blocks: u64,
     /// Blocks that were read, and the last of them, while the steps do not have all its points.
     read: u64,

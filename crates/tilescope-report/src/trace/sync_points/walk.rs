@@ -8,10 +8,10 @@
 use super::super::answers::StepTotals;
 use super::point::{AwaitedLane, LaneHandOver, LaneJoin, SyncPoint, SyncPointKind};
 use crate::units::{CycleRange, Cycles, ProgramId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Places of lanes in a trace, by number.
-pub(crate) type LanePlaces = HashMap<u32, usize>;
+pub(crate) type LanePlaces = BTreeMap<u32, usize>;
 
 /// The points contradict each other, or the lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,50 @@
+//! Totals of a lane together with the window that they are of.
+
+use super::run_share::{Share, ShareWindow};
+use tilescope_report::trace::{StepTotals, Trace, TraceLane};
+use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::{ReportError, StepActivity};
+
+/// A window of a lane, or all of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LaneWindow(CycleRange);
+
+impl ShareWindow for LaneWindow {
+    fn cycles(self) -> Cycles {
+        self.0.length()
+    }
+}
+
+/// What the steps of a lane come to in a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct WindowTotals {
+    window: LaneWindow,
+    pub(crate) totals: StepTotals,
+}
+
+impl WindowTotals {
+    /// In a window.
+    pub(crate) fn read(lane: TraceLane<'_>, window: CycleRange) -> Result<Self, ReportError> {
+        Ok(Self { window: LaneWindow(window), totals: lane.totals(window)? })
+    }
+
+    /// In all of the run that the lane is a part of.
+    pub(crate) fn read_all(lane: TraceLane<'_>, trace: &Trace) -> Result<Self, ReportError> {
+        Ok(Self { window: LaneWindow(trace.range()), totals: lane.all_totals()? })
+    }
+
+    /// In a window in which a lane has no steps.
+    pub(crate) fn empty(window: CycleRange) -> Self {
+        Self { window: LaneWindow(window), totals: StepTotals::default() }
+    }
+
+    /// What an activity takes of the window.
+    pub(crate) fn share(&self, activity: StepActivity) -> Share<LaneWindow> {
+        Share::new(self.totals.cycles[activity].as_f64(), self.window)
+    }
+
+    /// What nothing is done in.
+    pub(crate) fn idle(&self) -> Share<LaneWindow> {
+        Share::new(self.totals.cycles.total().as_f64(), self.window).rest().clamped()
+    }
+}
