@@ -107,16 +107,4 @@ mod tests {
         ];
         assert_eq!(told, expected);
     }
-
-    #[test]
-    fn what_is_cut_says_so() {
-        let mut report = ReportBuilder::new(1, 4);
-        let (sum, other) = (report.operation("sum", "add"), report.operation("a", "relu"));
-        report.parts.operations[sum.index()].inputs = vec![other; MAX_LISTED + 3];
-        let directory = tempfile::tempdir().unwrap();
-        let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
-        let lines = debug_lines(&report, Some(sum), &[]).unwrap();
-        let rest = lines.iter().find(|line| line.name == "and more").expect("is said");
-        assert_eq!((rest.depth, rest.value.as_str()), (2, "3"));
-    }
 }

@@ -111,9 +111,9 @@ impl<W: ShareWindow> Share<W> {
         if self.window.cycles() == whole { self.of } else { self.value() * whole.as_f64() }
     }
 
-    /// The cycles.
+    /// The whole cycles; what sums of fractions are off by takes none away.
     pub fn cycles(self) -> Cycles {
-        Cycles::from_f64(self.of.max(0.0))
+        Cycles::from_f64(self.of.max(0.0) + 1e-3)
     }
 
     /// They, of those of the window: 1 is all of it. Several lanes may have more than that.
