@@ -128,6 +128,7 @@ pub fn check_open_reports() -> Result<(), ReportError> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests replace files as strangers do")]
 mod tests {
     use super::*;
     use std::io::Write;
