@@ -451,7 +451,7 @@ fn a_picture_is_never_written_over_a_report() {
     for format in ["png", "csv"] {
         let asked = ["export", &out, "--view", "memory", "--format", format, "-o", &report];
         let (code, message) = failure(&asked);
-        assert!(code == 2 && message.contains("choose a name"), "{message}");
+        assert!(code == 2 && message.contains("choose another name"), "{message}");
     }
     assert_eq!(std::fs::read(&report).expect("a report"), before);
 }
