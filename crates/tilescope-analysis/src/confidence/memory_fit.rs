@@ -184,6 +184,7 @@ mod tests {
         .concat();
         let band = fullest_tile(&replicated, Bytes(1000), &[code(400)]).expect("a band");
         let wide = band.high() - band.low();
-        assert!(wide > 1.4 * width(400) && wide < 1.5 * width(400), "{wide} {}", width(400));
+        // Two independent errors of code, of which each is more than half of the band.
+        assert!(wide > 1.3 * width(400) && wide < 1.42 * width(400), "{wide} {}", width(400));
     }
 }
