@@ -51,8 +51,12 @@ type Shares = BTreeMap<String, Vec<f64>>;
 /// are parts of names and of IPUs stay.
 fn shares_in<'a>(pieces: impl Iterator<Item = &'a str>) -> Shares {
     let mut found = Shares::new();
-    // Bounds of predictions are no shares.
-    for piece in pieces.filter(|piece| piece.contains(" %") && !piece.contains(" to +")) {
+    for piece in pieces {
+        // Bounds of predictions are no shares, and the balance of tiles is one of single steps.
+        let is_other = piece.contains(" to +") || piece.contains("tile balance");
+        if is_other || !piece.contains(" %") {
+            continue;
+        }
         let (mut shape, mut shares, mut number) = (String::new(), Vec::new(), String::new());
         let mut letters = piece.trim().chars().peekable();
         while let Some(letter) = letters.next() {

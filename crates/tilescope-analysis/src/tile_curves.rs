@@ -225,7 +225,9 @@ pub struct ChipFloorPlan {
 impl ChipFloorPlan {
     /// The floor plan of the chips of a replica.
     pub fn from_target(target: &Target) -> Self {
-        let (tiles_per_ipu, rows) = (target.tiles_per_ipu.max(1), target.tiles_per_column);
+        let tiles_per_ipu = target.tiles_per_ipu.max(1);
+        // A file may say that a column has more tiles than the chip: pictures have a cell for each.
+        let rows = target.tiles_per_column.min(tiles_per_ipu);
         Self {
             tiles_per_ipu,
             known: rows > 0,
