@@ -74,10 +74,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     } else {
         Some(file.resolve(&dims).map_err(failed)?)
     };
-    let fit = match graph.is_some() && !matches.get_flag("no-fit") {
-        true => Some(ModelFit::of(path, super::simulate::overrides(matches))),
-        false => None,
-    };
+    let mut fit = None;
+    if graph.is_some() && !matches.get_flag("no-fit") {
+        fit = Some(ModelFit::of(path, super::simulate::overrides(matches)));
+    }
     let listing = OnnxListing { file: &file, graph: graph.as_ref(), fit };
     if matches.get_flag("json") {
         return super::command::print_json(&listing.json(), output);
@@ -116,11 +116,11 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
 struct OnnxListing<'a> {
     file: &'a OnnxFile,
     graph: Option<&'a OnnxGraph>,
-    /// What came of compiling it, where that was asked for.
+    /// The result of compiling it, where that was asked for.
     fit: Option<ModelFit>,
 }
 
-/// Whether a model fits on the machine that simulating takes by itself.
+/// The fit of a model on the machine that simulating takes by itself.
 enum ModelFit {
     /// Why it cannot be simulated.
     Refused(String),

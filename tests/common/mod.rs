@@ -103,6 +103,20 @@ pub(crate) fn tilescope(arguments: &[&str]) -> Output {
         .expect("the program starts")
 }
 
+/// The program, run by a shell that sets limits first: `ulimit -v 1000000`.
+#[cfg(unix)]
+pub(crate) fn limited_tilescope(limits: &str) -> Command {
+    let mut command = Command::new("sh");
+    let line = format!("{limits}; exec \"$@\"");
+    command.args(["-c", &line, "sh", env!("CARGO_BIN_EXE_tilescope")]);
+    command
+}
+
+/// The directory of a sample report.
+pub(crate) fn sample(name: &str) -> String {
+    format!("{}/sample_reports/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
 /// What a command printed on stdout.
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()

@@ -3,7 +3,7 @@
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{EnoughIpus, compile, enough_ipus};
 
-/// What is advised for a spec.
+/// The advice for a spec.
 fn advised(spec: &str, overrides: &[&str]) -> (SpecSource, Option<EnoughIpus>) {
     let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
     let source = SpecSource::find(spec, &overrides).expect("found");

@@ -1,13 +1,9 @@
 //! `tilescope report`: pages as users and jobs ask for them, and as a browser shows them.
 
-use crate::common::{stderr, stdout, tilescope};
+use crate::common::{sample, stderr, stdout, tilescope};
 use crate::report_support::foreign::Foreign;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-fn sample(name: &str) -> String {
-    format!("{}/sample_reports/{name}", env!("CARGO_MANIFEST_DIR"))
-}
 
 /// Makes a page of some reports, and gives its text.
 fn page(directory: &Path, reports: &[&str]) -> (PathBuf, String) {

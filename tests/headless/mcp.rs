@@ -36,7 +36,7 @@ fn nothing_outside_of_the_root_is_read() {
     let directory = tempfile::tempdir().expect("directory");
     let root = directory.path().join("reports");
     std::fs::create_dir(&root).expect("a directory");
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports/matmul_chain");
+    let sample = PathBuf::from(common::sample("matmul_chain"));
     let inside = root.join("profile.pop");
     std::fs::copy(sample.join("profile.pop"), &inside).expect("a copy");
     let spec = root.join("model.toml");

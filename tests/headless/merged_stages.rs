@@ -15,7 +15,7 @@ fn file(name: &str, overrides: &[&str]) -> Spec {
     common::spec(&format!("{}/tests/data/onnx/{name}", env!("CARGO_MANIFEST_DIR")), overrides)
 }
 
-/// What tells programs apart: figures, and what is on each tile.
+/// The figures that tell programs apart, and what is on each tile.
 fn program(spec: &Spec) -> (ProgramFigures, TileRuns<TileMemory>) {
     let figures = Simulation::compile(spec, MOST_RECORDS).expect("compiles").figures();
     assert!(figures.cycles.is_some(), "it fits");

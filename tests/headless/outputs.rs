@@ -1,6 +1,6 @@
 //! Files that commands write: never over a report, and nothing is left of one that was not finished.
 
-use crate::common::{stderr, stdout, tilescope};
+use crate::common::{sample, stderr, stdout, tilescope};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -21,10 +21,6 @@ const OUTPUTS: &[(&str, &[&str])] = &[
     ("export --output", &["export", "REPORT", "--view", "memory", "--format", "csv", "-o", "FILE"]),
     ("report --output", &["report", "REPORT", "-o", "FILE"]),
 ];
-
-fn sample(name: &str) -> String {
-    format!("{}/sample_reports/{name}", env!("CARGO_MANIFEST_DIR"))
-}
 
 /// Names of commands and their options that write a file, from the help texts.
 fn options_that_write() -> BTreeSet<String> {
@@ -97,6 +93,7 @@ fn both_layouts_give_the_same_answers() {
 
 #[cfg(unix)]
 mod signals {
+    use crate::common;
     use std::fs;
     use std::path::Path;
     use std::process::{Command, Stdio};
@@ -115,7 +112,7 @@ mod signals {
 
     #[test]
     fn an_interrupted_simulation_leaves_nothing() {
-        let signals = ["-TERM", "-INT", "-HUP"].into_iter();
+        let signals = ["TERM", "INT", "HUP"].into_iter();
         for signal in signals.take(up_to(1)) {
             let directory = tempfile::tempdir().unwrap();
             let mut command = Command::new(PROGRAM);
@@ -127,8 +124,7 @@ mod signals {
                 assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
                 std::thread::sleep(Duration::from_millis(5));
             }
-            let sent = Command::new("kill").arg(signal).arg(child.id().to_string()).status();
-            assert!(sent.unwrap().success());
+            assert!(common::signal(signal, &child.id().to_string()));
             assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
             assert!(is_empty(directory.path()), "{signal}");
         }
@@ -138,10 +134,9 @@ mod signals {
     fn a_limit_on_the_size_of_files_is_an_error_in_words() {
         let directory = tempfile::tempdir().unwrap();
         // The shell counts blocks of 512 or 1,024 bytes.
-        let line = "ulimit -f 64; exec \"$@\"";
-        let mut command = Command::new("sh");
-        command.args(["-c", line, "sh"]).arg(PROGRAM).args(["simulate", "mnist_pipeline"]);
-        let output = command.arg("-o").arg(directory.path()).output().unwrap();
+        let mut command = common::limited_tilescope("ulimit -f 64");
+        command.args(["simulate", "mnist_pipeline", "-o"]);
+        let output = command.arg(directory.path()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("error: ") && said.contains("ulimit -f"), "{said}");
@@ -169,7 +164,7 @@ mod signals {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join(std::ffi::OsStr::from_bytes(b"memory\xff.csv"));
         let mut command = Command::new(PROGRAM);
-        command.arg("export").arg(super::sample("matmul_chain"));
+        command.arg("export").arg(common::sample("matmul_chain"));
         command.args(["--view", "memory", "--format", "csv", "-o"]).arg(&file);
         assert!(command.output().unwrap().status.success());
         assert!(file.exists());

@@ -1,6 +1,7 @@
 //! Broken and hostile files: a clear error or a partial report with a warning, never a panic, never
 //! work or memory without end.
 
+use crate::common;
 use crate::report_support::foreign::Foreign;
 use crate::report_support::*;
 use rusqlite::Connection;
@@ -555,7 +556,7 @@ fn with_large_cell(report: &Connection, table: &str, column: &str) -> bool {
 #[test]
 #[cfg(unix)]
 fn no_cell_decides_how_much_memory_is_taken() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports/mnist_pipeline");
+    let sample = PathBuf::from(common::sample("mnist_pipeline"));
     let directory = tempdir().unwrap();
     let file = directory.path().join("profile.pop");
     let output = directory.path().join("output");
@@ -581,11 +582,10 @@ fn no_cell_decides_how_much_memory_is_taken() {
         }
         for command in commands {
             let (name, rest) = command.split_first().unwrap();
-            let mut limited = std::process::Command::new("sh");
-            limited.args(["-c", "ulimit -v 1048576; exec \"$@\"", "sh"]);
-            limited.args([env!("CARGO_BIN_EXE_tilescope"), name]).arg(&file).args(rest);
+            let mut limited = common::limited_tilescope("ulimit -v 1048576");
+            limited.arg(name).arg(&file).args(rest);
             let done = limited.env("XDG_CACHE_HOME", directory.path()).output().unwrap();
-            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            let said = common::stderr(&done);
             let place = format!("{table}.{column} {command:?}: {said}");
             assert!(!said.contains("memory allocation") && !said.contains("panicked"), "{place}");
             assert!(matches!(done.status.code(), Some(0 | 1)), "{place}");
@@ -598,7 +598,7 @@ fn no_cell_decides_how_much_memory_is_taken() {
 #[cfg(unix)]
 fn long_names_are_not_repeated_in_exports() {
     let directory = tempdir().unwrap();
-    let simulated = crate::common::report("mnist_pipeline", &["options.device_iterations=12"]);
+    let simulated = common::report("mnist_pipeline", &["options.device_iterations=12"]);
     let file = directory.path().join("profile.pop");
     fs::copy(simulated.0.path(), &file).unwrap();
     let sql = "UPDATE programs SET name = substr(replace(hex(zeroblob(12000)), '00', id || '_'), 1, 24000)";
@@ -607,12 +607,10 @@ fn long_names_are_not_repeated_in_exports() {
     let output = directory.path().join("output");
     let formats = ["parquet", "chrome-trace", "arrow", "perfetto"].into_iter();
     for format in formats.take(tilescope_test_tiers::up_to(2)) {
-        let mut limited = std::process::Command::new("sh");
-        limited.args(["-c", "ulimit -v 1000000; exec \"$@\"", "sh"]);
-        limited.arg(env!("CARGO_BIN_EXE_tilescope")).arg("export").arg(&file);
-        limited.args(["--format", format, "-o"]).arg(&output);
+        let mut limited = common::limited_tilescope("ulimit -v 1000000");
+        limited.arg("export").arg(&file).args(["--format", format, "-o"]).arg(&output);
         let done = limited.output().unwrap();
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        let said = common::stderr(&done);
         assert!(done.status.success(), "{format}: {said}");
         let written = fs::metadata(&output).unwrap().len();
         assert!(written < 5 * bytes, "{format}: {written} B of {bytes} B");

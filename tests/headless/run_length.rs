@@ -29,7 +29,7 @@ const SPECS: [(&str, &str, u64, u64); 9] = [
     ("prefetch", "model.batch_size=5", 30, 120),
 ];
 
-/// What percentages are rounded to.
+/// The rounding of percentages.
 const ROUNDING: f64 = 0.0011;
 
 /// A report of a spec with so many device iterations.
@@ -123,7 +123,7 @@ fn shares_of_json(path: &str, value: &serde_json::Value, found: &mut Shares) {
     }
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 fn subject(finding: &InsightFinding) -> String {
     let place = &finding.place;
     let formula = &finding.formula[..finding.formula.len().min(30)];

@@ -605,19 +605,27 @@ pub(crate) fn quoted_for_csv(text: &str) -> String {
 /// Text in quotes where a comma, a quote or a line end makes that necessary. Control characters other
 /// than line ends and tabs are spelled out, as they are in everything that commands print.
 fn quoted(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '\n' | '\r' | '\t' => plain.push(letter),
-            // Infallible: it is written into a text.
-            _ if letter.is_control() => drop(write!(plain, "\\u{:04x}", u32::from(letter))),
-            _ => plain.push(letter),
+    if text.contains(is_spelled_out) {
+        let mut plain = String::with_capacity(text.len());
+        for letter in text.chars() {
+            if is_spelled_out(letter) {
+                plain.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            } else {
+                plain.push(letter);
+            }
         }
+        return quoted(&plain);
     }
-    if !plain.contains([',', '"', '\n', '\r']) {
-        return plain;
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
     }
-    format!("\"{}\"", plain.replace('"', "\"\""))
+}
+
+/// True for a control character that is no line end and no tab.
+fn is_spelled_out(letter: char) -> bool {
+    letter.is_control() && !matches!(letter, '\n' | '\r' | '\t')
 }
 
 /// The head of a column as a name in Python: `Live (bytes)` is `live_bytes`.

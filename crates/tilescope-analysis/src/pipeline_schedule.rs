@@ -4,13 +4,11 @@
 //! All of it comes from the marks of the run; the depth of a FIFO from its stashes.
 
 use crate::label_conventions::forward_program;
-use crate::trace::stage_name;
+use crate::trace::{marks, stage_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ProgramId, StepId};
-use tilescope_report::{
-    DataPlace, MarkFilter, MarkKind, Report, ReportError, TraceMark, TrainingPass,
-};
+use tilescope_report::{DataPlace, MarkKind, Report, ReportError, TraceMark, TrainingPass};
 
 /// Slots of the longest iteration that is laid out.
 const MOST_SLOTS: usize = 1 << 20;
@@ -225,15 +223,6 @@ pub fn schedule_cells(
     }
     turns.retain(|turn| wanted.contains(&turn.column));
     Ok(ScheduleCells { columns: wanted, turns, held })
-}
-
-fn marks(
-    report: &Report,
-    kind: MarkKind,
-    window: Option<CycleRange>,
-    limit: usize,
-) -> Result<Vec<TraceMark>, ReportError> {
-    report.marks(&MarkFilter { kind: Some(kind), ipu: None, window, limit })
 }
 
 fn column(kind: ScheduleColumnKind, mark: TraceMark) -> ScheduleColumn {

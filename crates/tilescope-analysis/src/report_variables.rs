@@ -11,7 +11,7 @@ const PAGE: usize = 1 << 15;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FirstOf<T> {
     pub(crate) found: Vec<T>,
-    /// Whether there are more, which nothing may be said of.
+    /// True if there are more, which nothing may be said of.
     pub(crate) more: bool,
 }
 

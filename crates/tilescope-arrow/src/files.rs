@@ -127,20 +127,17 @@ fn parquet_properties(schema: &SchemaRef) -> WriterProperties {
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES));
     for field in schema.fields() {
-        if matches!(field.data_type(), DataType::Utf8 | DataType::Dictionary(..)) {
-            let column = ColumnPath::from(field.name().as_str());
-            properties =
-                properties.set_column_dictionary_page_size_limit(column, MOST_DICTIONARY_BYTES);
-        }
-    }
-    let fields = schema.fields().iter();
-    for field in fields.filter(|field| RISING.contains(&field.name().as_str())) {
-        if *field.data_type() == DataType::Int64 {
-            let column = ColumnPath::from(field.name().as_str());
-            properties = properties
+        let name = field.name().as_str();
+        let column = ColumnPath::from(name);
+        properties = match field.data_type() {
+            DataType::Utf8 | DataType::Dictionary(..) => {
+                properties.set_column_dictionary_page_size_limit(column, MOST_DICTIONARY_BYTES)
+            }
+            DataType::Int64 if RISING.contains(&name) => properties
                 .set_column_dictionary_enabled(column.clone(), false)
-                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
-        }
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED),
+            _ => properties,
+        };
     }
     properties.build()
 }

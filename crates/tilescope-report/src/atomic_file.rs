@@ -7,7 +7,7 @@
 // The one place that renames files; everywhere else clippy.toml refuses it.
 #![allow(clippy::disallowed_methods)]
 
-use super::open_file::MAGIC;
+use super::open_file::{MAGIC, is_same_file};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -193,7 +193,7 @@ impl AtomicFile {
         // Held while the file gets its name: what removes unfinished files would take it for one.
         let mut unfinished = unfinished();
         fs::rename(&self.temporary, &self.target)?;
-        unfinished.retain(|path| *path != self.temporary);
+        forget(&mut unfinished, &self.temporary);
         drop(unfinished);
         self.committed = true;
         // The name is safe only with its directory; that some systems cannot do so is no failure.
@@ -220,7 +220,7 @@ impl Drop for AtomicFile {
             let mut unfinished = unfinished();
             // The error that brought us here matters more than this one.
             let _ = fs::remove_file(&self.temporary);
-            unfinished.retain(|path| *path != self.temporary);
+            forget(&mut unfinished, &self.temporary);
         }
     }
 }
@@ -228,6 +228,11 @@ impl Drop for AtomicFile {
 /// The list of temporary files and directories of this process.
 pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes a file or directory from the list that has its name, or is gone.
+pub(super) fn forget(unfinished: &mut Vec<PathBuf>, path: &Path) {
+    unfinished.retain(|other| other != path);
 }
 
 /// Removes the temporary files and directories of this process, and ends it: for a process that is
@@ -296,19 +301,9 @@ pub fn move_aside(path: &Path) -> Result<PathBuf, AtomicFileError> {
     moved.ok_or_else(|| AtomicFileError::InTheWay { path: path.to_owned() })
 }
 
-/// Whether an open file is the one that has this name, and not the target of a link of that name.
-#[cfg(unix)]
+/// True if an open file is the one that has this name, and not the target of a link of that name.
 fn is_still_named(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let id = |found: fs::Metadata| (found.dev(), found.ino());
-    let named = fs::symlink_metadata(path).ok().map(id);
-    named.is_some() && named == file.metadata().ok().map(id)
-}
-
-/// Windows gives no other name to a file that is open.
-#[cfg(not(unix))]
-fn is_still_named(_: &File, _: &Path) -> bool {
-    true
+    is_same_file(file, fs::symlink_metadata(path))
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

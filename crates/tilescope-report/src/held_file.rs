@@ -5,6 +5,7 @@
 //! that is written to in place keeps its number: only its size and times tell that.
 
 use super::error::ReportError;
+use super::open_file::is_same_file;
 use std::fs::{self, File, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -30,9 +31,9 @@ pub(super) struct HeldFile {
 struct FileState {
     bytes: u64,
     modified: Option<SystemTime>,
-    /// Time of the last change of anything about it, and its number of names: a file that loses its
-    /// name to another one changes too, but can be read as before.
-    changed: Option<(i64, i64, u64)>,
+    /// Seconds and nanoseconds of the last change of anything about it, its names too.
+    changed: (i64, i64),
+    names: u64,
 }
 
 impl HeldFile {
@@ -53,22 +54,18 @@ impl HeldFile {
 
     /// True while its name leads to it and to no other file; always where files have no numbers.
     pub(super) fn has_its_name(&self) -> bool {
-        let (Ok(named), Ok(held)) = (fs::metadata(&self.path), self.file.metadata()) else {
-            return false;
-        };
-        number(&named) == number(&held)
+        is_same_file(&self.file, fs::metadata(&self.path))
     }
 
     /// True if it was written to since it was opened.
     pub(super) fn is_changed(&self) -> bool {
         let Ok(found) = self.file.metadata() else { return true };
-        let now = FileState::of(&found);
-        let has_lost_a_name = match (now.changed, self.opened.changed) {
-            (Some((.., now)), Some((.., opened))) => now != opened,
-            _ => false,
-        };
-        let same = FileState { changed: self.opened.changed, ..now };
-        if has_lost_a_name { same != self.opened } else { now != self.opened }
+        let mut now = FileState::of(&found);
+        // A file that loses its name to another one changes too, but can be read as before.
+        if now.names != self.opened.names {
+            now = FileState { changed: self.opened.changed, names: self.opened.names, ..now };
+        }
+        now != self.opened
     }
 }
 
@@ -84,26 +81,18 @@ impl FileState {
     #[cfg(unix)]
     fn of(found: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
-        let changed = (found.ctime(), found.ctime_nsec(), found.nlink());
-        Self { bytes: found.len(), modified: found.modified().ok(), changed: Some(changed) }
+        Self {
+            bytes: found.len(),
+            modified: found.modified().ok(),
+            changed: (found.ctime(), found.ctime_nsec()),
+            names: found.nlink(),
+        }
     }
 
     #[cfg(not(unix))]
     fn of(found: &Metadata) -> Self {
-        Self { bytes: found.len(), modified: found.modified().ok(), changed: None }
+        Self { bytes: found.len(), modified: found.modified().ok(), changed: (0, 0), names: 0 }
     }
-}
-
-/// The number of a file, which no other file has while it is open.
-#[cfg(unix)]
-fn number(found: &Metadata) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    Some((found.dev(), found.ino()))
-}
-
-#[cfg(not(unix))]
-fn number(_: &Metadata) -> Option<(u64, u64)> {
-    None
 }
 
 fn open_files() -> MutexGuard<'static, OpenFiles> {

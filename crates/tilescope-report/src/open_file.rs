@@ -3,7 +3,7 @@
 use super::error::ReportError;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -79,6 +79,25 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
+}
+
+/// True if the file that was found under a name is the one that is open; where the system gives files
+/// no numbers, wherever there is one.
+pub(super) fn is_same_file(open: &File, named: io::Result<Metadata>) -> bool {
+    let (Ok(open), Ok(named)) = (open.metadata(), named) else { return false };
+    number(&open) == number(&named)
+}
+
+/// The number of a file, which no other file has while it is open.
+#[cfg(unix)]
+fn number(found: &Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    Some((found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn number(_: &Metadata) -> Option<(u64, u64)> {
+    None
 }
 
 /// A text that differs between report files, and between versions of one file.

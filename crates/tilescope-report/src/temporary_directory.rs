@@ -1,6 +1,6 @@
 //! Directories for files that end with the process.
 
-use crate::atomic_file::unfinished;
+use crate::atomic_file::{forget, unfinished};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ impl Drop for TemporaryDirectory {
                 _ => break,
             }
         }
-        unfinished.retain(|path| *path != self.path);
+        forget(&mut unfinished, &self.path);
     }
 }
 

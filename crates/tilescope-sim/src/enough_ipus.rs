@@ -20,7 +20,7 @@ pub struct EnoughIpus {
 }
 
 impl EnoughIpus {
-    /// What to do, with arguments to copy.
+    /// The advice, with arguments to copy.
     pub fn words(&self) -> String {
         let mut words = format!("It fits on {} IPUs:", self.ipus);
         for change in &self.changes {
@@ -71,7 +71,7 @@ fn even_split(source: &SpecSource, on: &EnoughIpus) -> Option<EvenSplit> {
     Some(EvenSplit { stages: compiled.placement.stages.len(), fits })
 }
 
-/// What a spec has to be changed in to run on so many IPUs.
+/// The changes of a spec with which it runs on so many IPUs.
 fn changes(spec: &Spec, ipus: u32) -> Vec<String> {
     let options = &spec.options;
     let mut changes = vec![format!("target.ipus={ipus}")];
@@ -90,9 +90,7 @@ fn changes(spec: &Spec, ipus: u32) -> Vec<String> {
     if accumulation >= fewest || (accumulation == 1 && iterations >= fewest) {
         return changes;
     }
-    changes.push(match spec.model.training {
-        true => format!("options.gradient_accumulation={fewest}"),
-        false => format!("options.device_iterations={fewest}"),
-    });
+    let key = if spec.model.training { "gradient_accumulation" } else { "device_iterations" };
+    changes.push(format!("options.{key}={fewest}"));
     changes
 }

@@ -1,7 +1,7 @@
 //! Inputs that are mutated, and the commands that read them.
 
 use super::mutations::{mutate_bytes, mutate_report, mutate_text};
-use crate::common::{stdout, tilescope};
+use crate::common::{sample, stdout, tilescope};
 use crate::report_support::foreign::Foreign;
 use crate::report_support::{Dice, random_report};
 use rusqlite::Connection;
@@ -61,7 +61,7 @@ pub(super) struct FuzzInput {
     pub(super) files: Vec<PathBuf>,
 }
 
-/// What is mutated.
+/// The inputs that are mutated.
 pub(super) struct Corpus {
     reports: Vec<Vec<u8>>,
     specs: Vec<String>,
@@ -80,9 +80,7 @@ impl Corpus {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut reports = Vec::new();
         for name in ["matmul_chain", "mnist_pipeline", "too_large"] {
-            reports.push(
-                fs::read(root.join("sample_reports").join(name).join("profile.pop")).unwrap(),
-            );
+            reports.push(fs::read(Path::new(&sample(name)).join("profile.pop")).unwrap());
         }
         let chunks = directory.join("chunks");
         let words = ["simulate", "mnist_pipeline", "--layout", "chunks", "-o"];

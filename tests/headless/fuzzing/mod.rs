@@ -8,12 +8,13 @@
 mod corpus;
 mod mutations;
 
+use crate::common::limited_tilescope;
 use crate::report_support::Dice;
 use corpus::{Corpus, FuzzInput};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tilescope_test_tiers::slow_tests;
 
@@ -29,7 +30,7 @@ const MOST_KILOBYTES: u64 = 2_000_000;
 /// Resident kilobytes that a run may take.
 const MOST_RESIDENT: u64 = 500_000;
 
-/// What a run did.
+/// The outcome of a run.
 struct FuzzRun {
     code: Option<i32>,
     said: String,
@@ -40,15 +41,15 @@ struct FuzzRun {
 impl FuzzRun {
     /// Runs the program with bounds.
     fn of(words: &[String], stdin: &[u8], directory: &Path) -> Self {
-        let limits = format!("ulimit -t {MOST_SECONDS} -v {MOST_KILOBYTES}; exec \"$@\"");
-        let mut command = Command::new("bash");
-        command.args(["-c", &limits, "bash", env!("CARGO_BIN_EXE_tilescope")]).args(words);
+        let limits = format!("ulimit -t {MOST_SECONDS}; ulimit -v {MOST_KILOBYTES}");
+        let mut command = limited_tilescope(&limits);
+        command.args(words);
         command.env("XDG_CACHE_HOME", directory.join("cache")).env("TMPDIR", directory);
         command.env("RAYON_NUM_THREADS", "2").current_dir(directory);
         let stderr = directory.join("stderr");
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         command.stderr(fs::File::create(&stderr).expect("a file"));
-        let mut child = command.spawn().expect("bash starts");
+        let mut child = command.spawn().expect("a shell starts");
         // A program that needs no input may be gone.
         let _ = child.stdin.take().expect("an input").write_all(stdin);
         let mut resident = 0;

@@ -130,7 +130,7 @@ pub struct PathTotals {
 }
 
 impl PathTotals {
-    /// What each kind takes of the path, most first.
+    /// The share of the path that each kind takes, most first.
     pub fn by_kind(&self) -> Vec<(PathKind, Share<PathWindow>)> {
         let mut sums: BTreeMap<PathKind, Cycles> = BTreeMap::new();
         for row in &self.rows {
@@ -142,7 +142,7 @@ impl PathTotals {
         sums.into_iter().map(|(kind, cycles)| (kind, path.share(cycles))).collect()
     }
 
-    /// What the rows behind the first ones take of the path.
+    /// The share of the path that the rows behind the first ones take.
     pub fn behind(&self, first: usize) -> Share<PathWindow> {
         let cycles = self.rows.iter().skip(first).map(|row| row.cycles).sum();
         PathWindow::of(self.cycles).share(cycles)

@@ -78,7 +78,7 @@ pub struct SearchCatalogue {
     pub items: Vec<CatalogueItem>,
     /// Executions of programs, by IPU.
     pub runs: ProgramRuns,
-    /// Whether there are more variables, which are not among the items.
+    /// True if there are more variables, which are not among the items.
     pub more_variables: bool,
     /// Programs of each operation.
     pub(super) programs: BTreeMap<OperationId, Vec<ProgramId>>,

@@ -34,7 +34,7 @@ pub struct SearchResults {
     pub hits: Vec<CatalogueItem>,
     /// Sums by list; lists without a hit are left out.
     pub totals: BTreeMap<SearchList, SearchTotals>,
-    /// Whether there are variables that were not looked through.
+    /// True if there are variables that were not looked through.
     pub more_variables: bool,
 }
 

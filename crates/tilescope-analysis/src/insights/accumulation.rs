@@ -38,7 +38,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         }
         None => stages.union().of_run().rest(),
     };
-    let ramps = ramps.unwrap_or(update * 0.0);
+    let ramps = ramps.unwrap_or_else(|| updates.nothing().of_run());
     if (update + ramps).value() < MIN_SHARE {
         return Vec::new();
     }
@@ -76,8 +76,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }]
 }
 
-/// What the phases take beyond one main slot per micro-batch: in a pipeline that is full, a micro-batch
-/// costs one slot.
+/// The share of the phases beyond one main slot per micro-batch: in a pipeline that is full, a
+/// micro-batch costs one slot.
 fn ramps(facts: &InsightFacts) -> Option<RunShare> {
     let RunMarks { phases, slots, .. } = &facts.marks;
     let is_main = |phase: WindowMark<'_>| !phase.is_ramp();

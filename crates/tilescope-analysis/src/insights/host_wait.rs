@@ -48,9 +48,8 @@ pub(crate) fn waiting_share(facts: &InsightFacts) -> Option<(RunShare, IpuId)> {
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some((share, ipu)) = waiting_share(facts) else { return Vec::new() };
     let Some(chains) = &facts.chains else { return Vec::new() };
-    let gain = chains.gain(&facts.programs, |part| match waits(part.program) {
-        true => chains.waiting(part).as_f64(),
-        false => 0.0,
+    let gain = chains.gain(&facts.programs, |part| {
+        if waits(part.program) { chains.waiting(part).as_f64() } else { 0.0 }
     });
     if share.value() < MIN_SHARE || gain.value() < MIN_SHARE {
         return Vec::new();

@@ -426,8 +426,13 @@ pub(super) fn copies(program: &ProgramNode) -> bool {
 
 /// The largest share, the first of those that are equal, and what it is of.
 pub(super) fn largest<K: Ord + Copy>(sums: &BTreeMap<K, RunShare>) -> Option<(K, RunShare)> {
-    let larger = |a: (K, RunShare), b: (K, RunShare)| if b.1.value() > a.1.value() { b } else { a };
-    sums.iter().map(|(key, share)| (*key, *share)).reduce(larger)
+    let mut largest: Option<(K, RunShare)> = None;
+    for (key, share) in sums {
+        if largest.is_none_or(|(_, known)| share.value() > known.value()) {
+            largest = Some((*key, *share));
+        }
+    }
+    largest
 }
 
 fn peak(

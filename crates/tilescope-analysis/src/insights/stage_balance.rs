@@ -21,7 +21,7 @@ const MIN_RATIO: f64 = 1.15;
 struct PipelineStageTimes<'a> {
     name: &'a str,
     ipu: Option<IpuId>,
-    /// What its passes take of the window of the marks, and their number, by pass.
+    /// The share of the window of the marks that its passes take, and their number, by pass.
     passes: BTreeMap<Option<TrainingPass>, (Share<MarkedPart>, f64)>,
     longest: Option<WindowMark<'a>>,
     /// The longest in a typical slot: what fills a pipeline also waits for it to be filled.
@@ -29,7 +29,7 @@ struct PipelineStageTimes<'a> {
 }
 
 impl PipelineStageTimes<'_> {
-    /// What one micro-batch takes: the mean of each pass, added up.
+    /// The share that one micro-batch takes: the mean of each pass, added up.
     fn each(&self, none: Share<MarkedPart>) -> Share<MarkedPart> {
         self.passes.values().fold(none, |sum, (taken, count)| sum + *taken * (1.0 / count))
     }

@@ -107,7 +107,7 @@ impl MarkedWindow {
         Share::new(0.0, self.part)
     }
 
-    /// What at least one mark takes.
+    /// The share in which there is at least one mark.
     pub(crate) fn union(&self) -> Share<MarkedPart> {
         let end = self.part.cycles.end;
         let own = covered(self.marks.iter().map(|mark| mark.cycles));
@@ -115,7 +115,7 @@ impl MarkedWindow {
         Share::new(inside.sum::<Cycles>().as_f64(), self.part)
     }
 
-    /// What marks at `pace` take of the window, so many for each mark that `holds` is true of.
+    /// The share that marks at `pace` take, so many for each mark that `holds` is true of.
     pub(crate) fn at_pace(
         &self,
         pace: MarkPace,
@@ -172,7 +172,7 @@ impl MarkedWindow {
     }
 }
 
-/// Whether cycles overlap one of the ranges, which are by start and do not overlap each other.
+/// True if cycles overlap one of the ranges, which are by start and do not overlap each other.
 fn overlaps_any(ranges: &[CycleRange], cycles: CycleRange) -> bool {
     let before = ranges.partition_point(|range| range.start < cycles.end);
     before.checked_sub(1).is_some_and(|at| ranges[at].overlaps(cycles))
@@ -261,7 +261,7 @@ impl RunMarksReader<'_> {
 /// The first of the periods of a run, and the cycles that they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstPeriods {
-    /// What a period is: an iteration, or a slot.
+    /// The kind of a period: an iteration, or a slot.
     pub kind: MarkKind,
     /// How many they are, of how many that the run has.
     pub count: u64,
@@ -327,7 +327,11 @@ fn first_of_full_pipeline(report: &Report) -> Result<Option<Cycles>, ReportError
     Ok(phases.iter().find(|phase| !is_ramp(phase)).map(|phase| phase.cycles.start))
 }
 
-fn marks(
+/// The first marks of a kind, or those that share a cycle with a window.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub(crate) fn marks(
     report: &Report,
     kind: MarkKind,
     window: Option<CycleRange>,

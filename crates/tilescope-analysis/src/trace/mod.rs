@@ -34,7 +34,7 @@ pub use mark_blocks::{MarkBlock, MarkRow, MarkRowId, PassCycles};
 pub use mark_details::{MarkDetailReport, mark_details, signed_percent};
 pub use mark_rows::{COMMON_MARKS, MarkRows, singular};
 pub use marked_window::FirstPeriods;
-pub(crate) use marked_window::{MOST_MARKS, MarkedPart, RunMarks, WindowMark};
+pub(crate) use marked_window::{MOST_MARKS, MarkedPart, RunMarks, WindowMark, marks};
 pub use micro_batch::{
     MicroBatchPath, MicroBatchTurn, micro_batch_path, short_turn, stage_at, stage_name,
 };

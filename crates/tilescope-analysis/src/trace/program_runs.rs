@@ -113,7 +113,7 @@ pub struct ProgramRuns {
     pub range: CycleRange,
 }
 
-/// What steps of one kind of a program take of a run on one IPU.
+/// The share of a run that steps of one kind of a program take on one IPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ProgramShare {
     pub(crate) ipu: IpuId,
@@ -129,7 +129,7 @@ impl ProgramRuns {
         WholeRun::of(self.range.length())
     }
 
-    /// What steps of programs take of the run, by IPU, program and kind.
+    /// The shares of the run that steps of programs take, by IPU, program and kind.
     pub(crate) fn shares(&self) -> impl Iterator<Item = ProgramShare> {
         self.steps.iter().map(|((ipu, program, kind), of)| ProgramShare {
             ipu: *ipu,
@@ -140,7 +140,7 @@ impl ProgramRuns {
         })
     }
 
-    /// What those of them that `holds` is true of take, by IPU.
+    /// The sums of those that `holds` is true of, by IPU.
     pub(crate) fn shares_by_ipu(
         &self,
         holds: impl Fn(ProgramId) -> bool,

@@ -38,7 +38,7 @@ impl WholeRun {
         Share { of: cycles.as_f64(), window: self }
     }
 
-    /// What is gained if so many cycles are left of the run.
+    /// The gain if so many cycles are left of the run.
     pub(crate) fn without_all_but(self, left: f64) -> RunShare {
         let of = (self.cycles.as_f64() - left).clamp(0.0, self.cycles.as_f64());
         Share { of, window: self }
@@ -131,7 +131,7 @@ impl<W: ShareWindow> Share<W> {
         Self { of: self.window.cycles().as_f64() - self.of, ..self }
     }
 
-    /// What can be gained: no less than nothing, and no more than the window.
+    /// The part of it that can be gained: no less than nothing, and no more than the window.
     pub(crate) fn clamped(self) -> Self {
         Self { of: self.of.clamp(0.0, self.window.cycles().as_f64()), ..self }
     }

@@ -15,7 +15,7 @@ impl ShareWindow for LaneWindow {
     }
 }
 
-/// What the steps of a lane come to in a window.
+/// The sums of the steps of a lane in a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct WindowTotals {
     window: LaneWindow,
@@ -38,12 +38,12 @@ impl WindowTotals {
         Self { window: LaneWindow(window), totals: StepTotals::default() }
     }
 
-    /// What an activity takes of the window.
+    /// The share of the window that an activity takes.
     pub(crate) fn share(&self, activity: StepActivity) -> Share<LaneWindow> {
         Share::new(self.totals.cycles[activity].as_f64(), self.window)
     }
 
-    /// What nothing is done in.
+    /// The share in which nothing is done.
     pub(crate) fn idle(&self) -> Share<LaneWindow> {
         Share::new(self.totals.cycles.total().as_f64(), self.window).rest().clamped()
     }

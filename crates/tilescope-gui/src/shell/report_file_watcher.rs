@@ -19,7 +19,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 /// When a file was written, and its size.
 type FileStamp = Option<(SystemTime, u64)>;
 
-/// What has happened to a file since it was opened.
+/// An event of a file since it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileEvent {
     /// It is another one than it was, and has come to rest.
@@ -145,8 +145,7 @@ impl ReportFileWatcher {
         // A file that is gone may be on its way back, and one that is written may not be whole.
         let rests = self.changed.is_some_and(|(before, same)| same == stamp && before < turn);
         if !rests {
-            let is_new = self.changed.is_none_or(|(_, same)| same != stamp);
-            if is_new {
+            if self.changed.is_none_or(|(_, seen)| seen != stamp) {
                 self.changed = Some((turn, stamp));
             }
             return None;

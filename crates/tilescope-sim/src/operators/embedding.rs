@@ -17,11 +17,11 @@ use crate::targets::IpuTarget;
 pub struct EmbeddingOp {
     /// Parts of the lookups that are made one after the other: less memory at a time.
     pub serialisation: u64,
-    /// What the gather is planned for.
+    /// The goal of the plan.
     pub goal: EmbeddingGoal,
 }
 
-/// What a gather is planned for.
+/// The goal that a gather is planned for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EmbeddingGoal {
     /// Few cycles, as PopART has asked for since 2021 (`planMinimisationTarget` in its

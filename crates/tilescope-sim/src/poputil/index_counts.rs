@@ -4,7 +4,7 @@ use super::element_order::{AxisDim, ElementOrder};
 use super::list_length;
 use super::shaped_memory::ShapedMemory;
 
-/// What one element of a dimension of memory has inside.
+/// The content of one element of a dimension of memory.
 #[derive(Clone, Copy, Debug)]
 struct Inside {
     elements: u64,

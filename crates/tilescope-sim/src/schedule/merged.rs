@@ -25,7 +25,7 @@ pub(crate) fn merged_stages(
     if spec.options.merges_stages() { Ok(merge(written)) } else { Ok(written) }
 }
 
-/// What is to be told where fewer stages are left than were written.
+/// The note where fewer stages are left than were written.
 pub(crate) fn merge_note(written: usize, left: usize) -> Option<String> {
     (left < written).then(|| {
         format!(

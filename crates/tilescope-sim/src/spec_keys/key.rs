@@ -62,7 +62,7 @@ impl SpecKey {
         names.join("; ")
     }
 
-    /// Whether other programs call it so: `enableSyntheticData`, however it is spelt.
+    /// True if other programs call it so: `enableSyntheticData`, however it is spelt.
     fn is_called(&self, word: &str) -> bool {
         let is_part = |sign: char| sign.is_alphanumeric() || sign == '_';
         let names = self.notes.names.iter().flat_map(|(_, name)| name.split(|sign| !is_part(sign)));
@@ -80,7 +80,7 @@ pub fn keys_called<'a>(path: &str, keys: impl IntoIterator<Item = &'a SpecKey>) 
     keys.into_iter().filter(|key| key.is_called(word)).map(|key| &*key.path).collect()
 }
 
-/// What is left of a name of whatever spelling.
+/// The letters of a name without underscores, in lower case.
 fn letters(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|sign| *sign != '_').flat_map(char::to_lowercase)
 }

@@ -264,10 +264,8 @@ fn stages(file: &ImportedFile, values: &CheckedSpecValues) -> usize {
     let merges = values.merges_stages();
     let written: Vec<StageSpec> = values.field("options", "stages").unwrap_or_default();
     if !written.is_empty() {
-        return match merges {
-            true => written.chunk_by(|one, next| one.ipu == next.ipu).count(),
-            false => written.len(),
-        };
+        let merged = written.chunk_by(|one, next| one.ipu == next.ipu).count();
+        return if merges { merged } else { written.len() };
     }
     if values.field("options", "domain_sharding") == Some(DomainSharding::Rows) {
         return 1;

@@ -31,14 +31,14 @@ pub struct StageSpec {
 const KEEP_STAGES_APART: [&str; 2] = ["keras", "popxl"];
 
 impl SpecOptions {
-    /// Whether neighbouring stages on one IPU are one stage.
+    /// True if neighbouring stages on one IPU are one stage.
     pub(crate) fn merges_stages(&self) -> bool {
         merges_stages(self.execution, self.pipeline_schedule, self.host.framework)
     }
 }
 
 impl CheckedSpecValues {
-    /// Whether neighbouring stages on one IPU are one stage, before all options are known.
+    /// True if neighbouring stages on one IPU are one stage, before all options are known.
     pub(super) fn merges_stages(&self) -> bool {
         let execution = self.field("options", "execution");
         let schedule = self.field("options", "pipeline_schedule");
@@ -50,7 +50,7 @@ impl CheckedSpecValues {
     }
 }
 
-/// Whether neighbouring stages on one IPU are one stage.
+/// True if neighbouring stages on one IPU are one stage.
 ///
 /// PopART joins them before it counts the micro-batches that a pipeline needs and before it decides
 /// what is stashed (`mergeConsecutivePipelineStages`, popart willow/src/transforms/pipeline.cpp); the

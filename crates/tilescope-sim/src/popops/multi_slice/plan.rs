@@ -120,8 +120,8 @@ fn least<T: Ord>(
 /// (`SliceOptions::availableMemoryProportion`).
 const TEMPORARY_SHARE: (u64, u64) = (6, 10);
 
-/// What poplibs of 2023 expects of a gather on the fullest tile (`constructModel`). Its serial splits
-/// of the lookups are left out.
+/// The costs that poplibs of 2023 expects of a gather on the fullest tile (`constructModel`). Its
+/// serial splits of the lookups are left out.
 struct GatherEstimate<'a> {
     embedding: &'a MultiSliceParams,
     plan: SlicePlan,
@@ -134,8 +134,8 @@ impl GatherEstimate<'_> {
         self.part.grains * self.plan.grain * self.embedding.dtype.bytes()
     }
 
-    /// What a tile copies of the table: its part where lookups share it, and in any case what it has
-    /// more than if the table were spread evenly.
+    /// The bytes of the table that a tile copies: its part where lookups share it, and in any case
+    /// those that it has more than if the table were spread evenly.
     fn table_copy(&self) -> Bytes {
         let held = self.part.rows * self.row();
         let grains = self.embedding.rows * self.embedding.width.div_ceil(self.plan.grain);
@@ -148,7 +148,7 @@ impl GatherEstimate<'_> {
         self.part.lookups.div_ceil(self.plan.rows)
     }
 
-    /// What the second stage chooses from.
+    /// The bytes that the second stage chooses from.
     fn candidates(&self) -> Bytes {
         self.plan.rows * self.chosen() * self.row()
     }
