@@ -279,7 +279,8 @@ impl SyncPointBlock {
 }
 
 fn write_stretch(raw: &mut Vec<u8>, stretch: &StretchSums, release: Cycles) {
-    write_varint(raw, (release - stretch.start).0);
+    // Steps of a damaged file may begin behind the end of later ones.
+    write_varint(raw, release.saturating_sub(stretch.start).0);
     let StepTotals { steps, longest, .. } = stretch.totals;
     write_varint(raw, steps);
     let class = longest.map_or(0, |l| StepClass::from_activity(l.kind, l.activity).code() + 1);

@@ -4,7 +4,9 @@
 use super::super::answers::FixedPointBalance;
 use super::super::lane_number::LaneNumber;
 use super::super::step_record::{StepClass, StepRecord};
-use super::point::decode;
+use super::point::{
+    LaneHandOver, LanePlace, StretchSums, SyncPoint, SyncPointBlock, SyncPointKind, decode,
+};
 use super::*;
 use crate::codec::pack;
 use crate::model::{ProgramKind, StreamEndpoint};
@@ -330,4 +332,27 @@ fn where_several_came_at_once_the_path_goes_on_where_the_first_of_them_is() {
     let index = path_index(&orders);
     let path: Vec<u64> = index.lanes.iter().map(|lane| lane.path_cycles.0).collect();
     assert_eq!(path, [17, 0, 0]);
+}
+
+/// Steps of a damaged file may begin behind the end of later ones.
+#[test]
+fn a_stretch_that_starts_behind_its_release_is_written() {
+    let hand_over = LaneHandOver {
+        number: 0,
+        from: 0,
+        to: LanePlace { lane: 1, behind: 3 },
+        lag: Cycles(1),
+        wait: Cycles(1),
+        in_step: false,
+    };
+    let point = SyncPoint {
+        release: Cycles(10),
+        kind: SyncPointKind::HandOver(hand_over),
+        stretch: Some(StretchSums::empty(Cycles(25))),
+    };
+    let mut block = SyncPointBlock::default();
+    block.add(&point);
+    let found = decode(&pack(&block.take())).expect("a sound block");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].stretch, Some(StretchSums::empty(Cycles(10))));
 }
