@@ -146,7 +146,7 @@ fn another_major_version_is_refused_with_both_versions() {
 #[test]
 fn what_a_newer_tilescope_wrote_is_shown_as_far_as_it_is_known() {
     let cases = [
-        ("PRAGMA user_version = 2010", "written in format 2.10 by a newer tilescope"),
+        ("PRAGMA user_version = 2011", "written in format 2.11 by a newer tilescope"),
         ("UPDATE meta SET value = 'quantum' WHERE key = 'layout'", "in the layout quantum"),
         ("PRAGMA application_id = 0", "lost its application_id"),
     ];

@@ -424,7 +424,7 @@ pub fn facts(
             numbers,
             &mut facts,
         );
-    } else if moves_data(program.kind) && !report.has(ReportPart::Exchanges) {
+    } else if program.kind.moves_data() && !report.has(ReportPart::Exchanges) {
         facts.add("Traffic", "not recorded".to_owned());
     }
     Ok(facts.0)
@@ -440,13 +440,6 @@ fn outlined_facts(programs: &ProgramNodeTable, id: ProgramId, facts: &mut Progra
     if let Some(body) = programs.get(outlined.body).filter(|_| outlined.body != id) {
         facts.add("Runs the code of", label(body));
     }
-}
-
-fn moves_data(kind: ProgramKind) -> bool {
-    matches!(
-        kind,
-        ProgramKind::DoExchange | ProgramKind::GlobalExchange | ProgramKind::StreamCopyMid
-    )
 }
 
 #[derive(Default)]

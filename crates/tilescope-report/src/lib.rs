@@ -10,6 +10,7 @@
 //! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
 //! | `profile_readers` | profiles of other tools, which become reports when they are opened |
 //! | `table_checksums`, `packed_columns` | what a table was written with; many rows in few bytes |
+//! | `mark_blocks` | marks of long runs in counted blocks |
 //! | `slice` | a part of a run as a report of its own |
 //! | `atomic_file`, `temporary_directory` | files that are replaced whole or not at all; files that end with the process |
 //! | `text_file` | small texts that anybody may have written |
@@ -33,6 +34,7 @@ mod debug_cbor;
 mod error;
 mod held_file;
 pub(crate) mod limits;
+mod mark_blocks;
 mod model;
 mod open;
 mod open_file;
@@ -58,6 +60,7 @@ pub use debug_cbor::DebugFrame;
 pub use error::ReportError;
 pub use held_file::check_open_reports;
 pub use limits::MAX_TILES as MAX_TILES_PER_REPLICA;
+pub use mark_blocks::{MarkBlock, MarkRowId, PassCycles};
 pub use model::*;
 pub use open::convert_profile;
 pub use open_file::REPORT_FILE;

@@ -8,7 +8,7 @@ mod matrix;
 
 pub use cycles::{
     ExchangeCycles, ExchangeCyclesList, ExchangeLine, ExchangeRun, ExchangeTile, TileArrivals,
-    UnknownArrivals, exchange_cycles, exchange_tiles, explain_exchange, moves_data,
+    UnknownArrivals, exchange_cycles, exchange_tiles, explain_exchange,
 };
 pub use flows::{ExchangeFlow, ExchangeFlows, ExchangePattern};
 pub use ipu_pairs::{IpuPair, ipu_pairs};

@@ -1,12 +1,12 @@
 //! Marks of a row at any zoom: consecutive marks that are too narrow to be told apart are one
 //! counted block, so that no more is drawn than fits on the screen and no mark is left out.
 //!
-//! A row is a pyramid: pairs of blocks make a block of the level above. A very long row keeps blocks
-//! of several marks at its base, and reads the marks of those that are looked at closely.
+//! A row is a pyramid: pairs of blocks make a block of the level above. A long row has blocks of
+//! several marks at its base, and reads smaller ones or marks of those that are looked at closely.
 
-use serde::{Deserialize, Serialize};
-use tilescope_report::units::{CycleRange, Cycles, ReplicaClassId, ReplicaIpu};
-use tilescope_report::{MarkKind, ReportError, TraceMark, TrainingPass};
+use std::ops::Range;
+use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::{MarkBlock, MarkRowId, ReportError, TraceMark};
 
 /// Pixels that a mark of a block has on average where each is shown by itself.
 const LEAST_MARK: f64 = 4.0;
@@ -15,174 +15,26 @@ const LEAST_STAGE: f64 = 2.0;
 /// Pixels from which on a block is taken apart: two of its halves have room for a count.
 const WIDE_BLOCK: f64 = 140.0;
 
-/// Which row of marks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MarkRowId {
-    /// Marks of a kind that concern all IPUs.
-    Common(MarkKind),
-    /// Stages and weight updates of an IPU.
-    Ipu(ReplicaIpu),
-}
-
-impl MarkRowId {
-    /// The kinds of marks in the row. Among marks that start together, the first kind is first.
-    pub(crate) fn kinds(self) -> &'static [MarkKind] {
-        let alone = |kind: MarkKind| MarkKind::ALL.iter().position(|known| *known == kind);
-        match self {
-            Self::Common(kind) => alone(kind).map_or(&[], |at| &MarkKind::ALL[at..=at]),
-            Self::Ipu(_) => &[MarkKind::Stage, MarkKind::Update],
-        }
-    }
-
-    /// The IPU whose row it is.
-    pub fn ipu(self) -> Option<ReplicaIpu> {
-        match self {
-            Self::Common(_) => None,
-            Self::Ipu(at) => Some(at),
-        }
-    }
-
-    /// The replicas whose marks they are.
-    pub(crate) fn class(self) -> ReplicaClassId {
-        self.ipu().unwrap_or_default().class
-    }
-}
-
-/// Cycles by pass, and those of no pass.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PassCycles {
-    passes: [Cycles; TrainingPass::ALL.len()],
-    other: Cycles,
-}
-
-impl PassCycles {
-    /// The cycles of a pass, or those of no pass.
-    pub fn of(&self, pass: Option<TrainingPass>) -> Cycles {
-        pass.map_or(self.other, |pass| self.passes[pass as usize])
-    }
-
-    /// All of them.
-    pub fn total(&self) -> Cycles {
-        self.iter().fold(self.other, |sum, (_, cycles)| sum.saturating_add(cycles))
-    }
-
-    /// The cycles of each pass, in the order they run.
-    pub fn iter(&self) -> impl Iterator<Item = (TrainingPass, Cycles)> {
-        TrainingPass::ALL.into_iter().zip(self.passes)
-    }
-
-    fn single(pass: Option<TrainingPass>, cycles: Cycles) -> Self {
-        let mut all = Self::default();
-        match pass {
-            Some(pass) => all.passes[pass as usize] = cycles,
-            None => all.other = cycles,
-        }
-        all
-    }
-
-    fn add(&mut self, other: &Self) {
-        for (sum, cycles) in self.passes.iter_mut().zip(other.passes) {
-            *sum = sum.saturating_add(cycles);
-        }
-        self.other = self.other.saturating_add(other.other);
-    }
-}
-
-/// Consecutive marks of a row, or a single one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MarkBlock {
-    /// From the start of the first mark to the end of the last one.
-    pub range: CycleRange,
-    /// Place of the first mark in its row.
-    pub first: u64,
-    /// Number of marks.
-    pub count: u64,
-    /// Those of them that are weight updates.
-    pub updates: u64,
-    /// Cycles of the marks, by pass. Less than those of the range where there are gaps.
-    pub passes: PassCycles,
-    pub shortest: Cycles,
-    pub longest: Cycles,
-    /// Numbers of the first and the last mark: micro-batch of a stage, index of an iteration.
-    pub numbers: (u64, u64),
-    /// Lowest and highest number of those marks that are stages: their micro-batches.
-    micro_batches: Option<(u64, u64)>,
-    /// Its label among those of all rows; of a single mark.
-    pub(crate) label: u32,
-}
-
-impl MarkBlock {
-    /// A mark by itself.
-    pub(crate) fn single(mark: &TraceMark, first: u64, label: u32) -> Self {
-        let cycles = mark.cycles.length();
-        Self {
-            range: mark.cycles,
-            first,
-            count: 1,
-            updates: u64::from(mark.kind == MarkKind::Update),
-            passes: PassCycles::single(mark.pass, cycles),
-            shortest: cycles,
-            longest: cycles,
-            numbers: (mark.index, mark.index),
-            micro_batches: (mark.kind == MarkKind::Stage).then_some((mark.index, mark.index)),
-            label,
-        }
-    }
-
-    /// The pass of a single mark that has one.
-    pub fn pass(&self) -> Option<TrainingPass> {
-        let mut passes = self.passes.iter().filter(|(_, cycles)| !cycles.is_zero());
-        passes.next().map(|(pass, _)| pass).filter(|_| self.count == 1)
-    }
-
-    /// Takes in the block behind it.
-    pub(crate) fn add(&mut self, next: &Self) {
-        self.range = self.range.union(next.range);
-        self.count += next.count;
-        self.updates += next.updates;
-        self.passes.add(&next.passes);
-        self.shortest = self.shortest.min(next.shortest);
-        self.longest = self.longest.max(next.longest);
-        self.numbers.1 = next.numbers.1;
-        self.micro_batches = match (self.micro_batches, next.micro_batches) {
-            (Some((low, high)), Some((from, to))) => Some((low.min(from), high.max(to))),
-            (own, other) => own.or(other),
-        };
-    }
-
-    /// The micro-batch of a single stage.
-    pub fn micro_batch(&self) -> Option<u64> {
-        self.micro_batches.filter(|_| self.count == 1).map(|(number, _)| number)
-    }
-
-    /// The highest micro-batch of its stages.
-    pub(crate) fn last_micro_batch(&self) -> Option<u64> {
-        self.micro_batches.map(|(_, high)| high)
-    }
-
-    /// Whether stages of a micro-batch may be among its marks.
-    fn may_hold(&self, micro_batch: u64) -> bool {
-        self.micro_batches.is_some_and(|(low, high)| low <= micro_batch && micro_batch <= high)
-    }
-}
-
 /// All marks of a row.
 #[derive(Clone, Debug)]
 pub struct MarkRow {
     pub id: MarkRowId,
     /// Blocks of the base, then blocks of two of the level below each.
     levels: Vec<Vec<MarkBlock>>,
-    /// Marks of a block of the base.
-    per_block: u64,
 }
 
-/// Reads the single marks of a block.
+/// Reads what a block of several marks is made of: smaller blocks or marks.
 pub(crate) type ReadBlock<'a> = &'a dyn Fn(&MarkBlock) -> Result<Vec<MarkBlock>, ReportError>;
 
 impl MarkRow {
-    fn new(id: MarkRowId, base: Vec<MarkBlock>, per_block: u64) -> Self {
-        Self { id, levels: pyramid_of(base), per_block }
+    /// A row of blocks that follow each other.
+    pub(crate) fn new(id: MarkRowId, base: Vec<MarkBlock>) -> Self {
+        Self { id, levels: pyramid_of(base) }
+    }
+
+    /// Blocks that follow each other, of all marks.
+    pub(crate) fn base(&self) -> &[MarkBlock] {
+        self.levels.first().map_or(&[], Vec::as_slice)
     }
 
     /// All marks as one block; none in an empty row.
@@ -228,24 +80,33 @@ impl MarkRow {
         count: u64,
         read: ReadBlock<'_>,
     ) -> Result<Option<MarkBlock>, ReportError> {
-        let end = first.saturating_add(count.max(1));
-        let mut found: Option<MarkBlock> = None;
-        let mut take = |block: &MarkBlock| match &mut found {
-            Some(all) => all.add(block),
-            None => found = Some(*block),
-        };
-        // In range: a place in the base is no more than the marks before it.
-        let from = (first / self.per_block) as usize;
-        for block in self.levels[0].iter().skip(from).take_while(|block| block.first < end) {
-            if first <= block.first && block.first + block.count <= end {
-                take(block);
-                continue;
-            }
-            let marks = read(block)?;
-            marks.iter().filter(|mark| first <= mark.first && mark.first < end).for_each(&mut take);
-        }
+        let wanted = first..first.saturating_add(count.max(1));
+        let from = self.base().partition_point(|block| block.first + block.count <= first);
+        let mut found = None;
+        add_marks(self.base().get(from..).unwrap_or_default(), &wanted, read, &mut found)?;
         Ok(found)
     }
+}
+
+/// Adds the marks at places of a row that are among blocks.
+fn add_marks(
+    blocks: &[MarkBlock],
+    wanted: &Range<u64>,
+    read: ReadBlock<'_>,
+    found: &mut Option<MarkBlock>,
+) -> Result<(), ReportError> {
+    for block in blocks.iter().take_while(|block| block.first < wanted.end) {
+        let end = block.first + block.count;
+        if wanted.start <= block.first && end <= wanted.end {
+            match found {
+                Some(all) => all.add(block),
+                None => *found = Some(*block),
+            }
+        } else if block.count > 1 && wanted.start < end {
+            add_marks(&read(block)?, wanted, read, found)?;
+        }
+    }
+    Ok(())
 }
 
 /// Adds the stages of a micro-batch that are in the block at a place of a level.
@@ -264,7 +125,8 @@ fn collect_stages(
         collect_stages(levels, (below, index * 2), number, read, found)?;
         collect_stages(levels, (below, index * 2 + 1), number, read, found)?;
     } else {
-        found.extend(read(block)?.into_iter().filter(|mark| mark.may_hold(number)));
+        let smaller = pyramid_of(read(block)?);
+        collect_stages(&smaller, (smaller.len() - 1, 0), number, read, found)?;
     }
     Ok(())
 }
@@ -362,7 +224,7 @@ impl MarkRowBuilder {
     }
 
     pub(crate) fn finish(self) -> MarkRow {
-        MarkRow::new(self.id, self.base, self.per_block)
+        MarkRow::new(self.id, self.base)
     }
 }
 
@@ -370,6 +232,7 @@ impl MarkRowBuilder {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_report::MarkKind;
     use tilescope_report::units::{IpuId, StepId};
     use tilescope_test_tiers::cases;
 

@@ -1,11 +1,11 @@
 //! Everything known about a mark, or about a block of marks, as rows of words.
 
-use super::mark_blocks::{MarkBlock, MarkRowId};
 use super::mark_rows::{MarkRows, kind_of, singular};
 use super::micro_batch::stage_name;
 use super::run_share::Share;
 use super::step_details::StepDetailRow;
 use super::window_totals::WindowTotals;
+use super::{MarkBlock, MarkRowId};
 use crate::replica_classes::class_words;
 use tilescope_report::trace::Trace;
 use tilescope_report::units::{

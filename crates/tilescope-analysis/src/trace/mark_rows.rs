@@ -1,12 +1,15 @@
-//! All marks of a report in rows, read once.
+//! All marks of a report in rows: those of short rows are read once, those of long ones where they
+//! are looked at.
 
-use super::mark_blocks::{MarkBlock, MarkRow, MarkRowBuilder, MarkRowId};
+use super::mark_blocks::{MarkRow, MarkRowBuilder};
 use super::repeated_marks::{RepeatedMarkFinder, RepeatedMarks};
+use super::{MarkBlock, MarkRowId};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::iter::Peekable;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaClassId, ReplicaIpu, grouped};
-use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark};
+use tilescope_report::{LongMarkRow, MarkFilter, MarkKind, Report, ReportError, TraceMark};
 
 /// Kinds of marks that concern all IPUs, in the order of their rows.
 pub const COMMON_MARKS: [MarkKind; 6] = [
@@ -34,8 +37,9 @@ const NO_LABEL: u32 = u32::MAX;
 /// Rows of marks.
 pub struct MarkRows {
     rows: BTreeMap<MarkRowId, MarkRow>,
-    labels: Vec<MarkLabel>,
-    label_ids: HashMap<MarkLabel, u32>,
+    /// Rows of which the report has blocks.
+    long: Arc<Vec<LongMarkRow>>,
+    labels: Mutex<MarkLabels>,
     /// What repeats, the widest first.
     pub repeated: Vec<RepeatedMarks>,
 }
@@ -47,6 +51,30 @@ struct MarkLabel {
     numbered: bool,
 }
 
+/// Labels and the numbers that blocks have them by.
+#[derive(Default)]
+struct MarkLabels {
+    labels: Vec<MarkLabel>,
+    ids: HashMap<MarkLabel, u32>,
+}
+
+impl MarkLabels {
+    /// The number of the label of a mark.
+    fn id(&mut self, mark: &TraceMark) -> u32 {
+        let label = MarkLabel::of(mark);
+        if let Some(known) = self.ids.get(&label) {
+            return *known;
+        }
+        if self.labels.len() >= MOST_LABELS {
+            return NO_LABEL;
+        }
+        let id = self.labels.len() as u32;
+        self.labels.push(label.clone());
+        self.ids.insert(label, id);
+        id
+    }
+}
+
 impl MarkRows {
     /// Reads the marks of a trace of some IPUs, of all replicas that differ; nothing if there are more
     /// than `most` of them.
@@ -54,14 +82,17 @@ impl MarkRows {
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn read(report: &Report, ipus: &[IpuId], most: u64) -> Result<Option<Self>, ReportError> {
-        let mut all = 0;
+        let long = report.long_mark_rows()?;
+        let mut all = 0u64;
         for kind in MarkKind::ALL {
             all += report.mark_count(kind)?;
         }
-        if all > most {
+        let first_class = long.iter().filter(|row| row.id.class() == ReplicaClassId(0));
+        let in_blocks: u64 = first_class.map(LongMarkRow::marks).sum();
+        if all.saturating_sub(in_blocks) > most {
             return Ok(None);
         }
-        MarkRowsReader::new(ipus, most, None).read(report, ipus)
+        MarkRowsReader::new(ipus, most, None, long).read(report, ipus)
     }
 
     /// The same of those marks that begin in a part of the run.
@@ -73,9 +104,9 @@ impl MarkRows {
         ipus: &[IpuId],
         part: CycleRange,
     ) -> Result<Self, ReportError> {
-        let read = MarkRowsReader::new(ipus, u64::MAX, Some(part)).read(report, ipus)?;
+        let reader = || MarkRowsReader::new(ipus, u64::MAX, Some(part), Arc::default());
         // No number of them is too large.
-        Ok(read.unwrap_or_else(|| MarkRowsReader::new(ipus, 0, None).finish()))
+        Ok(reader().read(report, ipus)?.unwrap_or_else(|| reader().finish()))
     }
 
     /// A row; none where there are no such marks.
@@ -96,6 +127,23 @@ impl MarkRows {
     ) -> Result<Vec<MarkBlock>, ReportError> {
         let read = self.page_reader(report, id);
         self.row(id).map_or(Ok(Vec::new()), |row| row.shown(window, cycles_per_pixel, &read))
+    }
+
+    /// Finds what repeats in a long row.
+    fn find_repeated(
+        &mut self,
+        report: &Report,
+        kind: MarkKind,
+        within: Option<&[CycleRange]>,
+    ) -> Result<(), ReportError> {
+        let id = MarkRowId::Common(kind);
+        if let Some(row) = self.long.iter().find(|row| row.id == id) {
+            let read = self.page_reader(report, id);
+            let found = RepeatedMarks::in_blocks(kind, &row.blocks, within, &read)?;
+            drop(read);
+            self.repeated.extend(found);
+        }
+        Ok(())
     }
 
     /// The stages of a micro-batch in a row, from left to right.
@@ -119,15 +167,26 @@ impl MarkRows {
         self.rows.keys().copied()
     }
 
-    /// Reads single marks of blocks of a row, as many at once as lie in one compressed piece of the
-    /// file: the next block is mostly among them.
+    /// Reads what blocks of a row are made of: smaller blocks, or single marks, as many at once as lie
+    /// in one compressed piece of the file: the next block is mostly among them.
     fn page_reader(
         &self,
         report: &Report,
         id: MarkRowId,
     ) -> impl Fn(&MarkBlock) -> Result<Vec<MarkBlock>, ReportError> {
         let page = RefCell::new(MarkPage::default());
+        let long = self.long.iter().find(|row| row.id == id);
         move |block: &MarkBlock| {
+            if let Some(row) = long
+                && let Ok(place) = row.blocks.binary_search_by_key(&block.first, |of| of.first)
+                && row.blocks.get(place) == Some(block)
+            {
+                let finer = report.finer_mark_blocks(row, place)?;
+                // A block of one mark is a mark with a label; rows end with such blocks.
+                if finer.len() > 1 && finer.iter().all(|block| block.count > 1) {
+                    return Ok(finer);
+                }
+            }
             let mut page = page.borrow_mut();
             if page.marks_of(block).is_none() {
                 *page = MarkPage::read(report, id, block.range.start)?;
@@ -149,7 +208,7 @@ impl MarkRows {
         report: &Report,
         (id, first, count): (MarkRowId, u64, u64),
     ) -> Result<Option<MarkBlock>, ReportError> {
-        let read = |block: &MarkBlock| Ok(self.singles(block, &Self::marks(report, id, block)?));
+        let read = self.page_reader(report, id);
         self.row(id).map_or(Ok(None), |row| row.block(first, count, &read))
     }
 
@@ -158,7 +217,7 @@ impl MarkRows {
         if block.count > 1 {
             return counted(id, block);
         }
-        match self.labels.get(block.label as usize) {
+        match self.labels().labels.get(block.label as usize) {
             Some(MarkLabel { text, numbered: true }) => format!("{text}{}", block.numbers.0),
             Some(MarkLabel { text, .. }) => text.clone(),
             None => format!("{} {}", singular(kind_of(id, block)), block.numbers.0),
@@ -193,11 +252,14 @@ impl MarkRows {
 
     /// The marks of a block, one by one.
     fn singles(&self, block: &MarkBlock, marks: &[TraceMark]) -> Vec<MarkBlock> {
-        let single = |(place, mark): (u64, &TraceMark)| {
-            let label = self.label_ids.get(&MarkLabel::of(mark)).copied().unwrap_or(NO_LABEL);
-            MarkBlock::single(mark, place, label)
-        };
+        let mut labels = self.labels();
+        let single = |(place, mark)| MarkBlock::single(mark, place, labels.id(mark));
         (block.first..).zip(marks).map(single).collect()
+    }
+
+    fn labels(&self) -> MutexGuard<'_, MarkLabels> {
+        // Labels are only added: whoever panicked left them whole.
+        self.labels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -295,7 +357,9 @@ struct MarkRowsReader {
     builders: BTreeMap<MarkRowId, MarkRowBuilder>,
     /// Blocks that a row may have.
     blocks: usize,
-    labels: HashMap<MarkLabel, u32>,
+    labels: MarkLabels,
+    /// Rows of which the report has blocks, which are not read.
+    long: Arc<Vec<LongMarkRow>>,
     repeated: Vec<RepeatedMarks>,
     /// Phases in which a pipeline is full, by start.
     full: Option<Vec<CycleRange>>,
@@ -305,12 +369,18 @@ struct MarkRowsReader {
 }
 
 impl MarkRowsReader {
-    fn new(ipus: &[IpuId], most: u64, part: Option<CycleRange>) -> Self {
+    fn new(
+        ipus: &[IpuId],
+        most: u64,
+        part: Option<CycleRange>,
+        long: Arc<Vec<LongMarkRow>>,
+    ) -> Self {
         let rows = ipus.len() + COMMON_MARKS.len();
         Self {
             builders: BTreeMap::new(),
             blocks: (MOST_BLOCKS / rows).max(LEAST_BLOCKS),
-            labels: HashMap::new(),
+            labels: MarkLabels::default(),
+            long,
             repeated: Vec::new(),
             full: None,
             left: most,
@@ -321,17 +391,51 @@ impl MarkRowsReader {
     /// Reads all of them; nothing if they are too many.
     fn read(mut self, report: &Report, ipus: &[IpuId]) -> Result<Option<MarkRows>, ReportError> {
         for kind in COMMON_MARKS {
-            if !self.common(report, kind)? {
+            if self.is_long(MarkRowId::Common(kind)) {
+                if kind == MarkKind::Phase {
+                    self.full = Some(full_phases(report)?);
+                }
+            } else if !self.common(report, kind)? {
                 return Ok(None);
             }
         }
         let classes = report.replica_classes()?.classes.len().max(1);
         for class in (0..classes).map(ReplicaClassId::from_index) {
-            if !self.of_ipus(report, class, ipus)? {
+            if !self.of_class(report, class, ipus)? {
                 return Ok(None);
             }
         }
-        Ok(Some(self.finish()))
+        let (full, order) = (self.full.take(), [MarkKind::Iteration, MarkKind::Slot]);
+        let mut rows = self.finish();
+        for kind in order {
+            let within = full.as_deref().filter(|_| kind == MarkKind::Slot);
+            rows.find_repeated(report, kind, within)?;
+        }
+        rows.repeated.sort_by_key(|found| order.iter().position(|kind| *kind == found.kind));
+        Ok(Some(rows))
+    }
+
+    fn is_long(&self, id: MarkRowId) -> bool {
+        self.long.iter().any(|row| row.id == id)
+    }
+
+    /// Reads stages and updates of a class of replicas; whether they were not too many.
+    fn of_class(
+        &mut self,
+        report: &Report,
+        class: ReplicaClassId,
+        ipus: &[IpuId],
+    ) -> Result<bool, ReportError> {
+        let row_of = |ipu: &IpuId| MarkRowId::Ipu(ReplicaIpu { class, ipu: *ipu });
+        if !ipus.iter().any(|ipu| self.is_long(row_of(ipu))) {
+            return self.of_ipus(report, (class, None), ipus);
+        }
+        for ipu in ipus.iter().filter(|ipu| !self.is_long(row_of(ipu))).collect::<Vec<_>>() {
+            if !self.of_ipus(report, (class, Some(*ipu)), &[*ipu])? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Counts a mark; whether there may be one more.
@@ -345,10 +449,10 @@ impl MarkRowsReader {
     fn common(&mut self, report: &Report, kind: MarkKind) -> Result<bool, ReportError> {
         let mut repeated = match kind {
             MarkKind::Iteration => Some(RepeatedMarkFinder::new(kind, None)),
-            MarkKind::Slot => Some(RepeatedMarkFinder::new(kind, self.full.take())),
+            MarkKind::Slot => Some(RepeatedMarkFinder::new(kind, self.full.clone())),
             _ => None,
         };
-        for mark in MarkPages::new(report, (ReplicaClassId(0), kind), self.part) {
+        for mark in MarkPages::new(report, (ReplicaClassId(0), kind, None), self.part) {
             let mark = mark?;
             if !self.count() {
                 return Ok(false);
@@ -366,14 +470,14 @@ impl MarkRowsReader {
         Ok(true)
     }
 
-    /// Reads stages and updates of some replicas; whether they were not too many.
+    /// Reads stages and updates of some replicas, of one IPU or of all; whether they were not too many.
     fn of_ipus(
         &mut self,
         report: &Report,
-        class: ReplicaClassId,
+        (class, alone): (ReplicaClassId, Option<IpuId>),
         ipus: &[IpuId],
     ) -> Result<bool, ReportError> {
-        let read = |kind| MarkPages::new(report, (class, kind), self.part).peekable();
+        let read = |kind| MarkPages::new(report, (class, kind, alone), self.part).peekable();
         let mut stages = read(MarkKind::Stage);
         let mut updates = read(MarkKind::Update);
         while let Some(mark) = earlier(&mut stages, &mut updates) {
@@ -391,28 +495,31 @@ impl MarkRowsReader {
     }
 
     fn push(&mut self, id: MarkRowId, mark: &TraceMark) -> u64 {
-        let label = MarkLabel::of(mark);
-        let next = self.labels.len();
-        let label = match self.labels.get(&label) {
-            Some(known) => *known,
-            None if next < MOST_LABELS => *self.labels.entry(label).or_insert(next as u32),
-            None => NO_LABEL,
-        };
+        let label = self.labels.id(mark);
         let most = self.blocks;
         self.builders.entry(id).or_insert_with(|| MarkRowBuilder::new(id, most)).push(mark, label)
     }
 
     fn finish(self) -> MarkRows {
-        let mut labels: Vec<(u32, MarkLabel)> =
-            self.labels.iter().map(|(label, id)| (*id, label.clone())).collect();
-        labels.sort_unstable_by_key(|(id, _)| *id);
+        let read = self.builders.into_iter().map(|(id, builder)| (id, builder.finish()));
+        let long = self.long.iter().map(|row| (row.id, MarkRow::new(row.id, row.blocks.clone())));
         MarkRows {
-            rows: self.builders.into_iter().map(|(id, builder)| (id, builder.finish())).collect(),
-            labels: labels.into_iter().map(|(_, label)| label).collect(),
-            label_ids: self.labels,
+            rows: read.chain(long).collect(),
+            long: self.long,
+            labels: Mutex::new(self.labels),
             repeated: self.repeated,
         }
     }
+}
+
+/// Phases of a run in which a pipeline is full, by start.
+fn full_phases(report: &Report) -> Result<Vec<CycleRange>, ReportError> {
+    let mut full = Vec::new();
+    for mark in MarkPages::new(report, (ReplicaClassId(0), MarkKind::Phase, None), None) {
+        let mark = mark?;
+        full.extend((!crate::label_conventions::is_ramp(&mark)).then_some(mark.cycles));
+    }
+    Ok(full)
 }
 
 /// The earlier of the next marks of two kinds; of the first kind, if both start together.
@@ -435,6 +542,8 @@ struct MarkPages<'a> {
     report: &'a Report,
     class: ReplicaClassId,
     kind: MarkKind,
+    /// Their IPU; that of all of them if there is none.
+    ipu: Option<IpuId>,
     page: std::vec::IntoIter<TraceMark>,
     /// Where the next page begins.
     from: Option<Cycles>,
@@ -447,13 +556,14 @@ struct MarkPages<'a> {
 impl<'a> MarkPages<'a> {
     fn new(
         report: &'a Report,
-        (class, kind): (ReplicaClassId, MarkKind),
+        (class, kind, ipu): (ReplicaClassId, MarkKind, Option<IpuId>),
         part: Option<CycleRange>,
     ) -> Self {
         Self {
             report,
             class,
             kind,
+            ipu,
             page: Vec::new().into_iter(),
             from: part.map(|part| part.start),
             until: part.map_or(Cycles::MAX, |part| part.end),
@@ -466,7 +576,7 @@ impl<'a> MarkPages<'a> {
         // A mark without cycles shares none with a window that begins with it.
         let window =
             self.from.map(|from| CycleRange::new(from.saturating_sub(Cycles(1)), self.until));
-        let filter = MarkFilter { kind: Some(self.kind), ipu: None, window, limit: self.limit };
+        let filter = MarkFilter { kind: Some(self.kind), ipu: self.ipu, window, limit: self.limit };
         let mut marks = self.report.marks_of_class(self.class, &filter)?;
         self.more = marks.len() >= self.limit;
         // Marks that reach into the window were in the page before.
@@ -508,6 +618,103 @@ impl Iterator for MarkPages<'_> {
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::{StepLayout, TrainingPass};
+
+    /// A run of so many slots, and stages and updates of two IPUs, of lengths that repeat and are
+    /// longer once.
+    fn long_run(slots: u64, period: u64) -> ReportBuilder {
+        let mut builder = ReportBuilder::new(2, 4);
+        builder.layout = StepLayout::Columns;
+        let work = builder.compute("a", 10);
+        let mut at = 0;
+        for slot in 0..slots {
+            let length = if slot == slots / 3 { 977 } else { 10 + slot % 7 * 3 };
+            builder.run(work, at..at + length);
+            at += length + slot % 3;
+            builder.mark(MarkKind::Slot, &format!("slot {slot}"), slot..slot + 1);
+            // A pipeline fills, is full and drains in every `period` slots.
+            for (label, first, end) in
+                [("ramp-up", 0, 2), ("main", 2, period - 2), ("ramp-down", period - 2, period)]
+            {
+                if slot % period == end - 1 {
+                    let base = slot / period * period;
+                    builder.mark(MarkKind::Phase, label, base + first..base + end);
+                }
+            }
+            let of_slot = builder.marks.iter().rfind(|mark| mark.kind == MarkKind::Slot).cloned();
+            for ipu in [IpuId(0), IpuId(1)] {
+                let mut mark = of_slot.clone().unwrap();
+                let is_update = slot % 50 == 49;
+                mark.kind = if is_update { MarkKind::Update } else { MarkKind::Stage };
+                mark.pass = TrainingPass::ALL.get(slot as usize % 4).copied();
+                mark.ipu = Some(ipu);
+                mark.label = format!("B{}", ipu.0);
+                mark.index = (slot / 2).saturating_sub(u64::from(ipu.0));
+                builder.marks.push(mark);
+            }
+        }
+        builder.mark(MarkKind::Iteration, "iteration 0", 0..slots);
+        builder
+    }
+
+    #[test]
+    fn long_rows_say_what_their_marks_say() {
+        // Slots and two IPUs are long rows; so are phases, where they are short themselves.
+        long_rows_are_those_of_marks(long_run(9_001, 3_000), 3);
+        long_rows_are_those_of_marks(long_run(9_001, 6), 4);
+    }
+
+    fn long_rows_are_those_of_marks(run: ReportBuilder, rows: usize) {
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(run.write(directory.path()).unwrap()).unwrap();
+        let ipus = [IpuId(0), IpuId(1)];
+        let long = MarkRows::read(&report, &ipus, 100).unwrap().expect("few beside long rows");
+        assert_eq!(long.long.len(), rows);
+        let reader = MarkRowsReader::new(&ipus, u64::MAX, None, Arc::default());
+        let read = reader.read(&report, &ipus).unwrap().unwrap();
+        assert_eq!(long.repeated.len(), read.repeated.len());
+        for (long, read) in long.repeated.iter().zip(&read.repeated) {
+            assert_eq!((long.count, long.others), (read.count, read.others));
+            assert_eq!((long.fastest, long.slowest), (read.fastest, read.slowest));
+            let near = long.typical.deviation(&read.typical).abs();
+            assert!(near < 0.02, "{near}: {:?} and {:?}", long.typical, read.typical);
+        }
+        assert_eq!(long.last_micro_batch(), read.last_micro_batch());
+        assert_eq!(long.ids().collect::<Vec<_>>(), read.ids().collect::<Vec<_>>());
+        let told = |rows: &MarkRows, id, block: &MarkBlock| {
+            let mut plain = *block;
+            plain.label = 0;
+            (rows.words(id, block), plain)
+        };
+        for id in read.ids().collect::<Vec<_>>() {
+            let whole = |rows: &MarkRows| rows.row(id).and_then(MarkRow::whole).copied();
+            let [of_long, of_read] = [whole(&long), whole(&read)].map(Option::unwrap);
+            assert_eq!(told(&long, id, &of_long), told(&read, id, &of_read));
+            for (first, count) in [(0, 1), (63, 2), (4_095, 4_098), (8_990, 20), (9_000, 1)] {
+                let part = |rows: &MarkRows| {
+                    let block = rows.block(&report, (id, first, count)).unwrap();
+                    block.map(|block| told(rows, id, &block))
+                };
+                assert_eq!(part(&long), part(&read), "{id:?} from {first}");
+            }
+            for number in [0, 1, 2_000, 4_499] {
+                let turns = |rows: &MarkRows| -> Vec<_> {
+                    let turns = rows.of_micro_batch(&report, id, number).unwrap();
+                    turns.iter().map(|block| told(rows, id, block)).collect()
+                };
+                assert_eq!(turns(&long), turns(&read), "{id:?}: {number}");
+            }
+            let all = CycleRange::new(of_read.range.start, of_read.range.end + Cycles(1));
+            for pixel in [0.5, 20.0, 1_000.0] {
+                let counted = |rows: &MarkRows| -> (u64, Cycles) {
+                    let blocks = rows.shown(&report, id, all, pixel).unwrap();
+                    let marks = blocks.iter().map(|block| block.count).sum();
+                    (marks, blocks.iter().map(|block| block.passes.total()).sum())
+                };
+                assert_eq!(counted(&long), counted(&read), "{id:?} at {pixel}");
+            }
+        }
+    }
 
     #[test]
     fn a_page_has_the_marks_of_each_block_or_says_that_it_has_not() {

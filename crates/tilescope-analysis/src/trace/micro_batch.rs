@@ -1,6 +1,6 @@
 //! The way of one micro-batch through the stages and passes of a run.
 
-use super::mark_blocks::MarkRowId;
+use super::MarkRowId;
 use super::mark_rows::MarkRows;
 use tilescope_report::units::{CycleRange, Cycles, ReplicaClassId, ReplicaIpu};
 use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark, TrainingPass};

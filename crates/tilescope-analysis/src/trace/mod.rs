@@ -30,7 +30,7 @@ pub use lane_layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane
 pub use lane_shares::{LaneShares, ShareColumn, lane_shares, narrow_step_cycles};
 pub use link_traffic::{LinkColumn, LinkTraffic, link_traffic};
 pub use located_step::{LocatedStep, located_step};
-pub use mark_blocks::{MarkBlock, MarkRow, MarkRowId, PassCycles};
+pub use mark_blocks::MarkRow;
 pub use mark_details::{MarkDetailReport, mark_details, signed_percent};
 pub use mark_rows::{COMMON_MARKS, MarkRows, singular};
 pub use marked_window::FirstPeriods;
@@ -49,5 +49,6 @@ pub use run_share::{PathWindow, RunShare, Share, ShareWindow, WholeRun};
 pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
 pub use tile_work::{TileWorkTimes, rows_of_tile};
 pub use tiles_at_cycle::{StepAtCycle, TileFigure, TileSources, TilesAtCycle};
+pub use tilescope_report::{MarkBlock, MarkRowId, PassCycles};
 pub use window_summary::{IpuTotals, StreamTraffic, WindowSummary, run_summary, window_summary};
 pub(crate) use window_totals::WindowTotals;

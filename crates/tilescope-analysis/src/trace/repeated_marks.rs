@@ -1,11 +1,15 @@
 //! What a run does again and again: a typical iteration or slot, the fastest and the slowest.
 
-use super::mark_blocks::MarkRowId;
+use super::mark_blocks::ReadBlock;
+use super::{MarkBlock, MarkRowId};
 use tilescope_report::units::{CycleRange, Cycles};
-use tilescope_report::{MarkKind, TraceMark};
+use tilescope_report::{MarkKind, ReportError, TraceMark};
 
 /// Lengths are as good as the median where they differ by less than this part of it.
 const NEAR_MEDIAN: u64 = 100;
+
+/// Marks among which the typical one of a long row is looked for.
+const TYPICAL_OF: u64 = 1 << 12;
 
 /// One mark of those that repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +44,39 @@ pub struct RepeatedMarks {
 }
 
 impl RepeatedMarks {
+    /// What repeats in a row of blocks, of which `within` counts. What is typical is told from some
+    /// thousand marks in the middle where lengths differ by more than is near enough.
+    pub(crate) fn in_blocks(
+        kind: MarkKind,
+        blocks: &[MarkBlock],
+        within: Option<&[CycleRange]>,
+        read: ReadBlock<'_>,
+    ) -> Result<Option<Self>, ReportError> {
+        let mut counted = CountedBlocks { within, others: false, blocks: Vec::new() };
+        counted.add(blocks, read)?;
+        let count: u64 = counted.blocks.iter().map(|block| block.count).sum();
+        let lengths = counted.blocks.iter().map(|block| (block.shortest, block.longest));
+        let Some((shortest, longest)) =
+            lengths.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)))
+        else {
+            return Ok(None);
+        };
+        if count < 2 {
+            return Ok(None);
+        }
+        let fastest = counted.blocks.iter().find(|block| block.shortest == shortest);
+        let fastest = fastest.map(|block| marks_of(block, read)).transpose()?.unwrap_or_default();
+        let fastest = fastest.into_iter().find(|mark| mark.range.length() == shortest);
+        let slowest = counted.blocks.iter().rfind(|block| block.longest == longest);
+        let slowest = slowest.map(|block| marks_of(block, read)).transpose()?.unwrap_or_default();
+        let slowest = slowest.into_iter().rfind(|mark| mark.range.length() == longest);
+        let typical = counted.middle(count / 2, (shortest, longest), read)?;
+        let (Some(fastest), Some(slowest), Some(typical)) = (fastest, slowest, typical) else {
+            return Ok(None);
+        };
+        Ok(Some(Self { kind, count, others: counted.others, typical, fastest, slowest }))
+    }
+
     /// Whether all of them take the same cycles.
     pub fn all_equal(&self) -> bool {
         self.fastest.range.length() == self.slowest.range.length()
@@ -51,10 +88,120 @@ impl RepeatedMarks {
     }
 }
 
+impl MarkPlace {
+    fn of_single(mark: &MarkBlock) -> Self {
+        Self { first: mark.first, number: mark.numbers.0, range: mark.range }
+    }
+}
+
+/// Blocks of marks that all count.
+struct CountedBlocks<'a> {
+    within: Option<&'a [CycleRange]>,
+    others: bool,
+    blocks: Vec<MarkBlock>,
+}
+
+impl CountedBlocks<'_> {
+    fn add(&mut self, blocks: &[MarkBlock], read: ReadBlock<'_>) -> Result<(), ReportError> {
+        for block in blocks {
+            let ends = ends_of(block);
+            if counts(self.within, ends) {
+                self.blocks.push(*block);
+            } else if block.count > 1 && may_count(self.within, ends) {
+                self.add(&read(block)?, read)?;
+            } else {
+                self.others = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// One of about median length at or near a place among those that count.
+    fn middle(
+        &self,
+        place: u64,
+        (shortest, longest): (Cycles, Cycles),
+        read: ReadBlock<'_>,
+    ) -> Result<Option<MarkPlace>, ReportError> {
+        let ends: Vec<u64> = self
+            .blocks
+            .iter()
+            .scan(0, |end, block| {
+                *end += block.count;
+                Some(*end)
+            })
+            .collect();
+        let holds = ends.partition_point(|end| *end <= place);
+        let Some(block) = self.blocks.get(holds) else { return Ok(None) };
+        if longest - shortest <= shortest / NEAR_MEDIAN {
+            let before = ends.get(holds).map_or(0, |end| end - block.count);
+            let at = usize::try_from(place - before).unwrap_or(usize::MAX);
+            return Ok(marks_of(block, read)?.get(at).copied());
+        }
+        let first = ends.partition_point(|end| *end <= place.saturating_sub(TYPICAL_OF / 2));
+        let mut marks = Vec::new();
+        for block in self.blocks.get(first..).unwrap_or_default() {
+            if marks.len() as u64 >= TYPICAL_OF {
+                break;
+            }
+            marks.extend(marks_of(block, read)?);
+        }
+        Ok(typical_of(marks))
+    }
+}
+
+/// Whether marks that end in a range of cycles, without its start, count: slots count in the phase in
+/// which they end, since they begin while the one before is at its end.
+fn counts(within: Option<&[CycleRange]>, ends: CycleRange) -> bool {
+    let Some(within) = within else { return true };
+    let before = within.partition_point(|range| range.start < ends.start);
+    let last = before.checked_sub(1).and_then(|at| within.get(at));
+    last.is_some_and(|range| ends.end <= range.end)
+}
+
+/// Whether some of the marks that end in a range of cycles may count.
+fn may_count(within: Option<&[CycleRange]>, ends: CycleRange) -> bool {
+    let Some(within) = within else { return true };
+    let first = within.partition_point(|range| range.end < ends.start);
+    within.get(first).is_some_and(|range| range.start < ends.end)
+}
+
+/// From where the first mark of a block ends at the earliest to where the last one does.
+fn ends_of(block: &MarkBlock) -> CycleRange {
+    CycleRange::new(block.range.start.saturating_add(block.shortest), block.range.end)
+}
+
+/// The single marks of a block.
+fn singles_of(block: &MarkBlock, read: ReadBlock<'_>) -> Result<Vec<MarkBlock>, ReportError> {
+    if block.count == 1 {
+        return Ok(vec![*block]);
+    }
+    let mut marks = Vec::new();
+    for part in read(block)? {
+        marks.extend(singles_of(&part, read)?);
+    }
+    Ok(marks)
+}
+
+fn marks_of(block: &MarkBlock, read: ReadBlock<'_>) -> Result<Vec<MarkPlace>, ReportError> {
+    Ok(singles_of(block, read)?.iter().map(MarkPlace::of_single).collect())
+}
+
+/// One of about median length, in the middle of those.
+fn typical_of(mut places: Vec<MarkPlace>) -> Option<MarkPlace> {
+    let length = |place: &MarkPlace| place.range.length();
+    places.sort_unstable_by_key(|place| (length(place), place.first));
+    let median: Cycles = length(places.get(places.len().checked_sub(1)? / 2)?);
+    let near = median / NEAR_MEDIAN;
+    places.retain(|place| length(place).abs_diff(median) <= near);
+    places.sort_unstable_by_key(|place| place.first);
+    places.get(places.len() / 2).copied()
+}
+
 /// Finds them among the marks of a kind.
 pub(crate) struct RepeatedMarkFinder {
     kind: MarkKind,
-    /// Where marks count, by start; everywhere, if there are no such phases.
+    /// Where marks that end count, by start; everywhere, if there are no such phases.
     within: Option<Vec<CycleRange>>,
     others: bool,
     places: Vec<MarkPlace>,
@@ -67,35 +214,23 @@ impl RepeatedMarkFinder {
 
     /// Takes the next mark, which has a place in its row.
     pub(crate) fn push(&mut self, mark: &TraceMark, first: u64) {
-        if self.counts(mark.cycles) {
+        let ends = CycleRange::new(mark.cycles.end, mark.cycles.end);
+        if counts(self.within.as_deref(), ends) {
             self.places.push(MarkPlace { first, number: mark.index, range: mark.cycles });
         } else {
             self.others = true;
         }
     }
 
-    fn counts(&self, cycles: CycleRange) -> bool {
-        let Some(within) = &self.within else { return true };
-        let before = within.partition_point(|range| range.start <= cycles.start);
-        let last = before.checked_sub(1).and_then(|at| within.get(at));
-        last.is_some_and(|range| cycles.end <= range.end)
-    }
-
     /// What repeats, if anything does.
     pub(crate) fn finish(mut self) -> Option<RepeatedMarks> {
-        let length = |place: &MarkPlace| place.range.length();
-        self.places.sort_unstable_by_key(|place| (length(place), place.first));
+        self.places.sort_unstable_by_key(|place| (place.range.length(), place.first));
         let [fastest, .., slowest] = self.places[..] else { return None };
-        let median: Cycles = length(&self.places[(self.places.len() - 1) / 2]);
-        let near = median / NEAR_MEDIAN;
-        let like = |place: &&MarkPlace| length(place).abs_diff(median) <= near;
-        let mut usual: Vec<MarkPlace> = self.places.iter().filter(like).copied().collect();
-        usual.sort_unstable_by_key(|place| place.first);
         Some(RepeatedMarks {
             kind: self.kind,
             count: self.places.len() as u64,
             others: self.others,
-            typical: usual[usual.len() / 2],
+            typical: typical_of(self.places)?,
             fastest,
             slowest,
         })
@@ -136,6 +271,14 @@ mod tests {
         assert!(!repeated.all_equal() && !repeated.others);
         assert!(found(&[7, 7, 7], None).unwrap().all_equal());
         assert_eq!(found(&[7], None), None, "one iteration repeats nothing");
+    }
+
+    #[test]
+    fn slots_count_in_the_phase_in_which_they_end() {
+        let main = CycleRange::new(Cycles(15), Cycles(210));
+        let repeated = found(&[10, 100, 100, 100], Some(vec![main])).unwrap();
+        assert_eq!((repeated.count, repeated.others), (2, true));
+        assert_eq!(repeated.fastest.number, 1, "it begins before the phase");
     }
 
     #[test]

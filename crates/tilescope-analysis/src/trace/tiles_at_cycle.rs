@@ -213,7 +213,7 @@ impl TileSources {
         figure: TileFigure,
         values: &mut [u64],
     ) -> bool {
-        if !crate::exchange_code::moves_data(step.kind) {
+        if !step.kind.moves_data() {
             // Nothing else moves anything: that is known.
             return true;
         }

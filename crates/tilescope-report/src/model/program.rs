@@ -99,6 +99,13 @@ pub enum ProgramKind {
     Unknown,
 }
 
+impl ProgramKind {
+    /// Whether programs of the kind move data.
+    pub fn moves_data(self) -> bool {
+        matches!(self, Self::DoExchange | Self::GlobalExchange | Self::StreamCopyMid)
+    }
+}
+
 /// Name of syncs of the tiles of an IPU.
 pub const INTERNAL_SYNC: &str = "Internal";
 

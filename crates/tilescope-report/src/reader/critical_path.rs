@@ -4,12 +4,15 @@
 use super::{Report, index_cache};
 use crate::database::{ReportDatabase, lock};
 use crate::error::ReportError;
+use crate::row_writer::RowWriter;
 use crate::schema;
 use crate::trace::{CriticalPath, Trace};
 use index_cache::CacheFile;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The kind of caches of critical paths.
+const INDEX_CACHE: &str = "path-index";
 /// Tables of a cache of sync points.
 const TABLES: [&str; 2] = ["trace_sync_points", "trace_beside"];
 
@@ -27,7 +30,7 @@ impl Report {
         if !trace.has_sync_points() && !self.open_cached_points(&trace)? {
             return Ok(None);
         }
-        trace.critical_path()
+        self.path_of(&trace)
     }
 
     /// Like [`Report::critical_path`]. `progress` gets a share from 0 to 1 where that takes long;
@@ -45,7 +48,24 @@ impl Report {
                 self.build_points(&trace, progress, cancel)?;
             }
         }
-        trace.critical_path()
+        self.path_of(&trace)
+    }
+
+    /// The critical path of a trace with sync points, which is kept where finding it takes long.
+    fn path_of(&self, trace: &Trace) -> Result<Option<CriticalPath>, ReportError> {
+        if trace.has_path_index()? {
+            return trace.critical_path();
+        }
+        let place = self.cache_place(INDEX_CACHE)?;
+        let found = place.as_ref().and_then(|place| place.open(|found| use_path(trace, found)));
+        let path = trace.critical_path()?;
+        if let (None, Some(path), Some(place)) = (found, &path, &place) {
+            index_cache::write(Some(place), &self.warnings, |rows| {
+                create_table(schema::PATH_INDEX, rows)?;
+                path.write_index(rows)
+            })?;
+        }
+        Ok(path)
     }
 
     fn open_cached_points(&self, trace: &Trace) -> Result<bool, ReportError> {
@@ -68,15 +88,24 @@ impl Report {
         };
         let place = self.cache_place("path")?;
         let written = index_cache::write(place.as_ref(), &self.warnings, |rows| {
-            for table in TABLES {
-                let table =
-                    schema::find(table).map(schema::SchemaTable::create).unwrap_or_default();
-                rows.execute(&table)?;
-            }
+            TABLES.iter().try_for_each(|table| create_table(table, rows))?;
             trace.make_sync_points(self.sync_programs()?, &mut on_steps, rows)
         })?;
         use_points(trace, written)
     }
+}
+
+fn create_table(table: &str, rows: &RowWriter) -> Result<(), ReportError> {
+    let table = schema::find(table).map(schema::SchemaTable::create).unwrap_or_default();
+    rows.execute(&table)
+}
+
+fn use_path(trace: &Trace, cache: CacheFile) -> Result<(), ReportError> {
+    let CacheFile { connection, bytes, file } = cache;
+    let path = file.unwrap_or_default();
+    let tables = [schema::PATH_INDEX];
+    let db = ReportDatabase::new(connection, &path, bytes, &tables, Arc::default())?;
+    trace.use_path_index(&db)
 }
 
 fn use_points(trace: &Trace, cache: CacheFile) -> Result<(), ReportError> {

@@ -39,6 +39,11 @@ pub struct PackedMarks {
 }
 
 impl PackedMarks {
+    /// Number of them.
+    pub(super) fn count(&self) -> u64 {
+        self.rows as u64
+    }
+
     /// Whether a mark, all columns of which are at hand, is where it would be looked for.
     pub(super) fn holds(&self, cells: &RowCells) -> bool {
         let cycle = |column| cells.count(column, MAX_CYCLES);
@@ -271,7 +276,10 @@ impl Report {
 
     /// The chunks of packed marks in the order of their first cycles, read once: those of the first
     /// class of replicas, or those of all others.
-    fn mark_chunks(&self, class: ReplicaClassId) -> Result<Arc<Vec<PackedMarks>>, ReportError> {
+    pub(super) fn mark_chunks(
+        &self,
+        class: ReplicaClassId,
+    ) -> Result<Arc<Vec<PackedMarks>>, ReportError> {
         let is_first = class == ReplicaClassId(0);
         let known = if is_first { &self.mark_chunks } else { &self.replica_mark_chunks };
         known.get(|| {

@@ -22,6 +22,7 @@ mod execution;
 mod filters_and_answers;
 mod host;
 mod index_cache;
+mod mark_rows;
 mod marks;
 mod memory;
 mod program;
@@ -38,6 +39,7 @@ mod variables;
 mod verify;
 
 pub use filters_and_answers::*;
+pub use mark_rows::LongMarkRow;
 pub use marks::PackedMarks;
 pub use program::ProgramNodeTable;
 pub use sidecar_files::SidecarFile;
@@ -123,6 +125,7 @@ pub struct Report {
     tile_categories: ReadOnceCell<TileRuns<Vec<CategoryBytes>>>,
     mark_chunks: ReadOnceCell<Vec<marks::PackedMarks>>,
     replica_mark_chunks: ReadOnceCell<Vec<marks::PackedMarks>>,
+    long_mark_rows: ReadOnceCell<Vec<LongMarkRow>>,
     sample_labels: ReadOnceCell<Vec<SampleLabel>>,
     sample_chunks: ReadOnceCell<Vec<tile_samples::PackedSamples>>,
     derived: derived::DerivedAnswers,
@@ -176,6 +179,7 @@ impl Report {
             tile_categories: ReadOnceCell::default(),
             mark_chunks: ReadOnceCell::default(),
             replica_mark_chunks: ReadOnceCell::default(),
+            long_mark_rows: ReadOnceCell::default(),
             sample_labels: ReadOnceCell::default(),
             sample_chunks: ReadOnceCell::default(),
             derived: derived::DerivedAnswers::default(),

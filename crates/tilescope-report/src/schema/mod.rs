@@ -34,7 +34,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, view_of_samples, views_with
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub const FORMAT: (i32, i32) = (2, 9);
+pub const FORMAT: (i32, i32) = (2, 10);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -146,9 +146,16 @@ const BASE_TILE: SchemaColumn =
 
 /// The table of marks that are kept as compressed columns.
 pub(crate) const MARK_CHUNKS: &str = "mark_chunks";
+/// Rows of many marks, and smaller blocks of those.
+pub(crate) const MARK_ROWS: &str = "mark_rows";
+pub(crate) const MARK_BLOCKS: &str = "mark_blocks";
+/// Tables of reports whose marks are packed.
+pub(crate) const MARK_ROW_TABLES: [&str; 2] = [MARK_ROWS, MARK_BLOCKS];
 /// The same of replicas that differ from replica 0.
 pub(crate) const REPLICA_MARK_CHUNKS: &str = "replica_mark_chunks";
 /// The table of checksums of all others.
+/// The critical path of a long run; see [`TRACE_TABLES`].
+pub(crate) const PATH_INDEX: &str = "trace_path_index";
 pub(crate) const CHECKSUMS: &str = "checksums";
 
 /// All tables, in the order they are created.
@@ -557,9 +564,13 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     trace::TRACE_NODES,
     trace::TRACE_TOTALS,
     trace::TRACE_SYNC_POINTS,
+    trace::TRACE_EXCHANGE_ORDER,
     trace::TRACE_BESIDE,
     trace::TRACE_PATH_PROGRAMS,
+    trace::TRACE_PATH_INDEX,
     trace::MARK_CHUNKS,
+    trace::MARK_ROWS,
+    trace::MARK_BLOCKS,
     replicas::MARK_CHUNKS,
     samples::LABELS,
     samples::SAMPLES,
@@ -599,8 +610,10 @@ pub(crate) const TRACE_TABLES: &[&str] = &[
     "trace_nodes",
     "trace_totals",
     "trace_sync_points",
+    "trace_exchange_order",
     "trace_beside",
     "trace_path_programs",
+    PATH_INDEX,
 ];
 
 /// Every table and column as Markdown, for `docs/format.md`.

@@ -123,6 +123,16 @@ pub(super) const TRACE_TOTALS: SchemaTable = table(
     "",
 );
 
+pub(super) const TRACE_EXCHANGE_ORDER: SchemaTable = table(
+    "trace_exchange_order",
+    "the steps before exchanges of a long lane, counted; since version 2.10",
+    &[
+        col("id", KEY, "trace_lanes.lane or replica_lanes.lane"),
+        col("data", BLOB, "compressed sums by the exchange and the step before it"),
+    ],
+    "",
+);
+
 pub(super) const TRACE_SYNC_POINTS: SchemaTable = table(
     "trace_sync_points",
     "1,024 points of the run at which lanes wait for each other, in the order of the program; \
@@ -166,6 +176,14 @@ pub(super) const TRACE_PATH_PROGRAMS: SchemaTable = table(
     "",
 );
 
+pub(super) const TRACE_PATH_INDEX: SchemaTable = table(
+    super::PATH_INDEX,
+    "the critical path of a long run, found of all sync points: first sums, then states of the walk \
+     behind blocks of them; since version 2.10",
+    &[col("id", KEY, "position"), col("data", BLOB, "compressed sums or states")],
+    "",
+);
+
 pub(super) const MARK_CHUNKS: SchemaTable = table(
     super::MARK_CHUNKS,
     "marks of one kind on one IPU, where there are too many for rows; since version 2.0",
@@ -177,6 +195,31 @@ pub(super) const MARK_CHUNKS: SchemaTable = table(
         col("end_cycle", CYCLES, "where the last one ends"),
         col("rows", COUNT, "number of marks"),
         col("data", BLOB, "compressed columns of marks"),
+    ],
+    "",
+);
+
+pub(super) const MARK_ROWS: SchemaTable = table(
+    super::MARK_ROWS,
+    "marks of a kind, or stages and weight updates of an IPU, where they are more than 4,096; since \
+     version 2.10",
+    &[
+        col("id", KEY, "position"),
+        col("class", NUMBER, "replica_classes.id; 0 where all replicas are alike"),
+        col("kind", TEXT, "marks.kind; NULL for stages and updates"),
+        col("ipu", NUMBER, "marks.ipu; NULL for marks of all IPUs"),
+        col("marks", COUNT, "number of marks"),
+        col("data", BLOB, "compressed blocks of up to 4,096 of them, counted"),
+    ],
+    "",
+);
+
+pub(super) const MARK_BLOCKS: SchemaTable = table(
+    super::MARK_BLOCKS,
+    "blocks of up to 64 marks that a block of mark_rows is made of; since version 2.10",
+    &[
+        col("id", KEY, "mark_rows.id * 2^32 + position of the block"),
+        col("data", BLOB, "compressed blocks"),
     ],
     "",
 );

@@ -16,11 +16,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Tables that describe a run by cycles and steps as tilescope keeps them: of no use to a part.
-const LEFT_OUT: [&str; 7] = [
+const LEFT_OUT: [&str; 9] = [
     "meta",
     "marks",
     "mark_kinds",
     "mark_chunks",
+    "mark_rows",
+    "mark_blocks",
     "replica_mark_chunks",
     "replica_lanes",
     "checksums",

@@ -142,6 +142,7 @@ impl TraceIndexBlob {
             Self::Nodes(key, raw) => ("trace_nodes", key, raw),
             Self::Totals(key, raw) => ("trace_totals", key, raw),
             Self::SyncPoints(key, raw) => ("trace_sync_points", key, raw),
+            Self::ExchangeOrder(key, raw) => ("trace_exchange_order", key, raw),
         };
         rows.insert(table, params![key, pack(&raw)])
     }

@@ -5,6 +5,7 @@
 
 use super::answers::{LaneInfo, LaneStep, StepTotals};
 use super::chunk::CHUNK_STEPS;
+use super::exchange_order::ExchangeFollowing;
 use super::lane_pieces::{HeldChunk, Piece, hit_range};
 use super::place_in_piece;
 use super::program_totals::{
@@ -43,6 +44,15 @@ impl<'a> TraceLane<'a> {
     /// Which lane this is, and how long.
     pub fn info(&self) -> LaneInfo {
         self.info
+    }
+
+    /// What runs before the exchanges of the lane, in the order of their first executions; none in
+    /// files before version 2.10 and of short lanes, whose steps tell.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn exchange_order(&self) -> Result<Option<Vec<ExchangeFollowing>>, ReportError> {
+        self.store.exchange_order(self.info)
     }
 
     /// Sums over `window`: cycles and balances of the part of each step that lies in it, bytes and

@@ -22,6 +22,8 @@ pub(crate) enum TraceIndexBlob {
     Totals(i64, Vec<u8>),
     /// A block of points at which lanes wait for each other.
     SyncPoints(i64, Vec<u8>),
+    /// What runs before exchanges of a lane.
+    ExchangeOrder(i64, Vec<u8>),
 }
 
 /// A lane of which all steps are in.
@@ -112,6 +114,9 @@ impl LaneBuilder {
             LaneSumPiece::Totals { level, at, totals } => {
                 let first = at * steps_per_segment(level);
                 TraceIndexBlob::Totals(lane.block_key(level, at), totals.encode(first))
+            }
+            LaneSumPiece::ExchangeOrder(raw) => {
+                TraceIndexBlob::ExchangeOrder(i64::from(lane.number()), raw)
             }
         }));
     }

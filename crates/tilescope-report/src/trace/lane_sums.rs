@@ -5,6 +5,7 @@
 // Steps may come from a file that anybody wrote.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+use super::exchange_order::{ExchangeOrder, LONG_LANE};
 use super::program_totals::{ProgramTotals, SEGMENT_STEPS, StepCounter, segment_level_count};
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::StepRecord;
@@ -16,6 +17,8 @@ pub(super) enum LaneSumPiece {
     Nodes { level: u32, block: u64, nodes: Vec<PyramidNode> },
     /// A segment of totals by program of a level.
     Totals { level: u32, at: u64, totals: ProgramTotals },
+    /// What runs before exchanges, of a long lane.
+    ExchangeOrder(Vec<u8>),
 }
 
 /// Nodes of one level: those of the block being filled, and the one being filled.
@@ -73,6 +76,7 @@ pub(super) struct LaneSums {
     /// Steps of the lowest segment.
     counter: StepCounter,
     segments: Vec<SegmentLevelBuilder>,
+    exchanges: ExchangeOrder,
 }
 
 impl LaneSums {
@@ -100,6 +104,7 @@ impl LaneSums {
             self.segments.push(SegmentLevelBuilder::default());
         }
         self.counter.add_step(self.steps, record);
+        self.exchanges.push(record);
         self.steps += 1;
         if self.levels.is_empty() {
             self.levels.push(PyramidLevelBuilder::default());
@@ -124,6 +129,9 @@ impl LaneSums {
         let top = pyramid::level_count(self.steps) as usize;
         for level in 0..top.min(self.levels.len()) {
             self.complete_block(level, pieces);
+        }
+        if self.steps >= LONG_LANE {
+            pieces.extend(self.exchanges.encode().map(LaneSumPiece::ExchangeOrder));
         }
         if self.steps > 0 {
             // Each level takes in the last segment of the one below before its own is complete.

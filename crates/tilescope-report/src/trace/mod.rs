@@ -41,6 +41,7 @@
 
 mod answers;
 mod chunk;
+mod exchange_order;
 mod index_writer;
 mod lane;
 mod lane_builder;
@@ -61,6 +62,7 @@ pub use answers::{
     FixedPointBalance, LaneInfo, LaneSpan, LaneStep, LongestStep, PerActivity, StepBucket,
     StepTotals,
 };
+pub use exchange_order::ExchangeFollowing;
 pub(super) use index_writer::{LaneRecord, TileHandOver, TraceEvent, TraceIndexWriter};
 pub use lane::{StepLengths, TraceLane};
 pub(super) use lane_builder::TraceIndexBlob;
@@ -145,6 +147,16 @@ impl Trace {
     /// Takes who waits for whom from another file, `disposable` if that is only a cache.
     pub(super) fn use_sync_points(&self, db: ReportDatabase, disposable: Option<PathBuf>) {
         self.store.use_sync_points(db, disposable);
+    }
+
+    /// Whether the critical path is known without a long walk over all sync points.
+    pub(super) fn has_path_index(&self) -> Result<bool, ReportError> {
+        self.store.has_path_index()
+    }
+
+    /// Takes the index of the critical path from another file.
+    pub(super) fn use_path_index(&self, db: &ReportDatabase) -> Result<(), ReportError> {
+        self.store.use_path_index(db)
     }
 
     /// Writes who waits for whom, as the steps tell, in a run of a program with these syncs.

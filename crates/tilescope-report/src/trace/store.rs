@@ -5,6 +5,7 @@
 
 use super::answers::LaneInfo;
 use super::chunk::{self, CHUNK_STEPS};
+use super::exchange_order::{self, ExchangeFollowing};
 use super::lane_number::LaneNumber;
 use super::place_in_piece;
 use super::program_totals::{ProgramStepSums, ProgramTotals, steps_per_segment};
@@ -12,14 +13,15 @@ use super::pyramid::{self, BLOCK_NODES, PyramidNode};
 use super::step_predictor::StepPredictor;
 use super::step_record::{StepClass, StepRecord, StepRecordDetails};
 use super::sync_points::{
-    self, BesideCompute, BlockDetails, LanePlaces, PathIndex, PathIndexBuilder, PathProgram,
-    SyncPoint,
+    self, BesideCompute, BlockDetails, LanePlaces, PathIndex, PathIndexBuilder, PathIndexReader,
+    PathProgram, SyncPoint,
 };
 use crate::database::{ReportDatabase, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_REPLICAS, MAX_STEPS, MAX_SUB_LANES};
 use crate::model::{ProgramKind, StreamEndpoint};
 use crate::row_cells::RowCells;
+use crate::schema::PATH_INDEX;
 use crate::units::{CycleRange, Cycles, IpuId, ProgramId, ReplicaClassId};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
@@ -28,6 +30,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// Decoded pieces kept, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
+/// Blocks of sync points from which on a walk over them takes longer than 30 ms.
+const LONG_WALK: u64 = if cfg!(test) { 2 } else { 64 };
 /// Most lanes of a report.
 const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;
 /// Tables of lanes: those of the first class of replicas, and those of the others.
@@ -321,6 +325,23 @@ impl TraceStore {
         self.decoded(&TOTALS, number, |blob| decode(blob, first, steps))
     }
 
+    /// What runs before exchanges of a lane; none in files of older versions and of short lanes.
+    pub(super) fn exchange_order(
+        &self,
+        lane: LaneInfo,
+    ) -> Result<Option<Vec<ExchangeFollowing>>, ReportError> {
+        let table = EXCHANGE_ORDER.table;
+        if lane.steps < exchange_order::LONG_LANE || !self.db.has_rows(table) {
+            return Ok(None);
+        }
+        let number = [i64::from(lane.number().number())];
+        let is_there = self.db.first(EXCHANGE_ORDER.select(&number), |_| ())?.is_some();
+        if !is_there {
+            return Ok(None);
+        }
+        self.decoded(&EXCHANGE_ORDER, number[0], exchange_order::decode).map(Some)
+    }
+
     /// Sums by program over a whole lane, which `read` makes where they are not at hand.
     pub(super) fn lane_sums(
         &self,
@@ -367,7 +388,54 @@ impl TraceStore {
     }
 
     fn read_path_index(&self) -> Result<PathIndex, ReportError> {
-        let ranges: Vec<CycleRange> = self.lanes.iter().map(|lane| lane.range).collect();
+        let (db, disposable) = self.points_db();
+        let stored = self.stored_path_index(db).inspect_err(|_| discard(disposable))?;
+        stored.map_or_else(|| self.walk_path(), Ok)
+    }
+
+    /// Whether the critical path is known without a walk over all sync points, or that is short.
+    pub(super) fn has_path_index(&self) -> Result<bool, ReportError> {
+        let is_known = lock(&self.path).is_some() || self.points_db().0.has_rows(PATH_INDEX);
+        Ok(is_known || self.sync_point_blocks()? < LONG_WALK)
+    }
+
+    /// Takes the index of the critical path from another file.
+    pub(super) fn use_path_index(&self, db: &ReportDatabase) -> Result<(), ReportError> {
+        if let Some(index) = self.stored_path_index(db)? {
+            *lock(&self.path) = Some(Arc::new(index));
+        }
+        Ok(())
+    }
+
+    /// The index of the critical path as a file has it; none in files of older versions and of runs
+    /// with one block of sync points.
+    pub(super) fn stored_path_index(
+        &self,
+        db: &ReportDatabase,
+    ) -> Result<Option<PathIndex>, ReportError> {
+        if !db.has_rows(PATH_INDEX) {
+            return Ok(None);
+        }
+        let mut reader = PathIndexReader::new(&self.lane_ranges());
+        for piece in 0..db.row_count(PATH_INDEX)?.unwrap_or(0) {
+            let key = i64::try_from(piece).unwrap_or(i64::MAX);
+            let raw = decoded(db, &PATH_PIECES, key, sync_points::unpack_path)?;
+            if reader.piece(&raw).is_none() {
+                return Err(db.damage(PATH_INDEX, &format!("piece {piece} is broken")));
+            }
+        }
+        let index = reader.finish(self.sync_point_blocks()?);
+        let index = index.ok_or_else(|| db.damage(PATH_INDEX, "pieces are missing"))?;
+        Ok(Some(index))
+    }
+
+    fn lane_ranges(&self) -> Vec<CycleRange> {
+        self.lanes.iter().map(|lane| lane.range).collect()
+    }
+
+    /// Finds the critical path by a walk over all sync points.
+    pub(super) fn walk_path(&self) -> Result<PathIndex, ReportError> {
+        let ranges = self.lane_ranges();
         let starts: Vec<Cycles> = ranges.iter().map(|range| range.start).collect();
         let places = self.lane_places();
         let mut builder = PathIndexBuilder::new(&ranges);
@@ -537,7 +605,9 @@ static CHUNKS: BlobColumn = BlobColumn::of_pieces("trace_chunks");
 static DETAILS: BlobColumn = BlobColumn::of_pieces("trace_details");
 static NODES: BlobColumn = BlobColumn::of_pieces("trace_nodes");
 static TOTALS: BlobColumn = BlobColumn::of_pieces("trace_totals");
+static EXCHANGE_ORDER: BlobColumn = BlobColumn::of_pieces("trace_exchange_order");
 static SYNC_POINTS: BlobColumn = BlobColumn::of_pieces("trace_sync_points");
+static PATH_PIECES: BlobColumn = BlobColumn::of_pieces(PATH_INDEX);
 
 impl BlobColumn {
     const fn of_pieces(table: &'static str) -> Self {

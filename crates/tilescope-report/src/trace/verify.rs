@@ -7,6 +7,7 @@
 use super::Trace;
 use super::answers::LaneInfo;
 use super::chunk::CHUNK_STEPS;
+use super::exchange_order;
 use super::lane_sums::{LaneSumPiece, LaneSums};
 use super::program_totals::{
     ProgramStepTotals, ProgramTotals, segment_level_count, steps_per_segment,
@@ -14,6 +15,7 @@ use super::program_totals::{
 use super::pyramid::{self, BLOCK_NODES};
 use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
+use crate::codec::pack;
 use crate::error::ReportError;
 use crate::units::{Cycles, ReplicaIpu, StepId};
 use std::sync::Arc;
@@ -421,6 +423,12 @@ impl<'a> LanePass<'a> {
                         let at = block * BLOCK_NODES as u64 + place as u64;
                         format!("node {at} of level {level} is not the sum of its steps")
                     })
+                }
+                LaneSumPiece::ExchangeOrder(raw) => {
+                    let stored = self.store.exchange_order(self.info)?;
+                    let differs = stored
+                        .is_some_and(|stored| exchange_order::decode(&pack(&raw)) != Some(stored));
+                    differs.then(|| "what runs before exchanges is not counted right".to_owned())
                 }
                 LaneSumPiece::Totals { level, at, totals } => {
                     // The top level covers the lane, whether or not it is kept.

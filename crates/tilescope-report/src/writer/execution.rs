@@ -9,6 +9,7 @@ use crate::error::ReportError;
 use crate::limits::{
     MAX_COUNT, MAX_CYCLES, MAX_REPLICAS, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES,
 };
+use crate::mark_blocks::MarkRowBlocks;
 use crate::model::{CompilationReport, ExecutionStep, MarkKind, StepOnIpu, TraceMark};
 use crate::row_writer::{RowWriter, checked_i64};
 use crate::trace::{
@@ -50,6 +51,7 @@ pub(super) struct ExecutionWriter {
     /// How many marks there are of each class of replicas.
     marks: BTreeMap<ReplicaClassId, i64>,
     mark_lanes: MarkLanes,
+    mark_rows: MarkRowBlocks,
     mark_kinds: BTreeMap<MarkKind, (u64, Cycles)>,
     /// Pieces to be written next.
     pieces: Vec<ExecutionRow>,
@@ -75,6 +77,7 @@ impl ExecutionWriter {
             records: Vec::new(),
             marks: BTreeMap::new(),
             mark_lanes: MarkLanes::default(),
+            mark_rows: MarkRowBlocks::default(),
             mark_kinds: BTreeMap::new(),
             pieces: Vec::new(),
         }
@@ -246,6 +249,10 @@ impl ExecutionWriter {
             StepLayout::Rows if is_first => self.pieces.push(ExecutionRow::Mark(Box::new(row))),
             _ => self.pieces.extend(self.mark_lanes.push(class, mark, &row)),
         }
+        if self.layout == StepLayout::Columns {
+            let blocks = self.mark_rows.push(class, mark);
+            self.pieces.extend(blocks.into_iter().map(ExecutionRow::MarkBlocks));
+        }
         Ok(())
     }
 
@@ -257,6 +264,8 @@ impl ExecutionWriter {
     ) -> Result<(), ReportError> {
         self.pieces.push(ExecutionRow::Records(std::mem::take(&mut self.records)));
         self.pieces.extend(std::mem::take(&mut self.mark_lanes).finish());
+        let (blocks, long_rows) = std::mem::take(&mut self.mark_rows).finish();
+        self.pieces.extend(blocks.into_iter().map(ExecutionRow::MarkBlocks));
         let mut pieces = Vec::new();
         self.pieces().for_each(|piece| piece.index(&mut lanes, &mut pieces));
         pieces.into_iter().try_for_each(|piece| piece.insert(rows))?;
@@ -264,6 +273,7 @@ impl ExecutionWriter {
             rows.insert("execution_cycle_totals", params![self.end_cycle.0 as i64])?;
             rows.insert("meta", params!["steps", self.steps.to_string()])?;
         }
+        long_rows.into_iter().try_for_each(|row| row.insert(rows))?;
         for (kind, (count, longest)) in self.mark_kinds {
             rows.insert("mark_kinds", params![kind.name(), count as i64, longest.0 as i64])?;
         }

@@ -1,6 +1,7 @@
 //! What an execution leaves in the file, piece by piece.
 
 use crate::error::ReportError;
+use crate::mark_blocks::FinePiece;
 use crate::model::{MarkKind, StepOnIpu};
 use crate::packed_columns::PackedRows;
 use crate::row_writer::RowWriter;
@@ -23,6 +24,8 @@ pub(super) enum ExecutionRow {
     Mark(Box<MarkTableRow>),
     /// A row of `mark_chunks` or `replica_mark_chunks`.
     MarkChunk(Box<MarkChunk>),
+    /// A row of `mark_blocks`.
+    MarkBlocks(FinePiece),
 }
 
 /// A row of `marks`.
@@ -59,6 +62,7 @@ impl ExecutionRow {
             Self::OnIpu { id, on_ipu, balance } => insert_step_on_ipu(rows, id, &on_ipu, balance),
             Self::Blob(blob) => blob.insert(rows),
             Self::Mark(mark) => mark.with_columns(|columns| rows.insert("marks", columns)),
+            Self::MarkBlocks(piece) => piece.insert(rows),
             Self::MarkChunk(chunk) => {
                 let MarkChunk { id, class, kind, ipu, cycles, marks } = *chunk;
                 let (kind, first, end) = (kind.name(), cycles.start.0 as i64, cycles.end.0 as i64);

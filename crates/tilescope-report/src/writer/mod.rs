@@ -87,7 +87,9 @@ impl StepLayout {
 /// Tables that are only made where they have rows.
 fn tables_of_few() -> impl Iterator<Item = &'static str> {
     let few = schema::REPLICA_TABLES.into_iter().chain(schema::RING_TABLES);
-    few.chain(schema::SAMPLE_TABLES).chain([schema::TILE_SAMPLES])
+    few.chain(schema::SAMPLE_TABLES)
+        .chain(schema::MARK_ROW_TABLES)
+        .chain([schema::TILE_SAMPLES, schema::PATH_INDEX])
 }
 
 /// The trace in a file that is being written, between transactions.
@@ -188,13 +190,17 @@ impl ReportWriter {
                 Err(ReportError::invalid_input("a report has one compilation"))
             });
         }
-        let execution = ExecutionWriter::new(compilation, self.layout);
+        let layout = self.layout;
+        let execution = ExecutionWriter::new(compilation, layout);
         self.refuse_after_failure(|writer| {
             if !compilation.replica_rings.is_empty() {
                 writer.create_tables(&schema::RING_TABLES)?;
             }
             if !compilation.replica_classes.classes.is_empty() {
                 writer.create_tables(&schema::REPLICA_TABLES)?;
+            }
+            if layout == StepLayout::Columns {
+                writer.create_tables(&schema::MARK_ROW_TABLES)?;
             }
             compilation::write(&writer.rows(), compilation)
         })?;
@@ -334,7 +340,7 @@ impl ReportWriter {
             samples.complete(&self.rows())?;
         }
         if is_executed {
-            self.write_path_programs()?;
+            self.write_path()?;
         }
         // After everything that is summed, before views take the place of empty tables.
         self.write_checksums()?;
@@ -352,14 +358,21 @@ impl ReportWriter {
         Ok(part.commit()?)
     }
 
-    /// Writes what programs add to the critical path. It is found from its end, and then its steps
-    /// are read, so that everything else of the run is in the file by now.
-    fn write_path_programs(&self) -> Result<(), ReportError> {
+    /// Writes the critical path, and what programs add to it. It is found from its end, and then its
+    /// steps are read, so that everything else of the run is in the file by now.
+    fn write_path(&self) -> Result<(), ReportError> {
         self.rows().execute("COMMIT")?;
         let path = open_written_trace(self.part.temporary_path())?.critical_path()?;
         let programs = path.as_ref().map(CriticalPath::programs).transpose()?;
         self.rows().execute("BEGIN")?;
-        path.zip(programs).map_or(Ok(()), |(path, all)| path.write_programs(&all, &self.rows()))
+        let (Some(path), Some(programs)) = (path, programs) else { return Ok(()) };
+        path.write_programs(&programs, &self.rows())?;
+        // The walk over one block takes no time, and a short run need not have a table more.
+        if path.block_count() > 1 {
+            self.create_tables(&[schema::PATH_INDEX])?;
+            path.write_index(&self.rows())?;
+        }
+        Ok(())
     }
 
     /// Creates tables that not every report has.

@@ -8,7 +8,7 @@
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tilescope_report::trace::{LaneInfo, LaneStep, Trace, TraceLane};
+use tilescope_report::trace::{ExchangeFollowing, LaneInfo, LaneStep, Trace, TraceLane};
 use tilescope_report::units::{
     ComputeSetId, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns,
 };
@@ -136,8 +136,7 @@ impl LanePrograms {
             // Steps may name programs that are not in the table.
             let Some(id) = sums.program else { continue };
             let Some(program) = programs.get(id) else { continue };
-            let place =
-                u32::try_from(found.ids.len()).ok().filter(|_| super::moves_data(sums.kind()));
+            let place = u32::try_from(found.ids.len()).ok().filter(|_| sums.kind().moves_data());
             if let (Some(exchange @ None), Some(_)) = (found.exchanges.get_mut(id.index()), place) {
                 *exchange = place;
                 found.ids.push(id);
@@ -156,7 +155,7 @@ impl LanePrograms {
     /// Place of the exchange that a step is, if it is one.
     fn exchange(&self, step: BusyStep) -> Option<usize> {
         let place = (*self.exchanges.get(step.program?.index())?)?;
-        super::moves_data(step.kind).then_some(place as usize)
+        step.kind.moves_data().then_some(place as usize)
     }
 
     fn ends(&self, step: BusyStep) -> Option<TileEnds> {
@@ -170,6 +169,9 @@ fn lane_arrivals(
     programs: &LanePrograms,
     part_steps: u64,
 ) -> Result<Vec<(ProgramId, Arrivals)>, ReportError> {
+    if let Some(order) = lane.exchange_order()? {
+        return Ok(arrivals_in_order(&order, programs));
+    }
     let parts = lane.info().steps.div_ceil(part_steps);
     let starts: Vec<u64> = (0..parts).map(|at| at * part_steps).collect();
     let mut all = PartArrivals::new(programs);
@@ -180,9 +182,25 @@ fn lane_arrivals(
             starts.par_iter().map(part).collect::<Result<_, ReportError>>()?;
         parts.into_iter().for_each(|part| all.append(part));
     }
-    let arrivals = all.finish();
-    let ran = |(_, arrivals): &(ProgramId, Arrivals)| arrivals.executions() > 0;
-    Ok(programs.ids.iter().copied().zip(arrivals).filter(ran).collect())
+    Ok(all.into_arrivals())
+}
+
+/// Arrivals at each exchange of a lane whose order is known.
+fn arrivals_in_order(
+    order: &[ExchangeFollowing],
+    programs: &LanePrograms,
+) -> Vec<(ProgramId, Arrivals)> {
+    let mut all = PartArrivals::new(programs);
+    // Those at the first step of the lane come last, as where its steps are looked at.
+    let (at_start, behind): (Vec<_>, Vec<_>) = order.iter().partition(|of| of.before.is_none());
+    for ExchangeFollowing { exchange, kind, before, executions } in
+        behind.into_iter().chain(at_start)
+    {
+        let step = BusyStep { program: Some(exchange), kind };
+        let before = before.map(|(program, kind)| BusyStep { program, kind });
+        all.arrive(step, before, executions);
+    }
+    all.into_arrivals()
 }
 
 /// A step that tiles are busy in.
@@ -225,7 +243,7 @@ impl<'a> PartArrivals<'a> {
         lane.visit_records(positions, |step| {
             let Some(step) = BusyStep::of(&step) else { return };
             if let Some(before) = part.last.replace(step) {
-                part.arrive(step, Some(before));
+                part.arrive(step, Some(before), 1);
             } else {
                 part.first = Some(step);
             }
@@ -233,20 +251,20 @@ impl<'a> PartArrivals<'a> {
         Ok(part)
     }
 
-    /// Counts the arrival at a step behind another one.
-    fn arrive(&mut self, step: BusyStep, before: Option<BusyStep>) {
+    /// Counts arrivals at a step behind another one.
+    fn arrive(&mut self, step: BusyStep, before: Option<BusyStep>, executions: u64) {
         let exchange = self.programs.exchange(step);
         let Some(found) = exchange.and_then(|place| self.found.get_mut(place)) else { return };
         match before.and_then(|before| self.programs.ends(before)) {
-            Some(ends) => found.arrive(ends),
-            None => found.miss(before),
+            Some(ends) => found.arrive(ends, executions),
+            None => found.miss(before, executions),
         }
     }
 
     /// Takes in the steps behind its own.
     fn append(&mut self, next: Self) {
         match (self.first, next.first) {
-            (Some(_), Some(first)) => self.arrive(first, self.last),
+            (Some(_), Some(first)) => self.arrive(first, self.last, 1),
             (None, first) => self.first = first,
             (Some(_), None) => {}
         }
@@ -254,12 +272,13 @@ impl<'a> PartArrivals<'a> {
         self.found.iter_mut().zip(&next.found).for_each(|(sum, more)| sum.add(more));
     }
 
-    /// All of them, those at the first step of the lane too.
-    fn finish(mut self) -> Vec<Arrivals> {
+    /// Arrivals at exchanges that ran, those at the first step of the lane too.
+    fn into_arrivals(mut self) -> Vec<(ProgramId, Arrivals)> {
         if let Some(first) = self.first {
-            self.arrive(first, None);
+            self.arrive(first, None, 1);
         }
-        self.found
+        let all = self.programs.ids.iter().copied().zip(self.found);
+        all.filter(|(_, arrivals)| arrivals.executions() > 0).collect()
     }
 }
 
@@ -271,15 +290,16 @@ struct Arrivals {
 }
 
 impl Arrivals {
-    fn arrive(&mut self, ends: TileEnds) {
-        let TileEnds { spread, last, last_tiles } = ends;
-        let last = (!spread.is_zero()).then_some(last);
-        self.known.add(&TileArrivals { executions: 1, spread, widest: spread, last, last_tiles });
+    fn arrive(&mut self, ends: TileEnds, executions: u64) {
+        let TileEnds { spread: widest, last, last_tiles } = ends;
+        let last = (!widest.is_zero()).then_some(last);
+        let spread = Cycles(widest.0.saturating_mul(executions));
+        self.known.add(&TileArrivals { executions, spread, widest, last, last_tiles });
     }
 
-    fn miss(&mut self, before: Option<BusyStep>) {
+    fn miss(&mut self, before: Option<BusyStep>, executions: u64) {
         let behind = before.map(|before| before.kind);
-        self.add_unknown(UnknownArrivals { executions: 1, behind });
+        self.add_unknown(UnknownArrivals { executions, behind });
     }
 
     fn add_unknown(&mut self, more: UnknownArrivals) {

@@ -51,7 +51,7 @@ fn exchange_steps(trace: &Trace) -> Result<HashMap<StepId, ProgramId>, ReportErr
     let mut programs = HashMap::new();
     for lane in (0..trace.lanes().len()).filter_map(|index| trace.lane(index)) {
         lane.visit_records(0..lane.info().steps, |step| {
-            if let Some(program) = step.program.filter(|_| super::moves_data(step.kind)) {
+            if let Some(program) = step.program.filter(|_| step.kind.moves_data()) {
                 programs.insert(step.step, program);
             }
         })?;

@@ -34,12 +34,6 @@ use tilescope_report::{
     ReportPart, StepActivity, Target, TileTraffic,
 };
 
-/// Whether programs of a kind move data.
-pub fn moves_data(kind: ProgramKind) -> bool {
-    use ProgramKind::{DoExchange, GlobalExchange, StreamCopyMid};
-    matches!(kind, DoExchange | GlobalExchange | StreamCopyMid)
-}
-
 /// An exchange on one IPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeCycles {
@@ -174,7 +168,7 @@ impl ExchangeSteps {
     fn read(trace: &Trace) -> Result<Self, ReportError> {
         let mut found = Self::default();
         for lane in (0..trace.lanes().len()).filter_map(|index| trace.lane(index)) {
-            for sums in lane.program_sums()?.iter().filter(|sums| moves_data(sums.kind())) {
+            for sums in lane.program_sums()?.iter().filter(|sums| sums.kind().moves_data()) {
                 match sums.program {
                     Some(id) => found.sums.entry((id, lane.info().ipu)).or_default().push(*sums),
                     None => {

@@ -16,7 +16,6 @@ use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{empty_state_ui, hint_ui};
 use egui::Ui;
 use tilescope_analysis::critical_path::{WhyChain, why};
-use tilescope_analysis::exchange_code::moves_data;
 use tilescope_analysis::trace::{MarkDetailReport, StepDetailReport, mark_details, step_view};
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError, ReportPart};
@@ -105,7 +104,7 @@ fn steps_ui(
 
 /// Where to read what an exchange could take at least.
 fn exchange_link_ui(ui: &mut Ui, context: &ViewContext<'_>, view: &StepDetailReport) {
-    let exchange = view.program.filter(|_| moves_data(view.kind));
+    let exchange = view.program.filter(|_| view.kind.moves_data());
     let recorded = context.opened.report.has(ReportPart::Exchanges);
     let hint = "When its tiles arrive, what it takes, and what it could take at least";
     if exchange.is_some()

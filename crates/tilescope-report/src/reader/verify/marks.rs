@@ -100,6 +100,9 @@ impl Report {
             "mark_kinds has kinds of which there are other marks".to_owned()
         });
         late.tell(law.found);
+        for problem in self.mark_row_problems()? {
+            law.check(false, || problem.clone());
+        }
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 41] = [
+const NUMBERED_TABLES: [(&str, &str); 43] = [
     ("machine_changes", "id"),
     ("running_costs", "id"),
     ("bandwidths", "id"),
@@ -18,6 +18,7 @@ const NUMBERED_TABLES: [(&str, &str); 41] = [
     ("trace_sync_points", "id"),
     ("trace_beside", "id"),
     ("trace_path_programs", "id"),
+    ("trace_path_index", "id"),
     ("sync_groups", "id"),
     ("error_bands", "id"),
     ("program_errors", "id"),
@@ -30,6 +31,7 @@ const NUMBERED_TABLES: [(&str, &str); 41] = [
     ("replica_rings", "id"),
     ("replica_classes", "id"),
     ("replica_mark_chunks", "id"),
+    ("mark_rows", "id"),
     ("notes", "id"),
     ("programs", "id"),
     ("operations", "id"),

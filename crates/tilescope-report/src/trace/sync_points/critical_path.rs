@@ -8,6 +8,7 @@ use super::super::lane::TraceLane;
 use super::super::lane_number::LaneNumber;
 use super::super::store::TraceStore;
 use super::overlap::BesideCompute;
+use super::path_file;
 use super::path_index::{BlockDetails, LaneSlack, PathIndex, PathLead, StretchGroup};
 use super::point::SyncPoint;
 use super::program_cycles::{PathProgram, ProgramCycleCounter, are_same_sums};
@@ -15,6 +16,7 @@ use super::walk::{FoundStretch, PathHop};
 use crate::error::ReportError;
 use crate::model::StepActivity;
 use crate::row_writer::RowWriter;
+use crate::schema::PATH_INDEX;
 use crate::units::{CycleRange, Cycles, ProgramId, ReplicaIpu};
 use std::ops::Range;
 use std::sync::Arc;
@@ -433,6 +435,10 @@ impl CriticalPath {
         if sums.cycles != self.totals().cycles {
             wrong.push("the path is not the sum of its stretches".to_owned());
         }
+        if *self.index != self.store.walk_path()? {
+            let problem = format!("{PATH_INDEX} is not the path that the sync points say");
+            wrong.push(problem);
+        }
         let stored = self.store.stored_path_programs()?;
         if !stored.is_empty() && !are_same_sums(&stored, &self.programs_in(self.range())?) {
             let problem = "trace_path_programs does not say what programs add to the path";
@@ -451,6 +457,11 @@ impl CriticalPath {
                 Some(BesideProgram { lane, program, activity: class.activity(), hidden })
             })
             .collect())
+    }
+
+    /// Writes the index, so that a reader need not walk over all sync points.
+    pub(crate) fn write_index(&self, rows: &RowWriter) -> Result<(), ReportError> {
+        path_file::insert(&self.index, rows)
     }
 
     /// Writes what programs add to the path.
@@ -473,7 +484,8 @@ impl CriticalPath {
         self.store.lanes.binary_search_by_key(&number, |info| info.number().number()).ok()
     }
 
-    pub(super) fn block_count(&self) -> usize {
+    /// Blocks of sync points that it follows from.
+    pub(crate) fn block_count(&self) -> usize {
         self.index.blocks.len()
     }
 

@@ -18,12 +18,13 @@
 //!
 //! # Cost
 //!
-//! Writing: a sum per step, some bytes per point and lane. Reading: one pass over the points, from
-//! the last to the first, of which every block leaves the state of all lanes; what lies in a block
-//! is made again of that when it is looked at.
+//! Writing: a sum per step, some bytes per point and lane, and at the end one pass over the points,
+//! from the last to the first. Of it every block leaves the state of all lanes, which the file has
+//! since version 2.10; what lies in a block is made again of that when it is looked at.
 
 mod critical_path;
 mod overlap;
+mod path_file;
 mod path_index;
 mod point;
 mod program_cycles;
@@ -34,6 +35,7 @@ mod walk;
 
 pub use critical_path::{BesideProgram, CriticalPath, PathSpan, PathStretch};
 pub(super) use overlap::BesideCompute;
+pub(super) use path_file::{PathIndexReader, unpack as unpack_path};
 pub(super) use path_index::{BlockDetails, PathIndex, PathIndexBuilder};
 pub use path_index::{LaneSlack, PathLead};
 pub(super) use point::{SyncPoint, decode, unpack};

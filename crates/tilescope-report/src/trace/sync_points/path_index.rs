@@ -25,7 +25,7 @@ pub struct LaneSlack {
     /// The least slack of its steps: none where it has no step that takes cycles.
     pub least_slack: Option<Cycles>,
     /// Sum of slack x cycles over its steps; see [`LaneSlack::mean_slack`].
-    weighted_slack: u128,
+    pub(super) weighted_slack: u128,
     /// How much later it is than the next lane where the path waits for it, summed up: what its own
     /// work being faster can gain at most.
     pub lead: Cycles,
@@ -48,7 +48,7 @@ pub struct PathLead {
 }
 
 /// The state of the walk behind a block of points, and what is in front of that.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BlockState {
     pub(super) behind: WalkState,
     /// Where the first stretch of the path begins that begins in this block; that of the next one
@@ -69,7 +69,7 @@ pub(super) struct StretchGroup {
 }
 
 /// The critical path of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathIndex {
     pub(super) blocks: Vec<BlockState>,
     /// The stretch that begins in no block: the first one.
@@ -83,6 +83,12 @@ pub(crate) struct PathIndex {
 }
 
 impl PathIndex {
+    /// Whether the path goes through the run without a gap.
+    pub(super) fn covers_its_range(&self) -> bool {
+        let on_lanes = self.lanes.iter().map(|lane| lane.path_cycles);
+        on_lanes.fold(Cycles::ZERO, Cycles::saturating_add) == self.range.length()
+    }
+
     /// What a block, whose points these are, has in detail.
     pub(crate) fn details(
         &self,
@@ -160,8 +166,7 @@ impl PathIndexBuilder {
         }
         index.blocks = self.blocks;
         // The walk ends with the first stretch, which begins in no block.
-        let covered: Cycles = index.lanes.iter().map(|lane| lane.path_cycles).sum();
-        (covered == index.range.length()).then_some(index).ok_or(Contradiction)
+        if index.covers_its_range() { Ok(index) } else { Err(Contradiction) }
     }
 }
 

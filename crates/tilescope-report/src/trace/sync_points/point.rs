@@ -278,7 +278,8 @@ impl SyncPointBlock {
     }
 }
 
-fn write_stretch(raw: &mut Vec<u8>, stretch: &StretchSums, release: Cycles) {
+/// Writes sums over a stretch that ends at `release`.
+pub(super) fn write_stretch(raw: &mut Vec<u8>, stretch: &StretchSums, release: Cycles) {
     // Steps of a damaged file may begin behind the end of later ones.
     write_varint(raw, release.saturating_sub(stretch.start).0);
     let StepTotals { steps, longest, .. } = stretch.totals;
@@ -415,7 +416,8 @@ fn read_hand_over(
     Some(LaneHandOver { number, from, to, lag, wait, in_step: marks & IN_STEP != 0 })
 }
 
-fn read_stretch(cursor: &mut VarintReader<'_>, release: Cycles) -> Option<StretchSums> {
+/// Reads what [`write_stretch`] wrote.
+pub(super) fn read_stretch(cursor: &mut VarintReader<'_>, release: Cycles) -> Option<StretchSums> {
     let start = release.checked_sub(Cycles(cursor.take()?))?;
     let steps = cursor.take()?;
     (steps <= MAX_STEPS).then_some(())?;

@@ -204,6 +204,12 @@ fn check(orders: &[Order]) {
         .map(|block| index.details(block, &points[block], &places).expect("consistent"))
         .collect();
 
+    let mut reader = PathIndexReader::new(&ranges);
+    for raw in path_file::pieces(&index) {
+        reader.piece(&unpack_path(&pack(&raw)).expect("packed")).expect("a sound piece");
+    }
+    assert_eq!(reader.finish(points.len() as u64), Some(index.clone()), "as it was written");
+
     // The path goes through the run without a gap.
     let stretches: Vec<_> =
         index.first.iter().chain(details.iter().flat_map(|block| &block.stretches)).collect();
@@ -270,6 +276,33 @@ proptest! {
     #[test]
     fn slack_is_what_a_step_can_be_put_off(orders in prop::collection::vec(order(), 1..60)) {
         check(&orders);
+    }
+
+    #[test]
+    fn hostile_path_pieces_are_refused_or_read(
+        orders in prop::collection::vec(order(), 1..40),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut recording = Recording::new();
+        let (steps, _) = run(&orders, None, Some(&mut recording));
+        prop_assume!(!steps.is_empty());
+        let (lanes, blocks) = recording.finish();
+        let ranges: Vec<CycleRange> = lanes.iter().map(|(_, range)| *range).collect();
+        let starts: Vec<Cycles> = ranges.iter().map(|range| range.start).collect();
+        let mut builder = PathIndexBuilder::new(&ranges);
+        for raw in blocks.iter().rev() {
+            builder.block(&decode(&pack(raw)).unwrap(), &places(&lanes)).unwrap();
+        }
+        let mut pieces: Vec<Vec<u8>> = path_file::pieces(&builder.finish(&starts).unwrap()).collect();
+        for (at, byte) in changes {
+            let place = at.index(pieces.len());
+            let inner = at.index(pieces[place].len());
+            pieces[place][inner] = byte;
+        }
+        let mut reader = PathIndexReader::new(&ranges);
+        if pieces.iter().all(|raw| reader.piece(raw).is_some()) {
+            let _ = reader.finish(blocks.len() as u64);
+        }
     }
 
     #[test]

@@ -60,26 +60,26 @@ pub(super) struct FoundStretch {
 /// The state of the walk in front of a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WalkState {
-    lanes: Vec<LaneState>,
-    path: OpenStretch,
+    pub(super) lanes: Vec<LaneState>,
+    pub(super) path: OpenStretch,
     /// Numbers of hand-overs, and how much later what they wait for could be there.
-    bounds: BTreeMap<u64, Cycles>,
+    pub(super) bounds: BTreeMap<u64, Cycles>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct LaneState {
+pub(super) struct LaneState {
     /// How much later the lane could be where the walk is, without moving the end of the run.
-    slack: Cycles,
+    pub(super) slack: Cycles,
     /// Where what it does from there on begins.
-    until: Cycles,
+    pub(super) until: Cycles,
 }
 
 /// The stretch of the path that the walk is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct OpenStretch {
-    lane: usize,
-    range: CycleRange,
-    totals: StepTotals,
+pub(super) struct OpenStretch {
+    pub(super) lane: usize,
+    pub(super) range: CycleRange,
+    pub(super) totals: StepTotals,
 }
 
 impl WalkState {

@@ -1,0 +1,166 @@
+//! Blocks of all rows while their marks are written.
+
+use super::block::{MarkBlock, MarkRowId};
+use super::block_list::encode;
+use crate::codec::pack;
+use crate::error::ReportError;
+use crate::model::{MarkKind, TraceMark};
+use crate::row_writer::RowWriter;
+use crate::schema;
+use crate::units::{Cycles, ReplicaClassId, ReplicaIpu};
+use rusqlite::params;
+use std::collections::BTreeMap;
+
+/// Marks of a full fine block, and fine blocks of a full coarse one. Few in tests of this crate.
+const FULL_BLOCK: u64 = if cfg!(test) { 4 } else { 64 };
+
+/// Blocks of the rows of a run, whose marks come one after the other.
+#[derive(Default)]
+pub(crate) struct MarkRowBlocks {
+    rows: BTreeMap<MarkRowId, OpenRow>,
+    /// Rows that have a number, which are those with more than one coarse block.
+    numbered: i64,
+    /// Whether a stage or an update is of no IPU in particular, and so of every row of them.
+    has_stages_of_all: bool,
+}
+
+#[derive(Default)]
+struct OpenRow {
+    /// Set once the row is long.
+    number: Option<i64>,
+    coarse: Vec<MarkBlock>,
+    /// The fine blocks of the first coarse one, until there is a second one.
+    first_piece: Vec<MarkBlock>,
+    /// The fine blocks behind the last coarse one.
+    fine: Vec<MarkBlock>,
+    /// Whether the last fine block takes no more marks.
+    is_closed: bool,
+    marks: u64,
+    last: Cycles,
+    is_unordered: bool,
+}
+
+/// The fine blocks of a coarse one, to be packed and stored.
+pub(crate) struct FinePiece {
+    key: i64,
+    raw: Vec<u8>,
+}
+
+/// A row of which all blocks are known.
+pub(crate) struct LongMarkRow {
+    number: i64,
+    id: MarkRowId,
+    marks: u64,
+    raw: Vec<u8>,
+}
+
+impl MarkRowBlocks {
+    /// Adds a mark of the replicas of a class; gives fine blocks that are complete with it.
+    pub(crate) fn push(&mut self, class: ReplicaClassId, mark: &TraceMark) -> Vec<FinePiece> {
+        let id = match (mark.kind, mark.ipu) {
+            (MarkKind::Stage | MarkKind::Update, Some(ipu)) => {
+                MarkRowId::Ipu(ReplicaIpu { class, ipu })
+            }
+            (MarkKind::Stage | MarkKind::Update, None) => {
+                self.has_stages_of_all = true;
+                return Vec::new();
+            }
+            (kind, _) if class == ReplicaClassId(0) => MarkRowId::Common(kind),
+            // Marks of further classes are of single IPUs.
+            _ => return Vec::new(),
+        };
+        if mark.kind == MarkKind::Phase {
+            // Slots of a full pipeline are told from others by block.
+            let slots = self.rows.get_mut(&MarkRowId::Common(MarkKind::Slot));
+            slots.into_iter().for_each(|slots| slots.is_closed = true);
+        }
+        let row = self.rows.entry(id).or_default();
+        row.push(mark);
+        if row.fine.len() as u64 <= FULL_BLOCK {
+            return Vec::new();
+        }
+        // The last one may take more marks.
+        let open = row.fine.pop();
+        let done = row.complete_coarse(&mut self.numbered);
+        row.fine.extend(open);
+        done
+    }
+
+    /// All rows that are long, and what is left of their fine blocks.
+    pub(crate) fn finish(mut self) -> (Vec<FinePiece>, Vec<LongMarkRow>) {
+        let (mut pieces, mut long) = (Vec::new(), Vec::new());
+        for (id, mut row) in self.rows {
+            pieces.extend(row.complete_coarse(&mut self.numbered));
+            // A row that is not in order is read mark by mark.
+            let is_known = !row.is_unordered && (id.ipu().is_none() || !self.has_stages_of_all);
+            let Some(number) = row.number.filter(|_| is_known) else { continue };
+            long.push(LongMarkRow { number, id, marks: row.marks, raw: encode(&row.coarse) });
+        }
+        long.sort_by_key(|row| row.number);
+        (pieces, long)
+    }
+}
+
+impl OpenRow {
+    fn push(&mut self, mark: &TraceMark) {
+        self.is_unordered |= mark.cycles.start < self.last;
+        self.last = mark.cycles.start;
+        let next = MarkBlock::single(mark, self.marks, u32::MAX);
+        self.marks += 1;
+        let is_open = |last: &&mut MarkBlock| last.count < FULL_BLOCK;
+        match self.fine.last_mut().filter(is_open).filter(|_| !self.is_closed) {
+            Some(last) => last.add(&next),
+            None => self.fine.push(next),
+        }
+        self.is_closed = false;
+    }
+
+    /// Makes a coarse block of the fine ones. The first one waits for a second: short rows are read
+    /// mark by mark.
+    fn complete_coarse(&mut self, numbered: &mut i64) -> Vec<FinePiece> {
+        let mut blocks = self.fine.iter();
+        let Some(mut coarse) = blocks.next().copied() else { return Vec::new() };
+        blocks.for_each(|block| coarse.add(block));
+        let place = self.coarse.len() as i64;
+        self.coarse.push(coarse);
+        let fine = std::mem::take(&mut self.fine);
+        if place == 0 {
+            self.first_piece = fine;
+            return Vec::new();
+        }
+        let number = *self.number.get_or_insert_with(|| {
+            *numbered += 1;
+            *numbered - 1
+        });
+        let piece = |place: i64, fine: &[MarkBlock]| FinePiece {
+            key: number << 32 | place,
+            raw: encode(fine),
+        };
+        let mut pieces = Vec::new();
+        if place == 1 {
+            pieces.push(piece(0, &std::mem::take(&mut self.first_piece)));
+        }
+        pieces.push(piece(place, &fine));
+        pieces
+    }
+}
+
+impl FinePiece {
+    /// Packs and stores the blocks.
+    pub(crate) fn insert(self, rows: &RowWriter) -> Result<(), ReportError> {
+        rows.insert(schema::MARK_BLOCKS, params![self.key, pack(&self.raw)])
+    }
+}
+
+impl LongMarkRow {
+    /// Packs and stores the row.
+    pub(crate) fn insert(self, rows: &RowWriter) -> Result<(), ReportError> {
+        let Self { number, id, marks, raw } = self;
+        let (class, kind, ipu) = match id {
+            MarkRowId::Common(kind) => (ReplicaClassId(0), Some(kind.name()), None),
+            MarkRowId::Ipu(ReplicaIpu { class, ipu }) => (class, None, Some(ipu)),
+        };
+        let row = params![number, class, kind, ipu, marks as i64, pack(&raw)];
+        rows.insert(schema::MARK_ROWS, row)
+    }
+}

@@ -1,0 +1,124 @@
+//! Rows of marks of long runs, in counted blocks.
+
+use super::{PackedMarks, Report};
+use crate::database::SelectQuery;
+use crate::error::ReportError;
+use crate::limits::{MAX_COUNT, MAX_IPUS};
+use crate::mark_blocks::{self, MarkBlock, MarkRowId};
+use crate::model::MarkKind;
+use crate::row_cells::RowCells;
+use crate::schema;
+use crate::units::{IpuId, ReplicaClassId, ReplicaIpu};
+use std::sync::Arc;
+
+/// A row of many marks, in blocks of some thousand.
+#[derive(Clone, Debug)]
+pub struct LongMarkRow {
+    pub id: MarkRowId,
+    /// Blocks that follow each other, by start.
+    pub blocks: Vec<MarkBlock>,
+    number: i64,
+    marks: u64,
+}
+
+impl LongMarkRow {
+    /// Number of its marks.
+    pub fn marks(&self) -> u64 {
+        self.marks
+    }
+}
+
+impl Report {
+    /// Rows of more marks than should be read one by one; none in files before version 2.10, which
+    /// have no blocks, and in short runs.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn long_mark_rows(&self) -> Result<Arc<Vec<LongMarkRow>>, ReportError> {
+        self.long_mark_rows.get(|| {
+            let columns = ["id", "class", "kind", "ipu", "marks", "data"];
+            let select = SelectQuery::all(schema::MARK_ROWS, &columns).clauses("ORDER BY id");
+            let mut broken = None;
+            let rows = self.db.list(select, |cells| {
+                let row = long_row(cells);
+                if row.is_none() {
+                    broken = broken.or(cells.int(0));
+                }
+                row
+            })?;
+            if let Some(number) = broken {
+                let problem = format!("row {number} is broken");
+                return Err(self.db.damage(schema::MARK_ROWS, &problem));
+            }
+            Ok(rows.into_iter().flatten().collect())
+        })
+    }
+
+    /// The smaller blocks that a block of a long row, at a place, is made of.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn finer_mark_blocks(
+        &self,
+        row: &LongMarkRow,
+        place: usize,
+    ) -> Result<Vec<MarkBlock>, ReportError> {
+        let Some(coarse) = row.blocks.get(place) else { return Ok(Vec::new()) };
+        let key = row.number << 32 | i64::try_from(place).unwrap_or(i64::from(u32::MAX));
+        let params = [key];
+        let select = SelectQuery::all(schema::MARK_BLOCKS, &["data"])
+            .clauses("WHERE id = ?1")
+            .params(&params);
+        let found = self.db.first(select, |cells| {
+            mark_blocks::decode(cells.blob(0)?, coarse.first)
+                .filter(|fine| joined(fine) == Some(*coarse))
+        })?;
+        let damage = || self.db.damage(schema::MARK_BLOCKS, &format!("piece {key} is broken"));
+        found.flatten().ok_or_else(damage)
+    }
+
+    /// What is wrong with blocks of long rows: they count the marks that are packed.
+    pub(super) fn mark_row_problems(&self) -> Result<Vec<String>, ReportError> {
+        let mut wrong = Vec::new();
+        for row in self.long_mark_rows()?.iter() {
+            let is_of_row = |of: &&PackedMarks| {
+                row.id.kinds().contains(&of.kind)
+                    && row.id.ipu().is_none_or(|at| of.ipu.is_none_or(|ipu| ipu == at.ipu))
+            };
+            let packed = self.mark_chunks(row.id.class())?;
+            let of_class = packed.iter().filter(|of| of.class == row.id.class());
+            let marks: u64 = of_class.filter(is_of_row).map(PackedMarks::count).sum();
+            let counted: u64 = row.blocks.iter().map(|block| block.count).sum();
+            if marks != row.marks || counted != row.marks {
+                let number = row.number;
+                wrong.push(format!("row {number} of mark_rows counts {counted} of {marks} marks"));
+            }
+            for place in 0..row.blocks.len() {
+                self.finer_mark_blocks(row, place)?;
+            }
+        }
+        Ok(wrong)
+    }
+}
+
+fn long_row(cells: &RowCells) -> Option<LongMarkRow> {
+    let number = cells.int(0).filter(|number| (0..1 << 31).contains(number))?;
+    let id = match cells.text(2) {
+        Some(kind) => MarkRowId::Common(MarkKind::from_name(&kind)?),
+        None => {
+            let ipu = IpuId(cells.small_up_to(3, MAX_IPUS - 1)?);
+            MarkRowId::Ipu(ReplicaIpu { class: ReplicaClassId(cells.small(1)?), ipu })
+        }
+    };
+    let marks = cells.count(4, MAX_COUNT)?;
+    let blocks = mark_blocks::decode(cells.blob(5)?, 0)?;
+    Some(LongMarkRow { id, blocks, number, marks })
+}
+
+/// Blocks as one.
+fn joined(blocks: &[MarkBlock]) -> Option<MarkBlock> {
+    let mut blocks = blocks.iter();
+    let mut all = *blocks.next()?;
+    blocks.for_each(|block| all.add(block));
+    Some(all)
+}

@@ -1,0 +1,134 @@
+//! The steps that tiles are busy in before each exchange of a lane, counted: when tiles arrive at an
+//! exchange follows from the step before it, so that nobody has to look at all steps of a long run.
+
+// Sums may come from a file that anybody wrote.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::program_totals::{program_code, program_from_code};
+use super::step_record::{StepClass, StepRecord};
+use crate::codec::{self, VarintReader, write_varint};
+use crate::limits::MAX_STEPS;
+use crate::model::ProgramKind;
+use crate::units::ProgramId;
+use std::collections::HashMap;
+
+/// Steps of a lane from which on its sums are kept: shorter ones are looked at in a millisecond.
+pub(super) const LONG_LANE: u64 = 1 << 16;
+/// Most sums of a lane: beyond them its steps are looked at.
+const MAX_SUMS: usize = 1 << 18;
+/// Largest unpacked list.
+const MAX_BYTES: usize = 1 << 23;
+
+/// Executions of an exchange that follow the same busy step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExchangeFollowing {
+    pub exchange: ProgramId,
+    pub kind: ProgramKind,
+    /// The program, where it is known, and the kind of the last step before the exchange in which
+    /// tiles did more than wait; none at the start of the lane.
+    pub before: Option<(Option<ProgramId>, ProgramKind)>,
+    pub executions: u64,
+}
+
+type BusyStep = (Option<ProgramId>, StepClass);
+
+/// Counts exchanges of a lane by the step before them.
+#[derive(Default)]
+pub(super) struct ExchangeOrder {
+    before: Option<BusyStep>,
+    /// In the order of their first execution.
+    sums: Vec<(Option<BusyStep>, BusyStep, u64)>,
+    places: HashMap<(Option<BusyStep>, BusyStep), usize>,
+    /// The sum that was added to behind each one, as it mostly is again: a run repeats itself.
+    followers: Vec<usize>,
+    last: usize,
+    /// Whether there are more sums than are kept.
+    is_cut: bool,
+}
+
+impl ExchangeOrder {
+    /// Takes in the next step.
+    pub(super) fn push(&mut self, record: &StepRecord) {
+        let kind = record.class.kind();
+        if matches!(kind, ProgramKind::Sync | ProgramKind::WriteUndef) {
+            return;
+        }
+        let step = (record.program, record.class);
+        if kind.moves_data() && record.program.is_some() {
+            self.count(step);
+        }
+        self.before = Some(step);
+    }
+
+    fn count(&mut self, step: BusyStep) {
+        let key = (self.before, step);
+        let guess = self.followers.get(self.last).copied().unwrap_or(usize::MAX);
+        let is_as_before =
+            self.sums.get(guess).is_some_and(|(before, own, _)| (*before, *own) == key);
+        let place = if is_as_before {
+            guess
+        } else {
+            let fresh = self.sums.len();
+            let place = *self.places.entry(key).or_insert(fresh);
+            if place == fresh {
+                if fresh >= MAX_SUMS {
+                    self.places.remove(&key);
+                    self.is_cut = true;
+                    return;
+                }
+                self.sums.push((key.0, key.1, 0));
+                self.followers.push(fresh);
+            }
+            place
+        };
+        if let Some(follower) = self.followers.get_mut(self.last) {
+            *follower = place;
+        }
+        self.last = place;
+        if let Some((.., executions)) = self.sums.get_mut(place) {
+            *executions += 1;
+        }
+    }
+
+    /// The counted exchanges as bytes that are still to be packed; nothing if some are missing.
+    pub(super) fn encode(&self) -> Option<Vec<u8>> {
+        if self.is_cut {
+            return None;
+        }
+        let mut raw = Vec::new();
+        write_varint(&mut raw, self.sums.len() as u64);
+        for (before, (program, class), executions) in &self.sums {
+            write_varint(&mut raw, before.map_or(0, |(_, class)| class.code() + 1));
+            if let Some((program, _)) = before {
+                write_varint(&mut raw, program_code(*program));
+            }
+            write_varint(&mut raw, program_code(*program));
+            write_varint(&mut raw, class.code());
+            write_varint(&mut raw, *executions);
+        }
+        Some(raw)
+    }
+}
+
+/// The list in a blob; nothing if it is broken.
+pub(super) fn decode(blob: &[u8]) -> Option<Vec<ExchangeFollowing>> {
+    let raw = codec::unpack(blob, MAX_BYTES)?;
+    let mut cursor = VarintReader::new(&raw);
+    let count = usize::try_from(cursor.take()?).ok()?;
+    (count <= cursor.left()).then_some(())?;
+    let mut all = Vec::with_capacity(count);
+    for _ in 0..count {
+        let before = match cursor.take()?.checked_sub(1) {
+            None => None,
+            Some(class) => {
+                let kind = StepClass::from_code(class)?.kind();
+                Some((program_from_code(cursor.take()?)?, kind))
+            }
+        };
+        let exchange = program_from_code(cursor.take()?)??;
+        let kind = StepClass::from_code(cursor.take()?)?.kind();
+        let executions = cursor.take().filter(|executions| *executions <= MAX_STEPS)?;
+        all.push(ExchangeFollowing { exchange, kind, before, executions });
+    }
+    cursor.is_done().then_some(all)
+}
