@@ -14,6 +14,7 @@ from ._table import Table
 from ._tilescope import QueryError, ReportError
 
 __all__ = [
+    "COMMANDS",
     "Comparison",
     "Picture",
     "QueryError",
@@ -23,9 +24,21 @@ __all__ = [
     "SpecError",
     "Table",
     "Violation",
+    "__version__",
+    "bisect",
+    "convert",
+    "keys",
+    "model",
+    "onnx",
     "open",
+    "reproduce",
+    "sensitivity",
+    "series",
     "simulate",
+    "specs",
     "sweep",
+    "tune",
+    "validate",
 ]
 
 # Starting programs takes modules that reading does not need: they are imported with their first use.
@@ -34,10 +47,31 @@ _LAZY = {
     "SpecError": "_program",
     "simulate": "_simulate",
     "sweep": "_sweep",
+    **dict.fromkeys(
+        (
+            "COMMANDS",
+            "bisect",
+            "convert",
+            "keys",
+            "model",
+            "onnx",
+            "reproduce",
+            "sensitivity",
+            "series",
+            "specs",
+            "tune",
+            "validate",
+        ),
+        "_commands",
+    ),
 }
 
 
 def __getattr__(name):
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tilescope")
     if name in _LAZY:
         from importlib import import_module
 

@@ -1,3 +1,15 @@
+from ._commands import COMMANDS as COMMANDS
+from ._commands import bisect as bisect
+from ._commands import convert as convert
+from ._commands import keys as keys
+from ._commands import model as model
+from ._commands import onnx as onnx
+from ._commands import reproduce as reproduce
+from ._commands import sensitivity as sensitivity
+from ._commands import series as series
+from ._commands import specs as specs
+from ._commands import tune as tune
+from ._commands import validate as validate
 from ._program import SimulationError as SimulationError
 from ._program import SpecError as SpecError
 from ._report import Comparison as Comparison
@@ -12,3 +24,4 @@ from ._tilescope import QueryError as QueryError
 from ._tilescope import ReportError as ReportError
 
 __all__: list[str]
+__version__: str

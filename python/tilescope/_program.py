@@ -93,8 +93,10 @@ def run(
     words: Sequence[str],
     progress: Callable[[int], None] | None = None,
     running: Running | None = None,
+    codes: Sequence[int] = (0,),
 ) -> tuple[str, list[str]]:
-    """Runs a command of the program. Gives what it printed, and its warnings.
+    """Runs a command of the program. Gives what it printed, and its warnings. `codes` are the exit
+    codes of an answer.
 
     `progress` is told the percentage that is done. Whatever interrupts this kills the program.
 
@@ -136,7 +138,7 @@ def run(
         child.stdout.close()
         child.stderr.close()
     warnings = [line.removeprefix("warning: ") for line in said if line.startswith("warning: ")]
-    if code == 0:
+    if code in codes:
         return "".join(printed), warnings
     _fail(code, said)
 

@@ -75,10 +75,100 @@ class Report:
         """The key figures, as `tilescope summary --json` prints them. Bytes are of one replica."""
         return _json(self._core.summary_json())
 
-    def insights(self) -> list[dict[str, Any]]:
+    def insights(self, prove: bool = False, **options: Any) -> list[dict[str, Any]]:
         """What is worth improving, the most important first: `rule`, `sentence`, `advice`, `gain`,
-        …"""
-        return _json(self._core.insights_json())
+        …
+
+        With `prove` each proposal is simulated, and `measured` says what it gains.
+        """
+        if not prove and not options:
+            return _json(self._core.insights_json())
+        from ._commands import ask
+
+        return ask("insights", self.path, prove=prove, **options)
+
+    def why(self, at: str | None = None, **options: Any) -> dict[str, Any]:
+        """What the run waits for: its critical path, and slack and lead of each lane. With `at`
+        (`"STEP:IPU:REPLICA"`) why a step takes as long as it does."""
+        from ._commands import ask
+
+        return ask("why", self.path, at=at, **options)
+
+    def verify(self) -> list[dict[str, Any]]:
+        """Laws that the report breaks; none where it is consistent."""
+        from ._commands import ask
+
+        return ask("verify", self.path)["findings"]
+
+    def samples(self, by: str = "operation", **options: Any) -> list[dict[str, Any]]:
+        """What was measured of single tiles, put together `by` operation, tile, phase, …"""
+        from ._commands import flags
+        from ._program import run
+
+        words = ["samples", *flags({"by": by, "format": "json", **options}), "--", self.path]
+        return _json(run(words)[0])
+
+    def calibrate(self, spec: Any = None, **options: Any) -> dict[str, Any]:
+        """This report of a measured run beside its simulation, with constants of the cost model
+        fitted to it. They are kept in the file `output`, if one is named."""
+        from ._commands import calibrated
+
+        return calibrated(self, spec, options)
+
+    def export(self, output: str | os.PathLike[str], view: str | None = None, **options: Any) -> str:
+        """Writes a view as a picture, a table as CSV, Parquet or Arrow, or a trace for Perfetto or
+        Chrome, as `format` says or the name ends; gives the path of the file."""
+        from pathlib import Path
+
+        from ._commands import flags
+        from ._program import run
+
+        ending = Path(output).suffix.lstrip(".")
+        options = {"view": view, "format": ending or None, **options}
+        run(["export", *flags(options), "-o", os.fspath(output), "--", self.path])
+        return os.fspath(output)
+
+    def slice(
+        self,
+        output: str | os.PathLike[str],
+        cycles: tuple[int, int],
+        ipus: Sequence[int] | None = None,
+    ) -> Report:
+        """A part of the run as a report of its own, in the directory `output`: what shares a cycle
+        with the window `cycles`, on all IPUs or some."""
+        from ._program import run
+
+        words = ["slice", self.path, f"--range={cycles[0]}..{cycles[1]}", "-o", os.fspath(output)]
+        words += [] if ipus is None else ["--ipus=" + ",".join(str(ipu) for ipu in ipus)]
+        run(words)
+        return open(output)
+
+    def html(self, output: str | os.PathLike[str], target: Report | None = None) -> str:
+        """Writes the report, or it and another one compared, as one self-contained page; gives the
+        path of the file."""
+        from ._program import run
+
+        run(["report", self.path, *([target.path] if target else []), "-o", os.fspath(output)])
+        return os.fspath(output)
+
+    def close(self) -> None:
+        """Gives the file and the memory of the report back. Nothing can be asked after that."""
+        try:
+            del self._core
+        except (AttributeError, ValueError):
+            # It was closed before.
+            pass
+
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_core":
+            raise ValueError("the report is closed")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def find(self, query: str, limit: int = 1000) -> Table:
         """Steps, operations, programs, variables, tensors and vertices by name and by a small

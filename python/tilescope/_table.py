@@ -8,6 +8,7 @@ from ._tilescope import table_of_columns
 # As in `typing`, which takes longer to import than all of this package.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     import numpy
@@ -53,9 +54,25 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._core.__arrow_c_stream__(requested_schema)
 
-    def __getitem__(self, column: str) -> list[Any]:
-        """The values of a column."""
-        return self._core.values(column)
+    def __getitem__(self, place: str | slice) -> Any:
+        """The values of a column, or a table of some rows: `table["cycles"]`, `table[:10]`."""
+        if isinstance(place, str):
+            return self._core.values(place)
+        if not isinstance(place, slice):
+            kind = type(place).__name__
+            raise TypeError(f"a table is indexed by a column's name or by a slice, not by {kind}")
+        first, end, step = place.indices(len(self))
+        rows = self.to_pydict(max(first + 1 if step < 0 else end, 0))
+        return Table.from_columns({of: values[place] for of, values in rows.items()}, self.name)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, a dict each."""
+        columns = self.to_pydict()
+        return (dict(zip(columns, row)) for row in zip(*columns.values()))
+
+    def head(self, rows: int = 5) -> Table:
+        """The first rows."""
+        return self[: max(rows, 0)]
 
     def to_pydict(self, limit: int | None = None) -> dict[str, list[Any]]:
         """The first `limit` rows (all without it) as lists, column by column."""
