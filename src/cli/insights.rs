@@ -11,7 +11,8 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use tilescope_analysis::insights::{
-    InsightFinding, InsightSubject, TRIED_FILE, TriedFindings, insights, insights_with_tried,
+    InsightFinding, InsightSubject, InsightVerdict, TRIED_FILE, TriedFindings, insights,
+    insights_with_tried,
 };
 use tilescope_experiments::strategies::proposals::{ProofRequest, prove};
 use tilescope_experiments::trial::end_with_parent;
@@ -93,7 +94,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if matches.get_flag("json") {
         return super::command::print_json(&found, output);
     }
-    print(&found, output)
+    print(&found, &InsightVerdict::read(&report, NumberFormat::default())?, output)
 }
 
 /// Keeps what was tried beside the report; a report in a place that is not written to is proven all
@@ -109,12 +110,23 @@ fn keep(report: &Report, tried: &TriedFindings) {
     }
 }
 
-fn print(found: &[InsightFinding], output: &mut dyn Write) -> Result<(), CliError> {
+fn print(
+    found: &[InsightFinding],
+    verdict: &InsightVerdict,
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    writeln!(output, "{}\n", verdict.lead)?;
     if found.is_empty() {
         writeln!(output, "No rule found anything to improve in this report.")?;
     }
     let (folded, shown): (Vec<_>, Vec<_>) = found.iter().partition(|finding| finding.was_in_vain());
+    let is_aside = |finding: &InsightFinding| finding.subject != verdict.first;
+    let mut was_aside = false;
     for (number, finding) in (1..).zip(shown) {
+        if is_aside(finding) && !was_aside {
+            was_aside = true;
+            writeln!(output, "\n{}", aside_title(verdict))?;
+        }
         print_finding(number, finding, output)?;
     }
     if !folded.is_empty() {
@@ -127,6 +139,14 @@ fn print(found: &[InsightFinding], output: &mut dyn Write) -> Result<(), CliErro
         writeln!(output, "    {}: {proposal}; {tried}", finding.rule)?;
     }
     Ok(())
+}
+
+/// The heading of findings that are not about the question of the program.
+fn aside_title(verdict: &InsightVerdict) -> &str {
+    match verdict.first {
+        InsightSubject::Time => &verdict.memory,
+        InsightSubject::Memory => "Time",
+    }
 }
 
 fn print_finding(

@@ -2,7 +2,9 @@
 
 use crate::common;
 use std::collections::BTreeSet;
-use tilescope_analysis::insights::{InsightFinding, RULES, insights};
+use tilescope_analysis::insights::{
+    InsightFinding, InsightSubject, InsightVerdict, RULES, insights,
+};
 use tilescope_analysis::trace::{LaneStepLocation, located_step};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::{
@@ -254,6 +256,29 @@ fn what_does_not_fit_comes_first() {
     let found = found(&bad());
     assert_eq!(found[0].rule, "out_of_memory");
     assert!(found[0].sentence.contains("tile 0") && found[0].sentence.contains("176 KiB"));
+}
+
+/// A program that runs is asked about its time, one that does not about its memory.
+#[test]
+fn findings_answer_the_question_of_the_program_first() {
+    for spec in ["mnist_pipeline", "matmul_chain", "offload", "too_large"] {
+        let (report, _directory) = common::report(spec, &[]);
+        let numbers = NumberFormat::default();
+        let verdict = InsightVerdict::read(&report, numbers).expect("reads");
+        let found = insights(&report, numbers).expect("reads");
+        let first = found.iter().take_while(|finding| finding.subject == verdict.first).count();
+        let aside = found[first..].iter();
+        assert!(aside.clone().all(|finding| finding.subject != verdict.first), "{spec}");
+        let fits = verdict.memory.starts_with("Memory: fits, ");
+        let question = if fits { InsightSubject::Time } else { InsightSubject::Memory };
+        assert_eq!((verdict.first, spec == "too_large"), (question, !fits), "{spec}");
+        let lead = match spec {
+            "mnist_pipeline" => "sets the pace: ",
+            "too_large" => "The program does not fit: ",
+            _ => "Most of the critical path: ",
+        };
+        assert!(verdict.lead.contains(lead), "{}", verdict.lead);
+    }
 }
 
 /// What is recommended for the bundled program that does not fit makes it fit.

@@ -395,6 +395,8 @@ enum Cbor<'a> {
     Number(u8),
     Text(&'a str),
     List(Vec<Cbor<'a>>),
+    /// Bytes that nobody reads, so many.
+    Padding(u32),
     Map(Vec<(&'a str, Cbor<'a>)>),
 }
 
@@ -408,6 +410,10 @@ impl Cbor<'_> {
         match self {
             Self::Number(number) => head(0, usize::from(*number)),
             Self::Text(text) => [head(3, text.len()), text.as_bytes().to_vec()].concat(),
+            Self::Padding(length) => {
+                let head = [&[2 << 5 | 26][..], &length.to_be_bytes()].concat();
+                [head, vec![0; *length as usize]].concat()
+            }
             Self::List(items) => {
                 let parts = items.iter().map(Self::bytes);
                 std::iter::once(head(4, items.len())).chain(parts).flatten().collect()
@@ -422,7 +428,7 @@ impl Cbor<'_> {
 }
 
 /// Contexts of the program of [`Foreign`]: an ONNX operation with a convolution in it.
-fn debug_cbor() -> Vec<u8> {
+fn debug_cbor(padding: u32) -> Vec<u8> {
     let context = |id, parent, layer, more: Vec<(&'static str, Cbor<'static>)>| {
         let mut entries = vec![("id", Cbor::Number(id)), ("layer", Cbor::Text(layer))];
         entries.extend((parent > 0).then_some(("parentId", Cbor::Number(parent))));
@@ -445,8 +451,36 @@ fn debug_cbor() -> Vec<u8> {
             ]),
         ),
         ("stringTable", Cbor::List(vec![Cbor::Text("dense")])),
+        ("padding", Cbor::Padding(padding)),
     ]);
     file.bytes()
+}
+
+#[test]
+fn long_contexts_are_read_once() {
+    let place = Place::with(&Foreign::default());
+    let beside = place.directory.path().join("debug.cbor");
+    let bytes = debug_cbor(2 << 20);
+    fs::write(&beside, &bytes).unwrap();
+    let said = |report: &Report| {
+        let operations = report.operations().unwrap();
+        let names: Vec<String> = operations.iter().map(|of| of.name.clone()).collect();
+        (names, report.debug_frames(ProgramId(3)).unwrap())
+    };
+    let first = said(&place.open());
+    assert_eq!(first.0, ["dense layer"]);
+    // Of the same size and time, it is the same file: nobody looks into it.
+    let written = fs::metadata(&beside).unwrap().modified().unwrap();
+    fs::write(&beside, vec![0; bytes.len()]).unwrap();
+    fs::File::options().write(true).open(&beside).unwrap().set_modified(written).unwrap();
+    let report = place.open();
+    assert_eq!(said(&report), first);
+    assert_eq!(report.warnings(), Vec::<String>::new());
+    // Another one is read.
+    fs::write(&beside, vec![0; bytes.len() + 1]).unwrap();
+    let report = place.open();
+    assert!(report.operations().unwrap().is_empty());
+    assert!(report.warnings().iter().any(|text| text.contains("debug.cbor is not used")));
 }
 
 #[test]
@@ -454,7 +488,7 @@ fn contexts_beside_a_report_give_it_operations() {
     let place = Place::with(&Foreign::default());
     assert!(!place.open().has(ReportPart::Operations));
     let beside = place.directory.path().join("debug.cbor");
-    fs::write(&beside, debug_cbor()).unwrap();
+    fs::write(&beside, debug_cbor(0)).unwrap();
     let report = place.open();
     assert!(report.has(ReportPart::Operations));
     ask_everything(&report);
@@ -493,7 +527,7 @@ fn contexts_beside_a_report_give_it_operations() {
     assert!(report.warnings().iter().any(|text| text.contains("debug.cbor is older")));
 
     // A broken one is a warning and nothing else.
-    fs::write(&beside, &debug_cbor()[..60]).unwrap();
+    fs::write(&beside, &debug_cbor(0)[..60]).unwrap();
     let report = place.open();
     ask_everything(&report);
     assert!(report.operations().unwrap().is_empty() && !report.has(ReportPart::Operations));

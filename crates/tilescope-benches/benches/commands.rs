@@ -1,5 +1,6 @@
 //! What jobs wait for: commands on reports of real size, with what they take and what is asked of
-//! them: `cargo bench --bench commands`, `-- NAME …` for some of [`MEASUREMENTS`]. Reports are made
+//! them: `cargo bench --bench commands`, `-- NAME …` for some of [`MEASUREMENTS`], `-- growth` for
+//! how they grow with the run. Reports are made
 //! once, in `target/tmp` (4 GB); delete them to have them made by a newer program.
 //!
 //! Each command runs three times, and the fastest counts: what else the machine does only adds.
@@ -149,6 +150,57 @@ const MEASUREMENTS: [Measurement; 12] = [
     },
 ];
 
+/// Commands whose answers should take as long at any length of a run.
+const GROWTH: [(&str, fn(&str, &Reports) -> Vec<String>); 9] = [
+    ("summary", |report, _| words(["summary", report])),
+    ("why", |report, _| words(["why", report])),
+    ("operations", |report, reports| view(report, "operations", reports)),
+    ("program-tree", |report, reports| view(report, "program-tree", reports)),
+    ("insights", |report, _| words(["insights", report])),
+    ("find", |report, _| words(["find", report, "in:steps cycles>1k"])),
+    ("compare", |report, _| words(["compare", report, report, "--view", "all"])),
+    ("page", |report, reports| words(["report", report, "-o", &reports.file("page.html")])),
+    ("trace", |report, reports| {
+        let file = reports.file("trace.png");
+        words(["export", report, "--view", "execution-trace", "-o", &file])
+    }),
+];
+
+/// Iterations of runs of 10^6 to 10^8 records; `-- billion` adds one of 10^9.
+const ITERATIONS: [u32; 4] = [310, 3_100, 31_000, 310_000];
+
+fn view(report: &str, view: &str, reports: &Reports) -> Vec<String> {
+    let file = reports.file("view.csv");
+    words(["export", report, "--view", view, "--format", "csv", "-o", &file])
+}
+
+/// Prints what each command takes on runs of several lengths, and the exponent of its growth between
+/// the two longest: 0 where length makes no difference, 1 where it takes ten times as long.
+fn growth(reports: &Reports, lengths: &[u32]) {
+    for (name, command) in GROWTH {
+        let mut seconds = Vec::new();
+        for length in lengths {
+            let words = command(&reports.mnist(*length), reports);
+            let about = Measurement {
+                name,
+                about: "",
+                command: |_| Vec::new(),
+                most_seconds: f64::MAX,
+                most_mb: None,
+                exits: 0,
+            };
+            let runs = (0..3).map(|_| run(&about, &words, reports).time.as_secs_f64());
+            seconds.push(runs.fold(f64::MAX, f64::min));
+        }
+        let exponent = match seconds[..] {
+            [.., shorter, longer] => (longer / shorter).log10(),
+            _ => 0.0,
+        };
+        let columns: Vec<String> = seconds.iter().map(|of| format!("{of:7.3} s")).collect();
+        println!("{name:16} {}  exponent {exponent:5.2}", columns.join(" "));
+    }
+}
+
 fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
@@ -254,6 +306,10 @@ fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let reports = Reports(Path::new(env!("CARGO_TARGET_TMPDIR")).join("commands"));
     fs::create_dir_all(&reports.0).unwrap();
+    if asked.is_empty() || asked.iter().any(|word| ["growth", "billion"].contains(&word.as_str())) {
+        let most = if asked.iter().any(|word| word == "billion") { 4 } else { 3 };
+        growth(&reports, &ITERATIONS[..most]);
+    }
     let is_asked = |of: &&Measurement| asked.is_empty() || asked.iter().any(|word| word == of.name);
     for measurement in MEASUREMENTS.iter().filter(is_asked) {
         let words = (measurement.command)(&reports);

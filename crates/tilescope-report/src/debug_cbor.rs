@@ -78,7 +78,7 @@ struct DebugContext {
 }
 
 /// A context and those above it, as people read them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DebugFrame {
     /// The layer that made it: `poplar`, `poplibs`, `popart`, `onnx`, `xla_op`, …
     pub layer: String,
@@ -175,11 +175,6 @@ impl DebugContexts {
     /// The operation of a context; empty where it is none.
     pub(crate) fn operation(&self, place: ContextPlace) -> &str {
         self.context(place).map_or("", |context| self.text(context.operation))
-    }
-
-    /// The layer of a context.
-    pub(crate) fn layer(&self, place: ContextPlace) -> &str {
-        self.context(place).map_or("", |context| self.text(context.layer))
     }
 
     fn context(&self, place: ContextPlace) -> Option<&DebugContext> {

@@ -41,6 +41,7 @@ mod tried_proposals;
 mod unmodelled;
 mod unused_tiles;
 mod update_schedule;
+mod verdict;
 mod waiting;
 mod worst_tiles;
 
@@ -53,6 +54,8 @@ pub use tried_proposals::{
     TRIED_FILE, TriedFileError, TriedFinding, TriedFindings, TriedProposal, combination,
     insights_with_tried, sort_by_measured, with_tried,
 };
+
+pub use verdict::InsightVerdict;
 
 use crate::trace::RunShare;
 use crate::view_location::ViewLocation;
@@ -225,13 +228,22 @@ pub fn insights(
     Ok(ranked(&facts))
 }
 
-/// All findings about some facts, the most important first; rules among equals keep their order.
+/// All findings about some facts, those about the question of the program first ([`InsightVerdict`]),
+/// and of these the most important first; rules among equals keep their order.
 pub fn ranked(facts: &InsightFacts) -> Vec<InsightFinding> {
     let mut found: Vec<InsightFinding> = RULES.iter().flat_map(|rule| (rule.find)(facts)).collect();
     merge_duplicates(&mut found);
     let most = facts.fullest(1).first().map_or(Bytes::ZERO, |(_, bytes)| *bytes);
     let fullness = most.as_f64() / facts.target.bytes_per_tile.0.max(1) as f64;
-    found.sort_by(|a, b| b.gain.rank(fullness).total_cmp(&a.gain.rank(fullness)));
+    let first = verdict::first_subject(facts.outcome);
+    found.sort_by(|a, b| {
+        // What does not run comes first, whatever a file says of a run.
+        let is_aside = |finding: &InsightFinding| {
+            finding.subject != first && finding.gain != InsightGain::Everything
+        };
+        let order = b.gain.rank(fullness).total_cmp(&a.gain.rank(fullness));
+        is_aside(a).cmp(&is_aside(b)).then(order)
+    });
     found
 }
 

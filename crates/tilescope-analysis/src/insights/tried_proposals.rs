@@ -56,6 +56,19 @@ impl TriedProposal {
         (saved >= Self::LEAST_GAIN).then_some(saved)
     }
 
+    /// The share of its time by which a sample takes longer, and a little where it does not.
+    fn price(&self) -> f64 {
+        match self {
+            Self::Ran { time, .. } => time.max(0.0) + Self::LEAST_GAIN,
+            _ => Self::LEAST_GAIN,
+        }
+    }
+
+    /// Whether a sample takes longer.
+    pub fn loses_time(&self) -> bool {
+        matches!(self, Self::Ran { time, .. } if *time >= Self::LEAST_GAIN)
+    }
+
     /// `tried: -28.9 % time per sample, fullest tile +0.2 %`
     pub fn text(&self, subject: InsightSubject) -> String {
         let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
@@ -183,18 +196,20 @@ pub fn with_tried(found: Vec<InsightFinding>, tried: &[TriedFinding]) -> Vec<Ins
     together.chain(found).collect()
 }
 
-/// Sorts findings by what was measured: what makes the program fit, gains of time and gains of memory,
-/// the largest of each first, then those of which nothing was tried, as they are, then what was tried
-/// in vain.
+/// Sorts findings by what was measured: what makes the program fit, then findings about the question
+/// of the program, those that gain most first and then those that were not tried, as they are; then the
+/// same about memory of a program that fits, or time of one that does not, and last what was tried in
+/// vain. Memory is ranked by what is gained for the time that is lost.
 pub fn sort_by_measured(found: &mut [InsightFinding]) {
+    let is_out_of_memory = found.iter().any(|finding| finding.gain == InsightGain::Everything);
+    let first = if is_out_of_memory { InsightSubject::Memory } else { InsightSubject::Time };
     let place = |finding: &InsightFinding| {
-        let gain = finding.measured_gain();
-        match (&finding.measured, gain, finding.subject) {
-            (Some(TriedProposal::NowFits { memory }), ..) => (0, *memory),
-            (_, Some(gain), InsightSubject::Time) => (1, -gain),
-            (_, Some(gain), InsightSubject::Memory) => (2, -gain),
-            (None, None, _) => (3, 0.0),
-            (Some(_), None, _) => (4, 0.0),
+        let aside = if finding.subject == first { 0 } else { 2 };
+        match (&finding.measured, finding.measured_gain()) {
+            (Some(TriedProposal::NowFits { memory }), _) => (0, *memory),
+            (Some(tried), Some(gain)) => (1 + aside, -gain / tried.price()),
+            (None, _) => (2 + aside, 0.0),
+            (Some(_), None) => (5, 0.0),
         }
     };
     found.sort_by(|a, b| {
@@ -227,6 +242,12 @@ impl InsightFinding {
     /// of the fullest tile, by its subject; none where it gained nothing or was not tried.
     pub fn measured_gain(&self) -> Option<f64> {
         self.measured.as_ref()?.gain(self.subject)
+    }
+
+    /// Whether something was gained when the proposal was tried, and no time was lost for it.
+    pub fn is_plain_gain(&self) -> bool {
+        let lost = self.measured.as_ref().is_some_and(TriedProposal::loses_time);
+        self.measured_gain().is_some() && !lost
     }
 
     /// Words for what may be gained, or was where nothing was claimed: `up to 12.3 % of the time`.

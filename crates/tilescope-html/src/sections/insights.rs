@@ -4,7 +4,7 @@ use super::{PageFacts, SectionEntry};
 use crate::block::{Block, FindingText};
 use crate::names::prose;
 use tilescope_analysis::insights::{
-    InsightFinding, InsightGain, InsightSubject, insights_with_tried,
+    InsightFinding, InsightGain, InsightSubject, InsightVerdict, insights_with_tried,
 };
 use tilescope_report::ReportError;
 
@@ -16,13 +16,14 @@ const BOUNDS: &str = "Gains are bounds: of time, what a change takes away from t
 
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let (found, problem) = insights_with_tried(facts.report, facts.numbers)?;
-    let mut blocks = vec![Block::note(BOUNDS)];
+    let verdict = InsightVerdict::read(facts.report, facts.numbers)?;
+    let mut blocks = vec![Block::note(prose(&verdict.lead)), Block::note(BOUNDS)];
     blocks.extend(problem.map(|problem| {
         Block::note(format!("What was tried before is not known: {}", prose(&problem.to_string())))
     }));
     if found.is_empty() {
         let text = "No rule found anything to improve in this report.";
-        return Ok(vec![Block::note(text)]);
+        return Ok(vec![Block::note(prose(&verdict.lead)), Block::note(text)]);
     }
     if found.iter().all(|finding| finding.measured.is_none()) {
         let text = "Nothing was tried yet: tilescope insights REPORT --prove simulates each proposal, \
@@ -31,8 +32,20 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         blocks.extend(can.then(|| Block::note(text)));
     }
     let most = found.iter().filter_map(share).fold(0.0, f64::max);
-    let findings = found.iter().map(|finding| words(finding, most)).collect();
-    blocks.push(Block::Findings { findings });
+    let (first, aside): (Vec<&InsightFinding>, Vec<_>) =
+        found.iter().partition(|finding| finding.subject == verdict.first);
+    let title = match verdict.first {
+        InsightSubject::Time => verdict.memory.as_str(),
+        InsightSubject::Memory => "Time",
+    };
+    for (title, findings) in [(None, first), (Some(title), aside)] {
+        if findings.is_empty() {
+            continue;
+        }
+        blocks.extend(title.map(Block::heading));
+        let findings = findings.into_iter().map(|finding| words(finding, most)).collect();
+        blocks.push(Block::Findings { findings });
+    }
     Ok(blocks)
 }
 
@@ -61,7 +74,7 @@ fn words(finding: &InsightFinding, most: f64) -> FindingText {
         proposal: proposal.map(|proposal| prose(&proposal.text())),
         cost: proposal.map(|proposal| prose(&proposal.cost)).filter(|cost| !cost.is_empty()),
         tried: finding.measured.as_ref().map(|tried| prose(&tried.text(finding.subject))),
-        gained: finding.measured_gain().is_some(),
+        gained: finding.is_plain_gain(),
         in_vain: finding.was_in_vain(),
         rule: finding.rule.to_owned(),
     }

@@ -5,18 +5,29 @@
 //! context whose names are the longest part of its own, and to the operation that this context or one
 //! above it is.
 
+use super::index_cache::{self, CacheFile};
 use super::{Report, ReportOrigin};
+use crate::codec::{pack, unpack};
 use crate::database::SelectQuery;
-use crate::debug_cbor::{ContextPlace, DebugContexts, DebugFrame};
+use crate::debug_cbor::{ContextPlace, DebugCborError, DebugContexts, DebugFrame};
 use crate::error::ReportError;
 use crate::model::{ModelOperation, TrainingPass};
+use crate::open_file::file_version;
 use crate::units::{OperationId, ProgramId};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The file, as Poplar names it.
 const FILE: &str = "debug.cbor";
+
+/// The kind of caches of what such a file says of programs.
+const CACHE: &str = "debug";
+/// Bytes of a file up to which reading it takes no longer than 20 ms.
+const SHORT_FILE_BYTES: u64 = 1 << 20;
+/// Most bytes of what is kept of one.
+const MAX_CACHED_BYTES: usize = 1 << 28;
 
 /// How TensorFlow's directories of single reports begin; what they share lies above them.
 const TENSORFLOW_DIRECTORY: &str = "tf_report_";
@@ -78,13 +89,15 @@ impl Report {
     pub(super) fn debug_info(&self) -> Result<Arc<DebugInfo>, ReportError> {
         self.debug_info.get(|| {
             let Some(file) = self.debug_file() else { return Ok(DebugInfo::default()) };
-            let contexts = match DebugContexts::read(&file) {
-                Ok(contexts) => contexts,
-                Err(problem) => {
-                    self.warnings.add(format!("{FILE} is not used: {problem}"));
-                    return Ok(DebugInfo::default());
-                }
-            };
+            let known = self.cached_frames(&file)?;
+            let frames =
+                match known.map_or_else(|| self.find_frames(&file), |known| Ok(Ok(known)))? {
+                    Ok(frames) => frames,
+                    Err(problem) => {
+                        self.warnings.add(format!("{FILE} is not used: {problem}"));
+                        return Ok(DebugInfo::default());
+                    }
+                };
             let old =
                 self.sidecar_files().into_iter().find(|of| of.name == FILE).zip(self.modified());
             if old.is_some_and(|(file, written)| file.is_older_than(written)) {
@@ -93,17 +106,56 @@ impl Report {
                      operations may be those of another program"
                 ));
             }
-            let names = self.db.list(SelectQuery::all("programs", &["id", "name"]), |cells| {
-                Some((ProgramId(cells.small(0)?), cells.text(1)?))
-            })?;
-            let names: Vec<(ProgramId, String)> = names.into_iter().flatten().collect();
-            let found = DebugInfo::new(&contexts, &names);
-            if found.operations.is_empty() && !names.is_empty() {
+            if frames.of_programs.is_empty() && self.db.has_rows("programs") {
                 self.warnings
                     .add(format!("{FILE} is not used: no program is named by its contexts"));
             }
-            Ok(found)
+            Ok(DebugInfo::new(frames))
         })
+    }
+
+    /// Finds what the file says of programs, and keeps it where reading it takes long.
+    fn find_frames(
+        &self,
+        file: &Path,
+    ) -> Result<Result<ProgramFrames, DebugCborError>, ReportError> {
+        let contexts = match DebugContexts::read(file) {
+            Ok(contexts) => contexts,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let names = self.db.list(SelectQuery::all("programs", &["id", "name"]), |cells| {
+            Some((ProgramId(cells.small(0)?), cells.text(1)?))
+        })?;
+        let names: Vec<(ProgramId, String)> = names.into_iter().flatten().collect();
+        let frames = ProgramFrames::new(&contexts, &names, file_version(file)?);
+        let is_long = file.metadata().is_ok_and(|file| file.len() > SHORT_FILE_BYTES);
+        if let Some(place) = self.cache_place(CACHE)?.filter(|_| is_long) {
+            index_cache::write(Some(&place), &self.warnings, |rows| {
+                let failed = |e: serde_json::Error| ReportError::invalid_input(e.to_string());
+                let json = serde_json::to_vec(&frames).map_err(failed)?;
+                let failed = |e| ReportError::sqlite_writing(&e, rows.path);
+                rows.execute("CREATE TABLE debug_frames(data BLOB)")?;
+                let insert = "INSERT INTO debug_frames VALUES (?)";
+                rows.connection.execute(insert, [pack(&json)]).map(|_| ()).map_err(failed)
+            })?;
+        }
+        Ok(Ok(frames))
+    }
+
+    /// What was found of the same file before.
+    fn cached_frames(&self, file: &Path) -> Result<Option<ProgramFrames>, ReportError> {
+        let version = file_version(file)?;
+        let read = |CacheFile { connection, file, .. }: CacheFile| {
+            let path = file.unwrap_or_default();
+            let packed: Vec<u8> = connection
+                .query_row("SELECT data FROM debug_frames", [], |row| row.get(0))
+                .map_err(|e| ReportError::sqlite_reading(&e, "debug_frames", &path))?;
+            let json = unpack(&packed, MAX_CACHED_BYTES);
+            let found = json.and_then(|json| serde_json::from_slice::<ProgramFrames>(&json).ok());
+            let of_file = found.filter(|found| found.version == version && found.is_sound());
+            of_file.ok_or_else(|| ReportError::damaged("it is of another file", &path))
+        };
+        Ok(self.cache_place(CACHE)?.and_then(|place| place.open(read)))
     }
 
     /// The debug contexts that a program was made in, its own first; empty where they are not known.
@@ -115,27 +167,57 @@ impl Report {
     }
 }
 
-impl DebugInfo {
-    fn new(contexts: &DebugContexts, programs: &[(ProgramId, String)]) -> Self {
+/// The contexts that programs were made in.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct ProgramFrames {
+    /// Path, size and time of the file that they were read of.
+    version: String,
+    /// A context and those above it.
+    chains: Vec<Vec<DebugFrame>>,
+    /// The place of the chain of each program that has one.
+    of_programs: Vec<(u32, usize)>,
+}
+
+impl ProgramFrames {
+    fn new(contexts: &DebugContexts, programs: &[(ProgramId, String)], version: String) -> Self {
         let by_name = contexts_by_name(contexts, programs);
-        let mut info = Self::default();
-        let mut known: HashMap<(String, String, TrainingPass), OperationId> = HashMap::new();
-        let mut frames: HashMap<ContextPlace, Arc<Vec<DebugFrame>>> = HashMap::new();
+        let mut found = Self { version, ..Self::default() };
+        let mut places: HashMap<ContextPlace, usize> = HashMap::new();
         for (program, name) in programs {
             let own = prefixes(plain(name)).find_map(|part| by_name.get(part).copied());
             let Some(own) = own else { continue };
-            let chain = contexts.chain(own);
-            let told = frames.entry(own).or_insert_with(|| {
-                Arc::new(chain.iter().map(|place| contexts.frame(*place)).collect())
+            let place = *places.entry(own).or_insert_with(|| {
+                let chain = contexts.chain(own);
+                found.chains.push(chain.iter().map(|place| contexts.frame(*place)).collect());
+                found.chains.len() - 1
             });
-            info.frames_of.insert(*program, told.clone());
-            let Some(place) = operation_in(contexts, &chain) else { continue };
-            let DebugFrame { layer, name, operation, kind } = contexts.frame(place);
+            found.of_programs.push((program.0, place));
+        }
+        found
+    }
+
+    /// Whether each program has a chain that is there.
+    fn is_sound(&self) -> bool {
+        self.of_programs.iter().all(|(_, chain)| *chain < self.chains.len())
+    }
+}
+
+impl DebugInfo {
+    fn new(frames: ProgramFrames) -> Self {
+        let mut info = Self::default();
+        let mut known: HashMap<(String, String, TrainingPass), OperationId> = HashMap::new();
+        let chains: Vec<Arc<Vec<DebugFrame>>> = frames.chains.into_iter().map(Arc::new).collect();
+        for (program, chain) in frames.of_programs {
+            let Some(chain) = chains.get(chain) else { continue };
+            let program = ProgramId(program);
+            info.frames_of.insert(program, chain.clone());
+            let Some(frame) = operation_in(chain) else { continue };
+            let DebugFrame { layer, name, operation, kind } = frame.clone();
             let name = operation.unwrap_or(name);
             if name.is_empty() {
                 continue;
             }
-            let pass = pass_of(told);
+            let pass = pass_of(chain);
             let key = (layer, name, pass);
             let id = match known.get(&key) {
                 Some(id) => *id,
@@ -147,7 +229,7 @@ impl DebugInfo {
                     id
                 }
             };
-            info.operation_of.insert(*program, id);
+            info.operation_of.insert(program, id);
         }
         info
     }
@@ -203,18 +285,12 @@ fn contexts_by_name<'a>(
 
 /// The operation that a program belongs to, of its context and those above: the one of the framework
 /// that its user wrote in; without a framework that of the library call that began it.
-fn operation_in(contexts: &DebugContexts, chain: &[ContextPlace]) -> Option<ContextPlace> {
-    let of_layer =
-        |layer: &&str| chain.iter().copied().find(|place| contexts.layer(*place) == *layer);
-    let named = |place: &ContextPlace| {
-        !contexts.operation(*place).is_empty() || !contexts.name(*place).is_empty()
-    };
-    let call = || {
-        let above = chain.iter().rev().copied();
-        above.filter(named).find(|place| contexts.layer(*place) != LOWEST_LAYER)
-    };
+fn operation_in(chain: &[DebugFrame]) -> Option<&DebugFrame> {
+    let of_layer = |layer: &&str| chain.iter().find(|frame| frame.layer == *layer);
+    let named = |frame: &&DebugFrame| frame.operation.is_some() || !frame.name.is_empty();
+    let call = || chain.iter().rev().filter(named).find(|frame| frame.layer != LOWEST_LAYER);
     let framework = FRAMEWORK_LAYERS.iter().filter_map(of_layer).find(named);
-    framework.or_else(call).or_else(|| chain.iter().rev().copied().find(named))
+    framework.or_else(call).or_else(|| chain.iter().rev().find(named))
 }
 
 /// The pass that an operation belongs to, as far as names tell it: PopART's gradients are kinds that

@@ -14,15 +14,15 @@ use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{central_ui, tables_height};
-use egui::{CollapsingHeader, Frame, Margin, Panel, RichText, ScrollArea, Ui};
+use egui::{CollapsingHeader, Frame, Label, Margin, Panel, RichText, ScrollArea, Ui};
 use finding_cards::{FindingClick, findings_ui};
 use largest_lists::LargestLists;
 use proof::ProofSection;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::insights::{
-    InsightFacts, InsightFinding, InsightSubject, RULES, TileMemoryOverview, TriedFinding,
-    TriedFindings, ranked, tile_memory_overview, with_tried,
+    InsightFacts, InsightFinding, InsightSubject, InsightVerdict, RULES, TileMemoryOverview,
+    TriedFinding, TriedFindings, ranked, tile_memory_overview, with_tried,
 };
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::NumberFormat;
@@ -39,6 +39,7 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
 
 /// What the page shows.
 struct InsightsPageData {
+    verdict: InsightVerdict,
     findings: Vec<InsightFinding>,
     /// Why it is not known what was tried before.
     problem: Option<String>,
@@ -102,7 +103,8 @@ fn load_insights(
         (None, Err(error)) => (Vec::new(), Some(error.to_string())),
     };
     let findings = with_tried(ranked(&facts), &tried);
-    Ok(InsightsPageData { findings, problem, picture: tile_memory_overview(&facts) })
+    let verdict = InsightVerdict::read(report, question.numbers)?;
+    Ok(InsightsPageData { verdict, findings, problem, picture: tile_memory_overview(&facts) })
 }
 
 impl InsightsView {
@@ -133,6 +135,8 @@ impl InsightsView {
                     memory_panels::memory_ui(ui, context, &shown.picture);
                     ui.add_space(spacing::M);
                 }
+                ui.add(Label::new(strong(shown.verdict.lead.as_str())).wrap());
+                ui.add_space(spacing::S);
                 self.head_ui(ui, &shown.findings);
                 self.proof.ui(ui, context, &shown.findings);
                 if let Some(problem) = &shown.problem {
@@ -147,7 +151,23 @@ impl InsightsView {
                 let found = shown.findings.iter().filter(holds);
                 let (in_vain, found): (Vec<&InsightFinding>, Vec<_>) =
                     found.partition(|finding| finding.was_in_vain());
-                let mut click = findings_ui(ui, &found, (1, columns));
+                let (first, aside): (Vec<&InsightFinding>, Vec<_>) =
+                    found.iter().partition(|finding| finding.subject == shown.verdict.first);
+                let mut click = findings_ui(ui, &first, (1, columns));
+                if !aside.is_empty() {
+                    let title = match shown.verdict.first {
+                        InsightSubject::Time => shown.verdict.memory.as_str(),
+                        InsightSubject::Memory => "Time",
+                    };
+                    let is_wanted = first.is_empty() || wanted != InsightsFilter::All;
+                    CollapsingHeader::new(format!("{title} ({})", aside.len()))
+                        .id_salt(("aside", is_wanted))
+                        .default_open(is_wanted)
+                        .show(ui, |ui| {
+                            let below = findings_ui(ui, &aside, (first.len() + 1, columns));
+                            click = click.or(below);
+                        });
+                }
                 if found.is_empty() {
                     let text = "No rule found a problem in what was recorded.";
                     ui.weak(text);

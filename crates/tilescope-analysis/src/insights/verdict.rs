@@ -1,0 +1,115 @@
+//! The question that findings answer first, and the sentence that they begin with.
+
+use super::InsightSubject;
+use crate::memory::fullest_tiles;
+use std::collections::BTreeMap;
+use tilescope_report::trace::CriticalPath;
+use tilescope_report::units::{Bytes, Cycles, IpuId, NumberFormat, ReplicaClassId, percent};
+use tilescope_report::{ProgramOutcome, Report, ReportError, StepActivity};
+
+/// The IPUs of the first class of replicas, which stands for the others.
+const CLASS: ReplicaClassId = ReplicaClassId(0);
+
+/// Where a program stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InsightVerdict {
+    /// What sets the pace of the run, or what keeps the program from running.
+    pub lead: String,
+    /// What findings are about first: time where the program runs, memory where it does not.
+    pub first: InsightSubject,
+    /// How much room there is, in words: `Memory: fits, 21.2 KiB left on the fullest tile`.
+    pub memory: String,
+}
+
+impl InsightVerdict {
+    /// Reads where the program of a report stands, with figures as `numbers` writes them.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn read(report: &Report, numbers: NumberFormat) -> Result<Self, ReportError> {
+        let outcome = report.outcome()?;
+        let room = report.target()?.bytes_per_tile;
+        let most = fullest_tiles(&*report.tile_memory()?, 1).first().map(|(_, bytes)| *bytes);
+        let size = |bytes: Bytes| numbers.bytes(bytes.0);
+        let memory = match (outcome, most) {
+            (_, None) => "Memory: not recorded".to_owned(),
+            (ProgramOutcome::OutOfMemory { .. }, Some(most)) => {
+                format!("Memory: {} more than there is", size(most.saturating_sub(room)))
+            }
+            (_, Some(most)) => {
+                let left = size(room.saturating_sub(most));
+                format!("Memory: fits, {left} left on the fullest tile")
+            }
+        };
+        let lead = match outcome {
+            ProgramOutcome::OutOfMemory { tiles } => {
+                let most = most.unwrap_or_default();
+                format!(
+                    "The program does not fit: {} need more than they have, the fullest {} of {}.",
+                    super::pluralised(tiles, "tile"),
+                    size(most),
+                    size(room)
+                )
+            }
+            ProgramOutcome::CompiledOnly => "The program was compiled and not run.".to_owned(),
+            ProgramOutcome::Executed => match report.critical_path()? {
+                Some(path) => pace(&path),
+                None => "What the run waits for was not recorded.".to_owned(),
+            },
+        };
+        Ok(Self { lead, first: first_subject(outcome), memory })
+    }
+}
+
+/// What findings about a program are about first.
+pub(super) fn first_subject(outcome: ProgramOutcome) -> InsightSubject {
+    match outcome {
+        ProgramOutcome::Executed => InsightSubject::Time,
+        ProgramOutcome::CompiledOnly | ProgramOutcome::OutOfMemory { .. } => InsightSubject::Memory,
+    }
+}
+
+/// The IPU that has most of the critical path, and the one that waits most; of a single IPU what it
+/// spends the path on.
+fn pace(path: &CriticalPath) -> String {
+    let whole = path.range().length().as_f64().max(1.0);
+    let share = |cycles: Cycles| percent(cycles.as_f64() / whole);
+    let mut on_path: BTreeMap<IpuId, Cycles> = BTreeMap::new();
+    let mut waits: BTreeMap<IpuId, Cycles> = BTreeMap::new();
+    let lanes = path.lane_infos().iter().zip(path.lanes());
+    for (info, slack) in lanes.filter(|(info, _)| info.class == CLASS) {
+        *on_path.entry(info.ipu).or_default() += slack.path_cycles;
+        if info.sub_lane == 0 {
+            waits.insert(info.ipu, slack.waits);
+        }
+    }
+    let most = on_path.iter().max_by_key(|(ipu, cycles)| (**cycles, std::cmp::Reverse(**ipu)));
+    let idle = waits.iter().max_by_key(|(ipu, cycles)| (**cycles, std::cmp::Reverse(**ipu)));
+    match (most, idle) {
+        (Some((ipu, cycles)), Some((waiting, idle))) if on_path.len() > 1 => {
+            let rest = if waiting == ipu {
+                String::new()
+            } else {
+                format!(" IPU {waiting} waits most, for {} of the run.", share(*idle))
+            };
+            format!(
+                "IPU {ipu} sets the pace: {} of the critical path is on it.{rest}",
+                share(*cycles)
+            )
+        }
+        _ => spent(path),
+    }
+}
+
+/// The two activities that take most of the critical path.
+fn spent(path: &CriticalPath) -> String {
+    let whole = path.range().length().as_f64().max(1.0);
+    let mut spent: Vec<(StepActivity, Cycles)> = path.totals().cycles.iter().collect();
+    spent.sort_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
+    let words = |(activity, cycles): &(StepActivity, Cycles)| {
+        format!("{} {}", activity.name().to_lowercase(), percent(cycles.as_f64() / whole))
+    };
+    let largest: Vec<String> =
+        spent.iter().filter(|(_, cycles)| !cycles.is_zero()).take(2).map(words).collect();
+    format!("Most of the critical path: {}.", largest.join(", "))
+}
