@@ -1,12 +1,17 @@
 """PopTorch's interface: options, blocks, calls."""
 
+import collections
+import contextlib
+import dataclasses
 import importlib.util
+import io
 import os
 import pathlib
 import re
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 if importlib.util.find_spec("torch") is None or importlib.util.find_spec("onnxscript") is None:
     raise unittest.SkipTest("torch and onnxscript are not installed: poptorch is not tested")
@@ -17,7 +22,7 @@ from torch import nn
 from tilescope import poptorch
 from tilescope.poptorch import _export, _simulation
 
-from .support import REPOSITORY
+from .support import REPOSITORY, needs
 
 
 class Network(nn.Module):
@@ -124,7 +129,9 @@ class OptionsTest(unittest.TestCase):
             self.assertEqual(keys.get("options.available_memory_proportion", {}), expected)
 
     def test_the_framework_is_poptorch(self):
-        exported = types.SimpleNamespace(path=pathlib.Path("model.onnx"), blocks={}, overlap=None)
+        exported = types.SimpleNamespace(
+            path=pathlib.Path("model.onnx"), blocks={}, overlap=None, missing={}
+        )
         spec = _simulation.spec_of(exported, poptorch.Options(), None, None, 4, training=False)
         self.assertEqual(spec["options"]["host"], {"framework": "poptorch"})
 
@@ -160,6 +167,32 @@ class OptionsTest(unittest.TestCase):
         })
         missing = "engine option opt.internalExchangeOptimisationTarget"
         self.assertEqual(list(options._missing), [missing])
+
+    def test_unknown_engine_options_are_refused_at_once(self):
+        options = poptorch.Options()
+        for name, words in [
+            ("streamCallbacks.multiThredMode", "did you mean 'streamCallbacks.multiThreadMode'"),
+            ("target.syncReplicasIndependantly", "did you mean 'target.syncReplicasIndependently'"),
+            ("nonsense", "'nonsense': they begin with autoReport., debug."),
+        ]:
+            with self.subTest(name):
+                with self.assertRaisesRegex(poptorch.Error, words):
+                    options._Popart.setEngineOptions({name: "true"})
+                with self.assertRaisesRegex(poptorch.Error, words):
+                    options._Popart.set("engineOptions", {name: "true"})
+                asked = {"POPLAR_ENGINE_OPTIONS": f'{{"{name}": "true"}}'}
+                with unittest.mock.patch.dict(os.environ, asked):
+                    with self.assertRaisesRegex(poptorch.Error, words):
+                        poptorch.Options()
+        self.assertEqual(options._Popart.options, {})
+
+    def test_policies_of_casts_are_told(self):
+        options = poptorch.Options()
+        policy = poptorch.autocasting.Policy(fp16=["matmul"], fp32=["softmax"])
+        options.Precision.autocastPolicy(policy)
+        self.assertEqual(list(options._missing), ["Precision.autocastPolicy"])
+        with self.assertRaisesRegex(poptorch.Error, "autocasting.Policy, not dict"):
+            options.Precision.autocastPolicy({"fp16": ["matmul"]})
 
     def test_options_of_a_model_are_frozen_and_clones_are_not(self):
         options = poptorch.Options()
@@ -388,6 +421,35 @@ class MarksTest(unittest.TestCase):
         serialized = {"__serialize_matmul_mode": b"output_channels", "__serialize_matmul_factor": 2}
         self.assertIn(("MatMul", serialized), nodes)
 
+    def test_serialized_products_take_less_memory_at_a_time(self):
+        class Product(nn.Module):
+            def __init__(self, factor):
+                super().__init__()
+                self.factor = factor
+                self.weight = nn.Parameter(torch.zeros(64, 4096))
+
+            def forward(self, x):
+                mode = poptorch.MatMulSerializationMode.OutputChannels
+                return poptorch.serializedMatMul(x, self.weight, mode, self.factor)
+
+        steps = []
+        for factor in (1, 4):
+            model = poptorch.inferenceModel(Product(factor))
+            model(torch.zeros(16, 64))
+            (count,) = model.report.sql("select count(*) as n from steps").to_pylist()
+            steps.append(count["n"])
+        self.assertGreater(steps[1], steps[0])
+
+    def test_custom_ops_are_simulated_as_unknown(self):
+        class Custom(nn.Module):
+            def forward(self, x):
+                (y,) = poptorch.custom_op([x], "Cube", "com.acme", 1, example_outputs=[x])
+                return y + 1
+
+        model = poptorch.inferenceModel(Custom())
+        self.assertTrue(torch.equal(model(torch.ones(2, 4)), torch.full((2, 4), 2.0)))
+        self.assertIn("allow_unknown = true", model.report.spec)
+
     def test_custom_ops_are_nodes_of_their_domain(self):
         class Custom(nn.Module):
             def forward(self, x):
@@ -434,8 +496,69 @@ class LossTest(unittest.TestCase):
             def forward(self, x):
                 return x + 1 if float(x.sum()) > 0 else x
 
-        with self.assertRaisesRegex(poptorch.Error, "torch cannot export Looks"):
+        words = "torch cannot export Looks: .*data-dependent.*\n.*static graph"
+        with self.assertRaisesRegex(poptorch.Error, words):
             exported(Looks(), torch.zeros(2, 4))
+
+    def test_other_errors_are_those_of_torch(self):
+        class Misfit(nn.Module):
+            def forward(self, x):
+                return x.view(7, 3)
+
+        with self.assertRaisesRegex(poptorch.Error, r"Misfit: shape '\[7, 3\]' is invalid[^\n]*$"):
+            exported(Misfit(), torch.zeros(2, 4))
+
+
+@dataclasses.dataclass
+class Result:
+    """Results by name, as those of transformers."""
+
+    loss: torch.Tensor
+    logits: torch.Tensor
+    states: torch.Tensor | None = None
+
+
+class ResultTest(unittest.TestCase):
+    """Tables and dataclasses are results too."""
+
+    def results(self, kind):
+        class Named(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(6, 3)
+
+            def forward(self, x, labels):
+                logits = self.layer(x)
+                return kind(loss=nn.functional.cross_entropy(logits, labels), logits=logits)
+
+        model = poptorch.trainingModel(Named(), poptorch.Options().deviceIterations(2))
+        return model(torch.zeros(8, 6), torch.zeros(8, dtype=torch.long))
+
+    def test_dataclasses(self):
+        result = self.results(Result)
+        self.assertIsInstance(result, Result)
+        self.assertEqual(tuple(result.logits.shape), (4, 3))
+        self.assertIsNone(result.states)
+
+    def test_tables_of_a_class_of_their_own(self):
+        class Table(collections.OrderedDict):
+            pass
+
+        result = self.results(Table)
+        self.assertIsInstance(result, Table)
+        self.assertEqual(list(result), ["loss", "logits"])
+
+    @needs("transformers")
+    def test_models_of_transformers(self):
+        from transformers import BertConfig, BertForSequenceClassification
+        from transformers.modeling_outputs import SequenceClassifierOutput
+
+        config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+                            intermediate_size=16, vocab_size=20)
+        model = poptorch.trainingModel(BertForSequenceClassification(config))
+        result = model(input_ids=torch.zeros(2, 8, dtype=torch.long), labels=torch.tensor([0, 1]))
+        self.assertIsInstance(result, SequenceClassifierOutput)
+        self.assertEqual(tuple(result.logits.shape), (2, 2))
 
 
 class CallTest(unittest.TestCase):
@@ -451,11 +574,8 @@ class CallTest(unittest.TestCase):
     def call(self, mode, execute):
         options = two_stages().deviceIterations(6)
         options.outputMode(mode, 2 if mode == poptorch.OutputMode.EveryN else None)
-        os.environ["TILESCOPE_EXECUTE"] = execute
-        try:
+        with unittest.mock.patch.dict(os.environ, {"TILESCOPE_EXECUTE": execute}):
             return poptorch.inferenceModel(Network().eval(), options)(torch.randn(24, 6))
-        finally:
-            del os.environ["TILESCOPE_EXECUTE"]
 
     def test_output_modes(self):
         for mode, shape in self.SHAPES.items():
@@ -463,6 +583,32 @@ class CallTest(unittest.TestCase):
                 with self.subTest(mode=mode, execute=execute):
                     self.assertEqual(tuple(self.call(mode, execute).shape), shape)
 
+    def test_one_micro_batch_runs_unless_all_are_asked_for(self):
+        class Counted(Network):
+            runs = 0
+
+            def forward(self, x):
+                if not torch.compiler.is_exporting():
+                    type(self).runs += 1
+                return super().forward(x)
+
+        for mode, runs, words in [
+            (None, 1, "one of the 6 micro-batches of a call runs .* TILESCOPE_EXECUTE=all"),
+            ("all", 6, "on this CPU, which is what the script's own clock sees"),
+            ("none", 0, "results are zeros"),
+        ]:
+            Counted.runs = 0
+            text = io.StringIO()
+            with unittest.mock.patch.dict(os.environ), contextlib.redirect_stderr(text):
+                os.environ.pop("TILESCOPE_EXECUTE", None)
+                if mode is not None:
+                    os.environ["TILESCOPE_EXECUTE"] = mode
+                options = two_stages().deviceIterations(6)
+                poptorch.inferenceModel(Counted().eval(), options)(torch.randn(24, 6))
+            self.assertEqual(Counted.runs, runs, mode)
+            self.assertRegex(text.getvalue(), words)
+
+    @unittest.mock.patch.dict(os.environ, {"TILESCOPE_EXECUTE": "all"})
     def test_training_is_that_of_the_whole_batch(self):
         """Averaged over equal micro-batches, the gradient is that of all samples at once."""
         torch.manual_seed(1)

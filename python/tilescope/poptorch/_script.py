@@ -9,7 +9,7 @@ import sys
 # Lightning's packages.
 LIGHTNING = ("lightning.pytorch", "pytorch_lightning")
 _NAME = "poptorch"
-_PARTS = ("enums", "ops", "optim", "profiling")
+_PARTS = ("autocasting", "enums", "ops", "optim", "profiling")
 
 
 def install() -> None:
@@ -21,6 +21,7 @@ def install() -> None:
     sys.modules[f"{_NAME}.options"] = importlib.import_module("tilescope.poptorch._options")
     # Where PopTorch has its errors.
     sys.modules[f"{_NAME}.poptorch_core"] = importlib.import_module("tilescope.poptorch._errors")
+    importlib.import_module("tilescope.poptorch.stand_ins").install()
     watch_lightning()
 
 
