@@ -18,7 +18,7 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("onnxsc
     raise unittest.SkipTest("torch and onnxscript are not installed: guides are not tested")
 
 import tilescope as ts
-from tilescope.poptorch import _script
+from tilescope.poptorch import _dataloader, _script
 
 from .support import needs
 
@@ -38,6 +38,8 @@ class GuideTest(unittest.TestCase):
         self.enterContext(unittest.mock.patch.object(sys, "argv", []))
         self.enterContext(unittest.mock.patch.object(sys, "path", list(sys.path)))
         self.enterContext(contextlib.chdir(directory))
+        # Without processes that load: torch waits for seconds until they have ended.
+        self.enterContext(unittest.mock.patch.object(_dataloader, "_cores", lambda: 0))
         _script.run([str(script)])
         found = {path.parent.name: ts.open(path) for path in directory.rglob("profile.pop")}
         self.assertTrue(found, "the script leaves no report")
@@ -161,8 +163,7 @@ class LightningGuide(GuideTest):
             trainer = Trainer(ipus=8, plugins=IPUPlugin(inference_opts=inference_opts, training_opts=training_opts))
             trainer.fit(model)
         """)
-        self.assert_spec(reports["training"], "device_iterations = 32", 'output_mode = "all"',
-                         "replication_factor = 8")
+        self.assert_spec(reports["training"], "device_iterations = 32", 'output_mode = "all"')
 
     def test_report_directory(self):
         self.run_script("""

@@ -1,7 +1,9 @@
 """Lightning's IPU options."""
 
+import contextlib
 import importlib
 import importlib.util
+import io
 import unittest
 
 MISSING = [
@@ -99,15 +101,16 @@ class Lightning(unittest.TestCase):
         trainer(strategy, devices=1).validate(Guide(), loader(), verbose=False)
         self.assertIn('output_mode = "sum"', strategy.reports["validation_step"].spec)
 
-    def test_the_trainer_comes_before_options(self):
+    def test_options_that_differ_from_the_trainer_are_told(self):
         options = poptorch.Options().replicationFactor(2)
         options.Training.gradientAccumulation(3)
         strategy = IPUStrategy(training_opts=options)
-        arguments = dict(devices=4, accumulate_grad_batches=5, max_steps=1)
-        trainer(strategy, **arguments).fit(Guide(), loader())
-        spec = strategy.reports["training_step"].spec
-        self.assertIn("replication_factor = 4", spec)
-        self.assertIn("gradient_accumulation = 5", spec)
+        arguments = dict(devices=4, accumulate_grad_batches=3, max_steps=1)
+        with contextlib.redirect_stderr(io.StringIO()) as text:
+            trainer(strategy, **arguments).fit(Guide(), loader())
+        self.assertIn("replication_factor = 2", strategy.reports["training_step"].spec)
+        self.assertIn("replicas: 2, as the options say; the trainer says 4", text.getvalue())
+        self.assertNotIn("accumulated", text.getvalue())
 
     def test_accelerators_of_ipus_have_their_strategy(self):
         for arguments in [

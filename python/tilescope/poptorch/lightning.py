@@ -216,34 +216,29 @@ class _Strategy:
             raise Error("IPUs support one optimiser")
 
     def options(self, training: bool) -> Options:
-        """Options of PopTorch for a stage: those that were given, or the strategy's own, with
-        replicas, accumulation and precision as the trainer says."""
+        """Options of PopTorch for a stage: those that were given, else what the trainer says."""
         if training not in self._made:
+            options = self._options_of_trainer(training)
             given = self._given[training]
-            options = Options() if given is None else given.clone()
-            if given is None:
-                options.deviceIterations(self.device_iterations)
-            self._follow_trainer(options, training)
+            if given is not None:
+                _tell_differences(given, options)
+                options = given.clone()
+            precision = _PRECISIONS[self._own_precision.precision]
+            precision = "as_is" if _is_half(self.lightning_module) else precision
+            options._spec_path("model.precision", precision)
             if self._profile_dir is not None:
                 options.enableProfiling(self._profile_dir)
             self._made[training] = options
         return self._made[training]
 
-    def _follow_trainer(self, options: Options, training: bool) -> None:
-        replicas = len(self.parallel_devices or [0])
-        accumulation = 1
+    def _options_of_trainer(self, training: bool) -> Options:
+        options = Options()
+        options.deviceIterations(self.device_iterations)
+        options.replicationFactor(len(self.parallel_devices or [0]))
         if training:
             accumulation = self._accumulation or self.lightning_module.trainer.accumulate_grad_batches
-        for name, asked, said in [
-            ("replicationFactor", options.replication_factor, replicas),
-            ("gradientAccumulation", options.Training.gradient_accumulation, accumulation),
-        ]:
-            if asked not in (1, said):
-                _log.warning(f"{name} is {said}, as the trainer says; options said {asked}")
-        options.replicationFactor(replicas)
-        options.Training.gradientAccumulation(accumulation)
-        precision = _PRECISIONS[self._own_precision.precision]
-        options._spec_path("model.precision", "as_is" if _is_half(self.lightning_module) else precision)
+            options.Training.gradientAccumulation(accumulation)
+        return options
 
     def process_dataloader(self, dataloader):
         """A loader of torch as one of PopTorch, for the samples of a call."""
@@ -320,6 +315,20 @@ class _Strategy:
         for model in self._models.values():
             model.destroy()
         super().teardown()
+
+
+def _tell_differences(given: Options, of_trainer: Options) -> None:
+    """Warns of what a trainer was told and options take back."""
+    for name, taken, said in [
+        ("replicas", given.replication_factor, of_trainer.replication_factor),
+        (
+            "accumulated micro-batches",
+            given.Training.gradient_accumulation,
+            of_trainer.Training.gradient_accumulation,
+        ),
+    ]:
+        if said not in (1, taken):
+            _log.warning(f"{name}: {taken}, as the options say; the trainer says {said}")
 
 
 _stand_ins = {}
