@@ -135,6 +135,16 @@ class OptionsTest(unittest.TestCase):
         spec = _simulation.spec_of(exported, poptorch.Options(), None, None, 4, training=False)
         self.assertEqual(spec["options"]["host"], {"framework": "poptorch"})
 
+    def test_tensors_of_one_replica_are_whole(self):
+        sharded = poptorch.TensorLocationSettings().useReplicatedTensorSharding(True)
+        for replicas in (1, 2):
+            options = two_stages().replicationFactor(replicas)
+            options.TensorLocations.setOptimizerLocation(sharded)
+            model = poptorch.trainingModel(Network(), options)
+            model(torch.zeros(4 * replicas, 6), torch.zeros(4 * replicas, dtype=torch.long))
+            line = "location.optimizer_state.replicated_tensor_sharding = true"
+            self.assertEqual(line in model.report.spec, replicas > 1)
+
     def test_what_is_not_modelled_is_told(self):
         options = poptorch.Options()
         options._Popart.set("subgraphCopyingStrategy", 1)
@@ -505,7 +515,7 @@ class LossTest(unittest.TestCase):
             def forward(self, x):
                 return x.view(7, 3)
 
-        with self.assertRaisesRegex(poptorch.Error, r"Misfit: shape '\[7, 3\]' is invalid[^\n]*$"):
+        with self.assertRaisesRegex(poptorch.Error, r"Misfit: shape '\[7, 3\]' is invalid.*test_poptorch.py:\d+\)$"):
             exported(Misfit(), torch.zeros(2, 4))
 
 

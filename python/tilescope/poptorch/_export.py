@@ -4,6 +4,8 @@ import dataclasses
 import logging
 import math
 import pathlib
+import re
+import traceback
 from collections.abc import Mapping
 
 import torch
@@ -133,10 +135,17 @@ def _know_results(_, __, results) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what an error goes back to."""
+    """The first line of what an error goes back to, and the line of the model it came from."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    text = str(error).strip()
+    line = next(iter(text.splitlines()), type(error).__name__)
+    # Of an operation that was exported already, torch writes where it came from.
+    places = re.findall(r'File "([^"]+)", line (\d+), in', text)
+    places += [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    inside = (str(pathlib.Path(torch.__file__).parent), str(pathlib.Path(__file__).parent))
+    own = [place for place in places if not place[0].startswith((*inside, "<"))]
+    return f"{line} ({own[-1][0]}:{own[-1][1]})" if own else line
 
 
 def _output_nodes(program) -> list:

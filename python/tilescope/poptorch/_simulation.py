@@ -83,7 +83,15 @@ def spec_of(exported, options: Options, optimizer, loader, samples: int, trainin
     keys.update(_memory_share(options, keys["target.ipus"]))
     if exported.overlap is not None:
         keys["options.overlap_io"] = _OVERLAPS[exported.overlap]
-    return nested(keys)
+    return nested(without_idle_sharding(keys))
+
+
+def without_idle_sharding(keys: dict) -> dict:
+    """Keys without the sharding of tensors over a single replica, which PopART leaves out."""
+    if keys.get("options.replication_factor", 1) > 1:
+        return keys
+    idle = ".replicated_tensor_sharding"
+    return {path: value for path, value in keys.items() if not path.endswith(idle)}
 
 
 def run(spec: dict, directory: pathlib.Path):

@@ -224,6 +224,7 @@ class _Session:
             keys["model.allow_unknown"] = True
             engine._missing.setdefault(f"{', '.join(own)} (priced as unknown)")
         keys.update(_simulation._engine_keys(engine))
+        keys = _simulation.without_idle_sharding(keys)
         self.report = _simulation.run(_simulation.nested(keys), directory)
         rate = (self.report.summary().get("execution") or {}).get("samples_per_second")
         told = "does not fit" if rate is None else f"{rate:,.0f} samples per second simulated"
