@@ -46,7 +46,7 @@ _NO_EFFECT = {
 class Group:
     """A group of options: values by name, and setters that return the group."""
 
-    def __init__(self, owner: "Options | None", **values) -> None:
+    def __init__(self, owner: "Group | None", **values) -> None:
         object.__setattr__(self, "_owner", owner)
         object.__setattr__(self, "_values", values)
 

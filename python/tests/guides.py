@@ -1,0 +1,49 @@
+"""Runs code of public guides and tutorials for IPUs by the launcher, as users would paste it.
+
+What stands before and after a block is what the text leaves to the reader: data, which are random
+here, and the call that trains.
+"""
+
+import contextlib
+import importlib.util
+import os
+import pathlib
+import sys
+import tempfile
+import textwrap
+import unittest
+import unittest.mock
+
+if importlib.util.find_spec("torch") is None or importlib.util.find_spec("onnxscript") is None:
+    raise unittest.SkipTest("torch and onnxscript are not installed: guides are not tested")
+
+import tilescope as ts
+from tilescope.poptorch import _dataloader, _script
+
+
+class GuideTest(unittest.TestCase):
+    """Runs scripts, and reads the reports that they leave."""
+
+    def run_script(self, *parts: str) -> dict:
+        """Runs the parts as one script; returns its reports by the name of their directory."""
+        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        script = directory / "script.py"
+        script.write_text("\n".join(textwrap.dedent(part) for part in parts))
+        reports = directory / "reports"
+        options = f'{{"autoReport.all": "true", "autoReport.directory": "{reports}"}}'
+        environment = {**os.environ, "POPLAR_ENGINE_OPTIONS": options}
+        self.enterContext(unittest.mock.patch.dict(os.environ, environment))
+        self.enterContext(unittest.mock.patch.object(sys, "argv", []))
+        self.enterContext(unittest.mock.patch.object(sys, "path", list(sys.path)))
+        self.enterContext(contextlib.chdir(directory))
+        # Without processes that load: torch waits for seconds until they have ended.
+        self.enterContext(unittest.mock.patch.object(_dataloader, "_cores", lambda: 0))
+        _script.run([str(script)])
+        found = {path.parent.name: ts.open(path) for path in directory.rglob("profile.pop")}
+        self.assertTrue(found, "the script leaves no report")
+        return found
+
+    def assert_spec(self, report, *lines: str) -> None:
+        """The report was made with these lines of a spec."""
+        for line in lines:
+            self.assertIn(line, report.spec)
