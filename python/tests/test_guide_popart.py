@@ -28,7 +28,7 @@ class PopartGuide(GuideTest):
         opts = globals().get("opts") or popart.SessionOptions()
         opts.enablePipelining = True
         flow = popart.DataFlow(3, {o: popart.AnchorReturnType("ALL")})
-        session = popart.InferenceSession(builder.getModelProto(), flow, device, opts)
+        session = popart.InferenceSession(builder.getModelProto(), flow, device, userOptions=opts)
         session.prepareDevice()
         anchors = session.initAnchorArrays()
         session.run(popart.PyStepIO({}, anchors))

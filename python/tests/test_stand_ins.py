@@ -179,8 +179,11 @@ class SessionTest(unittest.TestCase):
         builder.addOutputTensor(y)
         flow = popart.DataFlow(1, {y: popart.AnchorReturnType("FINAL")})
         device = popart.DeviceManager().createIpuModelDevice({})
-        session = popart.InferenceSession(builder.getModelProto(), flow, device)
-        self.assertIn("custom.ops.LeakyRelu (priced as unknown)", said(session.prepareDevice))
+        session = popart.InferenceSession(builder.getModelProto(), flow, device, patterns=[])
+        words = "not modelled: patterns, custom.ops.LeakyRelu (priced as unknown)"
+        self.assertIn(words, said(session.prepareDevice))
+        with self.assertRaisesRegex(poptorch.Error, "inputShapeInfo is not modelled"):
+            popart.InferenceSession(builder.getModelProto(), flow, device, inputShapeInfo={})
         self.assertIn('type = "ipu_model"', session.report.spec)
 
     def test_global_replicas_are_instances(self):

@@ -193,13 +193,19 @@ class _Session:
         fnModel,
         dataFlow: DataFlow,
         deviceInfo: Device,
+        *,
+        inputShapeInfo=None,
         userOptions: SessionOptions | None = None,
         patterns=None,
         loss=None,
         optimizer=None,
+        name=None,
     ) -> None:
         import onnx
 
+        if inputShapeInfo is not None:
+            raise Error("inputShapeInfo is not modelled: inputs of the builder have their shapes")
+        self._patterns = patterns
         is_path = isinstance(fnModel, (str, pathlib.Path))
         self._model = onnx.load(fnModel) if is_path else onnx.load_from_string(fnModel)
         self._flow, self._device = dataFlow, deviceInfo
@@ -313,6 +319,8 @@ class _Session:
                 keys[f"options.location.{kind}.on_chip"] = False
             if location.replicatedTensorSharding == ReplicatedTensorSharding.On:
                 keys[f"options.location.{kind}.replicated_tensor_sharding"] = True
+        if self._patterns is not None:
+            engine._missing.setdefault("patterns")
         if options.tensorLocationSettingsOverride:
             engine._missing.setdefault("tensorLocationSettingsOverride")
         return {**keys, **engine._spec_keys}, engine
