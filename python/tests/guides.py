@@ -26,21 +26,26 @@ class GuideTest(unittest.TestCase):
 
     def run_script(self, *parts: str) -> dict:
         """Runs the parts as one script; returns its reports by the name of their directory."""
-        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        script = directory / "script.py"
-        script.write_text("\n".join(textwrap.dedent(part) for part in parts))
-        reports = directory / "reports"
-        options = f'{{"autoReport.all": "true", "autoReport.directory": "{reports}"}}'
-        environment = {**os.environ, "POPLAR_ENGINE_OPTIONS": options}
-        self.enterContext(unittest.mock.patch.dict(os.environ, environment))
-        self.enterContext(unittest.mock.patch.object(sys, "argv", []))
-        self.enterContext(unittest.mock.patch.object(sys, "path", list(sys.path)))
-        self.enterContext(contextlib.chdir(directory))
-        # Without processes that load: torch waits for seconds until they have ended.
-        self.enterContext(unittest.mock.patch.object(_dataloader, "_cores", lambda: 0))
-        _script.run([str(script)])
+        with contextlib.ExitStack() as stack:
+            scratch = tempfile.TemporaryDirectory()
+            self.addCleanup(scratch.cleanup)
+            directory = pathlib.Path(scratch.name)
+            script = directory / "script.py"
+            script.write_text("\n".join(textwrap.dedent(part) for part in parts))
+            reports = directory / "reports"
+            options = f'{{"autoReport.all": "true", "autoReport.directory": "{reports}"}}'
+            patch = unittest.mock.patch
+            stack.enter_context(patch.dict(os.environ, {"POPLAR_ENGINE_OPTIONS": options}))
+            stack.enter_context(patch.object(sys, "argv", []))
+            stack.enter_context(patch.object(sys, "path", list(sys.path)))
+            # Without processes that load: torch waits for seconds until they have ended.
+            stack.enter_context(patch.object(_dataloader, "_cores", lambda: 0))
+            stack.callback(os.chdir, os.getcwd())
+            os.chdir(directory)
+            _script.run([str(script)])
         found = {path.parent.name: ts.open(path) for path in directory.rglob("profile.pop")}
         self.assertTrue(found, "the script leaves no report")
+        self.directory = directory
         return found
 
     def assert_spec(self, report, *lines: str) -> None:

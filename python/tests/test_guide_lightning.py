@@ -1,6 +1,5 @@
 """Code of Lightning's guide to IPUs."""
 
-import pathlib
 import textwrap
 import unittest
 import unittest.mock
@@ -56,8 +55,8 @@ class LightningGuide(GuideTest):
     def run_script(self, *parts: str) -> dict:
         import pytorch_lightning as pl
 
-        self.enterContext(unittest.mock.patch.object(pl, "Trainer", pl.Trainer))
-        return super().run_script(self.BEFORE, *parts)
+        with unittest.mock.patch.object(pl, "Trainer", pl.Trainer):
+            return super().run_script(self.BEFORE, *parts)
 
     def test_training(self):
         reports = self.run_script(
@@ -124,7 +123,9 @@ class LightningGuide(GuideTest):
         self.assert_spec(reports["training"], "device_iterations = 32", 'output_mode = "all"')
 
     def test_report_directory(self):
-        self.run_script("""
+        # Poplar's environment variable would come first.
+        before = "import os\ndel os.environ['POPLAR_ENGINE_OPTIONS']"
+        self.run_script(before, """
             import pytorch_lightning as pl
             from pytorch_lightning.plugins import IPUPlugin
 
@@ -132,7 +133,7 @@ class LightningGuide(GuideTest):
             trainer = pl.Trainer(ipus=8, plugins=IPUPlugin(autoreport_dir="report_dir/"))
             trainer.fit(model)
         """)
-        self.assertTrue(pathlib.Path("reports/training/profile.pop").exists())
+        self.assertTrue((self.directory / "report_dir" / "training" / "profile.pop").exists())
 
     def test_begin_block(self):
         reports = self.run_script(

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import io
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -227,11 +228,11 @@ class PrivateTest(unittest.TestCase):
 
     def test_the_launcher_answers_the_imports(self):
         code = "import popart, popdist.poptorch, libpvti; from poptorch._impl import *"
-        script = self.enterContext(tempfile.NamedTemporaryFile("w", suffix=".py"))
-        script.write(f"{code}\nprint(popart.__name__)\n")
-        script.flush()
-        words = [sys.executable, "-m", "tilescope.poptorch", script.name]
-        printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        with tempfile.TemporaryDirectory() as directory:
+            script = pathlib.Path(directory) / "script.py"
+            script.write_text(f"{code}\nprint(popart.__name__)\n")
+            words = [sys.executable, "-m", "tilescope.poptorch", str(script)]
+            printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         self.assertEqual(printed.strip(), "tilescope.poptorch.stand_ins.popart")
 
 

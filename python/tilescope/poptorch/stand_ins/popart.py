@@ -5,7 +5,9 @@ Sessions compute nothing: anchors keep zeros. Options become keys of a spec as t
 """
 
 import pathlib
+import shutil
 import tempfile
+import weakref
 
 import numpy
 
@@ -218,8 +220,8 @@ class _Session:
         keys, engine = self._keys()
         directory = _simulation.report_directory(engine, self._loss is not None)
         if directory is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="tilescope-")
-            directory = pathlib.Path(self._scratch.name)
+            directory = pathlib.Path(tempfile.mkdtemp(prefix="tilescope-"))
+            weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / "model.onnx"
         self._add_outputs()
