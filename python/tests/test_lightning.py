@@ -1,6 +1,9 @@
 """Lightning's IPU options."""
 
+import contextlib
+import importlib
 import importlib.util
+import io
 import unittest
 
 MISSING = [
@@ -16,7 +19,7 @@ import torch
 from torch import nn
 
 from tilescope import poptorch
-from tilescope.poptorch.lightning import IPUPlugin, IPUStrategy
+from tilescope.poptorch.lightning import IPUAccelerator, IPUPlugin, IPUStrategy
 
 from .support import scratch
 
@@ -55,10 +58,12 @@ def loader(shuffle=False):
     return torch.utils.data.DataLoader(samples, batch_size=4, shuffle=shuffle)
 
 
+QUIET = dict(enable_progress_bar=False, enable_model_summary=False, logger=False,
+             enable_checkpointing=False)
+
+
 def trainer(strategy, **arguments):
-    quiet = dict(enable_progress_bar=False, enable_model_summary=False, logger=False,
-                 enable_checkpointing=False)
-    return pl.Trainer(accelerator="ipu", strategy=strategy, **quiet, **arguments)
+    return pl.Trainer(accelerator="ipu", strategy=strategy, **QUIET, **arguments)
 
 
 class Lightning(unittest.TestCase):
@@ -95,6 +100,58 @@ class Lightning(unittest.TestCase):
         strategy = IPUStrategy(inference_opts=options)
         trainer(strategy, devices=1).validate(Guide(), loader(), verbose=False)
         self.assertIn('output_mode = "sum"', strategy.reports["validation_step"].spec)
+
+    def test_options_that_differ_from_the_trainer_are_told(self):
+        options = poptorch.Options().replicationFactor(2)
+        options.Training.gradientAccumulation(3)
+        strategy = IPUStrategy(training_opts=options)
+        arguments = dict(devices=4, accumulate_grad_batches=3, max_steps=1)
+        with contextlib.redirect_stderr(io.StringIO()) as text:
+            trainer(strategy, **arguments).fit(Guide(), loader())
+        self.assertIn("replication_factor = 2", strategy.reports["training_step"].spec)
+        self.assertIn("replicas: 2, as the options say; the trainer says 4", text.getvalue())
+        self.assertNotIn("accumulated", text.getvalue())
+
+    def test_accelerators_of_ipus_have_their_strategy(self):
+        for arguments in [
+            dict(accelerator="ipu", devices=8),
+            dict(accelerator=IPUAccelerator(), devices=8),
+            dict(ipus=8),
+            dict(ipus=8, accelerator="ipu", devices=8, plugins=[IPUPlugin()]),
+            dict(strategy="ipu_strategy", devices=8),
+            dict(plugins=IPUPlugin(), devices=8),
+        ]:
+            with self.subTest(**arguments):
+                made = pl.Trainer(**QUIET, **arguments)
+                self.assertIsInstance(made.accelerator, IPUAccelerator)
+                self.assertIsInstance(made.strategy, IPUStrategy)
+                self.assertEqual(len(made.strategy.parallel_devices), 8)
+        self.assertIsInstance(pl.Trainer(**QUIET, accelerator="cpu").accelerator, pl.accelerators.CPUAccelerator)
+
+    def test_other_strategies_are_refused(self):
+        for arguments, words in [
+            (dict(accelerator="ipu", devices=8, strategy="ddp"), "IPUAccelerator with DDPStrategy"),
+            (dict(accelerator="cpu", strategy=IPUStrategy()), "CPUAccelerator with IPUStrategy"),
+            (dict(ipus=8, accelerator="cpu"), "needs accelerator 'ipu', not 'cpu'"),
+            (dict(ipus=8, devices=4), "same argument"),
+            (dict(ipus=8, strategy="ddp", plugins=IPUPlugin()), "one strategy"),
+        ]:
+            with self.subTest(**arguments), self.assertRaisesRegex(poptorch.Error, words):
+                pl.Trainer(**QUIET, **arguments)
+
+    def test_both_packages_have_the_classes(self):
+        for name in ("pytorch_lightning", "lightning.pytorch"):
+            if importlib.util.find_spec(name.split(".")[0]) is None:
+                continue
+            package = importlib.import_module(name)
+            accelerators, strategies, plugins = (
+                importlib.import_module(f"{name}.{part}")
+                for part in ("accelerators", "strategies", "plugins")
+            )
+            self.assertIs(plugins.IPUPlugin, strategies.IPUStrategy)
+            made = package.Trainer(**QUIET, ipus=2)
+            self.assertIsInstance(made.accelerator, accelerators.IPUAccelerator)
+            self.assertIsInstance(made.strategy, strategies.IPUStrategy)
 
     def test_what_ipus_cannot_do_is_an_error(self):
         with self.assertRaisesRegex(poptorch.Error, "compute with"):

@@ -7,6 +7,7 @@ import re
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 if importlib.util.find_spec("torch") is None or importlib.util.find_spec("onnxscript") is None:
     raise unittest.SkipTest("torch and onnxscript are not installed: poptorch is not tested")
@@ -17,26 +18,8 @@ from torch import nn
 from tilescope import poptorch
 from tilescope.poptorch import _export, _simulation
 
+from .networks import Network, two_stages
 from .support import REPOSITORY
-
-
-class Network(nn.Module):
-    """Two linear layers in two blocks, with a loss in training."""
-
-    def __init__(self):
-        super().__init__()
-        self.first = nn.Linear(6, 5)
-        self.second = nn.Linear(5, 3)
-        self.loss = nn.CrossEntropyLoss()
-
-    def forward(self, x, labels=None):
-        with poptorch.Block("A"):
-            x = torch.relu(self.first(x))
-        with poptorch.Block("B"):
-            x = self.second(x)
-            if labels is None:
-                return x
-            return x, self.loss(x, labels)
 
 
 def exported(model, *args, strategy=None, training=False):
@@ -44,11 +27,6 @@ def exported(model, *args, strategy=None, training=False):
     directory = pathlib.Path(tempfile.mkdtemp())
     strategy = strategy or poptorch.PipelinedExecution("A", "B")
     return _export.export(model, args, {}, strategy, training, directory)
-
-
-def two_stages():
-    """Options of the network as a pipeline of two stages."""
-    return poptorch.Options().setExecutionStrategy(poptorch.PipelinedExecution("A", "B"))
 
 
 def attributes(path):
@@ -124,9 +102,21 @@ class OptionsTest(unittest.TestCase):
             self.assertEqual(keys.get("options.available_memory_proportion", {}), expected)
 
     def test_the_framework_is_poptorch(self):
-        exported = types.SimpleNamespace(path=pathlib.Path("model.onnx"), blocks={}, overlap=None)
+        exported = types.SimpleNamespace(
+            path=pathlib.Path("model.onnx"), blocks={}, overlap=None, missing={}
+        )
         spec = _simulation.spec_of(exported, poptorch.Options(), None, None, 4, training=False)
         self.assertEqual(spec["options"]["host"], {"framework": "poptorch"})
+
+    def test_tensors_of_one_replica_are_whole(self):
+        sharded = poptorch.TensorLocationSettings().useReplicatedTensorSharding(True)
+        for replicas in (1, 2):
+            options = two_stages().replicationFactor(replicas)
+            options.TensorLocations.setOptimizerLocation(sharded)
+            model = poptorch.trainingModel(Network(), options)
+            model(torch.zeros(4 * replicas, 6), torch.zeros(4 * replicas, dtype=torch.long))
+            line = "location.optimizer_state.replicated_tensor_sharding = true"
+            self.assertEqual(line in model.report.spec, replicas > 1)
 
     def test_what_is_not_modelled_is_told(self):
         options = poptorch.Options()
@@ -160,6 +150,32 @@ class OptionsTest(unittest.TestCase):
         })
         missing = "engine option opt.internalExchangeOptimisationTarget"
         self.assertEqual(list(options._missing), [missing])
+
+    def test_unknown_engine_options_are_refused_at_once(self):
+        options = poptorch.Options()
+        for name, words in [
+            ("streamCallbacks.multiThredMode", "did you mean 'streamCallbacks.multiThreadMode'"),
+            ("target.syncReplicasIndependantly", "did you mean 'target.syncReplicasIndependently'"),
+            ("nonsense", "'nonsense': they begin with autoReport., debug."),
+        ]:
+            with self.subTest(name):
+                with self.assertRaisesRegex(poptorch.Error, words):
+                    options._Popart.setEngineOptions({name: "true"})
+                with self.assertRaisesRegex(poptorch.Error, words):
+                    options._Popart.set("engineOptions", {name: "true"})
+                asked = {"POPLAR_ENGINE_OPTIONS": f'{{"{name}": "true"}}'}
+                with unittest.mock.patch.dict(os.environ, asked):
+                    with self.assertRaisesRegex(poptorch.Error, words):
+                        poptorch.Options()
+        self.assertEqual(options._Popart.options, {})
+
+    def test_policies_of_casts_are_told(self):
+        options = poptorch.Options()
+        policy = poptorch.autocasting.Policy(fp16=["matmul"], fp32=["softmax"])
+        options.Precision.autocastPolicy(policy)
+        self.assertEqual(list(options._missing), ["Precision.autocastPolicy"])
+        with self.assertRaisesRegex(poptorch.Error, "autocasting.Policy, not dict"):
+            options.Precision.autocastPolicy({"fp16": ["matmul"]})
 
     def test_options_of_a_model_are_frozen_and_clones_are_not(self):
         options = poptorch.Options()
@@ -388,6 +404,35 @@ class MarksTest(unittest.TestCase):
         serialized = {"__serialize_matmul_mode": b"output_channels", "__serialize_matmul_factor": 2}
         self.assertIn(("MatMul", serialized), nodes)
 
+    def test_serialized_products_take_less_memory_at_a_time(self):
+        class Product(nn.Module):
+            def __init__(self, factor):
+                super().__init__()
+                self.factor = factor
+                self.weight = nn.Parameter(torch.zeros(64, 4096))
+
+            def forward(self, x):
+                mode = poptorch.MatMulSerializationMode.OutputChannels
+                return poptorch.serializedMatMul(x, self.weight, mode, self.factor)
+
+        steps = []
+        for factor in (1, 4):
+            model = poptorch.inferenceModel(Product(factor))
+            model(torch.zeros(16, 64))
+            (count,) = model.report.sql("select count(*) as n from steps").to_pylist()
+            steps.append(count["n"])
+        self.assertGreater(steps[1], steps[0])
+
+    def test_custom_ops_are_simulated_as_unknown(self):
+        class Custom(nn.Module):
+            def forward(self, x):
+                (y,) = poptorch.custom_op([x], "Cube", "com.acme", 1, example_outputs=[x])
+                return y + 1
+
+        model = poptorch.inferenceModel(Custom())
+        self.assertTrue(torch.equal(model(torch.ones(2, 4)), torch.full((2, 4), 2.0)))
+        self.assertIn("allow_unknown = true", model.report.spec)
+
     def test_custom_ops_are_nodes_of_their_domain(self):
         class Custom(nn.Module):
             def forward(self, x):
@@ -434,116 +479,17 @@ class LossTest(unittest.TestCase):
             def forward(self, x):
                 return x + 1 if float(x.sum()) > 0 else x
 
-        with self.assertRaisesRegex(poptorch.Error, "torch cannot export Looks"):
+        words = "torch cannot export Looks: .*data-dependent.*\n.*static graph"
+        with self.assertRaisesRegex(poptorch.Error, words):
             exported(Looks(), torch.zeros(2, 4))
 
+    def test_other_errors_are_those_of_torch(self):
+        class Misfit(nn.Module):
+            def forward(self, x):
+                return x.view(7, 3)
 
-class CallTest(unittest.TestCase):
-    """Calls return what the output mode promises, and train."""
-
-    SHAPES = {
-        poptorch.OutputMode.All: (24, 3),
-        poptorch.OutputMode.Final: (4, 3),
-        poptorch.OutputMode.Sum: (4, 3),
-        poptorch.OutputMode.EveryN: (12, 3),
-    }
-
-    def call(self, mode, execute):
-        options = two_stages().deviceIterations(6)
-        options.outputMode(mode, 2 if mode == poptorch.OutputMode.EveryN else None)
-        os.environ["TILESCOPE_EXECUTE"] = execute
-        try:
-            return poptorch.inferenceModel(Network().eval(), options)(torch.randn(24, 6))
-        finally:
-            del os.environ["TILESCOPE_EXECUTE"]
-
-    def test_output_modes(self):
-        for mode, shape in self.SHAPES.items():
-            for execute in ("all", "one", "none"):
-                with self.subTest(mode=mode, execute=execute):
-                    self.assertEqual(tuple(self.call(mode, execute).shape), shape)
-
-    def test_training_is_that_of_the_whole_batch(self):
-        """Averaged over equal micro-batches, the gradient is that of all samples at once."""
-        torch.manual_seed(1)
-        model, twin = Network(), Network()
-        twin.load_state_dict(model.state_dict())
-        x, labels = torch.randn(12, 6), torch.randint(0, 3, (12,))
-        options = two_stages()
-        options.Training.gradientAccumulation(3)
-        optimizer = poptorch.optim.SGD(model.parameters(), lr=0.5)
-        executor = poptorch.trainingModel(model, options, optimizer)
-        out, loss = executor(x, labels)
-        self.assertEqual((tuple(out.shape), loss.dim()), ((4, 3), 0))
-        plain = torch.optim.SGD(twin.parameters(), lr=0.5)
-        twin(x, labels)[1].backward()
-        plain.step()
-        for mine, theirs in zip(model.parameters(), twin.parameters()):
-            torch.testing.assert_close(mine, theirs)
-        # The framework is not part of the program: its call of 24 ms is 31 million cycles.
-        self.assertTrue(0 < executor.cycleCount() < 10e6)
-        self.assertEqual(executor.report.summary()["execution"]["samples"], 12)
-
-    def test_samples_that_do_not_divide_are_told(self):
-        model = poptorch.inferenceModel(Network(), poptorch.Options().deviceIterations(5))
-        with self.assertRaisesRegex(poptorch.Error, "no multiple of the 5 micro-batches"):
-            model(torch.zeros(24, 6))
-
-    def test_accumulation_is_for_training(self):
-        options = poptorch.Options()
-        options.Training.gradientAccumulation(2)
-        with self.assertRaisesRegex(poptorch.Error, "gradientAccumulation"):
-            poptorch.inferenceModel(Network(), options)
-
-    def test_optimizers_have_specs(self):
-        weights = [nn.Parameter(torch.ones(2))]
-        kinds = {
-            "sgd": poptorch.optim.SGD(weights, lr=0.1),
-            "sgd_momentum": poptorch.optim.SGD(weights, lr=0.1, momentum=0.9),
-            "sgd_momentum_combined": poptorch.optim.SGD(
-                weights, lr=0.1, momentum=0.9, use_combined_accum=True
-            ),
-            "adam": torch.optim.Adam(weights),
-            "adamw": poptorch.optim.AdamW(weights, loss_scaling=128.0),
-            "lamb": poptorch.optim.LAMB(weights),
-        }
-        for kind, optimizer in kinds.items():
-            with self.subTest(kind=kind):
-                self.assertEqual(poptorch.optim.kind_of(optimizer), kind)
-                weights[0].grad = torch.ones(2)
-                before = weights[0].detach().clone()
-                optimizer.step()
-                self.assertFalse(torch.equal(before, weights[0]))
-
-
-class LoaderTest(unittest.TestCase):
-    """A batch is what a call takes."""
-
-    def test_combined_batches(self):
-        options = poptorch.Options().deviceIterations(2).replicationFactor(3)
-        options.Training.gradientAccumulation(4)
-        data = torch.utils.data.TensorDataset(torch.zeros(100, 5))
-        loader = poptorch.DataLoader(options, data, batch_size=2, num_workers=0)
-        self.assertEqual(loader.combinedBatchSize, 48)
-        self.assertEqual([tuple(batch.shape) for (batch,) in loader], [(48, 5), (48, 5)])
-        self.assertEqual(len(loader), 2)
-
-    def test_loaders_are_keys(self):
-        data = torch.utils.data.TensorDataset(torch.zeros(100, 5))
-        loader = poptorch.DataLoader(
-            poptorch.Options(), data, mode=poptorch.DataLoaderMode.AsyncRebatched,
-            rebatched_worker_size=1,
-        )
-        self.assertEqual(loader.spec()["options.host.loader"], "async_rebatched")
-        self.assertEqual(loader.spec()["options.host.dataset_samples"], 100)
-
-    def test_batch_samplers_are_combined(self):
-        data = torch.utils.data.TensorDataset(torch.zeros(10, 5))
-        sampler = torch.utils.data.BatchSampler(range(10), 2, drop_last=True)
-        loader = poptorch.DataLoader(
-            poptorch.Options().deviceIterations(2), data, batch_sampler=sampler
-        )
-        self.assertEqual([tuple(batch.shape) for (batch,) in loader], [(4, 5), (4, 5)])
+        with self.assertRaisesRegex(poptorch.Error, r"Misfit: shape '\[7, 3\]' is invalid.*test_poptorch.py:\d+\)$"):
+            exported(Misfit(), torch.zeros(2, 4))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ would. Then the model runs on the CPU, so that the script goes on with real numb
 Environment variables:
 
 ``TILESCOPE_EXECUTE``
-    ``all`` (default) runs every micro-batch and updates the weights; ``one`` runs one micro-batch
-    of each call and repeats its results; ``none`` runs nothing and returns zeros.
+    ``one`` (default) runs one micro-batch of each call, in training with an update of the weights,
+    and repeats its results; ``all`` runs every micro-batch; ``none`` runs nothing and returns zeros.
 ``TILESCOPE_TARGET``
     The system to simulate, as in ``target.name`` of a spec. Default: ``mk2``.
 """
@@ -21,15 +21,17 @@ except ImportError as error:
         "tilescope.poptorch needs torch (2.9 or newer) and onnxscript: pip install torch onnxscript"
     ) from error
 
-from . import optim, profiling
+from . import autocasting, optim, profiling
 from ._dataloader import AsynchronousDataAccessor, DataLoader
 from ._errors import ConfigFileError, Error, RecoverableError, UnrecoverableError
 from ._executor import PoplarExecutor, inferenceModel, trainingModel
-from ._options import Attribute, Options, TensorLocationSettings
+from ._option_groups import Attribute, TensorLocationSettings
+from ._options import Options
 from ._script import install
 from ._strategy import (
     ParallelPhasedExecution,
     Phase,
+    PhasedExecution,
     PipelinedExecution,
     SerialPhasedExecution,
     ShardedExecution,

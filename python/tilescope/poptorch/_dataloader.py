@@ -44,7 +44,7 @@ class DataLoader(torch.utils.data.DataLoader):
         self._batches = options.device_iterations * groups * options.Training.gradient_accumulation
         self._combined = None if batch_size is None else batch_size * self._batches
         # More workers than cores make this machine slower, not the one that is simulated.
-        workers = min(num_workers, os.cpu_count() or 1)
+        workers = min(num_workers, _cores())
         persistent = workers > 0 if persistent_workers is None else persistent_workers
         common = dict(num_workers=workers, persistent_workers=persistent and workers > 0, **kwargs)
         if batch_sampler is not None:
@@ -146,6 +146,10 @@ class AsynchronousDataAccessor:
 
     def terminate(self) -> None:
         """Ends it."""
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
 
 
 def _use(loader: DataLoader) -> None:

@@ -116,6 +116,11 @@ class PoplarExecutor:
         return self._exported is not None
 
     @property
+    def _executable(self):
+        """What scripts ask whether it was compiled."""
+        return self._exported
+
+    @property
     def report(self):
         """The simulation's :class:`tilescope.Report`; none before the first call."""
         return self._report
@@ -206,7 +211,7 @@ class PoplarExecutor:
     def destroy(self) -> None:
         """Ends the model."""
         self._attached = False
-        _unwrap(self._user_model)
+        unwrapModelIfNecessary(self._user_model)
 
     def compileAndExport(self, *_, **__) -> None:
         """Executables: there is no code for IPUs to export."""
@@ -232,7 +237,7 @@ class PoplarExecutor:
         begin = time.perf_counter()
         results = self._execute(batches, update)
         samples = len(batches) * first_dimension(*batches[0])
-        self._tell_rates(samples / (time.perf_counter() - begin))
+        self._tell_rates(samples / (time.perf_counter() - begin), len(batches))
         return results
 
     def _compile(self, args, kwargs) -> None:
@@ -299,15 +304,13 @@ class PoplarExecutor:
 
     def _execute(self, batches: list, update: int):
         """Runs the micro-batches; returns what the output mode promises."""
-        mode = os.environ.get("TILESCOPE_EXECUTE", "all")
+        mode = _execution()
         if mode == "none":
             results = [self._zeros()] * len(batches)
         elif mode == "one":
             results = self._run(batches[:1], 1) * len(batches)
-        elif mode == "all":
-            results = self._run(batches, update)
         else:
-            raise Error(f"TILESCOPE_EXECUTE is all, one or none, not {mode!r}")
+            results = self._run(batches, update)
         leaves = [self._combine(column) for column in zip(*results)]
         return pytree.tree_unflatten(leaves, self._exported.structure)
 
@@ -362,7 +365,7 @@ class PoplarExecutor:
             return column[0] if len(column) == 1 else torch.stack(column)
         return torch.cat(column)
 
-    def _tell_rates(self, own: float) -> None:
+    def _tell_rates(self, own: float, micro_batches: int) -> None:
         """Prints the simulated rate and ``own``, the samples per second of this call, once."""
         if self._told:
             return
@@ -374,16 +377,34 @@ class PoplarExecutor:
             tiles = memory.get("out_of_memory_tiles")
             _log.say(f"{self._kind()}: does not fit, {tiles} tiles are over; see the report")
         else:
-            real = os.environ.get("TILESCOPE_EXECUTE", "all") == "all"
-            clock = f"{own:,.0f} on this CPU, which is what the script's own clock sees"
             _log.say(
                 f"{self._kind()}: {rate:,.0f} samples per second simulated on "
-                f"{self._summary['target']['num_ipus']} IPUs; "
-                f"{clock if real else 'results are not computed here'}"
+                f"{self._summary['target']['num_ipus']} IPUs; {_own_rate(own, micro_batches)}"
             )
         missing = [*self._options._missing, *self._exported.missing]
         if missing:
             _log.say(f"{self._kind()}: not modelled: {', '.join(dict.fromkeys(missing))}")
+
+
+def _execution() -> str:
+    """What runs on the CPU: ``one`` micro-batch of a call, ``all`` or ``none``."""
+    mode = os.environ.get("TILESCOPE_EXECUTE", "one")
+    if mode not in ("all", "one", "none"):
+        raise Error(f"TILESCOPE_EXECUTE is all, one or none, not {mode!r}")
+    return mode
+
+
+def _own_rate(own: float, micro_batches: int) -> str:
+    """How the results of a call come about on this CPU."""
+    mode = _execution()
+    if mode == "none":
+        return "results are zeros"
+    if mode == "one" and micro_batches > 1:
+        return (
+            f"one of the {micro_batches} micro-batches of a call runs on this CPU and stands for "
+            "all: TILESCOPE_EXECUTE=all runs them"
+        )
+    return f"{own:,.0f} on this CPU, which is what the script's own clock sees"
 
 
 def _split(leaf, count: int, index: int) -> list:
@@ -411,9 +432,13 @@ def _leaves(results) -> list:
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
+# Executors of models that have PopTorch's methods, and of those that had them.
+_executors = weakref.WeakKeyDictionary()
+
+
 def _wrap(model, executor: PoplarExecutor) -> None:
     """Gives the user's model the methods that PopTorch gives it."""
-    parent = weakref.ref(executor)
+    parent = _executors[model] = weakref.ref(executor)
 
     def destroy() -> None:
         if parent() is not None:
@@ -423,6 +448,14 @@ def _wrap(model, executor: PoplarExecutor) -> None:
     object.__setattr__(model, "destroy", destroy)
 
 
-def _unwrap(model) -> None:
+def unwrapModelIfNecessary(model) -> None:
+    """Takes PopTorch's methods from a model, so that it can be pickled."""
     for name in ("copyWeightsToHostIfNeeded", "destroy"):
         model.__dict__.pop(name, None)
+
+
+def rewrapModelIfNecessary(model) -> None:
+    """Gives a model its methods back."""
+    executor = _executors[model]() if model in _executors else None
+    if executor is not None:
+        _wrap(model, executor)

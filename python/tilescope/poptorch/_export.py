@@ -4,6 +4,9 @@ import dataclasses
 import logging
 import math
 import pathlib
+import re
+import traceback
+from collections.abc import Mapping
 
 import torch
 from torch.utils import _pytree as pytree
@@ -61,7 +64,10 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
     Raises :class:`Error` where torch cannot export the model, with torch's reason.
     """
     with _trace.exporting(strategy) as trace:
-        hook = model.register_forward_pre_hook(trace.restart, prepend=True)
+        hooks = [
+            model.register_forward_pre_hook(trace.restart, prepend=True),
+            model.register_forward_hook(_know_results),
+        ]
         # Says for each operator of torchvision that it is not installed.
         registry = logging.getLogger("torch.onnx._internal.exporter._registration")
         level = registry.level
@@ -72,14 +78,17 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
         except Error:
             raise
         except Exception as error:
-            raise Error(
-                f"torch cannot export {type(model).__name__}: {_reason(error)}\n"
-                "A model for IPUs is a static graph: Python that looks at values of tensors, or "
-                "changes what is computed from call to call, cannot be in it."
-            ) from error
+            reason = _reason(error)
+            if "data-dependent" in reason:
+                reason += (
+                    "\nA model for IPUs is a static graph: Python that looks at values of tensors, or "
+                    "changes what is computed from call to call, cannot be in it."
+                )
+            raise Error(f"torch cannot export {type(model).__name__}: {reason}") from error
         finally:
             registry.setLevel(level)
-            hook.remove()
+            for hook in hooks:
+                hook.remove()
     split_without_sequences(onnx.model)
     outputs = _output_nodes(program)
     blocks = _annotate(onnx.model, trace)
@@ -105,11 +114,38 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
     )
 
 
+def _know_results(_, __, results) -> None:
+    """Tells torch how to take results apart that are tables or dataclasses, such as the
+    ``ModelOutput`` of transformers."""
+    kind = type(results)
+    is_table = isinstance(results, Mapping) or dataclasses.is_dataclass(results)
+    if not is_table or kind in pytree.SUPPORTED_NODES:
+        return
+
+    def flatten(value):
+        table = value if isinstance(value, Mapping) else vars(value)
+        given = {key: item for key, item in table.items() if item is not None}
+        return list(given.values()), list(given)
+
+    def unflatten(values, keys):
+        return kind(**dict(zip(keys, values)))
+
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    pytree.register_pytree_node(kind, flatten, unflatten, serialized_type_name=name)
+
+
 def _reason(error: BaseException) -> str:
-    """The first line of what an error goes back to."""
+    """The first line of what an error goes back to, and the line of the model it came from."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    text = str(error).strip()
+    line = next(iter(text.splitlines()), type(error).__name__)
+    # Of an operation that was exported already, torch writes where it came from.
+    places = re.findall(r'File "([^"]+)", line (\d+), in', text)
+    places += [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    inside = (str(pathlib.Path(torch.__file__).parent), str(pathlib.Path(__file__).parent))
+    own = [place for place in places if not place[0].startswith((*inside, "<"))]
+    return f"{line} ({own[-1][0]}:{own[-1][1]})" if own else line
 
 
 def _output_nodes(program) -> list:

@@ -6,330 +6,13 @@ import os
 
 import torch
 
-from . import _log, _popart_names, _spec_keys, enums
+from . import _engine_names, _spec_keys, enums
+from . import _option_groups as groups
 from ._errors import ConfigFileError, Error
 from ._strategy import ExecutionStrategy, PipelinedExecution
 
-# PopART's enumerations, which scripts set as numbers through `_Popart.set`
-# (popart/sessionoptions.hpp).
-_POPART_ENUMS = {
-    "autoRecomputation": ("none", "auto", "auto", "pipeline", "auto"),
-    "accumulateOuterFragmentSettings.schedule": (
-        "serial",
-        "serial",
-        "overlap_cycle_optimized",
-        "overlap_memory_optimized",
-    ),
-}
-# Those whose PopTorch or PopART name is not one word of the key's description.
-_POPART_NAMES = {
-    "autoRecomputation": "options.recomputation",
-    "accumulateOuterFragmentSettings.schedule": "options.accumulate_outer_schedule",
-    "partialsTypeMatMuls": "options.partials_type",
-    "convolutionOptions.partialsType": "options.partials_type",
-    "matmulOptions.partialsType": "options.partials_type",
-    "convolutionOptions.use128BitConvUnitLoad": "options.use_128bit_conv_unit_load",
-    "matmulOptions.use128BitConvUnitLoad": "options.use_128bit_conv_unit_load",
-    "replicatedCollectivesSettings.mergeAllReduceCollectives": "options.merge_collectives",
-    "replicatedCollectivesSettings.mergeReduceScatterCollectives": "options.merge_collectives",
-    "replicatedCollectivesSettings.mergeAllGatherCollectives": "options.merge_collectives",
-}
-# What has no effect on a program's time and memory: silence is no omission.
-_NO_EFFECT = {
-    "instrumentWithHardwareCycleCounter",
-    "rearrangeAnchorsOnHost",
-    "rearrangeStreamsOnHost",
-    "saveInitializersToFile",
-    "patterns_level",
-    "engineOptions",
-    "logDir",
-}
 
-
-class _Group:
-    """A group of options: values by name, and setters that return the group."""
-
-    def __init__(self, owner: "Options | None", **values) -> None:
-        object.__setattr__(self, "_owner", owner)
-        object.__setattr__(self, "_values", values)
-
-    def __getattr__(self, name: str):
-        values = object.__getattribute__(self, "__dict__").get("_values", {})
-        if name in values:
-            return values[name]
-        raise AttributeError(f"{type(self).__name__} has no option {name!r}")
-
-    def __setattr__(self, name: str, value) -> None:
-        if name.startswith("_"):
-            object.__setattr__(self, name, value)
-        elif name in self._values:
-            self._set(**{name: value})
-        else:
-            raise AttributeError(f"{type(self).__name__} has no option {name!r}")
-
-    def _set(self, **values):
-        root = self._owner if self._owner is not None else self
-        if getattr(root, "_frozen", False):
-            raise AttributeError(
-                "Can't modify frozen Options: they belong to a model or loader; "
-                "change a clone() of them"
-            )
-        self._values.update(values)
-        return self
-
-    def _not_modelled(self, name: str) -> None:
-        root = self._owner if self._owner is not None else self
-        root._missing.setdefault(name)
-
-    def exists(self, option: str) -> bool:
-        """Whether there is an option of that name."""
-        return option in self._values
-
-    def toDict(self) -> dict:
-        """The options by name."""
-        return dict(self._values)
-
-
-class Attribute:
-    """Attributes of the operations made in its scope: ``Attribute(__outline=...)``.
-
-    They change how PopART compiles, not what is computed; none of them is modelled.
-    """
-
-    def __init__(self, **kwargs) -> None:
-        self._names = sorted(kwargs)
-
-    def __enter__(self):
-        _log.debug(f"attributes {', '.join(self._names)} are not modelled")
-        return self
-
-    def __exit__(self, *_) -> None:
-        return None
-
-
-class TensorLocationSettings(_Group):
-    """Where tensors of a kind live: tile memory or streaming memory, whole or split."""
-
-    def __init__(self, **kwargs) -> None:
-        super().__init__(None)
-        for name, value in kwargs.items():
-            getattr(self, name)(value)
-
-    def useOnChipStorage(self, use: bool = True):
-        """Keep them in tile memory."""
-        return self._set(on_chip=use)
-
-    def useReplicatedTensorSharding(self, use: bool = True):
-        """Split them over the replicas."""
-        return self._set(replicated_tensor_sharding=use)
-
-    def useIOTilesToLoad(self, use: bool = True):
-        """Let I/O tiles load them."""
-        return self._set(use_io_tiles=use or self._values.get("use_io_tiles", False))
-
-    def useIOTilesToStore(self, use: bool = True):
-        """Let I/O tiles store them."""
-        return self._set(use_io_tiles=use or self._values.get("use_io_tiles", False))
-
-    def minElementsForOffChip(self, min_elements: int):
-        """Fewest elements of a tensor that leaves the chip."""
-        return self._set(min_elements_for_off_chip=min_elements)
-
-    def minElementsForReplicatedTensorSharding(self, min_elements: int):
-        """Fewest elements of a tensor that is split."""
-        return self._set(min_elements_for_rts=min_elements)
-
-
-class _TensorLocations(_Group):
-    """``Options.TensorLocations``."""
-
-    def numIOTiles(self, num_tiles: int):
-        """Tiles of each IPU that are set aside for input and output."""
-        self._set(num_io_tiles=num_tiles)
-        self._owner._spec("poptorch.Options.TensorLocations.numIOTiles", num_tiles)
-        return self
-
-    def setActivationLocation(self, location: TensorLocationSettings):
-        """Where stashed activations live."""
-        return self._place("activations", location)
-
-    def setWeightLocation(self, location: TensorLocationSettings):
-        """Where weights live."""
-        return self._place("weights", location)
-
-    def setOptimizerLocation(self, location: TensorLocationSettings):
-        """Where optimiser state lives."""
-        return self._place("optimizer_state", location)
-
-    def setAccumulatorLocation(self, location: TensorLocationSettings):
-        """Where gradient accumulators live."""
-        return self._place("accumulators", location)
-
-    def _place(self, kind: str, location: TensorLocationSettings):
-        if not isinstance(location, TensorLocationSettings):
-            raise Error(f"a location is a poptorch.TensorLocationSettings, not {location!r}")
-        self._set(**{kind: location})
-        for name, value in location.toDict().items():
-            self._owner._spec_path(f"options.location.{kind}.{name}", value)
-        return self
-
-
-class _Precision(_Group):
-    """``Options.Precision``."""
-
-    def enableStochasticRounding(self, enabled: bool):
-        """Round to half at random."""
-        self._owner._spec("enableStochasticRounding", enabled)
-        return self._set(stochastic_rounding=enabled)
-
-    def setPartialsType(self, dtype: torch.dtype):
-        """Element type of partial sums."""
-        if dtype not in (torch.float16, torch.float32, torch.half, torch.float):
-            raise Error(f"partial sums are torch.float16 or torch.float32, not {dtype}")
-        self._owner._spec("partialsType", dtype)
-        return self._set(partials_type=dtype)
-
-    def enableFloatingPointExceptions(self, enabled: bool):
-        """Checks that cost no cycles."""
-        return self._set(floating_point_exceptions=enabled)
-
-    def halfFloatCasting(self, behaviour):
-        """How half and single precision meet: as the exported model says."""
-        return self._set(half_float_casting=behaviour)
-
-    def runningStatisticsAlwaysFloat(self, value: bool):
-        """Running statistics in single precision: as the exported model says."""
-        return self._set(running_statistics_always_float=value)
-
-    @property
-    def autocast(self):
-        """Kept for scripts that switch it off."""
-        return self
-
-    def autocastEnabled(self, enabled: bool):
-        """Automatic casts; the exported model has those that torch makes."""
-        return self._set(autocast_enabled=enabled)
-
-
-class _Training(_Group):
-    """``Options.Training``."""
-
-    def gradientAccumulation(self, gradient_accumulation: int):
-        """Micro-batches of a weight update."""
-        self._owner._spec("poptorch.Options.Training.gradientAccumulation", gradient_accumulation)
-        return self._set(gradient_accumulation=int(gradient_accumulation))
-
-    def accumulationAndReplicationReductionType(self, reduction_type):
-        """Whether gradients are added up or averaged."""
-        if reduction_type not in (enums.ReductionType.Mean, enums.ReductionType.Sum):
-            raise ValueError("the reduction is poptorch.ReductionType.Mean or .Sum")
-        return self._set(accumulation_and_replication_reduction_type=reduction_type)
-
-    def setMeanAccumulationAndReplicationReductionStrategy(self, strategy):
-        """When gradients are divided."""
-        return self._set(mean_reduction_strategy=strategy)
-
-    def setAutomaticLossScaling(self, enabled: bool):
-        """Automatic loss scaling: its statistics of gradients are not modelled."""
-        if enabled:
-            self._not_modelled("Training.setAutomaticLossScaling")
-        return self._set(automatic_loss_scaling=enabled)
-
-    def setConvolutionDithering(self, enabled: bool):
-        """Let each convolution begin at a tile of its own."""
-        self._owner._spec("enableConvDithering", enabled)
-        return self._set(convolution_dithering=enabled)
-
-
-class _Popart(_Group):
-    """``Options._Popart``: PopART's session options by name."""
-
-    @property
-    def options(self) -> dict:
-        """What was set."""
-        return self._values
-
-    def set(self, key: str, value):
-        """Sets PopART's session option ``key``; one that PopART does not have is refused at once."""
-        if key not in _POPART_NAMES and not _popart_names.is_option(key):
-            near = _popart_names.nearest(key)
-            hint = f"; did you mean {near!r}?" if near else ""
-            raise Error(f"PopART has no session option {key!r}{hint}")
-        self._set(**{key: value})
-        if key in _NO_EFFECT or value in (False, None):
-            # What is switched off is off here too, unless a key of a spec turns it off.
-            if key not in _NO_EFFECT:
-                self._owner._spec_quietly(key, value)
-            return self
-        if isinstance(value, dict):
-            # Options of libraries are texts.
-            for name, item in value.items():
-                self.set(f"{key}.{name}", {"true": True, "false": False}.get(item, item))
-            return self
-        if key == "syntheticDataMode":
-            self._owner.enableSyntheticData(value != 0)
-            return self
-        if key in _POPART_ENUMS:
-            choices = _POPART_ENUMS[key]
-            if not isinstance(value, int) or not 0 <= int(value) < len(choices):
-                raise Error(f"{key} is a number from 0 to {len(choices) - 1}, not {value!r}")
-            value = choices[int(value)]
-        if key in _POPART_NAMES:
-            self._owner._spec_path(_POPART_NAMES[key], value)
-        else:
-            self._owner._spec(key, value)
-        return self
-
-    def setEngineOptions(self, engine_options: dict):
-        """Poplar's engine options; ``autoReport.directory`` is where reports go."""
-        merged = dict(self._values.get("engineOptions", {}))
-        merged.update(engine_options)
-        return self._set(engineOptions=merged)
-
-    def setPatterns(self, patterns: dict, level: int = 2):
-        """PopART's patterns; which of them run is not modelled."""
-        if patterns:
-            self._not_modelled("_Popart.setPatterns")
-        return self._set(patterns=patterns, patterns_level=level)
-
-
-class _Distributed(_Group):
-    """``Options.Distributed``: one process here stands for all of ``poprun``'s."""
-
-    def disable(self):
-        """One process."""
-        return self._set(num_processes=1, process_id=0)
-
-    def configureProcessId(self, process_id: int, num_processes: int):
-        """Which of how many processes this is."""
-        self._owner._spec_path("options.num_instances", num_processes)
-        return self._set(num_processes=num_processes, process_id=process_id)
-
-    def setEnvVarNames(self, var_num_processes: str, var_process_id: str):
-        """Reads the process from environment variables."""
-        count = int(os.environ.get(var_num_processes, "1"))
-        return self.configureProcessId(int(os.environ.get(var_process_id, "0")), count)
-
-    @property
-    def processId(self) -> int:
-        """Which process this is."""
-        return self._values["process_id"]
-
-    @property
-    def numProcesses(self) -> int:
-        """How many processes there are."""
-        return self._values["num_processes"]
-
-
-class _Jit(_Group):
-    """``Options.Jit``."""
-
-    def traceModel(self, trace_model: bool):
-        """Whether PopTorch traces or dispatches; models are exported here either way."""
-        return self._set(trace_model=trace_model)
-
-
-class Options(_Group):
+class Options(groups.Group):
     """The options of a model: ``poptorch.Options``."""
 
     def __init__(self) -> None:
@@ -355,49 +38,51 @@ class Options(_Group):
         self._strategy = PipelinedExecution()
         self._target = os.environ.get("TILESCOPE_TARGET", "mk2")
         self._target_type = "ipu"
-        self._popart = _Popart(self)
-        self._training = _Training(
+        self._popart = groups.Popart(self)
+        self._training = groups.Training(
             self,
             gradient_accumulation=1,
             accumulation_and_replication_reduction_type=enums.ReductionType.Mean,
             mean_reduction_strategy=enums.MeanReductionStrategy.Post,
             automatic_loss_scaling=False,
         )
-        self._precision = _Precision(self, autocast_enabled=True, partials_type=None)
-        self._tensor_locations = _TensorLocations(self)
-        self._distributed = _Distributed(self, num_processes=1, process_id=0)
-        self._jit = _Jit(self, trace_model=False)
+        self._precision = groups.Precision(self, autocast_enabled=True, partials_type=None)
+        self._tensor_locations = groups.TensorLocations(self)
+        self._distributed = groups.Distributed(self, num_processes=1, process_id=0)
+        self._jit = groups.Jit(self, trace_model=False)
         self.from_json(os.environ.get("POPTORCH_DEFAULT_OPTIONS", "{}"))
+        # Wrong names are errors here, not when a model is compiled.
+        _engine_names.environment()
 
     # The groups.
 
     @property
-    def Training(self) -> _Training:
+    def Training(self) -> groups.Training:
         """Options of training."""
         return self._training
 
     @property
-    def Precision(self) -> _Precision:
+    def Precision(self) -> groups.Precision:
         """Options of precision."""
         return self._precision
 
     @property
-    def TensorLocations(self) -> _TensorLocations:
+    def TensorLocations(self) -> groups.TensorLocations:
         """Where tensors live."""
         return self._tensor_locations
 
     @property
-    def Distributed(self) -> _Distributed:
+    def Distributed(self) -> groups.Distributed:
         """Processes of ``poprun``."""
         return self._distributed
 
     @property
-    def Jit(self) -> _Jit:
+    def Jit(self) -> groups.Jit:
         """Tracing."""
         return self._jit
 
     @property
-    def _Popart(self) -> _Popart:
+    def _Popart(self) -> groups.Popart:
         """PopART's session options."""
         return self._popart
 
@@ -652,7 +337,7 @@ class Options(_Group):
     def _apply_json(self, group, values: dict) -> None:
         for name, value in values.items():
             member = getattr(group, name, None)
-            if isinstance(member, _Group) and isinstance(value, dict):
+            if isinstance(member, groups.Group) and isinstance(value, dict):
                 self._apply_json(member, value)
             elif callable(member):
                 member(_enum_value(value))

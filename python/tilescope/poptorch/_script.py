@@ -1,12 +1,15 @@
 """Puts this module where ``import poptorch`` finds it, for one process."""
 
 import importlib
+import importlib.machinery
 import pathlib
 import runpy
 import sys
 
+# Lightning's packages.
+LIGHTNING = ("lightning.pytorch", "pytorch_lightning")
 _NAME = "poptorch"
-_PARTS = ("enums", "ops", "optim", "profiling")
+_PARTS = ("autocasting", "enums", "ops", "optim", "profiling")
 
 
 def install() -> None:
@@ -18,6 +21,44 @@ def install() -> None:
     sys.modules[f"{_NAME}.options"] = importlib.import_module("tilescope.poptorch._options")
     # Where PopTorch has its errors.
     sys.modules[f"{_NAME}.poptorch_core"] = importlib.import_module("tilescope.poptorch._errors")
+    importlib.import_module("tilescope.poptorch.stand_ins").install()
+    watch_lightning()
+
+
+class _LightningFinder:
+    """Finds Lightning's packages as Python does, and has their IPU classes put in once they are
+    imported."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        """The module as Python finds it, with a loader that puts classes in."""
+        if name not in LIGHTNING:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def execute_and_stand_in(module) -> None:
+            execute(module)
+            _stand_in(module)
+
+        spec.loader.exec_module = execute_and_stand_in
+        return spec
+
+
+def watch_lightning() -> None:
+    """Gives Lightning's packages their IPU classes, now or when they are imported."""
+    if _LightningFinder not in sys.meta_path:
+        sys.meta_path.insert(0, _LightningFinder)
+    for name in LIGHTNING:
+        if name in sys.modules:
+            _stand_in(sys.modules[name])
+
+
+def _stand_in(package) -> None:
+    # Imported only where Lightning is: it takes seconds.
+    importlib.import_module("tilescope.poptorch.lightning").stand_in(package)
 
 
 def run(arguments: list) -> None:

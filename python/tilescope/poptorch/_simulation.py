@@ -1,11 +1,9 @@
 """One model, its options and loader as a spec; its report where Poplar would write it."""
 
-import json
-import os
 import pathlib
 
 from .. import simulate
-from . import _spec_keys, enums, optim
+from . import _engine_names, _spec_keys, enums, optim
 from ._errors import Error
 from ._options import Options
 
@@ -40,14 +38,7 @@ def report_directory(options: Options, training: bool) -> pathlib.Path | None:
 
 def _engine_options(options: Options) -> dict:
     """Poplar's options: ``POPLAR_ENGINE_OPTIONS`` over what the script set."""
-    engine = dict(options._Popart.options.get("engineOptions", {}))
-    text = os.environ.get("POPLAR_ENGINE_OPTIONS", "")
-    if text:
-        try:
-            engine.update(json.loads(text))
-        except ValueError as error:
-            raise Error(f"POPLAR_ENGINE_OPTIONS is no JSON: {error}") from error
-    return engine
+    return {**options._Popart.options.get("engineOptions", {}), **_engine_names.environment()}
 
 
 def _engine_keys(options: Options) -> dict:
@@ -79,6 +70,8 @@ def spec_of(exported, options: Options, optimizer, loader, samples: int, trainin
         "target.ipus": _ipus(exported.blocks),
         "options.host.framework": "poptorch",
     }
+    if any(name.startswith("custom_op ") for name in exported.missing):
+        keys["model.allow_unknown"] = True
     if loader is not None:
         keys.update(loader.spec())
     keys.update(_engine_keys(options))
@@ -90,7 +83,15 @@ def spec_of(exported, options: Options, optimizer, loader, samples: int, trainin
     keys.update(_memory_share(options, keys["target.ipus"]))
     if exported.overlap is not None:
         keys["options.overlap_io"] = _OVERLAPS[exported.overlap]
-    return nested(keys)
+    return nested(without_idle_sharding(keys))
+
+
+def without_idle_sharding(keys: dict) -> dict:
+    """Keys without the sharding of tensors over a single replica, which PopART leaves out."""
+    if keys.get("options.replication_factor", 1) > 1:
+        return keys
+    idle = ".replicated_tensor_sharding"
+    return {path: value for path, value in keys.items() if not path.endswith(idle)}
 
 
 def run(spec: dict, directory: pathlib.Path):

@@ -146,7 +146,7 @@ class ShardedExecution(PipelinedExecution):
     execution = "sharded"
 
 
-class _PhasedExecution(ExecutionStrategy):
+class PhasedExecution(ExecutionStrategy):
     """Phases whose weights come from streaming memory."""
 
     execution = "phased"
@@ -176,7 +176,7 @@ class _PhasedExecution(ExecutionStrategy):
         return self
 
 
-class ParallelPhasedExecution(_PhasedExecution):
+class ParallelPhasedExecution(PhasedExecution):
     """Phases alternate between two sets of IPUs."""
 
     def sendTensorsOffChipAfterFwd(self, off_chip: bool = True):
@@ -184,7 +184,7 @@ class ParallelPhasedExecution(_PhasedExecution):
         return self
 
 
-class SerialPhasedExecution(_PhasedExecution):
+class SerialPhasedExecution(PhasedExecution):
     """Phases run on one set of IPUs."""
 
     def setTensorsLiveness(self, liveness):

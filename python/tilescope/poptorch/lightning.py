@@ -1,42 +1,41 @@
-"""Lightning's IPU options on the simulator.
+"""Lightning's IPU support on the simulator, which Lightning 2.1 removed.
 
->>> from tilescope.poptorch.lightning import IPUStrategy
+>>> import tilescope.poptorch.lightning
 >>> trainer = Trainer(accelerator="ipu", devices=8, strategy=IPUStrategy(device_iterations=32))
+>>> trainer = Trainer(ipus=8, plugins=IPUPlugin(device_iterations=32))  # as it was written once
 
-Works with Lightning 2, as ``lightning`` or as ``pytorch_lightning``: whichever is imported already,
-else whichever is installed. Options are those of Lightning's ``IPUPlugin`` and ``IPUStrategy``, which
-Lightning 2.1 removed. ``devices`` are replicas; ``accumulate_grad_batches`` and ``precision`` of the
-trainer become keys of a spec. As on IPUs, ``self.log`` does nothing in the steps, there is one
-optimiser, and gradients are not clipped.
+Works with Lightning 2, as ``lightning`` or as ``pytorch_lightning``: ``IPUAccelerator``,
+``IPUStrategy`` and ``IPUPlugin`` stand in the modules of each where Lightning had them. Those of
+this module are for the package that is imported already, else for one that is installed.
+``devices`` are replicas; ``accumulate_grad_batches`` and ``precision`` of the trainer become keys of
+a spec. As on IPUs, ``self.log`` does nothing in the steps, there is one optimiser, and gradients are
+not clipped.
 """
 
 import contextlib
+import functools
 import importlib
 import importlib.util
 import sys
+import types
 
 import torch
+from torch.utils import _pytree as pytree
 
-from . import DataLoader, Options, _log, inferenceModel, trainingModel
+from . import DataLoader, Options, _log, _script, inferenceModel, trainingModel
 from ._errors import Error
 
 
 def _lightning():
     """Lightning's package: the one that was imported, else one that is installed."""
-    names = ("lightning.pytorch", "pytorch_lightning")
-    for name in names:
+    for name in _script.LIGHTNING:
         if name in sys.modules:
             return sys.modules[name]
-    for name in names:
+    for name in _script.LIGHTNING:
         if importlib.util.find_spec(name.split(".")[0]) is not None:
             return importlib.import_module(name)
     raise ImportError("tilescope.poptorch.lightning needs Lightning 2: pip install lightning")
 
-
-_pl = _lightning()
-_precision = importlib.import_module(f"{_pl.__name__}.plugins.precision")
-_strategies = importlib.import_module(f"{_pl.__name__}.strategies")
-_accelerators = importlib.import_module(f"{_pl.__name__}.accelerators")
 
 # Lightning's words for precisions, and those of specs.
 _PRECISIONS = {"32-true": "float32", "16-mixed": "mixed", "16-true": "float16"}
@@ -50,7 +49,7 @@ _STEPS = {
 }
 
 
-class IPUAccelerator(_accelerators.Accelerator):
+class _Accelerator:
     """``Trainer(accelerator="ipu", devices=8)``: eight replicas of simulated IPUs."""
 
     def setup_device(self, device: torch.device) -> None:
@@ -87,10 +86,11 @@ class IPUAccelerator(_accelerators.Accelerator):
         return "ipu"
 
 
-class IPUPrecision(_precision.Precision):
+class _Precision:
     """Leaves backward passes and weight updates to the model on the IPUs."""
 
     def __init__(self, precision: str = "32-true") -> None:
+        super().__init__()
         self.precision = precision
 
     def backward(self, tensor, model, optimizer, *args, **kwargs) -> None:
@@ -115,8 +115,22 @@ class _Step(torch.nn.Module):
         self._step = step
 
     def forward(self, *args, **kwargs):
+        if _is_half(self.module):
+            args, kwargs = pytree.tree_map(_to_half, (args, kwargs))
         with _unlogged(self.module):
             return getattr(self.module, self._step)(*args, **kwargs)
+
+
+def _is_half(module) -> bool:
+    """Whether a module was made ``half()``."""
+    types = {weight.dtype for weight in module.parameters() if weight.is_floating_point()}
+    return types == {torch.float16}
+
+
+def _to_half(value):
+    """Samples in half precision, as Lightning gave them to IPUs with ``precision=16``."""
+    is_real = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.half() if is_real else value
 
 
 @contextlib.contextmanager
@@ -132,7 +146,7 @@ def _unlogged(module):
             module.__dict__.pop(name, None)
 
 
-class IPUStrategy(_strategies.SingleDeviceStrategy):
+class _Strategy:
     """Trains and runs on simulated IPUs.
 
     ``training_opts`` and ``inference_opts`` are ``poptorch.Options`` in place of those that the
@@ -141,6 +155,8 @@ class IPUStrategy(_strategies.SingleDeviceStrategy):
     """
 
     strategy_name = "ipu_strategy"
+    # The package's precision: set by `stand_in`.
+    _precision_type = None
 
     def __init__(
         self,
@@ -162,7 +178,7 @@ class IPUStrategy(_strategies.SingleDeviceStrategy):
         self._made = {}
         self._models = {}
         self._accumulation = None
-        self._own_precision = IPUPrecision()
+        self._own_precision = self._precision_type()
         if precision_plugin is not None:
             self.precision_plugin = precision_plugin
         self._profile_dir = str(autoreport_dir or ".") if autoreport or autoreport_dir else None
@@ -179,7 +195,7 @@ class IPUStrategy(_strategies.SingleDeviceStrategy):
         name = "32-true" if plugin is None else str(plugin.precision)
         if name not in _PRECISIONS:
             raise Error(f"IPUs compute with {', '.join(_PRECISIONS)}, not {name}")
-        self._own_precision = IPUPrecision(name)
+        self._own_precision = self._precision_type(name)
 
     def model_to_device(self) -> None:
         """The model stays where it is."""
@@ -202,8 +218,14 @@ class IPUStrategy(_strategies.SingleDeviceStrategy):
     def options(self, training: bool) -> Options:
         """Options of PopTorch for a stage: those that were given, else what the trainer says."""
         if training not in self._made:
+            options = self._options_of_trainer(training)
             given = self._given[training]
-            options = self._options_of_trainer(training) if given is None else given.clone()
+            if given is not None:
+                _tell_differences(given, options)
+                options = given.clone()
+            precision = _PRECISIONS[self._own_precision.precision]
+            precision = "as_is" if _is_half(self.lightning_module) else precision
+            options._spec_path("model.precision", precision)
             if self._profile_dir is not None:
                 options.enableProfiling(self._profile_dir)
             self._made[training] = options
@@ -216,7 +238,6 @@ class IPUStrategy(_strategies.SingleDeviceStrategy):
         if training:
             accumulation = self._accumulation or self.lightning_module.trainer.accumulate_grad_batches
             options.Training.gradientAccumulation(accumulation)
-        options._spec_path("model.precision", _PRECISIONS[self._own_precision.precision])
         return options
 
     def process_dataloader(self, dataloader):
@@ -296,19 +317,110 @@ class IPUStrategy(_strategies.SingleDeviceStrategy):
         super().teardown()
 
 
-# What Lightning called it before version 1.7.
-IPUPlugin = IPUStrategy
+def _tell_differences(given: Options, of_trainer: Options) -> None:
+    """Warns of what a trainer was told and options take back."""
+    for name, taken, said in [
+        ("replicas", given.replication_factor, of_trainer.replication_factor),
+        (
+            "accumulated micro-batches",
+            given.Training.gradient_accumulation,
+            of_trainer.Training.gradient_accumulation,
+        ),
+    ]:
+        if said not in (1, taken):
+            _log.warning(f"{name}: {taken}, as the options say; the trainer says {said}")
 
 
-def register() -> None:
-    """Lets ``Trainer`` know ``accelerator="ipu"`` and ``strategy="ipu_strategy"``."""
-    accelerators = _accelerators.AcceleratorRegistry
-    if "ipu" not in accelerators.available_accelerators():
-        accelerators.register("ipu", IPUAccelerator, description="Simulated IPUs")
-    registry = _strategies.StrategyRegistry
-    if "ipu_strategy" not in registry.available_strategies():
-        registry.register("ipu_strategy", IPUStrategy, description="Simulated IPUs")
-    _log.debug(f"{_pl.__name__} {_pl.__version__} knows the accelerator ipu")
+_stand_ins = {}
 
 
-register()
+def stand_in(package) -> types.SimpleNamespace:
+    """Puts the IPU classes into the modules of one of Lightning's packages, and lets its ``Trainer``
+    take what it took before version 2; returns the classes."""
+    name = package.__name__
+    if name in _stand_ins:
+        return _stand_ins[name]
+    accelerators = importlib.import_module(f"{name}.accelerators")
+    strategies = importlib.import_module(f"{name}.strategies")
+    plugins = importlib.import_module(f"{name}.plugins")
+
+    class IPUAccelerator(_Accelerator, accelerators.Accelerator):
+        __doc__ = _Accelerator.__doc__
+
+    class IPUPrecision(_Precision, plugins.Precision):
+        __doc__ = _Precision.__doc__
+
+    class IPUStrategy(_Strategy, strategies.SingleDeviceStrategy):
+        __doc__ = _Strategy.__doc__
+        _precision_type = IPUPrecision
+
+    accelerators.IPUAccelerator = IPUAccelerator
+    strategies.IPUStrategy = IPUStrategy
+    # What Lightning called it before version 1.7.
+    plugins.IPUPlugin = IPUStrategy
+    accelerators.AcceleratorRegistry.register(
+        "ipu", IPUAccelerator, description="Simulated IPUs", override=True
+    )
+    strategies.StrategyRegistry.register(
+        "ipu_strategy", IPUStrategy, description="Simulated IPUs", override=True
+    )
+    classes = types.SimpleNamespace(accelerator=IPUAccelerator, strategy=IPUStrategy)
+    _wrap_trainer(package.Trainer, classes)
+    _log.debug(f"{name} {package.__version__} knows the accelerator ipu")
+    _stand_ins[name] = classes
+    return classes
+
+
+def _wrap_trainer(trainer, classes) -> None:
+    begin = trainer.__init__
+
+    @functools.wraps(begin)
+    def __init__(self, *args, ipus=None, **arguments):
+        _translate(arguments, ipus, classes)
+        begin(self, *args, **arguments)
+        # Another strategy would start processes on this CPU, and simulate nothing.
+        on_ipus = isinstance(self.accelerator, classes.accelerator)
+        if on_ipus != isinstance(self.strategy, classes.strategy):
+            raise Error(
+                "IPUs and IPUStrategy belong together: this trainer has "
+                f"{type(self.accelerator).__name__} with {type(self.strategy).__name__}"
+            )
+
+    trainer.__init__ = __init__
+
+
+def _translate(arguments: dict, ipus, classes) -> None:
+    """Writes what Lightning called ``ipus=`` and ``plugins=IPUPlugin(...)`` as it is called now, and
+    chooses the strategy of IPUs for them."""
+    plugins = arguments.get("plugins") or []
+    plugins = list(plugins) if isinstance(plugins, (list, tuple)) else [plugins]
+    for plugin in plugins:
+        if isinstance(plugin, classes.strategy):
+            if arguments.get("strategy", "auto") != "auto":
+                raise Error("a trainer has one strategy: IPUPlugin is one too")
+            arguments["strategy"] = plugin
+    if plugins:
+        others = [plugin for plugin in plugins if not isinstance(plugin, classes.strategy)]
+        arguments["plugins"] = others or None
+    strategy = arguments.get("strategy", "auto")
+    accelerator = arguments.get("accelerator", "auto")
+    if isinstance(accelerator, classes.accelerator):
+        accelerator = "ipu"
+    if ipus is not None:
+        if accelerator not in ("auto", "ipu"):
+            raise Error(f"ipus={ipus} needs accelerator 'ipu', not {accelerator!r}")
+        if arguments.setdefault("devices", ipus) != ipus:
+            raise Error(f"ipus={ipus} and devices={arguments['devices']} are the same argument")
+        accelerator = "ipu"
+    chosen = isinstance(strategy, classes.strategy) or strategy == _Strategy.strategy_name
+    if chosen and accelerator == "auto":
+        accelerator = "ipu"
+    if accelerator == "ipu" and strategy == "auto":
+        arguments["strategy"] = classes.strategy()
+    arguments["accelerator"] = accelerator
+
+
+_own = stand_in(_lightning())
+_script.watch_lightning()
+IPUAccelerator = _own.accelerator
+IPUStrategy = IPUPlugin = _own.strategy

@@ -266,3 +266,27 @@ class NameScope:
 
     def __exit__(self, *_) -> None:
         return None
+
+
+class TorchOperations:
+    """``torch.ops.poptorch``: operators of PopTorch that scripts call without its functions."""
+
+    @staticmethod
+    def push_name_scope(name: str) -> None:
+        """Begins a name of operations; modules name them in exports."""
+        _log.debug(f"name scope {name}")
+
+    @staticmethod
+    def pop_name_scope() -> None:
+        """Ends a name of operations."""
+
+    @staticmethod
+    def internal_cast(tensor: torch.Tensor, dtype: str) -> torch.Tensor:
+        """``tensor`` in another type, by PopART's name."""
+        types = {"FLOAT": torch.float32, "FLOAT16": torch.float16, "INT32": torch.int32}
+        if dtype not in types:
+            raise Error(f"internal_cast: types are {', '.join(types)}, not {dtype!r}")
+        return tensor.to(types[dtype])
+
+    def __getattr__(self, name: str):
+        raise AttributeError(f"torch.ops.poptorch.{name} is not modelled")

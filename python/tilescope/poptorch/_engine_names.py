@@ -1,0 +1,66 @@
+"""Poplar's engine options by name.
+
+From the pages of ``poplar::Engine`` and ``poplar::RuntimeOptions`` in the Poplar API reference, and
+from graphcore/examples. Pages differ from release to release, so a name of a known group that is like
+none of these is taken, and told as not modelled.
+"""
+
+import difflib
+import json
+import os
+
+from ._errors import Error
+
+_NAMES = """
+    autoReport.all autoReport.directory autoReport.executionProfileProgramRunCount
+    autoReport.outputArchive autoReport.outputDebugInfo autoReport.outputExecutionProfile
+    autoReport.outputGraphProfile autoReport.outputLoweredVars autoReport.outputSerializedGraph
+    autoReport.streamAtEachRun
+    debug.allowOutOfMemory debug.branchRecordTile debug.computeInstrumentationLevel
+    debug.cpuMultiThreadExecution debug.floatPointOpException debug.instrument
+    debug.instrumentCompute debug.instrumentControlFlow debug.instrumentExternalExchange
+    debug.loweredVarDumpFile debug.nanOverflowException debug.outputAllSymbols debug.profilingTile
+    debug.retainDebugInformation debug.runtimeVerify debug.trace debug.traceFile debug.verify
+    exchange.enablePrefetch exchange.streamBufferOverlap
+    opt.enableInlining opt.enableMultiAccessCopies opt.enableSwSyncs
+    opt.internalExchangeOptimisationTarget opt.maxComputeSetsPerLoweredCopy opt.maxCopyMergeSize
+    opt.useAutoloader
+    prng.enableStochasticRounding prng.seed
+    profiler.blocks.filter profiler.blocks.implicitFlush profiler.format
+    profiler.includeCycleEstimates profiler.includeFlopEstimates
+    profiler.perExecutionStreamCopyCycles profiler.programs.filter profiler.replicaToProfile
+    streamCallbacks.maxLookahead streamCallbacks.multiThreadMode streamCallbacks.numaAware
+    streamCallbacks.numWorkerThreads
+    target.deterministicWorkers target.exceptionPollPeriodUs target.extendedMemory
+    target.gatewayMode target.gatewayWriteCombining target.hostSyncTimeout
+    target.maxStreamCallbackThreadsPerNumaNode target.saveArchive
+    target.supervisorStackSizeInBytes target.syncMethod target.syncPollPeriodUs
+    target.syncReplicasIndependently target.useBufferedCompletions target.workerStackSizeInBytes
+    """.split()
+_GROUPS = sorted({name.split(".")[0] for name in _NAMES})
+
+
+def check(options: dict) -> dict:
+    """The options; a name of no group of Poplar's, or one that is spelled wrong, is refused."""
+    for name in options:
+        if name in _NAMES:
+            continue
+        near = difflib.get_close_matches(name, _NAMES, n=1, cutoff=0.85)
+        if near:
+            raise Error(f"Poplar has no engine option {name!r}; did you mean {near[0]!r}?")
+        if name.split(".")[0] not in _GROUPS:
+            groups = ", ".join(f"{group}." for group in _GROUPS)
+            raise Error(f"Poplar has no engine option {name!r}: they begin with {groups}")
+    return options
+
+
+def environment() -> dict:
+    """The options of ``POPLAR_ENGINE_OPTIONS``."""
+    text = os.environ.get("POPLAR_ENGINE_OPTIONS", "")
+    try:
+        options = json.loads(text or "{}")
+    except ValueError as error:
+        raise Error(f"POPLAR_ENGINE_OPTIONS is no JSON: {error}") from error
+    if not isinstance(options, dict):
+        raise Error(f"POPLAR_ENGINE_OPTIONS is an object of JSON, not {text}")
+    return check(options)

@@ -1,0 +1,1 @@
+"""``horovod``: one process here stands for all."""
