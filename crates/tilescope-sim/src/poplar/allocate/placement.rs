@@ -53,7 +53,7 @@ fn place_in_order(
     order: PlacementOrder,
 ) -> Vec<Bytes> {
     let mut tile =
-        TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], placed: Vec::new() };
+        TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], ..Default::default() };
     let by_rank = |rank: PlacementClass| -> Vec<usize> {
         (0..slots.len())
             .filter(|slot| !sizes[*slot].is_zero() && slots[*slot].class == rank)
@@ -73,11 +73,18 @@ fn place_in_order(
     for slot in passing {
         let lowest = lowest_address(chip, slots[slot].memory_constraint, steady_end);
         let stays = |slot: usize| slots[slot].is_always_live();
+        if let Some(few) = meetings.few(slot).filter(|_| !stays(slot)) {
+            tile.place_among(slot, lowest, few);
+            continue;
+        }
         let all = stays(slot);
         tile.place_first_fit(slot, lowest, |other| {
-            // The matrix has no bits for what is always live: that meets everything.
+            // No row has what is always live: that meets everything.
             all || stays(other) || meetings.interferes(slot, other)
         });
+        if all {
+            tile.staying.push(slot);
+        }
     }
     // Last, since its size differs on nearly every tile: placed earlier it would shift all others,
     // and each tile would need addresses of its own.
@@ -104,6 +111,7 @@ fn lowest_address(chip: &Chip, place: MemoryConstraint, below: Bytes) -> Bytes {
 }
 
 /// A slot at its address.
+#[derive(Clone, Copy)]
 struct PlacedSlotRange {
     start: Bytes,
     end: Bytes,
@@ -111,11 +119,16 @@ struct PlacedSlotRange {
 }
 
 /// A tile while it is filled.
+#[derive(Default)]
 struct TileMemoryAllocator<'a> {
     sizes: &'a [Bytes],
     offsets: Vec<Bytes>,
     /// What lies above what is stacked, by address.
     placed: Vec<PlacedSlotRange>,
+    /// What lies there too, and was not put in order yet.
+    unordered: Vec<PlacedSlotRange>,
+    /// What is always live among these.
+    staying: Vec<usize>,
 }
 
 impl TileMemoryAllocator<'_> {
@@ -131,20 +144,53 @@ impl TileMemoryAllocator<'_> {
 
     /// Places `slot` in the first gap from `lowest` on between those that it meets.
     fn place_first_fit(&mut self, slot: usize, lowest: Bytes, meets: impl Fn(usize) -> bool) {
-        let size = self.sizes[slot];
-        let mut offset = lowest;
-        // Sorted by start only: variables that never meet overlap, so that an end may lie behind.
-        for other in &self.placed {
-            if other.end <= offset || !meets(other.slot) {
-                continue;
-            }
-            if offset + size <= other.start {
-                break;
-            }
-            offset = other.end.next_multiple_of(ALIGNMENT);
+        if !self.unordered.is_empty() {
+            self.placed.append(&mut self.unordered);
+            self.placed.sort_by_key(|placed| placed.start);
         }
-        self.offsets[slot] = offset;
-        let at = self.placed.partition_point(|other| other.start < offset);
-        self.placed.insert(at, PlacedSlotRange { start: offset, end: offset + size, slot });
+        let offset = first_gap(&self.placed, lowest, self.sizes[slot], meets);
+        self.put(slot, offset);
     }
+
+    /// The same for a slot that meets few: looking at all would be quadratic in the temporaries of a
+    /// long program.
+    fn place_among(&mut self, slot: usize, lowest: Bytes, few: &[u32]) {
+        let range = |slot: usize| {
+            let (start, size) = (self.offsets[slot], self.sizes[slot]);
+            (start != ABSENT).then(|| PlacedSlotRange { start, end: start + size, slot })
+        };
+        let others = few.iter().map(|other| *other as usize).chain(self.staying.iter().copied());
+        let mut met: Vec<PlacedSlotRange> = others.filter_map(range).collect();
+        met.sort_by_key(|placed| placed.start);
+        let offset = first_gap(&met, lowest, self.sizes[slot], |_| true);
+        self.put(slot, offset);
+    }
+
+    fn put(&mut self, slot: usize, offset: Bytes) {
+        self.offsets[slot] = offset;
+        let end = offset + self.sizes[slot];
+        self.unordered.push(PlacedSlotRange { start: offset, end, slot });
+    }
+}
+
+/// The first address from `lowest` on where a variable of this size overlaps none of those that it
+/// meets. They are sorted by start only: variables that never meet overlap, so that an end may lie
+/// behind.
+fn first_gap(
+    others: &[PlacedSlotRange],
+    lowest: Bytes,
+    size: Bytes,
+    meets: impl Fn(usize) -> bool,
+) -> Bytes {
+    let mut offset = lowest;
+    for other in others {
+        if other.end <= offset || !meets(other.slot) {
+            continue;
+        }
+        if offset + size <= other.start {
+            break;
+        }
+        offset = other.end.next_multiple_of(ALIGNMENT);
+    }
+    offset
 }
