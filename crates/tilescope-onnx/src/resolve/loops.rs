@@ -138,7 +138,7 @@ impl<'f> Resolver<'f> {
             if given.is_none() && (goes_on.is_none() || known.is_none() && condition.is_none()) {
                 return Err(is_open());
             }
-            if turn as usize > MAX_INLINED {
+            if turn > MAX_INLINED as u64 {
                 return Err(identity.error(format!("it takes more than {MAX_INLINED} turns")));
             }
             let mut inner = Scope::of_turn(&shared, body, identity, turn)?;

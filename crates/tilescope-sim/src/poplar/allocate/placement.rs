@@ -83,7 +83,7 @@ fn place_in_order(
             all || stays(other) || meetings.interferes(slot, other)
         });
         if all {
-            tile.staying.push(slot);
+            tile.stay(slot);
         }
     }
     // Last, since its size differs on nearly every tile: placed earlier it would shift all others,
@@ -110,6 +110,14 @@ fn lowest_address(chip: &Chip, place: MemoryConstraint, below: Bytes) -> Bytes {
     }
 }
 
+/// More ranges than this are sorted into the others, fewer are put in one by one.
+const MOST_INSERTED: usize = 16;
+
+fn insert(ranges: &mut Vec<PlacedSlotRange>, range: PlacedSlotRange) {
+    let at = ranges.partition_point(|other| other.start < range.start);
+    ranges.insert(at, range);
+}
+
 /// A slot at its address.
 #[derive(Clone, Copy)]
 struct PlacedSlotRange {
@@ -127,8 +135,8 @@ struct TileMemoryAllocator<'a> {
     placed: Vec<PlacedSlotRange>,
     /// What lies there too, and was not put in order yet.
     unordered: Vec<PlacedSlotRange>,
-    /// What is always live among these.
-    staying: Vec<usize>,
+    /// What is always live among these, by address.
+    staying: Vec<PlacedSlotRange>,
 }
 
 impl TileMemoryAllocator<'_> {
@@ -144,11 +152,15 @@ impl TileMemoryAllocator<'_> {
 
     /// Places `slot` in the first gap from `lowest` on between those that it meets.
     fn place_first_fit(&mut self, slot: usize, lowest: Bytes, meets: impl Fn(usize) -> bool) {
-        if !self.unordered.is_empty() {
+        if self.unordered.len() > MOST_INSERTED {
             self.placed.append(&mut self.unordered);
             self.placed.sort_by_key(|placed| placed.start);
         }
-        let offset = first_gap(&self.placed, lowest, self.sizes[slot], meets);
+        for range in self.unordered.drain(..) {
+            insert(&mut self.placed, range);
+        }
+        let above = self.placed.iter().filter(|other| other.end > lowest && meets(other.slot));
+        let offset = first_gap(above, lowest, self.sizes[slot]);
         self.put(slot, offset);
     }
 
@@ -159,11 +171,23 @@ impl TileMemoryAllocator<'_> {
             let (start, size) = (self.offsets[slot], self.sizes[slot]);
             (start != ABSENT).then(|| PlacedSlotRange { start, end: start + size, slot })
         };
-        let others = few.iter().map(|other| *other as usize).chain(self.staying.iter().copied());
-        let mut met: Vec<PlacedSlotRange> = others.filter_map(range).collect();
+        let mut met: Vec<PlacedSlotRange> =
+            few.iter().filter_map(|other| range(*other as usize)).collect();
         met.sort_by_key(|placed| placed.start);
-        let offset = first_gap(&met, lowest, self.sizes[slot], |_| true);
+        let (mut passing, mut staying) = (met.iter().peekable(), self.staying.iter().peekable());
+        let by_address = std::iter::from_fn(|| match (passing.peek(), staying.peek()) {
+            (Some(passes), Some(stays)) if stays.start < passes.start => staying.next(),
+            (Some(_), _) => passing.next(),
+            (None, _) => staying.next(),
+        });
+        let offset = first_gap(by_address, lowest, self.sizes[slot]);
         self.put(slot, offset);
+    }
+
+    /// Keeps in mind that a slot that was placed is always live.
+    fn stay(&mut self, slot: usize) {
+        let (start, size) = (self.offsets[slot], self.sizes[slot]);
+        insert(&mut self.staying, PlacedSlotRange { start, end: start + size, slot });
     }
 
     fn put(&mut self, slot: usize, offset: Bytes) {
@@ -176,15 +200,14 @@ impl TileMemoryAllocator<'_> {
 /// The first address from `lowest` on where a variable of this size overlaps none of those that it
 /// meets. They are sorted by start only: variables that never meet overlap, so that an end may lie
 /// behind.
-fn first_gap(
-    others: &[PlacedSlotRange],
+fn first_gap<'a>(
+    others: impl Iterator<Item = &'a PlacedSlotRange>,
     lowest: Bytes,
     size: Bytes,
-    meets: impl Fn(usize) -> bool,
 ) -> Bytes {
     let mut offset = lowest;
     for other in others {
-        if other.end <= offset || !meets(other.slot) {
+        if other.end <= offset {
             continue;
         }
         if offset + size <= other.start {
